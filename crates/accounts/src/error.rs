@@ -1,0 +1,36 @@
+//! Why a verb on keys or feeds was not done. The texts are what an operator reads: one sentence, with the
+//! mend. None of them repeats what was typed where a key may have been typed.
+
+use store::StoreError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum AccountError {
+    #[error("{field} must be at least 1; leave it out for the default")]
+    ZeroLimit { field: &'static str },
+    #[error("a key's name has at most {max} characters and no control characters")]
+    BadName { max: usize },
+    #[error("{0:?} is no sport group: lower-case letters, digits, - and _, such as combat")]
+    BadGroup(String),
+    #[error("name at least one sport group, or leave the groups out for all of them")]
+    NoGroups,
+    #[error("a feed's name is 1 to 64 of a-z, 0-9, - and _, such as pinnacle")]
+    BadFeedName,
+    #[error("there is a feed {0:?} already; revoke it first, or take another name")]
+    FeedExists(String),
+    #[error("there is no feed {0:?}; list the feeds to see their names")]
+    UnknownFeed(String),
+    #[error("that is neither a key nor a key's id (key_…); list the keys to see their ids")]
+    NotAKey,
+    #[error("no such key here; list the keys to see their ids")]
+    UnknownKey,
+    #[error("key {0} is revoked and cannot be rotated; create a new key")]
+    RotateRevoked(String),
+    #[error("key {0} is rotated already and ends soon; rotate its successor")]
+    RotateTwice(String),
+    #[error("an overlap is at most 7 days")]
+    OverlapTooLong,
+    #[error("the operating system gave no random numbers")]
+    NoRandomness,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}

@@ -1,0 +1,55 @@
+//! Which push feeds are let in: every live feed token in memory, found by its digest.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use store::{Store, StoreError};
+use tokio::sync::Mutex;
+
+use crate::{FeedToken, ring::DigestMap};
+
+/// What a feed token allows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeedGrant {
+    pub name: String,
+    /// The only bookmaker the feed may speak for; `None` is any.
+    pub bookmaker: Option<String>,
+}
+
+/// Every live feed token.
+#[derive(Debug)]
+pub struct Feeds {
+    feeds: ArcSwap<DigestMap<Arc<FeedGrant>>>,
+    store: Store,
+    /// Held while following the store, so that an older reading never overwrites a newer one.
+    following: Mutex<()>,
+}
+
+impl Feeds {
+    pub(crate) fn new(store: Store) -> Self {
+        Self { feeds: ArcSwap::default(), store, following: Mutex::new(()) }
+    }
+
+    /// Looks a token up by its text. `None`, without a reason, for all that is not a live token.
+    pub fn authenticate(&self, text: &[u8]) -> Option<Arc<FeedGrant>> {
+        let digest = FeedToken::parse(text)?.digest();
+        self.feeds.load().get(&digest).map(Arc::clone)
+    }
+
+    /// Follows the store: when this returns, its word is in force.
+    ///
+    /// # Errors
+    /// The store cannot be read; then nothing has changed.
+    pub async fn reload(&self) -> Result<(), StoreError> {
+        let _following = self.following.lock().await;
+        let rows = self.store.feeds().await?;
+        let live = rows.into_iter().filter(|row| row.revoked_ms.is_none());
+        let feeds = live
+            .map(|row| {
+                (row.digest, Arc::new(FeedGrant { name: row.name, bookmaker: row.bookmaker }))
+            })
+            .collect();
+        self.feeds.store(Arc::new(feeds));
+        Ok(())
+    }
+}

@@ -1,0 +1,209 @@
+//! Keys, grants, quota and feed tokens. Logic only: SQL is in `store`, HTTP in `serve`.
+//!
+//! [`Accounts`] is what a server holds: live keys and feeds in memory, and meters that spend from leases.
+//! [`Registry`] is what a command-line process needs: the same verbs, on the store alone.
+
+mod error;
+mod feed;
+mod meter;
+mod registry;
+mod ring;
+mod secret;
+mod slice;
+mod window;
+mod worker;
+
+use std::{sync::Arc, time::Duration};
+
+use arc_swap::ArcSwap;
+use domain::{Clock, Timestamp};
+use store::Store;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::worker::{LeaseCounters, Order};
+pub use crate::{
+    error::AccountError,
+    feed::{FeedGrant, Feeds},
+    meter::{Charge, Meters, Refusal, Spend, Standing, WindowStanding},
+    registry::{FeedRecord, KeyRecord, Maintenance, NewKey, Registry},
+    ring::{Grant, KeyEntry, KeyRing, Limits},
+    secret::{FeedToken, KeyId, KeySecret},
+    worker::{LeaseFigures, LeaseWorker},
+};
+pub use store::{Digest as KeyDigest, KeyKind, Window};
+
+/// How long a release waits for the worker's last transaction: longer than the store waits for a lock.
+const STOP_WAIT: Duration = Duration::from_secs(15);
+
+/// Everything a server knows about who may ask for what, in memory.
+///
+/// Each verb writes the store first and then memory: when it returns, it is in force here.
+#[derive(Debug)]
+pub struct Accounts {
+    pub keys: KeyRing,
+    pub feeds: Feeds,
+    registry: Registry,
+    maintenance: ArcSwap<Maintenance>,
+    store: Store,
+    orders: mpsc::Sender<Order>,
+    counters: Arc<LeaseCounters>,
+}
+
+impl Accounts {
+    /// Loads everything from the store. The worker has to be run for requests to be counted.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn load(
+        store: Store,
+        clock: Arc<dyn Clock>,
+    ) -> Result<(Self, LeaseWorker), AccountError> {
+        let counters = Arc::new(LeaseCounters::default());
+        let (worker, orders) =
+            LeaseWorker::new(store.clone(), Arc::clone(&clock), Arc::clone(&counters));
+        let accounts = Self {
+            keys: KeyRing::new(store.clone(), Arc::clone(&clock), orders.clone()),
+            feeds: Feeds::new(store.clone()),
+            registry: Registry::new(store.clone(), clock),
+            maintenance: ArcSwap::default(),
+            store,
+            orders,
+            counters,
+        };
+        accounts.reload().await?;
+        Ok((accounts, worker))
+    }
+
+    /// Follows the store in everything: another process has written it.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn reload(&self) -> Result<(), AccountError> {
+        self.keys.reload().await?;
+        self.feeds.reload().await?;
+        self.maintenance.store(Arc::new(self.registry.maintenance().await?));
+        Ok(())
+    }
+
+    /// How leasing goes.
+    pub fn leases(&self) -> LeaseFigures {
+        self.counters.figures()
+    }
+
+    /// Counts one request to the key's burst. Waits only where a lease has to be taken first.
+    pub async fn charge_burst(&self, entry: &KeyEntry, now: Timestamp) -> Charge {
+        entry.meters.charge_burst(now).await
+    }
+
+    /// Counts one request to the key's day and month, to both or to neither.
+    pub async fn charge_quota(&self, entry: &KeyEntry, now: Timestamp) -> Charge {
+        entry.meters.charge_quota(now).await
+    }
+
+    /// Stops the worker and gives unspent leases back. From here on nothing can be charged.
+    ///
+    /// # Errors
+    /// The store cannot be written: what was left is lost to its windows.
+    pub async fn release(&self) -> Result<(), AccountError> {
+        let (stopped, stop) = oneshot::channel();
+        if self.orders.send(Order::Stop(stopped)).await.is_ok()
+            && tokio::time::timeout(STOP_WAIT, stop).await.is_err()
+        {
+            tracing::warn!("the lease worker did not stop in time; its last leases are lost");
+        }
+        let unspent = self.keys.close().await;
+        Ok(self.store.release(&unspent).await?)
+    }
+
+    /// As [`Registry::create_key`].
+    ///
+    /// # Errors
+    /// A field is out of its bounds, or the store cannot be written.
+    pub async fn create_key(&self, new: NewKey) -> Result<(KeySecret, KeyRecord), AccountError> {
+        let (secret, record) = self.registry.create_key(new).await?;
+        self.keys.refresh_key(record.id.as_str()).await?;
+        Ok((secret, record))
+    }
+
+    /// As [`Registry::list_keys`].
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn list_keys(&self) -> Result<Vec<KeyRecord>, AccountError> {
+        self.registry.list_keys().await
+    }
+
+    /// As [`Registry::revoke_key`]; no request with that key passes once this has returned.
+    ///
+    /// # Errors
+    /// There is no such key, or the store cannot be written.
+    pub async fn revoke_key(&self, id_or_key: &str) -> Result<KeyRecord, AccountError> {
+        let row = self.registry.revoke_row(id_or_key).await?;
+        self.keys.revoke(&row).await;
+        Ok(registry::record(row))
+    }
+
+    /// As [`Registry::rotate_key`].
+    ///
+    /// # Errors
+    /// There is no such key, it has ended or is ending, the overlap is longer than 7 days, or the store
+    /// cannot be written.
+    pub async fn rotate_key(
+        &self,
+        id_or_key: &str,
+        overlap: Option<Duration>,
+    ) -> Result<(KeySecret, KeyRecord), AccountError> {
+        let (secret, record) = self.registry.rotate_key(id_or_key, overlap).await?;
+        for id in [Some(&record.id), record.rotated_from.as_ref()].into_iter().flatten() {
+            self.keys.refresh_key(id.as_str()).await?;
+        }
+        Ok((secret, record))
+    }
+
+    /// As [`Registry::create_feed`].
+    ///
+    /// # Errors
+    /// The name is out of its bounds or has a live token, or the store cannot be written.
+    pub async fn create_feed(
+        &self,
+        name: &str,
+        bookmaker: Option<&str>,
+    ) -> Result<(FeedToken, FeedRecord), AccountError> {
+        let made = self.registry.create_feed(name, bookmaker).await?;
+        self.feeds.reload().await?;
+        Ok(made)
+    }
+
+    /// As [`Registry::list_feeds`].
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn list_feeds(&self) -> Result<Vec<FeedRecord>, AccountError> {
+        self.registry.list_feeds().await
+    }
+
+    /// As [`Registry::revoke_feed`]; the token lets nobody in once this has returned.
+    ///
+    /// # Errors
+    /// There is no such feed, or the store cannot be written.
+    pub async fn revoke_feed(&self, name: &str) -> Result<FeedRecord, AccountError> {
+        let record = self.registry.revoke_feed(name).await?;
+        self.feeds.reload().await?;
+        Ok(record)
+    }
+
+    /// Whether the service is closed for maintenance, as last loaded or set.
+    pub fn maintenance(&self) -> Maintenance {
+        **self.maintenance.load()
+    }
+
+    /// Closes or opens the service.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn set_maintenance(&self, maintenance: Maintenance) -> Result<(), AccountError> {
+        self.registry.set_maintenance(maintenance).await?;
+        self.maintenance.store(Arc::new(maintenance));
+        Ok(())
+    }
+}

@@ -1,0 +1,245 @@
+//! Who is let in: every live key in memory, found by its digest, without SQL and without a lock.
+//!
+//! The store is the truth. Whoever changes a key writes the store first; the ring follows when told to
+//! ([`KeyRing::reload`], [`KeyRing::refresh_key`]), and when that returns, the store's word is in force.
+//! Meters, once made, live as long as the ring: forgetting one would forget what it has in hand.
+
+use std::{
+    collections::HashMap,
+    hash::{BuildHasherDefault, Hasher},
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+};
+
+use arc_swap::ArcSwap;
+use domain::{Clock, Timestamp};
+use serde::Serialize;
+use store::{Digest, KeyKind, KeyRow, Store, StoreError, Unspent, UsageRow};
+use tokio::sync::{Mutex, mpsc};
+
+use crate::{KeyId, KeySecret, meter::Meters, registry::ODDS_READ, window, worker::Order};
+
+/// How much a line of rotated keys may ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Limits {
+    pub burst_per_minute: u32,
+    pub requests_per_day: u32,
+    pub requests_per_month: Option<u32>,
+}
+
+/// What a key allows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    pub key_id: KeyId,
+    pub kind: KeyKind,
+    /// Odds, events and scores may be read.
+    pub odds_read: bool,
+    /// Sport groups the key is restricted to; `None` is all.
+    pub groups: Option<Box<[Box<str>]>>,
+    pub limits: Limits,
+}
+
+impl Grant {
+    /// Whether sports of this group are within the grant.
+    pub fn covers_group(&self, group: &str) -> bool {
+        self.groups.as_ref().is_none_or(|groups| groups.iter().any(|own| **own == *group))
+    }
+}
+
+/// A key that was let in. Whoever holds on to it (a stream) asks [`KeyEntry::is_active`] again.
+#[derive(Debug)]
+pub struct KeyEntry {
+    pub grant: Grant,
+    pub meters: Arc<Meters>,
+    revoked_from_ms: AtomicI64,
+}
+
+impl KeyEntry {
+    pub fn is_active(&self, now: Timestamp) -> bool {
+        now.as_millis() < self.revoked_from_ms.load(Ordering::SeqCst)
+    }
+
+    fn follow(&self, row: &KeyRow) {
+        self.revoked_from_ms.store(revoked_from_ms(row), Ordering::SeqCst);
+    }
+}
+
+/// Digests are random already: their first eight bytes are as good a hash as any.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PrefixHasher(u64);
+
+impl Hasher for PrefixHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        if let Some(prefix) = bytes.first_chunk() {
+            self.0 = u64::from_ne_bytes(*prefix);
+        }
+    }
+
+    /// The length of the digest, which is always the same.
+    fn write_usize(&mut self, _: usize) {}
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+pub(crate) type DigestMap<T> = HashMap<Digest, T, BuildHasherDefault<PrefixHasher>>;
+
+/// Every live key.
+#[derive(Debug)]
+pub struct KeyRing {
+    keys: ArcSwap<DigestMap<Arc<KeyEntry>>>,
+    store: Store,
+    clock: Arc<dyn Clock>,
+    orders: mpsc::Sender<Order>,
+    /// Held while following the store, so that an older reading never overwrites a newer one.
+    meters: Mutex<HashMap<String, Arc<Meters>>>,
+}
+
+impl KeyRing {
+    pub(crate) fn new(store: Store, clock: Arc<dyn Clock>, orders: mpsc::Sender<Order>) -> Self {
+        Self { keys: ArcSwap::default(), store, clock, orders, meters: Mutex::new(HashMap::new()) }
+    }
+
+    /// Looks a key up by its text. `None`, without a reason, for everything that is not a live key.
+    ///
+    /// The look-up compares digests in ordinary time: what that could tell is a digest's first bytes,
+    /// and nobody can choose a key to have a given digest.
+    pub fn authenticate(&self, text: &[u8], now: Timestamp) -> Option<Arc<KeyEntry>> {
+        let digest = KeySecret::parse(text)?.digest();
+        let keys = self.keys.load();
+        let entry = keys.get(&digest)?;
+        entry.is_active(now).then(|| Arc::clone(entry))
+    }
+
+    /// How many keys are let in.
+    pub fn len(&self) -> usize {
+        self.keys.load().len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Follows the store for all keys.
+    ///
+    /// # Errors
+    /// The store cannot be read; then nothing has changed.
+    pub async fn reload(&self) -> Result<(), StoreError> {
+        let mut meters = self.meters.lock().await;
+        let rows = self.store.keys().await?;
+        let now = self.clock.now();
+        let usage = self.store.usage(window::starts(now), None).await?;
+        // By meter, or every new meter would look through everybody's usage.
+        let mut usage_by_meter: HashMap<&str, Vec<UsageRow>> = HashMap::new();
+        for row in &usage {
+            usage_by_meter.entry(row.meter_id.as_str()).or_default().push(row.clone());
+        }
+        let mut keys = DigestMap::clone(&self.keys.load());
+        for row in &rows {
+            let usage = usage_by_meter.get(row.meter_id.as_str()).map_or(&[][..], Vec::as_slice);
+            let own = self.meters_for(&mut meters, row, usage, now);
+            apply(&mut keys, row, own);
+        }
+        self.keys.store(Arc::new(keys));
+        Ok(())
+    }
+
+    /// Follows the store for one key.
+    ///
+    /// # Errors
+    /// The store cannot be read; then nothing has changed.
+    pub async fn refresh_key(&self, id: &str) -> Result<(), StoreError> {
+        let mut meters = self.meters.lock().await;
+        let Some(row) = self.store.key(id).await? else {
+            return Ok(());
+        };
+        let now = self.clock.now();
+        let usage = self.store.usage(window::starts(now), Some(&row.meter_id)).await?;
+        let own = self.meters_for(&mut meters, &row, &usage, now);
+        let mut keys = DigestMap::clone(&self.keys.load());
+        apply(&mut keys, &row, own);
+        self.keys.store(Arc::new(keys));
+        Ok(())
+    }
+
+    /// Shuts a key out that the store has revoked. Reads nothing, so that nothing can go wrong between
+    /// the store's word and ours.
+    pub(crate) async fn revoke(&self, row: &KeyRow) {
+        let _following = self.meters.lock().await;
+        let mut keys = DigestMap::clone(&self.keys.load());
+        if let Some(entry) = keys.remove(&row.digest) {
+            entry.follow(row);
+            self.keys.store(Arc::new(keys));
+        }
+    }
+
+    /// Stops all meters and gives up what they have in hand.
+    pub(crate) async fn close(&self) -> Vec<Unspent> {
+        self.meters.lock().await.values().flat_map(|meters| meters.close()).collect()
+    }
+
+    fn meters_for(
+        &self,
+        meters: &mut HashMap<String, Arc<Meters>>,
+        row: &KeyRow,
+        usage: &[UsageRow],
+        now: Timestamp,
+    ) -> Arc<Meters> {
+        let new = || {
+            let orders = self.orders.clone();
+            Arc::new(Meters::new(&row.meter_id, limits(row), usage, now, orders))
+        };
+        Arc::clone(meters.entry(row.meter_id.clone()).or_insert_with(new))
+    }
+}
+
+/// Puts a key as the store has it into the map; a revoked one goes out of it.
+fn apply(keys: &mut DigestMap<Arc<KeyEntry>>, row: &KeyRow, meters: Arc<Meters>) {
+    if let Some(entry) = keys.get(&row.digest) {
+        // The entry itself is told, too: a stream may hold it.
+        entry.follow(row);
+    } else {
+        let entry = KeyEntry {
+            grant: grant(row),
+            meters,
+            revoked_from_ms: AtomicI64::new(revoked_from_ms(row)),
+        };
+        keys.insert(row.digest, Arc::new(entry));
+    }
+    if row.revoked_ms.is_some() {
+        keys.remove(&row.digest);
+    }
+}
+
+/// An instant revocation holds whatever a clock says: the clock that stamped it may be ahead of ours.
+fn revoked_from_ms(row: &KeyRow) -> i64 {
+    match (row.revoked_ms, row.expires_ms) {
+        (Some(_), _) => i64::MIN,
+        (None, Some(expires_ms)) => expires_ms,
+        (None, None) => i64::MAX,
+    }
+}
+
+fn grant(row: &KeyRow) -> Grant {
+    Grant {
+        key_id: KeyId::from_stored(&row.id),
+        kind: row.kind,
+        odds_read: row.permissions.iter().any(|permission| permission == ODDS_READ),
+        groups: row
+            .groups
+            .as_ref()
+            .map(|groups| groups.iter().map(|group| group.as_str().into()).collect()),
+        limits: limits(row),
+    }
+}
+
+pub(crate) fn limits(row: &KeyRow) -> Limits {
+    Limits {
+        burst_per_minute: row.burst_per_minute,
+        requests_per_day: row.requests_per_day,
+        requests_per_month: row.requests_per_month,
+    }
+}

@@ -1,0 +1,197 @@
+//! One window's lease in memory: what this process may still hand out, and what the store last said.
+//!
+//! Pure arithmetic, no lock and no store. Its invariant: only what [`Slice::refill`] brought in is ever taken
+//! out by [`Slice::take`], and a window once left is never entered again, whichever way the clock steps.
+
+use domain::Timestamp;
+use store::{Lease, LeaseAsk, Unspent, Window};
+
+use crate::{Refusal, WindowStanding, window};
+
+/// The largest slice: what a crash can at most lose of a window.
+const SLICE_MAX: u32 = 10_000;
+/// How long a spent window is taken for spent before the store is asked again: another node may have
+/// given back what it leased.
+const RECHECK_MS: i64 = 5_000;
+
+#[derive(Debug)]
+pub(crate) struct Slice {
+    window: Window,
+    limit: u32,
+    start_ms: i64,
+    end_ms: i64,
+    /// Leased out of the window in all, by any process, as far as known.
+    granted: u32,
+    /// Ours, not handed out yet.
+    left: u32,
+    /// What was left after the last refill; half of it asks for the next.
+    filled: u32,
+    wanted: bool,
+    checked_ms: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Readiness {
+    Ready,
+    /// Nothing in hand, but the store may have more.
+    Dry,
+    /// The window's limit is handed out.
+    Spent,
+}
+
+impl Slice {
+    pub(crate) fn new(window: Window, limit: u32, granted: u32, now: Timestamp) -> Self {
+        let (start_ms, end_ms) = window::bounds(window, now);
+        Self {
+            window,
+            limit,
+            start_ms,
+            end_ms,
+            granted,
+            left: 0,
+            filled: 0,
+            wanted: false,
+            checked_ms: now.as_millis(),
+        }
+    }
+
+    /// Enters the window around `now`, if that is a later one.
+    pub(crate) fn roll(&mut self, now: Timestamp) {
+        if now.as_millis() >= self.end_ms {
+            *self = Self::new(self.window, self.limit, 0, now);
+        }
+    }
+
+    /// Whether a request can be taken, asking for a lease where that may help.
+    pub(crate) fn readiness(&mut self, now: Timestamp) -> Readiness {
+        if self.left > 0 {
+            return Readiness::Ready;
+        }
+        if self.granted < self.limit {
+            self.wanted = true;
+            return Readiness::Dry;
+        }
+        if now.as_millis().saturating_sub(self.checked_ms) >= RECHECK_MS {
+            self.wanted = true;
+        }
+        Readiness::Spent
+    }
+
+    /// Hands one out; only after [`Readiness::Ready`].
+    pub(crate) fn take(&mut self) {
+        self.left = self.left.saturating_sub(1);
+        if self.left <= self.filled / 2 && self.granted < self.limit {
+            self.wanted = true;
+        }
+    }
+
+    pub(crate) const fn is_wanted(&self) -> bool {
+        self.wanted
+    }
+
+    pub(crate) fn ask(&mut self, meter_id: &str) -> Option<LeaseAsk> {
+        std::mem::take(&mut self.wanted).then(|| LeaseAsk {
+            meter_id: meter_id.into(),
+            window: self.window,
+            start_ms: self.start_ms,
+            limit: self.limit,
+            // A minute is short and worth few round trips; a crash should cost little of a day.
+            divisor: match self.window {
+                Window::Minute => 4,
+                Window::Day | Window::Month => 16,
+            },
+            slice_max: SLICE_MAX,
+        })
+    }
+
+    /// Takes in what was leased. For a window that has been left meanwhile, it is let go.
+    pub(crate) fn refill(&mut self, ask: &LeaseAsk, lease: Lease, now: Timestamp) {
+        if ask.window == self.window && ask.start_ms == self.start_ms {
+            self.left = self.left.saturating_add(lease.given);
+            self.filled = self.left;
+            self.granted = lease.granted;
+            self.wanted = false;
+            self.checked_ms = now.as_millis();
+        }
+    }
+
+    /// Takes everything out, to be given back.
+    pub(crate) fn drain(&mut self, meter_id: &str) -> Option<Unspent> {
+        let left = std::mem::take(&mut self.left);
+        self.granted = self.granted.saturating_sub(left);
+        (left > 0).then(|| Unspent {
+            meter_id: meter_id.into(),
+            window: self.window,
+            start_ms: self.start_ms,
+            left,
+        })
+    }
+
+    pub(crate) fn standing(&self) -> WindowStanding {
+        let used = self.granted.saturating_sub(self.left);
+        WindowStanding {
+            window: self.window,
+            limit: self.limit,
+            used,
+            remaining: self.limit.saturating_sub(used),
+            resets_at: Timestamp::from_millis(self.end_ms),
+        }
+    }
+
+    pub(crate) fn refusal(&self, now: Timestamp) -> Refusal {
+        let wait_ms = self.end_ms.saturating_sub(now.as_millis()).max(1);
+        Refusal {
+            window: self.window,
+            limit: self.limit,
+            retry_after_s: u32::try_from((wait_ms + 999) / 1000).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(now: Timestamp) -> Slice {
+        let mut slice = Slice::new(Window::Minute, 100, 0, now);
+        assert_eq!(slice.readiness(now), Readiness::Dry);
+        let ask = slice.ask("m").unwrap();
+        slice.refill(&ask, Lease { given: 8, granted: 8 }, now);
+        slice
+    }
+
+    #[test]
+    fn a_lease_that_comes_after_its_window_is_let_go() {
+        let (now, next) = (Timestamp::from_secs(59), Timestamp::from_secs(60));
+        let mut slice = Slice::new(Window::Minute, 100, 0, now);
+        assert_eq!(slice.readiness(now), Readiness::Dry);
+        let ask = slice.ask("m").unwrap();
+        slice.roll(next);
+        slice.refill(&ask, Lease { given: 8, granted: 8 }, next);
+        assert_eq!(slice.readiness(next), Readiness::Dry);
+        assert_eq!(slice.standing().used, 0);
+    }
+
+    #[test]
+    fn more_is_asked_for_when_half_is_spent() {
+        let now = Timestamp::from_secs(0);
+        let mut slice = filled(now);
+        let wanted_after: Vec<bool> = (0..4)
+            .map(|_| {
+                slice.take();
+                slice.is_wanted()
+            })
+            .collect();
+        assert_eq!(wanted_after, [false, false, false, true]);
+        assert_eq!(slice.standing().remaining, 96);
+    }
+
+    #[test]
+    fn what_is_left_in_hand_is_given_back_once_and_counts_as_unused() {
+        let mut slice = filled(Timestamp::from_secs(0));
+        slice.take();
+        assert_eq!(slice.drain("m").map(|unspent| unspent.left), Some(7));
+        assert_eq!(slice.drain("m"), None);
+        assert_eq!((slice.standing().used, slice.standing().remaining), (1, 99));
+    }
+}

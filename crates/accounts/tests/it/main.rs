@@ -1,0 +1,106 @@
+//! Accounts against a real store file: nodes are loaded, crash, shut down and are loaded again.
+#![expect(
+    clippy::tests_outside_test_module,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "an integration target is nothing but tests and what they share"
+)]
+
+mod key;
+mod model;
+mod quota;
+
+use std::{ops::Deref, path::Path, sync::Arc, time::Duration};
+
+use accounts::{Accounts, KeyEntry, KeyKind, KeySecret, Limits, NewKey, Registry};
+use domain::{Clock, ManualClock, Timestamp};
+use store::Store;
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// A data folder and the time.
+struct World {
+    dir: TempDir,
+    clock: Arc<ManualClock>,
+}
+
+impl World {
+    fn at(now: &str) -> Self {
+        let clock = Arc::new(ManualClock::at(Timestamp::parse(now).unwrap()));
+        Self { dir: TempDir::new().unwrap(), clock }
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn database(&self) -> impl AsRef<Path> + use<> {
+        self.dir.path().join("accounts.db")
+    }
+
+    async fn store(&self) -> Store {
+        Store::open(self.database()).await.unwrap()
+    }
+
+    /// A command-line process: the same file, its own connections.
+    async fn command_line(&self) -> Registry {
+        Registry::new(self.store().await, Arc::clone(&self.clock) as Arc<dyn Clock>)
+    }
+
+    /// A server process.
+    async fn node(&self) -> Node {
+        let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
+        let store = self.store().await;
+        let (accounts, worker) = Accounts::load(store.clone(), clock).await.unwrap();
+        Node { accounts: Arc::new(accounts), worker: tokio::spawn(worker.run()), store }
+    }
+
+    async fn issue(&self, limits: Limits) -> KeySecret {
+        let new = NewKey { limits, ..NewKey::of_kind(KeyKind::Production) };
+        self.command_line().await.create_key(new).await.unwrap().0
+    }
+}
+
+struct Node {
+    accounts: Arc<Accounts>,
+    worker: JoinHandle<()>,
+    store: Store,
+}
+
+impl Node {
+    fn entry(&self, key: &KeySecret, now: Timestamp) -> Arc<KeyEntry> {
+        self.accounts.keys.authenticate(key.expose().as_bytes(), now).unwrap()
+    }
+
+    /// As `kill -9`: whatever was in hand is gone.
+    async fn crash(self) {
+        self.worker.abort();
+        // The task must be gone before the next node starts; that it was aborted is the point.
+        assert!(self.worker.await.is_err_and(|error| error.is_cancelled()));
+        self.store.close().await;
+    }
+
+    async fn shut_down(self) {
+        self.accounts.release().await.unwrap();
+        self.worker.await.unwrap();
+        self.store.close().await;
+    }
+}
+
+impl Deref for Node {
+    type Target = Accounts;
+
+    fn deref(&self) -> &Accounts {
+        &self.accounts
+    }
+}
+
+const fn limits(burst: u32, day: u32, month: Option<u32>) -> Limits {
+    Limits { burst_per_minute: burst, requests_per_day: day, requests_per_month: month }
+}

@@ -1,0 +1,190 @@
+//! Identifiers: opaque, URL-safe, of fixed width, and ordered as text the way they are ordered as numbers.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::market::Market;
+
+/// In ASCII order, so that texts sort as their numbers do.
+const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+/// 62^11 is the first power of 62 above 2^64.
+const DIGITS: usize = 11;
+
+/// One event, across bookmakers, restarts and nodes. Made once and persisted; never derived from text that
+/// may be corrected.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct EventId(u64);
+
+/// One odds record: an event's market at a bookmaker (and one pairing, D30). Derived from those, so it
+/// outlives moves of price and line (D13).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RecordId(u64);
+
+impl EventId {
+    pub const PREFIX: &'static str = "evt_";
+
+    /// The `n`th event of a world whose ids are made with `salt`. Different `n` give different ids: both
+    /// steps are permutations of the 64-bit numbers.
+    pub fn minted(salt: u64, n: u64) -> Self {
+        Self(scramble(n ^ salt))
+    }
+
+    /// The id of what a source calls `reference`, for worlds that must come out the same everywhere (the
+    /// sandbox).
+    pub fn derived(salt: u64, reference: &str) -> Self {
+        Self(xxh3_64_with_seed(reference.as_bytes(), salt))
+    }
+
+    pub const fn from_number(number: u64) -> Self {
+        Self(number)
+    }
+
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        parse_base62(text.strip_prefix(Self::PREFIX)?).map(Self)
+    }
+
+    pub fn push_to(self, out: &mut String) {
+        out.push_str(Self::PREFIX);
+        push_base62(self.0, out);
+    }
+}
+
+impl RecordId {
+    pub const PREFIX: &'static str = "odd_";
+
+    pub fn new(event: EventId, bookmaker: &str, market: Market, group: Option<&str>) -> Self {
+        let mut text = String::with_capacity(64);
+        for part in [bookmaker, market.key(), group.unwrap_or("")] {
+            text.push_str(part);
+            text.push('\u{1f}');
+        }
+        Self(xxh3_64_with_seed(text.as_bytes(), event.0))
+    }
+
+    pub const fn from_number(number: u64) -> Self {
+        Self(number)
+    }
+
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+
+    pub fn push_to(self, out: &mut String) {
+        out.push_str(Self::PREFIX);
+        push_base62(self.0, out);
+    }
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::with_capacity(16);
+        self.push_to(&mut text);
+        f.write_str(&text)
+    }
+}
+
+impl fmt::Debug for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for RecordId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::with_capacity(16);
+        self.push_to(&mut text);
+        f.write_str(&text)
+    }
+}
+
+impl fmt::Debug for RecordId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Fixed-width base 62 of a number, most significant digit first.
+pub fn push_base62(mut number: u64, out: &mut String) {
+    let mut digits = [b'0'; DIGITS];
+    for digit in digits.iter_mut().rev() {
+        let index = usize::try_from(number % 62).unwrap_or(0);
+        *digit = BASE62.get(index).copied().unwrap_or(b'0');
+        number /= 62;
+    }
+    out.extend(digits.map(char::from));
+}
+
+fn parse_base62(text: &str) -> Option<u64> {
+    if text.len() != DIGITS {
+        return None;
+    }
+    text.bytes().try_fold(0_u64, |number, byte| {
+        let digit = BASE62.binary_search(&byte).ok()?;
+        number.checked_mul(62)?.checked_add(u64::try_from(digit).ok()?)
+    })
+}
+
+/// A permutation of the 64-bit numbers (the splitmix64 finaliser), so that ids do not tell how many events
+/// there are.
+pub const fn scramble(n: u64) -> u64 {
+    let n = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let n = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let n = (n ^ (n >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    n ^ (n >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn ids_round_trip_and_sort_as_text() {
+        let mut ids: Vec<EventId> = (0..1000).map(|n| EventId::minted(7, n)).collect();
+        ids.push(EventId::from_number(u64::MAX));
+        ids.push(EventId::from_number(0));
+        ids.sort_unstable();
+        let texts: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        assert!(texts.is_sorted());
+        for (id, text) in ids.iter().zip(&texts) {
+            assert_eq!(EventId::parse(text), Some(*id));
+        }
+        for bad in [
+            "",
+            "evt_",
+            "evt_zzzzzzzzzzz",
+            "odd_00000000000",
+            "evt_0000000000-",
+            "evt_000000000000",
+        ] {
+            assert_eq!(EventId::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn minted_ids_never_repeat() {
+        let made: HashSet<EventId> = (0..100_000).map(|n| EventId::minted(42, n)).collect();
+        assert_eq!(made.len(), 100_000);
+    }
+
+    #[test]
+    fn a_record_is_told_apart_by_each_of_its_parts() {
+        let event = EventId::from_number(5);
+        let ids: HashSet<RecordId> = [
+            RecordId::new(event, "a", Market::Matchup, None),
+            RecordId::new(event, "b", Market::Matchup, None),
+            RecordId::new(event, "a", Market::ThreeBall, None),
+            RecordId::new(event, "a", Market::Matchup, Some("1")),
+            RecordId::new(EventId::from_number(6), "a", Market::Matchup, None),
+        ]
+        .into();
+        assert_eq!(ids.len(), 5);
+    }
+}

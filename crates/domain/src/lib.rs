@@ -1,0 +1,50 @@
+//! What things are: exact prices, lines, markets, the catalogue of sports and bookmakers, scores,
+//! identifiers, instants and the message model of the feed door. No I/O, no async, no clock.
+
+pub mod catalogue;
+pub mod id;
+pub mod line;
+pub mod market;
+pub mod message;
+pub mod price;
+pub mod score;
+pub mod suggest;
+pub mod time;
+
+pub use catalogue::{
+    Bookmaker, BookmakerId, BookmakerSet, Catalogue, Region, Shape, Sport, SportId,
+};
+pub use id::{EventId, RecordId};
+pub use line::Line;
+pub use market::{Market, MarketAlias};
+pub use price::{Format, Price, Quote};
+pub use score::{Period, Score, Side, Status};
+pub use time::{Clock, ManualClock, Timestamp};
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Simulated and real data never meet (D19): two books, two logs; a key's kind picks the world once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum World {
+    Live,
+    Sandbox,
+}
+
+impl World {
+    pub const ALL: [Self; 2] = [Self::Live, Self::Sandbox];
+
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Sandbox => "sandbox",
+        }
+    }
+}
+
+impl fmt::Display for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.key())
+    }
+}

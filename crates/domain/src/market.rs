@@ -1,0 +1,145 @@
+//! Market keys, and what a point means in each.
+
+use serde::{Deserialize, Serialize};
+
+/// The interface's market keys. Declared in the order of their keys, so that `Ord` is the order of answers
+/// (D15).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Market {
+    Matchup,
+    Moneyline,
+    Outright,
+    RoundLeader,
+    Spread,
+    ThreeBall,
+    Top10,
+    Top20,
+    Top5,
+    TotalPoints,
+    TotalRounds,
+}
+
+/// Whether an outcome carries a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PointRule {
+    /// Never.
+    None,
+    /// A signed handicap.
+    Signed,
+    /// A total, above zero.
+    Total,
+}
+
+/// Who the outcomes of a market are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutcomeRule {
+    /// The event's participants, and the draw where the sport has one.
+    Sides,
+    /// Over and under.
+    OverUnder,
+    /// Players of a field.
+    Entrants,
+    /// Players of a field in one pairing, or a tie.
+    Pairing,
+}
+
+impl Market {
+    pub const ALL: [Self; 11] = [
+        Self::Matchup,
+        Self::Moneyline,
+        Self::Outright,
+        Self::RoundLeader,
+        Self::Spread,
+        Self::ThreeBall,
+        Self::Top10,
+        Self::Top20,
+        Self::Top5,
+        Self::TotalPoints,
+        Self::TotalRounds,
+    ];
+
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Matchup => "matchup",
+            Self::Moneyline => "moneyline",
+            Self::Outright => "outright",
+            Self::RoundLeader => "round_leader",
+            Self::Spread => "spread",
+            Self::ThreeBall => "three_ball",
+            Self::Top10 => "top10",
+            Self::Top20 => "top20",
+            Self::Top5 => "top5",
+            Self::TotalPoints => "total_points",
+            Self::TotalRounds => "total_rounds",
+        }
+    }
+
+    pub fn parse(key: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|market| market.key() == key)
+    }
+
+    /// Position in [`Market::ALL`].
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    pub const fn point_rule(self) -> PointRule {
+        match self {
+            Self::Spread => PointRule::Signed,
+            Self::TotalPoints | Self::TotalRounds => PointRule::Total,
+            Self::Matchup
+            | Self::Moneyline
+            | Self::Outright
+            | Self::RoundLeader
+            | Self::ThreeBall
+            | Self::Top10
+            | Self::Top20
+            | Self::Top5 => PointRule::None,
+        }
+    }
+
+    pub const fn outcome_rule(self) -> OutcomeRule {
+        match self {
+            Self::Moneyline | Self::Spread => OutcomeRule::Sides,
+            Self::TotalPoints | Self::TotalRounds => OutcomeRule::OverUnder,
+            Self::Outright | Self::RoundLeader | Self::Top10 | Self::Top20 | Self::Top5 => {
+                OutcomeRule::Entrants
+            }
+            Self::Matchup | Self::ThreeBall => OutcomeRule::Pairing,
+        }
+    }
+}
+
+/// The prior interface's names (D16). `totals` means another market in each sport.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarketAlias {
+    Is(Market),
+    TheSportsTotals,
+}
+
+impl MarketAlias {
+    pub const KEYS: [&'static str; 4] = ["h2h", "spreads", "totals", "outrights"];
+
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "h2h" => Some(Self::Is(Market::Moneyline)),
+            "spreads" => Some(Self::Is(Market::Spread)),
+            "totals" => Some(Self::TheSportsTotals),
+            "outrights" => Some(Self::Is(Market::Outright)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markets_are_declared_in_the_order_of_their_keys() {
+        assert!(
+            Market::ALL.windows(2).all(|pair| pair[0] < pair[1] && pair[0].key() < pair[1].key())
+        );
+        assert!(Market::ALL.iter().enumerate().all(|(i, market)| market.index() == i));
+    }
+}

@@ -1,0 +1,176 @@
+//! The message model of the feed door: whatever a source speaks, it becomes one of these.
+
+use crate::catalogue::{BookmakerId, SportId};
+use crate::line::Line;
+use crate::market::Market;
+use crate::price::Quote;
+use crate::score::{Period, Status};
+use crate::time::Timestamp;
+
+/// Longest `ref` and `group`, in bytes.
+pub const REF_BYTES_MAX: usize = 128;
+/// Longest name of a participant, competition or tournament, in bytes.
+pub const NAME_BYTES_MAX: usize = 200;
+/// Most outcomes in one market and most players in one field; the largest real fields have 156.
+pub const OUTCOMES_MAX: usize = 512;
+/// Most periods in one score.
+pub const PERIODS_MAX: usize = 100;
+/// Most refs one feed may hold at a time; the largest real feeds list some thousands of events.
+pub const REFS_MAX: usize = 200_000;
+/// Most markets one event may have over all bookmakers and pairings; a golf week has some hundreds.
+pub const MARKETS_MAX: usize = 10_000;
+/// How far ahead of our clock a source's `ts` may be, in milliseconds.
+pub const FUTURE_TS_MS_MAX: i64 = 5_000;
+
+/// One message of a source.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FeedMessage {
+    /// When the source says it happened; arrival time where it does not say.
+    pub ts: Option<Timestamp>,
+    pub body: Body,
+}
+
+/// What a message says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body {
+    /// The source offers this event; sent again it corrects.
+    Event { reference: Box<str>, listing: Listing },
+    /// A bookmaker's whole market as it stands now; no outcomes means no prices.
+    Odds(OddsBody),
+    /// Where an event stands.
+    Score(ScoreBody),
+    /// The source withdrew the event.
+    Remove { reference: Box<str> },
+    /// Read, nothing changed.
+    Heartbeat { bookmaker: BookmakerId, sport: Option<SportId> },
+}
+
+/// An event as a source lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    pub sport: SportId,
+    pub competition: Box<str>,
+    pub commence_time: Timestamp,
+    pub fixture: Fixture,
+}
+
+/// Who or what meets: the nulls of the wire follow from the variant.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub enum Fixture {
+    HeadToHead { home: Box<str>, away: Box<str> },
+    Field { title: Box<str> },
+}
+
+/// The body of an `odds` message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OddsBody {
+    pub reference: Box<str>,
+    pub bookmaker: BookmakerId,
+    pub market: Market,
+    /// One pairing among several of the same market (D30).
+    pub group: Option<Box<str>>,
+    /// Empty when suspended or withdrawn.
+    pub outcomes: Vec<OfferedOutcome>,
+}
+
+/// One outcome as the source names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OfferedOutcome {
+    pub name: Box<str>,
+    pub quote: Quote,
+    pub point: Option<Line>,
+}
+
+/// The body of a `score` message, sides as the source has them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScoreBody {
+    pub reference: Box<str>,
+    pub status: Status,
+    pub home: Option<i32>,
+    pub away: Option<i32>,
+    pub periods: Vec<Period>,
+    pub winner: Option<Box<str>>,
+    pub leaders: Vec<(Box<str>, Vec<i32>)>,
+    pub correction: Correction,
+}
+
+/// Whether a score says that an earlier report was wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Correction {
+    Yes,
+    No,
+}
+
+/// Why one message was not taken. The slugs are the door's contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RejectCode {
+    InvalidJson,
+    InvalidMessage,
+    UnknownType,
+    UnknownSport,
+    UnknownBookmaker,
+    WrongBookmaker,
+    UnknownMarket,
+    MarketNotInSport,
+    InvalidPrice,
+    InvalidPoint,
+    UnknownRef,
+    UnknownOutcome,
+    FutureTs,
+    IllegalTransition,
+    TooLarge,
+}
+
+impl RejectCode {
+    pub const ALL: [Self; 15] = [
+        Self::InvalidJson,
+        Self::InvalidMessage,
+        Self::UnknownType,
+        Self::UnknownSport,
+        Self::UnknownBookmaker,
+        Self::WrongBookmaker,
+        Self::UnknownMarket,
+        Self::MarketNotInSport,
+        Self::InvalidPrice,
+        Self::InvalidPoint,
+        Self::UnknownRef,
+        Self::UnknownOutcome,
+        Self::FutureTs,
+        Self::IllegalTransition,
+        Self::TooLarge,
+    ];
+
+    pub const fn slug(self) -> &'static str {
+        match self {
+            Self::InvalidJson => "invalid_json",
+            Self::InvalidMessage => "invalid_message",
+            Self::UnknownType => "unknown_type",
+            Self::UnknownSport => "unknown_sport",
+            Self::UnknownBookmaker => "unknown_bookmaker",
+            Self::WrongBookmaker => "wrong_bookmaker",
+            Self::UnknownMarket => "unknown_market",
+            Self::MarketNotInSport => "market_not_in_sport",
+            Self::InvalidPrice => "invalid_price",
+            Self::InvalidPoint => "invalid_point",
+            Self::UnknownRef => "unknown_ref",
+            Self::UnknownOutcome => "unknown_outcome",
+            Self::FutureTs => "future_ts",
+            Self::IllegalTransition => "illegal_transition",
+            Self::TooLarge => "too_large",
+        }
+    }
+}
+
+/// A message refused: the code for programs, the sentence for people.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Reject {
+    pub code: RejectCode,
+    pub message: String,
+}
+
+impl Reject {
+    pub fn new(code: RejectCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+}

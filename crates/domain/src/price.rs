@@ -1,0 +1,508 @@
+//! Exact prices (D5, D6).
+//!
+//! A price is the profit per unit staked, as a ratio in lowest terms: American, decimal and fractional odds
+//! are all rational, so one value holds all three without loss. Rounding happens only where a price is
+//! written in a format it was not quoted in. No floating point anywhere.
+
+use std::cmp::Ordering;
+use std::fmt::Write;
+use std::num::NonZeroU64;
+
+use serde::{Deserialize, Serialize};
+
+/// How a price is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Format {
+    American,
+    Decimal,
+    Fractional,
+}
+
+impl Format {
+    pub const ALL: [Self; 3] = [Self::American, Self::Decimal, Self::Fractional];
+
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::American => "american",
+            Self::Decimal => "decimal",
+            Self::Fractional => "fractional",
+        }
+    }
+
+    pub fn parse(key: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.key() == key)
+    }
+}
+
+/// Profit per unit staked, in lowest terms; always more than nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Price {
+    profit: NonZeroU64,
+    stake: NonZeroU64,
+}
+
+/// A price with the format the bookmaker quoted it in, so that it can be given back as quoted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Quote {
+    pub price: Price,
+    pub format: Format,
+}
+
+/// Why a text is not a price.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PriceError {
+    #[error("`{0}` is not a number; a decimal price is a number above 1, such as 1.91")]
+    NotANumber(String),
+    #[error("`{0}` is not above 1; a decimal price includes the stake")]
+    DecimalTooSmall(String),
+    #[error("`{0}` is not an American price: a whole number, 100 or more, or -100 or less")]
+    NotAmerican(String),
+    #[error("`{0}` is not a fractional price: a text such as \"5/2\" with both parts above zero")]
+    NotAFraction(String),
+    #[error("`{0}` has more digits than a price can hold")]
+    TooPrecise(String),
+}
+
+impl Price {
+    /// Reduces the ratio; `None` where a part is zero.
+    pub fn from_ratio(profit: u64, stake: u64) -> Option<Self> {
+        let divisor = gcd(profit, stake);
+        Some(Self {
+            profit: NonZeroU64::new(profit.checked_div(divisor)?)?,
+            stake: NonZeroU64::new(stake.checked_div(divisor)?)?,
+        })
+    }
+
+    pub const fn profit(self) -> u64 {
+        self.profit.get()
+    }
+
+    pub const fn stake(self) -> u64 {
+        self.stake.get()
+    }
+
+    /// Nearest whole American price, half away from zero; even money is +100, never -100.
+    pub fn american(self) -> i128 {
+        let (profit, stake) = (i128::from(self.profit()), i128::from(self.stake()));
+        if profit >= stake {
+            return round_half_up(100 * profit, stake);
+        }
+        match round_half_up(100 * stake, profit) {
+            100 => 100,
+            rounded => -rounded,
+        }
+    }
+
+    /// The decimal price, which includes the stake, rounded half-even to `places` and written without
+    /// trailing zeros.
+    fn write_decimal_rounded(self, places: u32, out: &mut String) -> Rounded {
+        let scale = 10_u128.pow(places);
+        let total = (u128::from(self.profit()) + u128::from(self.stake())) * scale;
+        let units = round_half_even(total, u128::from(self.stake()));
+        if units <= scale {
+            return Rounded::ToOne;
+        }
+        write_decimal(units, places, out);
+        Rounded::Fine
+    }
+
+    /// Three places, half-even; where that would print `1`, as many more as it takes to stay above 1.
+    pub fn write_decimal(self, out: &mut String) {
+        // 20 places are enough for the smallest profit of 1 / u64::MAX, and stay within u128.
+        for places in 3..=19 {
+            match self.write_decimal_rounded(places, out) {
+                Rounded::Fine => return,
+                Rounded::ToOne => {}
+            }
+        }
+        out.push_str("1.00000000000000000001");
+    }
+
+    /// Exactly, in lowest terms: `10/11`.
+    pub fn write_fraction(self, out: &mut String) {
+        push(out, format_args!("{}/{}", self.profit, self.stake));
+    }
+
+    /// The decimal price with every digit, where it has finitely many (true of whatever was quoted so).
+    fn write_decimal_exact(self, out: &mut String) -> Exactness {
+        for places in 0..=18_u32 {
+            let total =
+                (u128::from(self.profit()) + u128::from(self.stake())) * 10_u128.pow(places);
+            if total % u128::from(self.stake()) == 0 {
+                write_decimal(total / u128::from(self.stake()), places, out);
+                return Exactness::Exact;
+            }
+        }
+        Exactness::Endless
+    }
+}
+
+impl Ord for Price {
+    /// By value: cross-multiplied, so exact.
+    fn cmp(&self, other: &Self) -> Ordering {
+        let ours = u128::from(self.profit()) * u128::from(other.stake());
+        let theirs = u128::from(other.profit()) * u128::from(self.stake());
+        ours.cmp(&theirs)
+    }
+}
+
+impl PartialOrd for Price {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Quote {
+    /// Reads a price text in the given format: `-110`, `1.91`, `5/2`.
+    ///
+    /// # Errors
+    /// The text is not a price: not a number, decimal not above 1, American between -100 and 100, a zero or
+    /// negative part, or more digits than 64 bits hold.
+    pub fn parse(text: &str, format: Format) -> Result<Self, PriceError> {
+        let price = match format {
+            Format::American => parse_american(text)?,
+            Format::Decimal => parse_decimal(text)?,
+            Format::Fractional => parse_fraction(text)?,
+        };
+        Ok(Self { price, format })
+    }
+
+    /// Writes the price as a JSON value in `format`: as quoted (in normal form) in its own format, computed
+    /// exactly otherwise. Fractions are JSON strings, the others JSON numbers.
+    pub fn write_json(self, format: Format, out: &mut String) {
+        match format {
+            Format::American => push(out, format_args!("{}", self.price.american())),
+            Format::Fractional => {
+                out.push('"');
+                self.price.write_fraction(out);
+                out.push('"');
+            }
+            Format::Decimal => {
+                let as_quoted = self.format == Format::Decimal
+                    && self.price.write_decimal_exact(out) == Exactness::Exact;
+                if !as_quoted {
+                    self.price.write_decimal(out);
+                }
+            }
+        }
+    }
+
+    /// What [`Quote::write_json`] writes, as a text of its own.
+    pub fn to_json(self, format: Format) -> String {
+        let mut out = String::new();
+        self.write_json(format, &mut out);
+        out
+    }
+}
+
+#[derive(PartialEq)]
+enum Rounded {
+    Fine,
+    ToOne,
+}
+
+#[derive(PartialEq)]
+enum Exactness {
+    Exact,
+    Endless,
+}
+
+/// A number as written: `digits` × 10^-`places`.
+struct Written {
+    digits: u64,
+    places: u32,
+    negative: bool,
+}
+
+/// Exponents beyond this are no price and no line.
+const EXPONENT_MAX: i32 = 18;
+
+/// Reads a JSON-like number without losing a digit. A leading `+` is accepted, as bookmakers write `+150`.
+fn read_number(text: &str) -> Option<Written> {
+    let (negative, unsigned) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) if exponent.len() <= 3 => (mantissa, exponent.parse().ok()?),
+        Some(_) => return None,
+        None => (unsigned, 0_i32),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let fraction = fraction.trim_end_matches('0');
+    let all_digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
+    if whole.is_empty() || !all_digits(whole) || !all_digits(fraction) || mantissa.ends_with('.') {
+        return None;
+    }
+    let mut digits = 0_u64;
+    for digit in whole.bytes().chain(fraction.bytes()) {
+        digits = digits.checked_mul(10)?.checked_add(u64::from(digit - b'0'))?;
+    }
+    let places = i32::try_from(fraction.len()).ok()?.checked_sub(exponent)?;
+    if places.abs() > EXPONENT_MAX {
+        return None;
+    }
+    match u32::try_from(places) {
+        Ok(places) => Some(Written { digits, places, negative }),
+        Err(_) => {
+            let digits = digits.checked_mul(10_u64.checked_pow(places.unsigned_abs())?)?;
+            Some(Written { digits, places: 0, negative })
+        }
+    }
+}
+
+fn parse_american(text: &str) -> Result<Price, PriceError> {
+    let refused = || PriceError::NotAmerican(shorten(text));
+    let number = read_number(text).ok_or_else(refused)?;
+    let unit = 10_u64.pow(number.places);
+    if number.digits % unit != 0 || number.digits / unit < 100 {
+        return Err(refused());
+    }
+    let size = number.digits / unit;
+    let price =
+        if number.negative { Price::from_ratio(100, size) } else { Price::from_ratio(size, 100) };
+    price.ok_or_else(refused)
+}
+
+fn parse_decimal(text: &str) -> Result<Price, PriceError> {
+    let number = read_number(text).ok_or_else(|| {
+        let digits = text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+        if digits && text.len() > 18 {
+            PriceError::TooPrecise(shorten(text))
+        } else {
+            PriceError::NotANumber(shorten(text))
+        }
+    })?;
+    let unit = 10_u64.pow(number.places);
+    if number.negative || number.digits <= unit {
+        return Err(PriceError::DecimalTooSmall(shorten(text)));
+    }
+    Price::from_ratio(number.digits - unit, unit)
+        .ok_or_else(|| PriceError::DecimalTooSmall(shorten(text)))
+}
+
+fn parse_fraction(text: &str) -> Result<Price, PriceError> {
+    let refused = || PriceError::NotAFraction(shorten(text));
+    let (profit, stake) = text.split_once('/').ok_or_else(refused)?;
+    let profit = read_number(profit.trim()).filter(|n| !n.negative).ok_or_else(refused)?;
+    let stake = read_number(stake.trim()).filter(|n| !n.negative).ok_or_else(refused)?;
+    // Some sources write "4.5/1"; both parts are brought to whole numbers, which keeps the ratio exact.
+    let places = profit.places.max(stake.places);
+    let scale = |n: &Written| n.digits.checked_mul(10_u64.checked_pow(places - n.places)?);
+    let (Some(profit), Some(stake)) = (scale(&profit), scale(&stake)) else {
+        return Err(PriceError::TooPrecise(shorten(text)));
+    };
+    Price::from_ratio(profit, stake).ok_or_else(refused)
+}
+
+fn write_decimal(units: u128, places: u32, out: &mut String) {
+    let scale = 10_u128.pow(places);
+    push(out, format_args!("{}", units / scale));
+    let mut rest = units % scale;
+    if rest == 0 {
+        return;
+    }
+    let mut width = usize::try_from(places).unwrap_or(0);
+    while rest.is_multiple_of(10) {
+        rest /= 10;
+        width -= 1;
+    }
+    push(out, format_args!(".{rest:0width$}"));
+}
+
+fn round_half_up(numerator: i128, denominator: i128) -> i128 {
+    (2 * numerator + denominator) / (2 * denominator)
+}
+
+fn round_half_even(numerator: u128, denominator: u128) -> u128 {
+    let (quotient, rest) = (numerator / denominator, numerator % denominator);
+    match (rest * 2).cmp(&denominator) {
+        Ordering::Less => quotient,
+        Ordering::Greater => quotient + 1,
+        Ordering::Equal => quotient + quotient % 2,
+    }
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// Writing to a `String` cannot fail.
+fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
+    let written = out.write_fmt(text);
+    debug_assert!(written.is_ok());
+}
+
+/// The offending text, short enough for an error message.
+pub(crate) fn shorten(text: &str) -> String {
+    text.chars().take(24).collect()
+}
+
+pub(crate) mod exact {
+    //! The number reader, shared with [`crate::line`].
+
+    /// The number in quarters, where it is a whole number of them.
+    pub(crate) fn quarters(text: &str) -> Option<i32> {
+        let number = super::read_number(text)?;
+        let unit = 10_u64.pow(number.places);
+        let quarters = number.digits.checked_mul(4)?;
+        let whole = (quarters % unit == 0).then_some(quarters / unit)?;
+        let signed = i32::try_from(whole).ok()?;
+        Some(if number.negative { -signed } else { signed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, quoted: Format, american: &str, decimal: &str, fractional: &str) {
+        let quote = Quote::parse(text, quoted).unwrap();
+        assert_eq!(quote.to_json(Format::American), american, "{text} in american");
+        assert_eq!(quote.to_json(Format::Decimal), decimal, "{text} in decimal");
+        assert_eq!(quote.to_json(Format::Fractional), format!("\"{fractional}\""), "{text}");
+    }
+
+    #[test]
+    fn prices_are_written_as_decided() {
+        use Format::{American, Decimal, Fractional};
+        check("-110", American, "-110", "1.909", "10/11");
+        check("+150", American, "150", "2.5", "3/2");
+        check("150.0", American, "150", "2.5", "3/2");
+        check("-100", American, "100", "2", "1/1");
+        check("-200000", American, "-200000", "1.0005", "1/2000");
+        check("-3000000", American, "-3000000", "1.00003", "1/30000");
+        check("2.0", Decimal, "100", "2", "1/1");
+        check("1.91", Decimal, "-110", "1.91", "91/100");
+        check("1.9999", Decimal, "100", "1.9999", "9999/10000");
+        check(
+            "1.9090909090909092",
+            Decimal,
+            "-110",
+            "1.9090909090909092",
+            "2272727272727273/2500000000000000",
+        );
+        check("1e2", Decimal, "9900", "100", "99/1");
+        check("2/4", Fractional, "-200", "1.5", "1/2");
+        check("4.5/1", Fractional, "450", "5.5", "9/2");
+        check("1/3", Fractional, "-300", "1.333", "1/3");
+        // Half-even at the third place: 1 + 1/16 = 1.0625 and 1 + 3/16 = 1.1875.
+        check("1/16", Fractional, "-1600", "1.062", "1/16");
+        check("3/16", Fractional, "-533", "1.188", "3/16");
+        // Half away from zero: 201/200 is +100.5, 200/201 is -100.5.
+        check("201/200", Fractional, "101", "2.005", "201/200");
+        check("200/201", Fractional, "-101", "1.995", "200/201");
+        check("1000/1001", Fractional, "100", "1.999", "1000/1001");
+    }
+
+    #[test]
+    fn what_is_no_price_is_refused() {
+        let table: [(Format, &[&str]); 3] = [
+            (
+                Format::American,
+                &[
+                    "", "0", "99", "-99", "99.9", "150.5", "NaN", "abc", "1/2", "--110", "+-110",
+                    "1e400",
+                ],
+            ),
+            (
+                Format::Decimal,
+                &[
+                    "",
+                    "1",
+                    "1.0",
+                    "0.5",
+                    "-2.5",
+                    "NaN",
+                    "inf",
+                    ".",
+                    "2.",
+                    ".5",
+                    "2,5",
+                    "1e999",
+                    "99999999999999999999",
+                ],
+            ),
+            (
+                Format::Fractional,
+                &["", "5", "0/1", "1/0", "-1/2", "1/-2", "a/b", "1/2/3", "/", "1e30/1"],
+            ),
+        ];
+        for (format, texts) in table {
+            for text in texts {
+                assert!(Quote::parse(text, format).is_err(), "{text:?} as {}", format.key());
+            }
+        }
+    }
+
+    #[test]
+    fn every_american_price_round_trips_through_itself_and_its_fraction() {
+        for size in 100..=100_000_i128 {
+            for value in [size, -size] {
+                let quote = Quote::parse(&value.to_string(), Format::American).unwrap();
+                let expected = if value == -100 { 100 } else { value };
+                assert_eq!(quote.price.american(), expected);
+                let mut fraction = String::new();
+                quote.price.write_fraction(&mut fraction);
+                let back = Quote::parse(&fraction, Format::Fractional).unwrap();
+                assert_eq!(back.price, quote.price);
+                assert_eq!(back.to_json(Format::American), expected.to_string());
+            }
+        }
+    }
+
+    #[test]
+    fn every_decimal_thousandth_round_trips() {
+        for thousandths in 1_001..=1_001_000_u32 {
+            let mut text = format!("{}.{:03}", thousandths / 1000, thousandths % 1000);
+            let quote = Quote::parse(&text, Format::Decimal).unwrap();
+            while text.ends_with('0') {
+                text.pop();
+            }
+            let text = text.trim_end_matches('.');
+            assert_eq!(quote.to_json(Format::Decimal), text);
+            // The same value quoted as a fraction prints the same three places.
+            let fraction = Quote { format: Format::Fractional, ..quote };
+            assert_eq!(fraction.to_json(Format::Decimal), text);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn order_agrees_with_exact_cross_multiplication(
+            a in 1_u64.., b in 1_u64.., c in 1_u64.., d in 1_u64..
+        ) {
+            let (left, right) = (Price::from_ratio(a, b).unwrap(), Price::from_ratio(c, d).unwrap());
+            prop_assert_eq!(left.cmp(&right), (u128::from(a) * u128::from(d)).cmp(&(u128::from(c) * u128::from(b))));
+            prop_assert_eq!(left == right, left.cmp(&right) == Ordering::Equal);
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused_and_what_is_read_can_be_written(text in "\\PC{0,24}") {
+            for format in Format::ALL {
+                if let Ok(quote) = Quote::parse(&text, format) {
+                    let own = quote.to_json(format);
+                    let again = Quote::parse(own.trim_matches('"'), format).unwrap();
+                    prop_assert_eq!(again.price, quote.price);
+                    for other in Format::ALL {
+                        prop_assert!(!quote.to_json(other).is_empty());
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn a_decimal_always_prints_above_one(profit in 1_u64.., stake in 1_u64..) {
+            let mut text = String::new();
+            Price::from_ratio(profit, stake).unwrap().write_decimal(&mut text);
+            prop_assert_ne!(text.as_str(), "1");
+            prop_assert!(!text.ends_with(".0"));
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Where an event stands, and the one way it may move.
+
+use serde::{Deserialize, Serialize};
+
+/// Scheduled, live, final: the states of a score and of an event (D9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Status {
+    Scheduled,
+    Live,
+    Final,
+}
+
+impl Status {
+    pub const ALL: [Self; 3] = [Self::Scheduled, Self::Live, Self::Final];
+
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Scheduled => "scheduled",
+            Self::Live => "live",
+            Self::Final => "final",
+        }
+    }
+
+    pub fn parse(key: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.key() == key)
+    }
+}
+
+/// One period: a round, a set, a quarter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Period {
+    pub number: u32,
+    pub home: i32,
+    pub away: i32,
+}
+
+/// One of the two participants of a head-to-head event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Side {
+    Home,
+    Away,
+}
+
+impl Side {
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Home => Self::Away,
+            Self::Away => Self::Home,
+        }
+    }
+}
+
+/// The score of a head-to-head event.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Score {
+    pub status: Status,
+    pub home: Option<i32>,
+    pub away: Option<i32>,
+    pub periods: Vec<Period>,
+    pub winner: Option<Side>,
+    /// Golf: the leaders in the order sent, each an index into the event's entrants.
+    pub leaders: Vec<Leader>,
+}
+
+/// A golfer's place on the leaderboard with the totals of the rounds played.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Leader {
+    pub entrant: u16,
+    pub rounds: Vec<i32>,
+}
+
+/// A score went backwards and did not say that it is a correction (D24).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IllegalTransition {
+    #[error("the event is {} and cannot go back to {}; send `correction: true` if the earlier report was wrong", from.key(), to.key())]
+    Status { from: Status, to: Status },
+    #[error("the score went down; send `correction: true` if the earlier report was wrong")]
+    Lower,
+    #[error(
+        "the event ended with another winner; send `correction: true` if the earlier report was wrong"
+    )]
+    Winner,
+}
+
+impl Score {
+    /// What is known of every event before a source reports (D31).
+    pub const fn none_yet() -> Self {
+        Self {
+            status: Status::Scheduled,
+            home: None,
+            away: None,
+            periods: Vec::new(),
+            winner: None,
+            leaders: Vec::new(),
+        }
+    }
+
+    /// Whether this score may be followed by `next` without a correction.
+    ///
+    /// # Errors
+    /// The status or the score goes backwards, or a finished event changes its winner.
+    pub fn may_become(&self, next: &Self) -> Result<(), IllegalTransition> {
+        if next.status < self.status {
+            return Err(IllegalTransition::Status { from: self.status, to: next.status });
+        }
+        let lower = |held: Option<i32>, new: Option<i32>| held.is_some() && new < held;
+        if lower(self.home, next.home) || lower(self.away, next.away) {
+            return Err(IllegalTransition::Lower);
+        }
+        if self.status == Status::Final && self.winner.is_some() && next.winner != self.winner {
+            return Err(IllegalTransition::Winner);
+        }
+        Ok(())
+    }
+
+    /// The same score seen from the other side.
+    #[must_use]
+    pub fn swapped(mut self) -> Self {
+        std::mem::swap(&mut self.home, &mut self.away);
+        for period in &mut self.periods {
+            std::mem::swap(&mut period.home, &mut period.away);
+        }
+        self.winner = self.winner.map(Side::other);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn score(status: Status, home: Option<i32>, away: Option<i32>, winner: Option<Side>) -> Score {
+        Score { status, home, away, winner, ..Score::none_yet() }
+    }
+
+    #[test]
+    fn a_score_only_goes_forward() {
+        use Status::{Final, Live, Scheduled};
+        let none = Score::none_yet();
+        let live = score(Live, Some(7), Some(3), None);
+        let over = score(Final, Some(10), Some(3), Some(Side::Home));
+        assert_eq!(none.may_become(&live), Ok(()));
+        assert_eq!(none.may_become(&over), Ok(()));
+        assert_eq!(live.may_become(&over), Ok(()));
+        assert_eq!(live.may_become(&live), Ok(()));
+        assert_eq!(
+            over.may_become(&live),
+            Err(IllegalTransition::Status { from: Final, to: Live })
+        );
+        assert_eq!(
+            live.may_become(&none),
+            Err(IllegalTransition::Status { from: Live, to: Scheduled })
+        );
+        assert_eq!(
+            live.may_become(&score(Live, Some(6), Some(3), None)),
+            Err(IllegalTransition::Lower)
+        );
+        assert_eq!(
+            live.may_become(&score(Live, None, Some(3), None)),
+            Err(IllegalTransition::Lower)
+        );
+        assert_eq!(
+            over.may_become(&score(Final, Some(10), Some(3), Some(Side::Away))),
+            Err(IllegalTransition::Winner)
+        );
+    }
+
+    #[test]
+    fn swapping_twice_changes_nothing() {
+        let mut one = score(Status::Final, Some(2), Some(1), Some(Side::Home));
+        one.periods.push(Period { number: 1, home: 6, away: 4 });
+        assert_ne!(one.clone().swapped(), one);
+        assert_eq!(one.clone().swapped().swapped(), one);
+    }
+}

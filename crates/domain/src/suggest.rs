@@ -1,0 +1,51 @@
+//! "Did you mean …?" for keys that are nearly right.
+
+/// No key is longer; comparing anything longer would be work for nothing.
+const KEY_BYTES_MAX: usize = 40;
+
+/// The sentence's end that names the nearest key, or nothing.
+pub fn did_you_mean<'a>(given: &str, keys: impl Iterator<Item = &'a str>) -> String {
+    nearest(given, keys).map(|key| format!("; did you mean `{key}`?")).unwrap_or_default()
+}
+
+/// The key fewest edits away, if that is few for its length. Case and punctuation do not count: a source
+/// that says `Draft Kings` means `draftkings`.
+pub fn nearest<'a>(given: &str, keys: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    if given.len() > KEY_BYTES_MAX {
+        return None;
+    }
+    let given = fold(given);
+    let edits_max = (given.chars().count() / 3).min(2);
+    keys.map(|key| (strsim::osa_distance(&given, &fold(key)), key))
+        .filter(|(edits, _)| *edits <= edits_max && !given.is_empty())
+        .min()
+        .map(|(_, key)| key)
+}
+
+fn fold(key: &str) -> String {
+    key.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_key_is_named_only_when_it_is_near() {
+        let keys = ["draftkings", "fanduel", "tab", "unibet", "unibet_us"];
+        for (given, expected) in [
+            ("fan_duel", Some("fanduel")),
+            ("FanDual", Some("fanduel")),
+            ("Draft Kings", Some("draftkings")),
+            ("unibet-us", Some("unibet_us")),
+            ("tba", Some("tab")),
+            ("ta", None),
+            ("", None),
+            ("--", None),
+            ("corner_shop", None),
+        ] {
+            assert_eq!(nearest(given, keys.into_iter()), expected, "{given}");
+        }
+        assert_eq!(nearest(&"fanduel".repeat(9), keys.into_iter()), None);
+    }
+}

@@ -1,0 +1,74 @@
+//! The push door's parser: a body of NDJSON lines to [`FeedMessage`]s, and back.
+//!
+//! It knows the catalogue and the line in hand, nothing else: whether a `ref` is known, a market belongs to
+//! the event's sport or a `ts` is ahead of the clock is for whoever holds the book and the clock.
+//! Prices and points are taken from the text of the JSON number, never through floating point (D6).
+//! Nothing a feed sends may panic here or make us hold more than a small multiple of the line.
+
+use domain::catalogue::{BookmakerId, Catalogue};
+use domain::message::{FeedMessage, Reject, RejectCode};
+
+mod field;
+mod object;
+mod read;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use write::write_line;
+
+/// Longest line, in bytes. A market of 512 outcomes with the longest names is about a tenth of it.
+pub const LINE_BYTES_MAX: usize = 1 << 20;
+
+/// Reads one line of the body as a message of a feed whose token is bound to `bound`, if to any.
+///
+/// # Errors
+/// The line is too long, not a JSON object, not a message of the contract, or names a sport, bookmaker or
+/// market that the catalogue does not have.
+pub fn parse_line(
+    line: &[u8],
+    catalogue: &Catalogue,
+    bound: Option<BookmakerId>,
+) -> Result<FeedMessage, Reject> {
+    if line.len() > LINE_BYTES_MAX {
+        return Err(Reject::new(
+            RejectCode::TooLarge,
+            format!("the line has {} bytes; at most {LINE_BYTES_MAX} are taken", line.len()),
+        ));
+    }
+    let text = std::str::from_utf8(line).map_err(|error| {
+        Reject::new(
+            RejectCode::InvalidJson,
+            format!("not UTF-8 after byte {}", error.valid_up_to()),
+        )
+    })?;
+    let message = object::parse_message(text)?;
+    read::Reader { catalogue, bound }.message(&message)
+}
+
+/// The lines of a body with their numbers, counted from 1.
+///
+/// Blank lines are counted but not given; a `\r` before the line's end and a byte order mark before the first
+/// line are dropped; the last line needs no line end.
+pub fn split_lines(body: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    body.strip_prefix(b"\xef\xbb\xbf")
+        .unwrap_or(body)
+        .split(|&byte| byte == b'\n')
+        .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+        .zip(1..)
+        .filter(|(line, _)| !line.trim_ascii().is_empty())
+        .map(|(line, number)| (number, line))
+}
+
+/// Whether a body is lines of text at all, good or bad: no NUL anywhere, and at least one line is UTF-8.
+///
+/// Only some lines in another encoding are bad lines, which never harm the others. An empty body is text
+/// with no lines.
+pub fn looks_like_text(body: &[u8]) -> bool {
+    if body.contains(&0) {
+        return false;
+    }
+    let mut lines = split_lines(body).peekable();
+    lines.peek().is_none() || lines.any(|(_, line)| std::str::from_utf8(line).is_ok())
+}

@@ -1,0 +1,30 @@
+//! Tests of the push door, by subject.
+
+mod body;
+mod lines;
+mod properties;
+mod recordings;
+
+use std::sync::LazyLock;
+
+use domain::catalogue::Catalogue;
+use domain::message::{FeedMessage, Reject};
+
+use crate::push::{parse_line, write_line};
+
+/// The embedded catalogue, read once: reading it for every case would be most of the run.
+fn catalogue() -> &'static Catalogue {
+    static EMBEDDED: LazyLock<Catalogue> = LazyLock::new(|| Catalogue::load(None).unwrap());
+    &EMBEDDED
+}
+
+/// Reads a line with a token that is bound to no bookmaker.
+fn parse(line: &str) -> Result<FeedMessage, Reject> {
+    parse_line(line.as_bytes(), catalogue(), None)
+}
+
+fn written(message: &FeedMessage, catalogue: &Catalogue) -> String {
+    let mut out = String::new();
+    write_line(message, catalogue, &mut out);
+    out
+}

@@ -1,0 +1,312 @@
+//! An event of the sandbox: its slot's listing, what is corrected of it later, and the contest behind it.
+
+use std::cell::OnceCell;
+
+use super::contest::{Fair, Form, Seen, Timeline};
+use super::fight::Fight;
+use super::football::Gridiron;
+use super::golf::Tournament;
+use super::noise::{mix, real, wave};
+use super::schedule::Discipline;
+use super::tennis::Match;
+
+/// One event. Everything in it follows from the seed and the slot.
+#[derive(Debug)]
+pub(crate) struct Event {
+    pub(crate) discipline: Discipline,
+    /// The feed's own id, from the slot; never used again for another event.
+    pub(crate) reference: Box<str>,
+    pub(crate) key: u64,
+    /// The listing and its corrections, oldest first; never empty.
+    pub(crate) revisions: Vec<Revision>,
+    /// When it is cancelled, if it is.
+    pub(crate) removed: Option<i64>,
+    pub(crate) contest: Contest,
+}
+
+/// The event as listed from an instant on.
+#[derive(Clone, Debug)]
+pub(crate) struct Revision {
+    pub(crate) at: i64,
+    pub(crate) competition: Box<str>,
+    pub(crate) commence: i64,
+    pub(crate) names: Names,
+    /// Whether a participant changes: bookmakers withdraw and price anew.
+    pub(crate) renames: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Names {
+    Sides { home: Box<str>, away: Box<str> },
+    Title(Box<str>),
+}
+
+#[derive(Debug)]
+pub(crate) enum Contest {
+    Duel(Duel),
+    Field(Tournament),
+}
+
+impl Event {
+    pub(crate) fn listed(&self) -> i64 {
+        self.revisions.first().map_or(i64::MAX, |first| first.at)
+    }
+
+    /// The instant it goes live.
+    pub(crate) fn start(&self) -> i64 {
+        match &self.contest {
+            Contest::Duel(duel) => duel.start,
+            Contest::Field(tournament) => tournament.start,
+        }
+    }
+
+    /// The instant of the final score; never for a cancelled event.
+    pub(crate) fn over(&self) -> i64 {
+        match &self.contest {
+            _ if self.removed.is_some() => i64::MAX,
+            Contest::Duel(duel) => duel.timeline().over,
+            Contest::Field(tournament) => tournament.over(),
+        }
+    }
+
+    /// Whether bookmakers may offer it: listed, not cancelled, not final.
+    pub(crate) fn is_open(&self, at: i64) -> bool {
+        self.listed() <= at
+            && self.removed.is_none_or(|removed| at < removed)
+            && (at < self.start() || at < self.over())
+    }
+
+    /// Whether a participant changed after `from`, not after `to`.
+    pub(crate) fn renamed_within(&self, from: i64, to: i64) -> bool {
+        self.revisions
+            .iter()
+            .any(|revision| revision.renames && from < revision.at && revision.at <= to)
+    }
+
+    /// The revision in force at an instant.
+    pub(crate) fn revision_at(&self, at: i64) -> usize {
+        self.revisions.partition_point(|revision| revision.at <= at).saturating_sub(1)
+    }
+}
+
+/// A contest between two: a latent form that drifts, jumps on news and meets the truth at the start.
+#[derive(Debug)]
+pub(crate) struct Duel {
+    pub(crate) rules: Rules,
+    pub(crate) key: u64,
+    pub(crate) listed: i64,
+    pub(crate) start: i64,
+    /// The truth, for each revision: another fighter is another truth. The last one is fought out.
+    pub(crate) forms: Vec<Form>,
+    pub(crate) news: Option<News>,
+    pub(crate) timeline: OnceCell<Timeline>,
+}
+
+/// Something becomes known: an injury, a weigh-in, who plays.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct News {
+    pub(crate) at: i64,
+    /// How far opinion was off before, in units of strength.
+    pub(crate) jump: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Rules {
+    Fight(Fight),
+    Tennis(Match),
+    Football(Gridiron),
+}
+
+impl Rules {
+    /// How far opinion strays from the truth, in units of strength and of tempo.
+    pub(crate) const fn doubt(&self) -> (f64, f64) {
+        match self {
+            Self::Fight(_) => (0.2, 0.12),
+            Self::Tennis(_) => (0.07, 0.05),
+            Self::Football(_) => (1.3, 1.2),
+        }
+    }
+}
+
+/// What one who prices knows, apart from who he is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Knowledge {
+    /// The instant of his opinion.
+    pub(crate) at: i64,
+    pub(crate) news: bool,
+    /// The step of the score he has seen; `None` before the start.
+    pub(crate) step: Option<usize>,
+    pub(crate) revision: usize,
+}
+
+impl Duel {
+    pub(crate) fn timeline(&self) -> &Timeline {
+        self.timeline.get_or_init(|| {
+            let form = self.form(self.forms.len());
+            let key = mix(self.key, 0x91a7);
+            match &self.rules {
+                Rules::Fight(fight) => fight.play(self.start, form, key),
+                Rules::Tennis(tennis) => tennis.play(self.start, form, key),
+                Rules::Football(football) => football.play(self.start, form, key),
+            }
+        })
+    }
+
+    /// The truth of a revision, or of the last before it.
+    fn form(&self, revision: usize) -> Form {
+        let known = self.forms.get(revision).or(self.forms.last());
+        known.copied().unwrap_or(Form { strength: 0.0, tempo: 0.0 })
+    }
+
+    /// What people think of the two.
+    fn opinion(&self, known: Knowledge) -> Form {
+        let mut form = self.form(known.revision);
+        let (doubt, tempo_doubt) = self.rules.doubt();
+        if known.step.is_some() {
+            // Once it is under way the score speaks; opinion only trembles.
+            form.strength += 0.2 * doubt * wave(mix(self.key, 11), known.at, 420);
+            return form;
+        }
+        let to_go = real(self.start - known.at) / real((self.start - self.listed).max(1));
+        let calm = to_go.clamp(0.0, 1.0).sqrt();
+        let drift = |salt: u64| {
+            let key = mix(self.key, salt);
+            0.8 * wave(mix(key, 1), known.at, 21_600)
+                + 0.45 * wave(mix(key, 2), known.at, 5_400)
+                + 0.1 * wave(mix(key, 3), known.at, 1_200)
+        };
+        form.strength += doubt * calm * drift(21);
+        form.tempo += tempo_doubt * calm * drift(22);
+        if let Some(news) = self.news
+            && !known.news
+        {
+            form.strength -= news.jump;
+        }
+        form
+    }
+
+    /// Fair chances for one who knows this much.
+    pub(crate) fn fair(&self, known: Knowledge) -> Fair {
+        let form = self.opinion(known);
+        let seen = known.step.and_then(|at| {
+            let timeline = self.timeline();
+            Some(Seen {
+                step: timeline.steps.get(at)?,
+                next: timeline.steps.get(at + 1),
+                at: known.at,
+                start: self.start,
+            })
+        });
+        match &self.rules {
+            Rules::Fight(fight) => fight.fair(form, seen),
+            Rules::Tennis(tennis) => tennis.fair(form, seen),
+            Rules::Football(football) => football.fair(form, seen),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sandbox::schedule::Schedule;
+
+    /// Chances given against what came of them.
+    #[derive(Default)]
+    struct Tally {
+        expected: f64,
+        variance: f64,
+        came: f64,
+    }
+
+    impl Tally {
+        fn add(&mut self, p: f64, came: bool) {
+            self.expected += p;
+            self.variance += p * (1.0 - p);
+            self.came += f64::from(u8::from(came));
+        }
+
+        #[track_caller]
+        fn check(&self, what: &str, deviations: f64) {
+            let off = (self.came - self.expected) / self.variance.sqrt();
+            assert!(off.abs() < deviations, "{what}: {} for {}", self.came, self.expected);
+        }
+    }
+
+    fn home_won(duel: &Duel) -> bool {
+        let last = duel.timeline().steps.last().unwrap();
+        last.home > last.away
+    }
+
+    fn total_of(duel: &Duel) -> i32 {
+        let last = duel.timeline().steps.last().unwrap();
+        match duel.rules {
+            Rules::Football(_) => last.home + last.away,
+            Rules::Tennis(_) => last.periods.iter().map(|set| set.home + set.away).sum(),
+            Rules::Fight(_) => i32::try_from(last.periods.len()).unwrap(),
+        }
+    }
+
+    #[test]
+    fn what_comes_of_chances_is_what_they_said() {
+        let schedule = Schedule { seed: 4 };
+        let events = schedule.events(1_800_000_000, 1_800_000_000 + 10 * 86_400);
+        for sport in [Discipline::Mma, Discipline::Boxing, Discipline::Tennis, Discipline::Football]
+        {
+            let (mut at_start, mut favourites, mut midway, mut overs) =
+                (Tally::default(), Tally::default(), Tally::default(), Tally::default());
+            for event in events.iter().filter(|event| event.discipline == sport) {
+                let Contest::Duel(duel) = &event.contest else {
+                    continue;
+                };
+                if event.removed.is_some() {
+                    continue;
+                }
+                let revision = duel.forms.len() - 1;
+                let known = |at, step| Knowledge { at, news: true, step, revision };
+                let fair = duel.fair(known(duel.start, None));
+                at_start.add(fair.home, home_won(duel));
+                if fair.home > 0.6 {
+                    favourites.add(fair.home, home_won(duel));
+                }
+                if let Some(half) = fair.total.line(0.0) {
+                    overs.add(fair.total.above(half), 2 * total_of(duel) > half);
+                }
+                let timeline = duel.timeline();
+                let half_way = duel.start + (timeline.closed - duel.start) / 2;
+                let seen = known(half_way, timeline.step_at(half_way));
+                midway.add(duel.fair(seen).home, home_won(duel));
+            }
+            assert!(at_start.variance > 40.0);
+            at_start.check("at the start", 4.0);
+            favourites.check("favourites", 4.0);
+            midway.check("midway", 5.0);
+            // A fight that ends in the second half of a round has passed a line its complete rounds have not.
+            if !matches!(sport, Discipline::Mma | Discipline::Boxing) {
+                overs.check("overs", 5.0);
+            }
+        }
+    }
+
+    #[test]
+    fn opinion_drifts_jumps_on_news_and_meets_the_truth() {
+        let schedule = Schedule { seed: 4 };
+        let events = schedule.events(1_800_000_000, 1_800_000_000);
+        let (mut moved, mut jumped) = (0, 0);
+        for event in &events {
+            let Contest::Duel(duel) = &event.contest else {
+                continue;
+            };
+            let home = |at: i64, news: bool| {
+                duel.fair(Knowledge { at, news, step: None, revision: 0 }).home
+            };
+            let truth = home(duel.start, true);
+            if (home(duel.listed, true) - truth).abs() > 0.005 {
+                moved += 1;
+            }
+            if duel.news.is_some() && (home(duel.start, false) - truth).abs() > 0.01 {
+                jumped += 1;
+            }
+        }
+        assert!(moved > 50 && jumped > 20, "{moved} {jumped}");
+    }
+}

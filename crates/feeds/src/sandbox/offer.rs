@@ -1,0 +1,356 @@
+//! What a bookmaker offers on an event: what it knows at a read, and the prices it makes of it.
+//!
+//! The two are kept apart so that most reads cost nothing: a [`View`] is cheap, and while it is the same, so are
+//! the prices.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use domain::message::OfferedOutcome;
+use domain::{Line, Market, Quote};
+
+use super::bookmaker::{Profile, Style};
+use super::contest::{Fair, Spread};
+use super::event::{Contest, Duel, Event, Knowledge, Names};
+use super::field::{FieldFair, field_offers};
+use super::golf::Tournament;
+use super::grid::Ladder;
+use super::noise::{TICK_S, count, logistic, logit, to_tick};
+use super::schedule::Discipline;
+
+/// One market of one bookmaker on one event.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Offer {
+    pub(crate) market: Market,
+    pub(crate) group: Group,
+    pub(crate) rows: Vec<Row>,
+}
+
+/// One price. Who it is for is a name only when it is sent: most offers are only compared.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Row {
+    pub(crate) who: Who,
+    pub(crate) quote: Quote,
+    pub(crate) point: Option<Line>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Who {
+    Home,
+    Away,
+    Draw,
+    Over,
+    Under,
+    /// Position in the field.
+    Player(usize),
+}
+
+/// Which pairing of a market, where there are several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Group {
+    Only,
+    ThreeBall { round: i64, group: u64 },
+    Matchup(usize),
+}
+
+impl Group {
+    /// The `group` of the message.
+    pub(crate) fn label(self) -> Option<Box<str>> {
+        match self {
+            Self::Only => None,
+            Self::ThreeBall { round, group } => {
+                Some(format!("r{}-g{}", round + 1, group + 1).into())
+            }
+            Self::Matchup(number) => Some(format!("m{}", number + 1).into()),
+        }
+    }
+}
+
+impl Offer {
+    /// The offer of the same market and pairing among others.
+    pub(crate) fn among<'a>(&self, others: &'a [Self]) -> Option<&'a Self> {
+        let same = |other: &&Self| other.market == self.market && other.group == self.group;
+        others.iter().find(same)
+    }
+
+    /// The outcomes by name, as of the event's revision at an instant.
+    pub(crate) fn outcomes(&self, event: &Event, at: i64) -> Vec<OfferedOutcome> {
+        let names = event.revisions.get(event.revision_at(at)).map(|r| &r.names);
+        let field = match &event.contest {
+            Contest::Field(tournament) => tournament.names(),
+            Contest::Duel(_) => &[],
+        };
+        let name = |who: Who| -> Option<&str> {
+            match (who, names) {
+                (Who::Home, Some(Names::Sides { home, .. })) => Some(home),
+                (Who::Away, Some(Names::Sides { away, .. })) => Some(away),
+                (Who::Draw, _) => Some("Draw"),
+                (Who::Over, _) => Some("Over"),
+                (Who::Under, _) => Some("Under"),
+                (Who::Player(i), _) => field.get(i).map(|name| &**name),
+                (Who::Home | Who::Away, Some(Names::Title(_)) | None) => None,
+            }
+        };
+        let rows = self.rows.iter();
+        rows.filter_map(|row| {
+            Some(OfferedOutcome { name: name(row.who)?.into(), quote: row.quote, point: row.point })
+        })
+        .collect()
+    }
+}
+
+/// What a bookmaker goes by at a read; `None` for what is closed or suspended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum View {
+    Duel {
+        winner: Option<Knowledge>,
+        /// Lines move before prices: those who make them hear news in half the time.
+        lines: Option<Knowledge>,
+    },
+    Field(Option<i64>),
+}
+
+/// A read: when the feed saw it, and when it reached us.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Read {
+    pub(crate) at: i64,
+    pub(crate) arrival: i64,
+}
+
+/// An event as it is being priced, with the fair chances worked out so far.
+#[derive(Debug)]
+pub(crate) struct Priced<'a> {
+    pub(crate) event: &'a Event,
+    duels: RefCell<HashMap<Knowledge, Rc<Fair>>>,
+    fields: RefCell<HashMap<i64, Rc<FieldFair>>>,
+}
+
+/// A bookmaker at work: its profile and its grid.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Desk<'a> {
+    pub(crate) profile: &'a Profile,
+    pub(crate) ladder: &'a Ladder,
+}
+
+/// What clients see is published this often (D14).
+const PUBLISHED_S: i64 = 30;
+/// Live prices are looked at again this often.
+const LIVE_REQUOTE_S: i64 = 30;
+/// After an incident a market stays closed this long beyond the bookmaker's own delay.
+const SUSPENDED_S: i64 = 20;
+/// Beyond this a winner market is taken off the board.
+const DECIDED: f64 = 0.975;
+/// A market of many is taken off the board when less than this is left to win, for each place that wins.
+const DOUBT: f64 = 0.1;
+/// What a draw is given where it is priced; it never comes.
+const DRAW: f64 = 0.02;
+/// Where lines are held at standard juice, chances this close to even are even.
+const JUICE_BAND: f64 = 0.012;
+/// A golf desk works through its tournaments in turns of so many seconds, in play and out of it.
+const GOLF_LIVE_S: i64 = 180;
+const GOLF_QUIET_S: i64 = 1800;
+
+impl<'a> Priced<'a> {
+    pub(crate) fn new(event: &'a Event) -> Self {
+        Self { event, duels: RefCell::default(), fields: RefCell::default() }
+    }
+
+    fn duel_fair(&self, duel: &Duel, known: Knowledge) -> Rc<Fair> {
+        let mut held = self.duels.borrow_mut();
+        Rc::clone(held.entry(known).or_insert_with(|| Rc::new(duel.fair(known))))
+    }
+
+    fn field_fair(&self, tournament: &Tournament, at: i64) -> Rc<FieldFair> {
+        let mut held = self.fields.borrow_mut();
+        Rc::clone(held.entry(at).or_insert_with(|| Rc::new(FieldFair::of(tournament, at))))
+    }
+}
+
+impl Desk<'_> {
+    /// What this bookmaker goes by. The event is open at the arrival.
+    pub(crate) fn view(&self, event: &Event, read: Read) -> View {
+        let opened = read.at >= self.profile.opens(event)
+            && !event.renamed_within(read.at, read.arrival)
+            && (self.profile.style != Style::PreMatch || read.arrival < event.start());
+        match &event.contest {
+            Contest::Duel(duel) => {
+                let delay = self.profile.delay_s;
+                let know = |delay| opened.then(|| self.know(event, duel, read.at, delay)).flatten();
+                View::Duel { winner: know(delay), lines: know(to_tick(delay / 2)) }
+            }
+            Contest::Field(tournament) => {
+                let at = opened.then(|| Self::golf_turn(tournament, read.at));
+                // A desk that has not had its turn since it opened has no prices yet.
+                View::Field(at.filter(|at| *at >= self.profile.opens(event)))
+            }
+        }
+    }
+
+    fn know(&self, event: &Event, duel: &Duel, at: i64, delay: i64) -> Option<Knowledge> {
+        let revision = event.revision_at(at);
+        if at < duel.start {
+            let every = self.profile.requote_s;
+            let phase = self.profile.hash(event.key ^ 0x9f).cast_signed().rem_euclid(every);
+            return Some(Knowledge {
+                at: (at - phase).div_euclid(every) * every + phase,
+                news: duel.news.is_some_and(|news| at >= news.at + delay),
+                step: None,
+                revision,
+            });
+        }
+        let timeline = duel.timeline();
+        let hold = delay + SUSPENDED_S;
+        let step = timeline.step_at(at);
+        // Nobody leaves the old price up while he works out what a new score means.
+        let fresh = timeline.step_at(at - delay) != step;
+        if at >= timeline.closed || fresh || timeline.incident_within(at - hold, at) {
+            return None;
+        }
+        Some(Knowledge { at: turn(at, LIVE_REQUOTE_S, 0), news: true, step, revision })
+    }
+
+    fn golf_turn(tournament: &Tournament, at: i64) -> i64 {
+        let every = if tournament.playing(at) { GOLF_LIVE_S } else { GOLF_QUIET_S };
+        // All desks look at a tournament at the same moment, at each tournament at another.
+        let phase = tournament.key.cast_signed().rem_euclid(GOLF_LIVE_S / PUBLISHED_S);
+        turn(at, every, phase * PUBLISHED_S)
+    }
+
+    /// The prices that follow from a view.
+    pub(crate) fn offers(&self, priced: &Priced<'_>, view: View) -> Vec<Offer> {
+        match (&priced.event.contest, view) {
+            (Contest::Duel(duel), View::Duel { winner, lines }) => {
+                let mut offers = Vec::with_capacity(3);
+                if let Some(known) = winner {
+                    let fair = priced.duel_fair(duel, known);
+                    offers.extend(self.moneyline(priced.event, &fair));
+                }
+                if let Some(known) = lines {
+                    let fair = priced.duel_fair(duel, known);
+                    offers.extend(self.spread(priced.event, &fair));
+                    offers.extend(self.total(priced.event, &fair));
+                }
+                offers
+            }
+            (Contest::Field(tournament), View::Field(Some(at))) => {
+                let fair = priced.field_fair(tournament, at);
+                field_offers(*self, priced.event, &fair)
+            }
+            (Contest::Field(_), View::Field(None) | View::Duel { .. })
+            | (Contest::Duel(_), View::Field(_)) => Vec::new(),
+        }
+    }
+
+    fn moneyline(&self, event: &Event, fair: &Fair) -> Option<Offer> {
+        let p = logistic(logit(fair.home) + self.profile.bias_on(event));
+        let boxing = event.discipline == Discipline::Boxing;
+        let rows = if boxing && self.profile.style == Style::British {
+            let [home_quote, away_quote] =
+                self.two_way(p * (1.0 - DRAW), (1.0 - p) * (1.0 - DRAW))?;
+            let draw = self.ladder.at_least(DRAW * 1.4)?;
+            vec![
+                row(Who::Home, home_quote, None),
+                row(Who::Draw, draw, None),
+                row(Who::Away, away_quote, None),
+            ]
+        } else {
+            let [home_quote, away_quote] = self.two_way(p, 1.0 - p)?;
+            vec![row(Who::Home, home_quote, None), row(Who::Away, away_quote, None)]
+        };
+        Some(Offer { market: Market::Moneyline, group: Group::Only, rows })
+    }
+
+    fn spread(&self, event: &Event, fair: &Fair) -> Option<Offer> {
+        if !self.profile.offers(event.discipline, Market::Spread) {
+            return None;
+        }
+        let (half, p) = self.lined(event, &fair.margin)?;
+        let [home_quote, away_quote] = self.two_way(p, 1.0 - p)?;
+        Some(Offer {
+            market: Market::Spread,
+            group: Group::Only,
+            rows: vec![
+                row(Who::Home, home_quote, Some(Line::from_quarters(-2 * half))),
+                row(Who::Away, away_quote, Some(Line::from_quarters(2 * half))),
+            ],
+        })
+    }
+
+    fn total(&self, event: &Event, fair: &Fair) -> Option<Offer> {
+        let market = match event.discipline {
+            Discipline::Mma | Discipline::Boxing => Market::TotalRounds,
+            Discipline::Tennis | Discipline::Football => Market::TotalPoints,
+            Discipline::Golf => return None,
+        };
+        if !self.profile.offers(event.discipline, market) {
+            return None;
+        }
+        let (half, p) = self.lined(event, &fair.total)?;
+        let [over, under] = self.two_way(p, 1.0 - p)?;
+        let point = (half > 0).then(|| Line::from_quarters(2 * half))?;
+        Some(Offer {
+            market,
+            group: Group::Only,
+            rows: vec![row(Who::Over, over, Some(point)), row(Who::Under, under, Some(point))],
+        })
+    }
+
+    /// The bookmaker's line, in halves, and the chance it gives to its being passed.
+    fn lined(&self, event: &Event, spread: &Spread) -> Option<(i32, f64)> {
+        let bias = self.profile.bias_on(event);
+        // Points of a game weigh about a twentieth of log-odds each.
+        let half = spread.line(bias * 6.0)?;
+        let p = logistic(logit(spread.above(half)) + bias);
+        let held = matches!(self.profile.style, Style::American | Style::PreMatch)
+            && (p - 0.5).abs() < JUICE_BAND;
+        Some((half, if held { 0.5 } else { p }))
+    }
+
+    /// Two prices with the bookmaker's margin in them, less of it where one side is nearly certain.
+    pub(crate) fn two_way(&self, one: f64, other: f64) -> Option<[Quote; 2]> {
+        if one.max(other) > DECIDED {
+            return None;
+        }
+        let margin = self.profile.margin * (4.0 * one * other).sqrt() + 0.002;
+        Some([
+            self.ladder.at_least(one + margin / 2.0)?,
+            self.ladder.at_least(other + margin / 2.0)?,
+        ])
+    }
+
+    /// Prices for one of many, `places` of whom win. `None` where the grid cannot hold the margin any more: the
+    /// market is as good as decided, and is taken off the board.
+    pub(crate) fn many_way(
+        &self,
+        chances: &[f64],
+        places: usize,
+        margin: f64,
+    ) -> Option<Vec<Quote>> {
+        let doubt: f64 = chances.iter().map(|p| p.min(1.0 - p)).sum();
+        if doubt < DOUBT * count(places) {
+            return None;
+        }
+        let mut quotes = Vec::with_capacity(chances.len());
+        let mut sum = 0.0;
+        for p in chances {
+            let quote = self.ladder.at_least((p * (1.0 + margin) + 0.0004).min(0.985))?;
+            let part = |n: u64| f64::from(u32::try_from(n).unwrap_or(u32::MAX));
+            let (profit, stake) = (part(quote.price.profit()), part(quote.price.stake()));
+            sum += stake / (profit + stake);
+            quotes.push(quote);
+        }
+        (sum >= 1.005 * count(places)).then_some(quotes)
+    }
+}
+
+/// The last moment at which desks that work every so often looked, `phase` publications apart from others. They
+/// look ten seconds after a publication, so that every feed is read once before the next.
+fn turn(at: i64, every: i64, phase: i64) -> i64 {
+    let first = phase + TICK_S;
+    (at - first).div_euclid(every) * every + first
+}
+
+pub(crate) const fn row(who: Who, quote: Quote, point: Option<Line>) -> Row {
+    Row { who, quote, point }
+}

@@ -1,0 +1,381 @@
+//! The command line: every verb, its arguments and what they mean. Only reading; the verbs themselves are
+//! carried out elsewhere.
+//!
+//! Wrong use becomes one sentence ([`Stop::Misuse`]) in which no key or token is repeated. The names of
+//! verbs and flags are a contract with the scripts that call them.
+
+use std::{
+    ffi::OsString,
+    fmt,
+    net::SocketAddr,
+    num::{NonZeroU32, NonZeroU64},
+    path::PathBuf,
+    time::Duration,
+};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::config::{duration::parse_duration, parse_address};
+
+mod misuse;
+pub(crate) mod output;
+
+/// A rotated key may work beside its successor for this long at most (decision D18).
+const OVERLAP_MAX: Duration = Duration::from_secs(7 * 86_400);
+
+/// A command line that makes sense.
+#[derive(Debug)]
+pub(crate) struct Cli {
+    pub(crate) data: PathBuf,
+    pub(crate) config: Option<PathBuf>,
+    pub(crate) verb: Verb,
+}
+
+/// Why the program ends before it has begun.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// Help or the version was asked for: text for stdout, exit 0.
+    Shown(String),
+    /// Wrong use: one sentence for stderr, exit 2.
+    Misuse(String),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Run the service (what `linesman` alone does too)
+    #[command(
+        after_help = "Example:\n  linesman serve --listen 0.0.0.0:8080 --data /var/lib/linesman"
+    )]
+    Serve(ServeArgs),
+    /// Issue, list, revoke and rotate API keys
+    #[command(
+        subcommand,
+        arg_required_else_help = false,
+        after_help = "Example:\n  linesman keys create --kind production --name \"Acme\" --groups combat,golf"
+    )]
+    Keys(KeysVerb),
+    /// Issue, list and revoke the tokens with which feeds push prices
+    #[command(
+        subcommand,
+        arg_required_else_help = false,
+        after_help = "Example:\n  linesman feeds create pinnacle --bookmaker pinnacle"
+    )]
+    Feeds(FeedsVerb),
+    /// Switch the service status `maintenance` on or off
+    #[command(
+        subcommand,
+        arg_required_else_help = false,
+        after_help = "Example:\n  linesman maintenance on --retry-after 10m\n  linesman maintenance off"
+    )]
+    Maintenance(MaintenanceVerb),
+    /// Match the events of several recordings, without a server: what a new feed would be joined to
+    #[command(after_help = "Example:\n  linesman match pinnacle.ndjson fanduel.ndjson --json")]
+    Match(MatchArgs),
+    /// Push recordings into a running service
+    #[command(
+        after_help = "Example:\n  linesman replay saturday.ndjson --to http://127.0.0.1:8080 --token fk_… --speed 10x"
+    )]
+    Replay(ReplayArgs),
+    /// Print the effective configuration as TOML, each value with where it came from
+    #[command(
+        after_help = "Example:\n  linesman config > linesman.toml\n  linesman config --check --config new.toml"
+    )]
+    Config(ConfigArgs),
+    /// Print the OpenAPI 3.1 document
+    #[command(after_help = "Example:\n  linesman openapi > openapi.json")]
+    Openapi,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Where the API is served; port 0 picks a free port and prints it [default: server.listen]
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
+    pub(crate) listen: Option<SocketAddr>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeysVerb {
+    /// Issue a key; prints the key alone, this once
+    #[command(
+        after_help = "Example:\n  linesman keys create --kind sandbox --name ci --requests-per-day 1000"
+    )]
+    Create(KeysCreateArgs),
+    /// List the keys, without their secrets
+    #[command(after_help = "Example:\n  linesman keys list --json")]
+    List(KeysListArgs),
+    /// Revoke a key: once this returns, no request with it succeeds
+    #[command(after_help = "Example:\n  linesman keys revoke ID_OR_KEY")]
+    Revoke(KeysRevokeArgs),
+    /// Replace a key; prints the new key alone, this once
+    #[command(after_help = "Example:\n  linesman keys rotate ID_OR_KEY --overlap 24h")]
+    Rotate(KeysRotateArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeysCreateArgs {
+    /// Which world the key sees: the simulated market or the real one
+    #[arg(long)]
+    pub(crate) kind: KeyKind,
+    /// What the key is called in lists
+    #[arg(long, value_name = "NAME", value_parser = parse_name)]
+    pub(crate) name: Option<String>,
+    /// Only these sport groups, separated by commas [default: all]
+    #[arg(long, value_name = "GROUP,…", value_delimiter = ',', value_parser = parse_name)]
+    pub(crate) groups: Vec<String>,
+    /// Requests in one minute, UTC [default: 60]
+    #[arg(long, value_name = "N")]
+    pub(crate) burst_per_minute: Option<NonZeroU32>,
+    /// Answers in one day, UTC [default: 10000]
+    #[arg(long, value_name = "N")]
+    pub(crate) requests_per_day: Option<NonZeroU64>,
+    /// Answers in one month, UTC [default: no monthly limit]
+    #[arg(long, value_name = "N")]
+    pub(crate) requests_per_month: Option<NonZeroU64>,
+    /// What the key may read beyond sports, books and status
+    #[arg(long, default_value = "odds:read")]
+    pub(crate) permissions: Permissions,
+    /// Print the whole record as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KeyKind {
+    Sandbox,
+    Production,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Permissions {
+    #[value(name = "odds:read")]
+    OddsRead,
+    None,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeysListArgs {
+    /// Print the records as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeysRevokeArgs {
+    /// The key's id, or the key itself
+    #[arg(value_name = "ID_OR_KEY")]
+    pub(crate) key: Secret,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeysRotateArgs {
+    /// The key's id, or the key itself
+    #[arg(value_name = "ID_OR_KEY")]
+    pub(crate) key: Secret,
+    /// How long the old key still works, up to 7d [default: not at all]
+    #[arg(long, value_name = "DURATION", value_parser = parse_overlap)]
+    pub(crate) overlap: Option<Duration>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum FeedsVerb {
+    /// Issue a feed's token; prints the token alone, this once
+    #[command(after_help = "Example:\n  linesman feeds create pinnacle --bookmaker pinnacle")]
+    Create(FeedsCreateArgs),
+    /// List the feeds, without their tokens
+    #[command(after_help = "Example:\n  linesman feeds list")]
+    List,
+    /// Revoke a feed's token
+    #[command(after_help = "Example:\n  linesman feeds revoke pinnacle")]
+    Revoke(FeedsRevokeArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FeedsCreateArgs {
+    /// The feed's name
+    #[arg(value_name = "NAME", value_parser = parse_name)]
+    pub(crate) name: String,
+    /// The one bookmaker this feed may speak for [default: any]
+    #[arg(long, value_name = "KEY", value_parser = parse_name)]
+    pub(crate) bookmaker: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FeedsRevokeArgs {
+    /// The feed's name
+    #[arg(value_name = "NAME", value_parser = parse_name)]
+    pub(crate) name: String,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum MaintenanceVerb {
+    /// Answer 503 on every endpoint but status, also after a restart
+    #[command(after_help = "Example:\n  linesman maintenance on --retry-after 10m")]
+    On(MaintenanceOnArgs),
+    /// Serve again
+    #[command(after_help = "Example:\n  linesman maintenance off")]
+    Off,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MaintenanceOnArgs {
+    /// When clients are told to come back
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
+    pub(crate) retry_after: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MatchArgs {
+    /// Recordings (NDJSON of ingest messages); a feed is named by its file's stem
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// Recordings (NDJSON of ingest messages)
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// The service, for example `http://127.0.0.1:8080`
+    #[arg(long, value_name = "URL", value_parser = parse_service_url)]
+    pub(crate) to: String,
+    /// The feed's token
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) token: Secret,
+    /// How many times faster than it was recorded, or max: as fast as it goes
+    #[arg(long, value_name = "10x|max", default_value = "1x", value_parser = parse_speed)]
+    pub(crate) speed: Speed,
+}
+
+/// The pace of a replay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Speed {
+    Times(NonZeroU32),
+    Max,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    /// Print nothing but what is wrong; exit 1 if anything is
+    #[arg(long)]
+    pub(crate) check: bool,
+}
+
+/// A key or token, or what may be one: never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Secret(String);
+
+impl Secret {
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl Cli {
+    /// Reads a command line; the first argument is the program's own name.
+    ///
+    /// # Errors
+    /// Help was asked for, or the program was used wrongly.
+    pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, Stop> {
+        let given = Given::try_parse_from(arguments).map_err(|error| misuse::explain(&error))?;
+        let verb = match (given.verb, given.listen) {
+            (None, listen) => Verb::Serve(ServeArgs { listen }),
+            (Some(Verb::Serve(args)), listen) => {
+                Verb::Serve(ServeArgs { listen: args.listen.or(listen) })
+            }
+            (Some(_), Some(_)) => {
+                return Err(misuse::sentence("--listen belongs to `linesman serve`; leave it out"));
+            }
+            (Some(verb), None) => verb,
+        };
+        if let Verb::Replay(args) = &verb
+            && !args.token.reveal().starts_with("fk_")
+        {
+            return Err(misuse::sentence(
+                "--token takes a feed token, which begins with fk_; make one with `linesman feeds create NAME`",
+            ));
+        }
+        Ok(Self { data: given.data, config: given.config, verb })
+    }
+}
+
+/// The command line as clap sees it: the verb may be left out, and `--listen` then stands alone.
+#[derive(Debug, Parser)]
+#[command(
+    name = "linesman",
+    version,
+    about = "A sports odds service that anyone can run",
+    after_help = "Examples:\n  linesman\n  linesman keys create --kind production --name \"Acme\"\n  \
+                  linesman keys --help\n\nConfiguration: linesman.toml, then LINESMAN_<SECTION>__<KEY>, \
+                  then flags; see `linesman config`."
+)]
+struct Given {
+    /// The data folder; made at the first start
+    #[arg(long, global = true, value_name = "DIR", default_value = "./data")]
+    data: PathBuf,
+    /// The configuration file [default: linesman.toml in the current folder, if it is there]
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where the API is served (with serve or no verb at all) [default: server.listen]
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
+    listen: Option<SocketAddr>,
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+fn parse_name(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    if text.is_empty() {
+        Err("a name is needed here".to_owned())
+    } else if text.chars().any(char::is_control) {
+        Err("a name has no control characters".to_owned())
+    } else if text.len() > 100 {
+        Err("a name has at most 100 bytes".to_owned())
+    } else {
+        Ok(text.to_owned())
+    }
+}
+
+fn parse_overlap(text: &str) -> Result<Duration, String> {
+    let overlap = parse_duration(text)?;
+    if overlap > OVERLAP_MAX { Err("longer than 7d".to_owned()) } else { Ok(overlap) }
+}
+
+fn parse_speed(text: &str) -> Result<Speed, String> {
+    if text == "max" {
+        return Ok(Speed::Max);
+    }
+    text.strip_suffix('x')
+        .filter(|times| !times.starts_with('+'))
+        .and_then(|times| times.parse().ok())
+        .map(Speed::Times)
+        .ok_or_else(|| "not a speed such as 1x, 10x or max".to_owned())
+}
+
+/// The address without its last slash, so that paths can be put behind it.
+fn parse_service_url(text: &str) -> Result<String, String> {
+    let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    match host.map(|host| host.trim_end_matches('/')) {
+        Some(host) if !host.is_empty() && !host.contains(['/', '?', '#', ' ']) => {
+            Ok(text.trim_end_matches('/').to_owned())
+        }
+        Some(_) | None => Err("not an address such as http://127.0.0.1:8080".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

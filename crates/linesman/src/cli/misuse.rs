@@ -1,0 +1,70 @@
+//! Turns what clap says about a wrong command line into one sentence.
+//!
+//! Clap answers in several paragraphs and repeats the arguments, keys and tokens among them. Scripts and
+//! logs want one line, and a secret has no place in it.
+
+use clap::{Error, error::ErrorKind};
+
+use crate::cli::Stop;
+
+/// What keys and tokens begin with.
+const SECRET_PREFIXES: [&str; 3] = ["sk_test_", "sk_live_", "fk_"];
+
+pub(super) fn explain(error: &Error) -> Stop {
+    let text = error.render().to_string();
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        return Stop::Shown(text);
+    }
+    // All before the usage: what is wrong, the values that would be right, a tip.
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let said: Vec<&str> = lines
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))
+        .collect();
+    let said = said.join(" ").replace(" tip: ", "; ");
+    sentence(said.strip_prefix("error: ").unwrap_or(&said))
+}
+
+/// Wrong use in our own words.
+pub(super) fn sentence(said: &str) -> Stop {
+    let said = redact(said);
+    Stop::Misuse(format!("{}; see `linesman --help`", said.trim_end_matches('.')))
+}
+
+/// Replaces everything that begins like a key or a token, up to the end of the word.
+fn redact(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((at, prefix)) = SECRET_PREFIXES
+        .iter()
+        .filter_map(|prefix| rest.find(prefix).map(|at| (at, *prefix)))
+        .min_by_key(|(at, _)| *at)
+    {
+        let (before, secret) = rest.split_at(at);
+        let end =
+            secret.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(secret.len());
+        let (word, after) = secret.split_at(end);
+        clean.push_str(before);
+        clean.push_str(prefix);
+        // `fk_` alone is how the help names the form of a token.
+        if word != prefix {
+            clean.push('…');
+        }
+        rest = after;
+    }
+    clean.push_str(rest);
+    clean
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_and_tokens_are_cut_to_their_prefix() {
+        assert_eq!(
+            redact("found 'sk_live_abc123' and 'fk_x9', begins with fk_; asks"),
+            "found 'sk_live_…' and 'fk_…', begins with fk_; asks"
+        );
+        assert_eq!(redact("nothing to hide"), "nothing to hide");
+    }
+}

@@ -1,0 +1,37 @@
+//! The program's words to whoever started it: results on stdout, troubles on stderr.
+//!
+//! The only place that writes to either. Logs do not come through here. Written with `write`, not
+//! `println!`, which panics when the reader has gone (`linesman keys list | head -1`).
+
+use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+
+/// Writes a line to stdout at once, so that a script waiting for it gets it.
+///
+/// # Errors
+/// Stdout can not be written to. A reader that has gone is no error: it has seen what it wanted.
+pub(crate) fn print_line(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    let written = writeln!(stdout, "{}", text.trim_end_matches('\n')).and_then(|()| stdout.flush());
+    match written {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+/// Writes what went wrong to stderr, each line under the program's name.
+pub(crate) fn print_trouble(text: &str) {
+    let mut stderr = io::stderr().lock();
+    for line in text.lines() {
+        // Where stderr is closed there is nobody left to tell.
+        writeln!(stderr, "linesman: {line}").unwrap_or_default();
+    }
+}
+
+/// Draws a line over itself on a terminal; elsewhere it would only be noise.
+pub(crate) fn draw_progress(text: &str) {
+    let mut stderr = io::stderr().lock();
+    if stderr.is_terminal() {
+        // Where stderr is closed there is nobody left to tell.
+        write!(stderr, "\r\x1b[K{text}").and_then(|()| stderr.flush()).unwrap_or_default();
+    }
+}

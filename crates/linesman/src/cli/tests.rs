@@ -1,0 +1,211 @@
+//! The command lines of the operator's contract, and wrong ones.
+
+use clap::CommandFactory as _;
+
+use super::*;
+
+fn parse(line: &str) -> Result<Cli, Stop> {
+    Cli::parse(line.split_whitespace().map(OsString::from))
+}
+
+fn verb(line: &str) -> Verb {
+    match parse(line) {
+        Ok(cli) => cli.verb,
+        Err(stop) => panic!("{line}: {stop:?}"),
+    }
+}
+
+fn misuse(line: &str) -> String {
+    match parse(line) {
+        Err(Stop::Misuse(sentence)) => sentence,
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+#[test]
+fn the_definition_is_sound() {
+    Given::command().debug_assert();
+}
+
+#[test]
+fn without_a_verb_the_service_is_run() {
+    for line in ["linesman", "linesman serve"] {
+        let cli = parse(line).unwrap();
+        assert!(matches!(cli.verb, Verb::Serve(ServeArgs { listen: None })));
+        assert_eq!(cli.data, PathBuf::from("./data"));
+        assert_eq!(cli.config, None);
+    }
+}
+
+#[test]
+fn listen_is_taken_with_and_without_serve() {
+    for line in [
+        "linesman --listen 127.0.0.1:0",
+        "linesman serve --listen 127.0.0.1:0",
+        "linesman --listen :0 serve",
+        "linesman --listen 127.0.0.1:1 serve --listen localhost:0",
+    ] {
+        let Verb::Serve(args) = verb(line) else { panic!("{line}") };
+        assert_eq!(args.listen, Some(SocketAddr::from(([127, 0, 0, 1], 0))), "{line}");
+    }
+    assert!(misuse("linesman --listen :0 keys list").starts_with("--listen belongs to"));
+    assert!(misuse("linesman --listen here").contains("not an address such as"));
+}
+
+#[test]
+fn data_and_config_go_before_or_after_every_verb() {
+    for words in [
+        "serve",
+        "keys list",
+        "keys create --kind sandbox",
+        "keys revoke x",
+        "keys rotate x",
+        "feeds create x",
+        "feeds list",
+        "feeds revoke x",
+        "maintenance on",
+        "maintenance off",
+        "match a",
+        "replay a --to http://h --token fk_x",
+        "config",
+        "openapi",
+    ] {
+        for line in [
+            format!("linesman --data d --config c {words}"),
+            format!("linesman {words} --data d --config c"),
+        ] {
+            let cli = parse(&line).unwrap_or_else(|stop| panic!("{line}: {stop:?}"));
+            assert_eq!((cli.data, cli.config), ("d".into(), Some("c".into())), "{line}");
+        }
+    }
+}
+
+#[test]
+fn a_key_is_described_by_its_flags() {
+    let Verb::Keys(KeysVerb::Create(args)) = verb(
+        "linesman keys create --kind production --name N --groups combat,golf --burst-per-minute 5 \
+         --requests-per-day 100 --requests-per-month 2000 --permissions none --json",
+    ) else {
+        panic!()
+    };
+    assert_eq!(args.kind, KeyKind::Production);
+    assert_eq!(args.name.as_deref(), Some("N"));
+    assert_eq!(args.groups, ["combat", "golf"]);
+    assert_eq!(args.burst_per_minute, NonZeroU32::new(5));
+    assert_eq!(args.requests_per_day, NonZeroU64::new(100));
+    assert_eq!(args.requests_per_month, NonZeroU64::new(2000));
+    assert_eq!(args.permissions, Permissions::None);
+    assert!(args.json);
+
+    let Verb::Keys(KeysVerb::Create(args)) = verb("linesman keys create --kind sandbox") else {
+        panic!()
+    };
+    assert_eq!((args.permissions, args.json), (Permissions::OddsRead, false));
+    assert!(args.groups.is_empty());
+    let explicit = verb("linesman keys create --kind sandbox --permissions odds:read");
+    assert!(matches!(explicit, Verb::Keys(KeysVerb::Create(_))));
+}
+
+#[test]
+fn the_rest_of_a_keys_life() {
+    assert!(matches!(
+        verb("linesman keys list --json"),
+        Verb::Keys(KeysVerb::List(KeysListArgs { json: true }))
+    ));
+    let Verb::Keys(KeysVerb::Revoke(args)) = verb("linesman keys revoke k_1") else { panic!() };
+    assert_eq!(args.key.reveal(), "k_1");
+    let Verb::Keys(KeysVerb::Rotate(args)) = verb("linesman keys rotate k_1 --overlap 24h") else {
+        panic!()
+    };
+    assert_eq!(args.overlap, Some(Duration::from_secs(86_400)));
+    assert!(misuse("linesman keys rotate k_1 --overlap 169h").contains("longer than 7d"));
+}
+
+#[test]
+fn feeds_and_maintenance() {
+    let Verb::Feeds(FeedsVerb::Create(args)) = verb("linesman feeds create a --bookmaker b") else {
+        panic!()
+    };
+    assert_eq!((args.name.as_str(), args.bookmaker.as_deref()), ("a", Some("b")));
+    let Verb::Maintenance(MaintenanceVerb::On(args)) =
+        verb("linesman maintenance on --retry-after 90s")
+    else {
+        panic!()
+    };
+    assert_eq!(args.retry_after, Duration::from_secs(90));
+    assert!(matches!(verb("linesman maintenance off"), Verb::Maintenance(MaintenanceVerb::Off)));
+    assert!(misuse("linesman maintenance off --retry-after 1m").contains("--retry-after"));
+}
+
+#[test]
+fn recordings_are_matched_and_replayed() {
+    let Verb::Match(args) = verb("linesman match a.ndjson b.ndjson --json") else { panic!() };
+    assert_eq!((args.files.len(), args.json), (2, true));
+    let Verb::Replay(args) =
+        verb("linesman replay a b --to http://127.0.0.1:8080/ --token fk_abc --speed 10x")
+    else {
+        panic!()
+    };
+    assert_eq!(args.files.len(), 2);
+    assert_eq!(args.to, "http://127.0.0.1:8080");
+    assert_eq!(args.token.reveal(), "fk_abc");
+    assert_eq!(args.speed, Speed::Times(NonZeroU32::new(10).unwrap()));
+    assert!(misuse("linesman replay --to http://h --token fk_x").contains("<FILE>"));
+    assert!(misuse("linesman replay a --to ftp://h --token fk_x").contains("http://"));
+}
+
+#[test]
+fn speeds_are_times_or_max() {
+    let times = |n| Speed::Times(NonZeroU32::new(n).unwrap());
+    for (text, speed) in [("1x", times(1)), ("10x", times(10)), ("max", Speed::Max)] {
+        assert_eq!(parse_speed(text), Ok(speed));
+    }
+    for bad in ["", "x", "0x", "10", "-1x", "+1x", "1.5x", "10 x", "MAX"] {
+        assert!(parse_speed(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn wrong_use_is_told_in_one_sentence_with_the_mend() {
+    for (line, expected) in [
+        ("linesman serv", "unrecognized subcommand 'serv'"),
+        ("linesman keys", "requires a subcommand"),
+        ("linesman keys create", "--kind <KIND>"),
+        ("linesman keys create --kind live", "[possible values: sandbox, production]"),
+        ("linesman keys create --kind sandbox --burst-per-minute 0", "--burst-per-minute"),
+        ("linesman keys create --kind sandbox --groups combat,,golf", "a name is needed here"),
+        ("linesman keys create --kind sandbox --permissions all", "odds:read, none"),
+        ("linesman config --chek", "--check"),
+        ("linesman match", "<FILE>"),
+    ] {
+        let sentence = misuse(line);
+        assert!(sentence.contains(expected), "{line}: {sentence}");
+        assert!(!sentence.contains('\n') && sentence.contains("--help"), "{sentence}");
+    }
+}
+
+#[test]
+fn wrong_use_never_repeats_a_key_or_token() {
+    for line in [
+        "linesman replay a --to http://h --token sk_live_hunter2",
+        "linesman replay a --to http://h --tokn fk_hunter2",
+        "linesman keys revoke k_1 sk_test_hunter2",
+    ] {
+        assert!(!misuse(line).contains("hunter2"), "{line}");
+    }
+    let shown = format!("{:?}", verb("linesman keys revoke sk_live_hunter2"));
+    assert!(!shown.contains("hunter2"), "{shown}");
+}
+
+#[test]
+fn the_help_of_every_verb_shows_an_example() {
+    fn check(command: &clap::Command) {
+        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        assert!(help.contains("Example") && help.contains("linesman"), "{}", command.get_name());
+        command.get_subcommands().for_each(check);
+    }
+    check(&Given::command());
+    for line in ["linesman --help", "linesman keys create --help", "linesman --version"] {
+        assert!(matches!(parse(line), Err(Stop::Shown(_))), "{line}");
+    }
+}

@@ -1,0 +1,76 @@
+//! Durations as people write them: a whole number and a unit, `100ms`, `30s`, `10m`, `72h`, `7d`.
+//!
+//! Shared by the configuration and the command line. No sums (`1h30m`) and no fractions: every duration
+//! has one obvious spelling, and a typing slip does not turn into another duration.
+
+use std::time::Duration;
+
+/// The units and their length in milliseconds.
+const UNITS_MS: [(&str, u64); 5] =
+    [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
+
+/// Ten years: longer is a slip of the finger, and far below any overflow.
+const LONGEST_MS: u64 = 3650 * 86_400_000;
+
+/// Reads a duration.
+///
+/// # Errors
+/// The text is not a whole number followed by a unit, or means more than ten years. The message completes
+/// the sentence "`TEXT` is …".
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
+    const FORM: &str = "not a duration such as 100ms, 30s, 10m, 72h or 7d";
+    let digits_end = text.find(|c: char| !c.is_ascii_digit()).ok_or(FORM)?;
+    let (digits, unit) = text.split_at(digits_end);
+    if digits.is_empty() {
+        return Err(FORM.to_owned());
+    }
+    let (_, unit_ms) = UNITS_MS.into_iter().find(|(name, _)| *name == unit).ok_or(FORM)?;
+    // Digits that do not fit a number are a duration nobody means.
+    let count: u64 = digits.parse().unwrap_or(u64::MAX);
+    count
+        .checked_mul(unit_ms)
+        .filter(|ms| *ms <= LONGEST_MS)
+        .map(Duration::from_millis)
+        .ok_or_else(|| "longer than ten years (3650d)".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_unit_is_read() {
+        for (text, ms) in [
+            ("100ms", 100),
+            ("30s", 30_000),
+            ("10m", 600_000),
+            ("72h", 259_200_000),
+            ("7d", 604_800_000),
+            ("0s", 0),
+            ("3650d", LONGEST_MS),
+        ] {
+            assert_eq!(parse_duration(text), Ok(Duration::from_millis(ms)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_duration_is_refused() {
+        for bad in [
+            "",
+            "30",
+            "s",
+            "30 s",
+            "-1s",
+            "+1s",
+            "1.5h",
+            "1h30m",
+            "30S",
+            "30sec",
+            "٣s",
+            "3651d",
+            "99999999999999999999s",
+        ] {
+            assert!(parse_duration(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! Each rule of the configuration as one test.
+
+use toml::de::DeTable;
+
+use super::*;
+
+fn assemble(file: &str, environment: &[(&str, &str)]) -> Result<Config, Faults> {
+    let layers = Layers {
+        file: Some((Path::new("linesman.toml"), file)),
+        environment: environment.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        flags: Flags::default(),
+    };
+    layers.assemble(Vec::new())
+}
+
+fn faults(file: &str, environment: &[(&str, &str)]) -> Vec<String> {
+    assemble(file, environment).unwrap_err().iter().map(ToString::to_string).collect()
+}
+
+fn defaults() -> Config {
+    Layers::default().assemble(Vec::new()).unwrap()
+}
+
+#[test]
+fn the_embedded_defaults_are_the_documented_ones() {
+    let config = defaults();
+    assert_eq!(config.server.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(config.server.ingest_listen, None);
+    assert_eq!(config.server.ops_listen.address().to_string(), "127.0.0.1:9464");
+    assert!(config.server.tls.is_none());
+    assert_eq!(config.server.workers, None);
+    assert_eq!(config.market.refresh_interval, Duration::from_secs(30));
+    assert_eq!(config.market.stale_after, Duration::from_secs(90));
+    assert_eq!(config.market.final_retention, Duration::from_secs(72 * 3600));
+    assert_eq!(config.market.forget_after, Duration::from_secs(168 * 3600));
+    assert!(config.sandbox.enabled);
+    assert!(config.api.query_key_enabled);
+    assert_eq!(config.catalogue.file, None);
+    assert_eq!(config.log.filter, "info");
+    assert_eq!(config.log.format, LogFormat::Auto);
+}
+
+#[test]
+fn the_default_file_names_every_key_and_its_examples_are_valid() {
+    // The keys without a default stand as `# name = value` and must be right when uncommented.
+    let uncommented: String = DEFAULTS
+        .lines()
+        .map(|line| match line.strip_prefix("# ") {
+            Some(rest) if rest.split_once(" = ").is_some_and(|(name, _)| is_key_name(name)) => rest,
+            Some(_) | None => line,
+        })
+        .flat_map(|line| [line, "\n"])
+        .collect();
+    let table = DeTable::parse(&uncommented).unwrap();
+    for key in &KEYS {
+        let section = table.get_ref().get(key.section).and_then(|s| s.get_ref().as_table());
+        assert!(section.is_some_and(|s| s.contains_key(key.name)), "{} is missing", key.path());
+    }
+    let refused = faults(&uncommented, &[]);
+    assert_eq!(refused.len(), 2, "only the database and the cluster are refused: {refused:?}");
+}
+
+fn is_key_name(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_lowercase() || c == '_')
+}
+
+#[test]
+fn a_later_layer_wins_and_each_value_knows_its_origin() {
+    let layers = Layers {
+        file: Some((
+            Path::new("linesman.toml"),
+            "[market]\nstale_after = \"2m\"\nrefresh_interval = \"1s\"\n[server]\nlisten = \":1\"",
+        )),
+        environment: vec![
+            ("LINESMAN_MARKET__REFRESH_INTERVAL".into(), "100ms".into()),
+            ("LINESMAN_SERVER__LISTEN".into(), ":2".into()),
+        ],
+        flags: Flags { listen: Some(([127, 0, 0, 1], 3).into()) },
+    };
+    let config = layers.assemble(Vec::new()).unwrap();
+    assert_eq!(config.server.listen.port(), 3);
+    assert_eq!(config.origin("server.listen"), Some(&Origin::Flag("--listen")));
+    assert_eq!(config.market.refresh_interval, Duration::from_millis(100));
+    assert_eq!(
+        config.origin("market.refresh_interval").unwrap().to_string(),
+        "environment LINESMAN_MARKET__REFRESH_INTERVAL"
+    );
+    assert_eq!(config.market.stale_after, Duration::from_secs(120));
+    assert_eq!(config.origin("market.stale_after").unwrap().to_string(), "linesman.toml line 2");
+    assert_eq!(config.origin("market.final_retention"), Some(&Origin::Default));
+    assert_eq!(config.origin("server.workers"), None);
+}
+
+#[test]
+fn unknown_names_in_a_file_are_refused_with_line_and_nearest_name() {
+    for (file, expected) in [
+        (
+            "[market]\n\nrefresh_intervall = \"1s\"",
+            "linesman.toml line 3: unknown key `market.refresh_intervall`; the nearest known name is \
+             `market.refresh_interval`",
+        ),
+        (
+            "[markets]\nx = 1\ny = 2",
+            "linesman.toml line 1: unknown section `[markets]`; the nearest known name is `[market]`",
+        ),
+        (
+            "listen = \":0\"",
+            "linesman.toml line 1: unknown key `listen` outside a section; the nearest known name is \
+             `server.listen`",
+        ),
+        (
+            "[market]\nseed = 1",
+            "linesman.toml line 2: unknown key `market.seed`; the nearest known name is `sandbox.seed`",
+        ),
+        (
+            "[server.tls]\ncert = \"x\"",
+            "linesman.toml line 1: unknown key `server.tls`; the nearest known name is `server.tls_key`",
+        ),
+        (
+            "server = 1",
+            "linesman.toml line 1: `server` is a section: write `[server]` and its keys below",
+        ),
+    ] {
+        assert_eq!(faults(file, &[]), [expected]);
+    }
+}
+
+#[test]
+fn unknown_variables_are_refused_with_the_nearest_name() {
+    assert_eq!(
+        faults("", &[("LINESMAN_MARKET__REFRESH", "1s")]),
+        ["environment LINESMAN_MARKET__REFRESH: unknown variable; the nearest known name is \
+          `LINESMAN_MARKET__REFRESH_INTERVAL`"]
+    );
+    assert_eq!(
+        faults("", &[("LINESMAN_SERVR__LISTEN", ":0")]),
+        ["environment LINESMAN_SERVR__LISTEN: unknown variable; the nearest known name is \
+          `LINESMAN_SERVER__LISTEN`"]
+    );
+    // Without the double underscore, or without the prefix, it is not meant for the configuration.
+    assert!(assemble("", &[("LINESMAN_HOME", "x"), ("OTHER__LISTEN", "x")]).is_ok());
+}
+
+#[test]
+fn variables_are_read_as_their_keys_type() {
+    let config = assemble(
+        "",
+        &[
+            ("LINESMAN_SANDBOX__ENABLED", "false"),
+            ("LINESMAN_SANDBOX__SEED", "18446744073709551615"),
+            ("LINESMAN_API__QUERY_KEY_SUNSET", "2027-01-01"),
+            ("LINESMAN_LOG__FORMAT", "json"),
+            ("LINESMAN_SERVER__WORKERS", "2"),
+        ],
+    )
+    .unwrap();
+    assert!(!config.sandbox.enabled);
+    assert_eq!(config.sandbox.seed, u64::MAX);
+    assert_eq!(config.api.query_key_sunset.to_string(), "2027-01-01T00:00:00Z");
+    assert_eq!(config.log.format, LogFormat::Json);
+    assert_eq!(config.server.workers, Some(2));
+    assert_eq!(
+        faults("", &[("LINESMAN_SANDBOX__ENABLED", "")]),
+        [
+            "environment LINESMAN_SANDBOX__ENABLED: `sandbox.enabled`: is empty; it takes true or false \
+          without quotes"
+        ]
+    );
+}
+
+#[test]
+fn all_faults_are_listed() {
+    let listed = faults(
+        "[server]\nlisten = \"x\"\nlisen = 1\ntls_cert = \"c.pem\"\n[market]\nstale_after = 90",
+        &[("LINESMAN_MARKET__REFRESH_INTERVAL", "99ms"), ("LINESMAN_X__Y", "1")],
+    );
+    assert_eq!(listed.len(), 6, "{listed:#?}");
+}
+
+#[test]
+fn an_overridden_value_must_still_be_right() {
+    let listed = faults("[server]\nlisten = \"x\"", &[("LINESMAN_SERVER__LISTEN", ":0")]);
+    assert_eq!(
+        listed,
+        ["linesman.toml line 2: `server.listen`: `x` is not an address such as 127.0.0.1:8080"]
+    );
+}
+
+#[test]
+fn values_of_the_wrong_toml_type_are_refused() {
+    for (file, expected) in [
+        ("[market]\nstale_after = 90", "must be a duration in quotes"),
+        ("[sandbox]\nenabled = \"true\"", "must be true or false without quotes"),
+        ("[server]\nconnections_max = \"10\"", "must be a whole number without quotes"),
+        ("[server]\nconnections_max = 1.5", "must be a whole number without quotes"),
+        ("[server]\nconnections_max = -5", "`-5` is not a whole number from 1"),
+        ("[server]\nlisten = 8080", "must be an address in quotes"),
+        ("[log]\nfilter = [\"info\"]", "must be a level in quotes"),
+    ] {
+        let listed = faults(file, &[]);
+        assert!(listed.len() == 1 && listed[0].contains(expected), "{file}: {listed:?}");
+    }
+    assert_eq!(assemble("[sandbox]\nseed = 0xff", &[]).unwrap().sandbox.seed, 255);
+}
+
+#[test]
+fn a_file_that_is_no_toml_is_refused_with_its_lines() {
+    let listed = faults("[server]\nlisten = \n[market\n", &[]);
+    assert!(listed[0].starts_with("linesman.toml line 2: not TOML: "), "{listed:?}");
+    let repeated = faults("[log]\nfilter = \"info\"\nfilter = \"warn\"\n", &[]);
+    assert!(repeated[0].starts_with("linesman.toml line 3: not TOML: duplicate"), "{repeated:?}");
+}
+
+#[test]
+fn a_refresh_interval_below_100_ms_is_refused() {
+    assert!(assemble("[market]\nrefresh_interval = \"100ms\"", &[]).is_ok());
+    let listed = faults("[market]\nrefresh_interval = \"99ms\"", &[]);
+    assert_eq!(
+        listed,
+        [
+            "linesman.toml line 2: `market.refresh_interval`: `99ms` is too short; the least is 100ms"
+        ]
+    );
+}
+
+#[test]
+fn a_certificate_without_its_key_is_refused() {
+    for (file, missing) in [
+        ("[server]\ntls_cert = \"c.pem\"", "`server.tls_key`"),
+        ("[server]\ntls_key = \"k.pem\"", "`server.tls_cert`"),
+    ] {
+        let listed = faults(file, &[]);
+        assert!(listed.len() == 1 && listed[0].contains(missing), "{listed:?}");
+    }
+    let config = assemble("[server]\ntls_cert = \"c.pem\"\ntls_key = \"k.pem\"", &[]).unwrap();
+    assert!(config.server.tls.is_some());
+}
+
+#[test]
+fn an_outside_database_or_cluster_is_refused_for_now_without_telling_its_password() {
+    let listed = faults(
+        "[database]\nurl = \"postgres://u:hunter2@db/x\"",
+        &[("LINESMAN_CLUSTER__NATS_URL", "nats://hunter2@bus")],
+    );
+    assert_eq!(listed.len(), 2);
+    for fault in listed {
+        assert!(fault.contains("embedded store") && !fault.contains("hunter2"), "{fault}");
+    }
+}
+
+#[test]
+fn the_ops_listener_knows_whether_it_was_chosen() {
+    assert!(matches!(defaults().server.ops_listen, OpsListen::Default(_)));
+    // The same address, but asked for: it must not be swapped for another one.
+    let chosen = assemble("[server]\nops_listen = \"127.0.0.1:9464\"", &[]).unwrap();
+    assert!(matches!(chosen.server.ops_listen, OpsListen::Chosen(_)));
+}
+
+#[test]
+fn a_named_file_must_exist() {
+    let missing = Config::load(Some(Path::new("no/such/file.toml")), &Flags::default());
+    let listed = missing.unwrap_err().to_string();
+    assert!(listed.starts_with("no/such/file.toml: there is no such file"), "{listed}");
+}
+
+#[test]
+fn files_that_the_configuration_names_are_looked_for() {
+    let config = assemble("[catalogue]\nfile = \"no/such/catalogue.toml\"", &[]).unwrap();
+    let listed = config.check_files().unwrap_err().to_string();
+    assert!(listed.starts_with("linesman.toml line 2: `catalogue.file`: cannot read"), "{listed}");
+    assert!(defaults().check_files().is_ok());
+}
+
+#[test]
+fn the_printed_configuration_is_a_file_that_gives_the_same_configuration() {
+    let file = "[server]\nlisten = \":0\"\nworkers = 3\n[catalogue]\nfile = \"a\\\"b\\n.toml\"\n\
+                [sandbox]\nseed = 0xffff_ffff_ffff_ffff\n[market]\nstale_after = \"7d\"";
+    let config = assemble(file, &[("LINESMAN_LOG__FILTER", "warn")]).unwrap();
+    let printed = config.to_toml();
+    for line in [
+        "listen = \"127.0.0.1:0\" # linesman.toml line 2\n",
+        "# ingest_listen is not set\n",
+        "stale_after = \"7d\" # linesman.toml line 9\n",
+        "final_retention = \"72h\" # default\n",
+        "filter = \"warn\" # environment LINESMAN_LOG__FILTER\n",
+        "query_key_sunset = 2027-12-31 # default\n",
+    ] {
+        assert!(printed.contains(line), "{line} in {printed}");
+    }
+    let again = assemble(&printed, &[]).unwrap();
+    assert_eq!(format!("{:?}", sections(&again)), format!("{:?}", sections(&config)));
+}
+
+fn sections(config: &Config) -> impl fmt::Debug {
+    let Config { server, market, sandbox, api, catalogue, log, settings: _ } = config;
+    // `ops_listen` becomes a chosen address by being written down.
+    let server = (server.listen, server.ops_listen.address(), server.workers);
+    format!("{server:?} {market:?} {sandbox:?} {api:?} {catalogue:?} {log:?}")
+}
+
+#[test]
+fn a_path_can_not_smuggle_lines_into_the_printed_file() {
+    let layers = Layers {
+        file: Some((Path::new("a\n[evil]"), "[log]\nfilter = \"warn\"")),
+        ..Layers::default()
+    };
+    let printed = layers.assemble(Vec::new()).unwrap().to_toml();
+    assert!(printed.contains("filter = \"warn\" # a\\n[evil] line 2\n"), "{printed}");
+}

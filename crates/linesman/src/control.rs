@@ -1,0 +1,167 @@
+//! How a command line tells a running server that it has changed the store, and waits until that is in force.
+//!
+//! The server listens on a loopback port and writes port and password into the data folder, readable by its
+//! owner only. A command is one line, the answer is one line. There is one command: read the store again.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use serde_json::json;
+use serve::App;
+use subtle::ConstantTimeEq;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
+
+use crate::folder::Folder;
+
+/// A command line and its answer are far shorter.
+const LINE_BYTES_MAX: u64 = 256;
+/// How long either side waits for the other's line; reading a hundred thousand keys takes under a second.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(15);
+/// How long a command line waits for a server that is just starting or stopping.
+const SERVER_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// The server's side.
+#[derive(Debug)]
+pub(crate) struct Control {
+    listener: TcpListener,
+    password: String,
+    folder: Folder,
+}
+
+impl Control {
+    /// Opens the control port and writes down where it is. From here on a command line that finds the folder
+    /// taken can reach the server; it is answered once [`Control::run`] is.
+    pub(crate) async fn open(folder: &Folder) -> anyhow::Result<Self> {
+        let listener =
+            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("no control port")?;
+        let password: String =
+            rand::random::<[u64; 4]>().iter().map(|n| format!("{n:016x}")).collect();
+        let note = json!({ "address": listener.local_addr()?.to_string(), "password": password });
+        write_private(folder, &note.to_string())
+            .with_context(|| format!("{} cannot be written", folder.control().display()))?;
+        Ok(Self { listener, password, folder: folder.clone() })
+    }
+
+    /// Answers commands for as long as the server runs.
+    pub(crate) async fn run(self: Arc<Self>, app: Arc<App>) {
+        loop {
+            match self.listener.accept().await {
+                Ok((stream, _)) => {
+                    let (control, app) = (Arc::clone(&self), Arc::clone(&app));
+                    tokio::spawn(async move {
+                        if timeout(ANSWER_TIME_MAX, control.answer(&app, stream)).await.is_err() {
+                            tracing::warn!("a control command took too long");
+                        }
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a control connection could not be accepted");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+
+    async fn answer(&self, app: &App, mut stream: TcpStream) {
+        let (reader, mut writer) = stream.split();
+        let mut line = String::new();
+        let read = BufReader::new(reader.take(LINE_BYTES_MAX)).read_line(&mut line).await;
+        let known =
+            read.is_ok() && bool::from(line.trim().as_bytes().ct_eq(self.password.as_bytes()));
+        let answer = if known {
+            match app.accounts.reload().await {
+                Ok(()) => "ok\n".to_owned(),
+                Err(error) => format!("the server cannot read its store: {error}\n"),
+            }
+        } else {
+            "the server does not know this password\n".to_owned()
+        };
+        if let Err(error) = writer.write_all(answer.as_bytes()).await {
+            tracing::debug!(%error, "a control command did not wait for its answer");
+        }
+    }
+
+    /// The server is going: nobody can be told anything any more.
+    pub(crate) fn close(&self) {
+        if let Err(error) = fs::remove_file(self.folder.control()) {
+            tracing::debug!(%error, "the control note was gone already");
+        }
+    }
+}
+
+/// Makes what was written to the store effective in a server that runs on the folder, if one does.
+pub(crate) async fn make_effective(folder: &Folder) -> anyhow::Result<()> {
+    let begun = Instant::now();
+    loop {
+        // Looked at after the store was written: a server that comes later reads it anyway. The note alone
+        // tells nothing, for a server that was killed leaves it behind and its port goes to somebody else.
+        if !folder.is_served()? {
+            return Ok(());
+        }
+        let told = tell(folder).await;
+        if matches!(told, Ok(Told::Done)) {
+            return Ok(());
+        }
+        if begun.elapsed() >= SERVER_TIME_MAX {
+            return match told {
+                Ok(Told::Refused(why)) => {
+                    bail!("the change is stored, but the running server did not take it: {why}")
+                }
+                Ok(Told::Done | Told::Nobody) => bail!("{NOT_CONFIRMED}"),
+                Err(error) => Err(error).context(NOT_CONFIRMED),
+            };
+        }
+        // A server is starting or stopping on the folder.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+const NOT_CONFIRMED: &str = "the change is stored, but the server that runs on this folder did not confirm it; restart it to be sure";
+
+enum Told {
+    Done,
+    Refused(String),
+    Nobody,
+}
+
+async fn tell(folder: &Folder) -> anyhow::Result<Told> {
+    let note = match fs::read_to_string(folder.control()) {
+        Ok(note) => note,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Told::Nobody),
+        Err(error) => return Err(error).context("the control note cannot be read"),
+    };
+    let note: serde_json::Value =
+        serde_json::from_str(&note).context("the control note is damaged")?;
+    let field = |name: &str| note.get(name).and_then(serde_json::Value::as_str).unwrap_or_default();
+    let address: SocketAddr = field("address").parse().context("the control note is damaged")?;
+    let asking = async {
+        let mut stream = TcpStream::connect(address).await?;
+        stream.write_all(format!("{}\n", field("password")).as_bytes()).await?;
+        let mut answer = String::new();
+        stream.take(LINE_BYTES_MAX).read_to_string(&mut answer).await?;
+        anyhow::Ok(answer)
+    };
+    let answer = timeout(ANSWER_TIME_MAX, asking).await.context("no answer in time")??;
+    Ok(match answer.trim() {
+        "ok" => Told::Done,
+        "" => Told::Nobody,
+        why => Told::Refused(why.to_owned()),
+    })
+}
+
+fn write_private(folder: &Folder, text: &str) -> std::io::Result<()> {
+    let path = folder.control();
+    let new = path.with_extension("new");
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(&new)?.write_all(text.as_bytes())?;
+    fs::rename(new, path)
+}

@@ -1,0 +1,91 @@
+//! The data folder: what is where, and that only one server uses it.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use domain::World;
+
+/// How long a server tries for its lock: a command line that looks whether one runs holds it for an instant.
+const LOCK_TIME_MAX: Duration = Duration::from_millis(500);
+
+/// Paths in a data folder.
+#[derive(Clone, Debug)]
+pub(crate) struct Folder(PathBuf);
+
+/// Held by the server that runs on a folder, for as long as it does; the system lets go of it even after
+/// kill -9.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+impl Folder {
+    /// Opens a folder, making it if it is not there.
+    pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
+        make_private(path)
+            .with_context(|| format!("the data folder {} cannot be made", path.display()))?;
+        Ok(Self(path.to_owned()))
+    }
+
+    pub(crate) fn accounts(&self) -> PathBuf {
+        self.0.join("accounts.db")
+    }
+
+    pub(crate) fn log(&self, world: World) -> PathBuf {
+        self.0.join(world.key())
+    }
+
+    pub(crate) fn control(&self) -> PathBuf {
+        self.0.join("control.json")
+    }
+
+    /// Takes the folder for this server.
+    pub(crate) async fn lock(&self) -> anyhow::Result<Lock> {
+        let begun = Instant::now();
+        loop {
+            if let Some(file) = self.try_lock(File::try_lock)? {
+                return Ok(Lock { _file: file });
+            }
+            if begun.elapsed() > LOCK_TIME_MAX {
+                bail!(
+                    "another linesman server runs on {}; stop it, or give this one a folder of its own with --data",
+                    self.0.display()
+                );
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Whether a server has the folder.
+    pub(crate) fn is_served(&self) -> anyhow::Result<bool> {
+        Ok(self.try_lock(File::try_lock_shared)?.is_none())
+    }
+
+    /// The locked file; `None` where the lock is held in a way that stands against `how`.
+    fn try_lock(&self, how: fn(&File) -> Result<(), TryLockError>) -> anyhow::Result<Option<File>> {
+        let path = self.0.join("lock");
+        let failed = || format!("the lock file {} cannot be used", path.display());
+        let file = File::options().create(true).truncate(false).write(true).open(&path);
+        let file = file.with_context(failed)?;
+        match how(&file) {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error).with_context(failed),
+        }
+    }
+}
+
+/// Makes a folder that only its owner may look into; it holds digests of keys.
+fn make_private(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}

@@ -1,0 +1,105 @@
+//! The program: command line, configuration, wiring, shutdown.
+
+mod cli;
+mod clock;
+mod config;
+mod control;
+mod folder;
+mod identify;
+mod logging;
+mod program;
+mod replay;
+mod verbs;
+
+use std::env;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use domain::Catalogue;
+
+use crate::cli::{Cli, Stop, Verb, output};
+use crate::config::{Config, Flags};
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse(env::args_os()) {
+        Ok(cli) => run(&cli),
+        Err(Stop::Shown(text)) => output::print_line(&text).map_err(Into::into),
+        Err(Stop::Misuse(sentence)) => {
+            output::print_trouble(&sentence);
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::print_trouble(&format!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: &Cli) -> anyhow::Result<()> {
+    let flags = if let Verb::Serve(args) = &cli.verb {
+        Flags { listen: args.listen }
+    } else {
+        Flags::default()
+    };
+    if let Verb::Openapi = &cli.verb {
+        return Ok(output::print_line(&serve::openapi_document())?);
+    }
+    let config = Config::load(cli.config.as_deref(), &flags)?;
+    match &cli.verb {
+        Verb::Config(args) if args.check => {
+            config.check_files()?;
+            load_catalogue(&config)?;
+            output::print_line("the configuration is in order")?;
+        }
+        Verb::Config(_) => output::print_line(&config.to_toml())?,
+        Verb::Serve(_) => {
+            config.check_files()?;
+            logging::start(&config.log)?;
+            program::serve(&config, &cli.data)?;
+        }
+        Verb::Keys(verb) => verbs::keys(&config, &cli.data, verb)?,
+        Verb::Feeds(verb) => verbs::feeds(&config, &cli.data, verb)?,
+        Verb::Maintenance(verb) => verbs::maintenance(&cli.data, verb)?,
+        Verb::Match(args) => identify::run(&load_catalogue(&config)?, args)?,
+        Verb::Replay(args) => replay::run(args)?,
+        Verb::Openapi => {}
+    }
+    Ok(())
+}
+
+/// The embedded catalogue with the operator's file laid over it.
+fn load_catalogue(config: &Config) -> anyhow::Result<Arc<Catalogue>> {
+    let file = match &config.catalogue.file {
+        Some(path) => {
+            let text = std::fs::read_to_string(path)
+                .with_context(|| format!("the catalogue file {} cannot be read", path.display()))?;
+            Some((path, text))
+        }
+        None => None,
+    };
+    let loaded = Catalogue::load(file.as_ref().map(|(_, text)| text.as_str()));
+    let catalogue = match (loaded, &file) {
+        (Ok(catalogue), _) => catalogue,
+        (Err(error), Some((path, _))) => {
+            let faults: Vec<String> = error.0.iter().map(|fault| in_one_line(fault)).collect();
+            let path = path.display();
+            bail!("the catalogue file {path} is not right: {}", faults.join("; "));
+        }
+        (Err(error), None) => return Err(error).context("the embedded catalogue is not right"),
+    };
+    Ok(Arc::new(catalogue))
+}
+
+/// A fault as TOML tells it, without the picture of the place: troubles are told in one line.
+fn in_one_line(fault: &str) -> String {
+    let is_picture = |line: &&str| {
+        let margin = |c: char| c == ' ' || c.is_ascii_digit();
+        line.trim_start_matches(margin).starts_with('|')
+    };
+    let words: Vec<&str> = fault.lines().filter(|line| !is_picture(line)).map(str::trim).collect();
+    words.join(": ")
+}

@@ -1,0 +1,363 @@
+//! `linesman serve`: everything in one process on embedded stores.
+
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use accounts::{Accounts, KeyKind, KeySecret, NewKey};
+use anyhow::{Context, bail};
+use domain::{Catalogue, Clock, World};
+use feeds::sandbox::Simulation;
+use market::Lifetimes;
+use serve::{App, Door, Doors, Parts, Settings, Tls, WorldHandle, WorldOptions, Writer};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::cli::output;
+use crate::clock::SystemClock;
+use crate::config::{Config, OpsListen};
+use crate::control::Control;
+use crate::folder::Folder;
+use crate::{load_catalogue, verbs};
+
+/// Runs the service until it is told to stop.
+pub(crate) fn serve(config: &Config, data: &Path) -> anyhow::Result<()> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if let Some(workers) = config.server.workers {
+        builder.worker_threads(workers);
+    }
+    let runtime = builder.enable_all().build().context("the runtime cannot start")?;
+    runtime.block_on(run(config, data))
+}
+
+/// Something that has to live as long as the service, and what it is called.
+type Ended = &'static str;
+
+async fn run(config: &Config, data: &Path) -> anyhow::Result<()> {
+    let catalogue = load_catalogue(config)?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let folder = Folder::open(data)?;
+    let _lock = folder.lock().await?;
+    let control = Arc::new(Control::open(&folder).await?);
+    let store = verbs::open_store(&folder).await?;
+    let (accounts, worker) = Accounts::load(store.clone(), Arc::clone(&clock)).await?;
+    let (end, mut ended) = mpsc::channel::<Ended>(8);
+    let leasing = watched(&end, "the lease worker", worker.run());
+
+    let (live, live_writer) = open_world(World::Live, config, &folder, &catalogue, &clock)?;
+    let (sandbox, sandbox_writer) =
+        open_world(World::Sandbox, config, &folder, &catalogue, &clock)?;
+    let writers =
+        [spawn_writer(live_writer, &end, "live")?, spawn_writer(sandbox_writer, &end, "sandbox")?];
+
+    let first_key = first_key(&accounts).await?;
+    let settings = Settings {
+        query_key_enabled: config.api.query_key_enabled,
+        query_key_sunset: serve::http_date(config.api.query_key_sunset),
+        ingest_on_main: config.server.ingest_listen.is_none(),
+        connections_max: config.server.connections_max,
+    };
+    let app = Arc::new(App::new(Parts {
+        catalogue,
+        clock,
+        accounts,
+        settings,
+        live: Arc::clone(&live),
+        sandbox: Arc::clone(&sandbox),
+    }));
+    let controlling = watched(&end, "the control port", Arc::clone(&control).run(Arc::clone(&app)));
+
+    let (stop, stopping) = watch::channel(false);
+    let listeners = Listeners::bind(config).await?;
+    // Before anybody is told that the service is there, and might tell it to stop.
+    let signals = Signals::catch()?;
+    greet(config, &listeners, first_key.as_ref(), data)?;
+    let mut serving = JoinSet::new();
+    for door in listeners.doors {
+        serving.spawn(serve::run(Arc::clone(&app), door, stopping.clone()));
+    }
+    let outcome = until_told(signals, &mut ended).await;
+
+    stop.send_replace(true);
+    while serving.join_next().await.is_some() {}
+    controlling.abort();
+    control.close();
+    live.stop();
+    sandbox.stop();
+    for writer in writers {
+        tokio::task::spawn_blocking(|| writer.join()).await?.unwrap_or_default();
+    }
+    let released = app.accounts.release().await;
+    leasing.abort();
+    store.close().await;
+    released.context("unspent leases could not be given back")?;
+    outcome
+}
+
+/// The signals that end the service.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn catch() -> anyhow::Result<Self> {
+        let caught = |kind| signal(kind).context("signals cannot be caught");
+        Ok(Self {
+            terminate: caught(SignalKind::terminate())?,
+            interrupt: caught(SignalKind::interrupt())?,
+        })
+    }
+}
+
+/// Waits for a signal, or for a part of the service to end before its time.
+async fn until_told(
+    Signals { mut terminate, mut interrupt }: Signals,
+    ended: &mut mpsc::Receiver<Ended>,
+) -> anyhow::Result<()> {
+    let reason = tokio::select! {
+        _ = terminate.recv() => "SIGTERM",
+        _ = interrupt.recv() => "SIGINT",
+        part = ended.recv() => {
+            let part = part.unwrap_or("a part of the service");
+            tracing::error!(part, "a part of the service ended; the service stops rather than run without it");
+            bail!("{part} ended unexpectedly; the log says why");
+        }
+    };
+    tracing::info!(reason, "stopping: requests under way are finished first");
+    // A second signal means at once.
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {},
+            _ = interrupt.recv() => {},
+        }
+        tracing::warn!("stopping at once");
+        std::process::abort();
+    });
+    Ok(())
+}
+
+fn watched(
+    end: &mpsc::Sender<Ended>,
+    name: Ended,
+    part: impl Future<Output = ()> + Send + 'static,
+) -> tokio::task::JoinHandle<()> {
+    let end = end.clone();
+    let running = tokio::spawn(part);
+    let abort = running.abort_handle();
+    tokio::spawn(async move {
+        let cancelled = running.await.is_err_and(|error| error.is_cancelled());
+        if !cancelled && end.send(name).await.is_err() {
+            tracing::debug!(name, "ended after the service");
+        }
+    });
+    // Aborting the watched part, not the watcher.
+    tokio::spawn(async move {
+        let _held = DropAbort(abort);
+        std::future::pending::<()>().await;
+    })
+}
+
+struct DropAbort(tokio::task::AbortHandle);
+
+impl Drop for DropAbort {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn open_world(
+    world: World,
+    config: &Config,
+    folder: &Folder,
+    catalogue: &Arc<Catalogue>,
+    clock: &Arc<dyn Clock>,
+) -> anyhow::Result<(Arc<WorldHandle>, Writer)> {
+    let simulation = (world == World::Sandbox && config.sandbox.enabled)
+        .then(|| Simulation::new(config.sandbox.seed, Arc::clone(catalogue)));
+    let market = &config.market;
+    let options = WorldOptions {
+        world,
+        folder: folder.log(world),
+        catalogue: Arc::clone(catalogue),
+        refresh_interval: market.refresh_interval,
+        stale_after: market.stale_after,
+        lifetimes: Lifetimes {
+            final_retention: market.final_retention,
+            forget_after: market.forget_after,
+        },
+        log_retention: match world {
+            World::Live => market.log_retention,
+            World::Sandbox => market.log_retention.min(SANDBOX_LOG_RETENTION),
+        },
+        simulation,
+    };
+    let path = options.folder.display().to_string();
+    WorldHandle::open(options, Arc::clone(clock))
+        .with_context(|| format!("the {world} world in {path} cannot be opened"))
+}
+
+/// The simulated world can be made again from its seed at any time; its log is for looking back a little.
+const SANDBOX_LOG_RETENTION: std::time::Duration = std::time::Duration::from_secs(2 * 3600);
+
+fn spawn_writer(
+    writer: Writer,
+    end: &mpsc::Sender<Ended>,
+    world: Ended,
+) -> anyhow::Result<JoinHandle<()>> {
+    let end = end.clone();
+    let name = format!("writer-{world}");
+    let run = move || {
+        let _told = TellOnDrop { end, world };
+        writer.run();
+    };
+    std::thread::Builder::new().name(name).spawn(run).context("a writer thread cannot start")
+}
+
+/// Tells that a writer ended, by panic too.
+struct TellOnDrop {
+    end: mpsc::Sender<Ended>,
+    world: Ended,
+}
+
+impl Drop for TellOnDrop {
+    fn drop(&mut self) {
+        if self.end.try_send(self.world).is_err() {
+            tracing::debug!(world = self.world, "the writer ended after the service");
+        }
+    }
+}
+
+/// On the first start, a sandbox key to try the service with.
+async fn first_key(accounts: &Accounts) -> anyhow::Result<Option<KeySecret>> {
+    if !accounts.list_keys().await?.is_empty() {
+        return Ok(None);
+    }
+    let new = NewKey { name: "first start".to_owned(), ..NewKey::of_kind(KeyKind::Sandbox) };
+    let (secret, _) = accounts.create_key(new).await?;
+    Ok(Some(secret))
+}
+
+struct Listeners {
+    main: SocketAddr,
+    ingest: Option<SocketAddr>,
+    operator: SocketAddr,
+    doors: Vec<Door>,
+}
+
+impl Listeners {
+    async fn bind(config: &Config) -> anyhow::Result<Self> {
+        let server = &config.server;
+        let tls = match &server.tls {
+            Some(files) => Some(load_tls(&files.cert, &files.key)?),
+            None => None,
+        };
+        let main = bind(server.listen, "server.listen").await?;
+        let operator = match server.ops_listen {
+            OpsListen::Chosen(address) => bind(address, "server.ops_listen").await?,
+            OpsListen::Default(address) => match TcpListener::bind(address).await {
+                Err(error) if error.kind() == ErrorKind::AddrInUse => {
+                    bind((Ipv4Addr::LOCALHOST, 0).into(), "server.ops_listen").await?
+                }
+                bound => {
+                    bound.with_context(|| format!("server.ops_listen {address} cannot be used"))?
+                }
+            },
+        };
+        let mut listeners = Self {
+            main: main.local_addr()?,
+            ingest: None,
+            operator: operator.local_addr()?,
+            doors: vec![
+                Door { listener: main, doors: Doors::Main, tls: tls.clone() },
+                Door { listener: operator, doors: Doors::Operator, tls: None },
+            ],
+        };
+        if let Some(address) = server.ingest_listen {
+            let listener = bind(address, "server.ingest_listen").await?;
+            listeners.ingest = Some(listener.local_addr()?);
+            listeners.doors.push(Door { listener, doors: Doors::Ingest, tls });
+        }
+        Ok(listeners)
+    }
+}
+
+async fn bind(address: SocketAddr, key: &str) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| {
+        format!(
+            "{key} {address} cannot be used; is another program on it? (--listen picks another)"
+        )
+    })
+}
+
+fn load_tls(cert: &Path, key: &Path) -> anyhow::Result<Tls> {
+    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(cert)
+        .and_then(Iterator::collect)
+        .with_context(|| format!("server.tls_cert {} is not a PEM certificate", cert.display()))?;
+    let key = PrivateKeyDer::from_pem_file(key)
+        .with_context(|| format!("server.tls_key {} is not a PEM private key", key.display()))?;
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .context("server.tls_cert and server.tls_key do not go together")?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Tls(TlsAcceptor::from(Arc::new(config))))
+}
+
+/// Tells whoever started the service where it is and how to try it.
+fn greet(
+    config: &Config,
+    listeners: &Listeners,
+    first_key: Option<&KeySecret>,
+    data: &Path,
+) -> anyhow::Result<()> {
+    let scheme = if config.server.tls.is_some() { "https" } else { "http" };
+    let base = format!("{scheme}://{}", listeners.main);
+    let mut text = format!("Linesman is at {base}\n");
+    match first_key {
+        Some(key) => {
+            let key = key.expose();
+            text.push_str(&format!(
+                "\nA sandbox key, shown this once:\n  {key}\n\nTry it:\n  \
+                 curl -H 'X-API-Key: {key}' '{base}/v1/sports/mma/odds?limit=2'\n"
+            ));
+        }
+        None => {
+            let program = std::env::args().next().unwrap_or_else(|| "linesman".to_owned());
+            text.push_str(&format!(
+                "\nTry it with a new sandbox key:\n  curl -H \"X-API-Key: $({} --data {} keys create \
+                 --kind sandbox)\" '{base}/v1/sports/mma/odds?limit=2'\n",
+                shell_word(&program),
+                shell_word(&data.display().to_string())
+            ));
+        }
+    }
+    text.push_str(&format!(
+        "\nDocs       {base}/docs\nMetrics    http://{}/metrics\n",
+        listeners.operator
+    ));
+    let door = listeners.ingest.map_or(base, |address| format!("{scheme}://{address}"));
+    text.push_str(&format!("Push door  {door}/ingest/v1/messages\n"));
+    output::print_line(&text)?;
+    tracing::info!(listen = %listeners.main, operator = %listeners.operator, data = %data.display(), "serving");
+    Ok(())
+}
+
+/// A text as one word of a shell's command line.
+fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,@%=".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}

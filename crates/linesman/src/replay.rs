@@ -1,0 +1,205 @@
+//! `linesman replay`: recordings pushed into a running service, at their own pace or faster.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use domain::Timestamp;
+use feeds::push;
+use reqwest::StatusCode;
+use serde::Deserialize;
+
+use crate::cli::{ReplayArgs, Speed, output};
+
+/// Lines in one push at the most: enough to be quick, few enough for a lively progress bar.
+const BATCH_LINES_MAX: usize = 2_000;
+/// Bytes in one push at the most; the door takes 8 MiB.
+const BATCH_BYTES_MAX: usize = 4 << 20;
+/// Lines due within this of each other go in one push.
+const TOGETHER: Duration = Duration::from_millis(50);
+/// How often a push that the service could not take is tried again.
+const TRIES_MAX: u32 = 6;
+/// Refusals shown at the end.
+const REJECTS_SHOWN: usize = 10;
+
+/// One line of a recording, where it stands and when it was said.
+struct Line<'a> {
+    file: &'a Path,
+    number: usize,
+    text: Vec<u8>,
+    at: Option<Timestamp>,
+}
+
+#[derive(Default)]
+struct Totals {
+    lines: usize,
+    accepted: u64,
+    unchanged: u64,
+    superseded: u64,
+    rejected: u64,
+    shown: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Receipt {
+    accepted: u64,
+    unchanged: u64,
+    superseded: u64,
+    rejected: Vec<Rejected>,
+}
+
+#[derive(Deserialize)]
+struct Rejected {
+    line: usize,
+    code: String,
+    message: String,
+}
+
+#[derive(Deserialize)]
+struct Stamped {
+    ts: Option<String>,
+}
+
+pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
+    let lines = read(args)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let totals = runtime.block_on(replay(args, &lines))?;
+    output::draw_progress("");
+    for reject in &totals.shown {
+        output::print_trouble(reject);
+    }
+    let Totals { lines, accepted, unchanged, superseded, rejected, .. } = totals;
+    output::print_line(&format!(
+        "{lines} lines: {accepted} accepted, {unchanged} unchanged, {superseded} superseded, {rejected} rejected"
+    ))?;
+    Ok(())
+}
+
+/// All lines of all recordings, in the order they were said.
+fn read(args: &ReplayArgs) -> anyhow::Result<Vec<Line<'_>>> {
+    let mut lines = Vec::new();
+    for file in &args.files {
+        let bytes =
+            std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
+        // A line without a time was said when the one before it was.
+        let mut at = None;
+        for (number, text) in push::split_lines(&bytes) {
+            let stamped = serde_json::from_slice::<Stamped>(text).ok().and_then(|line| line.ts);
+            at = stamped.and_then(|ts| Timestamp::parse(&ts).ok()).or(at);
+            lines.push(Line { file, number, text: text.to_vec(), at });
+        }
+    }
+    if lines.is_empty() {
+        bail!("the recordings have no lines");
+    }
+    lines.sort_by_key(|line| line.at);
+    Ok(lines)
+}
+
+async fn replay(args: &ReplayArgs, lines: &[Line<'_>]) -> anyhow::Result<Totals> {
+    let client = reqwest::Client::builder().timeout(Duration::from_secs(60)).build()?;
+    let url = format!("{}/ingest/v1/messages", args.to.trim_end_matches('/'));
+    let begun = Instant::now();
+    let first = lines.iter().find_map(|line| line.at);
+    let mut totals = Totals::default();
+    let mut rest = lines;
+    while !rest.is_empty() {
+        let due = due(args.speed, first, rest.first().and_then(|line| line.at));
+        wait_until(begun + due).await;
+        let (batch, later) = rest.split_at(batch_size(args.speed, first, rest, begun.elapsed()));
+        let body: Vec<u8> =
+            batch.iter().flat_map(|line| line.text.iter().copied().chain([b'\n'])).collect();
+        let receipt = deliver(&client, &url, args.token.reveal(), body).await?;
+        totals.add(&receipt, batch);
+        rest = later;
+        output::draw_progress(&progress(totals.lines, lines.len(), begun.elapsed()));
+    }
+    Ok(totals)
+}
+
+/// When a line is to be sent, counted from the start.
+fn due(speed: Speed, first: Option<Timestamp>, at: Option<Timestamp>) -> Duration {
+    match (speed, first, at) {
+        (Speed::Times(times), Some(first), Some(at)) => at.since(first) / u32::from(times),
+        _ => Duration::ZERO,
+    }
+}
+
+/// How many lines go in the next push: those due by now, or nearly.
+fn batch_size(
+    speed: Speed,
+    first: Option<Timestamp>,
+    rest: &[Line<'_>],
+    elapsed: Duration,
+) -> usize {
+    let mut bytes = 0;
+    let fits = |line: &&Line<'_>| {
+        bytes += line.text.len() + 1;
+        bytes <= BATCH_BYTES_MAX && due(speed, first, line.at) <= elapsed + TOGETHER
+    };
+    rest.iter().take(BATCH_LINES_MAX).take_while(fits).count().max(1)
+}
+
+async fn wait_until(instant: Instant) {
+    tokio::time::sleep_until(instant.into()).await;
+}
+
+async fn deliver(
+    client: &reqwest::Client,
+    url: &str,
+    token: &str,
+    body: Vec<u8>,
+) -> anyhow::Result<Receipt> {
+    let mut pause = Duration::from_millis(200);
+    for attempt in 1..=TRIES_MAX {
+        let request =
+            client.post(url).bearer_auth(token).header("content-type", "application/x-ndjson");
+        match request.body(body.clone()).send().await {
+            Ok(answer) if answer.status() == StatusCode::OK => {
+                let text = answer.text().await.context("the receipt was cut off")?;
+                return serde_json::from_str(&text).context("the receipt cannot be read");
+            }
+            Ok(answer) if answer.status() != StatusCode::SERVICE_UNAVAILABLE => {
+                let status = answer.status();
+                bail!("the service refused the recording with {status}: {}", answer.text().await?);
+            }
+            Ok(_) if attempt == TRIES_MAX => {
+                bail!("the service is not available; replay again later")
+            }
+            Err(error) if attempt == TRIES_MAX => {
+                // The address may be the mistake; the token is in a header and so not in this.
+                return Err(error).context("the service cannot be reached");
+            }
+            // Sending a message twice changes nothing, so trying again is safe.
+            Ok(_) | Err(_) => tokio::time::sleep(pause).await,
+        }
+        pause *= 2;
+    }
+    bail!("the service is not available; replay again later")
+}
+
+impl Totals {
+    fn add(&mut self, receipt: &Receipt, batch: &[Line<'_>]) {
+        for reject in &receipt.rejected {
+            // Lines are counted from 1.
+            let line = reject.line.checked_sub(1).and_then(|position| batch.get(position));
+            if let (Some(line), true) = (line, self.shown.len() < REJECTS_SHOWN) {
+                let (file, number) = (line.file.display(), line.number);
+                self.shown.push(format!("{file}:{number}: {}: {}", reject.code, reject.message));
+            }
+        }
+        self.lines += batch.len();
+        self.accepted += receipt.accepted;
+        self.unchanged += receipt.unchanged;
+        self.superseded += receipt.superseded;
+        self.rejected += u64::try_from(receipt.rejected.len()).unwrap_or(u64::MAX);
+    }
+}
+
+fn progress(done: usize, all: usize, elapsed: Duration) -> String {
+    const WIDTH: usize = 30;
+    let filled = done * WIDTH / all.max(1);
+    let rate = u128::try_from(done).unwrap_or(0) * 1000 / elapsed.as_millis().max(1);
+    let bar: String = (0..WIDTH).map(|at| if at < filled { '#' } else { '-' }).collect();
+    format!("[{bar}] {}% {done}/{all} lines, {rate} a second", done * 100 / all.max(1))
+}

@@ -1,0 +1,191 @@
+//! Keys, feeds and maintenance from the command line, while a server runs on the folder or not.
+
+use std::num::NonZeroU64;
+use std::path::Path;
+use std::sync::Arc;
+
+use accounts::{KeyRecord, Limits, Maintenance, NewKey, Registry};
+use anyhow::{Context, bail};
+use domain::suggest::did_you_mean;
+use store::Store;
+
+use crate::cli::{
+    FeedsCreateArgs, FeedsVerb, KeyKind, KeysCreateArgs, KeysVerb, MaintenanceVerb, Permissions,
+    output,
+};
+use crate::clock::SystemClock;
+use crate::config::Config;
+use crate::control;
+use crate::folder::Folder;
+use crate::load_catalogue;
+
+pub(crate) fn keys(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Result<()> {
+    let new_key = match verb {
+        KeysVerb::Create(args) => Some(new_key(config, args)?),
+        KeysVerb::List(_) | KeysVerb::Revoke(_) | KeysVerb::Rotate(_) => None,
+    };
+    on_store(data, async |registry, folder| match (verb, new_key) {
+        (KeysVerb::Create(args), Some(new)) => {
+            let (secret, record) = registry.create_key(new).await?;
+            control::make_effective(folder).await?;
+            if args.json {
+                let mut whole = serde_json::to_value(&record)?;
+                if let Some(fields) = whole.as_object_mut() {
+                    fields.insert("key".into(), secret.expose().into());
+                }
+                return print(&whole.to_string());
+            }
+            print(secret.expose())
+        }
+        (KeysVerb::List(args), _) => {
+            let keys = registry.list_keys().await?;
+            if args.json { print(&serde_json::to_string(&keys)?) } else { print(&key_table(&keys)) }
+        }
+        (KeysVerb::Revoke(args), _) => {
+            registry.revoke_key(args.key.reveal()).await?;
+            control::make_effective(folder).await
+        }
+        (KeysVerb::Rotate(args), _) => {
+            let (secret, _) = registry.rotate_key(args.key.reveal(), args.overlap).await?;
+            control::make_effective(folder).await?;
+            print(secret.expose())
+        }
+        (KeysVerb::Create(_), None) => Ok(()),
+    })
+}
+
+pub(crate) fn feeds(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::Result<()> {
+    if let FeedsVerb::Create(FeedsCreateArgs { bookmaker: Some(key), .. }) = verb {
+        let catalogue = load_catalogue(config)?;
+        if catalogue.bookmaker_id(key).is_none() {
+            let near = did_you_mean(key, catalogue.bookmakers().map(|(_, held)| &*held.key));
+            bail!(
+                "there is no bookmaker `{key}`{near}; a catalogue file can add it (catalogue.file)"
+            );
+        }
+    }
+    on_store(data, async |registry, folder| match verb {
+        FeedsVerb::Create(args) => {
+            let (token, _) = registry.create_feed(&args.name, args.bookmaker.as_deref()).await?;
+            control::make_effective(folder).await?;
+            print(token.expose())
+        }
+        FeedsVerb::List => {
+            let feeds = registry.list_feeds().await?;
+            let lines = feeds.iter().map(|feed| {
+                let state = feed.revoked_at.map_or("live".to_owned(), |at| format!("revoked {at}"));
+                let bookmaker = feed.bookmaker.as_deref().unwrap_or("any");
+                format!(
+                    "{:<24} {:<16} {:<22} {state}",
+                    feed.name,
+                    bookmaker,
+                    feed.created_at.to_string()
+                )
+            });
+            let head = format!("{:<24} {:<16} {:<22} state", "name", "bookmaker", "created");
+            print(&[head].into_iter().chain(lines).collect::<Vec<_>>().join("\n"))
+        }
+        FeedsVerb::Revoke(args) => {
+            registry.revoke_feed(&args.name).await?;
+            control::make_effective(folder).await
+        }
+    })
+}
+
+pub(crate) fn maintenance(data: &Path, verb: &MaintenanceVerb) -> anyhow::Result<()> {
+    on_store(data, async |registry, folder| {
+        let wanted = match verb {
+            MaintenanceVerb::On(args) => {
+                let seconds = u32::try_from(args.retry_after.as_secs()).unwrap_or(u32::MAX);
+                Maintenance::On { retry_after_s: seconds.max(1) }
+            }
+            MaintenanceVerb::Off => Maintenance::Off,
+        };
+        registry.set_maintenance(wanted).await?;
+        control::make_effective(folder).await
+    })
+}
+
+/// Runs a verb on the folder's store.
+fn on_store(
+    data: &Path,
+    verb: impl AsyncFnOnce(&Registry, &Folder) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let folder = Folder::open(data)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let store = open_store(&folder).await?;
+        let done = verb(&Registry::new(store.clone(), Arc::new(SystemClock)), &folder).await;
+        store.close().await;
+        done
+    })
+}
+
+pub(crate) async fn open_store(folder: &Folder) -> anyhow::Result<Store> {
+    let path = folder.accounts();
+    Store::open(&path).await.with_context(|| format!("{} cannot be opened", path.display()))
+}
+
+fn new_key(config: &Config, args: &KeysCreateArgs) -> anyhow::Result<NewKey> {
+    let catalogue = load_catalogue(config)?;
+    for group in &args.groups {
+        if !catalogue.has_group(group) {
+            let mut groups: Vec<&str> =
+                catalogue.sports().map(|(_, sport)| &*sport.group).collect();
+            groups.dedup();
+            bail!("there is no sport group `{group}`; the groups are {}", groups.join(", "));
+        }
+    }
+    let defaults = Limits::DEFAULT;
+    let kind = match args.kind {
+        KeyKind::Sandbox => accounts::KeyKind::Sandbox,
+        KeyKind::Production => accounts::KeyKind::Production,
+    };
+    Ok(NewKey {
+        kind,
+        name: args.name.clone().unwrap_or_default(),
+        groups: (!args.groups.is_empty()).then(|| args.groups.clone()),
+        odds_read: args.permissions == Permissions::OddsRead,
+        limits: Limits {
+            burst_per_minute: args.burst_per_minute.map_or(defaults.burst_per_minute, Into::into),
+            requests_per_day: args
+                .requests_per_day
+                .map_or(Ok(defaults.requests_per_day), |n| countable(n, "--requests-per-day"))?,
+            requests_per_month: args
+                .requests_per_month
+                .map(|n| countable(n, "--requests-per-month"))
+                .transpose()?,
+        },
+    })
+}
+
+fn countable(limit: NonZeroU64, flag: &str) -> anyhow::Result<u32> {
+    u32::try_from(limit.get()).with_context(|| format!("{flag} takes at most {}", u32::MAX))
+}
+
+fn key_table(keys: &[KeyRecord]) -> String {
+    let mut lines = vec![format!(
+        "{:<20} {:<14} {:<20} {:<18} {:>8} {:>10} {:>10}  state",
+        "id", "key", "name", "groups", "a minute", "a day", "a month"
+    )];
+    for key in keys {
+        let groups = key.groups.as_ref().map_or("all".to_owned(), |groups| groups.join(","));
+        let month = key.limits.requests_per_month.map_or("-".to_owned(), |n| n.to_string());
+        let state = key.revoked_at.map_or("live".to_owned(), |at| format!("revoked {at}"));
+        lines.push(format!(
+            "{:<20} {:<14} {:<20} {:<18} {:>8} {:>10} {:>10}  {state}",
+            key.id.as_str(),
+            key.hint,
+            key.name,
+            groups,
+            key.limits.burst_per_minute,
+            key.limits.requests_per_day,
+            month
+        ));
+    }
+    lines.join("\n")
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    Ok(output::print_line(text)?)
+}

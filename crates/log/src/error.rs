@@ -1,0 +1,61 @@
+//! What can go wrong, in words an operator can act on.
+
+use std::{io, path::PathBuf};
+
+/// Why bytes on disk are not what was written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Damage {
+    /// The file's header is short, foreign or fails its checksum.
+    #[error("the file header is not whole")]
+    Header,
+    /// The checksum does not match the bytes.
+    #[error("the checksum does not match")]
+    Checksum,
+    /// A frame or payload claims more bytes than the file has left.
+    #[error("{claimed} bytes are claimed where {left} are left")]
+    Overrun { claimed: u64, left: u64 },
+    /// A whole entry carries another number than the one that is due.
+    #[error("entry {found} stands where {expected} is due")]
+    Order { found: u64, expected: u64 },
+    /// Entries before a segment are not there, and no gap was written down for them.
+    #[error("the segment follows entry {follows}, but the log before it ends with {last}")]
+    Missing { last: u64, follows: u64 },
+    /// A finished segment goes on after its last entry.
+    #[error("bytes follow the last entry of a finished segment")]
+    Trailing,
+    /// The bytes are whole, but of a format that this program does not read.
+    #[error("format {0} is not known")]
+    Format(u32),
+    /// The owner asked for the log to end here.
+    #[error("the owner cut the log here")]
+    Asked,
+}
+
+/// Why an operation on the log failed.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The file system refused.
+    #[error("cannot use {}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    /// Bytes on disk are damaged; [`crate::ChangeLog::cut_after`] gets the log going again.
+    #[error("{} is damaged at byte {offset}: {reason}", path.display())]
+    Corrupt { path: PathBuf, offset: u64, reason: Damage },
+    /// A newer program wrote this file.
+    #[error("{} has format {format}, and this program reads format {known}", path.display())]
+    UnknownFormat { path: PathBuf, format: u32, known: u32 },
+    /// An entry is over the configured bound; nothing of its batch was written.
+    #[error("an entry of {bytes} bytes is over the bound of {bytes_max}")]
+    TooLarge { bytes: u64, bytes_max: u64 },
+    /// The entry asked for was deleted by retention.
+    #[error("entry {seq} is no longer kept; the log begins after entry {follows}")]
+    NotKept { seq: u64, follows: u64 },
+    /// Retention deleted a segment before the reader came to it.
+    #[error("{} was deleted while the log was being read", path.display())]
+    Deleted { path: PathBuf },
+    /// A checkpoint must not be older than the newest one, nor beyond the log.
+    #[error("a checkpoint at {seq} is outside {newest}..={last}")]
+    CheckpointOutOfRange { seq: u64, newest: u64, last: u64 },
+    /// An earlier failure could not be undone on disk.
+    #[error("the log refuses writes after a failure it could not undo; reopen it")]
+    Poisoned,
+}

@@ -1,0 +1,299 @@
+//! The segments of one folder, and how a damaged end is cut off them.
+//!
+//! Every repair first saves what it will cut, then makes the new segment with its written-down gap
+//! durable, and only then moves or shortens the old files. A crash in between is finished by the next
+//! opening, because a whole header that follows entry `n` overrules all that stood after `n`.
+
+use std::{
+    fs,
+    ops::RangeInclusive,
+    path::{Path, PathBuf},
+};
+
+use tracing::warn;
+
+use crate::{
+    checkpoint::parse_checkpoint_name,
+    error::{Damage, LogError},
+    files::{self, TEMPORARY_SUFFIX, io_at, name_of},
+    frame::{frames_max, is_torn_write},
+    segment::{
+        Header, SEGMENT_HEAD_BYTES, Scan, Segment, encode_header, parse_segment_name, scan,
+        segment_name,
+    },
+};
+
+/// Bytes that were taken off the log because no whole entry could be read there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cut {
+    /// The segment file that was cut.
+    pub file: String,
+    /// Where in it the cut was made.
+    pub offset: u64,
+    /// How many bytes were cut from that file.
+    pub bytes_cut: u64,
+    /// The last whole entry before the cut; 0 when there is none.
+    pub last_seq: u64,
+    /// What was wrong.
+    pub reason: Damage,
+    /// The file that keeps the bytes; `None` for a torn write, which was never acknowledged.
+    pub saved_as: Option<String>,
+}
+
+/// What opening or cutting the log had to repair. Each part was also logged as a warning.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// What was cut off, oldest first; empty when the log was whole.
+    pub cuts: Vec<Cut>,
+    /// Numbers given up by this repair: no entry will ever carry them.
+    pub skipped: Option<RangeInclusive<u64>>,
+}
+
+/// The segment files, oldest first; after recovery the last one is the one to write to.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    pub(crate) dir: PathBuf,
+    pub(crate) segments: Vec<Segment>,
+}
+
+/// Where the kept part of the log ends.
+struct Keep {
+    /// How many segments are kept, the last of them up to `end`.
+    segments: usize,
+    end: u64,
+    /// The last kept entry.
+    last: u64,
+    reason: Damage,
+}
+
+impl Folder {
+    /// Lists the folder: segments, and the numbers of the checkpoints, both oldest first.
+    pub(crate) fn list(dir: &Path) -> Result<(Self, Vec<u64>), LogError> {
+        let (mut segments, mut checkpoints) = (Vec::new(), Vec::new());
+        for item in fs::read_dir(dir).map_err(io_at(dir))? {
+            let path = item.map_err(io_at(dir))?.path();
+            let name = name_of(&path);
+            if is_leftover(&name) {
+                files::remove(&path)?;
+            } else if let Some(first) = parse_segment_name(&name) {
+                segments.push(Segment::read(dir, first)?);
+            } else if let Some(seq) = parse_checkpoint_name(&name) {
+                checkpoints.push(seq);
+            }
+        }
+        segments.sort_by_key(|segment| segment.first);
+        checkpoints.sort_unstable();
+        let dir = dir.to_owned();
+        Ok((Self { dir, segments }, checkpoints))
+    }
+
+    /// Finds the last whole entry and cuts what stands after it; returns the last number spent.
+    ///
+    /// `spent_at_least` is what checkpoints know: their numbers were given out, even if the log lost them.
+    pub(crate) fn recover(&mut self, spent_at_least: u64) -> Result<(u64, Recovery), LogError> {
+        self.finish_interrupted_cut()?;
+        let whole = |segment: &Segment| segment.header == Header::Whole;
+        let kept = self.segments.iter().rposition(whole).map_or(0, |i| i + 1);
+        let headless = self.segments.get(kept..).unwrap_or_default();
+        let mut spent = spent_at_least;
+        for segment in headless {
+            let entries = segment.bytes.saturating_sub(SEGMENT_HEAD_BYTES);
+            spent = spent.max(segment.first - 1 + frames_max(entries));
+        }
+        let headless_follows = headless.first().map(|segment| segment.follows);
+        let Some(tail) = kept.checked_sub(1).and_then(|i| self.segments.get_mut(i)) else {
+            return self.renew(headless_follows.unwrap_or(spent), spent);
+        };
+        let found = scan(tail, u64::MAX)?;
+        tail.newest_ms = found.newest_ms;
+        let spent_here = found.last.max(tail.first - 1);
+        spent = spent.max(spent_here);
+        let left = tail.bytes.saturating_sub(found.end);
+        let nothing_lost = headless_follows.is_none() && (left == 0 || is_torn_tail(tail, &found)?);
+        if !nothing_lost && left > 0 {
+            spent = spent.max(spent_here + frames_max(left).max(1));
+        }
+        let keep = Keep {
+            segments: kept,
+            end: found.end,
+            last: found.last,
+            reason: found.damage.unwrap_or(Damage::Header),
+        };
+        if nothing_lost && spent == spent_here {
+            return Ok((spent, self.cut_torn(&keep)?));
+        }
+        let recovery = self.replace_end(&keep, spent)?;
+        Ok((spent, recovery))
+    }
+
+    /// Cuts everything after entry `seq`, or after the last whole entry before it in its segment.
+    pub(crate) fn cut_after(&mut self, seq: u64, spent: u64) -> Result<Recovery, LogError> {
+        let readable = |s: &Segment| s.header == Header::Whole && s.first <= seq;
+        let Some(index) = self.segments.iter().rposition(readable) else {
+            let last = self.segments.first().map_or(spent, |s| s.follows);
+            return self.renew(last, spent).map(|(_, recovery)| recovery);
+        };
+        let ends_at = self.segments.get(index + 1).map(|next| next.follows);
+        let Some(segment) = self.segments.get(index) else {
+            return Ok(Recovery::default());
+        };
+        let found = scan(segment, seq.min(ends_at.unwrap_or(seq)))?;
+        if ends_at.is_none() && found.end == segment.bytes {
+            return Ok(Recovery::default());
+        }
+        let keep = Keep {
+            segments: index + 1,
+            end: found.end,
+            last: found.last,
+            reason: found.damage.unwrap_or(Damage::Asked),
+        };
+        self.replace_end(&keep, spent)
+    }
+
+    /// Makes a new, empty segment the last one, durably.
+    pub(crate) fn start_segment(&mut self, first: u64, follows: u64) -> Result<(), LogError> {
+        let name = segment_name(first);
+        files::write_whole(&self.dir, &name, &[&encode_header(first, follows)])?;
+        self.segments.push(Segment {
+            path: self.dir.join(name),
+            first,
+            follows,
+            header: Header::Whole,
+            bytes: SEGMENT_HEAD_BYTES,
+            newest_ms: None,
+        });
+        Ok(())
+    }
+
+    /// Keeps no segment at all: the log begins anew after `spent`.
+    fn renew(&mut self, last: u64, spent: u64) -> Result<(u64, Recovery), LogError> {
+        let keep = Keep { segments: 0, end: 0, last, reason: Damage::Header };
+        Ok((spent, self.replace_end(&keep, spent)?))
+    }
+
+    /// Drops the unfinished frame that a crash in the middle of a write leaves.
+    fn cut_torn(&mut self, keep: &Keep) -> Result<Recovery, LogError> {
+        let mut recovery = Recovery::default();
+        if let Some(tail) = self.segments.last_mut()
+            && tail.bytes > keep.end
+        {
+            files::truncate(&tail.path, keep.end)?;
+            recovery.cuts.push(report(tail, keep, keep.end, None));
+            tail.bytes = keep.end;
+        }
+        Ok(recovery)
+    }
+
+    /// Ends the log at `keep`, sets the rest aside, and goes on in a new segment after `spent`.
+    fn replace_end(&mut self, keep: &Keep, spent: u64) -> Result<Recovery, LogError> {
+        let mut recovery = Recovery::default();
+        let mut kept = keep.segments.min(self.segments.len());
+        if keep.end == SEGMENT_HEAD_BYTES {
+            // Nothing of that segment is kept, so it goes as a whole.
+            kept = kept.saturating_sub(1);
+        }
+        let dropped = self.segments.split_off(kept);
+        if let Some(tail) = self.segments.last()
+            && keep.segments == kept
+            && tail.bytes > keep.end
+        {
+            let remainder = files::read_remainder(&tail.path, keep.end)?;
+            let name = format!("{}.from-{}", name_of(&tail.path), keep.end);
+            let saved = files::save_aside(&self.dir, &name, &remainder)?;
+            recovery.cuts.push(report(tail, keep, keep.end, Some(saved)));
+        }
+        self.start_segment(spent + 1, keep.last)?;
+        let renewed = segment_name(spent + 1);
+        for segment in &dropped {
+            // Only a file without entries can have the name of the new segment, which replaced it.
+            let saved =
+                if name_of(&segment.path) == renewed { None } else { retire(&self.dir, segment)? };
+            if saved.is_some() || segment.header == Header::Damaged {
+                recovery.cuts.push(report(segment, keep, 0, saved));
+            }
+        }
+        if let Some(tail) = kept.checked_sub(1).and_then(|i| self.segments.get_mut(i))
+            && keep.segments == kept
+            && tail.bytes > keep.end
+        {
+            files::truncate(&tail.path, keep.end)?;
+            tail.bytes = keep.end;
+        }
+        if spent > keep.last {
+            let (from, to) = (keep.last + 1, spent);
+            warn!(dir = %self.dir.display(), from, to, "change log gives up these entry numbers");
+            recovery.skipped = Some(from..=to);
+        }
+        Ok(recovery)
+    }
+
+    /// Moves away segments that a later, whole header has overruled.
+    fn finish_interrupted_cut(&mut self) -> Result<(), LogError> {
+        for segment in take_overruled(&mut self.segments) {
+            let saved_as = retire(&self.dir, &segment)?;
+            let file = name_of(&segment.path);
+            warn!(file, ?saved_as, "change log finishes an interrupted cut");
+        }
+        Ok(())
+    }
+}
+
+/// Takes out the segments that a later, whole header has overruled, newest first.
+pub(crate) fn take_overruled(segments: &mut Vec<Segment>) -> Vec<Segment> {
+    let mut overruled = Vec::new();
+    let mut follows_min = u64::MAX;
+    for index in (0..segments.len()).rev() {
+        let Some(segment) = segments.get(index) else {
+            continue;
+        };
+        if segment.first > follows_min {
+            overruled.push(segments.remove(index));
+        } else if segment.header == Header::Whole {
+            follows_min = follows_min.min(segment.follows);
+        }
+    }
+    overruled
+}
+
+/// Whether a crash left this file half written. Others' files are left alone.
+fn is_leftover(name: &str) -> bool {
+    name.ends_with(TEMPORARY_SUFFIX)
+        && (name.starts_with("segment-") || name.starts_with("checkpoint-"))
+}
+
+fn is_torn_tail(tail: &Segment, found: &Scan) -> Result<bool, LogError> {
+    let bytes = files::read_remainder(&tail.path, found.end)?;
+    Ok(is_torn_write(&bytes, found.last.max(tail.first - 1)))
+}
+
+/// Takes a segment out of the log. One without entries is deleted; any other is set aside.
+fn retire(dir: &Path, segment: &Segment) -> Result<Option<String>, LogError> {
+    if segment.is_empty() {
+        files::remove(&segment.path)?;
+        files::sync_folder(dir)?;
+        return Ok(None);
+    }
+    files::set_aside(dir, &name_of(&segment.path)).map(Some)
+}
+
+/// Says in the log what is cut from one file, and returns it for the owner.
+fn report(segment: &Segment, keep: &Keep, offset: u64, saved_as: Option<String>) -> Cut {
+    let cut = Cut {
+        file: name_of(&segment.path),
+        offset,
+        bytes_cut: segment.bytes.saturating_sub(offset),
+        last_seq: keep.last,
+        reason: keep.reason.clone(),
+        saved_as,
+    };
+    warn!(
+        path = %segment.path.display(),
+        offset = cut.offset,
+        bytes_cut = cut.bytes_cut,
+        last_seq = cut.last_seq,
+        reason = %cut.reason,
+        saved_as = cut.saved_as,
+        "change log cut at the last whole entry"
+    );
+    cut
+}

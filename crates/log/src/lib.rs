@@ -1,0 +1,30 @@
+//! The change log: an embedded, append-only, numbered, durable list of opaque entries, with checkpoints.
+//!
+//! One instance owns one folder (one per world). Payloads are bytes with a version chosen by the
+//! caller; this crate knows nothing of markets. It is synchronous: its owner is a writer thread.
+//! Locking the folder against a second process is the program's job; a [`LogView`] needs no lock.
+//!
+//! Invariants: an entry is acknowledged only after it is on disk; a number is not given out twice as
+//! far as the folder can tell; damage is cut at the last whole entry, kept beside the log as
+//! `*.damaged`, and leaves a gap that is written down, never a silent one.
+
+mod bytes;
+mod checkpoint;
+mod error;
+mod files;
+mod folder;
+mod frame;
+mod log;
+mod reader;
+mod segment;
+mod view;
+
+pub use crate::{
+    checkpoint::{Checkpoint, decode_checkpoint},
+    error::{Damage, LogError},
+    folder::{Cut, Recovery},
+    frame::{FRAME_HEAD_BYTES, Frame, decode_frame},
+    log::{ChangeLog, Options},
+    reader::{Entry, Reader},
+    view::LogView,
+};

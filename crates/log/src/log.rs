@@ -1,0 +1,357 @@
+//! The log itself: append, read, checkpoint, retain.
+
+use std::{
+    fs::File,
+    io::{self, Seek, SeekFrom, Write},
+    ops::RangeInclusive,
+    path::Path,
+};
+
+use tracing::{error, warn};
+
+use crate::{
+    checkpoint::{self, Checkpoint, checkpoint_name},
+    error::LogError,
+    files::{self, io_at, name_of},
+    folder::{Folder, Recovery},
+    frame::{Frame, encode_frame},
+    reader::{Reader, Tail},
+    segment::{Segment, scan, segment_name},
+};
+
+/// A second checkpoint is kept so that damage to the newest costs a longer replay and nothing else.
+const CHECKPOINTS_KEPT: usize = 2;
+
+/// The batch buffer is given back above this size, so that one huge batch is not held for ever.
+const BUFFER_KEPT_BYTES: usize = 1024 * 1024;
+
+/// Bounds of a log.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// A new segment is begun before a batch would make the current one longer than this.
+    pub segment_bytes: u64,
+    /// The longest payload of one entry.
+    pub entry_bytes_max: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            // Scanned once at every opening: some 50 ms from a warm disk.
+            segment_bytes: 64 * 1024 * 1024,
+            entry_bytes_max: 16 * 1024 * 1024,
+        }
+    }
+}
+
+/// An open log. It has one owner; readers made from it are independent of it.
+#[derive(Debug)]
+pub struct ChangeLog {
+    folder: Folder,
+    options: Options,
+    /// The last segment of the folder, open for writing.
+    active: File,
+    /// Numbers of the kept checkpoints, oldest first.
+    checkpoints: Vec<u64>,
+    last_seq: u64,
+    health: Health,
+    buffer: Vec<u8>,
+    disk: Disk,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Health {
+    Good,
+    Poisoned,
+}
+
+/// The three calls by which a disk can fail an append; tests put failing ones in their place.
+#[derive(Debug, Clone, Copy)]
+struct Disk {
+    write: fn(&mut File, &[u8]) -> io::Result<()>,
+    sync: fn(&File) -> io::Result<()>,
+    truncate: fn(&File, u64) -> io::Result<()>,
+}
+
+const REAL_DISK: Disk = Disk {
+    write: |file, bytes| file.write_all(bytes),
+    sync: File::sync_data,
+    truncate: File::set_len,
+};
+
+impl ChangeLog {
+    /// Opens the log in `dir`, which is created where missing, and cuts a torn or damaged end.
+    ///
+    /// Only the last segment is read through; earlier ones are checked as they are read.
+    ///
+    /// # Errors
+    /// When the file system refuses, or a newer program wrote the folder. Never for damaged entries.
+    pub fn open(dir: &Path, options: Options) -> Result<(Self, Recovery), LogError> {
+        files::create_folder(dir)?;
+        let (mut folder, checkpoints) = Folder::list(dir)?;
+        let newest = checkpoints.last().copied().unwrap_or_default();
+        let (last_seq, recovery) = folder.recover(newest)?;
+        let log = Self {
+            active: open_active(&folder)?,
+            folder,
+            options,
+            checkpoints,
+            last_seq,
+            health: Health::Good,
+            buffer: Vec::new(),
+            disk: REAL_DISK,
+        };
+        Ok((log, recovery))
+    }
+
+    /// Appends a batch with one write and one sync, and returns the numbers of its entries.
+    ///
+    /// An empty batch writes nothing and returns an empty range.
+    ///
+    /// # Errors
+    /// When an entry is too large, the disk refuses (nothing of the batch is then in the log, and a
+    /// later append may succeed), or the log is poisoned.
+    pub fn append<'a>(
+        &mut self,
+        at_ms: i64,
+        entries: impl IntoIterator<Item = (u8, &'a [u8])>,
+    ) -> Result<RangeInclusive<u64>, LogError> {
+        if self.health == Health::Poisoned {
+            return Err(LogError::Poisoned);
+        }
+        let first = self.last_seq + 1;
+        let last = self.encode_batch(at_ms, entries)?;
+        if last >= first {
+            self.roll_when_full()?;
+            self.write_batch(at_ms)?;
+            self.last_seq = last;
+        }
+        self.buffer.clear();
+        self.buffer.shrink_to(BUFFER_KEPT_BYTES);
+        Ok(first..=last)
+    }
+
+    /// Reads from entry `seq` on, up to the last entry of this moment.
+    ///
+    /// # Errors
+    /// When retention has deleted that entry. The reader reports damage as it meets it; the owner
+    /// then calls [`Self::cut_after`] with the last entry it has, and goes on.
+    pub fn read_from(&self, seq: u64) -> Result<Reader, LogError> {
+        Reader::over(&self.folder.segments, seq, Tail::Durable)
+    }
+
+    /// Ends the log after entry `seq`, or after the last whole entry before it in its segment.
+    ///
+    /// What stood after is kept as `*.damaged` files. The numbers are not given out again: the log goes
+    /// on after the last one ever spent, and the gap is written down.
+    ///
+    /// # Errors
+    /// When the file system refuses; the log is then poisoned, and opening it again finishes the cut.
+    pub fn cut_after(&mut self, seq: u64) -> Result<Recovery, LogError> {
+        let before = self.health;
+        self.health = Health::Poisoned;
+        let recovery = self.folder.cut_after(seq, self.last_seq)?;
+        self.active = open_active(&self.folder)?;
+        self.health = if recovery.cuts.is_empty() { before } else { Health::Good };
+        Ok(recovery)
+    }
+
+    /// Writes the owner's state after entry `seq`, and keeps the newest two checkpoints.
+    ///
+    /// # Errors
+    /// When `seq` is beyond the log or before the newest checkpoint, or the file system refuses.
+    pub fn write_checkpoint(
+        &mut self,
+        seq: u64,
+        version: u8,
+        payload: &[u8],
+    ) -> Result<(), LogError> {
+        let (newest, last) = (self.checkpoints.last().copied().unwrap_or(0), self.last_seq);
+        if seq < newest || seq > last {
+            return Err(LogError::CheckpointOutOfRange { seq, newest, last });
+        }
+        checkpoint::write(&self.folder.dir, seq, version, payload)?;
+        if self.checkpoints.last() != Some(&seq) {
+            self.checkpoints.push(seq);
+        }
+        while self.checkpoints.len() > CHECKPOINTS_KEPT {
+            let oldest = self.checkpoints.remove(0);
+            files::remove(&self.folder.dir.join(checkpoint_name(oldest)))?;
+        }
+        Ok(())
+    }
+
+    /// Reads the newest whole checkpoint. Damaged ones are set aside with a warning.
+    ///
+    /// # Errors
+    /// When the file system refuses, or a newer program wrote the checkpoint.
+    pub fn latest_checkpoint(&mut self) -> Result<Option<Checkpoint>, LogError> {
+        while let Some(seq) = self.checkpoints.last().copied() {
+            match checkpoint::read(&self.folder.dir, seq) {
+                Err(LogError::Corrupt { path, reason, .. }) => {
+                    let saved_as = path
+                        .exists()
+                        .then(|| files::set_aside(&self.folder.dir, &name_of(&path)))
+                        .transpose()?;
+                    let path = path.display();
+                    warn!(%path, %reason, saved_as, "checkpoint damaged, the one before it is used");
+                    self.checkpoints.pop();
+                }
+                other => return other.map(Some),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Deletes old segments, and returns how many.
+    ///
+    /// A segment goes only when all its readable entries are from before `before_ms`, all its numbers are
+    /// below `keep_from`, and the older of two checkpoints covers it. The last segment always stays.
+    ///
+    /// # Errors
+    /// When the file system refuses.
+    pub fn retain(&mut self, before_ms: i64, keep_from: u64) -> Result<u64, LogError> {
+        let covered = match self.checkpoints.as_slice() {
+            [.., older, _newest] => *older,
+            _ => 0,
+        };
+        let seq_max = covered.min(keep_from.saturating_sub(1));
+        let mut deleted = 0;
+        while let [oldest, next, ..] = self.folder.segments.as_mut_slice() {
+            if next.follows > seq_max || newest_ms(oldest)? >= before_ms {
+                break;
+            }
+            files::remove(&oldest.path)?;
+            self.folder.segments.remove(0);
+            deleted += 1;
+        }
+        if deleted > 0 {
+            files::sync_folder(&self.folder.dir)?;
+        }
+        Ok(deleted)
+    }
+
+    /// The first number that can be in the log; the next one to be given out when it is empty.
+    pub fn first_seq(&self) -> u64 {
+        self.folder.segments.first().map_or(1, |oldest| oldest.first)
+    }
+
+    /// The last number spent, 0 at first; the next append begins one after it.
+    ///
+    /// After damage it can be beyond the last entry that can be read: see [`Self::gaps`].
+    pub fn last_seq(&self) -> u64 {
+        self.last_seq
+    }
+
+    /// The numbers that were given up after damage, oldest first, as far back as the log is kept.
+    pub fn gaps(&self) -> impl Iterator<Item = RangeInclusive<u64>> {
+        let with_gap = self.folder.segments.iter().filter(|s| s.has_gap());
+        with_gap.map(|segment| segment.follows + 1..=segment.first - 1)
+    }
+
+    /// The bytes of all segments, checkpoints and files set aside not counted.
+    pub fn bytes(&self) -> u64 {
+        self.folder.segments.iter().map(|segment| segment.bytes).sum()
+    }
+
+    /// Puts the batch into the buffer and returns the number of its last entry.
+    fn encode_batch<'a>(
+        &mut self,
+        at_ms: i64,
+        entries: impl IntoIterator<Item = (u8, &'a [u8])>,
+    ) -> Result<u64, LogError> {
+        self.buffer.clear();
+        let bytes_max = self.options.entry_bytes_max;
+        let mut seq = self.last_seq;
+        for (version, payload) in entries {
+            let payload_bytes = u32::try_from(payload.len()).ok().filter(|n| *n <= bytes_max);
+            let payload_bytes = payload_bytes.ok_or(LogError::TooLarge {
+                bytes: payload.len() as u64,
+                bytes_max: u64::from(bytes_max),
+            })?;
+            seq += 1;
+            let frame = Frame { seq, at_ms, version, payload };
+            encode_frame(&mut self.buffer, frame, payload_bytes);
+        }
+        Ok(seq)
+    }
+
+    /// Begins a new segment when the batch in the buffer would make this one too long.
+    fn roll_when_full(&mut self) -> Result<(), LogError> {
+        let batch = self.buffer.len() as u64;
+        let full = |s: &Segment| !s.is_empty() && s.bytes + batch > self.options.segment_bytes;
+        if !self.folder.segments.last().is_some_and(full) {
+            return Ok(());
+        }
+        let first = self.last_seq + 1;
+        let rolled = self
+            .folder
+            .start_segment(first, self.last_seq)
+            .and_then(|()| open_active(&self.folder));
+        match rolled {
+            Ok(active) => self.active = active,
+            Err(error) => {
+                // Once the new name may be on disk, appending to the old segment would hide entries.
+                let path = self.folder.dir.join(segment_name(first));
+                if path.try_exists().unwrap_or(true) {
+                    self.poison();
+                }
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes and syncs the buffer, or takes the file back to what it was.
+    fn write_batch(&mut self, at_ms: i64) -> Result<(), LogError> {
+        let Some(segment) = self.folder.segments.last_mut() else {
+            return Err(LogError::Poisoned);
+        };
+        let written = self
+            .active
+            .seek(SeekFrom::Start(segment.bytes))
+            .and_then(|_| (self.disk.write)(&mut self.active, &self.buffer))
+            .and_then(|()| (self.disk.sync)(&self.active));
+        if let Err(source) = written {
+            let failed = io_at(&segment.path)(source);
+            // The sync makes the shorter length durable: what was not acknowledged must not come back.
+            let undone = (self.disk.truncate)(&self.active, segment.bytes)
+                .and_then(|()| (self.disk.sync)(&self.active));
+            if undone.is_err() {
+                self.poison();
+            }
+            return Err(failed);
+        }
+        segment.bytes += self.buffer.len() as u64;
+        segment.newest_ms = segment.newest_ms.max(Some(at_ms));
+        Ok(())
+    }
+
+    fn poison(&mut self) {
+        let dir = self.folder.dir.display();
+        error!(%dir, "change log cannot undo a failed write and refuses writes until it is reopened");
+        self.health = Health::Poisoned;
+    }
+}
+
+fn open_active(folder: &Folder) -> Result<File, LogError> {
+    let path = folder.segments.last().map_or(&folder.dir, |s| &s.path);
+    File::options().write(true).open(path).map_err(io_at(path))
+}
+
+/// The latest time of a segment's readable entries, found once. What lies behind damage is lost to readers
+/// already, and must not keep the disk from being freed.
+fn newest_ms(segment: &mut Segment) -> Result<i64, LogError> {
+    if segment.newest_ms.is_none() {
+        let found = scan(segment, u64::MAX)?;
+        if let Some(reason) = found.damage {
+            let path = segment.path.display();
+            warn!(%path, offset = found.end, %reason, "damage found in an old segment");
+        }
+        segment.newest_ms = Some(found.newest_ms.unwrap_or(i64::MIN));
+    }
+    Ok(segment.newest_ms.unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests;

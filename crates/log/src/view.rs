@@ -1,0 +1,82 @@
+//! A log looked at from outside, also while its owner writes to it.
+//!
+//! Opens nothing for writing and repairs nothing: what [`crate::ChangeLog::open`] would cut or set aside is only
+//! left out here. An unfinished write at the very end is where reading ends; any other damage is an
+//! error, as it is for the owner. What is read was written, though its sync may still be under way.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    checkpoint::{self, Checkpoint, parse_checkpoint_name},
+    error::LogError,
+    files::{io_at, name_of},
+    folder::take_overruled,
+    reader::{Reader, Tail},
+    segment::{Segment, parse_segment_name},
+};
+
+/// The entries and checkpoints that a folder held at one moment.
+#[derive(Debug)]
+pub struct LogView {
+    dir: PathBuf,
+    segments: Vec<Segment>,
+    checkpoints: Vec<u64>,
+}
+
+impl LogView {
+    /// Looks at the log in `dir`.
+    ///
+    /// # Errors
+    /// When the file system refuses, the folder is not there, or a newer program wrote it.
+    pub fn open(dir: &Path) -> Result<Self, LogError> {
+        let (mut firsts, mut checkpoints) = (Vec::new(), Vec::new());
+        for item in fs::read_dir(dir).map_err(io_at(dir))? {
+            let name = name_of(&item.map_err(io_at(dir))?.path());
+            firsts.extend(parse_segment_name(&name));
+            checkpoints.extend(parse_checkpoint_name(&name));
+        }
+        firsts.sort_unstable();
+        checkpoints.sort_unstable();
+        // Lengths are taken after the names: a segment with another behind it gets no more entries.
+        let mut segments = Vec::with_capacity(firsts.len());
+        for first in firsts {
+            match Segment::read(dir, first) {
+                // Retention got there first.
+                Err(LogError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+                read => segments.push(read?),
+            }
+        }
+        take_overruled(&mut segments);
+        Ok(Self { dir: dir.to_owned(), segments, checkpoints })
+    }
+
+    /// The first number that can be in the log; 1 when it is empty.
+    pub fn first_seq(&self) -> u64 {
+        self.segments.first().map_or(1, |oldest| oldest.first)
+    }
+
+    /// Reads from entry `seq` on, up to the last whole entry of the moment the log was looked at.
+    ///
+    /// # Errors
+    /// When retention has deleted that entry. The reader reports damage as it meets it, and a segment that
+    /// retention deletes before it was reached.
+    pub fn read_from(&self, seq: u64) -> Result<Reader, LogError> {
+        Reader::over(&self.segments, seq, Tail::Unfinished)
+    }
+
+    /// The numbers of the checkpoints, oldest first.
+    pub fn checkpoints(&self) -> &[u64] {
+        &self.checkpoints
+    }
+
+    /// Reads one of [`Self::checkpoints`].
+    ///
+    /// # Errors
+    /// When it is damaged or has been deleted since, the file system refuses, or a newer program wrote it.
+    pub fn checkpoint(&self, seq: u64) -> Result<Checkpoint, LogError> {
+        checkpoint::read(&self.dir, seq)
+    }
+}

@@ -1,0 +1,265 @@
+//! One event as the book holds it: who takes part, who lists it, where it stands, what is quoted.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, OnceLock};
+
+use serde::{Deserialize, Serialize};
+
+use domain::message::{Fixture, OUTCOMES_MAX};
+use domain::score::{Leader, Score, Side};
+use domain::{BookmakerId, EventId, Line, Market, Quote, RecordId, SportId, Status, Timestamp};
+
+use crate::change::{Reported, Who};
+use crate::matching::fold;
+use crate::render::RecordText;
+
+/// An event.
+#[derive(Debug)]
+pub struct Event {
+    pub id: EventId,
+    pub sport: SportId,
+    pub competition: Box<str>,
+    pub commence_time: Timestamp,
+    pub fixture: Fixture,
+    pub(crate) field: Field,
+    /// Feeds that list it now, the eldest first: its word on names and times is the event's.
+    pub(crate) listed_by: Vec<(FeedIx, Box<str>)>,
+    pub(crate) first_known: Timestamp,
+    /// When a feed last spoke of it, by our clock.
+    pub(crate) mentioned_at: Timestamp,
+    pub score: Score,
+    /// When the source says the held score stood.
+    pub(crate) score_ts: Option<Timestamp>,
+    /// When the score last changed (D29).
+    pub(crate) score_changed: Timestamp,
+    pub(crate) slots: BTreeMap<SlotKey, Slot>,
+    /// The event's and the score's JSON; empty when something they show has changed.
+    pub(crate) texts: OnceLock<Arc<EventTexts>>,
+}
+
+/// A feed's position in the book's list of feeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct FeedIx(pub(crate) u32);
+
+/// Ready-made JSON of an event.
+#[derive(Debug, PartialEq, Eq)]
+pub struct EventTexts {
+    pub event: Box<str>,
+    pub score: Box<str>,
+    pub home: Box<str>,
+    pub away: Box<str>,
+}
+
+/// Orders an event's records as answers are ordered (D15).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct SlotKey {
+    pub(crate) bookmaker: BookmakerId,
+    pub(crate) market: Market,
+    pub(crate) record: RecordId,
+}
+
+/// The place of one record. It stays when the prices leave, so that an older message cannot bring them back.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) group: Option<Box<str>>,
+    pub(crate) feed: FeedIx,
+    /// When the source says the held prices stood.
+    pub(crate) ts: Timestamp,
+    /// The source's newest heartbeat when that was: only a later one confirms these prices.
+    pub(crate) beat_seen: Timestamp,
+    pub(crate) open: Option<Arc<Record>>,
+}
+
+/// Prices on offer, with their JSON once a snapshot needed it.
+#[derive(Debug)]
+pub struct Record {
+    pub outcomes: Box<[Outcome]>,
+    pub(crate) text: OnceLock<RecordText>,
+}
+
+/// One priced outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    pub name: OutcomeName,
+    pub quote: Quote,
+    pub point: Option<Line>,
+}
+
+/// Who or what is priced; the text comes from the event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum OutcomeName {
+    Home,
+    Away,
+    Draw,
+    Over,
+    Under,
+    Entrant(u16),
+}
+
+/// The players of a field, by the spelling that came first.
+#[derive(Debug, Default)]
+pub(crate) struct Field {
+    names: Vec<Box<str>>,
+    by_folded: HashMap<Box<str>, u16>,
+}
+
+impl Field {
+    /// The field of a checkpoint: each player keeps its number, whatever folding makes of the names now.
+    pub(crate) fn restore<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        let mut field = Self::default();
+        for (at, name) in (0..=u16::MAX).zip(names) {
+            field.names.push(name.into());
+            field.by_folded.entry(fold(name).into()).or_insert(at);
+        }
+        field
+    }
+
+    pub(crate) fn names(&self) -> &[Box<str>] {
+        &self.names
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<(u16, &str)> {
+        let at = *self.by_folded.get(fold(name).as_str())?;
+        Some((at, self.names.get(usize::from(at))?))
+    }
+
+    /// The player's number, given one if new; `None` when the field is full.
+    pub(crate) fn intern(&mut self, name: &str) -> Option<u16> {
+        let folded = fold(name);
+        if let Some(at) = self.by_folded.get(folded.as_str()) {
+            return Some(*at);
+        }
+        if self.names.len() >= OUTCOMES_MAX {
+            return None;
+        }
+        let at = u16::try_from(self.names.len()).ok()?;
+        self.names.push(name.into());
+        self.by_folded.insert(folded.into(), at);
+        Some(at)
+    }
+
+    /// Whether so many more players fit.
+    pub(crate) fn has_room_for(&self, more: usize) -> bool {
+        self.names.len() + more <= OUTCOMES_MAX
+    }
+}
+
+impl Event {
+    /// Whether anybody lists it; what nobody lists is gone for API users.
+    pub fn is_listed(&self) -> bool {
+        !self.listed_by.is_empty()
+    }
+
+    pub(crate) fn is_listed_by(&self, feed: FeedIx) -> bool {
+        self.listed_by.iter().any(|(lister, _)| *lister == feed)
+    }
+
+    /// The text of an outcome's name.
+    pub(crate) fn outcome_text(&self, name: OutcomeName) -> &str {
+        match (name, &self.fixture) {
+            (OutcomeName::Home, Fixture::HeadToHead { home, .. }) => home,
+            (OutcomeName::Away, Fixture::HeadToHead { away, .. }) => away,
+            (OutcomeName::Home | OutcomeName::Away, Fixture::Field { title }) => title,
+            (OutcomeName::Draw, _) => "Draw",
+            (OutcomeName::Over, _) => "Over",
+            (OutcomeName::Under, _) => "Under",
+            (OutcomeName::Entrant(at), _) => {
+                self.field.names().get(usize::from(at)).map_or("", |name| name)
+            }
+        }
+    }
+
+    /// The order of outcomes in a record: home, away, draw; over, under; players by name, which does not
+    /// depend on who was heard of first; then by point.
+    pub(crate) fn order_outcomes(
+        &self,
+        (one, one_point): (OutcomeName, Option<Line>),
+        (other, other_point): (OutcomeName, Option<Line>),
+    ) -> Ordering {
+        let names = match (one, other) {
+            (OutcomeName::Entrant(_), OutcomeName::Entrant(_)) => {
+                self.outcome_text(one).cmp(self.outcome_text(other))
+            }
+            (one, other) => one.cmp(&other),
+        };
+        names.then(one_point.cmp(&other_point))
+    }
+
+    pub(crate) fn outcome_name(&mut self, who: &Who) -> Option<OutcomeName> {
+        Some(match who {
+            Who::Side(Side::Home) => OutcomeName::Home,
+            Who::Side(Side::Away) => OutcomeName::Away,
+            Who::Draw => OutcomeName::Draw,
+            Who::Over => OutcomeName::Over,
+            Who::Under => OutcomeName::Under,
+            Who::Player(name) => OutcomeName::Entrant(self.field.intern(name)?),
+        })
+    }
+
+    pub(crate) fn score_from(&mut self, report: &Reported) -> Score {
+        let leaders = report
+            .leaders
+            .iter()
+            .filter_map(|(name, rounds)| {
+                Some(Leader { entrant: self.field.intern(name)?, rounds: rounds.clone() })
+            })
+            .collect();
+        Score {
+            status: report.status,
+            home: report.home,
+            away: report.away,
+            periods: report.periods.clone(),
+            winner: report.winner,
+            leaders,
+        }
+    }
+
+    /// Markets with prices, in the order of their keys.
+    pub(crate) fn open_markets(&self) -> Vec<Market> {
+        let mut markets: Vec<Market> = self
+            .slots
+            .iter()
+            .filter(|(_, slot)| slot.open.is_some())
+            .map(|(key, _)| key.market)
+            .collect();
+        markets.sort_unstable();
+        markets.dedup();
+        markets
+    }
+
+    /// Takes the prices out of the slots that `which` picks; the slots stay.
+    pub(crate) fn close_slots(&mut self, which: impl Fn(&Slot) -> bool) {
+        for slot in self.slots.values_mut() {
+            if which(slot) {
+                slot.open = None;
+            }
+        }
+        self.touch();
+    }
+
+    /// What is shown of the event has changed: its texts are made anew for the next snapshot.
+    pub(crate) fn touch(&mut self) {
+        self.texts = OnceLock::new();
+    }
+
+    /// A name changed: records that print it are rendered anew too.
+    pub(crate) fn touch_records(&mut self) {
+        for slot in self.slots.values_mut() {
+            if let Some(record) = &slot.open {
+                slot.open = Some(Arc::new(Record::new(record.outcomes.clone())));
+            }
+        }
+        self.touch();
+    }
+
+    pub(crate) fn is_final(&self) -> bool {
+        self.score.status == Status::Final
+    }
+}
+
+impl Record {
+    pub(crate) fn new(outcomes: Box<[Outcome]>) -> Self {
+        Self { outcomes, text: OnceLock::new() }
+    }
+}

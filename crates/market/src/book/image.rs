@@ -1,0 +1,281 @@
+//! A checkpoint: the whole book as bytes, so that a start need not replay the log from its beginning.
+//!
+//! Keys in full, no catalogue numbers: a checkpoint survives a changed catalogue. What belongs to a sport or
+//! bookmaker that is no longer there is left out when it is read.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, OnceLock};
+
+use serde::{Deserialize, Serialize};
+
+use domain::message::Fixture;
+use domain::{Catalogue, EventId, Market, Score, Timestamp};
+
+use crate::book::event::{Event, Field, Outcome, Record, Slot};
+use crate::book::{Book, Feed, FeedIx, Ids, Offer, slot_key_of};
+use crate::freshness::Source;
+
+/// Version of the images written now.
+pub const IMAGE_VERSION: u8 = 1;
+
+/// A checkpoint this program cannot read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ImageError {
+    #[error("checkpoint has version {0}; this program reads up to {IMAGE_VERSION}")]
+    Version(u8),
+    #[error("checkpoint cannot be decoded")]
+    Undecodable,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Head {
+    ids: Ids,
+    events_made: u64,
+    feeds: u32,
+    events: u32,
+    sources: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct FeedImage<'a> {
+    name: Cow<'a, str>,
+    offers: Vec<(Cow<'a, str>, OfferImage<'a>)>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct OfferImage<'a> {
+    event: EventId,
+    swapped: bool,
+    active: bool,
+    ts: Timestamp,
+    competition: Cow<'a, str>,
+    commence_time: Timestamp,
+    fixture: Cow<'a, Fixture>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct EventImage<'a> {
+    id: EventId,
+    sport: Cow<'a, str>,
+    competition: Cow<'a, str>,
+    commence_time: Timestamp,
+    fixture: Cow<'a, Fixture>,
+    entrants: Vec<Cow<'a, str>>,
+    listed_by: Vec<(u32, Cow<'a, str>)>,
+    first_known: Timestamp,
+    mentioned_at: Timestamp,
+    score: Cow<'a, Score>,
+    score_ts: Option<Timestamp>,
+    score_changed: Timestamp,
+    slots: Vec<SlotImage<'a>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SlotImage<'a> {
+    bookmaker: Cow<'a, str>,
+    market: Market,
+    group: Option<Cow<'a, str>>,
+    feed: u32,
+    ts: Timestamp,
+    beat_seen: Timestamp,
+    open: Option<Cow<'a, [Outcome]>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SourceImage<'a> {
+    sport: Cow<'a, str>,
+    bookmaker: Cow<'a, str>,
+    read_at: Timestamp,
+    beat_at: Timestamp,
+    latency_ms: u32,
+}
+
+impl Book {
+    /// The book as bytes, to be kept with [`IMAGE_VERSION`].
+    pub fn to_image(&self) -> Vec<u8> {
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let mut out = Vec::new();
+        push(
+            &mut out,
+            &Head {
+                ids: self.ids,
+                events_made: self.events_made,
+                feeds: count(self.feeds.len()),
+                events: count(self.events.len()),
+                sources: count(self.sources.len()),
+            },
+        );
+        for feed in &self.feeds {
+            push(&mut out, &feed_image(feed));
+        }
+        for event in self.events.values() {
+            push(&mut out, &event_image(event, &self.catalogue));
+        }
+        for ((sport, bookmaker), source) in &self.sources {
+            push(
+                &mut out,
+                &SourceImage {
+                    sport: Cow::Borrowed(&self.catalogue.sport(*sport).key),
+                    bookmaker: Cow::Borrowed(&self.catalogue.bookmaker(*bookmaker).key),
+                    read_at: source.read_at,
+                    beat_at: source.beat_at,
+                    latency_ms: source.latency_ms,
+                },
+            );
+        }
+        out
+    }
+
+    /// Reads what [`Book::to_image`] wrote.
+    ///
+    /// # Errors
+    /// The version is unknown or the bytes are not an image.
+    pub fn from_image(
+        version: u8,
+        mut bytes: &[u8],
+        catalogue: Arc<Catalogue>,
+    ) -> Result<Self, ImageError> {
+        if version != IMAGE_VERSION {
+            return Err(ImageError::Version(version));
+        }
+        let head: Head = take(&mut bytes)?;
+        let mut book = Self::new(catalogue, head.ids);
+        book.events_made = head.events_made;
+        for _ in 0..head.feeds {
+            let image: FeedImage<'_> = take(&mut bytes)?;
+            book.feeds.push(feed_from(image));
+        }
+        for _ in 0..head.events {
+            let image: EventImage<'_> = take(&mut bytes)?;
+            book.insert_image(image);
+        }
+        for _ in 0..head.sources {
+            let image: SourceImage<'_> = take(&mut bytes)?;
+            if let Some(key) = book.source_key(&image.sport, &image.bookmaker) {
+                let SourceImage { read_at, beat_at, latency_ms, .. } = image;
+                book.sources.insert(key, Source { read_at, beat_at, latency_ms });
+            }
+        }
+        Ok(book)
+    }
+
+    fn insert_image(&mut self, image: EventImage<'_>) {
+        let Some(sport) = self.catalogue.sport_id(&image.sport) else {
+            return;
+        };
+        let field = Field::restore(image.entrants.iter().map(|name| &**name));
+        let mut slots = BTreeMap::new();
+        for slot in image.slots {
+            let Some(bookmaker) = self.catalogue.bookmaker_id(&slot.bookmaker) else {
+                continue;
+            };
+            let group = slot.group.as_deref();
+            let key = slot_key_of(image.id, &self.catalogue, bookmaker, slot.market, group);
+            let open = slot.open.map(|o| Arc::new(Record::new(o.into_owned().into())));
+            let group = slot.group.map(|group| group.into_owned().into());
+            let (ts, beat_seen) = (slot.ts, slot.beat_seen);
+            slots.insert(key, Slot { group, feed: FeedIx(slot.feed), ts, beat_seen, open });
+        }
+        let fixture = image.fixture.into_owned();
+        self.index.insert(sport, &fixture, image.commence_time, image.id);
+        let listed_by = image
+            .listed_by
+            .into_iter()
+            .map(|(ix, r)| (FeedIx(ix), r.into_owned().into()))
+            .collect();
+        let event = Event {
+            id: image.id,
+            sport,
+            competition: image.competition.into_owned().into(),
+            commence_time: image.commence_time,
+            fixture,
+            field,
+            listed_by,
+            first_known: image.first_known,
+            mentioned_at: image.mentioned_at,
+            score: image.score.into_owned(),
+            score_ts: image.score_ts,
+            score_changed: image.score_changed,
+            slots,
+            texts: OnceLock::new(),
+        };
+        self.events.insert(event.id, event);
+    }
+}
+
+fn feed_image(feed: &Feed) -> FeedImage<'_> {
+    let offers = feed.offers.iter().map(|(reference, offer)| {
+        let image = OfferImage {
+            event: offer.event,
+            swapped: offer.swapped,
+            active: offer.active,
+            ts: offer.ts,
+            competition: Cow::Borrowed(&offer.competition),
+            commence_time: offer.commence_time,
+            fixture: Cow::Borrowed(&offer.fixture),
+        };
+        (Cow::Borrowed(&**reference), image)
+    });
+    FeedImage { name: Cow::Borrowed(&feed.name), offers: offers.collect() }
+}
+
+fn feed_from(image: FeedImage<'_>) -> Feed {
+    let offers: HashMap<Box<str>, Offer> = image
+        .offers
+        .into_iter()
+        .map(|(reference, offer)| {
+            let offer = Offer {
+                event: offer.event,
+                swapped: offer.swapped,
+                active: offer.active,
+                ts: offer.ts,
+                competition: offer.competition.into_owned().into(),
+                commence_time: offer.commence_time,
+                fixture: offer.fixture.into_owned(),
+            };
+            (reference.into_owned().into(), offer)
+        })
+        .collect();
+    Feed { name: image.name.into_owned().into(), offers }
+}
+
+fn event_image<'a>(event: &'a Event, catalogue: &'a Catalogue) -> EventImage<'a> {
+    let slots = event.slots.iter().map(|(key, slot)| SlotImage {
+        bookmaker: Cow::Borrowed(&catalogue.bookmaker(key.bookmaker).key),
+        market: key.market,
+        group: slot.group.as_deref().map(Cow::Borrowed),
+        feed: slot.feed.0,
+        ts: slot.ts,
+        beat_seen: slot.beat_seen,
+        open: slot.open.as_ref().map(|record| Cow::Borrowed(&*record.outcomes)),
+    });
+    EventImage {
+        id: event.id,
+        sport: Cow::Borrowed(&catalogue.sport(event.sport).key),
+        competition: Cow::Borrowed(&event.competition),
+        commence_time: event.commence_time,
+        fixture: Cow::Borrowed(&event.fixture),
+        entrants: event.field.names().iter().map(|name| Cow::Borrowed(&**name)).collect(),
+        listed_by: event.listed_by.iter().map(|(ix, r)| (ix.0, Cow::Borrowed(&**r))).collect(),
+        first_known: event.first_known,
+        mentioned_at: event.mentioned_at,
+        score: Cow::Borrowed(&event.score),
+        score_ts: event.score_ts,
+        score_changed: event.score_changed,
+        slots: slots.collect(),
+    }
+}
+
+fn push<T: Serialize>(out: &mut Vec<u8>, value: &T) {
+    // Serialising plain data into a growing vector has no way to fail.
+    if let Ok(bytes) = postcard::to_extend(value, std::mem::take(out)) {
+        *out = bytes;
+    }
+}
+
+fn take<'a, T: Deserialize<'a>>(bytes: &mut &'a [u8]) -> Result<T, ImageError> {
+    let (value, rest) = postcard::take_from_bytes(bytes).map_err(|_| ImageError::Undecodable)?;
+    *bytes = rest;
+    Ok(value)
+}

@@ -1,0 +1,21 @@
+//! From messages to answers: which event a message is about, the book of prices and scores, and the
+//! immutable snapshots that requests are answered from.
+//!
+//! Everything here is a pure function of what it is given: no clock, no I/O, no randomness, no threads.
+
+pub mod book;
+pub mod change;
+mod cursor;
+pub mod freshness;
+mod matching;
+pub mod record;
+mod render;
+pub mod select;
+pub mod snapshot;
+
+pub use book::{Book, Decision, Identity, Ids, Lifetimes, Verdict};
+pub use change::{CHANGE_VERSION, Change, ChangeError};
+pub use freshness::{Health, Source, Vitals};
+pub use record::{Recorded, Recorder};
+pub use select::{BoutSelection, EventSelection, OddsSelection, Page, ScoreSelection};
+pub use snapshot::{Snapshot, SportView};

@@ -1,0 +1,362 @@
+//! Selections: the filters of odds, scores and events as pure functions of a snapshot (D4, D7, D8, D15, D16).
+//!
+//! A selection is the normal form of a query: two queries that mean the same are the same selection. Each
+//! walks the smallest index that covers it and stops one record after the page is full.
+
+use std::sync::Arc;
+
+use domain::{
+    BookmakerId, BookmakerSet, Catalogue, EventId, Format, Market, SportId, Status, Timestamp,
+};
+
+use crate::book::OutcomeName;
+use crate::cursor::RecordPlace;
+pub use crate::cursor::{Cursor, Paging};
+use crate::render::push_json_str;
+use crate::snapshot::{EventRow, RecordRow, Snapshot, SportView};
+
+/// Event ids to scope an answer to, sorted and without repeats.
+pub type EventIds = Option<Arc<[EventId]>>;
+
+/// Which odds records.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct OddsSelection {
+    pub sport: SportId,
+    pub bookmakers: BookmakerSet,
+    /// The one bookmaker asked for, where the set is just that: its records have an index of their own.
+    pub bookmaker: Option<BookmakerId>,
+    pub market: Option<Market>,
+    pub events: EventIds,
+    pub format: Format,
+    pub limit: usize,
+    pub after: Option<Cursor>,
+}
+
+/// Which bouts, for the grouped shape (D7).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct BoutSelection {
+    pub sport: SportId,
+    pub bookmakers: BookmakerSet,
+    pub events: EventIds,
+    pub format: Format,
+    pub limit: usize,
+    pub after: Option<Cursor>,
+}
+
+/// Which scores.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ScoreSelection {
+    pub sport: SportId,
+    pub status: Option<Status>,
+    pub events: EventIds,
+    pub limit: usize,
+    pub after: Option<Cursor>,
+}
+
+/// Which events.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct EventSelection {
+    pub sport: SportId,
+    pub status: Option<Status>,
+    pub events: EventIds,
+    /// Inclusive.
+    pub from: Option<Timestamp>,
+    /// Exclusive.
+    pub to: Option<Timestamp>,
+    pub limit: usize,
+    pub after: Option<Cursor>,
+}
+
+/// What was selected, and where the next page starts if there is one.
+#[derive(Debug)]
+pub struct Page<T> {
+    pub items: Vec<T>,
+    pub next: Option<Cursor>,
+}
+
+impl<T> Page<T> {
+    /// The first `limit` items; `cursor` names the place of the last when there are more.
+    fn fill(
+        mut items: impl Iterator<Item = T>,
+        limit: usize,
+        cursor: impl Fn(&T) -> Cursor,
+    ) -> Self {
+        let taken: Vec<T> = items.by_ref().take(limit).collect();
+        let more = items.next().is_some();
+        let next = taken.last().filter(|_| more).map(cursor);
+        Self { items: taken, next }
+    }
+}
+
+impl OddsSelection {
+    pub fn select<'a>(&self, snapshot: &'a Snapshot) -> Page<&'a RecordRow> {
+        let view = snapshot.sport(self.sport);
+        let start =
+            self.after.as_ref().map_or(0, |after| view.records_up_to(snapshot.catalogue(), after));
+        let wanted = |row: &&RecordRow| {
+            self.bookmakers.contains(row.bookmaker)
+                && self.market.is_none_or(|market| market == row.market)
+        };
+        let cursor = |row: &&RecordRow| view.cursor_of(snapshot.catalogue(), row);
+        if let Some(ids) = &self.events {
+            let mut ranges: Vec<_> =
+                ids.iter().filter_map(|id| view.event(*id)).map(|e| e.records.clone()).collect();
+            ranges.sort_unstable_by_key(|range| range.start);
+            let positions = ranges.into_iter().flatten().filter(|at| *at >= start);
+            return Page::fill(
+                positions.filter_map(|at| view.record(at)).filter(wanted),
+                self.limit,
+                cursor,
+            );
+        }
+        let index = match (self.bookmaker, self.market) {
+            (Some(bookmaker), Some(market)) => {
+                let (one, other) = (view.of_bookmaker(bookmaker), view.of_market(market));
+                Some(if one.len() <= other.len() { one } else { other })
+            }
+            (Some(bookmaker), None) => Some(view.of_bookmaker(bookmaker)),
+            (None, Some(market)) => Some(view.of_market(market)),
+            (None, None) => None,
+        };
+        match index {
+            Some(positions) => {
+                let from = positions.partition_point(|at| *at < start);
+                let rows = positions.iter().skip(from).filter_map(|at| view.record(*at));
+                Page::fill(rows.filter(wanted), self.limit, cursor)
+            }
+            None => {
+                let from = usize::try_from(start).unwrap_or(usize::MAX);
+                Page::fill(view.records.iter().skip(from).filter(wanted), self.limit, cursor)
+            }
+        }
+    }
+
+    /// The answer's body: an array of records.
+    pub fn write(&self, rows: &[&RecordRow], out: &mut Vec<u8>) {
+        out.push(b'[');
+        // Neighbouring records mostly share their freshness to the second.
+        let mut stamp = (i64::MIN, [0; 20]);
+        for (i, row) in rows.iter().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            if stamp.0 != row.last_update.as_secs() {
+                stamp = (row.last_update.as_secs(), row.last_update.seconds_text());
+            }
+            if let Some(text) = row.text() {
+                text.write(self.format, &stamp.1, out);
+            }
+        }
+        out.push(b']');
+    }
+}
+
+impl BoutSelection {
+    /// Bouts with a moneyline price for the filter.
+    pub fn select<'a>(&self, snapshot: &'a Snapshot) -> Page<(&'a EventRow, Vec<&'a RecordRow>)> {
+        let view = snapshot.sport(self.sport);
+        let events = view.events_after(&self.events, self.after.as_ref());
+        let bouts = events.filter_map(|event| {
+            let rows: Vec<&RecordRow> = event
+                .records
+                .clone()
+                .filter_map(|at| view.record(at))
+                .filter(|row| {
+                    row.market == Market::Moneyline && self.bookmakers.contains(row.bookmaker)
+                })
+                .collect();
+            (!rows.is_empty()).then_some((event, rows))
+        });
+        Page::fill(bouts, self.limit, |(event, _)| event.cursor())
+    }
+
+    /// The answer's body: the grouped shape.
+    pub fn write(
+        &self,
+        snapshot: &Snapshot,
+        bouts: &[(&EventRow, Vec<&RecordRow>)],
+        out: &mut String,
+    ) {
+        let catalogue = snapshot.catalogue();
+        let view = snapshot.sport(self.sport);
+        out.push_str("{\"sport\":\"");
+        out.push_str(&catalogue.sport(self.sport).key);
+        out.push_str("\",\"generated_at\":\"");
+        out.extend(snapshot.cut_at.millis_text().map(char::from));
+        out.push_str("\",\"sources\":[");
+        let sources = view.sources.iter().filter(|row| self.bookmakers.contains(row.bookmaker));
+        for (i, row) in sources.enumerate() {
+            out.push_str(if i == 0 { "{\"book\":\"" } else { ",{\"book\":\"" });
+            out.push_str(&catalogue.bookmaker(row.bookmaker).key);
+            push_last_update(row.source.read_at, out);
+            out.push_str(if row.stale { ",\"stale\":true" } else { ",\"stale\":false" });
+            out.push_str(",\"latency_ms\":");
+            out.push_str(&row.source.latency_ms.to_string());
+            out.push('}');
+        }
+        out.push_str("],\"bouts\":[");
+        for (i, (event, rows)) in bouts.iter().enumerate() {
+            if i > 0 {
+                out.push(',');
+            }
+            self.write_bout(catalogue, event, rows, out);
+        }
+        out.push_str("]}");
+    }
+
+    fn write_bout(
+        &self,
+        catalogue: &Catalogue,
+        event: &EventRow,
+        rows: &[&RecordRow],
+        out: &mut String,
+    ) {
+        out.push_str("{\"home\":");
+        push_json_str(&event.texts.home, out);
+        out.push_str(",\"away\":");
+        push_json_str(&event.texts.away, out);
+        out.push_str(",\"commence_time\":\"");
+        out.extend(event.commence_time.seconds_text().map(char::from));
+        out.push_str("\",\"books\":[");
+        for (i, row) in rows.iter().enumerate() {
+            out.push_str(if i == 0 { "{\"book\":\"" } else { ",{\"book\":\"" });
+            out.push_str(&catalogue.bookmaker(row.bookmaker).key);
+            push_last_update(row.last_update, out);
+            out.push_str(",\"outcomes\":[");
+            for (j, outcome) in row.record.outcomes.iter().enumerate() {
+                out.push_str(if j == 0 { "{\"name\":" } else { ",{\"name\":" });
+                push_json_str(bout_name(event, outcome.name), out);
+                out.push_str(",\"price\":");
+                outcome.quote.write_json(self.format, out);
+                out.push('}');
+            }
+            out.push_str("]}");
+        }
+        out.push_str("]}");
+    }
+}
+
+impl ScoreSelection {
+    pub fn select<'a>(&self, snapshot: &'a Snapshot) -> Page<&'a EventRow> {
+        let events = snapshot.sport(self.sport).events_after(&self.events, self.after.as_ref());
+        let wanted = events.filter(|event| self.status.is_none_or(|status| status == event.status));
+        Page::fill(wanted, self.limit, |event| event.cursor())
+    }
+
+    /// The answer's body: an array of scores.
+    pub fn write(rows: &[&EventRow], out: &mut Vec<u8>) {
+        write_array(rows.iter().map(|row| &*row.texts.score), out);
+    }
+}
+
+impl EventSelection {
+    pub fn select<'a>(&self, snapshot: &'a Snapshot) -> Page<&'a EventRow> {
+        let events = snapshot.sport(self.sport).events_after(&self.events, self.after.as_ref());
+        let wanted = events.filter(|event| {
+            self.status.is_none_or(|status| status == event.status)
+                && self.from.is_none_or(|from| event.commence_time >= from)
+                && self.to.is_none_or(|to| event.commence_time < to)
+        });
+        Page::fill(wanted, self.limit, |event| event.cursor())
+    }
+
+    /// The answer's body: an array of events.
+    pub fn write(rows: &[&EventRow], out: &mut Vec<u8>) {
+        write_array(rows.iter().map(|row| &*row.texts.event), out);
+    }
+}
+
+impl EventRow {
+    fn cursor(&self) -> Cursor {
+        Cursor { commence_time: self.commence_time, event: self.id, record: None }
+    }
+}
+
+impl SportView {
+    /// Events in order, scoped to ids where given, after the cursor.
+    fn events_after<'a>(
+        &'a self,
+        ids: &EventIds,
+        after: Option<&Cursor>,
+    ) -> Box<dyn Iterator<Item = &'a EventRow> + 'a> {
+        let start = after.map_or(0, |after| {
+            self.events
+                .partition_point(|e| (e.commence_time, e.id) <= (after.commence_time, after.event))
+        });
+        match ids {
+            None => Box::new(self.events.iter().skip(start)),
+            Some(ids) => {
+                let mut positions: Vec<usize> = ids
+                    .iter()
+                    .filter_map(|id| self.event_position(*id))
+                    .filter(|at| *at >= start)
+                    .collect();
+                positions.sort_unstable();
+                Box::new(positions.into_iter().filter_map(|at| self.events.get(at)))
+            }
+        }
+    }
+
+    /// The position after the cursor's record.
+    fn records_up_to(&self, catalogue: &Catalogue, after: &Cursor) -> u32 {
+        let at = self.records.partition_point(|row| {
+            let Some(event) = self.event_of(row) else {
+                return false;
+            };
+            let here = (event.commence_time, event.id);
+            let there = (after.commence_time, after.event);
+            let place = || {
+                let key = &*catalogue.bookmaker(row.bookmaker).key;
+                after.record.as_ref().is_none_or(|end| {
+                    (key, row.market, row.id) <= (&*end.bookmaker, end.market, end.record)
+                })
+            };
+            here < there || (here == there && place())
+        });
+        u32::try_from(at).unwrap_or(u32::MAX)
+    }
+
+    fn cursor_of(&self, catalogue: &Catalogue, row: &RecordRow) -> Cursor {
+        let place = RecordPlace {
+            bookmaker: catalogue.bookmaker(row.bookmaker).key.clone(),
+            market: row.market,
+            record: row.id,
+        };
+        let (commence_time, event) = self
+            .event_of(row)
+            .map_or((Timestamp::default(), EventId::from_number(0)), |e| (e.commence_time, e.id));
+        Cursor { commence_time, event, record: Some(place) }
+    }
+
+    fn event_of(&self, row: &RecordRow) -> Option<&EventRow> {
+        self.events.get(usize::try_from(row.event).ok()?)
+    }
+}
+
+fn write_array<'a>(texts: impl Iterator<Item = &'a str>, out: &mut Vec<u8>) {
+    out.push(b'[');
+    for (i, text) in texts.enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(text.as_bytes());
+    }
+    out.push(b']');
+}
+
+fn push_last_update(at: Timestamp, out: &mut String) {
+    out.push_str("\",\"last_update\":\"");
+    out.extend(at.seconds_text().map(char::from));
+    out.push('"');
+}
+
+/// A moneyline's outcome in a bout.
+fn bout_name(event: &EventRow, name: OutcomeName) -> &str {
+    match name {
+        OutcomeName::Home => &event.texts.home,
+        OutcomeName::Away => &event.texts.away,
+        OutcomeName::Draw | OutcomeName::Over | OutcomeName::Under | OutcomeName::Entrant(_) => {
+            "Draw"
+        }
+    }
+}

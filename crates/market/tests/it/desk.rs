@@ -1,0 +1,339 @@
+//! A book with a clock beside it, and short ways to say things to it and to ask it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::message::{
+    Body, Correction, FeedMessage, Fixture, Listing, OddsBody, OfferedOutcome, RejectCode,
+    ScoreBody,
+};
+use domain::{
+    BookmakerId, BookmakerSet, Catalogue, EventId, Format, Line, Market, Period, Quote, SportId,
+    Status, Timestamp,
+};
+use linesman_market::select::Cursor;
+use linesman_market::{
+    Book, BoutSelection, CHANGE_VERSION, Change, EventSelection, Ids, Lifetimes, OddsSelection,
+    ScoreSelection, Snapshot, Verdict, book,
+};
+use serde_json::Value;
+
+/// 2026-11-14T12:00:00Z, when every test begins.
+pub(crate) const START_S: i64 = 1_794_657_600;
+/// D22.
+pub(crate) const STALE_AFTER: Duration = Duration::from_secs(90);
+pub(crate) const LIFETIMES: Lifetimes = Lifetimes {
+    final_retention: Duration::from_secs(72 * 3600),
+    forget_after: Duration::from_secs(48 * 3600),
+};
+pub(crate) const SALT: u64 = 7;
+/// More than any test has.
+const LIMIT: usize = 500;
+
+pub(crate) type Said = Result<Verdict, RejectCode>;
+
+pub(crate) const ACCEPTED: Said = Ok(Verdict::Accepted);
+pub(crate) const UNCHANGED: Said = Ok(Verdict::Unchanged);
+pub(crate) const SUPERSEDED: Said = Ok(Verdict::Superseded);
+
+/// A book and what is needed to use it.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) book: Book,
+    pub(crate) now: Timestamp,
+    pub(crate) changes: Vec<(Change, Timestamp)>,
+}
+
+impl Desk {
+    pub(crate) fn open() -> Self {
+        Self::with(Ids::Minted { salt: SALT }, None)
+    }
+
+    pub(crate) fn with(ids: Ids, operators_file: Option<&str>) -> Self {
+        let catalogue = Arc::new(Catalogue::load(operators_file).unwrap());
+        let book = Book::new(Arc::clone(&catalogue), ids);
+        Self { catalogue, book, now: at(0), changes: Vec::new() }
+    }
+
+    pub(crate) fn wait(&mut self, secs: u64) {
+        self.now = self.now.plus(Duration::from_secs(secs));
+    }
+
+    /// Says it without a `ts`.
+    pub(crate) fn say(&mut self, feed: &str, body: Body) -> Said {
+        self.hear(feed, &FeedMessage { ts: None, body })
+    }
+
+    /// Says it with a `ts` so many seconds after the test's beginning.
+    pub(crate) fn say_at(&mut self, feed: &str, secs: i64, body: Body) -> Said {
+        self.hear(feed, &FeedMessage { ts: Some(at(secs)), body })
+    }
+
+    pub(crate) fn hear(&mut self, feed: &str, message: &FeedMessage) -> Said {
+        let decision = self.book.apply(feed, message, self.now).map_err(|reject| reject.code)?;
+        self.changes.extend(decision.change.map(|change| (change, self.now)));
+        Ok(decision.verdict)
+    }
+
+    /// Lets go what is overdue; how many changes that made.
+    pub(crate) fn expire(&mut self) -> usize {
+        let overdue = self.book.overdue(self.now, LIFETIMES);
+        for change in &overdue {
+            self.book.absorb(change, self.now);
+            self.changes.push((change.clone(), self.now));
+        }
+        overdue.len()
+    }
+
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        Snapshot::cut(&self.book, self.now, STALE_AFTER)
+    }
+
+    pub(crate) fn sport(&self, key: &str) -> SportId {
+        self.catalogue.sport_id(key).unwrap()
+    }
+
+    pub(crate) fn bookmaker(&self, key: &str) -> BookmakerId {
+        self.catalogue.bookmaker_id(key).unwrap()
+    }
+
+    pub(crate) fn odds_text(&self, sport: &str, format: Format) -> String {
+        odds_text(&self.snapshot(), self.sport(sport), format)
+    }
+
+    pub(crate) fn odds(&self, sport: &str) -> Vec<Value> {
+        array(&self.odds_text(sport, Format::American))
+    }
+
+    pub(crate) fn scores_text(&self, sport: &str) -> String {
+        scores_text(&self.snapshot(), self.sport(sport))
+    }
+
+    pub(crate) fn scores(&self, sport: &str) -> Vec<Value> {
+        array(&self.scores_text(sport))
+    }
+
+    pub(crate) fn events_text(&self, sport: &str) -> String {
+        events_text(&self.snapshot(), self.sport(sport))
+    }
+
+    pub(crate) fn events(&self, sport: &str) -> Vec<Value> {
+        array(&self.events_text(sport))
+    }
+
+    pub(crate) fn bouts_text(&self, sport: &str) -> String {
+        bouts_text(&self.snapshot(), self.sport(sport))
+    }
+
+    /// The id of the `n`th event made.
+    pub(crate) fn id(n: u64) -> String {
+        EventId::minted(SALT, n).to_string()
+    }
+
+    /// What a body said at a bookmaker looks like.
+    pub(crate) fn quote(
+        &self,
+        reference: &str,
+        bookmaker: &str,
+        market: Market,
+        outcomes: &[(&str, i32)],
+    ) -> Body {
+        let outcomes = outcomes.iter().map(|(name, price)| outcome(name, *price, None)).collect();
+        self.odds_body(reference, bookmaker, market, None, outcomes)
+    }
+
+    pub(crate) fn odds_body(
+        &self,
+        reference: &str,
+        bookmaker: &str,
+        market: Market,
+        group: Option<&str>,
+        outcomes: Vec<OfferedOutcome>,
+    ) -> Body {
+        Body::Odds(OddsBody {
+            reference: reference.into(),
+            bookmaker: self.bookmaker(bookmaker),
+            market,
+            group: group.map(Into::into),
+            outcomes,
+        })
+    }
+
+    pub(crate) fn beat(&self, bookmaker: &str, sport: Option<&str>) -> Body {
+        let sport = sport.map(|sport| self.sport(sport));
+        Body::Heartbeat { bookmaker: self.bookmaker(bookmaker), sport }
+    }
+
+    /// An event of two, so many hours after the test's beginning.
+    pub(crate) fn bout(&self, reference: &str, home: &str, away: &str, hours: i64) -> Body {
+        self.event("mma", reference, head_to_head(home, away), hours)
+    }
+
+    pub(crate) fn tournament(&self, reference: &str, title: &str, hours: i64) -> Body {
+        self.event("golf", reference, Fixture::Field { title: title.into() }, hours)
+    }
+
+    pub(crate) fn event(&self, sport: &str, reference: &str, fixture: Fixture, hours: i64) -> Body {
+        let listing = Listing {
+            sport: self.sport(sport),
+            competition: "Northern Cage 12".into(),
+            commence_time: at(hours * 3600),
+            fixture,
+        };
+        Body::Event { reference: reference.into(), listing }
+    }
+}
+
+/// So many seconds after the test's beginning.
+pub(crate) fn at(secs: i64) -> Timestamp {
+    Timestamp::from_secs(START_S + secs)
+}
+
+pub(crate) fn head_to_head(home: &str, away: &str) -> Fixture {
+    Fixture::HeadToHead { home: home.into(), away: away.into() }
+}
+
+pub(crate) fn outcome(name: &str, american: i32, point: Option<&str>) -> OfferedOutcome {
+    OfferedOutcome {
+        name: name.into(),
+        quote: Quote::parse(&american.to_string(), Format::American).unwrap(),
+        point: point.map(|point| Line::parse(point).unwrap()),
+    }
+}
+
+pub(crate) fn remove(reference: &str) -> Body {
+    Body::Remove { reference: reference.into() }
+}
+
+/// A score with nothing said but the status.
+pub(crate) fn report(reference: &str, status: Status) -> ScoreBody {
+    ScoreBody {
+        reference: reference.into(),
+        status,
+        home: None,
+        away: None,
+        periods: Vec::new(),
+        winner: None,
+        leaders: Vec::new(),
+        correction: Correction::No,
+    }
+}
+
+pub(crate) fn score(reference: &str, status: Status, home: i32, away: i32) -> ScoreBody {
+    ScoreBody { home: Some(home), away: Some(away), ..report(reference, status) }
+}
+
+pub(crate) fn period(number: u32, home: i32, away: i32) -> Period {
+    Period { number, home, away }
+}
+
+/// Every record of a sport.
+pub(crate) fn all_odds(sport: SportId, format: Format) -> OddsSelection {
+    OddsSelection {
+        sport,
+        bookmakers: BookmakerSet::ALL,
+        bookmaker: None,
+        market: None,
+        events: None,
+        format,
+        limit: LIMIT,
+        after: None,
+    }
+}
+
+pub(crate) fn all_bouts(sport: SportId, format: Format) -> BoutSelection {
+    let (bookmakers, events, after) = (BookmakerSet::ALL, None, None);
+    BoutSelection { sport, bookmakers, events, format, limit: LIMIT, after }
+}
+
+pub(crate) fn all_scores(sport: SportId) -> ScoreSelection {
+    ScoreSelection { sport, status: None, events: None, limit: LIMIT, after: None }
+}
+
+pub(crate) fn all_events(sport: SportId) -> EventSelection {
+    let (from, to) = (None, None);
+    EventSelection { sport, status: None, events: None, from, to, limit: LIMIT, after: None }
+}
+
+pub(crate) fn odds_text(snapshot: &Snapshot, sport: SportId, format: Format) -> String {
+    let selection = all_odds(sport, format);
+    let mut out = Vec::new();
+    selection.write(&selection.select(snapshot).items, &mut out);
+    String::from_utf8(out).unwrap()
+}
+
+pub(crate) fn bouts_text(snapshot: &Snapshot, sport: SportId) -> String {
+    let selection = all_bouts(sport, Format::American);
+    let mut out = String::new();
+    selection.write(snapshot, &selection.select(snapshot).items, &mut out);
+    out
+}
+
+pub(crate) fn scores_text(snapshot: &Snapshot, sport: SportId) -> String {
+    let mut out = Vec::new();
+    ScoreSelection::write(&all_scores(sport).select(snapshot).items, &mut out);
+    String::from_utf8(out).unwrap()
+}
+
+pub(crate) fn events_text(snapshot: &Snapshot, sport: SportId) -> String {
+    let mut out = Vec::new();
+    EventSelection::write(&all_events(sport).select(snapshot).items, &mut out);
+    String::from_utf8(out).unwrap()
+}
+
+/// All that can be asked of a book, as one text.
+pub(crate) fn everything(book: &Book, now: Timestamp) -> String {
+    let snapshot = Snapshot::cut(book, now, STALE_AFTER);
+    let mut out = format!("{:?}\n", book.vitals());
+    for (sport, _) in book.catalogue().sports() {
+        for format in Format::ALL {
+            out += &odds_text(&snapshot, sport, format);
+        }
+        out += &events_text(&snapshot, sport);
+        out += &scores_text(&snapshot, sport);
+        out += &bouts_text(&snapshot, sport);
+        let view = snapshot.sport(sport);
+        out += &format!("\n{} {} {}\n", view.active, view.events_open, view.bookmakers);
+    }
+    out
+}
+
+/// A book made from the bytes of another's changes.
+pub(crate) fn replayed(
+    catalogue: &Arc<Catalogue>,
+    ids: Ids,
+    changes: &[(Change, Timestamp)],
+) -> Book {
+    let mut book = Book::new(Arc::clone(catalogue), ids);
+    for (change, at) in changes {
+        let mut bytes = Vec::new();
+        change.encode(&mut bytes);
+        book.absorb(&Change::decode(CHANGE_VERSION, &bytes).unwrap(), *at);
+    }
+    book
+}
+
+/// A book made from another's checkpoint.
+pub(crate) fn restored(book: &Book) -> Book {
+    let image = book.to_image();
+    Book::from_image(book::IMAGE_VERSION, &image, Arc::clone(book.catalogue())).unwrap()
+}
+
+/// Walks pages to the end through the cursors' texts.
+pub(crate) fn walk<T>(mut page: impl FnMut(Option<Cursor>) -> (Vec<T>, Option<Cursor>)) -> Vec<T> {
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let (items, next) = page(after);
+        assert!(!items.is_empty() || next.is_none(), "an empty page is the last");
+        all.extend(items);
+        if next.is_none() {
+            return all;
+        }
+        after = next;
+    }
+}
+
+fn array(text: &str) -> Vec<Value> {
+    serde_json::from_str(text).unwrap()
+}

@@ -1,0 +1,362 @@
+//! Which event a listing is, how long it stays, and what happens to it on the way.
+
+use domain::message::Body;
+use domain::{Market, Status};
+use linesman_market::{Change, Ids};
+use serde_json::json;
+
+use crate::desk::{
+    ACCEPTED, Desk, SALT, SUPERSEDED, UNCHANGED, everything, head_to_head, remove, replayed,
+    report, restored, score,
+};
+
+/// Two fighters, a moneyline, three feeds to speak.
+fn with_bout() -> Desk {
+    let mut desk = Desk::open();
+    assert_eq!(desk.say("north", desk.bout("n-1", "Tomas Veldt", "Oren Castellane", 24)), ACCEPTED);
+    desk
+}
+
+fn moneyline(desk: &Desk, reference: &str, bookmaker: &str, home: i32, away: i32) -> Body {
+    let outcomes = [("Tomas Veldt", home), ("Oren Castellane", away)];
+    desk.quote(reference, bookmaker, Market::Moneyline, &outcomes)
+}
+
+#[test]
+fn the_same_bout_under_another_spelling_order_and_time_is_the_same_event() {
+    let mut desk = with_bout();
+    assert_eq!(desk.say("south", desk.bout("77", "OREN  CASTELLANE", "Tomás Veldt", 25)), ACCEPTED);
+    assert_eq!(desk.say("west", desk.bout("x", "tomas veldt", "oren-castellane", -12)), ACCEPTED);
+    assert_eq!(desk.say("east", desk.bout("x", "Tomas Veldt", "Oren Castellane", 61)), ACCEPTED);
+    let events = desk.events("mma");
+    assert_eq!(events.len(), 2, "36 h apart is one event, 37 h are two");
+    assert_eq!(events[0]["home_team"], "Tomas Veldt");
+    assert_eq!(events[0]["commence_time"], "2026-11-15T12:00:00Z");
+}
+
+#[test]
+fn the_nearest_start_wins_where_two_events_would_fit() {
+    let mut desk = with_bout();
+    assert_eq!(desk.say("north", desk.bout("n-2", "Tomas Veldt", "Oren Castellane", 48)), ACCEPTED);
+    assert_eq!(desk.say("south", desk.bout("s", "Tomas Veldt", "Oren Castellane", 40)), ACCEPTED);
+    assert_eq!(desk.say("north", remove("n-1")), ACCEPTED);
+    assert_eq!(desk.say("north", remove("n-2")), ACCEPTED);
+    let events = desk.events("mma");
+    assert_eq!(events.len(), 1);
+    assert_eq!(events[0]["id"], Desk::id(1));
+}
+
+#[test]
+fn two_refs_of_one_feed_are_two_events() {
+    let mut desk = with_bout();
+    assert_eq!(desk.say("north", desk.bout("n-2", "Tomas Veldt", "Oren Castellane", 24)), ACCEPTED);
+    assert_eq!(desk.events("mma").len(), 2);
+}
+
+#[test]
+fn a_ref_means_something_else_at_every_feed() {
+    let mut desk = with_bout();
+    assert_eq!(desk.say("south", desk.bout("n-1", "Milan Dray", "Pavel Orsk", 24)), ACCEPTED);
+    assert_eq!(desk.events("mma").len(), 2);
+}
+
+#[test]
+fn the_same_people_in_another_sport_are_another_event() {
+    let mut desk = with_bout();
+    let names = || head_to_head("Tomas Veldt", "Oren Castellane");
+    assert_eq!(desk.say("south", desk.event("boxing", "s", names(), 24)), ACCEPTED);
+    assert_eq!((desk.events("mma").len(), desk.events("boxing").len()), (1, 1));
+    assert_eq!(desk.say("north", desk.event("boxing", "n-1", names(), 24)), ACCEPTED);
+    assert_eq!(desk.events("mma").len(), 0, "the ref took its listing along");
+    assert_eq!(desk.events("boxing")[0]["id"], Desk::id(1));
+}
+
+#[test]
+fn the_same_message_twice_is_unchanged() {
+    let mut desk = with_bout();
+    let listing = desk.bout("n-1", "Tomas Veldt", "Oren Castellane", 24);
+    let odds = moneyline(&desk, "n-1", "fanduel", 140, -165);
+    let live = Body::Score(score("n-1", Status::Live, 1, 0));
+    assert_eq!(desk.say("north", odds.clone()), ACCEPTED);
+    assert_eq!(desk.say("north", live.clone()), ACCEPTED);
+    let before = everything(&desk.book, desk.now);
+    for body in [listing, odds, live] {
+        assert_eq!(desk.say("north", body), UNCHANGED);
+    }
+    assert_eq!(everything(&desk.book, desk.now), before);
+    assert_eq!(desk.changes.len(), 3);
+    assert_eq!(desk.say("north", remove("n-1")), ACCEPTED);
+    assert_eq!(desk.say("north", remove("n-1")), UNCHANGED);
+}
+
+#[test]
+fn an_older_message_is_superseded() {
+    let mut desk = Desk::open();
+    desk.wait(600);
+    let old = desk.bout("n-1", "Tomas Veldt", "Pavel Orsk", 24);
+    assert_eq!(
+        desk.say_at("north", 100, desk.bout("n-1", "Tomas Veldt", "Oren Castellane", 24)),
+        ACCEPTED
+    );
+    assert_eq!(desk.say_at("north", 100, moneyline(&desk, "n-1", "fanduel", 140, -165)), ACCEPTED);
+    assert_eq!(desk.say_at("north", 100, Body::Score(score("n-1", Status::Live, 1, 0))), ACCEPTED);
+    let before = everything(&desk.book, desk.now);
+    assert_eq!(desk.say_at("north", 99, old), SUPERSEDED);
+    assert_eq!(desk.say_at("north", 99, moneyline(&desk, "n-1", "fanduel", 150, -180)), SUPERSEDED);
+    assert_eq!(
+        desk.say_at("north", 99, Body::Score(score("n-1", Status::Final, 2, 0))),
+        SUPERSEDED
+    );
+    assert_eq!(desk.say_at("north", 99, remove("n-1")), SUPERSEDED);
+    assert_eq!(everything(&desk.book, desk.now), before);
+}
+
+#[test]
+fn the_eldest_listing_names_and_times_the_event_and_the_next_follows_it() {
+    let mut desk = with_bout();
+    let swapped = desk.bout("s-1", "O. Castellane", "Tomas Veldt", 26);
+    assert_eq!(desk.say("south", swapped), ACCEPTED);
+    assert_eq!(desk.events("mma").len(), 2, "an initial is not the name");
+    let swapped = desk.bout("s-1", "OREN CASTELLANE", "TOMAS VELDT", 26);
+    assert_eq!(desk.say("south", swapped), ACCEPTED);
+    assert_eq!(desk.events("mma")[0]["home_team"], "Tomas Veldt");
+
+    let mut desk = with_bout();
+    let swapped = desk.bout("s-1", "OREN CASTELLANE", "TOMAS VELDT", 26);
+    assert_eq!(desk.say("south", swapped), ACCEPTED);
+    assert_eq!(desk.say("south", moneyline(&desk, "s-1", "fanduel", 140, -165)), ACCEPTED);
+    assert_eq!(desk.odds("mma")[0]["outcomes"][0]["name"], "Tomas Veldt");
+    assert_eq!(desk.say("north", remove("n-1")), ACCEPTED);
+    let event = &desk.events("mma")[0];
+    assert_eq!(event["id"], Desk::id(0));
+    assert_eq!(event["home_team"], "TOMAS VELDT", "still home, in the words of who is left");
+    assert_eq!(event["commence_time"], "2026-11-15T14:00:00Z");
+    assert_eq!(
+        desk.odds("mma")[0]["outcomes"][0],
+        json!({"name":"TOMAS VELDT","price":140,"point":null})
+    );
+}
+
+#[test]
+fn a_correction_of_the_leading_feed_shows_and_one_of_another_does_not() {
+    let mut desk = with_bout();
+    assert_eq!(desk.say("south", desk.bout("s-1", "Oren Castellane", "Tomas Veldt", 24)), ACCEPTED);
+    assert_eq!(desk.say("south", desk.bout("s-1", "Oren Castellane", "Tomas Veldt", 30)), ACCEPTED);
+    assert_eq!(desk.events("mma")[0]["commence_time"], "2026-11-15T12:00:00Z");
+    // A month later is still the same event, for the ref says so.
+    assert_eq!(
+        desk.say("north", desk.bout("n-1", "Tomás Veldt", "Oren Castellane", 744)),
+        ACCEPTED
+    );
+    let event = &desk.events("mma")[0];
+    assert_eq!(event["commence_time"], "2026-12-15T12:00:00Z");
+    assert_eq!(event["home_team"], "Tomás Veldt");
+    assert_eq!(event["id"], Desk::id(0));
+    assert_eq!(event["status"], "scheduled");
+}
+
+#[test]
+fn a_replaced_fighter_takes_the_odds_away() {
+    let mut desk = with_bout();
+    assert_eq!(desk.say("north", moneyline(&desk, "n-1", "fanduel", 140, -165)), ACCEPTED);
+    assert_eq!(desk.say("north", desk.bout("n-1", "Tomas Veldt", "Pavel Orsk", 24)), ACCEPTED);
+    assert_eq!(desk.odds("mma").len(), 0);
+    let event = &desk.events("mma")[0];
+    assert_eq!((&event["id"], &event["away_team"]), (&json!(Desk::id(0)), &json!("Pavel Orsk")));
+    assert_eq!(event["markets"], json!([]));
+}
+
+#[test]
+fn a_replaced_fighter_is_another_event_where_others_list_the_first() {
+    let mut desk = with_bout();
+    assert_eq!(desk.say("south", desk.bout("s-1", "Tomas Veldt", "Oren Castellane", 24)), ACCEPTED);
+    assert_eq!(desk.say("south", moneyline(&desk, "s-1", "bet365", 130, -150)), ACCEPTED);
+    assert_eq!(desk.say("north", moneyline(&desk, "n-1", "fanduel", 140, -165)), ACCEPTED);
+    assert_eq!(desk.say("north", desk.bout("n-1", "Tomas Veldt", "Pavel Orsk", 24)), ACCEPTED);
+    assert_eq!(desk.events("mma").len(), 2);
+    let odds = desk.odds("mma");
+    assert_eq!(odds.len(), 1, "the other feed's price stays where it was");
+    assert_eq!(
+        (&odds[0]["event_id"], &odds[0]["bookmaker"]),
+        (&json!(Desk::id(0)), &json!("bet365"))
+    );
+}
+
+#[test]
+fn who_comes_back_to_an_event_of_others_by_now_gets_one_of_its_own() {
+    let mut desk = with_bout();
+    assert_eq!(desk.say("south", desk.bout("s-1", "Tomas Veldt", "Oren Castellane", 24)), ACCEPTED);
+    assert_eq!(desk.say("south", remove("s-1")), ACCEPTED);
+    assert_eq!(desk.say("north", desk.bout("n-1", "Tomas Veldt", "Pavel Orsk", 24)), ACCEPTED);
+    assert_eq!(desk.say("south", desk.bout("s-1", "Tomas Veldt", "Oren Castellane", 24)), ACCEPTED);
+    assert_eq!(desk.say("south", moneyline(&desk, "s-1", "bet365", 130, -150)), ACCEPTED);
+    let odds = desk.odds("mma");
+    assert_eq!(odds[0]["event_id"], Desk::id(1));
+    assert_eq!(odds[0]["outcomes"][1]["name"], "Oren Castellane");
+}
+
+#[test]
+fn the_event_goes_when_the_last_feed_removed_it() {
+    let mut desk = with_bout();
+    assert_eq!(desk.say("south", desk.bout("s-1", "Oren Castellane", "Tomas Veldt", 24)), ACCEPTED);
+    assert_eq!(desk.say("north", moneyline(&desk, "n-1", "fanduel", 140, -165)), ACCEPTED);
+    assert_eq!(desk.say("south", moneyline(&desk, "s-1", "bet365", 130, -150)), ACCEPTED);
+    assert_eq!(desk.say("north", remove("n-1")), ACCEPTED);
+    assert_eq!(desk.events("mma").len(), 1);
+    let odds = desk.odds("mma");
+    assert_eq!((odds.len(), &odds[0]["bookmaker"]), (1, &json!("bet365")));
+    assert_eq!(desk.say("south", remove("s-1")), ACCEPTED);
+    assert_eq!((desk.events("mma").len(), desk.scores("mma").len()), (0, 0));
+    assert_eq!(desk.odds("mma").len(), 0);
+}
+
+#[test]
+fn a_relisted_event_keeps_its_id() {
+    let mut desk = with_bout();
+    assert_eq!(desk.say("north", moneyline(&desk, "n-1", "fanduel", 140, -165)), ACCEPTED);
+    assert_eq!(desk.say("north", remove("n-1")), ACCEPTED);
+    desk.wait(3600);
+    assert_eq!(desk.say("north", desk.bout("n-1", "Tomas Veldt", "Oren Castellane", 24)), ACCEPTED);
+    assert_eq!(desk.events("mma")[0]["id"], Desk::id(0));
+    assert_eq!(desk.odds("mma").len(), 0, "prices come back with new odds only");
+    assert_eq!(desk.say("north", remove("n-1")), ACCEPTED);
+    // Another feed, another ref, and still the same event.
+    assert_eq!(desk.say("south", desk.bout("s-9", "Oren Castellane", "Tomas Veldt", 24)), ACCEPTED);
+    assert_eq!(desk.events("mma")[0]["id"], Desk::id(0));
+}
+
+#[test]
+fn a_feed_that_renames_its_ref_keeps_the_event_and_the_old_ref_cannot_take_it_away() {
+    let mut desk = with_bout();
+    assert_eq!(desk.say("north", remove("n-1")), ACCEPTED);
+    assert_eq!(desk.say("north", desk.bout("n-2", "Tomas Veldt", "Oren Castellane", 24)), ACCEPTED);
+    assert_eq!(desk.say("north", moneyline(&desk, "n-2", "fanduel", 140, -165)), ACCEPTED);
+    assert_eq!(desk.events("mma")[0]["id"], Desk::id(0));
+    // The old ref again: the event is taken, so it stands for one of its own.
+    assert_eq!(desk.say("north", desk.bout("n-1", "Tomas Veldt", "Oren Castellane", 24)), ACCEPTED);
+    assert_eq!(desk.events("mma").len(), 2);
+    assert_eq!(desk.say("north", remove("n-1")), ACCEPTED);
+    assert_eq!(desk.events("mma")[0]["id"], Desk::id(0));
+    assert_eq!(desk.odds("mma").len(), 1);
+    // And the same where the old ref comes back with somebody else.
+    assert_eq!(desk.say("north", desk.bout("n-1", "Milan Dray", "Pavel Orsk", 24)), ACCEPTED);
+    assert_eq!((desk.events("mma").len(), desk.odds("mma").len()), (2, 1));
+}
+
+#[test]
+fn a_final_event_leaves_after_72_hours() {
+    let mut desk = with_bout();
+    assert_eq!(desk.say("north", Body::Score(report("n-1", Status::Final))), ACCEPTED);
+    desk.wait(72 * 3600 - 1);
+    assert_eq!(desk.expire(), 0);
+    assert_eq!(desk.scores("mma").len(), 1);
+    desk.wait(1);
+    assert_eq!(desk.expire(), 1);
+    assert_eq!((desk.events("mma").len(), desk.scores("mma").len()), (0, 0));
+    assert_eq!(desk.expire(), 0);
+}
+
+#[test]
+fn an_event_nobody_speaks_of_is_forgotten_after_its_start() {
+    let mut desk = with_bout();
+    desk.wait(24 * 3600 + 48 * 3600 - 1);
+    assert_eq!(desk.expire(), 0);
+    desk.wait(1);
+    assert_eq!(desk.expire(), 1);
+    // And so is one that everybody removed, though it would start much later.
+    assert_eq!(desk.say("north", desk.bout("n-2", "Milan Dray", "Pavel Orsk", 720)), ACCEPTED);
+    assert_eq!(desk.say("north", remove("n-2")), ACCEPTED);
+    desk.wait(72 * 3600);
+    assert_eq!(desk.expire(), 1);
+    assert_eq!(desk.book.events().count(), 0);
+}
+
+#[test]
+fn the_id_of_an_expired_event_is_never_given_again() {
+    let mut desk = with_bout();
+    assert_eq!(desk.say("north", Body::Score(report("n-1", Status::Final))), ACCEPTED);
+    desk.wait(72 * 3600);
+    desk.expire();
+    let ids = Ids::Minted { salt: SALT };
+    let replay = replayed(&desk.catalogue, ids, &desk.changes);
+    for book in [restored(&desk.book), replay, desk.book] {
+        let mut desk = Desk { book, now: desk.now, ..Desk::open() };
+        let listing = desk.bout("n-1", "Tomas Veldt", "Oren Castellane", 96);
+        assert_eq!(desk.say("north", listing), ACCEPTED);
+        assert_eq!(desk.events("mma")[0]["id"], Desk::id(1));
+    }
+}
+
+#[test]
+fn ids_go_on_where_they_were_after_a_sport_left_the_catalogue() {
+    let darts = r#"
+        [[sport]]
+        key = "darts"
+        title = "Darts"
+        group = "pub"
+        shape = "head_to_head"
+        markets = ["moneyline"]
+        same_event_within_hours = 12
+    "#;
+    let ids = Ids::Minted { salt: SALT };
+    let mut desk = Desk::with(ids, Some(darts));
+    let names = head_to_head("Milan Dray", "Pavel Orsk");
+    assert_eq!(desk.say("north", desk.event("darts", "d-1", names, 24)), ACCEPTED);
+    assert_eq!(desk.say("north", desk.bout("n-1", "Tomas Veldt", "Oren Castellane", 24)), ACCEPTED);
+    assert_eq!(desk.say("north", Body::Score(report("n-1", Status::Final))), ACCEPTED);
+    desk.wait(72 * 3600);
+    desk.expire();
+    let without = Desk::open();
+    let mut after = Desk { book: replayed(&without.catalogue, ids, &desk.changes), ..without };
+    after.now = desk.now;
+    assert_eq!(after.say("north", after.bout("n-2", "Emil Roth", "Jan Sever", 96)), ACCEPTED);
+    assert_eq!(after.events("mma")[0]["id"], Desk::id(2), "not the id of the event that was");
+}
+
+#[test]
+fn what_left_the_catalogue_is_left_out_of_a_checkpoint() {
+    let shop = "[[bookmaker]]\nkey = \"corner_shop\"\ntitle = \"Corner Shop\"\nregions = [\"uk\"]";
+    let mut desk = Desk::with(Ids::Minted { salt: SALT }, Some(shop));
+    assert_eq!(desk.say("north", desk.bout("n-1", "Tomas Veldt", "Oren Castellane", 24)), ACCEPTED);
+    assert_eq!(desk.say("north", moneyline(&desk, "n-1", "corner_shop", 140, -165)), ACCEPTED);
+    assert_eq!(desk.say("north", moneyline(&desk, "n-1", "fanduel", 140, -165)), ACCEPTED);
+    let mut without = Desk::open();
+    let image = desk.book.to_image();
+    let version = linesman_market::book::IMAGE_VERSION;
+    let catalogue = std::sync::Arc::clone(&without.catalogue);
+    without.book = linesman_market::Book::from_image(version, &image, catalogue).unwrap();
+    assert_eq!(without.odds("mma").len(), 1);
+    let ids = Ids::Minted { salt: SALT };
+    let replay = replayed(&without.catalogue, ids, &desk.changes);
+    assert_eq!(everything(&without.book, desk.now), everything(&replay, desk.now));
+}
+
+#[test]
+fn derived_ids_are_the_same_everywhere_and_never_shared() {
+    let derived = || Desk::with(Ids::Derived { salt: SALT }, None);
+    let (mut one, mut other) = (derived(), derived());
+    assert_eq!(other.say("sim", other.bout("b-0", "Emil Roth", "Jan Sever", 24)), ACCEPTED);
+    for desk in [&mut one, &mut other] {
+        assert_eq!(
+            desk.say("sim", desk.bout("b-1", "Tomas Veldt", "Oren Castellane", 24)),
+            ACCEPTED
+        );
+    }
+    let id = one.events("mma")[0]["id"].clone();
+    assert!(other.events("mma").iter().any(|event| event["id"] == id));
+    // The same ref of another feed is another event, and so is the ref in another sport.
+    assert_eq!(one.say("more", one.bout("b-1", "Milan Dray", "Pavel Orsk", 24)), ACCEPTED);
+    assert_eq!(one.events("mma").len(), 2);
+    let names = head_to_head("Tomas Veldt", "Oren Castellane");
+    assert_eq!(one.say("sim", one.event("boxing", "b-1", names, 24)), ACCEPTED);
+    assert_eq!((one.events("mma").len(), one.events("boxing").len()), (1, 1));
+}
+
+#[test]
+fn a_book_founded_anew_is_empty() {
+    let mut desk = with_bout();
+    desk.book.absorb(&Change::Founded { ids: Ids::Minted { salt: SALT } }, desk.now);
+    assert_eq!(desk.events("mma").len(), 0);
+    assert_eq!(desk.say("north", desk.bout("n-5", "Milan Dray", "Pavel Orsk", 24)), ACCEPTED);
+    assert_eq!(desk.events("mma")[0]["id"], Desk::id(0));
+}

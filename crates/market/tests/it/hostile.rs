@@ -1,0 +1,176 @@
+//! Bytes from a damaged disk or a stranger: read or refused, never a panic, never more memory than they
+//! are worth.
+
+use std::sync::Arc;
+
+use domain::message::{Body, ScoreBody};
+use domain::{Catalogue, Market, Status};
+use linesman_market::book::{IMAGE_VERSION, ImageError};
+use linesman_market::select::{Cursor, Paging};
+use linesman_market::{Book, CHANGE_VERSION, Change, ChangeError, Ids};
+use proptest::prelude::*;
+
+use crate::desk::{ACCEPTED, Desk, LIFETIMES, everything, remove, report, score};
+
+/// A book with one of everything, and the changes that made it.
+fn lived() -> Desk {
+    let mut desk = Desk::open();
+    let said = [
+        desk.bout("n-1", "Tomas Veldt", "Oren Castellane", 24),
+        desk.bout("n-2", "Milan Dray", "Pavel Orsk", 24),
+        desk.tournament("g-1", "The Harbour Open", 24),
+        desk.quote("n-1", "fanduel", Market::Moneyline, &[("Tomas Veldt", 140), ("draw", 900)]),
+        desk.quote("g-1", "bet365", Market::Top5, &[("Kim Sato", 140), ("Ivo Brandt", 900)]),
+        Body::Score(score("n-1", Status::Live, 1, 0)),
+        Body::Score(ScoreBody {
+            leaders: vec![("Kim Sato".into(), vec![68, 70])],
+            ..report("g-1", Status::Live)
+        }),
+        desk.beat("fanduel", Some("mma")),
+        remove("n-2"),
+    ];
+    for body in said {
+        assert_eq!(desk.say("north", body), ACCEPTED);
+    }
+    desk
+}
+
+/// Bytes turned over, lost and put in.
+fn damaged(mut bytes: Vec<u8>, damage: &[(prop::sample::Index, u8, u8)]) -> Vec<u8> {
+    for (place, kind, value) in damage {
+        let at = place.index(bytes.len() + 1);
+        match kind % 3 {
+            0 if at < bytes.len() => bytes[at] = *value,
+            1 => bytes.insert(at, *value),
+            _ => bytes.truncate(at.max(1)),
+        }
+    }
+    bytes
+}
+
+fn damage() -> impl Strategy<Value = Vec<(prop::sample::Index, u8, u8)>> {
+    // Truncation is the rarest, or little would be left to read.
+    let kind = prop_oneof![8 => Just(0_u8), 3 => Just(1), 1 => Just(2)];
+    proptest::collection::vec((any::<prop::sample::Index>(), kind, any::<u8>()), 1..4)
+}
+
+/// Whatever got in, the book can be asked, aged and kept.
+fn use_it(mut desk: Desk) {
+    let before = everything(&desk.book, desk.now);
+    assert!(!before.is_empty());
+    let again = crate::desk::restored(&desk.book);
+    assert_eq!(everything(&again, desk.now), before);
+    let said = desk.bout("n-1", "Tomas Veldt", "Pavel Orsk", 24);
+    assert!(desk.say("north", said).is_ok());
+    assert!(desk.book.overdue(desk.now, LIFETIMES).len() <= 100);
+}
+
+#[test]
+fn an_unknown_version_is_told_apart_from_damage() {
+    let desk = lived();
+    let mut bytes = Vec::new();
+    desk.changes[0].0.encode(&mut bytes);
+    assert_eq!(Change::decode(9, &bytes), Err(ChangeError::Version(9)));
+    assert_eq!(Change::decode(CHANGE_VERSION, &[]), Err(ChangeError::Undecodable));
+    let catalogue = || Arc::clone(&desk.catalogue);
+    let image = desk.book.to_image();
+    let error = |version, bytes: &[u8]| Book::from_image(version, bytes, catalogue()).unwrap_err();
+    assert_eq!(error(9, &image), ImageError::Version(9));
+    for cut in 0..image.len() {
+        assert_eq!(error(IMAGE_VERSION, &image[..cut]), ImageError::Undecodable);
+    }
+}
+
+#[test]
+fn a_count_in_a_short_image_is_not_believed() {
+    // Counts of 2^32 - 1 feeds, events and sources, and then a list of 2^63 offers.
+    let count = [0xff, 0xff, 0xff, 0xff, 0x0f];
+    let mut image = vec![0, 7, 0];
+    for _ in 0..3 {
+        image.extend_from_slice(&count);
+    }
+    image.extend_from_slice(b"\x01n");
+    image.extend_from_slice(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]);
+    let before = resident_kib();
+    let catalogue = Arc::new(Catalogue::load(None).unwrap());
+    let read = Book::from_image(IMAGE_VERSION, &image, catalogue);
+    assert_eq!(read.unwrap_err(), ImageError::Undecodable);
+    assert!(resident_peak_kib() < before + 64 * 1024, "memory grew by what the bytes claimed");
+}
+
+fn resident_kib() -> u64 {
+    status_kib("VmRSS:")
+}
+
+fn resident_peak_kib() -> u64 {
+    status_kib("VmHWM:").max(resident_kib())
+}
+
+fn status_kib(field: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(field));
+    line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_bytes_are_an_entry_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        if let Ok(change) = Change::decode(CHANGE_VERSION, &bytes) {
+            let mut desk = lived();
+            desk.book.absorb(&change, desk.now);
+            use_it(desk);
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_an_image_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let catalogue = Arc::new(Catalogue::load(None).unwrap());
+        if let Ok(book) = Book::from_image(IMAGE_VERSION, &bytes, catalogue) {
+            use_it(Desk { book, ..Desk::open() });
+        }
+    }
+
+    #[test]
+    fn any_text_is_a_cursor_or_refused(text in "[A-Za-z0-9_-]{0,120}|\\PC{0,40}") {
+        for paging in [Paging::Records, Paging::Events] {
+            if let Some(cursor) = Cursor::decode(&text, paging) {
+                prop_assert_eq!(Cursor::decode(&cursor.encode(), paging), Some(cursor));
+            }
+        }
+    }
+
+    #[test]
+    fn a_damaged_log_is_replayed_as_far_as_it_can_be_read(
+        hits in proptest::collection::vec((any::<prop::sample::Index>(), damage()), 1..4)
+    ) {
+        let desk = lived();
+        let mut entries: Vec<Vec<u8>> = Vec::new();
+        for (change, _) in &desk.changes {
+            let mut bytes = Vec::new();
+            change.encode(&mut bytes);
+            entries.push(bytes);
+        }
+        for (which, damage) in &hits {
+            let at = which.index(entries.len());
+            entries[at] = damaged(std::mem::take(&mut entries[at]), damage);
+        }
+        let mut book = Book::new(Arc::clone(&desk.catalogue), Ids::Minted { salt: 7 });
+        for bytes in &entries {
+            if let Ok(change) = Change::decode(CHANGE_VERSION, bytes) {
+                book.absorb(&change, desk.now);
+            }
+        }
+        use_it(Desk { book, ..Desk::open() });
+    }
+
+    #[test]
+    fn a_damaged_image_is_read_or_refused(damage in damage()) {
+        let desk = lived();
+        let bytes = damaged(desk.book.to_image(), &damage);
+        if let Ok(book) = Book::from_image(IMAGE_VERSION, &bytes, Arc::clone(&desk.catalogue)) {
+            use_it(Desk { book, ..Desk::open() });
+        }
+    }
+}

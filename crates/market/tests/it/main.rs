@@ -1,0 +1,20 @@
+//! The book from outside: rule by rule, against a naive model, and fed with damaged bytes. All data is
+//! invented.
+#![expect(
+    clippy::tests_outside_test_module,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "an integration binary is all tests, its helpers too"
+)]
+
+mod against_model;
+mod desk;
+mod events;
+mod hostile;
+mod model;
+mod odds;
+mod record;
+mod refusals;
+mod scores;
+mod shapes;
+mod vocabulary;

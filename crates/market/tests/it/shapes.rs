@@ -1,0 +1,152 @@
+//! Answers to the byte: every field of the interface, in its order, with its nulls (D12).
+
+use domain::message::{Body, ScoreBody};
+use domain::{Format, Market, RecordId, Status};
+
+use crate::desk::{ACCEPTED, Desk, outcome, period, report, score};
+
+fn with_bout() -> Desk {
+    let mut desk = Desk::open();
+    let listing = desk.bout("n-1", "Tomas \"Tank\" Veldt", "Oren Castellane\u{1}", 24);
+    assert_eq!(desk.say("north", listing), ACCEPTED);
+    desk
+}
+
+fn with_prices() -> Desk {
+    let mut desk = with_bout();
+    let prices = [("Tomas \"Tank\" Veldt", 150), ("Oren Castellane", -110), ("draw", 6600)];
+    let body = desk.quote("n-1", "fanduel", Market::Moneyline, &prices);
+    assert_eq!(desk.say("north", body), ACCEPTED);
+    desk
+}
+
+fn record_id(bookmaker: &str, market: Market, group: Option<&str>) -> RecordId {
+    RecordId::new(domain::EventId::parse(&Desk::id(0)).unwrap(), bookmaker, market, group)
+}
+
+#[test]
+fn an_odds_record_in_each_format() {
+    let desk = with_prices();
+    let (event, id) = (Desk::id(0), record_id("fanduel", Market::Moneyline, None));
+    for (format, key, [home, away, draw]) in [
+        (Format::American, "american", ["150", "-110", "6600"]),
+        (Format::Decimal, "decimal", ["2.5", "1.909", "67"]),
+        (Format::Fractional, "fractional", ["\"3/2\"", "\"10/11\"", "\"66/1\""]),
+    ] {
+        let expected = format!(
+            r#"[{{"id":"{id}","sport_key":"mma","event_id":"{event}","bookmaker":"fanduel","market":"moneyline","format":"{key}","last_update":"2026-11-14T12:00:00Z","outcomes":[{{"name":"Tomas \"Tank\" Veldt","price":{home},"point":null}},{{"name":"Oren Castellane\u0001","price":{away},"point":null}},{{"name":"Draw","price":{draw},"point":null}}]}}]"#
+        );
+        assert_eq!(desk.odds_text("mma", format), expected);
+    }
+}
+
+#[test]
+fn a_record_with_points() {
+    let mut desk = with_bout();
+    let outcomes = vec![outcome("Over", -115, Some("2.5")), outcome("Under", -105, Some("2.5"))];
+    let body = desk.odds_body("n-1", "bet365", Market::TotalRounds, None, outcomes);
+    assert_eq!(desk.say("north", body), ACCEPTED);
+    let (event, id) = (Desk::id(0), record_id("bet365", Market::TotalRounds, None));
+    let expected = format!(
+        r#"[{{"id":"{id}","sport_key":"mma","event_id":"{event}","bookmaker":"bet365","market":"total_rounds","format":"american","last_update":"2026-11-14T12:00:00Z","outcomes":[{{"name":"Over","price":-115,"point":2.5}},{{"name":"Under","price":-105,"point":2.5}}]}}]"#
+    );
+    assert_eq!(desk.odds_text("mma", Format::American), expected);
+}
+
+#[test]
+fn a_head_to_head_event_has_no_title() {
+    let desk = with_prices();
+    let event = Desk::id(0);
+    let expected = format!(
+        r#"[{{"id":"{event}","sport_key":"mma","competition":"Northern Cage 12","commence_time":"2026-11-15T12:00:00Z","home_team":"Tomas \"Tank\" Veldt","away_team":"Oren Castellane\u0001","status":"scheduled","markets":["moneyline"]}}]"#
+    );
+    assert_eq!(desk.events_text("mma"), expected);
+}
+
+#[test]
+fn a_golf_event_has_a_title_and_no_teams() {
+    let mut desk = Desk::open();
+    assert_eq!(desk.say("north", desk.tournament("g-1", "The Harbour Open", 24)), ACCEPTED);
+    for market in [Market::Top5, Market::Top10, Market::Outright] {
+        let body = desk.quote("g-1", "fanduel", market, &[("Kim Sato", 900)]);
+        assert_eq!(desk.say("north", body), ACCEPTED);
+    }
+    let event = Desk::id(0);
+    let expected = format!(
+        r#"[{{"id":"{event}","sport_key":"golf","title":"The Harbour Open","competition":"Northern Cage 12","commence_time":"2026-11-15T12:00:00Z","home_team":null,"away_team":null,"status":"scheduled","markets":["outright","top10","top5"]}}]"#
+    );
+    assert_eq!(desk.events_text("golf"), expected);
+}
+
+#[test]
+fn a_score_before_during_and_after() {
+    let mut desk = with_bout();
+    let event = Desk::id(0);
+    let head = format!(r#"[{{"event_id":"{event}","sport_key":"mma","status":"#);
+    let teams = r#""home_team":"Tomas \"Tank\" Veldt","away_team":"Oren Castellane\u0001""#;
+    assert_eq!(
+        desk.scores_text("mma"),
+        format!(
+            r#"{head}"scheduled",{teams},"home_score":null,"away_score":null,"periods":[],"updated_at":"2026-11-14T12:00:00Z"}}]"#
+        )
+    );
+    desk.wait(60);
+    let live = ScoreBody { periods: vec![period(1, 10, 9)], ..score("n-1", Status::Live, 1, 0) };
+    assert_eq!(desk.say("north", Body::Score(live)), ACCEPTED);
+    assert_eq!(
+        desk.scores_text("mma"),
+        format!(
+            r#"{head}"live",{teams},"home_score":1,"away_score":0,"periods":[{{"number":1,"home_score":10,"away_score":9}}],"updated_at":"2026-11-14T12:01:00Z"}}]"#
+        )
+    );
+    let over =
+        ScoreBody { winner: Some("Oren Castellane".into()), ..score("n-1", Status::Final, 1, 2) };
+    assert_eq!(desk.say("north", Body::Score(over)), ACCEPTED);
+    assert_eq!(
+        desk.scores_text("mma"),
+        format!(
+            r#"{head}"final",{teams},"home_score":1,"away_score":2,"periods":[],"updated_at":"2026-11-14T12:01:00Z","winner":"Oren Castellane\u0001"}}]"#
+        )
+    );
+}
+
+#[test]
+fn a_golf_score() {
+    let mut desk = Desk::open();
+    assert_eq!(desk.say("north", desk.tournament("g-1", "The Harbour Open", 24)), ACCEPTED);
+    let leaders = vec![("Kim Sato".into(), vec![68, 70]), ("Ivo Brandt".into(), vec![69, 71])];
+    let body = ScoreBody { leaders, ..report("g-1", Status::Live) };
+    assert_eq!(desk.say("north", Body::Score(body)), ACCEPTED);
+    let event = Desk::id(0);
+    let expected = format!(
+        r#"[{{"event_id":"{event}","sport_key":"golf","status":"live","home_team":"Kim Sato","away_team":"Ivo Brandt","home_score":null,"away_score":null,"periods":[{{"number":1,"home_score":68,"away_score":69}},{{"number":2,"home_score":70,"away_score":71}}],"updated_at":"2026-11-14T12:00:00Z"}}]"#
+    );
+    assert_eq!(desk.scores_text("golf"), expected);
+}
+
+#[test]
+fn the_grouped_shape() {
+    let mut desk = with_prices();
+    // A bout without a price is left out; a source that only beats is there, late and stale.
+    assert_eq!(desk.say("north", desk.bout("n-2", "Milan Dray", "Pavel Orsk", 12)), ACCEPTED);
+    desk.wait(90);
+    let beat = desk.beat("bet365", Some("mma"));
+    assert_eq!(desk.say_at("north", -10, beat), ACCEPTED);
+    desk.now = desk.now.plus(std::time::Duration::from_millis(250));
+    let prices = [("Tomas \"Tank\" Veldt", 150), ("Oren Castellane", -110), ("draw", 6600)];
+    let body = desk.quote("n-1", "fanduel", Market::Moneyline, &prices);
+    assert_eq!(desk.say_at("north", 89, body), Ok(linesman_market::Verdict::Unchanged));
+    let expected = r#"{"sport":"mma","generated_at":"2026-11-14T12:01:30.250Z","sources":[{"book":"bet365","last_update":"2026-11-14T11:59:50Z","stale":true,"latency_ms":100000},{"book":"fanduel","last_update":"2026-11-14T12:01:29Z","stale":false,"latency_ms":1250}],"bouts":[{"home":"Tomas \"Tank\" Veldt","away":"Oren Castellane\u0001","commence_time":"2026-11-15T12:00:00Z","books":[{"book":"fanduel","last_update":"2026-11-14T12:01:29Z","outcomes":[{"name":"Tomas \"Tank\" Veldt","price":150},{"name":"Oren Castellane\u0001","price":-110},{"name":"Draw","price":6600}]}]}]}"#;
+    assert_eq!(desk.bouts_text("mma"), expected);
+}
+
+#[test]
+fn nothing_is_an_empty_answer() {
+    let desk = Desk::open();
+    assert_eq!(desk.odds_text("golf", Format::Decimal), "[]");
+    assert_eq!(desk.events_text("golf"), "[]");
+    assert_eq!(desk.scores_text("golf"), "[]");
+    let grouped =
+        r#"{"sport":"boxing","generated_at":"2026-11-14T12:00:00.000Z","sources":[],"bouts":[]}"#;
+    assert_eq!(desk.bouts_text("boxing"), grouped);
+}

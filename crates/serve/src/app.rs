@@ -1,0 +1,108 @@
+//! Everything an answer may need, shared by all connections.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use accounts::Accounts;
+use domain::{Catalogue, Clock, World};
+
+use crate::docs::Pages;
+use crate::metrics::Metrics;
+use crate::world::WorldHandle;
+
+/// What the operator decided about the API.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub query_key_enabled: bool,
+    /// When the query form of the key ends, as an HTTP date.
+    pub query_key_sunset: String,
+    /// Whether the push door is on the main listener.
+    pub ingest_on_main: bool,
+    /// Connections open at the same time at the most.
+    pub connections_max: usize,
+}
+
+/// The service.
+#[derive(Debug)]
+pub struct App {
+    pub catalogue: Arc<Catalogue>,
+    pub clock: Arc<dyn Clock>,
+    pub accounts: Accounts,
+    pub settings: Settings,
+    live: Arc<WorldHandle>,
+    sandbox: Arc<WorldHandle>,
+    pub(crate) metrics: Metrics,
+    pub(crate) pages: Pages,
+    request_ids: RequestIds,
+}
+
+/// The parts an [`App`] is made of.
+#[derive(Debug)]
+pub struct Parts {
+    pub catalogue: Arc<Catalogue>,
+    pub clock: Arc<dyn Clock>,
+    pub accounts: Accounts,
+    pub settings: Settings,
+    pub live: Arc<WorldHandle>,
+    pub sandbox: Arc<WorldHandle>,
+}
+
+impl App {
+    pub fn new(parts: Parts) -> Self {
+        let Parts { catalogue, clock, accounts, settings, live, sandbox } = parts;
+        Self {
+            catalogue,
+            clock,
+            accounts,
+            settings,
+            live,
+            sandbox,
+            metrics: Metrics::default(),
+            pages: Pages::default(),
+            request_ids: RequestIds::default(),
+        }
+    }
+
+    pub fn world(&self, world: World) -> &WorldHandle {
+        match world {
+            World::Live => &self.live,
+            World::Sandbox => &self.sandbox,
+        }
+    }
+
+    /// Whether current snapshots of both worlds are being served.
+    pub fn is_ready(&self) -> bool {
+        let now = self.clock.now();
+        World::ALL.iter().all(|world| self.world(*world).is_current(now))
+    }
+
+    pub(crate) fn next_request_id(&self) -> String {
+        self.request_ids.next()
+    }
+}
+
+/// Request ids: unique in the process, different from one process to the next, cheap to make.
+#[derive(Debug)]
+struct RequestIds {
+    salt: u64,
+    count: AtomicU64,
+}
+
+impl Default for RequestIds {
+    fn default() -> Self {
+        Self { salt: RandomState::new().hash_one("request ids"), count: AtomicU64::new(0) }
+    }
+}
+
+impl RequestIds {
+    fn next(&self) -> String {
+        let count = self.count.fetch_add(1, Ordering::Relaxed);
+        let mut id = String::with_capacity(15);
+        id.push_str("req_");
+        // A bijection of the count, so no id comes twice.
+        domain::id::push_base62(domain::id::scramble(count ^ self.salt), &mut id);
+        id
+    }
+}

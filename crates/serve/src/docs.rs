@@ -1,0 +1,53 @@
+//! `/docs`: the reference for people, rendered from the same value as `/openapi.json`.
+//!
+//! One page without scripts and without a request to anybody else. Rendered once for each service.
+
+pub(crate) mod asset;
+mod html;
+mod refusal;
+mod render;
+mod shape;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::OnceLock;
+
+use crate::app::App;
+use crate::docs::asset::Asset;
+use crate::openapi;
+use crate::reply::Reply;
+use crate::request::Asked;
+
+const STYLE: &str = include_str!("docs/style.css");
+
+/// The page may be styled by its own stylesheet, and nothing else.
+const GUARD: [(&str, &str); 2] = [
+    (
+        "content-security-policy",
+        "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'",
+    ),
+    ("referrer-policy", "no-referrer"),
+];
+
+/// What was rendered so far.
+#[derive(Debug, Default)]
+pub(crate) struct Pages {
+    pub(crate) openapi: OnceLock<Asset>,
+    page: OnceLock<Asset>,
+    style: OnceLock<Asset>,
+}
+
+/// The page itself.
+pub(crate) fn page(app: &App, asked: &Asked<'_>) -> Reply {
+    let make = || {
+        let html = render::page(&openapi::value(&app.catalogue));
+        Asset::new("text/html; charset=utf-8", html).guarded(&GUARD)
+    };
+    app.pages.page.get_or_init(make).reply(asked)
+}
+
+/// Its stylesheet.
+pub(crate) fn style(app: &App, asked: &Asked<'_>) -> Reply {
+    app.pages.style.get_or_init(|| Asset::new("text/css; charset=utf-8", STYLE)).reply(asked)
+}

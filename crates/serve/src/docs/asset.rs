@@ -1,0 +1,54 @@
+//! Something made once and served to anybody: a page, a stylesheet, the OpenAPI document.
+
+use bytes::Bytes;
+
+use crate::answers::Answer;
+use crate::reply::{Head, Reply};
+use crate::request::Asked;
+
+/// How long a browser may keep a page without asking whether it has changed, in seconds. A new version of
+/// the service is seen soon, and a reader's clicks cost nothing.
+const KEPT_S: u32 = 300;
+
+/// A body with its encodings, its type and the headers that guard it.
+#[derive(Debug)]
+pub(crate) struct Asset {
+    answer: Answer,
+    content_type: &'static str,
+    guard: &'static [(&'static str, &'static str)],
+}
+
+impl Asset {
+    pub(crate) fn new(content_type: &'static str, body: impl Into<Vec<u8>>) -> Self {
+        Self { answer: Answer::new(body.into(), None), content_type, guard: &[] }
+    }
+
+    /// Adds headers that tell a browser what the page may not do.
+    #[must_use]
+    pub(crate) fn guarded(mut self, guard: &'static [(&'static str, &'static str)]) -> Self {
+        self.guard = guard;
+        self
+    }
+
+    pub(crate) fn reply(&self, asked: &Asked<'_>) -> Reply {
+        let encoded = self.answer.encoded(asked.accept_encoding.as_deref());
+        let mut head = Head::default();
+        head.put("etag", &encoded.etag);
+        head.put("cache-control", format!("public, max-age={KEPT_S}"));
+        head.put("vary", "Accept-Encoding");
+        head.put("x-content-type-options", "nosniff");
+        for (name, value) in self.guard {
+            head.put(name, value);
+        }
+        if asked.holds(&encoded.etag) {
+            return Reply { status: 304, code: None, head, body: Bytes::new() };
+        }
+        head.put("content-type", self.content_type);
+        for (name, value) in encoded.head.iter() {
+            if let (b"content-encoding", Ok(value)) = (name, std::str::from_utf8(value)) {
+                head.put("content-encoding", value);
+            }
+        }
+        Reply { status: 200, code: None, head, body: encoded.body.clone() }
+    }
+}

@@ -1,0 +1,201 @@
+//! The push door (ingest.md): a feed's NDJSON, taken line by line, durable before the answer.
+
+use std::io::Read;
+use std::sync::Arc;
+use std::time::Duration;
+
+use accounts::FeedGrant;
+use bytes::Bytes;
+use domain::World;
+use domain::message::{FeedMessage, Reject};
+use feeds::push;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde_json::json;
+
+use crate::app::App;
+use crate::error::{ApiError, ErrorCode};
+use crate::reply::Reply;
+use crate::world::{NotTaken, Receipt};
+
+/// Where the door is.
+pub(crate) const PATH: &str = "/ingest/v1/messages";
+/// Largest body, packed or unpacked.
+pub(crate) const BODY_BYTES_MAX: usize = 8 << 20;
+/// Most lines in a body: what fits into 8 MiB at the size of the shortest message, and a bound on the answer.
+pub(crate) const LINES_MAX: usize = 200_000;
+/// How long a body may take to arrive (D32).
+const BODY_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// What the request's headers say that the door needs.
+#[derive(Debug)]
+pub(crate) struct Delivery {
+    pub(crate) authorization: Option<Token>,
+    pub(crate) packing: Option<String>,
+}
+
+/// A bearer token, which is never shown.
+pub(crate) struct Token(pub(crate) Vec<u8>);
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+/// Takes a push.
+pub(crate) async fn take<B>(app: &Arc<App>, delivery: Delivery, body: B) -> Result<Reply, ApiError>
+where
+    B: BodyExt<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let feed = authenticate(app, &delivery)?;
+    let packing = Packing::parse(delivery.packing.as_deref())?;
+    let body = read_whole(body).await?;
+    let parser = Arc::clone(app);
+    let name = feed.name.clone();
+    // Unpacking and parsing megabytes is not for a thread that answers requests.
+    let parsed = tokio::task::spawn_blocking(move || {
+        let body = packing.unpack(body)?;
+        parse(&parser, &feed, &body)
+    });
+    let lines = parsed.await.map_err(|_| ApiError::internal())??;
+    let receipt = app.world(World::Live).push(name.clone(), lines).await.map_err(not_taken)?;
+    app.metrics.note_push(&name, &receipt);
+    Ok(Reply::new(200, "application/json", receipt_text(&receipt)))
+}
+
+fn authenticate(app: &App, delivery: &Delivery) -> Result<Arc<FeedGrant>, ApiError> {
+    let token = delivery.authorization.as_ref().and_then(|value| {
+        let (scheme, token) = value.0.split_at_checked(7)?;
+        scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token.trim_ascii())
+    });
+    token.and_then(|token| app.accounts.feeds.authenticate(token)).ok_or_else(|| {
+        let text = "a valid feed token is needed: Authorization: Bearer fk_…";
+        let mut error = ApiError::new(ErrorCode::AuthenticationFailed, text);
+        error.challenge = Some("Bearer realm=\"linesman feeds\"");
+        error
+    })
+}
+
+async fn read_whole<B>(body: B) -> Result<Bytes, ApiError>
+where
+    B: BodyExt<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let limited = Limited::new(body, BODY_BYTES_MAX);
+    match tokio::time::timeout(BODY_TIME_MAX, limited.collect()).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+        Ok(Err(_)) => {
+            Err(ApiError::new(ErrorCode::InvalidBody, "the body ended before it was whole"))
+        }
+        Err(_) => {
+            let text = "the body did not arrive within 30 s";
+            Err(ApiError::new(ErrorCode::InvalidBody, text))
+        }
+    }
+}
+
+fn too_large() -> ApiError {
+    let text =
+        "the body is larger than 8 MiB unpacked, or has more than 200000 lines; send it in parts";
+    ApiError::new(ErrorCode::BodyTooLarge, text)
+}
+
+/// How a body is packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Packing {
+    Plain,
+    Gzip,
+    Zstd,
+}
+
+impl Packing {
+    fn parse(header: Option<&str>) -> Result<Self, ApiError> {
+        match header.map(str::trim) {
+            None | Some("" | "identity") => Ok(Self::Plain),
+            Some(name) if name.eq_ignore_ascii_case("gzip") => Ok(Self::Gzip),
+            Some(name) if name.eq_ignore_ascii_case("zstd") => Ok(Self::Zstd),
+            Some(_) => {
+                let text = "Content-Encoding must be gzip, zstd or absent";
+                Err(ApiError::new(ErrorCode::InvalidBody, text))
+            }
+        }
+    }
+
+    /// The body unpacked, never more than the door takes.
+    fn unpack(self, body: Bytes) -> Result<Bytes, ApiError> {
+        match self {
+            Self::Plain => Ok(body),
+            Self::Gzip => read_bounded(flate2::read::MultiGzDecoder::new(&*body)),
+            Self::Zstd => {
+                let reader =
+                    zstd::stream::read::Decoder::new(&*body).map_err(|_| badly_packed())?;
+                read_bounded(reader)
+            }
+        }
+    }
+}
+
+fn read_bounded(reader: impl Read) -> Result<Bytes, ApiError> {
+    let mut unpacked = Vec::new();
+    let bound = u64::try_from(BODY_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
+    reader.take(bound).read_to_end(&mut unpacked).map_err(|_| badly_packed())?;
+    if unpacked.len() > BODY_BYTES_MAX { Err(too_large()) } else { Ok(unpacked.into()) }
+}
+
+fn badly_packed() -> ApiError {
+    ApiError::new(ErrorCode::InvalidBody, "the body is not what its Content-Encoding says")
+}
+
+type Lines = Vec<(usize, Result<FeedMessage, Reject>)>;
+
+fn parse(app: &App, feed: &FeedGrant, body: &[u8]) -> Result<Lines, ApiError> {
+    if !push::looks_like_text(body) {
+        let text = "the body is not lines of text; send NDJSON, one message a line";
+        return Err(ApiError::new(ErrorCode::InvalidBody, text));
+    }
+    if body.iter().filter(|byte| **byte == b'\n').count() > LINES_MAX {
+        return Err(too_large());
+    }
+    // A token bound to a bookmaker that has left the catalogue speaks for nobody.
+    let bound = match &feed.bookmaker {
+        Some(key) => Some(app.catalogue.bookmaker_id(key).ok_or_else(|| {
+            let text = format!(
+                "this token is bound to bookmaker `{key}`, which the catalogue no longer has"
+            );
+            ApiError::new(ErrorCode::Forbidden, text)
+        })?),
+        None => None,
+    };
+    Ok(push::split_lines(body)
+        .map(|(number, line)| (number, push::parse_line(line, &app.catalogue, bound)))
+        .collect())
+}
+
+fn not_taken(why: NotTaken) -> ApiError {
+    ApiError::unavailable(match why {
+        NotTaken::Full => "the door is busy; send the batch again shortly",
+        NotTaken::LogFailed => {
+            "the batch could not be made durable and nothing of it was taken; send it again"
+        }
+        NotTaken::Stopped => "the service is stopping; send the batch again shortly",
+    })
+}
+
+fn receipt_text(receipt: &Receipt) -> String {
+    let rejected: Vec<_> = receipt
+        .rejected
+        .iter()
+        .map(|(line, reject)| {
+            json!({ "line": line, "code": reject.code.slug(), "message": reject.message })
+        })
+        .collect();
+    json!({
+        "accepted": receipt.accepted,
+        "unchanged": receipt.unchanged,
+        "superseded": receipt.superseded,
+        "rejected": rejected,
+    })
+    .to_string()
+}

@@ -1,0 +1,28 @@
+//! HTTP: the v1 API, the push door, the docs, health and metrics; and the running worlds behind them.
+
+mod answers;
+mod app;
+mod docs;
+mod encoding;
+mod error;
+mod handover;
+mod ingest;
+mod lane;
+mod metrics;
+mod openapi;
+mod ops;
+mod reply;
+mod request;
+mod server;
+mod service;
+mod v1;
+mod world;
+
+pub use app::{App, Parts, Settings};
+pub use error::ErrorCode;
+pub use lane::http_date;
+pub use openapi::document as openapi_document;
+pub use server::{Door, Tls, run};
+pub use service::Doors;
+pub use v1::check_target;
+pub use world::{Published, WorldError, WorldHandle, WorldOptions, Writer};

@@ -1,0 +1,326 @@
+//! What an operator's Prometheus reads. Counters are plain atomics; everything else is looked up when asked.
+//!
+//! Names are `linesman_<subject>_<what>_<unit>`; every label has a bounded set of values: endpoints, codes,
+//! worlds, sports and bookmakers of the catalogue, feeds the operator made.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use domain::World;
+use domain::message::RejectCode;
+
+use crate::app::App;
+use crate::error::ErrorCode;
+use crate::reply::Reply;
+use crate::v1::endpoint::Endpoint;
+use crate::world::{Receipt, WorldHandle};
+
+/// Upper bounds of the latency buckets, in microseconds.
+const BUCKETS_US: [u64; 10] =
+    [50, 100, 250, 500, 1_000, 5_000, 25_000, 100_000, 500_000, 2_000_000];
+
+/// Counters of requests, connections and pushes.
+#[derive(Debug, Default)]
+pub(crate) struct Metrics {
+    endpoints: [EndpointCounts; Endpoint::ALL.len()],
+    refusals: [AtomicU64; ErrorCode::ALL.len()],
+    pub(crate) connections_open: AtomicI64,
+    pub(crate) connections_total: AtomicU64,
+    pub(crate) connections_refused: AtomicU64,
+    pub(crate) panics: AtomicU64,
+    feeds: Mutex<BTreeMap<String, FeedCounts>>,
+}
+
+#[derive(Debug, Default)]
+struct EndpointCounts {
+    ok: AtomicU64,
+    not_modified: AtomicU64,
+    refused: AtomicU64,
+    failed: AtomicU64,
+    micros: AtomicU64,
+    buckets: [AtomicU64; BUCKETS_US.len() + 1],
+}
+
+#[derive(Debug, Default)]
+struct FeedCounts {
+    accepted: u64,
+    unchanged: u64,
+    superseded: u64,
+    rejected: BTreeMap<&'static str, u64>,
+}
+
+impl Metrics {
+    pub(crate) fn note_answer(&self, endpoint: Endpoint, reply: &Reply, took: Duration) {
+        let Some(counts) = self.endpoints.get(endpoint.index()) else { return };
+        let counter = match reply.status {
+            304 => &counts.not_modified,
+            200..=299 => &counts.ok,
+            500.. => &counts.failed,
+            _ => &counts.refused,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        counts.micros.fetch_add(micros, Ordering::Relaxed);
+        let bucket = BUCKETS_US.partition_point(|bound| *bound < micros);
+        if let Some(bucket) = counts.buckets.get(bucket) {
+            bucket.fetch_add(1, Ordering::Relaxed);
+        }
+        self.note_refusal(reply);
+    }
+
+    pub(crate) fn note_refusal(&self, reply: &Reply) {
+        let position = reply.code.and_then(|code| ErrorCode::ALL.iter().position(|c| *c == code));
+        if let Some(counter) = position.and_then(|at| self.refusals.get(at)) {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn note_push(&self, feed: &str, receipt: &Receipt) {
+        let mut feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = feeds.entry(feed.to_owned()).or_default();
+        counts.accepted += receipt.accepted;
+        counts.unchanged += receipt.unchanged;
+        counts.superseded += receipt.superseded;
+        for (_, reject) in &receipt.rejected {
+            *counts.rejected.entry(reject.code.slug()).or_default() += 1;
+        }
+    }
+}
+
+/// One family of series in the text format.
+struct Page(String);
+
+impl Page {
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        self.line(format_args!("# HELP {name} {help}"));
+        self.line(format_args!("# TYPE {name} {kind}"));
+    }
+
+    fn line(&mut self, line: std::fmt::Arguments<'_>) {
+        // Writing to a `String` cannot fail.
+        let written = writeln!(self.0, "{line}");
+        debug_assert!(written.is_ok());
+    }
+}
+
+/// The `/metrics` page.
+pub(crate) fn render(app: &App) -> String {
+    let mut page = Page(String::with_capacity(32 << 10));
+    requests(&mut page, &app.metrics);
+    connections(&mut page, &app.metrics);
+    pushes(&mut page, &app.metrics);
+    worlds(&mut page, app);
+    sources(&mut page, app);
+    accounts(&mut page, app);
+    page.0
+}
+
+fn requests(page: &mut Page, metrics: &Metrics) {
+    page.family(
+        "linesman_requests_total",
+        "counter",
+        "Requests under /v1 by endpoint and outcome.",
+    );
+    for (endpoint, counts) in Endpoint::ALL.iter().zip(&metrics.endpoints) {
+        let name = endpoint.name();
+        for (outcome, counter) in [
+            ("ok", &counts.ok),
+            ("not_modified", &counts.not_modified),
+            ("refused", &counts.refused),
+            ("failed", &counts.failed),
+        ] {
+            let count = counter.load(Ordering::Relaxed);
+            page.line(format_args!(
+                "linesman_requests_total{{endpoint=\"{name}\",outcome=\"{outcome}\"}} {count}"
+            ));
+        }
+    }
+    page.family("linesman_refusals_total", "counter", "Refused requests by error code and status.");
+    for (code, counter) in ErrorCode::ALL.iter().zip(&metrics.refusals) {
+        let (slug, status) = (code.slug(), code.status());
+        let count = counter.load(Ordering::Relaxed);
+        page.line(format_args!(
+            "linesman_refusals_total{{code=\"{slug}\",status=\"{status}\"}} {count}"
+        ));
+    }
+    let name = "linesman_request_duration_seconds";
+    page.family(name, "histogram", "Time to answer a request under /v1, without sending it.");
+    for (endpoint, counts) in Endpoint::ALL.iter().zip(&metrics.endpoints) {
+        let endpoint = endpoint.name();
+        let mut total = 0;
+        for (bound, bucket) in BUCKETS_US.iter().map(Some).chain([None]).zip(&counts.buckets) {
+            total += bucket.load(Ordering::Relaxed);
+            let bound = bound.map_or("+Inf".to_owned(), |us| seconds(*us));
+            page.line(format_args!(
+                "{name}_bucket{{endpoint=\"{endpoint}\",le=\"{bound}\"}} {total}"
+            ));
+        }
+        let sum = seconds(counts.micros.load(Ordering::Relaxed));
+        page.line(format_args!("{name}_sum{{endpoint=\"{endpoint}\"}} {sum}"));
+        page.line(format_args!("{name}_count{{endpoint=\"{endpoint}\"}} {total}"));
+    }
+}
+
+fn connections(page: &mut Page, metrics: &Metrics) {
+    let open = metrics.connections_open.load(Ordering::Relaxed);
+    page.family("linesman_connections_open", "gauge", "Connections open now.");
+    page.line(format_args!("linesman_connections_open {open}"));
+    for (name, help, counter) in [
+        ("linesman_connections_total", "Connections accepted.", &metrics.connections_total),
+        (
+            "linesman_connections_refused_total",
+            "Connections refused because too many were open.",
+            &metrics.connections_refused,
+        ),
+        ("linesman_panics_total", "Requests that panicked; every one is a bug.", &metrics.panics),
+    ] {
+        page.family(name, "counter", help);
+        page.line(format_args!("{name} {}", counter.load(Ordering::Relaxed)));
+    }
+}
+
+fn pushes(page: &mut Page, metrics: &Metrics) {
+    let feeds = metrics.feeds.lock().unwrap_or_else(PoisonError::into_inner);
+    page.family("linesman_feed_messages_total", "counter", "Pushed messages by feed and verdict.");
+    for (feed, counts) in &*feeds {
+        for (verdict, count) in [
+            ("accepted", counts.accepted),
+            ("unchanged", counts.unchanged),
+            ("superseded", counts.superseded),
+            ("rejected", counts.rejected.values().sum()),
+        ] {
+            page.line(format_args!(
+                "linesman_feed_messages_total{{feed=\"{feed}\",verdict=\"{verdict}\"}} {count}"
+            ));
+        }
+    }
+    page.family("linesman_feed_rejects_total", "counter", "Refused messages by feed and code.");
+    for (feed, counts) in &*feeds {
+        for code in RejectCode::ALL.map(RejectCode::slug) {
+            if let Some(count) = counts.rejected.get(code) {
+                page.line(format_args!(
+                    "linesman_feed_rejects_total{{feed=\"{feed}\",code=\"{code}\"}} {count}"
+                ));
+            }
+        }
+    }
+}
+
+type Reading = fn(&App, &WorldHandle) -> String;
+
+/// Name, type, help and reading of every series that has one value for each world.
+const WORLD_SERIES: [(&str, &str, &str, Reading); 13] = [
+    ("linesman_snapshot_events", "gauge", "Events in the snapshot in force.", |_, w| {
+        w.records().0.to_string()
+    }),
+    ("linesman_snapshot_records", "gauge", "Odds records in the snapshot in force.", |_, w| {
+        w.records().1.to_string()
+    }),
+    (
+        "linesman_snapshot_age_seconds",
+        "gauge",
+        "Time since the snapshot in force was cut.",
+        |app, w| {
+            let age = app.clock.now().since(w.published().snapshot.cut_at);
+            seconds(u64::try_from(age.as_micros()).unwrap_or(u64::MAX))
+        },
+    ),
+    (
+        "linesman_snapshot_cut_seconds",
+        "gauge",
+        "How long the last snapshot took to make.",
+        |_, w| seconds(w.stats.cut_us_last.load(Ordering::Relaxed)),
+    ),
+    ("linesman_snapshots_total", "counter", "Snapshots published.", |_, w| {
+        read(&w.stats.snapshots)
+    }),
+    ("linesman_answers_kept_bytes", "gauge", "Ready answers kept for the epoch.", |_, w| {
+        w.published().answers.kept_bytes().to_string()
+    }),
+    ("linesman_log_seq", "gauge", "Number of the newest log entry.", |_, w| read(&w.stats.log_seq)),
+    ("linesman_log_bytes", "gauge", "Size of the log's segments.", |_, w| read(&w.stats.log_bytes)),
+    ("linesman_log_entries_total", "counter", "Entries appended.", |_, w| {
+        read(&w.stats.log_entries)
+    }),
+    ("linesman_log_appends_total", "counter", "Durable writes.", |_, w| read(&w.stats.appends)),
+    ("linesman_log_append_seconds_total", "counter", "Time spent in durable writes.", |_, w| {
+        seconds(w.stats.append_us.load(Ordering::Relaxed))
+    }),
+    (
+        "linesman_log_failures_total",
+        "counter",
+        "Writes that failed; their batches were refused.",
+        |_, w| read(&w.stats.log_failures),
+    ),
+    ("linesman_log_checkpoints_total", "counter", "Checkpoints written.", |_, w| {
+        read(&w.stats.checkpoints)
+    }),
+];
+
+fn worlds(page: &mut Page, app: &App) {
+    for (name, kind, help, reading) in WORLD_SERIES {
+        page.family(name, kind, help);
+        for world in World::ALL {
+            let value = reading(app, app.world(world));
+            page.line(format_args!("{name}{{world=\"{world}\"}} {value}"));
+        }
+    }
+}
+
+fn sources(page: &mut Page, app: &App) {
+    let now = app.clock.now();
+    for (name, help) in [
+        ("linesman_source_age_seconds", "Time since a bookmaker's last good read in a sport."),
+        ("linesman_source_stale", "1 when the source has had no good read for market.stale_after."),
+        ("linesman_source_latency_seconds", "How late the last good read arrived."),
+    ] {
+        page.family(name, "gauge", help);
+        for world in World::ALL {
+            let handle = app.world(world);
+            for (sport, bookmaker, source) in &handle.vitals().sources {
+                let value = match name {
+                    "linesman_source_stale" => {
+                        u8::from(source.is_stale(now, handle.stale_after())).to_string()
+                    }
+                    "linesman_source_latency_seconds" => {
+                        seconds(u64::from(source.latency_ms) * 1000)
+                    }
+                    _ => seconds(
+                        u64::try_from(now.since(source.read_at).as_micros()).unwrap_or(u64::MAX),
+                    ),
+                };
+                page.line(format_args!(
+                    "{name}{{world=\"{world}\",sport=\"{}\",bookmaker=\"{}\"}} {value}",
+                    app.catalogue.sport(*sport).key,
+                    app.catalogue.bookmaker(*bookmaker).key,
+                ));
+            }
+        }
+    }
+}
+
+fn accounts(page: &mut Page, app: &App) {
+    let keys = app.accounts.keys.len();
+    page.family("linesman_keys", "gauge", "API keys that are let in.");
+    page.line(format_args!("linesman_keys {keys}"));
+    let leases = app.accounts.leases();
+    page.family("linesman_quota_leases_total", "counter", "Slices of limits taken from the store.");
+    page.line(format_args!("linesman_quota_leases_total {}", leases.granted));
+    page.family("linesman_quota_lease_failures_total", "counter", "Leases the store did not give.");
+    page.line(format_args!("linesman_quota_lease_failures_total {}", leases.failed));
+    let closed = u8::from(app.accounts.maintenance() != accounts::Maintenance::Off);
+    page.family("linesman_maintenance", "gauge", "1 while the service is closed for maintenance.");
+    page.line(format_args!("linesman_maintenance {closed}"));
+}
+
+fn read(counter: &AtomicU64) -> String {
+    counter.load(Ordering::Relaxed).to_string()
+}
+
+/// Microseconds as decimal seconds, exactly.
+fn seconds(micros: u64) -> String {
+    format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
+}

@@ -1,0 +1,159 @@
+//! Headers of answers, shared by all of them.
+
+use serde_json::{Value, json};
+
+use crate::openapi::{example, object, refer};
+
+pub(super) const REQUEST_ID: &str = "x-request-id";
+const REQUESTS_REMAINING: &str = "x-requests-remaining";
+const REQUESTS_USED: &str = "x-requests-used";
+const RATE_LIMIT: &str = "RateLimit";
+const RATE_LIMIT_POLICY: &str = "RateLimit-Policy";
+pub(super) const ETAG: &str = "ETag";
+pub(super) const CACHE_CONTROL: &str = "Cache-Control";
+pub(super) const VARY: &str = "Vary";
+pub(super) const LINK: &str = "Link";
+const CONTENT_ENCODING: &str = "Content-Encoding";
+pub(super) const RETRY_AFTER: &str = "Retry-After";
+pub(super) const ALLOW: &str = "Allow";
+pub(super) const WWW_AUTHENTICATE: &str = "WWW-Authenticate";
+const DEPRECATION: &str = "Deprecation";
+const SUNSET: &str = "Sunset";
+
+/// What every authenticated answer says of its key.
+pub(super) fn standing() -> impl Iterator<Item = &'static str> {
+    [REQUESTS_REMAINING, REQUESTS_USED, RATE_LIMIT, RATE_LIMIT_POLICY, DEPRECATION, SUNSET]
+        .into_iter()
+}
+
+/// Whether an answer comes from the snapshot or tells the present.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// One page of several.
+    Paged,
+    Whole,
+    /// Not for keeping.
+    Present,
+}
+
+/// The headers of a 200 under `/v1`.
+pub(crate) fn headers_of(kept: Kept) -> Value {
+    let of_snapshot = [ETAG, VARY, CONTENT_ENCODING].into_iter().filter(|_| kept != Kept::Present);
+    let of_page = [LINK].into_iter().filter(|_| kept == Kept::Paged);
+    let all = [REQUEST_ID, CACHE_CONTROL].into_iter().chain(of_snapshot).chain(of_page);
+    refer_to_headers(all.chain(standing()))
+}
+
+/// The headers of an answer that needs no key.
+pub(crate) fn headers_for_anyone() -> Value {
+    refer_to_headers([REQUEST_ID].into_iter())
+}
+
+pub(super) fn refer_to_headers(names: impl Iterator<Item = &'static str>) -> Value {
+    object(names.map(|name| (name.to_owned(), refer("headers", name))))
+}
+
+/// When a header is there, on the answers that list it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum There {
+    Always,
+    Sometimes,
+}
+
+/// Every header by name.
+pub(crate) fn headers() -> Value {
+    let all =
+        of_request().into_iter().chain(of_keeping()).chain(of_refusal()).chain(of_query_key());
+    object(all.map(|(name, header)| (name.to_owned(), header)))
+}
+
+type Header = (&'static str, Value);
+
+fn header(
+    name: &'static str,
+    there: There,
+    meaning: &str,
+    schema: Value,
+    example: Value,
+) -> Header {
+    let mut header = json!({ "description": meaning, "required": there == There::Always });
+    if let Some(fields) = header.as_object_mut() {
+        fields.insert("schema".to_owned(), schema);
+        fields.insert("example".to_owned(), example);
+    }
+    (name, header)
+}
+
+fn text() -> Value {
+    json!({ "type": "string" })
+}
+
+fn count(least: u8) -> Value {
+    json!({ "type": "integer", "minimum": least })
+}
+
+fn of_request() -> [Header; 5] {
+    use There::Always;
+    let id = json!({ "type": "string", "pattern": "^req_[0-9A-Za-z]+$" });
+    let left = "What is left of the burst and of the tightest quota (`r`), and the seconds until they start \
+                anew (`t`).";
+    let limits = "The key's limits (`q`) and their windows in seconds (`w`).";
+    let rate = "\"burst\";r=58;t=22, \"daily\";r=9959;t=1342";
+    let policy = "\"burst\";q=60;w=60, \"daily\";q=10000;w=86400";
+    let remaining = "Requests left in the tightest quota window.";
+    [
+        header(
+            REQUEST_ID,
+            Always,
+            "The request's id, in the log too.",
+            id,
+            example::REQUEST_ID.into(),
+        ),
+        header(REQUESTS_REMAINING, Always, remaining, count(0), 9_959.into()),
+        header(REQUESTS_USED, Always, "Requests used in that window.", count(0), 41.into()),
+        header(RATE_LIMIT, Always, left, text(), rate.into()),
+        header(RATE_LIMIT_POLICY, Always, limits, text(), policy.into()),
+    ]
+}
+
+fn of_keeping() -> [Header; 5] {
+    use There::{Always, Sometimes};
+    let etag = "Names these bytes; strong, so it differs by content encoding. Send it back as `If-None-Match`.";
+    let cache = "`private, max-age=` the whole seconds left until the next snapshot; `no-store` for status and \
+                 refusals.";
+    let link =
+        "The next page (RFC 8288), when more records match than `limit`. The key is not in it.";
+    let next = "</v1/sports/mma/odds?limit=100&cursor=AYDQ…>; rel=\"next\"";
+    let packed = "How the body is packed, by `Accept-Encoding`.";
+    let encoding = json!({ "type": "string", "enum": ["zstd", "br", "gzip"] });
+    let vary = "X-API-Key, Accept-Encoding";
+    [
+        header(ETAG, Always, etag, text(), "\"3q2-7wAAAAAAAAAAAAAAAA\"".into()),
+        header(CACHE_CONTROL, Always, cache, text(), "private, max-age=22".into()),
+        header(VARY, Always, "What else the answer depends on.", text(), vary.into()),
+        header(LINK, Sometimes, link, text(), next.into()),
+        header(CONTENT_ENCODING, Sometimes, packed, encoding, "zstd".into()),
+    ]
+}
+
+fn of_refusal() -> [Header; 3] {
+    use There::Always;
+    let challenge = "ApiKey realm=\"linesman\", header=\"X-API-Key\"";
+    [
+        header(RETRY_AFTER, Always, "Seconds to wait before asking again.", count(1), 22.into()),
+        header(ALLOW, Always, "The methods the path takes.", text(), "GET, HEAD".into()),
+        header(WWW_AUTHENTICATE, Always, "How to authenticate.", text(), challenge.into()),
+    ]
+}
+
+fn of_query_key() -> [Header; 2] {
+    use There::Sometimes;
+    let since = "Since when the query parameter `api_key` is deprecated (RFC 9745); only when the key came that way.";
+    let until =
+        "When the query parameter `api_key` ends (RFC 8594); only when the key came that way.";
+    let date = "Tue, 01 Jun 2027 00:00:00 GMT";
+    [
+        header(DEPRECATION, Sometimes, since, text(), "@1793491200".into()),
+        header(SUNSET, Sometimes, until, text(), date.into()),
+    ]
+}

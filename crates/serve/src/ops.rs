@@ -1,0 +1,64 @@
+//! Pages for machines that run the service: health, readiness, metrics.
+
+use std::sync::Arc;
+
+use crate::app::App;
+use crate::error::{ApiError, ErrorCode};
+use crate::reply::Reply;
+use crate::request::Asked;
+use crate::{docs, metrics, openapi};
+
+/// Answers what needs no key on the public listener.
+pub(crate) fn answer(app: &App, asked: &Asked<'_>) -> Result<Reply, ApiError> {
+    let page: fn(&App, &Asked<'_>) -> Result<Reply, ApiError> = match asked.path {
+        "/" | "/docs" => |app, asked| Ok(docs::page(app, asked)),
+        "/docs.css" => |app, asked| Ok(docs::style(app, asked)),
+        "/openapi.json" => |app, asked| Ok(openapi::reply(app, asked)),
+        "/healthz" => |_, _| Ok(text("ok\n")),
+        "/readyz" => |app, _| ready(app),
+        _ => {
+            return Err(ApiError::new(
+                ErrorCode::NotFound,
+                "there is no such path; /docs lists the endpoints",
+            ));
+        }
+    };
+    if asked.method.reads() { page(app, asked) } else { Err(reads_only()) }
+}
+
+/// Answers on the operator's listener.
+pub(crate) fn answer_operator(app: &Arc<App>, asked: &Asked<'_>) -> Result<Reply, ApiError> {
+    match asked.path {
+        "/metrics" if asked.method.reads() => {
+            let page = metrics::render(app);
+            Ok(Reply::new(200, "text/plain; version=0.0.4; charset=utf-8", page))
+        }
+        "/metrics" => Err(reads_only()),
+        "/healthz" | "/readyz" => answer(app, asked),
+        _ => Err(ApiError::new(
+            ErrorCode::NotFound,
+            "this listener has /metrics, /healthz and /readyz",
+        )),
+    }
+}
+
+fn reads_only() -> ApiError {
+    let text = "this path answers GET and HEAD only";
+    let mut error = ApiError::new(ErrorCode::MethodNotAllowed, text);
+    error.allow = Some("GET, HEAD");
+    error
+}
+
+fn ready(app: &App) -> Result<Reply, ApiError> {
+    if app.is_ready() {
+        Ok(text("ready\n"))
+    } else {
+        Err(ApiError::unavailable("no current snapshot is being served"))
+    }
+}
+
+fn text(body: &'static str) -> Reply {
+    let mut reply = Reply::new(200, "text/plain; charset=utf-8", body);
+    reply.head.put("cache-control", "no-store");
+    reply
+}

@@ -1,0 +1,118 @@
+//! What a request asks, the same whether HTTP/1.1 or HTTP/2 carried it.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::v1::fault;
+
+/// Longest path and query.
+pub(crate) const TARGET_BYTES_MAX: usize = 8 << 10;
+/// Largest request head in all.
+pub(crate) const HEAD_BYTES_MAX: usize = 16 << 10;
+/// Most header lines.
+pub(crate) const HEADERS_MAX: usize = 64;
+
+/// Methods the service tells apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Method {
+    Get,
+    Head,
+    Post,
+    Other,
+}
+
+impl Method {
+    pub(crate) fn parse(method: &str) -> Self {
+        match method {
+            "GET" => Self::Get,
+            "HEAD" => Self::Head,
+            "POST" => Self::Post,
+            _ => Self::Other,
+        }
+    }
+
+    pub(crate) fn reads(self) -> bool {
+        matches!(self, Self::Get | Self::Head)
+    }
+}
+
+/// The key header, whose value is never shown.
+#[derive(Clone, Copy)]
+pub(crate) enum KeyHeader<'a> {
+    Absent,
+    Once(&'a [u8]),
+    /// Which one is meant cannot be told.
+    Repeated,
+}
+
+impl fmt::Debug for KeyHeader<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyHeader")
+    }
+}
+
+/// The parts of a request that answers depend on.
+#[derive(Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) method: Method,
+    pub(crate) path: &'a str,
+    pub(crate) query: &'a str,
+    pub(crate) key: KeyHeader<'a>,
+    pub(crate) accept_encoding: Option<Cow<'a, [u8]>>,
+    pub(crate) if_none_match: Option<Cow<'a, [u8]>>,
+    /// The fault a sandbox client wants to see.
+    pub(crate) fault: Option<&'a [u8]>,
+}
+
+impl<'a> Asked<'a> {
+    pub(crate) fn new(method: &str, target: &'a str) -> Self {
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        Self {
+            method: Method::parse(method),
+            path,
+            query,
+            key: KeyHeader::Absent,
+            accept_encoding: None,
+            if_none_match: None,
+            fault: None,
+        }
+    }
+
+    /// Takes note of a header line.
+    pub(crate) fn header(&mut self, name: &str, value: &'a [u8]) {
+        if name.eq_ignore_ascii_case("x-api-key") {
+            self.key = match self.key {
+                KeyHeader::Absent => KeyHeader::Once(value),
+                KeyHeader::Once(_) | KeyHeader::Repeated => KeyHeader::Repeated,
+            };
+        } else if name.eq_ignore_ascii_case("accept-encoding") {
+            join(&mut self.accept_encoding, value);
+        } else if name.eq_ignore_ascii_case("if-none-match") {
+            join(&mut self.if_none_match, value);
+        } else if name.eq_ignore_ascii_case(fault::HEADER) {
+            self.fault = Some(value);
+        }
+    }
+
+    /// Whether the client already has what the tag names (RFC 9110, 13.1.2: weak comparison).
+    pub(crate) fn holds(&self, etag: &str) -> bool {
+        let tags = self.if_none_match.as_deref().and_then(|tags| std::str::from_utf8(tags).ok());
+        tags.is_some_and(|tags| {
+            tags.split(',')
+                .map(str::trim)
+                .any(|tag| tag == "*" || tag.trim_start_matches("W/") == etag)
+        })
+    }
+}
+
+/// List headers may come in several lines, which mean one list.
+fn join<'a>(held: &mut Option<Cow<'a, [u8]>>, value: &'a [u8]) {
+    match held {
+        None => *held = Some(Cow::Borrowed(value)),
+        Some(list) => {
+            let list = list.to_mut();
+            list.extend_from_slice(b", ");
+            list.extend_from_slice(value);
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! One request, whichever way it came: which part of the service answers, and what every answer carries.
+
+use std::any::Any;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
+use std::time::Instant;
+
+use crate::app::App;
+use crate::error::{ApiError, ErrorCode};
+use crate::metrics::Metrics;
+use crate::reply::Reply;
+use crate::request::{Asked, TARGET_BYTES_MAX};
+use crate::{ingest, ops, v1};
+
+/// Which doors a listener opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doors {
+    /// The API, the docs and, unless it has a listener of its own, the push door.
+    Main,
+    /// The push door alone.
+    Ingest,
+    /// `/metrics`, health and readiness.
+    Operator,
+}
+
+/// Answers everything but a push.
+pub(crate) async fn answer(app: &Arc<App>, doors: Doors, asked: &Asked<'_>) -> Reply {
+    let request_id = app.next_request_id();
+    let mut reply = match caught(&app.metrics, route(app, doors, asked, &request_id)).await {
+        Ok(reply) => reply,
+        Err(error) => {
+            let reply = error.into_reply(&request_id);
+            app.metrics.note_refusal(&reply);
+            reply
+        }
+    };
+    reply.head.put("x-request-id", &request_id);
+    reply
+}
+
+/// Answers a push, whose body is still to be read.
+pub(crate) async fn answer_push<B>(app: &Arc<App>, delivery: ingest::Delivery, body: B) -> Reply
+where
+    B: http_body_util::BodyExt<Data = bytes::Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let request_id = app.next_request_id();
+    let taken = caught(&app.metrics, ingest::take(app, delivery, body)).await;
+    let mut reply = taken.unwrap_or_else(|error| {
+        let reply = error.into_reply(&request_id);
+        app.metrics.note_refusal(&reply);
+        reply
+    });
+    reply.head.put("x-request-id", &request_id);
+    reply
+}
+
+/// Whether a push may be delivered here.
+pub(crate) fn takes_pushes(app: &App, doors: Doors, path: &str) -> bool {
+    path == ingest::PATH
+        && match doors {
+            Doors::Main => app.settings.ingest_on_main,
+            Doors::Ingest => true,
+            Doors::Operator => false,
+        }
+}
+
+/// A refusal of something that is not even a request.
+pub(crate) fn refuse(app: &App, code: ErrorCode, message: &'static str) -> Reply {
+    let request_id = app.next_request_id();
+    let mut reply = ApiError::new(code, message).into_reply(&request_id);
+    app.metrics.note_refusal(&reply);
+    reply.head.put("x-request-id", &request_id);
+    reply
+}
+
+async fn route(
+    app: &Arc<App>,
+    doors: Doors,
+    asked: &Asked<'_>,
+    request_id: &str,
+) -> Result<Reply, ApiError> {
+    if asked.path.len() + asked.query.len() > TARGET_BYTES_MAX {
+        let text = "the path and query are longer than 8 KiB";
+        return Err(ApiError::new(ErrorCode::TargetTooLong, text));
+    }
+    if takes_pushes(app, doors, asked.path) {
+        let mut error = ApiError::new(ErrorCode::MethodNotAllowed, "the push door takes POST only");
+        error.allow = Some("POST");
+        return Err(error);
+    }
+    match doors {
+        Doors::Main if asked.path == "/v1" || asked.path.starts_with("/v1/") => {
+            let begun = Instant::now();
+            let (endpoint, reply) = v1::answer(app, asked, request_id).await;
+            app.metrics.note_answer(endpoint, &reply, begun.elapsed());
+            Ok(reply)
+        }
+        Doors::Main => ops::answer(app, asked),
+        Doors::Operator => ops::answer_operator(app, asked),
+        Doors::Ingest => match asked.path {
+            "/healthz" | "/readyz" => ops::answer(app, asked),
+            _ => Err(ApiError::new(ErrorCode::NotFound, "this listener has the push door only")),
+        },
+    }
+}
+
+/// Turns a panic into a 500: a bug in one request is that request's trouble alone.
+async fn caught<F>(metrics: &Metrics, answering: F) -> Result<Reply, ApiError>
+where
+    F: Future<Output = Result<Reply, ApiError>>,
+{
+    let mut answering = pin!(answering);
+    std::future::poll_fn(|context| {
+        let polled = AssertUnwindSafe(|| answering.as_mut().poll(context));
+        match std::panic::catch_unwind(polled) {
+            Ok(poll) => poll,
+            Err(panic) => {
+                metrics.panics.fetch_add(1, Ordering::Relaxed);
+                tracing::error!(panic = words(&*panic), "a request panicked");
+                Poll::Ready(Err(ApiError::internal()))
+            }
+        }
+    })
+    .await
+}
+
+fn words(panic: &(dyn Any + Send)) -> &str {
+    match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
+        (Some(words), _) => words,
+        (None, Some(words)) => words,
+        (None, None) => "without words",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn panics() -> Result<Reply, ApiError> {
+        tokio::task::yield_now().await;
+        panic!("a bug")
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_that_requests_trouble_alone_and_is_counted() {
+        let metrics = Metrics::default();
+        let reply = caught(&metrics, panics()).await.unwrap_err().into_reply("req_1");
+        assert_eq!((reply.status, reply.code), (500, Some(ErrorCode::Internal)));
+        let body: serde_json::Value = serde_json::from_slice(&reply.body).unwrap();
+        assert_eq!(body["error"]["code"], "internal");
+        assert_eq!(body["error"]["request_id"], "req_1");
+        assert!(!body.to_string().contains("a bug"), "what panicked is not the client's to know");
+        assert_eq!(metrics.panics.load(Ordering::Relaxed), 1);
+        let fine = caught(&metrics, async { Ok(Reply::new(200, "text/plain", "ok")) }).await;
+        assert_eq!(fine.unwrap().status, 200);
+    }
+}

@@ -1,0 +1,290 @@
+//! The v1 API: authentication, limits, and the seven endpoints, in the order of checks of D3.
+
+pub(crate) mod endpoint;
+pub(crate) mod fault;
+pub(crate) mod param;
+pub(crate) mod path;
+mod query;
+mod wire;
+
+use std::sync::Arc;
+
+use accounts::{Charge, Grant, KeyEntry, KeyKind, Maintenance, Refusal, Standing, Window};
+use domain::{Catalogue, SportId, Timestamp, World};
+
+use crate::answers::Answer;
+use crate::app::App;
+use crate::error::{ApiError, ErrorCode};
+use crate::reply::{Head, Reply};
+use crate::request::{Asked, KeyHeader};
+use crate::v1::endpoint::Endpoint;
+use crate::v1::fault::Fault;
+use crate::v1::param::Param;
+use crate::v1::path::Place;
+use crate::v1::query::Query;
+use crate::world::Published;
+
+/// Longest `Retry-After` we hand out for a full store or queue.
+const UNAVAILABLE_RETRY_S: u32 = 1;
+
+/// Answers a request under `/v1`. The endpoint is for the books we keep.
+pub(crate) async fn answer(app: &App, asked: &Asked<'_>, request_id: &str) -> (Endpoint, Reply) {
+    let now = app.clock.now();
+    let query = Query::new(asked.query);
+    let Some((entry, way)) = authenticate(app, asked, &query, now) else {
+        return (Endpoint::Unknown, no_valid_key().into_reply(request_id));
+    };
+    let mut endpoint = Endpoint::Unknown;
+    let visit = Visit { app, asked, query, entry: &entry, now };
+    let (mut reply, standing) = match visit.run(&mut endpoint).await {
+        Ok((reply, standing)) => (reply, standing),
+        Err(error) => (error.into_reply(request_id), None),
+    };
+    let mut standing = standing.unwrap_or_else(|| entry.meters.standing(now));
+    if let Ok(Some(fault)) = Fault::parse(asked.fault, &entry) {
+        fault.bend(&mut standing);
+    }
+    put_standing(&mut reply.head, &entry.grant, &standing, now);
+    if way == KeyWay::Query {
+        // RFC 9745 and RFC 8594: since when the query form is discouraged, and when it ends.
+        reply.head.put("deprecation", QUERY_KEY_DEPRECATED_SINCE);
+        reply.head.put("sunset", &app.settings.query_key_sunset);
+    }
+    (endpoint, reply)
+}
+
+/// 2026-11-01T00:00:00Z, when this service began and the header was preferred from the start.
+const QUERY_KEY_DEPRECATED_SINCE: &str = "@1793491200";
+
+/// How a key came.
+#[derive(PartialEq)]
+enum KeyWay {
+    Header,
+    Query,
+}
+
+fn authenticate(
+    app: &App,
+    asked: &Asked<'_>,
+    query: &Query<'_>,
+    now: Timestamp,
+) -> Option<(Arc<KeyEntry>, KeyWay)> {
+    match asked.key {
+        KeyHeader::Once(key) => Some((app.accounts.keys.authenticate(key, now)?, KeyWay::Header)),
+        KeyHeader::Repeated => None,
+        KeyHeader::Absent if app.settings.query_key_enabled => {
+            let key = query.first(Param::ApiKey.name())?;
+            Some((app.accounts.keys.authenticate(key.as_bytes(), now)?, KeyWay::Query))
+        }
+        KeyHeader::Absent => None,
+    }
+}
+
+fn no_valid_key() -> ApiError {
+    let text = "a valid API key is needed in the request header X-API-Key";
+    let mut error = ApiError::new(ErrorCode::AuthenticationFailed, text);
+    error.challenge = Some("ApiKey realm=\"linesman\", header=\"X-API-Key\"");
+    error
+}
+
+/// One authenticated request.
+struct Visit<'a> {
+    app: &'a App,
+    asked: &'a Asked<'a>,
+    query: Query<'a>,
+    entry: &'a KeyEntry,
+    now: Timestamp,
+}
+
+/// Whether a path and query under `/v1` would be understood, without answering them.
+///
+/// # Errors
+/// The code of the refusal.
+pub fn check_target(path: &str, query: &str, catalogue: &Catalogue) -> Result<(), ErrorCode> {
+    let place = Place::parse(path).ok_or(ErrorCode::NotFound)?;
+    let sport = match place.sport() {
+        Some(key) => Some(catalogue.sport_id(key).ok_or(ErrorCode::SportNotFound)?),
+        None => None,
+    };
+    let values = Query::new(query).values(place.endpoint(), true).map_err(|error| error.code)?;
+    values.selector(&place, sport, catalogue).map(drop).map_err(|error| error.code)
+}
+
+type Answered = Result<(Reply, Option<Standing>), ApiError>;
+
+impl Visit<'_> {
+    async fn run(&self, endpoint: &mut Endpoint) -> Answered {
+        let standing = charged(self.app.accounts.charge_burst(self.entry, self.now).await)?;
+        let place = Place::parse(self.asked.path).ok_or_else(no_such_path)?;
+        *endpoint = place.endpoint();
+        if !self.asked.method.reads() {
+            let text = "this path answers GET and HEAD only";
+            let mut error = ApiError::new(ErrorCode::MethodNotAllowed, text);
+            error.allow = Some("GET, HEAD");
+            return Err(error);
+        }
+        if let Maintenance::On { retry_after_s } = self.app.accounts.maintenance()
+            && *endpoint != Endpoint::Status
+        {
+            return Err(closed(retry_after_s));
+        }
+        if let Some(fault) = self.fault()? {
+            fault.strike(&standing, self.now).await?;
+        }
+        let sport = place.sport().map(|key| self.open_sport(key)).transpose()?;
+        let values = self.query.values(*endpoint, self.app.settings.query_key_enabled)?;
+        if *endpoint == Endpoint::Status {
+            return Ok((self.status(), None));
+        }
+        let published = self.app.world(self.world()).published();
+        let selector = values.selector(&place, sport, &self.app.catalogue)?;
+        wire::check_found(&selector, &published)?;
+        let answer =
+            published.answers.get_or_make(&selector, || wire::make(&selector, &published.snapshot));
+        self.deliver(&published, &answer).await
+    }
+
+    /// The sport a path names, if the key may read it.
+    fn open_sport(&self, key: &str) -> Result<SportId, ApiError> {
+        let catalogue = &self.app.catalogue;
+        let sport = catalogue.sport_id(key).ok_or_else(|| {
+            let keys: Vec<&str> = catalogue.sports().map(|(_, sport)| &*sport.key).collect();
+            let text = format!("there is no such sport; the sports are {}", keys.join(", "));
+            ApiError::new(ErrorCode::SportNotFound, text)
+        })?;
+        let grant = &self.entry.grant;
+        if !grant.odds_read {
+            let text = "this key has no permission odds:read, which odds, events and scores need";
+            return Err(ApiError::new(ErrorCode::Forbidden, text));
+        }
+        let group = &catalogue.sport(sport).group;
+        if !grant.covers_group(group) {
+            let text = format!("this key is restricted to other sport groups than `{group}`");
+            return Err(ApiError::new(ErrorCode::Forbidden, text));
+        }
+        Ok(sport)
+    }
+
+    fn world(&self) -> World {
+        match self.entry.grant.kind {
+            KeyKind::Sandbox => World::Sandbox,
+            KeyKind::Production => World::Live,
+        }
+    }
+
+    fn status(&self) -> Reply {
+        let health = self.app.world(self.world()).health(self.now);
+        let maintenance = self.app.accounts.maintenance() != Maintenance::Off;
+        let body = wire::status(maintenance, health, &self.entry.grant.limits, self.now);
+        let mut reply = Reply::new(200, "application/json", body);
+        // The present is not for keeping (D14).
+        reply.head.put("cache-control", "no-store");
+        reply
+    }
+
+    async fn deliver(&self, published: &Published, answer: &Answer) -> Answered {
+        let encoded = answer.encoded(self.asked.accept_encoding.as_deref());
+        let mut head = Head::default();
+        head.put("etag", &encoded.etag);
+        head.put("cache-control", published.cache_control(self.now));
+        head.put("vary", "X-API-Key, Accept-Encoding");
+        if let Some(next) = &answer.next {
+            let target = self.query.next_page(self.asked.path, &next.encode());
+            head.put("link", format!("<{target}>; rel=\"next\""));
+        }
+        if self.asked.holds(&encoded.etag) {
+            let reply = Reply { status: 304, code: None, head, body: bytes::Bytes::new() };
+            return Ok((reply, None));
+        }
+        let standing = match self.fault()? {
+            Some(_) => None,
+            None => Some(charged(self.app.accounts.charge_quota(self.entry, self.now).await)?),
+        };
+        head.put_lines(encoded.head.as_bytes());
+        let reply = Reply { status: 200, code: None, head, body: encoded.body.clone() };
+        Ok((reply, standing))
+    }
+
+    /// The fault a sandbox key asks to be shown.
+    fn fault(&self) -> Result<Option<Fault>, ApiError> {
+        Fault::parse(self.asked.fault, self.entry)
+    }
+}
+
+fn no_such_path() -> ApiError {
+    let text = "there is no such path; /docs lists the endpoints";
+    ApiError::new(ErrorCode::NotFound, text)
+}
+
+/// The service is closed by its operator.
+fn closed(retry_after_s: u32) -> ApiError {
+    let text = "the service is closed for maintenance; try again later";
+    ApiError::new(ErrorCode::Maintenance, text).retry_after(retry_after_s)
+}
+
+fn charged(charge: Charge) -> Result<Standing, ApiError> {
+    match charge {
+        Charge::Granted(standing) => Ok(standing),
+        Charge::Refused(refusal) => Err(refused(refusal)),
+        Charge::Unavailable => {
+            let text = "requests cannot be counted at the moment; try again shortly";
+            Err(ApiError::new(ErrorCode::Unavailable, text).retry_after(UNAVAILABLE_RETRY_S))
+        }
+    }
+}
+
+fn refused(refusal: Refusal) -> ApiError {
+    let limit = refusal.limit;
+    let (code, text) = match refusal.window {
+        Window::Minute => (
+            ErrorCode::RateLimited,
+            format!("the key's {limit} requests for this minute are spent"),
+        ),
+        Window::Day => (
+            ErrorCode::QuotaExceeded,
+            format!("the key's {limit} requests for this day (UTC) are spent"),
+        ),
+        Window::Month => (
+            ErrorCode::QuotaExceeded,
+            format!("the key's {limit} requests for this month (UTC) are spent"),
+        ),
+    };
+    ApiError::new(code, text).retry_after(refusal.retry_after_s)
+}
+
+/// Where the key stands, in the prior interface's headers and in the IETF's.
+fn put_standing(head: &mut Head, grant: &Grant, standing: &Standing, now: Timestamp) {
+    let (burst, quota) = (&standing.burst, &standing.quota);
+    head.put_number("x-requests-remaining", quota.remaining);
+    head.put_number("x-requests-used", quota.used);
+    let left = |until: Timestamp| until.since(now).as_millis().div_ceil(1000);
+    head.put(
+        "ratelimit",
+        format!(
+            "\"burst\";r={};t={}, \"{}\";r={};t={}",
+            burst.remaining,
+            left(burst.resets_at),
+            policy_name(quota.window),
+            quota.remaining,
+            left(quota.resets_at),
+        ),
+    );
+    let limits = &grant.limits;
+    let mut policy = format!(
+        "\"burst\";q={};w=60, \"daily\";q={};w=86400",
+        limits.burst_per_minute, limits.requests_per_day
+    );
+    if let Some(monthly) = limits.requests_per_month {
+        // Months differ; the longest is the bound a client can rely on.
+        policy.push_str(&format!(", \"monthly\";q={monthly};w=2678400"));
+    }
+    head.put("ratelimit-policy", policy);
+}
+
+fn policy_name(window: Window) -> &'static str {
+    match window {
+        Window::Minute => "burst",
+        Window::Day => "daily",
+        Window::Month => "monthly",
+    }
+}

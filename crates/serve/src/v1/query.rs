@@ -1,0 +1,389 @@
+//! From a query string to a selection: strict, with words that help (D4, D16).
+
+use std::borrow::Cow;
+
+use domain::suggest::did_you_mean;
+use domain::{
+    BookmakerId, BookmakerSet, Catalogue, EventId, Format, Market, MarketAlias, Region, Sport,
+    SportId, Status, Timestamp,
+};
+use market::select::{Cursor, EventIds, Paging};
+use market::{BoutSelection, EventSelection, OddsSelection, ScoreSelection};
+
+use crate::answers::Selector;
+use crate::error::{ApiError, ErrorCode};
+use crate::v1::endpoint::Endpoint;
+use crate::v1::param::{
+    EVENT_IDS_MAX, GROUP_BY_BOUT, LIMIT_DEFAULT, LIMIT_MAX, Param, REGION_DEFAULT,
+};
+use crate::v1::path::Place;
+
+/// A query string as it came.
+#[derive(Clone, Copy)]
+pub(crate) struct Query<'a>(&'a str);
+
+/// The parameters of an endpoint, each known, given once and not empty.
+#[derive(Debug, Default)]
+pub(crate) struct Values<'a>([Option<Cow<'a, str>>; Param::COUNT]);
+
+impl<'a> Query<'a> {
+    pub(crate) fn new(query: &'a str) -> Self {
+        Self(query)
+    }
+
+    fn pairs(self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let pairs = self.0.split('&').filter(|pair| !pair.is_empty());
+        pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+    }
+
+    /// The first value of a parameter, before anything is checked.
+    pub(crate) fn first(self, name: &str) -> Option<Cow<'a, str>> {
+        let named = |(key, _): &(&str, &str)| decode(key).is_some_and(|key| key == name);
+        self.pairs().find(named).and_then(|(_, value)| decode(value))
+    }
+
+    pub(crate) fn values(
+        self,
+        endpoint: Endpoint,
+        query_key: bool,
+    ) -> Result<Values<'a>, ApiError> {
+        let mut values = Values::default();
+        for (name, value) in self.pairs() {
+            let name = decode(name).ok_or_else(|| {
+                ApiError::new(ErrorCode::InvalidParameter, "a parameter's name is not UTF-8 text")
+            })?;
+            let known = endpoint.params().iter().find(|param| param.name() == name);
+            let Some(&param) = known.filter(|param| query_key || **param != Param::ApiKey) else {
+                return Err(unknown(endpoint, &name));
+            };
+            let slot = values.0.get_mut(param.index());
+            if slot.as_ref().is_some_and(|slot| slot.is_some()) {
+                return Err(ApiError::param(
+                    param.name(),
+                    format!("`{name}` is sent more than once"),
+                ));
+            }
+            let value = decode(value).ok_or_else(|| {
+                ApiError::param(param.name(), format!("`{name}` is not UTF-8 text"))
+            })?;
+            if value.is_empty() {
+                let text = format!("`{name}` is empty; leave it out or give it a value");
+                return Err(ApiError::param(param.name(), text));
+            }
+            if let Some(slot) = slot {
+                *slot = Some(value);
+            }
+        }
+        Ok(values)
+    }
+
+    /// The same request, after `cursor`. The key stays out of it.
+    pub(crate) fn next_page(self, path: &str, cursor: &str) -> String {
+        let mut target = format!("{path}?");
+        // An encoded name is the same name: `api%5Fkey` holds a key, too.
+        let left_out = |name: &str| {
+            decode(name).is_none_or(|name| {
+                [Param::Cursor, Param::ApiKey].iter().any(|param| param.name() == name)
+            })
+        };
+        for (name, value) in self.pairs().filter(|(name, _)| !left_out(name)) {
+            target.push_str(&format!("{name}={value}&"));
+        }
+        target.push_str(&format!("{}={cursor}", Param::Cursor.name()));
+        target
+    }
+}
+
+impl std::fmt::Debug for Query<'_> {
+    /// A query may hold a key.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Query")
+    }
+}
+
+impl Values<'_> {
+    fn get(&self, param: Param) -> Option<&str> {
+        self.0.get(param.index())?.as_deref()
+    }
+
+    /// What the request selects, in normal form.
+    pub(crate) fn selector(
+        &self,
+        place: &Place<'_>,
+        sport: Option<SportId>,
+        catalogue: &Catalogue,
+    ) -> Result<Selector, ApiError> {
+        let selector = match (place, sport) {
+            (Place::Books, _) => Selector::Books,
+            (Place::Odds(_), Some(sport)) => self.odds(sport, catalogue)?,
+            (Place::Scores(_), Some(sport)) => Selector::Scores(ScoreSelection {
+                sport,
+                status: self.status()?,
+                events: self.event_ids()?,
+                limit: self.limit()?,
+                after: self.cursor(Paging::Events)?,
+            }),
+            (Place::Events(_), Some(sport)) => Selector::Events(EventSelection {
+                sport,
+                status: self.status()?,
+                events: self.event_ids()?,
+                from: self.instant(Param::CommenceFrom)?,
+                to: self.instant(Param::CommenceTo)?,
+                limit: self.limit()?,
+                after: self.cursor(Paging::Events)?,
+            }),
+            (Place::Event(_, id), Some(sport)) => {
+                // What is no id at all is no known event either.
+                Selector::Event(sport, EventId::parse(id).ok_or_else(event_not_found)?)
+            }
+            (Place::Sports | Place::Status, _) | (_, None) => Selector::Sports,
+        };
+        Ok(selector)
+    }
+
+    fn odds(&self, sport: SportId, catalogue: &Catalogue) -> Result<Selector, ApiError> {
+        let rules = catalogue.sport(sport);
+        let market = self.market(rules)?;
+        let bookmaker = self.bookmaker(catalogue)?;
+        let bookmakers = self.bookmakers(bookmaker, catalogue)?;
+        let format = self.format()?;
+        let events = self.event_ids()?;
+        let limit = self.limit()?;
+        if self.is_grouped(rules, market)? {
+            let after = self.cursor(Paging::Events)?;
+            return Ok(Selector::Bouts(BoutSelection {
+                sport,
+                bookmakers,
+                events,
+                format,
+                limit,
+                after,
+            }));
+        }
+        let after = self.cursor(Paging::Records)?;
+        Ok(Selector::Odds(OddsSelection {
+            sport,
+            bookmakers,
+            bookmaker,
+            market,
+            events,
+            format,
+            limit,
+            after,
+        }))
+    }
+
+    fn market(&self, sport: &Sport) -> Result<Option<Market>, ApiError> {
+        let Some(name) = self.get(Param::Market) else { return Ok(None) };
+        if let Some(market) = Market::parse(name) {
+            return Ok(Some(market));
+        }
+        let meant = match MarketAlias::parse(name) {
+            Some(MarketAlias::Is(market)) => Some(market).filter(|market| sport.offers(*market)),
+            Some(MarketAlias::TheSportsTotals) => sport.totals,
+            None => {
+                let keys = || Market::ALL.iter().map(|market| market.key());
+                let text = unknown_value("market", name, keys());
+                return Err(ApiError::param(Param::Market.name(), text));
+            }
+        };
+        meant.map(Some).ok_or_else(|| {
+            let keys: Vec<&str> = sport.markets.iter().map(|market| market.key()).collect();
+            let text = format!("{} has no market `{name}`; it has {}", sport.key, keys.join(", "));
+            ApiError::param(Param::Market.name(), text)
+        })
+    }
+
+    fn bookmaker(&self, catalogue: &Catalogue) -> Result<Option<BookmakerId>, ApiError> {
+        let Some(key) = self.get(Param::Bookmaker) else { return Ok(None) };
+        catalogue.bookmaker_id(key).map(Some).ok_or_else(|| {
+            let near = did_you_mean(key, catalogue.bookmakers().map(|(_, held)| &*held.key));
+            let text =
+                format!("there is no bookmaker `{}`{near}; /v1/books lists them", short(key));
+            ApiError::param(Param::Bookmaker.name(), text)
+        })
+    }
+
+    /// The bookmakers that may appear (D16).
+    fn bookmakers(
+        &self,
+        bookmaker: Option<BookmakerId>,
+        catalogue: &Catalogue,
+    ) -> Result<BookmakerSet, ApiError> {
+        // Both are checked, though at most one is used.
+        let alias = self.region_list(Param::Region)?;
+        let regions = self.region_list(Param::Regions)?.or(alias);
+        let asked = bookmaker.map(BookmakerSet::just);
+        Ok(match (asked, regions) {
+            (Some(asked), None) => asked,
+            (Some(asked), Some(regions)) => asked.intersection(catalogue.bookmakers_in(&regions)),
+            (None, Some(regions)) => catalogue.bookmakers_in(&regions),
+            (None, None) => catalogue.bookmakers_in(&[REGION_DEFAULT]),
+        })
+    }
+
+    fn region_list(&self, param: Param) -> Result<Option<Vec<Region>>, ApiError> {
+        let Some(list) = self.get(param) else { return Ok(None) };
+        let parse = |key: &str| {
+            Region::parse(key).ok_or_else(|| {
+                let keys = Region::ALL.iter().map(|region| region.key());
+                ApiError::param(param.name(), unknown_value("region", key, keys))
+            })
+        };
+        list.split(',').map(parse).collect::<Result<_, _>>().map(Some)
+    }
+
+    fn format(&self) -> Result<Format, ApiError> {
+        let Some(key) = self.get(Param::OddsFormat) else { return Ok(Format::American) };
+        Format::parse(key).ok_or_else(|| {
+            let keys = Format::ALL.iter().map(|format| format.key());
+            ApiError::param(Param::OddsFormat.name(), unknown_value("odds format", key, keys))
+        })
+    }
+
+    fn status(&self) -> Result<Option<Status>, ApiError> {
+        let Some(key) = self.get(Param::Status) else { return Ok(None) };
+        Status::parse(key).map(Some).ok_or_else(|| {
+            let keys = Status::ALL.iter().map(|status| status.key());
+            ApiError::param(Param::Status.name(), unknown_value("status", key, keys))
+        })
+    }
+
+    fn event_ids(&self) -> Result<EventIds, ApiError> {
+        let name = Param::EventIds.name();
+        let Some(list) = self.get(Param::EventIds) else { return Ok(None) };
+        let mut ids = Vec::new();
+        for (count, text) in (1..).zip(list.split(',')) {
+            if text.is_empty() {
+                return Err(ApiError::param(
+                    name,
+                    "`event_ids` has an empty id; separate ids by single commas",
+                ));
+            }
+            if count > EVENT_IDS_MAX {
+                return Err(ApiError::param(
+                    name,
+                    format!("`event_ids` takes at most {EVENT_IDS_MAX} ids"),
+                ));
+            }
+            // A text that is no id of ours is an id nobody has.
+            ids.extend(EventId::parse(text));
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        Ok(Some(ids.into()))
+    }
+
+    fn limit(&self) -> Result<usize, ApiError> {
+        let Some(text) = self.get(Param::Limit) else { return Ok(LIMIT_DEFAULT) };
+        let digits = text.len() <= 3 && text.bytes().all(|byte| byte.is_ascii_digit());
+        let limit = text.parse().ok().filter(|limit| digits && (1..=LIMIT_MAX).contains(limit));
+        limit.ok_or_else(|| {
+            let text = format!("`limit` must be a whole number from 1 to {LIMIT_MAX}");
+            ApiError::param(Param::Limit.name(), text)
+        })
+    }
+
+    fn cursor(&self, paging: Paging) -> Result<Option<Cursor>, ApiError> {
+        let Some(text) = self.get(Param::Cursor) else { return Ok(None) };
+        Cursor::decode(text, paging).map(Some).ok_or_else(|| {
+            let text =
+                "`cursor` is not one of this endpoint's; take it from the `Link` header as it is";
+            ApiError::param(Param::Cursor.name(), text)
+        })
+    }
+
+    fn instant(&self, param: Param) -> Result<Option<Timestamp>, ApiError> {
+        let Some(text) = self.get(param) else { return Ok(None) };
+        Timestamp::parse(text).map(Some).map_err(|_| {
+            let name = param.name();
+            let text =
+                format!("`{name}` must be an RFC 3339 timestamp such as 2026-11-14T23:38:00Z");
+            ApiError::param(name, text)
+        })
+    }
+
+    fn is_grouped(&self, sport: &Sport, market: Option<Market>) -> Result<bool, ApiError> {
+        let name = Param::GroupBy.name();
+        let Some(by) = self.get(Param::GroupBy) else { return Ok(false) };
+        if by != GROUP_BY_BOUT {
+            let text = unknown_value("grouping", by, [GROUP_BY_BOUT].into_iter());
+            return Err(ApiError::param(name, text));
+        }
+        if !sport.bouts {
+            let text = format!("`group_by=bout` is for fight sports; {} is none", sport.key);
+            return Err(ApiError::param(name, text));
+        }
+        if market.is_some_and(|market| market != Market::Moneyline) {
+            let text = "`group_by=bout` shows the moneyline; leave `market` out or send moneyline";
+            return Err(ApiError::param(Param::Market.name(), text));
+        }
+        Ok(true)
+    }
+}
+
+pub(crate) fn event_not_found() -> ApiError {
+    let text = "there is no such event; it may have been cancelled, removed or never listed";
+    ApiError::new(ErrorCode::EventNotFound, text)
+}
+
+fn unknown(endpoint: Endpoint, name: &str) -> ApiError {
+    if name == Param::ApiKey.name() {
+        let text = "`api_key` is not accepted here; send the key in the request header X-API-Key";
+        return ApiError::param(Param::ApiKey.name(), text);
+    }
+    let known = || {
+        endpoint.params().iter().map(|param| param.name()).filter(|n| *n != Param::ApiKey.name())
+    };
+    let near = did_you_mean(name, known());
+    let list: Vec<&str> = known().collect();
+    let takes = if list.is_empty() {
+        "this endpoint takes no parameters".to_owned()
+    } else {
+        format!("this endpoint takes {}", list.join(", "))
+    };
+    let name = short(name);
+    ApiError::param(name.clone(), format!("unknown parameter `{name}`{near}; {takes}"))
+}
+
+fn unknown_value<'a>(
+    what: &str,
+    given: &str,
+    keys: impl Iterator<Item = &'a str> + Clone,
+) -> String {
+    let near = did_you_mean(given, keys.clone());
+    let list: Vec<&str> = keys.collect();
+    format!("there is no {what} `{}`{near}; use one of {}", short(given), list.join(", "))
+}
+
+/// What a client sent, short enough to be sent back, and never a key.
+fn short(text: &str) -> String {
+    if text.contains("sk_test_") || text.contains("sk_live_") || text.contains("fk_") {
+        return "…".to_owned();
+    }
+    text.chars().take(40).collect()
+}
+
+/// Percent-decoding, with `+` for a space; `None` for what is not UTF-8 text then.
+fn decode(text: &str) -> Option<Cow<'_, str>> {
+    if !text.bytes().any(|byte| matches!(byte, b'%' | b'+')) {
+        return Some(Cow::Borrowed(text));
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'+' => b' ',
+            b'%' => {
+                let (high, low) = (hex(rest.next()?)?, hex(rest.next()?)?);
+                high << 4 | low
+            }
+            byte => byte,
+        });
+    }
+    String::from_utf8(bytes).ok().map(Cow::Owned)
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
+}

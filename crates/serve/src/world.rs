@@ -1,0 +1,181 @@
+//! A running world: the handle that requests use, and what its writer publishes.
+//!
+//! One thread owns the book and the log ([`Writer`]); everybody else sees immutable values through atomic
+//! pointers. A request never waits for the writer.
+
+mod writer;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use domain::message::{FeedMessage, Reject};
+use domain::{Catalogue, Timestamp, World};
+use feeds::sandbox::Simulation;
+use market::{Health, Lifetimes, Snapshot, Vitals};
+use tokio::sync::oneshot;
+
+use crate::answers::Answers;
+pub use writer::{WorldError, Writer};
+
+/// Batches waiting for the writer; further ones are refused so that memory stays bounded.
+const QUEUE_BATCHES_MAX: usize = 32;
+
+/// What a world is run with.
+#[derive(Debug)]
+pub struct WorldOptions {
+    pub world: World,
+    /// Folder of its log.
+    pub folder: PathBuf,
+    pub catalogue: Arc<Catalogue>,
+    pub refresh_interval: Duration,
+    pub stale_after: Duration,
+    pub lifetimes: Lifetimes,
+    /// How long log entries are kept once a checkpoint covers them.
+    pub log_retention: Duration,
+    /// What plays in it, for the sandbox.
+    pub simulation: Option<Simulation>,
+}
+
+/// A snapshot in force, with the answers made from it.
+#[derive(Debug)]
+pub struct Published {
+    pub snapshot: Snapshot,
+    pub(crate) answers: Answers,
+    /// When the next one is due.
+    pub(crate) until: Timestamp,
+}
+
+impl Published {
+    /// The whole seconds left in the epoch, rounded down (D14).
+    pub(crate) fn cache_control(&self, now: Timestamp) -> String {
+        format!("private, max-age={}", self.until.since(now).as_secs())
+    }
+}
+
+/// A batch of parsed lines from one feed, on its way to the writer.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    pub(crate) feed: String,
+    pub(crate) lines: Vec<(usize, Result<FeedMessage, Reject>)>,
+    pub(crate) receipt: oneshot::Sender<Result<Receipt, NotTaken>>,
+}
+
+/// What became of a batch, durably.
+#[derive(Debug, Default)]
+pub(crate) struct Receipt {
+    pub(crate) accepted: u64,
+    pub(crate) unchanged: u64,
+    pub(crate) superseded: u64,
+    pub(crate) rejected: Vec<(usize, Reject)>,
+}
+
+/// The batch could not be made durable, or there is no room for it; nothing of it was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotTaken {
+    Full,
+    LogFailed,
+    Stopped,
+}
+
+pub(crate) enum Command {
+    Batch(Batch),
+    Stop,
+}
+
+/// Figures the writer keeps for `/metrics`.
+#[derive(Debug, Default)]
+pub(crate) struct WorldStats {
+    pub(crate) snapshots: AtomicU64,
+    pub(crate) cut_us_last: AtomicU64,
+    pub(crate) log_entries: AtomicU64,
+    pub(crate) log_seq: AtomicU64,
+    pub(crate) log_bytes: AtomicU64,
+    pub(crate) log_failures: AtomicU64,
+    pub(crate) append_us: AtomicU64,
+    pub(crate) appends: AtomicU64,
+    pub(crate) checkpoints: AtomicU64,
+}
+
+/// The reading side of a world.
+#[derive(Debug)]
+pub struct WorldHandle {
+    published: ArcSwap<Published>,
+    vitals: ArcSwap<Vitals>,
+    queue: SyncSender<Command>,
+    stale_after: Duration,
+    refresh_interval: Duration,
+    pub(crate) stats: WorldStats,
+}
+
+impl std::fmt::Debug for Command {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Batch(_) => "Batch",
+            Self::Stop => "Stop",
+        })
+    }
+}
+
+impl WorldHandle {
+    pub fn published(&self) -> arc_swap::Guard<Arc<Published>> {
+        self.published.load()
+    }
+
+    /// How the world is doing at this moment, not at the last cut.
+    pub fn health(&self, now: Timestamp) -> Health {
+        self.vitals.load().health(now, self.stale_after)
+    }
+
+    pub(crate) fn vitals(&self) -> arc_swap::Guard<Arc<Vitals>> {
+        self.vitals.load()
+    }
+
+    pub(crate) fn stale_after(&self) -> Duration {
+        self.stale_after
+    }
+
+    /// Whether the snapshot in force is as young as it should be: a writer that died or hangs shows here.
+    pub fn is_current(&self, now: Timestamp) -> bool {
+        let published = self.published.load();
+        // Three intervals and five seconds leave room for a long batch or a checkpoint.
+        let late = 3 * self.refresh_interval + Duration::from_secs(5);
+        now.since(published.snapshot.cut_at) <= late
+    }
+
+    /// Hands a batch to the writer and waits until it is durable.
+    pub(crate) async fn push(
+        &self,
+        feed: String,
+        lines: Vec<(usize, Result<FeedMessage, Reject>)>,
+    ) -> Result<Receipt, NotTaken> {
+        let (receipt, taken) = oneshot::channel();
+        match self.queue.try_send(Command::Batch(Batch { feed, lines, receipt })) {
+            Ok(()) => taken.await.unwrap_or(Err(NotTaken::Stopped)),
+            Err(TrySendError::Full(_)) => Err(NotTaken::Full),
+            Err(TrySendError::Disconnected(_)) => Err(NotTaken::Stopped),
+        }
+    }
+
+    /// Asks the writer to finish what it has and end.
+    pub fn stop(&self) {
+        // A full queue empties; a writer that is gone needs no telling.
+        let mut command = Command::Stop;
+        while let Err(TrySendError::Full(back)) = self.queue.try_send(command) {
+            command = back;
+            std::thread::yield_now();
+        }
+    }
+
+    pub(crate) fn records(&self) -> (usize, usize) {
+        let published = self.published.load();
+        (published.snapshot.events(), published.snapshot.records())
+    }
+
+    fn count(counter: &AtomicU64, by: u64) {
+        counter.fetch_add(by, Ordering::Relaxed);
+    }
+}

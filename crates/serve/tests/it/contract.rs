@@ -1,0 +1,208 @@
+//! The matrix read from the OpenAPI document: every operation, with every kind of key that does not fit.
+
+use accounts::{KeyKind, Maintenance, NewKey};
+use reqwest::{Method, RequestBuilder};
+use serde_json::Value;
+
+use crate::board::Board;
+use crate::harness::{Answer, TestApp, unlimited};
+
+/// An operation of the document, with a path that leads to something.
+#[derive(Debug)]
+struct Operation {
+    method: Method,
+    path: String,
+    security: Security,
+    in_sport: bool,
+    is_status: bool,
+    statuses: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Security {
+    ApiKey,
+    FeedToken,
+    Nothing,
+}
+
+fn operations(bout: &str) -> Vec<Operation> {
+    let document: Value = serde_json::from_str(&serve::openapi_document()).unwrap();
+    let mut operations = Vec::new();
+    for (template, item) in document["paths"].as_object().unwrap() {
+        for method in ["get", "head", "post", "put", "patch", "delete", "options"] {
+            let Some(operation) = item.get(method) else { continue };
+            let security = operation.get("security").unwrap_or(&document["security"]).to_string();
+            let security = match &*security {
+                "[]" => Security::Nothing,
+                text if text.contains("FeedToken") => Security::FeedToken,
+                text if text.contains("ApiKeyHeader") => Security::ApiKey,
+                other => panic!("{template}: unknown security {other}"),
+            };
+            operations.push(Operation {
+                method: Method::from_bytes(method.to_uppercase().as_bytes()).unwrap(),
+                path: template.replace("{sport_key}", "mma").replace("{event_id}", bout),
+                security,
+                in_sport: template.contains("{sport_key}"),
+                is_status: template == "/v1/status",
+                statuses: operation["responses"].as_object().unwrap().keys().cloned().collect(),
+            });
+        }
+    }
+    operations
+}
+
+impl Operation {
+    fn request(&self, app: &TestApp, key: Option<&str>) -> RequestBuilder {
+        let request = app.request(self.method.clone(), &self.path);
+        match key {
+            Some(key) => request.header("X-API-Key", key),
+            None => request,
+        }
+    }
+
+    /// Asks, and checks that the answer is as expected and is in the document.
+    async fn check(&self, app: &TestApp, key: Option<&str>, status: u16, code: &str, why: &str) {
+        let answer = Answer::of(self.request(app, key)).await;
+        self.check_answer(&answer, status, code, why);
+    }
+
+    fn check_answer(&self, answer: &Answer, status: u16, code: &str, why: &str) {
+        let what = format!("{} {}, {why}", self.method, self.path);
+        assert_eq!(answer.status, status, "{what}");
+        let told = |held: &String| *held == status.to_string() || held == "default";
+        assert!(self.statuses.iter().any(told), "{what}: {status} is not in the document");
+        if self.method == Method::HEAD {
+            assert!(answer.body.is_empty(), "{what}");
+        } else if status >= 400 {
+            assert_eq!(answer.code(), code, "{what}");
+        }
+        assert!(answer.header("x-request-id").is_some(), "{what}");
+    }
+}
+
+async fn under_v1(board: &Board) -> Vec<Operation> {
+    let mut operations = operations(&board.bout_id().await);
+    operations.retain(|operation| operation.security == Security::ApiKey);
+    assert_eq!(operations.len(), 14, "seven operations, each with GET and HEAD");
+    operations
+}
+
+#[tokio::test]
+async fn every_operation_refuses_whoever_has_no_valid_key() {
+    let board = Board::start().await;
+    let app = &board.app;
+    // Well-formed, with a right checksum, and nobody's.
+    let elsewhere = TestApp::start().await;
+    let unknown = elsewhere.live_key().await;
+    let revoked = app.live_key().await;
+    app.app.accounts.revoke_key(&revoked).await.unwrap();
+    let rotated = app.live_key().await;
+    app.app.accounts.rotate_key(&rotated, None).await.unwrap();
+    let refused = "authentication_failed";
+    for operation in under_v1(&board).await {
+        operation.check(app, None, 401, refused, "without a key").await;
+        for (why, key) in [
+            ("empty", ""),
+            ("malformed", "sk_live_short"),
+            ("of a feed", &board.feed),
+            ("unknown", &unknown),
+            ("revoked", &revoked),
+            ("rotated", &rotated),
+        ] {
+            operation.check(app, Some(key), 401, refused, why).await;
+        }
+        operation.check(app, Some(&board.key), 200, "", "valid").await;
+    }
+}
+
+#[tokio::test]
+async fn every_operation_in_a_sport_refuses_a_key_out_of_scope_and_no_other_does() {
+    let board = Board::start().await;
+    let app = &board.app;
+    let other_group = app.key_for_groups(&["golf"]).await;
+    let no_read = app.key(NewKey { odds_read: false, ..unlimited(KeyKind::Production) }).await;
+    for operation in under_v1(&board).await {
+        let status = if operation.in_sport { 403 } else { 200 };
+        for (why, key) in [("of another group", &other_group), ("without odds:read", &no_read)] {
+            operation.check(app, Some(key), status, "forbidden", why).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_operation_holds_to_the_limits() {
+    let board = Board::start().await;
+    let app = &board.app;
+    for operation in under_v1(&board).await {
+        let burst = app.limited_key(1, 100, None).await;
+        operation.check(app, Some(&burst), 200, "", "the only one of the minute").await;
+        operation.check(app, Some(&burst), 429, "rate_limited", "with the burst spent").await;
+        for (day, month) in [(1, None), (100, Some(1))] {
+            let quota = app.limited_key(100, day, month).await;
+            assert_eq!(app.get("/v1/books", &quota).await.status, 200);
+            let status = if operation.is_status { 200 } else { 429 };
+            operation.check(app, Some(&quota), status, "quota_exceeded", "with it spent").await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_operation_but_status_is_closed_in_maintenance() {
+    let board = Board::start().await;
+    let operations = under_v1(&board).await;
+    let closed = Maintenance::On { retry_after_s: 60 };
+    board.app.app.accounts.set_maintenance(closed).await.unwrap();
+    for operation in operations {
+        let status = if operation.is_status { 200 } else { 503 };
+        operation.check(&board.app, Some(&board.key), status, "maintenance", "closed").await;
+    }
+}
+
+#[tokio::test]
+async fn every_operation_refuses_a_parameter_it_does_not_have() {
+    let board = Board::start().await;
+    for mut operation in under_v1(&board).await {
+        operation.path.push_str("?nonsense=1");
+        let answer = Answer::of(operation.request(&board.app, Some(&board.key))).await;
+        operation.check_answer(&answer, 400, "invalid_parameter", "nonsense");
+        operation.path = operation.path.replace("nonsense=1", "api_key=1");
+        operation.check(&board.app, None, 401, "authentication_failed", "by query").await;
+    }
+}
+
+#[tokio::test]
+async fn operations_without_security_need_no_key_and_mind_none() {
+    let board = Board::start().await;
+    let mut operations = operations(&board.bout_id().await);
+    operations.retain(|operation| operation.security == Security::Nothing);
+    assert!(operations.len() >= 4);
+    for operation in operations {
+        operation.check(&board.app, None, 200, "", "without a key").await;
+        operation.check(&board.app, Some("nonsense"), 200, "", "with nonsense").await;
+    }
+}
+
+#[tokio::test]
+async fn the_push_operation_refuses_whoever_has_no_live_token() {
+    let board = Board::start().await;
+    let mut operations = operations(&board.bout_id().await);
+    operations.retain(|operation| operation.security == Security::FeedToken);
+    assert_eq!(operations.len(), 1);
+    let elsewhere = TestApp::start().await;
+    let unknown = elsewhere.any_feed().await;
+    let revoked = board.app.feed("gone", None).await;
+    board.app.app.accounts.revoke_feed("gone").await.unwrap();
+    for (why, token, status) in [
+        ("malformed", "fk_short", 401),
+        ("an API key", &board.key, 401),
+        ("unknown", &unknown, 401),
+        ("revoked", &revoked, 401),
+        ("live", &board.feed, 200),
+    ] {
+        let request = operations[0].request(&board.app, None);
+        let request = request.header("Authorization", format!("Bearer {token}")).body("\n");
+        let answer = Answer::of(request).await;
+        operations[0].check_answer(&answer, status, "authentication_failed", why);
+    }
+    operations[0].check(&board.app, None, 401, "authentication_failed", "without").await;
+}

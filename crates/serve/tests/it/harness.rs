@@ -1,0 +1,735 @@
+//! A whole service in the test's own process: real store, real logs, real sockets, and a clock that the test
+//! moves. Nothing of ours is replaced.
+//!
+//! The clock stands still unless told otherwise, so a snapshot stays in force until [`TestApp::publish`].
+//! Feeds push into the live world; keys made by [`TestApp::live_key`] see it. The sandbox world is empty.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use accounts::{Accounts, KeyKind, Limits, NewKey};
+use bytes::Bytes;
+use domain::{Catalogue, Clock, ManualClock, Timestamp, World};
+use feeds::sandbox::Simulation;
+use http::HeaderMap;
+use market::Lifetimes;
+use reqwest::{Client, Method, RequestBuilder};
+use serde_json::{Value, json};
+use serve::{App, Door, Doors, Parts, Settings, WorldHandle, WorldOptions, Writer};
+use store::Store;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+/// When every manual clock starts: a second after a minute, five after an epoch of 30 s would be.
+pub(crate) const START: &str = "2026-11-14T12:00:05.250Z";
+/// How long anything that must happen may take before the test gives up.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a connection may be silent before the test gives up: longer than any time-out of the service.
+const SILENCE: Duration = Duration::from_secs(120);
+const DAY: Duration = Duration::from_secs(86_400);
+/// The door a push goes to.
+pub(crate) const DOOR: &str = "/ingest/v1/messages";
+
+/// How many feeds that wake writers were made: on a folder used again, each needs a name of its own.
+static WAKERS: AtomicU32 = AtomicU32::new(0);
+
+/// Where the service under test takes the time from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Time {
+    Manual,
+    System,
+}
+
+/// Where the push door is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PushDoor {
+    OnMain,
+    Apart,
+}
+
+/// Options of a service under test.
+#[derive(Debug)]
+pub(crate) struct Builder {
+    dir: Option<TempDir>,
+    time: Time,
+    start: Timestamp,
+    refresh_interval: Duration,
+    stale_after: Duration,
+    settings: Settings,
+    sandbox_seed: Option<u64>,
+}
+
+impl Builder {
+    /// Something plays in the sandbox.
+    pub(crate) fn sandbox(mut self, seed: u64) -> Self {
+        self.sandbox_seed = Some(seed);
+        self
+    }
+
+    pub(crate) fn system_clock(mut self) -> Self {
+        self.time = Time::System;
+        self.refresh_interval = Duration::from_millis(100);
+        self
+    }
+
+    pub(crate) fn starting_at(mut self, start: Timestamp) -> Self {
+        self.start = start;
+        self
+    }
+
+    pub(crate) fn refresh_interval(mut self, interval: Duration) -> Self {
+        self.refresh_interval = interval;
+        self
+    }
+
+    pub(crate) fn stale_after(mut self, after: Duration) -> Self {
+        self.stale_after = after;
+        self
+    }
+
+    /// The operator has switched `api_key` off.
+    pub(crate) fn without_query_key(mut self) -> Self {
+        self.settings.query_key_enabled = false;
+        self
+    }
+
+    pub(crate) fn push_door(mut self, door: PushDoor) -> Self {
+        self.settings.ingest_on_main = door == PushDoor::OnMain;
+        self
+    }
+
+    pub(crate) fn connections_max(mut self, max: usize) -> Self {
+        self.settings.connections_max = max;
+        self
+    }
+
+    /// Starts on a folder that a service ran on before.
+    pub(crate) fn on(mut self, dir: TempDir) -> Self {
+        self.dir = Some(dir);
+        self
+    }
+
+    pub(crate) async fn start(self) -> TestApp {
+        let dir = self.dir.unwrap_or_else(|| TempDir::new().unwrap());
+        let manual = Arc::new(ManualClock::at(self.start));
+        let clock: Arc<dyn Clock> = match self.time {
+            Time::Manual => Arc::clone(&manual) as Arc<dyn Clock>,
+            Time::System => Arc::new(SystemClock),
+        };
+        let store = Store::open(dir.path().join("accounts.db")).await.unwrap();
+        let (accounts, worker) = Accounts::load(store.clone(), Arc::clone(&clock)).await.unwrap();
+        tokio::spawn(worker.run());
+        let catalogue = Arc::new(Catalogue::load(None).unwrap());
+        let open = |world: World, seed: Option<u64>| {
+            let options = WorldOptions {
+                world,
+                folder: dir.path().join(world.to_string()),
+                catalogue: Arc::clone(&catalogue),
+                refresh_interval: self.refresh_interval,
+                stale_after: self.stale_after,
+                lifetimes: Lifetimes { final_retention: 3 * DAY, forget_after: 7 * DAY },
+                log_retention: DAY,
+                simulation: seed.map(|seed| Simulation::new(seed, Arc::clone(&catalogue))),
+            };
+            WorldHandle::open(options, Arc::clone(&clock)).unwrap()
+        };
+        let ((live, live_writer), (sandbox, sandbox_writer)) =
+            (open(World::Live, None), open(World::Sandbox, self.sandbox_seed));
+        let writers = vec![
+            (World::Live, run_writer(live_writer)),
+            (World::Sandbox, run_writer(sandbox_writer)),
+        ];
+        let app = Arc::new(App::new(Parts {
+            catalogue,
+            clock,
+            accounts,
+            settings: self.settings,
+            live,
+            sandbox,
+        }));
+        let (stop, stopping) = watch::channel(false);
+        TestApp {
+            addr: listen(&app, Doors::Main, &stopping).await,
+            push_addr: listen(&app, Doors::Ingest, &stopping).await,
+            operator_addr: listen(&app, Doors::Operator, &stopping).await,
+            client: client(),
+            refresh_interval: self.refresh_interval,
+            waker: tokio::sync::OnceCell::new(),
+            names: AtomicU32::new(0),
+            time: self.time,
+            app,
+            manual,
+            store,
+            dir: Some(dir),
+            stop,
+            writers,
+        }
+    }
+}
+
+/// A running service.
+#[derive(Debug)]
+pub(crate) struct TestApp {
+    pub(crate) app: Arc<App>,
+    /// The main listener.
+    pub(crate) addr: SocketAddr,
+    /// The push door's own listener; it is open whether or not the main one takes pushes too.
+    pub(crate) push_addr: SocketAddr,
+    /// Metrics and health.
+    pub(crate) operator_addr: SocketAddr,
+    pub(crate) client: Client,
+    pub(crate) refresh_interval: Duration,
+    manual: Arc<ManualClock>,
+    time: Time,
+    store: Store,
+    dir: Option<TempDir>,
+    stop: watch::Sender<bool>,
+    writers: Vec<(World, JoinHandle<()>)>,
+    /// Token of a feed that sends empty batches, which wake the writer.
+    waker: tokio::sync::OnceCell<String>,
+    names: AtomicU32,
+}
+
+impl TestApp {
+    pub(crate) async fn start() -> Self {
+        Self::builder().start().await
+    }
+
+    pub(crate) fn builder() -> Builder {
+        Builder {
+            dir: None,
+            time: Time::Manual,
+            start: at(START),
+            refresh_interval: Duration::from_secs(30),
+            stale_after: Duration::from_secs(90),
+            settings: Settings {
+                query_key_enabled: true,
+                query_key_sunset: "Sun, 01 Nov 2027 00:00:00 GMT".to_owned(),
+                ingest_on_main: true,
+                connections_max: 1000,
+            },
+            sandbox_seed: None,
+        }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.app.clock.now()
+    }
+
+    /// Moves the clock without waiting for anything.
+    pub(crate) fn advance(&self, by: Duration) {
+        assert_eq!(self.time, Time::Manual, "only a manual clock can be moved");
+        self.manual.advance(by);
+    }
+
+    /// Sets the clock back, as an operator or a time server might.
+    pub(crate) fn set_back(&self, by: Duration) {
+        self.manual.set(self.now().minus(by));
+    }
+
+    /// Makes a key as described.
+    pub(crate) async fn key(&self, new: NewKey) -> String {
+        self.app.accounts.create_key(new).await.unwrap().0.expose().to_owned()
+    }
+
+    /// A production key whose limits are out of the way.
+    pub(crate) async fn live_key(&self) -> String {
+        self.key(unlimited(KeyKind::Production)).await
+    }
+
+    /// A sandbox key whose limits are out of the way.
+    pub(crate) async fn sandbox_key(&self) -> String {
+        self.key(unlimited(KeyKind::Sandbox)).await
+    }
+
+    /// A production key with these limits.
+    pub(crate) async fn limited_key(&self, burst: u32, day: u32, month: Option<u32>) -> String {
+        let limits =
+            Limits { burst_per_minute: burst, requests_per_day: day, requests_per_month: month };
+        self.key(NewKey { limits, ..NewKey::of_kind(KeyKind::Production) }).await
+    }
+
+    /// A production key restricted to sport groups.
+    pub(crate) async fn key_for_groups(&self, groups: &[&str]) -> String {
+        let groups = Some(groups.iter().map(|group| (*group).to_owned()).collect());
+        self.key(NewKey { groups, ..unlimited(KeyKind::Production) }).await
+    }
+
+    /// A token for a feed, bound to a bookmaker where one is named.
+    pub(crate) async fn feed(&self, name: &str, bookmaker: Option<&str>) -> String {
+        self.app.accounts.create_feed(name, bookmaker).await.unwrap().0.expose().to_owned()
+    }
+
+    /// A token for a feed whose name does not matter.
+    pub(crate) async fn any_feed(&self) -> String {
+        let number = self.names.fetch_add(1, Ordering::Relaxed);
+        self.feed(&format!("feed-{number}"), None).await
+    }
+
+    /// A request to the main listener, to be sent as it is.
+    pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, format!("http://{}{path}", self.addr))
+    }
+
+    pub(crate) async fn get(&self, path: &str, key: &str) -> Answer {
+        self.get_with(path, key, &[]).await
+    }
+
+    pub(crate) async fn get_with(&self, path: &str, key: &str, headers: &[(&str, &str)]) -> Answer {
+        let mut request = self.request(Method::GET, path).header("X-API-Key", key);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        Answer::of(request).await
+    }
+
+    pub(crate) async fn get_without_key(&self, path: &str) -> Answer {
+        Answer::of(self.request(Method::GET, path)).await
+    }
+
+    pub(crate) async fn head(&self, path: &str, key: &str) -> Answer {
+        Answer::of(self.request(Method::HEAD, path).header("X-API-Key", key)).await
+    }
+
+    pub(crate) async fn get_operator(&self, path: &str) -> Answer {
+        Answer::of(self.client.get(format!("http://{}{path}", self.operator_addr))).await
+    }
+
+    /// Pushes lines and gives the receipt.
+    pub(crate) async fn push(&self, token: &str, ndjson: impl Into<String>) -> Value {
+        let answer = self.post(token, ndjson.into().into_bytes(), None).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.json()
+    }
+
+    /// Pushes lines that must all be accepted.
+    pub(crate) async fn push_all(&self, token: &str, lines: &[Value]) {
+        let receipt = self.push(token, ndjson(lines)).await;
+        let accepted = u64::try_from(lines.len()).unwrap();
+        let expected =
+            json!({ "accepted": accepted, "unchanged": 0, "superseded": 0, "rejected": [] });
+        assert_eq!(receipt, expected);
+    }
+
+    /// Pushes bytes, whatever comes of it.
+    pub(crate) async fn post(&self, token: &str, body: Vec<u8>, encoding: Option<&str>) -> Answer {
+        let mut request = self
+            .client
+            .post(format!("http://{}{DOOR}", self.push_addr))
+            .header("Authorization", format!("Bearer {token}"))
+            .header("Content-Type", "application/x-ndjson")
+            .body(body);
+        if let Some(encoding) = encoding {
+            request = request.header("Content-Encoding", encoding);
+        }
+        Answer::of(request).await
+    }
+
+    /// Brings what was pushed before clients: moves the clock to the next epoch, or waits for it, and comes
+    /// back when its snapshot of the live world is in force.
+    pub(crate) async fn publish(&self) {
+        let due = match self.time {
+            Time::Manual => {
+                let interval = i64::try_from(self.refresh_interval.as_millis()).unwrap();
+                let epoch = self.now().as_millis().div_euclid(interval) + 1;
+                let due = Timestamp::from_millis(epoch * interval);
+                self.manual.set(due);
+                due
+            }
+            Time::System => self.now().plus(Duration::from_millis(1)),
+        };
+        self.wait_for_cut(due).await;
+    }
+
+    /// As [`TestApp::publish`], and waits for the sandbox too, whose writer cannot be woken from its nap.
+    pub(crate) async fn publish_both(&self) {
+        self.publish().await;
+        let cut_at = |world: World| self.app.world(world).published().snapshot.cut_at;
+        wait_for("the sandbox", || cut_at(World::Sandbox) >= cut_at(World::Live)).await;
+    }
+
+    /// Moves the clock and comes back when the live world's snapshot is of the epoch then.
+    pub(crate) async fn publish_after(&self, by: Duration) {
+        self.advance(by);
+        let interval = i64::try_from(self.refresh_interval.as_millis()).unwrap();
+        let epoch = self.now().as_millis().div_euclid(interval) * interval;
+        self.wait_for_cut(Timestamp::from_millis(epoch)).await;
+    }
+
+    async fn wait_for_cut(&self, due: Timestamp) {
+        let cut_at = || self.app.world(World::Live).published().snapshot.cut_at;
+        self.wake_writer().await;
+        wait_for("the next snapshot", || cut_at() >= due).await;
+    }
+
+    /// The writer naps; an empty batch makes it look at the clock.
+    async fn wake_writer(&self) {
+        let name = || format!("waker-{}", WAKERS.fetch_add(1, Ordering::Relaxed));
+        let token = self.waker.get_or_init(async || self.feed(&name(), None).await).await;
+        assert_eq!(self.post(token, b"\n".to_vec(), None).await.status, 200);
+    }
+
+    /// Sends bytes to the main listener and reads until it closes or `answers` answers have come.
+    pub(crate) async fn raw(&self, bytes: &[u8], answers: usize) -> Vec<Answer> {
+        let mut connection = Raw::connect(self.addr).await;
+        connection.send(bytes).await;
+        let mut got = Vec::new();
+        while got.len() < answers
+            && let Some(answer) = connection.read_answer().await
+        {
+            got.push(answer);
+        }
+        got
+    }
+
+    /// Sends bytes to the main listener and reads the one answer.
+    pub(crate) async fn raw_one(&self, bytes: impl AsRef<[u8]>) -> Answer {
+        let mut answers = self.raw(bytes.as_ref(), 1).await;
+        answers.pop().expect("an answer")
+    }
+
+    /// What is on the disk at this moment, as a crash would leave it, on a folder of its own.
+    pub(crate) fn copy_of_disk(&self) -> TempDir {
+        let copy = TempDir::new().unwrap();
+        copy_folder(self.dir.as_ref().unwrap().path(), copy.path());
+        copy
+    }
+
+    /// Stops as an operator would stop it, and gives the folder back.
+    pub(crate) async fn stop(mut self) -> TempDir {
+        self.stop.send_replace(true);
+        self.app.accounts.release().await.unwrap();
+        self.stop_writers();
+        self.store.close().await;
+        self.dir.take().unwrap()
+    }
+
+    fn stop_writers(&mut self) {
+        World::ALL.into_iter().for_each(|world| self.stop_writer(world));
+    }
+
+    /// Ends a world's writer, as if it had died.
+    pub(crate) fn stop_writer(&mut self, world: World) {
+        self.app.world(world).stop();
+        for (_, writer) in self.writers.extract_if(.., |(of, _)| *of == world) {
+            assert!(writer.join().is_ok(), "a writer panicked");
+        }
+    }
+}
+
+impl Drop for TestApp {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+        if !std::thread::panicking() {
+            self.stop_writers();
+        }
+    }
+}
+
+/// A whole answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Answer {
+    pub(crate) async fn of(request: RequestBuilder) -> Self {
+        Self::try_of(request).await.unwrap()
+    }
+
+    pub(crate) async fn try_of(request: RequestBuilder) -> reqwest::Result<Self> {
+        let response = request.send().await?;
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        Ok(Self { status, headers, body: response.bytes().await? })
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("{error}: {} {:?}", self.status, self.body))
+    }
+
+    /// A header's only value.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let mut values = self.headers.get_all(name).iter();
+        let value = values.next().map(|value| value.to_str().unwrap());
+        assert!(values.next().is_none(), "{name} comes twice");
+        value
+    }
+
+    /// The error's code, once the body was seen to be as D1 has it.
+    pub(crate) fn code(&self) -> String {
+        let body = self.json();
+        assert_eq!(body.as_object().map(serde_json::Map::len), Some(1), "{body}");
+        let error = &body["error"];
+        let mut fields = vec!["code", "message", "request_id"];
+        fields.extend(error.get("param").map(|_| "param"));
+        let held: Vec<&String> = error.as_object().unwrap().keys().collect();
+        assert_eq!(held, fields);
+        assert!(!error["message"].as_str().unwrap().is_empty());
+        let request_id = error["request_id"].as_str().unwrap();
+        assert!(request_id.starts_with("req_"), "{request_id}");
+        assert_eq!(self.header("x-request-id"), Some(request_id));
+        assert_eq!(self.header("content-type"), Some("application/json"));
+        error["code"].as_str().unwrap().to_owned()
+    }
+
+    /// Status and code of a refusal.
+    pub(crate) fn refusal(&self) -> (u16, String) {
+        (self.status, self.code())
+    }
+
+    pub(crate) fn message(&self) -> String {
+        self.json()["error"]["message"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn param(&self) -> Option<String> {
+        self.json()["error"]["param"].as_str().map(str::to_owned)
+    }
+
+    /// The target of the `Link` to the next page.
+    pub(crate) fn next_page(&self) -> Option<String> {
+        let link = self.header("link")?;
+        let target = link.strip_prefix('<').and_then(|link| link.strip_suffix(">; rel=\"next\""));
+        Some(target.unwrap_or_else(|| panic!("{link}")).to_owned())
+    }
+
+    pub(crate) fn requests_used(&self) -> u32 {
+        self.header("x-requests-used").unwrap().parse().unwrap()
+    }
+
+    pub(crate) fn requests_remaining(&self) -> u32 {
+        self.header("x-requests-remaining").unwrap().parse().unwrap()
+    }
+}
+
+/// A connection spoken to byte by byte.
+#[derive(Debug)]
+pub(crate) struct Raw {
+    stream: TcpStream,
+    held: Vec<u8>,
+}
+
+impl Raw {
+    pub(crate) async fn connect(addr: SocketAddr) -> Self {
+        Self { stream: TcpStream::connect(addr).await.unwrap(), held: Vec::new() }
+    }
+
+    pub(crate) async fn send(&mut self, bytes: &[u8]) {
+        // The service may have answered and closed before it has read everything.
+        drop(self.stream.write_all(bytes).await);
+    }
+
+    /// The next answer; `None` when the connection ended instead.
+    pub(crate) async fn read_answer(&mut self) -> Option<Answer> {
+        self.read_answer_to("GET").await
+    }
+
+    /// The next answer to a request of this method, which decides whether a body follows.
+    pub(crate) async fn read_answer_to(&mut self, method: &str) -> Option<Answer> {
+        tokio::time::timeout(SILENCE, self.read_patiently(method)).await.expect("an answer in time")
+    }
+
+    /// Whether the service has closed the connection, once it has.
+    pub(crate) async fn is_closed(&mut self) -> bool {
+        let mut scrap = [0; 64];
+        let read = tokio::time::timeout(SILENCE, self.stream.read(&mut scrap)).await;
+        matches!(read.expect("the end in time"), Ok(0) | Err(_))
+    }
+
+    async fn read_patiently(&mut self, method: &str) -> Option<Answer> {
+        loop {
+            if let Some(answer) = self.take_answer(method) {
+                return Some(answer);
+            }
+            if self.stream.read_buf(&mut self.held).await.ok()? == 0 {
+                assert!(self.held.is_empty(), "cut off: {:?}", Bytes::copy_from_slice(&self.held));
+                return None;
+            }
+        }
+    }
+
+    fn take_answer(&mut self, method: &str) -> Option<Answer> {
+        let mut lines = [httparse::EMPTY_HEADER; 64];
+        let mut response = httparse::Response::new(&mut lines);
+        let httparse::Status::Complete(head) = response.parse(&self.held).unwrap() else {
+            return None;
+        };
+        let status = response.code.unwrap();
+        let mut headers = HeaderMap::new();
+        for line in &*response.headers {
+            let name = http::HeaderName::from_bytes(line.name.as_bytes()).unwrap();
+            headers.append(name, http::HeaderValue::from_bytes(line.value).unwrap());
+        }
+        let length = headers.get("content-length").map_or(0, |value| {
+            let bodiless = method == "HEAD" || status == 304;
+            if bodiless { 0 } else { value.to_str().unwrap().parse().unwrap() }
+        });
+        if self.held.len() < head + length {
+            return None;
+        }
+        let rest = self.held.split_off(head + length);
+        let body = Bytes::copy_from_slice(&self.held[head..]);
+        self.held = rest;
+        Some(Answer { status, headers, body })
+    }
+}
+
+/// The time of the machine.
+#[derive(Debug)]
+struct SystemClock;
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this is where the time comes from")]
+    fn now(&self) -> Timestamp {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap())
+    }
+}
+
+/// A key that no limit of its own stops.
+pub(crate) fn unlimited(kind: KeyKind) -> NewKey {
+    let limits = Limits {
+        burst_per_minute: 1_000_000,
+        requests_per_day: 10_000_000,
+        requests_per_month: None,
+    };
+    NewKey { limits, ..NewKey::of_kind(kind) }
+}
+
+pub(crate) fn at(text: &str) -> Timestamp {
+    Timestamp::parse(text).unwrap()
+}
+
+/// Lines as the door takes them.
+pub(crate) fn ndjson(lines: &[Value]) -> String {
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// Waits until a condition holds; looks often, gives up loudly.
+pub(crate) async fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < PATIENCE, "{what} did not come");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// A client that neither unpacks nor follows anything.
+pub(crate) fn client() -> Client {
+    Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap()
+}
+
+fn run_writer(writer: Writer) -> JoinHandle<()> {
+    std::thread::spawn(move || writer.run())
+}
+
+async fn listen(app: &Arc<App>, doors: Doors, stopping: &watch::Receiver<bool>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    let door = Door { listener, doors, tls: None };
+    tokio::spawn(serve::run(Arc::clone(app), door, stopping.clone()));
+    addr
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_folder(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// Lines of the door, with the fields a test does not care about filled in.
+pub(crate) mod line {
+    use serde_json::{Value, json};
+
+    /// When the events of tests start, unless they say otherwise.
+    pub(crate) const COMMENCE: &str = "2026-11-22T03:00:00Z";
+
+    pub(crate) fn event(reference: &str, sport: &str, home: &str, away: &str) -> Value {
+        event_at(reference, sport, home, away, COMMENCE)
+    }
+
+    pub(crate) fn event_at(
+        reference: &str,
+        sport: &str,
+        home: &str,
+        away: &str,
+        commence: &str,
+    ) -> Value {
+        json!({
+            "type": "event", "ref": reference, "sport": sport, "competition": "Cup",
+            "commence_time": commence, "home": home, "away": away,
+        })
+    }
+
+    pub(crate) fn tournament(reference: &str, title: &str) -> Value {
+        json!({
+            "type": "event", "ref": reference, "sport": "golf", "competition": "Tour",
+            "commence_time": COMMENCE, "title": title,
+        })
+    }
+
+    /// A moneyline in american prices.
+    pub(crate) fn moneyline(
+        reference: &str,
+        bookmaker: &str,
+        home: (&str, i32),
+        away: (&str, i32),
+    ) -> Value {
+        json!({
+            "type": "odds", "ref": reference, "bookmaker": bookmaker, "market": "moneyline",
+            "format": "american",
+            "outcomes": [
+                { "name": home.0, "price": home.1 }, { "name": away.0, "price": away.1 },
+            ],
+        })
+    }
+
+    pub(crate) fn odds(
+        reference: &str,
+        bookmaker: &str,
+        market: &str,
+        format: &str,
+        outcomes: &Value,
+    ) -> Value {
+        json!({
+            "type": "odds", "ref": reference, "bookmaker": bookmaker, "market": market,
+            "format": format, "outcomes": outcomes,
+        })
+    }
+
+    pub(crate) fn score(reference: &str, status: &str, home: i32, away: i32) -> Value {
+        json!({
+            "type": "score", "ref": reference, "status": status, "home_score": home,
+            "away_score": away, "periods": [],
+        })
+    }
+
+    pub(crate) fn heartbeat(bookmaker: &str, sport: &str) -> Value {
+        json!({ "type": "heartbeat", "bookmaker": bookmaker, "sport": sport })
+    }
+
+    /// The same line, said to have happened then.
+    pub(crate) fn stamped(mut line: Value, ts: &str) -> Value {
+        line["ts"] = ts.into();
+        line
+    }
+}

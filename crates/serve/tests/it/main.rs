@@ -1,0 +1,22 @@
+//! The service over real sockets: every promise of the interface and of the decisions (D1 to D32), each held by
+//! a test whose name says it.
+#![expect(
+    clippy::tests_outside_test_module,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "an integration target is nothing but tests and what they share"
+)]
+
+mod board;
+mod connection;
+mod contract;
+mod durable;
+mod harness;
+mod ingest;
+mod openapi;
+mod ops;
+mod secrecy;
+mod v1;

@@ -1,0 +1,130 @@
+//! Health, readiness and metrics.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use domain::World;
+
+use crate::board::Board;
+use crate::harness::{Answer, TestApp};
+
+#[tokio::test]
+async fn health_and_readiness_answer_on_every_listener_without_a_key() {
+    let app = TestApp::start().await;
+    for addr in [app.addr, app.push_addr, app.operator_addr] {
+        for (path, body) in [("/healthz", "ok\n"), ("/readyz", "ready\n")] {
+            let answer = Answer::of(app.client.get(format!("http://{addr}{path}"))).await;
+            assert_eq!((answer.status, answer.text()), (200, body), "{path}");
+            assert_eq!(answer.header("cache-control"), Some("no-store"));
+        }
+    }
+    let metrics = app.get_without_key("/metrics").await;
+    assert_eq!(metrics.refusal(), (404, "not_found".to_owned()), "metrics are the operator's");
+    let api = app.get_operator("/v1/books").await;
+    assert_eq!(api.refusal(), (404, "not_found".to_owned()));
+}
+
+#[tokio::test]
+async fn a_world_whose_writer_died_is_not_ready_though_healthy() {
+    let mut app = TestApp::start().await;
+    app.stop_writer(World::Sandbox);
+    app.advance(Duration::from_secs(96));
+    app.publish().await;
+    let ready = app.get_operator("/readyz").await;
+    assert_eq!(ready.refusal(), (503, "unavailable".to_owned()));
+    assert!(ready.header("retry-after").is_some());
+    assert_eq!(app.get_operator("/healthz").await.status, 200);
+}
+
+/// The value of every series, once the page was seen to be well-formed.
+fn parse(page: &str) -> HashMap<String, f64> {
+    let mut kinds: HashMap<&str, &str> = HashMap::new();
+    let mut helped = HashSet::new();
+    let mut series = HashMap::new();
+    for line in page.lines() {
+        if let Some(help) = line.strip_prefix("# HELP ") {
+            let (name, text) = help.split_once(' ').unwrap();
+            assert!(helped.insert(name) && !text.is_empty(), "{name} is explained twice");
+        } else if let Some(kind) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = kind.split_once(' ').unwrap();
+            assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
+            assert!(helped.contains(name) && kinds.insert(name, kind).is_none(), "{line}");
+        } else {
+            let (id, value) = line.rsplit_once(' ').unwrap();
+            let name = id.split('{').next().unwrap();
+            assert!(name.starts_with("linesman_"), "{line}");
+            let family = ["_bucket", "_sum", "_count"]
+                .iter()
+                .filter_map(|suffix| name.strip_suffix(suffix))
+                .find(|family| kinds.get(family) == Some(&"histogram"))
+                .unwrap_or(name);
+            assert!(kinds.contains_key(family), "{line} has no TYPE");
+            if let Some(labels) = id.strip_prefix(name).filter(|labels| !labels.is_empty()) {
+                let inner = labels.strip_prefix('{').and_then(|l| l.strip_suffix('}')).unwrap();
+                for label in inner.split(',') {
+                    let (_, value) = label.split_once('=').unwrap();
+                    assert!(value.len() >= 2 && value.starts_with('"') && value.ends_with('"'));
+                }
+            }
+            let fresh = series.insert(id.to_owned(), value.parse().unwrap()).is_none();
+            assert!(fresh, "{id} comes twice");
+        }
+    }
+    series
+}
+
+fn assert_is(series: &HashMap<String, f64>, id: &str, expected: f64) {
+    let value = series.get(id).unwrap_or_else(|| panic!("no {id}"));
+    assert!((value - expected).abs() < 1e-9, "{id} is {value}");
+}
+
+#[tokio::test]
+async fn metrics_are_well_formed_and_count_what_happened() {
+    let board = Board::start().await;
+    let books = board.app.get("/v1/books", &board.key).await;
+    let tag = books.header("etag").unwrap();
+    board.app.get_with("/v1/books", &board.key, &[("If-None-Match", tag)]).await;
+    board.app.get("/v1/books?x=1", &board.key).await;
+    board.app.get_without_key("/v1/books").await;
+    board.app.push(&board.feed, "nonsense").await;
+    let page = board.app.get_operator("/metrics").await;
+    assert_eq!(page.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    let series = parse(page.text());
+    for (id, expected) in [
+        ("linesman_requests_total{endpoint=\"list_books\",outcome=\"ok\"}", 1.0),
+        ("linesman_requests_total{endpoint=\"list_books\",outcome=\"not_modified\"}", 1.0),
+        ("linesman_requests_total{endpoint=\"list_books\",outcome=\"refused\"}", 1.0),
+        ("linesman_requests_total{endpoint=\"unknown\",outcome=\"refused\"}", 1.0),
+        ("linesman_refusals_total{code=\"authentication_failed\",status=\"401\"}", 1.0),
+        ("linesman_request_duration_seconds_count{endpoint=\"list_books\"}", 3.0),
+        ("linesman_feed_messages_total{feed=\"feed-0\",verdict=\"accepted\"}", 20.0),
+        ("linesman_feed_messages_total{feed=\"feed-0\",verdict=\"rejected\"}", 1.0),
+        ("linesman_feed_rejects_total{feed=\"feed-0\",code=\"invalid_json\"}", 1.0),
+        ("linesman_snapshot_events{world=\"live\"}", 6.0),
+        ("linesman_snapshot_events{world=\"sandbox\"}", 0.0),
+        ("linesman_source_stale{world=\"live\",sport=\"mma\",bookmaker=\"fanduel\"}", 0.0),
+        ("linesman_source_age_seconds{world=\"live\",sport=\"mma\",bookmaker=\"fanduel\"}", 24.75),
+        ("linesman_panics_total", 0.0),
+        ("linesman_keys", 1.0),
+        ("linesman_maintenance", 0.0),
+    ] {
+        assert_is(&series, id, expected);
+    }
+    board.app.publish_after(Duration::from_secs(120)).await;
+    let series = parse(board.app.get_operator("/metrics").await.text());
+    assert_is(
+        &series,
+        "linesman_source_stale{world=\"live\",sport=\"mma\",bookmaker=\"fanduel\"}",
+        1.0,
+    );
+}
+
+#[tokio::test]
+async fn metrics_take_get_and_head_only() {
+    let app = TestApp::start().await;
+    let url = format!("http://{}/metrics", app.operator_addr);
+    let posted = Answer::of(app.client.post(&url).body("x")).await;
+    assert_eq!(posted.refusal(), (405, "method_not_allowed".to_owned()));
+    assert_eq!(posted.header("allow"), Some("GET, HEAD"));
+    assert_eq!(Answer::of(app.client.head(&url)).await.status, 200);
+}

@@ -1,0 +1,94 @@
+//! Push-feed tokens as rows. A name belongs to one live token at a time; once that is revoked, the name
+//! can be given out again with a new one.
+
+use crate::{Digest, Store, StoreError};
+
+/// One push feed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeedRow {
+    pub name: String,
+    pub digest: Digest,
+    /// The only bookmaker the token may speak for; `None` is any.
+    pub bookmaker: Option<String>,
+    pub created_ms: i64,
+    pub revoked_ms: Option<i64>,
+}
+
+#[derive(sqlx::FromRow)]
+struct RawFeed {
+    name: String,
+    digest: Vec<u8>,
+    bookmaker: Option<String>,
+    created_ms: i64,
+    revoked_ms: Option<i64>,
+}
+
+impl TryFrom<RawFeed> for FeedRow {
+    type Error = StoreError;
+
+    fn try_from(raw: RawFeed) -> Result<Self, StoreError> {
+        Ok(Self {
+            name: raw.name,
+            digest: Digest::try_from_column(&raw.digest)?,
+            bookmaker: raw.bookmaker,
+            created_ms: raw.created_ms,
+            revoked_ms: raw.revoked_ms,
+        })
+    }
+}
+
+impl Store {
+    /// Keeps a new feed, or gives a revoked one its new token. `false`: the name has a live token.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn insert_feed(&self, feed: &FeedRow) -> Result<bool, StoreError> {
+        let mut tx = self.begin_write().await?;
+        let kept = sqlx::query(
+            "INSERT INTO feed (name, digest, bookmaker, created_ms, revoked_ms) \
+             VALUES ($1, $2, $3, $4, NULL) \
+             ON CONFLICT (name) DO UPDATE SET digest = excluded.digest, \
+             bookmaker = excluded.bookmaker, created_ms = excluded.created_ms, revoked_ms = NULL \
+             WHERE feed.revoked_ms IS NOT NULL",
+        )
+        .bind(&feed.name)
+        .bind(feed.digest.as_slice())
+        .bind(feed.bookmaker.as_deref())
+        .bind(feed.created_ms)
+        .execute(&mut *tx)
+        .await?;
+        tx.commit().await?;
+        Ok(kept.rows_affected() == 1)
+    }
+
+    /// Every feed, by name.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn feeds(&self) -> Result<Vec<FeedRow>, StoreError> {
+        let rows: Vec<RawFeed> =
+            sqlx::query_as("SELECT * FROM feed ORDER BY name").fetch_all(&self.pool).await?;
+        rows.into_iter().map(FeedRow::try_from).collect()
+    }
+
+    /// Ends a feed's token at once; one that has ended keeps its first instant.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn revoke_feed(
+        &self,
+        name: &str,
+        now_ms: i64,
+    ) -> Result<Option<FeedRow>, StoreError> {
+        let mut tx = self.begin_write().await?;
+        let row: Option<RawFeed> = sqlx::query_as(
+            "UPDATE feed SET revoked_ms = COALESCE(revoked_ms, $2) WHERE name = $1 RETURNING *",
+        )
+        .bind(name)
+        .bind(now_ms)
+        .fetch_optional(&mut *tx)
+        .await?;
+        tx.commit().await?;
+        row.map(FeedRow::try_from).transpose()
+    }
+}

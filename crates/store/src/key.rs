@@ -1,0 +1,253 @@
+//! API keys as rows. A key's text is never here, only its digest.
+
+use std::fmt;
+
+use crate::{Store, StoreError};
+
+/// SHA-256 of a key or token. `Debug` does not show it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        &self.0
+    }
+
+    pub(crate) fn try_from_column(column: &[u8]) -> Result<Self, StoreError> {
+        column.try_into().map(Self).map_err(|_| StoreError::corrupt("digest is not 32 bytes"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Digest(..)")
+    }
+}
+
+/// Which world a key sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum KeyKind {
+    Sandbox,
+    Production,
+}
+
+impl KeyKind {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Sandbox => "sandbox",
+            Self::Production => "production",
+        }
+    }
+
+    /// Reads the word [`KeyKind::as_str`] writes.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Sandbox, Self::Production].into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+/// One API key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRow {
+    pub id: String,
+    pub name: String,
+    pub kind: KeyKind,
+    pub digest: Digest,
+    /// The start of the key, for people to tell their keys apart.
+    pub hint: String,
+    /// Sport groups the key is restricted to; `None` is all.
+    pub groups: Option<Vec<String>>,
+    pub permissions: Vec<String>,
+    pub burst_per_minute: u32,
+    pub requests_per_day: u32,
+    pub requests_per_month: Option<u32>,
+    /// Whose usage the key spends; shared along a line of rotations.
+    pub meter_id: String,
+    pub created_ms: i64,
+    /// Ended at once, at this instant, whatever any clock says.
+    pub revoked_ms: Option<i64>,
+    /// Ends when the clock reaches this instant.
+    pub expires_ms: Option<i64>,
+    pub rotated_from: Option<String>,
+}
+
+/// How a rotated key ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyEnd {
+    AtOnce { now_ms: i64 },
+    At { expires_ms: i64 },
+}
+
+#[derive(sqlx::FromRow)]
+struct RawKey {
+    id: String,
+    name: String,
+    kind: String,
+    digest: Vec<u8>,
+    hint: String,
+    sport_groups: Option<String>,
+    permissions: String,
+    burst_per_minute: i64,
+    requests_per_day: i64,
+    requests_per_month: Option<i64>,
+    meter_id: String,
+    created_ms: i64,
+    revoked_ms: Option<i64>,
+    expires_ms: Option<i64>,
+    rotated_from: Option<String>,
+}
+
+impl TryFrom<RawKey> for KeyRow {
+    type Error = StoreError;
+
+    fn try_from(raw: RawKey) -> Result<Self, StoreError> {
+        Ok(Self {
+            kind: KeyKind::parse(&raw.kind)
+                .ok_or_else(|| StoreError::corrupt("unknown key kind"))?,
+            digest: Digest::try_from_column(&raw.digest)?,
+            groups: raw.sport_groups.as_deref().map(split),
+            permissions: split(&raw.permissions),
+            burst_per_minute: limit(raw.burst_per_minute)?,
+            requests_per_day: limit(raw.requests_per_day)?,
+            requests_per_month: raw.requests_per_month.map(limit).transpose()?,
+            id: raw.id,
+            name: raw.name,
+            hint: raw.hint,
+            meter_id: raw.meter_id,
+            created_ms: raw.created_ms,
+            revoked_ms: raw.revoked_ms,
+            expires_ms: raw.expires_ms,
+            rotated_from: raw.rotated_from,
+        })
+    }
+}
+
+const INSERT: &str = "INSERT INTO api_key (id, name, kind, digest, hint, sport_groups, permissions, \
+    burst_per_minute, requests_per_day, requests_per_month, meter_id, created_ms, revoked_ms, \
+    expires_ms, rotated_from) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
+
+impl Store {
+    /// Keeps a new key.
+    ///
+    /// # Errors
+    /// A key with that id or digest exists, or the store cannot be written.
+    pub async fn insert_key(&self, key: &KeyRow) -> Result<(), StoreError> {
+        let mut tx = self.begin_write().await?;
+        insert(&mut tx, key).await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// Every key ever issued, oldest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn keys(&self) -> Result<Vec<KeyRow>, StoreError> {
+        let rows: Vec<RawKey> = sqlx::query_as("SELECT * FROM api_key ORDER BY created_ms, id")
+            .fetch_all(&self.pool)
+            .await?;
+        rows.into_iter().map(KeyRow::try_from).collect()
+    }
+
+    /// The key with this id.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn key(&self, id: &str) -> Result<Option<KeyRow>, StoreError> {
+        let row: Option<RawKey> = sqlx::query_as("SELECT * FROM api_key WHERE id = $1")
+            .bind(id)
+            .fetch_optional(&self.pool)
+            .await?;
+        row.map(KeyRow::try_from).transpose()
+    }
+
+    /// The key with this digest.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn key_by_digest(&self, digest: &Digest) -> Result<Option<KeyRow>, StoreError> {
+        let row: Option<RawKey> = sqlx::query_as("SELECT * FROM api_key WHERE digest = $1")
+            .bind(digest.as_slice())
+            .fetch_optional(&self.pool)
+            .await?;
+        row.map(KeyRow::try_from).transpose()
+    }
+
+    /// Ends a key at once; one that has ended keeps its first instant. Gives the key as it now is.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn revoke_key(&self, id: &str, now_ms: i64) -> Result<Option<KeyRow>, StoreError> {
+        let mut tx = self.begin_write().await?;
+        let row: Option<RawKey> = sqlx::query_as(
+            "UPDATE api_key SET revoked_ms = COALESCE(revoked_ms, $2) WHERE id = $1 RETURNING *",
+        )
+        .bind(id)
+        .bind(now_ms)
+        .fetch_optional(&mut *tx)
+        .await?;
+        tx.commit().await?;
+        row.map(KeyRow::try_from).transpose()
+    }
+
+    /// Ends a key and keeps its successor, both or neither. `false`: the old key is not there, has
+    /// ended or is already ending, and nothing was changed.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn rotate_key(&self, end: KeyEnd, successor: &KeyRow) -> Result<bool, StoreError> {
+        let (revoked_ms, expires_ms) = match end {
+            KeyEnd::AtOnce { now_ms } => (Some(now_ms), None),
+            KeyEnd::At { expires_ms } => (None, Some(expires_ms)),
+        };
+        let mut tx = self.begin_write().await?;
+        let ended = sqlx::query(
+            "UPDATE api_key SET revoked_ms = $2, expires_ms = $3 \
+             WHERE id = $1 AND revoked_ms IS NULL AND expires_ms IS NULL",
+        )
+        .bind(successor.rotated_from.as_deref())
+        .bind(revoked_ms)
+        .bind(expires_ms)
+        .execute(&mut *tx)
+        .await?;
+        if ended.rows_affected() == 0 {
+            return Ok(false);
+        }
+        insert(&mut tx, successor).await?;
+        tx.commit().await?;
+        Ok(true)
+    }
+}
+
+async fn insert(tx: &mut sqlx::SqliteConnection, key: &KeyRow) -> Result<(), StoreError> {
+    sqlx::query(INSERT)
+        .bind(&key.id)
+        .bind(&key.name)
+        .bind(key.kind.as_str())
+        .bind(key.digest.as_slice())
+        .bind(&key.hint)
+        .bind(key.groups.as_ref().map(|groups| groups.join(",")))
+        .bind(key.permissions.join(","))
+        .bind(i64::from(key.burst_per_minute))
+        .bind(i64::from(key.requests_per_day))
+        .bind(key.requests_per_month.map(i64::from))
+        .bind(&key.meter_id)
+        .bind(key.created_ms)
+        .bind(key.revoked_ms)
+        .bind(key.expires_ms)
+        .bind(key.rotated_from.as_deref())
+        .execute(tx)
+        .await?;
+    Ok(())
+}
+
+fn split(list: &str) -> Vec<String> {
+    list.split(',').filter(|part| !part.is_empty()).map(String::from).collect()
+}
+
+fn limit(column: i64) -> Result<u32, StoreError> {
+    u32::try_from(column).map_err(|_| StoreError::corrupt("limit out of range"))
+}

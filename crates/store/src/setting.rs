@@ -1,0 +1,35 @@
+//! Small facts that outlive a restart, such as maintenance.
+
+use crate::{Store, StoreError};
+
+impl Store {
+    /// The setting's value.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn setting(&self, key: &str) -> Result<Option<String>, StoreError> {
+        Ok(sqlx::query_scalar("SELECT value FROM setting WHERE key = $1")
+            .bind(key)
+            .fetch_optional(&self.pool)
+            .await?)
+    }
+
+    /// Sets or, with `None`, removes the setting.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn set_setting(&self, key: &str, value: Option<&str>) -> Result<(), StoreError> {
+        let mut tx = self.begin_write().await?;
+        let statement = match value {
+            Some(value) => sqlx::query(
+                "INSERT INTO setting (key, value) VALUES ($1, $2) \
+                 ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            )
+            .bind(key)
+            .bind(value),
+            None => sqlx::query("DELETE FROM setting WHERE key = $1").bind(key),
+        };
+        statement.execute(&mut *tx).await?;
+        Ok(tx.commit().await?)
+    }
+}

@@ -1,0 +1,214 @@
+//! What has been leased out of each meter's windows. `granted` counts requests handed to some process to
+//! spend, not requests served: it is raised on disk before the first of them is, and never past the limit.
+
+use crate::{Store, StoreError};
+
+/// A span of time with its own count, in UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Window {
+    Minute,
+    Day,
+    Month,
+}
+
+impl Window {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Minute => "minute",
+            Self::Day => "day",
+            Self::Month => "month",
+        }
+    }
+
+    fn parse(text: &str) -> Result<Self, StoreError> {
+        [Self::Minute, Self::Day, Self::Month]
+            .into_iter()
+            .find(|window| window.as_str() == text)
+            .ok_or_else(|| StoreError::corrupt("unknown usage window"))
+    }
+}
+
+/// A wish for a slice of one window.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseAsk {
+    pub meter_id: Box<str>,
+    pub window: Window,
+    pub start_ms: i64,
+    /// What the window may give in all.
+    pub limit: u32,
+    /// The slice is one part in so many of what remains, at least 1 and at most `slice_max`.
+    pub divisor: u32,
+    pub slice_max: u32,
+}
+
+/// The answer to a [`LeaseAsk`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// The slice: the asker's to spend. 0: nothing remains.
+    pub given: u32,
+    /// Leased out of the window in all, this slice included.
+    pub granted: u32,
+}
+
+/// What is left of a lease when its holder stops.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unspent {
+    pub meter_id: Box<str>,
+    pub window: Window,
+    pub start_ms: i64,
+    pub left: u32,
+}
+
+/// Where the current windows begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowStarts {
+    pub minute_ms: i64,
+    pub day_ms: i64,
+    pub month_ms: i64,
+}
+
+/// How much of a window has been leased out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsageRow {
+    pub meter_id: String,
+    pub window: Window,
+    pub granted: u32,
+}
+
+impl Store {
+    /// Leases a slice for every ask, all in one transaction: on disk when this returns.
+    ///
+    /// # Errors
+    /// The store cannot be written; then nothing was leased, or (where the commit itself was cut off)
+    /// something was and is lost to its window.
+    pub async fn lease(&self, asks: &[LeaseAsk]) -> Result<Vec<Lease>, StoreError> {
+        let mut tx = self.begin_write().await?;
+        let mut leases = Vec::with_capacity(asks.len());
+        for ask in asks {
+            leases.push(lease_one(&mut tx, ask).await?);
+        }
+        tx.commit().await?;
+        Ok(leases)
+    }
+
+    /// Gives back what was leased and not spent.
+    ///
+    /// # Errors
+    /// The store cannot be written; then nothing was given back.
+    pub async fn release(&self, unspent: &[Unspent]) -> Result<(), StoreError> {
+        let mut tx = self.begin_write().await?;
+        for lease in unspent {
+            sqlx::query(
+                "UPDATE usage SET granted = granted - $4 WHERE window_kind = $1 \
+                 AND window_start_ms = $2 AND meter_id = $3 AND granted >= $4",
+            )
+            .bind(lease.window.as_str())
+            .bind(lease.start_ms)
+            .bind(&*lease.meter_id)
+            .bind(i64::from(lease.left))
+            .execute(&mut *tx)
+            .await?;
+        }
+        Ok(tx.commit().await?)
+    }
+
+    /// What these windows have given, for one meter or for all.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn usage(
+        &self,
+        starts: WindowStarts,
+        meter_id: Option<&str>,
+    ) -> Result<Vec<UsageRow>, StoreError> {
+        let rows: Vec<(String, String, i64)> = sqlx::query_as(
+            "SELECT meter_id, window_kind, granted FROM usage \
+             WHERE ((window_kind = 'minute' AND window_start_ms = $1) \
+             OR (window_kind = 'day' AND window_start_ms = $2) \
+             OR (window_kind = 'month' AND window_start_ms = $3)) \
+             AND ($4 IS NULL OR meter_id = $4)",
+        )
+        .bind(starts.minute_ms)
+        .bind(starts.day_ms)
+        .bind(starts.month_ms)
+        .bind(meter_id)
+        .fetch_all(&self.pool)
+        .await?;
+        rows.into_iter()
+            .map(|(meter_id, window, granted)| {
+                Ok(UsageRow { meter_id, window: Window::parse(&window)?, granted: count(granted)? })
+            })
+            .collect()
+    }
+
+    /// Forgets windows that began before these instants: minutes before the first, days and months
+    /// before the second.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn prune_usage(&self, minutes_ms: i64, days_ms: i64) -> Result<u64, StoreError> {
+        let mut tx = self.begin_write().await?;
+        let pruned = sqlx::query(
+            "DELETE FROM usage WHERE (window_kind = 'minute' AND window_start_ms < $1) \
+             OR (window_kind = 'day' AND window_start_ms < $2) \
+             OR (window_kind = 'month' AND window_start_ms < $2)",
+        )
+        .bind(minutes_ms)
+        .bind(days_ms)
+        .execute(&mut *tx)
+        .await?;
+        tx.commit().await?;
+        Ok(pruned.rows_affected())
+    }
+}
+
+async fn lease_one(tx: &mut sqlx::SqliteConnection, ask: &LeaseAsk) -> Result<Lease, StoreError> {
+    sqlx::query(
+        "INSERT INTO usage (window_kind, window_start_ms, meter_id, granted) \
+         VALUES ($1, $2, $3, 0) ON CONFLICT (window_kind, window_start_ms, meter_id) DO NOTHING",
+    )
+    .bind(ask.window.as_str())
+    .bind(ask.start_ms)
+    .bind(&*ask.meter_id)
+    .execute(&mut *tx)
+    .await?;
+    let granted: i64 = sqlx::query_scalar(
+        "SELECT granted FROM usage \
+         WHERE window_kind = $1 AND window_start_ms = $2 AND meter_id = $3",
+    )
+    .bind(ask.window.as_str())
+    .bind(ask.start_ms)
+    .bind(&*ask.meter_id)
+    .fetch_one(&mut *tx)
+    .await?;
+    let granted = count(granted)?;
+    let given = slice(ask, granted);
+    if given == 0 {
+        return Ok(Lease { given, granted });
+    }
+    // The bound is in the statement too, so that it holds where reading takes no lock.
+    let raised: Option<i64> = sqlx::query_scalar(
+        "UPDATE usage SET granted = granted + $4 WHERE window_kind = $1 AND window_start_ms = $2 \
+         AND meter_id = $3 AND granted + $4 <= $5 RETURNING granted",
+    )
+    .bind(ask.window.as_str())
+    .bind(ask.start_ms)
+    .bind(&*ask.meter_id)
+    .bind(i64::from(given))
+    .bind(i64::from(ask.limit))
+    .fetch_optional(&mut *tx)
+    .await?;
+    Ok(match raised {
+        Some(granted) => Lease { given, granted: count(granted)? },
+        None => Lease { given: 0, granted },
+    })
+}
+
+fn slice(ask: &LeaseAsk, granted: u32) -> u32 {
+    let remaining = ask.limit.saturating_sub(granted);
+    (remaining / ask.divisor.max(1)).clamp(1, ask.slice_max.max(1)).min(remaining)
+}
+
+fn count(column: i64) -> Result<u32, StoreError> {
+    u32::try_from(column).map_err(|_| StoreError::corrupt("usage out of range"))
+}

@@ -1,0 +1,70 @@
+//! Runs the fuzz targets of `fuzz/` on the stable toolchain.
+//!
+//! Without a sanitizer (`-s none`): those need a nightly compiler and look for memory errors, which
+//! `unsafe_code = "forbid"` already rules out in our code. What is looked for is panics and hangs.
+
+use std::{fs, path::PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::{repository::Repository, shell};
+
+/// One input must not take longer than this, in seconds.
+const INPUT_SECONDS_MAX: u32 = 10;
+
+pub(crate) fn run(repository: &Repository, seconds: u32) -> Result<()> {
+    let targets = targets(repository)?;
+    ensure!(!targets.is_empty(), "fuzz/fuzz_targets has no targets");
+    shell::run(shell::cargo(repository).args([
+        "fmt",
+        "--check",
+        "--manifest-path",
+        "fuzz/Cargo.toml",
+    ]))?;
+    let program = program(repository)?;
+    for target in targets {
+        shell::say(&format!("   fuzzing {target} for {seconds} s"));
+        let mut fuzz = shell::command(&program, &repository.root);
+        fuzz.args(["fuzz", "run", "-s", "none", &target, "--"])
+            .arg(format!("-max_total_time={seconds}"))
+            .arg(format!("-timeout={INPUT_SECONDS_MAX}"))
+            .arg("-verbosity=0");
+        shell::run(&mut fuzz).with_context(|| {
+            format!("target {target} broke; the input is under fuzz/artifacts/{target}")
+        })?;
+    }
+    Ok(())
+}
+
+/// The names of the targets, in order.
+fn targets(repository: &Repository) -> Result<Vec<String>> {
+    let folder = repository.root.join("fuzz/fuzz_targets");
+    let mut targets = Vec::new();
+    for entry in fs::read_dir(folder).context("cannot read fuzz/fuzz_targets")? {
+        let path = entry.context("cannot read fuzz/fuzz_targets")?.path();
+        if path.extension().is_some_and(|ending| ending == "rs") {
+            targets.extend(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
+        }
+    }
+    targets.sort();
+    Ok(targets)
+}
+
+/// cargo-fuzz: the installed one, or one installed under the build folder, so that nobody's own tools are
+/// changed by running the tests.
+fn program(repository: &Repository) -> Result<PathBuf> {
+    let installed = PathBuf::from("cargo-fuzz");
+    if shell::succeeds(shell::command(&installed, &repository.root).args(["fuzz", "--version"])) {
+        return Ok(installed);
+    }
+    let root = repository.target()?.join("tools");
+    let own = root.join("bin/cargo-fuzz").with_extension(std::env::consts::EXE_EXTENSION);
+    if !own.exists() {
+        shell::say("   cargo-fuzz is missing: installing it under the build folder");
+        let mut install = shell::cargo(repository);
+        install.args(["install", "-q", "--locked", "cargo-fuzz", "--root"]).arg(&root);
+        shell::run(&mut install)
+            .context("cargo-fuzz is needed: `cargo install cargo-fuzz --locked`")?;
+    }
+    Ok(own)
+}

@@ -1,0 +1,66 @@
+//! The project's own tasks: `cargo xtask test` is what continuous integration runs, the other verbs are
+//! single steps of it.
+//!
+//! Every check is a plain function from the repository to a list of complaints, so that it can be tested
+//! on texts that are wrong on purpose.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+
+mod decisions;
+mod fuzz;
+mod layering;
+mod openapi;
+mod repository;
+mod schemathesis;
+mod shell;
+mod steps;
+mod tidy;
+
+use crate::repository::Repository;
+
+/// The project's own tasks
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask")]
+enum Verb {
+    /// Everything that must hold before a change is taken, step by step
+    Test,
+    /// Rules about files that no compiler checks
+    Tidy,
+    /// The crates depend on each other only as allowed
+    Layering,
+    /// Rewrite openapi.json from the program
+    Openapi,
+    /// Run each fuzz target for a while
+    Fuzz {
+        /// Seconds for each target
+        #[arg(long, default_value_t = 60)]
+        seconds: u32,
+    },
+    /// Test a running server against its own OpenAPI document
+    Schemathesis,
+}
+
+fn main() -> ExitCode {
+    match run(&Verb::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            shell::say(&format!("xtask: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(verb: &Verb) -> Result<()> {
+    let repository = Repository::find()?;
+    match verb {
+        Verb::Test => steps::test(&repository),
+        Verb::Tidy => tidy::check(&repository),
+        Verb::Layering => layering::check(&repository),
+        Verb::Openapi => openapi::rewrite(&repository),
+        Verb::Fuzz { seconds } => fuzz::run(&repository, *seconds),
+        Verb::Schemathesis => schemathesis::schemathesis(&repository),
+    }
+}

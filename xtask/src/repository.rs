@@ -1,0 +1,76 @@
+//! Where things are: the root of the repository, its files, the build folder.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+
+use crate::shell;
+
+/// The repository this program was built from.
+#[derive(Debug)]
+pub(crate) struct Repository {
+    pub(crate) root: PathBuf,
+}
+
+/// A text file of the repository.
+#[derive(Debug)]
+pub(crate) struct TextFile {
+    /// Relative to the root, with forward slashes.
+    pub(crate) path: String,
+    pub(crate) text: String,
+}
+
+impl Repository {
+    pub(crate) fn find() -> Result<Self> {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let root = here.parent().context("xtask stands in no folder")?.to_owned();
+        Ok(Self { root })
+    }
+
+    /// What `cargo metadata` says of the workspace.
+    pub(crate) fn metadata(&self) -> Result<Value> {
+        let arguments = ["metadata", "--format-version", "1", "--no-deps"];
+        let text = shell::output(shell::cargo(self).args(arguments))?;
+        serde_json::from_str(&text).context("cargo metadata printed something else than JSON")
+    }
+
+    /// The folder that cargo builds into.
+    pub(crate) fn target(&self) -> Result<PathBuf> {
+        let metadata = self.metadata()?;
+        let target = metadata.get("target_directory").and_then(Value::as_str);
+        Ok(target.context("cargo metadata names no target directory")?.into())
+    }
+
+    /// Builds the program and says where it is.
+    pub(crate) fn build_program(&self) -> Result<PathBuf> {
+        shell::run(shell::cargo(self).args(["build", "-q", "-p", "linesman"]))?;
+        let program = self.target()?.join("debug").join("linesman");
+        Ok(program.with_extension(std::env::consts::EXE_EXTENSION))
+    }
+
+    /// Reads a file of the repository.
+    pub(crate) fn read(&self, path: &str) -> Result<String> {
+        fs::read_to_string(self.root.join(path)).with_context(|| format!("cannot read {path}"))
+    }
+
+    /// The text files that are in git, or would be after `git add --all`.
+    pub(crate) fn text_files(&self) -> Result<Vec<TextFile>> {
+        let mut git = shell::command("git", &self.root);
+        git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
+        let listed = shell::output(&mut git)?;
+        let mut files = Vec::new();
+        for path in listed.split('\0').filter(|path| !path.is_empty()) {
+            // A file that was deleted but not committed is still listed; one that is no text is data.
+            let Ok(text) = fs::read_to_string(self.root.join(path)) else {
+                continue;
+            };
+            files.push(TextFile { path: path.to_owned(), text });
+        }
+        ensure!(!files.is_empty(), "git lists no files here");
+        Ok(files)
+    }
+}
