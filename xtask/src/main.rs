@@ -4,7 +4,7 @@
 //! Every check is a plain function from the repository to a list of complaints, so that it can be tested
 //! on texts that are wrong on purpose.
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
 use clap::Parser;
@@ -14,6 +14,7 @@ mod fuzz;
 mod layering;
 mod openapi;
 mod repository;
+mod sandbox;
 mod schemathesis;
 mod shell;
 mod steps;
@@ -41,6 +42,12 @@ enum Verb {
     },
     /// Test a running server against its own OpenAPI document
     Schemathesis,
+    /// Draw what the sandbox does as an HTML page of charts, and print where it is
+    SandboxReport {
+        /// The page; in the build folder if not said
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -62,5 +69,6 @@ fn run(verb: &Verb) -> Result<()> {
         Verb::Openapi => openapi::rewrite(&repository),
         Verb::Fuzz { seconds } => fuzz::run(&repository, *seconds),
         Verb::Schemathesis => schemathesis::schemathesis(&repository),
+        Verb::SandboxReport { out } => sandbox::report(&repository, out.as_deref()),
     }
 }

@@ -126,7 +126,7 @@ impl Catalogue {
         for text in [EMBEDDED].into_iter().chain(operators_file) {
             let file: File = match toml::from_str(text) {
                 Ok(file) => file,
-                Err(error) => return Err(CatalogueError(vec![error.to_string()])),
+                Err(error) => return Err(CatalogueError(vec![one_line(&error, text)])),
             };
             for entry in file.sport {
                 match entry.checked() {
@@ -270,14 +270,24 @@ struct SportEntry {
     key: Box<str>,
     title: Box<str>,
     group: Box<str>,
+    #[serde(default = "head_to_head")]
     shape: Shape,
-    markets: Vec<Box<str>>,
+    markets: Option<Vec<Box<str>>>,
     totals: Option<Box<str>>,
     #[serde(default)]
     draw: bool,
     #[serde(default)]
     bouts: bool,
+    #[serde(default = "a_day_and_a_half")]
     same_event_within_hours: u16,
+}
+
+fn head_to_head() -> Shape {
+    Shape::HeadToHead
+}
+
+fn a_day_and_a_half() -> u16 {
+    36
 }
 
 #[derive(Deserialize)]
@@ -295,9 +305,22 @@ impl SportEntry {
         let market = |name: &str| {
             Market::parse(name).ok_or_else(|| format!("sport {key}: unknown market `{name}`"))
         };
-        let markets: Vec<Market> =
-            self.markets.iter().map(|name| market(name)).collect::<Result<_, _>>()?;
-        let totals = self.totals.as_deref().map(market).transpose()?;
+        let markets: Vec<Market> = match &self.markets {
+            Some(names) => names.iter().map(|name| market(name)).collect::<Result<_, _>>()?,
+            // What a sport of this shape usually has: the winner, handicap and points, or all of a field's.
+            None => Market::ALL
+                .into_iter()
+                .filter(|market| fits(self.shape, *market) && *market != Market::TotalRounds)
+                .collect(),
+        };
+        let only_totals = || {
+            let mut totals = markets.iter().filter(|m| m.outcome_rule() == OutcomeRule::OverUnder);
+            totals.next().filter(|_| totals.next().is_none()).copied()
+        };
+        let totals = match self.totals.as_deref() {
+            Some(name) => Some(market(name)?),
+            None => only_totals(),
+        };
         if let Some(stranger) = markets.iter().find(|market| !fits(self.shape, **market)) {
             return Err(format!(
                 "sport {key}: market `{}` does not go with its shape",
@@ -340,6 +363,14 @@ impl BookmakerEntry {
         }
         Ok(Bookmaker { key: self.key, title: self.title, regions: self.regions })
     }
+}
+
+/// What is wrong and where, without the picture a TOML error draws.
+fn one_line(error: &toml::de::Error, text: &str) -> String {
+    let line = error
+        .span()
+        .map_or(1, |span| text.bytes().take(span.start).filter(|byte| *byte == b'\n').count() + 1);
+    format!("line {line}: {}", error.message())
 }
 
 fn fits(shape: Shape, market: Market) -> bool {
@@ -414,6 +445,15 @@ mod tests {
         assert_eq!(title("corner_shop"), "Corner Shop");
         assert!(catalogue.sport_id("darts").is_some());
         assert!(catalogue.has_group("pub"));
+    }
+
+    #[test]
+    fn a_sport_needs_no_more_than_its_name_and_group() {
+        let file = "[[sport]]\nkey = \"darts\"\ntitle = \"Darts\"\ngroup = \"pub\"";
+        let catalogue = Catalogue::load(Some(file)).unwrap();
+        let darts = catalogue.sport(catalogue.sport_id("darts").unwrap());
+        assert_eq!(darts.markets, [Market::Moneyline, Market::Spread, Market::TotalPoints]);
+        assert_eq!((darts.shape, darts.totals), (Shape::HeadToHead, Some(Market::TotalPoints)));
     }
 
     #[test]

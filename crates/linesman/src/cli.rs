@@ -14,6 +14,7 @@ use std::{
 };
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use domain::{Timestamp, World};
 
 use crate::config::{duration::parse_duration, parse_address};
 
@@ -76,6 +77,15 @@ pub(crate) enum Verb {
         after_help = "Example:\n  linesman replay saturday.ndjson --to http://127.0.0.1:8080 --token fk_… --speed 10x"
     )]
     Replay(ReplayArgs),
+    /// Print what a world's log holds as a recording for `linesman replay`; a server may run meanwhile
+    #[command(
+        after_help = "Example:\n  linesman record --world live --from 2026-11-14T18:00:00Z --to 2026-11-14T23:00:00Z > saturday.ndjson\n\n\
+                      The recording begins with all that stood at --from, then tells each change up to --to. Replayed into an empty \
+                      service, under one feed's token, it shows the same events, prices and scores; ids are new.\n\
+                      Every message keeps its own ts. Prices of an old recording are therefore stale in the service they are \
+                      replayed into, and events that ended longer ago than market.final_retention leave it again."
+    )]
+    Record(RecordArgs),
     /// Print the effective configuration as TOML, each value with where it came from
     #[command(
         after_help = "Example:\n  linesman config > linesman.toml\n  linesman config --check --config new.toml"
@@ -249,6 +259,34 @@ pub(crate) struct ReplayArgs {
     pub(crate) speed: Speed,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct RecordArgs {
+    /// Whose log: the real market's or the simulated one's
+    #[arg(long)]
+    pub(crate) world: WorldName,
+    /// The beginning, for example `2026-11-14T18:00:00Z` [default: as far back as the log reaches]
+    #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
+    pub(crate) from: Option<Timestamp>,
+    /// The end [default: now]
+    #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
+    pub(crate) to: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WorldName {
+    Live,
+    Sandbox,
+}
+
+impl From<WorldName> for World {
+    fn from(name: WorldName) -> Self {
+        match name {
+            WorldName::Live => Self::Live,
+            WorldName::Sandbox => Self::Sandbox,
+        }
+    }
+}
+
 /// The pace of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Speed {
@@ -308,6 +346,11 @@ impl Cli {
             return Err(misuse::sentence(
                 "--token takes a feed token, which begins with fk_; make one with `linesman feeds create NAME`",
             ));
+        }
+        if let Verb::Record(RecordArgs { from: Some(from), to: Some(to), .. }) = &verb
+            && from > to
+        {
+            return Err(misuse::sentence("--from is later than --to"));
         }
         Ok(Self { data: given.data, config: given.config, verb })
     }

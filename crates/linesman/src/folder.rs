@@ -30,6 +30,11 @@ impl Folder {
         Ok(Self(path.to_owned()))
     }
 
+    /// A folder that is only looked into; it may not be there.
+    pub(crate) fn at(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+
     pub(crate) fn accounts(&self) -> PathBuf {
         self.0.join("accounts.db")
     }

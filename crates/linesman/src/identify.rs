@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use domain::message::{Body, FeedMessage};
+use domain::message::{Body, FeedMessage, Reject};
 use domain::{Catalogue, Timestamp};
 use feeds::push;
 use market::{Book, Ids};
@@ -20,6 +20,7 @@ pub(crate) fn run(catalogue: &Arc<Catalogue>, args: &MatchArgs) -> anyhow::Resul
     let mut book = Book::new(Arc::clone(catalogue), IDS);
     let mut listed: Vec<(String, String)> = Vec::new();
     let mut feeds = HashSet::new();
+    let mut skipped = Skipped::default();
     for file in &args.files {
         let feed = feed_name(file)?;
         if !feeds.insert(feed.clone()) {
@@ -29,7 +30,13 @@ pub(crate) fn run(catalogue: &Arc<Catalogue>, args: &MatchArgs) -> anyhow::Resul
         let text =
             std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
         for (number, line) in push::split_lines(&text) {
-            let Ok(message) = push::parse_line(line, catalogue, None) else { continue };
+            let message = match push::parse_line(line, catalogue, None) {
+                Ok(message) => message,
+                Err(reject) => {
+                    skipped.note(file, number, &reject);
+                    continue;
+                }
+            };
             let Body::Event { reference, .. } = &message.body else { continue };
             let reference = reference.to_string();
             // A recording may be of any day: its own clock is what counts.
@@ -41,10 +48,37 @@ pub(crate) fn run(catalogue: &Arc<Catalogue>, args: &MatchArgs) -> anyhow::Resul
             }
         }
     }
+    skipped.tell();
     for (feed, reference) in listed {
         report(&book, &feed, &reference, args.json)?;
     }
     Ok(())
+}
+
+/// Lines that are no messages: an operator who tries a new feed wants to know of them.
+#[derive(Default)]
+struct Skipped {
+    lines: usize,
+    first: Option<String>,
+}
+
+impl Skipped {
+    fn note(&mut self, file: &Path, number: usize, reject: &Reject) {
+        self.lines += 1;
+        self.first.get_or_insert_with(|| {
+            format!("{}:{number}: {}: {reject}", file.display(), reject.code.slug())
+        });
+    }
+
+    fn tell(&self) {
+        if let Some(first) = &self.first {
+            let text = format!(
+                "{} lines could not be read and are left out; the first: {first}",
+                self.lines
+            );
+            output::print_trouble(&text);
+        }
+    }
 }
 
 fn report(book: &Book, feed: &str, reference: &str, json: bool) -> anyhow::Result<()> {

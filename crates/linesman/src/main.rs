@@ -8,6 +8,7 @@ mod folder;
 mod identify;
 mod logging;
 mod program;
+mod record;
 mod replay;
 mod verbs;
 
@@ -15,7 +16,7 @@ use std::env;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use domain::Catalogue;
 
 use crate::cli::{Cli, Stop, Verb, output};
@@ -66,6 +67,7 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         Verb::Maintenance(verb) => verbs::maintenance(&cli.data, verb)?,
         Verb::Match(args) => identify::run(&load_catalogue(&config)?, args)?,
         Verb::Replay(args) => replay::run(args)?,
+        Verb::Record(args) => record::run(&load_catalogue(&config)?, &cli.data, args)?,
         Verb::Openapi => {}
     }
     Ok(())
@@ -85,21 +87,10 @@ fn load_catalogue(config: &Config) -> anyhow::Result<Arc<Catalogue>> {
     let catalogue = match (loaded, &file) {
         (Ok(catalogue), _) => catalogue,
         (Err(error), Some((path, _))) => {
-            let faults: Vec<String> = error.0.iter().map(|fault| in_one_line(fault)).collect();
-            let path = path.display();
-            bail!("the catalogue file {path} is not right: {}", faults.join("; "));
+            return Err(error)
+                .with_context(|| format!("the catalogue file {} is not right", path.display()));
         }
         (Err(error), None) => return Err(error).context("the embedded catalogue is not right"),
     };
     Ok(Arc::new(catalogue))
-}
-
-/// A fault as TOML tells it, without the picture of the place: troubles are told in one line.
-fn in_one_line(fault: &str) -> String {
-    let is_picture = |line: &&str| {
-        let margin = |c: char| c == ' ' || c.is_ascii_digit();
-        line.trim_start_matches(margin).starts_with('|')
-    };
-    let words: Vec<&str> = fault.lines().filter(|line| !is_picture(line)).map(str::trim).collect();
-    words.join(": ")
 }

@@ -58,6 +58,8 @@ struct Rejected {
 #[derive(Deserialize)]
 struct Stamped {
     ts: Option<String>,
+    /// Of `linesman record`: when the line was taken, where that is not when its source says it happened.
+    recorded_at: Option<String>,
 }
 
 pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
@@ -81,11 +83,12 @@ fn read(args: &ReplayArgs) -> anyhow::Result<Vec<Line<'_>>> {
     for file in &args.files {
         let bytes =
             std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
-        // A line without a time was said when the one before it was.
+        // A line is never sent before one that stands above it: it may need it, and may only have been late.
         let mut at = None;
         for (number, text) in push::split_lines(&bytes) {
-            let stamped = serde_json::from_slice::<Stamped>(text).ok().and_then(|line| line.ts);
-            at = stamped.and_then(|ts| Timestamp::parse(&ts).ok()).or(at);
+            let stamped = serde_json::from_slice::<Stamped>(text).ok();
+            let stamp = stamped.and_then(|line| line.recorded_at.or(line.ts));
+            at = at.max(stamp.and_then(|stamp| Timestamp::parse(&stamp).ok()));
             lines.push(Line { file, number, text: text.to_vec(), at });
         }
     }

@@ -1,7 +1,7 @@
 //! A recording: what a log says, told again as the messages of one feed.
 //!
-//! The recorder follows the log with a book of its own and keeps beside it a [`Mirror`], the book that a replay of
-//! all it has said so far would make. After each change it says what makes the two show the same. So several feeds'
+//! The recorder follows the log with a book of its own and keeps beside it a mirror, the book that a replay of all
+//! it has said so far would make. After each change it says what makes the two show the same. So several feeds'
 //! listings of an event become one, under the event's id as ref, and the decisions of the time (which event a ref
 //! meant, whose word led) are kept and not taken anew.
 //!

@@ -49,7 +49,11 @@ pub(crate) fn draw(tape: &Tape, page: &mut Page) {
         }
     }
     svg.line("limit", (frame.left, y.at(MOST)), (frame.right, y.at(MOST)));
-    svg.label("limit-text end", (frame.right - 6.0, y.at(MOST) - 5.0), "most the tests allow");
+    svg.label(
+        "limit-text end",
+        (frame.right - 6.0, y.at(MOST) - 5.0),
+        "the tests hold the average below this",
+    );
     svg.name_y(14.0, frame, "share of markets");
     svg.label("name mid", (562.0, 204.0), "time of day, UTC");
     page.add(&svg.finish());

@@ -13,7 +13,7 @@ use crate::svg::{Frame, Svg, clock, number, real};
 
 const HOUR_S: i64 = 3600;
 const TICK_S: i64 = 10;
-const LEFT: f64 = 118.0;
+const LEFT: f64 = 136.0;
 const STRIP: f64 = 4.0;
 const ROW: f64 = 26.0;
 
@@ -43,7 +43,8 @@ pub(crate) fn draw(
         "An hour of freshness and weather",
         "Each bookmaker has five strips, one for each sport in the order of the lower rows; a source is stale when it \
          has had no good read for 90 seconds. What goes wrong on purpose is the same every hour: one bookmaker is \
-         always stale, one falls silent for five minutes, one sport for the last two.",
+         always stale (so the service's status is always degraded), one falls silent for five minutes, and nobody \
+         reads boxing at the end of the hour, so that the sport is not active for the last two minutes.",
     );
     page.legend(&[("fresh", "fresh"), ("stale", "stale"), ("inactive", "sport not active")]);
     let from = day.plus(Duration::from_secs(13 * 3600));

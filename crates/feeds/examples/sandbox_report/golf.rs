@@ -19,6 +19,10 @@ const SHOWN: usize = 15;
 const MARKETS: [Market; 4] = [Market::Top20, Market::Top10, Market::Top5, Market::Outright];
 const CLASSES: [&str; 4] = ["n4", "n3", "n2", "n1"];
 
+/// Top 20, 10, 5, winner; `None` where the market is not there.
+type Chances = [Option<f64>; 4];
+type Sample = (i64, Chances);
+
 /// A tournament followed by its prices.
 struct Followed {
     title: Box<str>,
@@ -26,8 +30,7 @@ struct Followed {
     field: usize,
     start: i64,
     over: i64,
-    /// For each player, for each sample: top 20, 10, 5, winner; `None` where the market is not there.
-    players: BTreeMap<Box<str>, Vec<(i64, [Option<f64>; 4])>>,
+    players: BTreeMap<Box<str>, Vec<Sample>>,
     leaders: Vec<(Box<str>, Vec<i32>)>,
 }
 
@@ -43,9 +46,9 @@ pub(crate) fn draw(
         "golf",
         "A golf tournament's probabilities",
         "What Pinnacle's prices imply (margin included) for the fifteen players whose chance to win was highest at any \
-         time. Areas are nested: who wins is in the top 5, and so on, so a darker area never rises above a lighter \
-         one. Days are rounds; the shaded part of each is play. Between rounds little moves; after the second the \
-         field is cut.",
+         time. Areas are nested: who wins is in the top 5, and so on, so an area for fewer places never rises above one \
+         for more. Dashed lines are the first tee times of the rounds: prices jump in the eight hours of play after each and \
+         only drift until the next. Below a name: the place it came to and its rounds.",
     );
     page.caption(&format!("{}, {}, {} players", golf.title, golf.competition, golf.field));
     page.legend(&[("n1", "wins"), ("n2", "top 5"), ("n3", "top 10"), ("n4", "top 20")]);
@@ -92,7 +95,11 @@ fn choose(
         Body::Event { reference, listing } if Some(listing.sport) == golf => {
             Some((reference, listing))
         }
-        _ => None,
+        Body::Event { .. }
+        | Body::Odds(_)
+        | Body::Score(_)
+        | Body::Remove { .. }
+        | Body::Heartbeat { .. } => None,
     });
     let large = listed.filter(|(reference, listing)| {
         let field = fields.get(&***reference).copied().unwrap_or(0);
@@ -136,7 +143,7 @@ impl Followed {
         who: BookmakerId,
         at: i64,
     ) -> bool {
-        let mut chances: BTreeMap<Box<str>, [Option<f64>; 4]> = BTreeMap::new();
+        let mut chances: BTreeMap<Box<str>, Chances> = BTreeMap::new();
         let mut offered = [false; 4];
         for message in world {
             match &message.body {
@@ -157,7 +164,11 @@ impl Followed {
                         return true;
                     }
                 }
-                _ => {}
+                Body::Event { .. }
+                | Body::Odds(_)
+                | Body::Score(_)
+                | Body::Remove { .. }
+                | Body::Heartbeat { .. } => {}
             }
         }
         for name in self.players.keys() {
@@ -170,7 +181,7 @@ impl Followed {
         false
     }
 
-    fn peak(rows: &[(i64, [Option<f64>; 4])]) -> f64 {
+    fn peak(rows: &[Sample]) -> f64 {
         rows.iter().filter_map(|(_, row)| row[3]).fold(0.0, f64::max)
     }
 
@@ -193,7 +204,7 @@ fn panels(golf: &Followed) -> String {
         let top = 34.0 + number(i / columns) * height;
         let frame = Frame { left, top, right: left + width, bottom: top + 112.0 };
         player(&mut svg, golf, name, rows, frame);
-        let finish = golf.finish(name).unwrap_or_default();
+        let finish = golf.finish(name).unwrap_or("outside the first ten".to_owned());
         svg.label("strong", (left, top - 18.0), name);
         svg.label("tick", (left, top - 5.0), &finish);
         if i % columns == 0 {
@@ -206,13 +217,7 @@ fn panels(golf: &Followed) -> String {
     svg.finish()
 }
 
-fn player(
-    svg: &mut Svg,
-    golf: &Followed,
-    name: &str,
-    rows: &[(i64, [Option<f64>; 4])],
-    frame: Frame,
-) {
+fn player(svg: &mut Svg, golf: &Followed, name: &str, rows: &[Sample], frame: Frame) {
     let from = golf.start - BEFORE_S;
     let x = frame.across((0.0, real(golf.over - from)));
     let y = frame.upward((0.0, 1.0));
@@ -220,9 +225,8 @@ fn player(
     for (slot, class) in CLASSES.into_iter().enumerate() {
         let what = ["top 20", "top 10", "top 5", "to win"][slot];
         for run in rows.split(|(_, row)| row[slot].is_none()) {
-            let place = |(at, row): &(i64, [Option<f64>; 4])| {
-                (x.at(real(at - from)), y.within(row[slot].unwrap_or(0.0)))
-            };
+            let place =
+                |(at, row): &Sample| (x.at(real(at - from)), y.within(row[slot].unwrap_or(0.0)));
             let points: Vec<_> = run.iter().map(place).collect();
             svg.path(class, &area(&points, frame.bottom), &format!("{name}, {what}"));
         }

@@ -33,8 +33,8 @@ pub(crate) fn draw(tape: &Tape, page: &mut Page) {
                 tape.catalogue.bookmaker(*id).title.to_string(),
                 format.key().to_owned(),
                 quotes.len().to_string(),
-                some(&quotes, (1.9, 2.1), 9),
-                some(&quotes, (4.0, 5.0), 7),
+                some(&quotes, (1.9, 2.1), 7),
+                some(&quotes, (4.0, 5.0), 6),
                 ends.join(" … "),
             ]
         })
@@ -46,9 +46,12 @@ pub(crate) fn draw(tape: &Tape, page: &mut Page) {
 fn some(quotes: &[Quote], (from, to): (f64, f64), most: usize) -> String {
     let within = quotes.iter().filter(|quote| (from..=to).contains(&decimal(quote.price)));
     let texts: Vec<String> = within.map(|quote| text(*quote)).collect();
-    let more = texts.len().saturating_sub(most);
-    let shown = texts.iter().take(most).cloned().collect::<Vec<_>>().join("  ");
-    if more == 0 { shown } else { format!("{shown}  and {more} more") }
+    match texts.as_slice() {
+        [first @ .., last] if first.len() >= most => {
+            format!("{} … {last}", first[..most - 1].join("  "))
+        }
+        all => all.join("  "),
+    }
 }
 
 fn text(quote: Quote) -> String {

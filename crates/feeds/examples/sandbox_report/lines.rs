@@ -3,10 +3,12 @@
 use domain::{Line, Market};
 
 use crate::page::Page;
-use crate::prices::{Span, WIDTH, marks, result, spans};
-use crate::svg::{Frame, Scale, Svg, clock_ticks};
+use crate::prices::{BEFORE_S, Span, WIDTH, marks, result, spans};
+use crate::svg::{Frame, Scale, Svg};
 use crate::tape::{Point, Tape, decimal};
 
+/// How far from its place each family's line is drawn where many share one.
+const APART: [f64; 5] = [0.0, -2.5, 2.5, 5.0, -5.0];
 const PANELS: [(f64, f64); 2] = [(46.0, 216.0), (258.0, 428.0)];
 
 pub(crate) fn draw(tape: &Tape, page: &mut Page) {
@@ -14,8 +16,8 @@ pub(crate) fn draw(tape: &Tape, page: &mut Page) {
         "spread",
         "Spread line and its price in a football game",
         "Above, the home side's handicap; below, the decimal price at it. Bookmakers with an American grid hold the \
-         price at standard juice and move the line; the others let the price go first and step the line later. In play \
-         the line follows the lead, and every score suspends.",
+         price at standard juice while the chances are near even, and move the line; the others let the price go first and step the line later. In play \
+         the line follows the lead, and every score suspends. Lines at the same height are drawn a little apart.",
     );
     let reference = tape.best("american_football", |reference| interest(tape, reference));
     let (home, away) = tape.sides(&reference);
@@ -26,13 +28,22 @@ pub(crate) fn draw(tape: &Tape, page: &mut Page) {
     page.add(&chart(tape, &reference));
 }
 
-/// A game in which the lead changed hands a few times, and not too many scores for the labels.
-fn interest(tape: &Tape, reference: &str) -> (usize, usize) {
+/// A game whose line moved before the start, in which the lead changed hands a few times, and with few enough scores
+/// for their labels.
+fn interest(tape: &Tape, reference: &str) -> (usize, usize, usize) {
     let scores = &tape.scores[reference];
     let leads = scores.iter().map(|(_, score)| score.home.cmp(&score.away));
     let mut leads: Vec<_> = leads.filter(|lead| lead.is_ne()).collect();
     leads.dedup();
-    (leads.len().min(4), usize::MAX - scores.len())
+    let start = scores.first().map_or(0, |(at, _)| *at);
+    let wait = start - BEFORE_S..start;
+    let sharp = tape.paths[reference].iter();
+    let sharp =
+        sharp.filter(|((market, id), _)| *market == Market::Spread && tape.key(*id) == "pinnacle");
+    let waiting = sharp.flat_map(|(_, path)| path).filter(|point| wait.contains(&point.at));
+    let mut before: Vec<_> = waiting.filter_map(|point| point.held?.1).collect();
+    before.dedup();
+    (before.len().min(3), leads.len().min(4), usize::MAX - scores.len())
 }
 
 fn chart(tape: &Tape, reference: &str) -> String {
@@ -61,8 +72,10 @@ fn chart(tape: &Tape, reference: &str) -> String {
         }
         svg.line("zero", (live.frame.left, top), (live.frame.left, bottom));
         for (id, path) in &paths {
-            let place = |point: Point| value(panel, point).map(|value| y.within(value));
-            let class = tape.family(*id).class();
+            let family = tape.family(*id);
+            let apart = if panel == 0 { APART[family as usize] } else { 0.0 };
+            let place = |point: Point| value(panel, point).map(|value| y.within(value) + apart);
+            let class = family.class();
             for span in &spans {
                 svg.path(class, &span.steps(path, place), tape.key(*id));
             }
@@ -77,7 +90,7 @@ fn axes(svg: &mut Svg, spans: &[Span; 2], y: Scale, ticks: &[(f64, String)]) {
         let Frame { left, top, bottom, .. } = span.frame;
         svg.bar("plot", (left, top), (span.frame.width(), bottom - top), "");
         svg.grid_y(span.frame, y, if i == 0 { ticks } else { &blank });
-        svg.grid_x(span.frame, span.scale(), &clock_ticks(span.from, span.to, span.every));
+        svg.grid_x(span.frame, span.scale(), &span.ticks());
     }
 }
 
@@ -103,7 +116,8 @@ fn scale(panel: usize, values: &[f64], frame: Frame) -> (Scale, Vec<(f64, String
         high -= 1;
     }
     let label = |n: i32| match panel {
-        0 => format!("{:+}", f64::from(n) * step),
+        0 if n == 0 => "0".to_owned(),
+        0 => format!("{:+}", f64::from(n) * step).replace('-', "−"),
         _ => format!("{:.2}", f64::from(n) * step),
     };
     let ticks = (low..=high).map(|n| (f64::from(n) * step, label(n))).collect();

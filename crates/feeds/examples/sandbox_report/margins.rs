@@ -30,7 +30,7 @@ pub(crate) fn draw(tape: &Tape, page: &mut Page) {
         let left = 104.0 + number(at) * 204.0;
         let frame = Frame { left, top: TOP, right: left + 182.0, bottom };
         let golf = &*about.key == "golf";
-        let (most, every) = if golf { (70, 20) } else { (12, 4) };
+        let (most, every) = if golf { (58, 20) } else { (11, 4) };
         let x = frame.across((0.0, number(most) / 100.0));
         svg.bar("plot", (left, TOP), (frame.width(), bottom - TOP), "");
         let ticks = percent_ticks(0, i64::try_from(most).unwrap_or(0), every);

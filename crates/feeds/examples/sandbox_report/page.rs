@@ -61,7 +61,7 @@ impl Page {
         self.body.push_str("</p>\n");
     }
 
-    /// A table; cells after the first are right-aligned where `numbers` says so.
+    /// A table; its class says how cells are aligned.
     pub(crate) fn table(&mut self, class: &str, head: &[&str], rows: &[Vec<String>]) {
         put(&mut self.body, format_args!("<table class=\"{class}\"><thead><tr>"));
         for cell in head {

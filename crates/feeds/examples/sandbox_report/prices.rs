@@ -20,7 +20,7 @@ pub(crate) const WIDTH: f64 = 1120.0;
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = 1062.0;
 const GAP: f64 = 22.0;
-const BEFORE_S: i64 = 4 * 3600 + 1800;
+pub(crate) const BEFORE_S: i64 = 4 * 3600 + 1800;
 
 impl Span {
     pub(crate) fn scale(&self) -> Scale {
@@ -29,6 +29,11 @@ impl Span {
 
     pub(crate) fn x(&self, at: i64) -> f64 {
         self.scale().within(real(at.clamp(self.from, self.to) - self.from))
+    }
+
+    /// Times of day; the last moment is left to the next span.
+    pub(crate) fn ticks(&self) -> Vec<(f64, String)> {
+        clock_ticks(self.from, self.to - 300, self.every)
     }
 
     /// The steps of one path, cut to this span.
@@ -76,18 +81,21 @@ pub(crate) fn draw(tape: &Tape, sport: &str, page: &mut Page) {
             "Prices of a bout",
             "What each bookmaker asks for the home fighter: before the start opinion drifts and may jump on news; in play \
              prices follow the cards. Every round's end suspends the market for a while; there the lines break. The late \
-             bookmaker closes at the start.",
+             bookmaker closes at the start. A line that runs on from :30 to :35 is Bovada, which is dark then.",
         )
     } else {
         (
             "tennis",
             "Prices of a tennis match",
-            "The home player's price, game by game. Breaks of serve and ends of sets suspend the market; short ticks at \
-             the bottom are games, dashed lines the ends of sets.",
+            "The home player's price, game by game. Every game suspends the market until the bookmaker has priced it, breaks \
+             of serve and ends of sets for longer. Short ticks at the bottom are games, dashed lines the ends of sets. \
+             A line that runs on from :30 to :35 is Bovada, which is dark then.",
         )
     };
     page.section(id, title, note);
-    let reference = tape.best(sport, |reference| interest(tape, reference));
+    // A fighter who is replaced makes another story than a price that moves.
+    let reference =
+        tape.best(sport, |reference| (!reference.contains("replaced"), interest(tape, reference)));
     let (home, away) = tape.sides(&reference);
     let listing = &tape.listings[&reference];
     let last = tape.scores[&reference].last().map(|(_, score)| result(score, home, away));
@@ -100,18 +108,26 @@ pub(crate) fn draw(tape: &Tape, sport: &str, page: &mut Page) {
     page.add(&chart(tape, &reference, sport));
 }
 
-/// How much there is to see: how long it went, then how far the price travelled in play.
+/// How much there is to see: how long it went, then how far the price travelled, drift before the start being rarer.
 fn interest(tape: &Tape, reference: &str) -> (usize, f64) {
-    let scores = &tape.scores[reference];
     let start = starts(tape, reference);
-    let sharp = tape.paths.get(reference).into_iter().flatten();
-    let sharp = sharp
-        .filter(|((market, id), _)| *market == Market::Moneyline && tape.key(*id) == "pinnacle");
-    let played = sharp.flat_map(|(_, path)| path).filter(|point| point.at > start);
-    let asked = played.filter_map(|point| point.held.map(|(price, _)| implied(price)));
-    let (least, most) = asked.fold((1.0_f64, 0.0_f64), |(l, m), p| (l.min(p), m.max(p)));
-    let rounds = scores.last().map_or(0, |(_, score)| score.periods.len());
-    (rounds.min(3), most - least)
+    let travelled = |from: i64, to: i64| {
+        let all = tape.paths.get(reference).into_iter().flatten();
+        let sharp = all.filter(|((market, id), _)| {
+            *market == Market::Moneyline && tape.key(*id) == "pinnacle"
+        });
+        let points = sharp.flat_map(|(_, path)| path);
+        let (least, most) = asked(points.filter(|point| (from..to).contains(&point.at)));
+        (most - least).max(0.0)
+    };
+    let rounds = tape.scores[reference].last().map_or(0, |(_, score)| score.periods.len());
+    (rounds.min(3), 3.0 * travelled(start - BEFORE_S, start) + travelled(start, i64::MAX))
+}
+
+/// The least and the most of the chances that prices imply.
+fn asked<'a>(points: impl Iterator<Item = &'a Point>) -> (f64, f64) {
+    let asked = points.filter_map(|point| point.held.map(|(price, _)| implied(price)));
+    asked.fold((1.0_f64, 0.0_f64), |(least, most), p| (least.min(p), most.max(p)))
 }
 
 fn chart(tape: &Tape, reference: &str, sport: &str) -> String {
@@ -129,12 +145,12 @@ fn chart(tape: &Tape, reference: &str, sport: &str) -> String {
         let frame = span.frame;
         svg.bar("plot", (frame.left, top), (frame.width(), bottom - top), "");
         svg.grid_y(frame, y, if i == 0 { &ticks } else { &blank });
-        svg.grid_x(frame, span.scale(), &clock_ticks(span.from, span.to, span.every));
+        svg.grid_x(frame, span.scale(), &span.ticks());
         let what = if i == 0 { "before the start" } else { "in play" };
         svg.label("strong", (frame.left, 14.0), what);
     }
-    for (value, _) in &ticks {
-        let price = format!("{:.2}", 1.0 / value.max(0.005));
+    for (value, _) in ticks.iter().filter(|(value, _)| *value > 0.0) {
+        let price = format!("{:.2}", 1.0 / value);
         svg.label("tick", (RIGHT + 6.0, y.at(*value) + 3.5), &price);
     }
     svg.name_y(14.0, spans[0].frame, "implied probability, margin included");
@@ -191,16 +207,17 @@ fn quoting(svg: &mut Svg, span: &Span, lines: &[(BookmakerId, &[Point])]) {
     svg.path("quoting", &area(&points, frame.bottom), "bookmakers with a price");
     for (value, text) in [(0.0, "0".to_owned()), (all, format!("{all}"))] {
         svg.line("grid", (frame.left, y.at(value)), (frame.right, y.at(value)));
-        svg.label("tick end", (frame.left - 4.0, y.at(value) + 3.5), &text);
+        if frame.left < LEFT + 1.0 {
+            svg.label("tick end", (frame.left - 4.0, y.at(value) + 3.5), &text);
+        }
     }
 }
 
 /// Whole percents around all that is drawn.
 fn range(paths: &Paths, spans: &[Span; 2]) -> (i64, i64) {
     let drawn = paths.iter().filter(|((market, _), _)| *market == Market::Moneyline);
-    let points = drawn.flat_map(|(_, path)| path).filter(|point| point.at >= spans[0].from);
-    let asked = points.filter_map(|point| point.held.map(|(price, _)| implied(price)));
-    let (least, most) = asked.fold((1.0_f64, 0.0_f64), |(l, m), p| (l.min(p), m.max(p)));
+    let points = drawn.flat_map(|(_, path)| path);
+    let (least, most) = asked(points.filter(|point| point.at >= spans[0].from));
     let fives = |from: f64| (0..=20_i64).filter(move |n| real(*n) / 20.0 > from);
     let low = fives(least).next().map_or(0, |n| (n - 1).max(0) * 5);
     (low, fives(most).next().unwrap_or(20) * 5)

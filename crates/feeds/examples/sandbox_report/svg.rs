@@ -174,16 +174,6 @@ pub(crate) fn area(points: &[(f64, f64)], bottom: f64) -> String {
     d
 }
 
-/// A plain curve.
-pub(crate) fn curve(points: &[(f64, f64)]) -> String {
-    let mut d = String::new();
-    for (i, (x, y)) in points.iter().enumerate() {
-        let letter = if i == 0 { 'M' } else { 'L' };
-        put(&mut d, format_args!("{letter}{x:.1} {y:.1}"));
-    }
-    d
-}
-
 pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
 }

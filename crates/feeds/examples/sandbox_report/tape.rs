@@ -195,7 +195,6 @@ impl Tape {
         }
     }
 
-    /// Markets seen in a sport, by key.
     pub(crate) fn sport(&self, key: &str) -> SportId {
         self.catalogue.sport_id(key).expect("a sport of the catalogue")
     }

@@ -60,6 +60,8 @@ pub(crate) struct Seen<'a> {
     pub(crate) next: Option<&'a Step>,
     pub(crate) at: i64,
     pub(crate) start: i64,
+    /// What the watchers' impressions are made of.
+    pub(crate) luck: u64,
 }
 
 /// Fair chances: the moneyline, and where margin and total may end.

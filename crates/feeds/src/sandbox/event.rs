@@ -195,6 +195,7 @@ impl Duel {
                 next: timeline.steps.get(at + 1),
                 at: known.at,
                 start: self.start,
+                luck: mix(self.key, 31),
             })
         });
         match &self.rules {

@@ -6,7 +6,7 @@
 use domain::{Period, Side, Status};
 
 use super::contest::{Fair, Form, Seen, Spread, Step, Timeline};
-use super::noise::{Draws, logistic, real, to_tick, whole};
+use super::noise::{Draws, gauss, logistic, mix_signed, real, to_tick, whole};
 
 /// The rules of a bout and how likely it is to end early.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +25,10 @@ const WALKOUT_S: i64 = 240;
 const BREAK_S: i64 = 60;
 /// From the end to the announcement.
 const ANNOUNCE_S: i64 = 120;
+/// Those who watch a round are shown something new this often: as often as live prices are looked at.
+const GLIMPSE_S: i64 = 30;
+/// At the bell they are right about five rounds in six.
+const CLARITY: f64 = 1.0;
 /// A finish counts as a lead beyond any card.
 const FINISH_MARGIN: i32 = 20;
 
@@ -96,12 +100,24 @@ impl Fight {
         current.home_finish *= 1.0 - elapsed;
         current.away_finish *= 1.0 - elapsed;
         if let Some(seen) = seen {
-            let lean = 2.2 * elapsed * inkling(lead, seen);
+            let lean = self.impression(done, elapsed, inkling(lead, seen), seen.luck);
             current.home_wins = logistic(0.9 * form.strength + lean);
         }
         let (home, margin) = self.ends(done, lead, current, chances);
         let total = self.lasts(done, elapsed, chances.home_finish + chances.away_finish);
         Fair { home, margin, total }
+    }
+
+    /// The log-odds that watching the round so far adds to home's chance of winning it. What is seen goes the way of
+    /// the round but is blurred, so the odds wander there instead of pointing straight at the winner; this is what
+    /// Bayes makes of a drift of [`CLARITY`] in noise of one.
+    fn impression(&self, done: i32, elapsed: f64, way: f64, luck: u64) -> f64 {
+        let glimpses = self.round_s / GLIMPSE_S;
+        let seen = whole(elapsed * real(glimpses));
+        let luck = mix_signed(luck, i64::from(done));
+        let blur: f64 = (0..seen).map(|glimpse| gauss(mix_signed(luck, glimpse))).sum();
+        let share = real(seen) / real(glimpses);
+        2.0 * CLARITY * (CLARITY * share * way + blur / real(glimpses).sqrt())
     }
 
     /// How much of the current round is over.

@@ -3,7 +3,10 @@
 //! The only place that writes to either. Logs do not come through here. Written with `write`, not
 //! `println!`, which panics when the reader has gone (`linesman keys list | head -1`).
 
-use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+use std::io::{self, BufWriter, ErrorKind, IsTerminal as _, StdoutLock, Write as _};
+
+/// Bytes of a long text written at a time.
+const STREAM_BYTES: usize = 64 * 1024;
 
 /// Writes a line to stdout at once, so that a script waiting for it gets it.
 ///
@@ -16,6 +19,12 @@ pub(crate) fn print_line(text: &str) -> io::Result<()> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other,
     }
+}
+
+/// Stdout for a long text, which is there once it was flushed. Whether its reader has gone is for the caller to
+/// look at: there is then no use in going on.
+pub(crate) fn stream() -> BufWriter<StdoutLock<'static>> {
+    BufWriter::with_capacity(STREAM_BYTES, io::stdout().lock())
 }
 
 /// Writes what went wrong to stderr, each line under the program's name.

@@ -67,6 +67,7 @@ fn data_and_config_go_before_or_after_every_verb() {
         "maintenance off",
         "match a",
         "replay a --to http://h --token fk_x",
+        "record --world live",
         "config",
         "openapi",
     ] {
@@ -152,6 +153,25 @@ fn recordings_are_matched_and_replayed() {
     assert_eq!(args.speed, Speed::Times(NonZeroU32::new(10).unwrap()));
     assert!(misuse("linesman replay --to http://h --token fk_x").contains("<FILE>"));
     assert!(misuse("linesman replay a --to ftp://h --token fk_x").contains("http://"));
+}
+
+#[test]
+fn a_recording_is_of_a_world_between_two_instants() {
+    let Verb::Record(args) = verb(
+        "linesman record --world sandbox --from 2026-11-14T18:00:00Z --to 2026-11-14T19:00:00Z",
+    ) else {
+        panic!()
+    };
+    assert_eq!(World::from(args.world), World::Sandbox);
+    assert_eq!(args.from.map(|from| from.to_string()).as_deref(), Some("2026-11-14T18:00:00Z"));
+    let Verb::Record(args) = verb("linesman record --world live") else { panic!() };
+    assert_eq!((World::from(args.world), args.from, args.to), (World::Live, None, None));
+    assert!(misuse("linesman record").contains("--world"));
+    assert!(misuse("linesman record --world moon").contains("live, sandbox"));
+    assert!(misuse("linesman record --world live --from today").contains("RFC 3339"));
+    let turned =
+        "linesman record --world live --from 2026-11-14T19:00:00Z --to 2026-11-14T18:00:00Z";
+    assert!(misuse(turned).contains("later than --to"));
 }
 
 #[test]

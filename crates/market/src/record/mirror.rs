@@ -85,6 +85,10 @@ impl Mirror {
 
     /// Follows all that may have changed in a book.
     pub(super) fn follow(&mut self, theirs: &Book) {
+        if self.book.events().next().is_none() {
+            self.begin(theirs);
+            return;
+        }
         let mut gone = self.listed_ids();
         gone.retain(|id| theirs.event(*id).is_none_or(|event| !event.is_listed()));
         for id in gone {

@@ -10,6 +10,7 @@
 mod against_model;
 mod desk;
 mod events;
+mod histories;
 mod hostile;
 mod model;
 mod odds;

@@ -2,6 +2,7 @@
 //! shared, nothing prepared. It follows the rules of `decisions.md` and `ingest.md`, not the book's code.
 
 mod answers;
+mod rules;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,9 @@ use domain::{
 use linesman_market::{Lifetimes, Verdict};
 
 use crate::desk::Said;
-use crate::vocabulary::{person, tournament};
+use crate::vocabulary::person;
+
+use rules::{confirm_all, first_person, goes_back, means_draw, same_participants, side_of};
 
 /// All facts.
 #[derive(Debug)]
@@ -570,69 +573,5 @@ impl Reading {
 
     fn is_stale(&self, now: Timestamp, stale_after: Duration) -> bool {
         now.since(self.read.unwrap()) > stale_after
-    }
-}
-
-/// A heartbeat confirms every open market of the bookmaker in the sport.
-fn confirm_all(prices: &mut [Pricing], events: &[Happening], source: &Reading, ts: Timestamp) {
-    for price in prices.iter_mut().filter(|price| price.bookmaker == source.bookmaker) {
-        let event = events.iter().find(|event| event.id == price.event).unwrap();
-        if event.sport == source.sport {
-            price.confirmed = price.confirmed.max(ts);
-        }
-    }
-}
-
-fn means_draw(name: &str) -> bool {
-    ["draw", "tie"].contains(&&*name.to_lowercase())
-}
-
-fn goes_back(held: &Report, new: &Report) -> bool {
-    let lower = |held: Option<i32>, new: Option<i32>| match (held, new) {
-        (Some(held), Some(new)) => new < held,
-        (Some(_), None) => true,
-        (None, _) => false,
-    };
-    let order = [Status::Scheduled, Status::Live, Status::Final];
-    let step = |status: Status| order.iter().position(|s| *s == status);
-    step(new.status) < step(held.status)
-        || lower(held.home, new.home)
-        || lower(held.away, new.away)
-        || (held.status == Status::Final && held.winner.is_some() && held.winner != new.winner)
-}
-
-/// Whom a fixture is between, the lesser number first; a tournament is alone.
-fn participants(fixture: &Fixture) -> (usize, Option<usize>) {
-    match fixture {
-        Fixture::HeadToHead { home, away } => {
-            let (home, away) = (person(home).unwrap(), person(away).unwrap());
-            (home.min(away), Some(home.max(away)))
-        }
-        Fixture::Field { title } => (tournament(title).unwrap(), None),
-    }
-}
-
-fn same_participants(one: &Fixture, other: &Fixture) -> bool {
-    participants(one) == participants(other)
-}
-
-fn first_person(fixture: &Fixture) -> Option<usize> {
-    match fixture {
-        Fixture::HeadToHead { home, .. } => person(home),
-        Fixture::Field { .. } => None,
-    }
-}
-
-fn side_of(fixture: &Fixture, name: &str) -> Option<Side> {
-    let Fixture::HeadToHead { home, away } = fixture else {
-        return None;
-    };
-    let who = person(name)?;
-    if person(home) == Some(who) {
-        Some(Side::Home)
-    } else if person(away) == Some(who) {
-        Some(Side::Away)
-    } else {
-        None
     }
 }

@@ -9,11 +9,12 @@ use linesman_market::{Book, Change, Ids, Recorded, Recorder, Verdict};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::against_model::{Pair, Step, a_step};
+use crate::against_model::Pair;
 use crate::desk::{
     ACCEPTED, Desk, SALT, STALE_AFTER, at, events_text, head_to_head, odds_text, outcome, remove,
     report, score, scores_text,
 };
+use crate::histories::{Step, a_step};
 
 const IDS: Ids = Ids::Minted { salt: SALT };
 
@@ -73,7 +74,7 @@ impl Tape {
     fn hear(&mut self, said: Vec<Recorded>) {
         for recorded in said {
             let later = recorded.at.plus(Duration::from_secs(3600));
-            let ts = recorded.message.ts.expect("every message has a time");
+            let ts = recorded.message.ts.unwrap();
             let decided = self.replay.apply("tape", &recorded.message, later.max(ts)).unwrap();
             assert_ne!(decided.verdict, Verdict::Superseded, "{recorded:?}");
             assert!(decided.change.is_some(), "nothing is said in vain: {recorded:?}");

@@ -62,7 +62,7 @@ impl Fault {
             let keys = || Self::ALL.iter().map(|fault| fault.key());
             let near = did_you_mean(value, keys());
             let list: Vec<&str> = keys().collect();
-            let text = format!("there is no such fault{near}; use one of {}", list.join(", "));
+            let text = format!("there is no such fault; use one of {}{near}", list.join(", "));
             ApiError::param("X-Sandbox-Fault", text)
         })
     }

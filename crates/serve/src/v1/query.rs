@@ -199,7 +199,7 @@ impl Values<'_> {
         catalogue.bookmaker_id(key).map(Some).ok_or_else(|| {
             let near = did_you_mean(key, catalogue.bookmakers().map(|(_, held)| &*held.key));
             let text =
-                format!("there is no bookmaker `{}`{near}; /v1/books lists them", short(key));
+                format!("there is no bookmaker `{}`; /v1/books lists them{near}", short(key));
             ApiError::param(Param::Bookmaker.name(), text)
         })
     }
@@ -343,7 +343,7 @@ fn unknown(endpoint: Endpoint, name: &str) -> ApiError {
         format!("this endpoint takes {}", list.join(", "))
     };
     let name = short(name);
-    ApiError::param(name.clone(), format!("unknown parameter `{name}`{near}; {takes}"))
+    ApiError::param(name.clone(), format!("unknown parameter `{name}`; {takes}{near}"))
 }
 
 fn unknown_value<'a>(
@@ -353,7 +353,7 @@ fn unknown_value<'a>(
 ) -> String {
     let near = did_you_mean(given, keys.clone());
     let list: Vec<&str> = keys.collect();
-    format!("there is no {what} `{}`{near}; use one of {}", short(given), list.join(", "))
+    format!("there is no {what} `{}`; use one of {}{near}", short(given), list.join(", "))
 }
 
 /// What a client sent, short enough to be sent back, and never a key.

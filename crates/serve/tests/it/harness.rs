@@ -4,6 +4,9 @@
 //! The clock stands still unless told otherwise, so a snapshot stays in force until [`TestApp::publish`].
 //! Feeds push into the live world; keys made by [`TestApp::live_key`] see it. The sandbox world is empty.
 
+mod answer;
+pub(crate) mod line;
+
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,19 +15,18 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use accounts::{Accounts, KeyKind, Limits, NewKey};
-use bytes::Bytes;
 use domain::{Catalogue, Clock, ManualClock, Timestamp, World};
 use feeds::sandbox::Simulation;
-use http::HeaderMap;
 use market::Lifetimes;
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
 use serve::{App, Door, Doors, Parts, Settings, WorldHandle, WorldOptions, Writer};
 use store::Store;
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::watch;
+
+pub(crate) use answer::{Answer, Raw};
 
 /// When every manual clock starts: a second after a minute, five after an epoch of 30 s would be.
 pub(crate) const START: &str = "2026-11-14T12:00:05.250Z";
@@ -432,160 +434,6 @@ impl Drop for TestApp {
     }
 }
 
-/// A whole answer.
-#[derive(Clone, Debug)]
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: Bytes,
-}
-
-impl Answer {
-    pub(crate) async fn of(request: RequestBuilder) -> Self {
-        Self::try_of(request).await.unwrap()
-    }
-
-    pub(crate) async fn try_of(request: RequestBuilder) -> reqwest::Result<Self> {
-        let response = request.send().await?;
-        let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        Ok(Self { status, headers, body: response.bytes().await? })
-    }
-
-    pub(crate) fn text(&self) -> &str {
-        std::str::from_utf8(&self.body).unwrap()
-    }
-
-    pub(crate) fn json(&self) -> Value {
-        serde_json::from_slice(&self.body)
-            .unwrap_or_else(|error| panic!("{error}: {} {:?}", self.status, self.body))
-    }
-
-    /// A header's only value.
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        let mut values = self.headers.get_all(name).iter();
-        let value = values.next().map(|value| value.to_str().unwrap());
-        assert!(values.next().is_none(), "{name} comes twice");
-        value
-    }
-
-    /// The error's code, once the body was seen to be as D1 has it.
-    pub(crate) fn code(&self) -> String {
-        let body = self.json();
-        assert_eq!(body.as_object().map(serde_json::Map::len), Some(1), "{body}");
-        let error = &body["error"];
-        let mut fields = vec!["code", "message", "request_id"];
-        fields.extend(error.get("param").map(|_| "param"));
-        let held: Vec<&String> = error.as_object().unwrap().keys().collect();
-        assert_eq!(held, fields);
-        assert!(!error["message"].as_str().unwrap().is_empty());
-        let request_id = error["request_id"].as_str().unwrap();
-        assert!(request_id.starts_with("req_"), "{request_id}");
-        assert_eq!(self.header("x-request-id"), Some(request_id));
-        assert_eq!(self.header("content-type"), Some("application/json"));
-        error["code"].as_str().unwrap().to_owned()
-    }
-
-    /// Status and code of a refusal.
-    pub(crate) fn refusal(&self) -> (u16, String) {
-        (self.status, self.code())
-    }
-
-    pub(crate) fn message(&self) -> String {
-        self.json()["error"]["message"].as_str().unwrap().to_owned()
-    }
-
-    pub(crate) fn param(&self) -> Option<String> {
-        self.json()["error"]["param"].as_str().map(str::to_owned)
-    }
-
-    /// The target of the `Link` to the next page.
-    pub(crate) fn next_page(&self) -> Option<String> {
-        let link = self.header("link")?;
-        let target = link.strip_prefix('<').and_then(|link| link.strip_suffix(">; rel=\"next\""));
-        Some(target.unwrap_or_else(|| panic!("{link}")).to_owned())
-    }
-
-    pub(crate) fn requests_used(&self) -> u32 {
-        self.header("x-requests-used").unwrap().parse().unwrap()
-    }
-
-    pub(crate) fn requests_remaining(&self) -> u32 {
-        self.header("x-requests-remaining").unwrap().parse().unwrap()
-    }
-}
-
-/// A connection spoken to byte by byte.
-#[derive(Debug)]
-pub(crate) struct Raw {
-    stream: TcpStream,
-    held: Vec<u8>,
-}
-
-impl Raw {
-    pub(crate) async fn connect(addr: SocketAddr) -> Self {
-        Self { stream: TcpStream::connect(addr).await.unwrap(), held: Vec::new() }
-    }
-
-    pub(crate) async fn send(&mut self, bytes: &[u8]) {
-        // The service may have answered and closed before it has read everything.
-        drop(self.stream.write_all(bytes).await);
-    }
-
-    /// The next answer; `None` when the connection ended instead.
-    pub(crate) async fn read_answer(&mut self) -> Option<Answer> {
-        self.read_answer_to("GET").await
-    }
-
-    /// The next answer to a request of this method, which decides whether a body follows.
-    pub(crate) async fn read_answer_to(&mut self, method: &str) -> Option<Answer> {
-        tokio::time::timeout(SILENCE, self.read_patiently(method)).await.expect("an answer in time")
-    }
-
-    /// Whether the service has closed the connection, once it has.
-    pub(crate) async fn is_closed(&mut self) -> bool {
-        let mut scrap = [0; 64];
-        let read = tokio::time::timeout(SILENCE, self.stream.read(&mut scrap)).await;
-        matches!(read.expect("the end in time"), Ok(0) | Err(_))
-    }
-
-    async fn read_patiently(&mut self, method: &str) -> Option<Answer> {
-        loop {
-            if let Some(answer) = self.take_answer(method) {
-                return Some(answer);
-            }
-            if self.stream.read_buf(&mut self.held).await.ok()? == 0 {
-                assert!(self.held.is_empty(), "cut off: {:?}", Bytes::copy_from_slice(&self.held));
-                return None;
-            }
-        }
-    }
-
-    fn take_answer(&mut self, method: &str) -> Option<Answer> {
-        let mut lines = [httparse::EMPTY_HEADER; 64];
-        let mut response = httparse::Response::new(&mut lines);
-        let httparse::Status::Complete(head) = response.parse(&self.held).unwrap() else {
-            return None;
-        };
-        let status = response.code.unwrap();
-        let mut headers = HeaderMap::new();
-        for line in &*response.headers {
-            let name = http::HeaderName::from_bytes(line.name.as_bytes()).unwrap();
-            headers.append(name, http::HeaderValue::from_bytes(line.value).unwrap());
-        }
-        let length = headers.get("content-length").map_or(0, |value| {
-            let bodiless = method == "HEAD" || status == 304;
-            if bodiless { 0 } else { value.to_str().unwrap().parse().unwrap() }
-        });
-        if self.held.len() < head + length {
-            return None;
-        }
-        let rest = self.held.split_off(head + length);
-        let body = Bytes::copy_from_slice(&self.held[head..]);
-        self.held = rest;
-        Some(Answer { status, headers, body })
-    }
-}
-
 /// The time of the machine.
 #[derive(Debug)]
 struct SystemClock;
@@ -653,83 +501,5 @@ fn copy_folder(from: &Path, to: &Path) {
         } else {
             std::fs::copy(entry.path(), target).unwrap();
         }
-    }
-}
-
-/// Lines of the door, with the fields a test does not care about filled in.
-pub(crate) mod line {
-    use serde_json::{Value, json};
-
-    /// When the events of tests start, unless they say otherwise.
-    pub(crate) const COMMENCE: &str = "2026-11-22T03:00:00Z";
-
-    pub(crate) fn event(reference: &str, sport: &str, home: &str, away: &str) -> Value {
-        event_at(reference, sport, home, away, COMMENCE)
-    }
-
-    pub(crate) fn event_at(
-        reference: &str,
-        sport: &str,
-        home: &str,
-        away: &str,
-        commence: &str,
-    ) -> Value {
-        json!({
-            "type": "event", "ref": reference, "sport": sport, "competition": "Cup",
-            "commence_time": commence, "home": home, "away": away,
-        })
-    }
-
-    pub(crate) fn tournament(reference: &str, title: &str) -> Value {
-        json!({
-            "type": "event", "ref": reference, "sport": "golf", "competition": "Tour",
-            "commence_time": COMMENCE, "title": title,
-        })
-    }
-
-    /// A moneyline in american prices.
-    pub(crate) fn moneyline(
-        reference: &str,
-        bookmaker: &str,
-        home: (&str, i32),
-        away: (&str, i32),
-    ) -> Value {
-        json!({
-            "type": "odds", "ref": reference, "bookmaker": bookmaker, "market": "moneyline",
-            "format": "american",
-            "outcomes": [
-                { "name": home.0, "price": home.1 }, { "name": away.0, "price": away.1 },
-            ],
-        })
-    }
-
-    pub(crate) fn odds(
-        reference: &str,
-        bookmaker: &str,
-        market: &str,
-        format: &str,
-        outcomes: &Value,
-    ) -> Value {
-        json!({
-            "type": "odds", "ref": reference, "bookmaker": bookmaker, "market": market,
-            "format": format, "outcomes": outcomes,
-        })
-    }
-
-    pub(crate) fn score(reference: &str, status: &str, home: i32, away: i32) -> Value {
-        json!({
-            "type": "score", "ref": reference, "status": status, "home_score": home,
-            "away_score": away, "periods": [],
-        })
-    }
-
-    pub(crate) fn heartbeat(bookmaker: &str, sport: &str) -> Value {
-        json!({ "type": "heartbeat", "bookmaker": bookmaker, "sport": sport })
-    }
-
-    /// The same line, said to have happened then.
-    pub(crate) fn stamped(mut line: Value, ts: &str) -> Value {
-        line["ts"] = ts.into();
-        line
     }
 }

@@ -1,0 +1,101 @@
+//! `linesman config`: what is in force, where it came from, and what is wrong.
+
+use crate::harness::Home;
+
+#[tokio::test]
+async fn the_printed_configuration_loads_back_to_the_same() {
+    let home = Home::new();
+    home.write("mine.toml", "[market]\nstale_after = \"2m\"\n\n[log]\nfilter = \"warn\"\n");
+    let printed = home.ok(&["--config", "mine.toml", "config"]).await;
+    let table: toml::Table = printed.parse().unwrap();
+    assert_eq!(table["market"]["refresh_interval"].as_str(), Some("100ms"));
+    assert_eq!(table["market"]["stale_after"].as_str(), Some("2m"));
+    assert_eq!(table["sandbox"]["enabled"].as_bool(), Some(false));
+    let line = |start: &str| printed.lines().find(|line| line.starts_with(start)).unwrap();
+    assert!(line("stale_after").contains("# mine.toml"), "{printed}");
+    assert!(
+        line("refresh_interval").contains("# environment LINESMAN_MARKET__REFRESH_INTERVAL"),
+        "{printed}"
+    );
+    assert!(line("final_retention").contains("# default"), "{printed}");
+
+    home.write("printed.toml", &printed);
+    let fresh = Home::new()
+        .unset("LINESMAN_MARKET__REFRESH_INTERVAL")
+        .unset("LINESMAN_SERVER__OPS_LISTEN")
+        .unset("LINESMAN_SERVER__WORKERS")
+        .unset("LINESMAN_SANDBOX__ENABLED");
+    let path = home.path().join("printed.toml");
+    let again = fresh.ok(&["--config", path.to_str().unwrap(), "config"]).await;
+    assert_eq!(again.parse::<toml::Table>().unwrap(), table);
+    let checked = fresh.ok(&["--config", path.to_str().unwrap(), "config", "--check"]).await;
+    assert_eq!(checked, "the configuration is in order");
+}
+
+#[tokio::test]
+async fn a_file_in_the_current_folder_is_read_without_being_named() {
+    let home = Home::new();
+    home.write("linesman.toml", "[sandbox]\nseed = 7\n");
+    let table: toml::Table = home.ok(&["config"]).await.parse().unwrap();
+    assert_eq!(table["sandbox"]["seed"].as_integer(), Some(7));
+}
+
+#[tokio::test]
+async fn every_fault_is_told_with_its_place_and_the_nearest_name() {
+    let home = Home::new().set("LINESMAN_MARKET__REFRESH_INTERVALL", "1s");
+    home.write(
+        "bad.toml",
+        "[server]\nlissten = \"127.0.0.1:1\"\n\n[markt]\nx = 1\n\n[market]\nstale_after = \"soon\"\nrefresh_interval = \"1ms\"\n",
+    );
+    for check in [&["config", "--check"][..], &["config"], &["serve"], &["keys", "list"]] {
+        let done = home.run(&[&["--config", "bad.toml"], check].concat()).await;
+        assert_eq!((done.code, done.stdout.as_str()), (Some(1), ""));
+        let lines: Vec<&str> = done.stderr.lines().collect();
+        assert_eq!(lines.len(), 5, "{}", done.stderr);
+        for expected in [
+            "`server.listen`",
+            "`[market]`",
+            "`soon`",
+            "100ms",
+            "LINESMAN_MARKET__REFRESH_INTERVALL",
+        ] {
+            let told =
+                lines.iter().any(|line| line.starts_with("linesman: ") && line.contains(expected));
+            assert!(told, "{expected}: {}", done.stderr);
+        }
+    }
+    assert!(!home.data().join("accounts.db").exists(), "nothing is made on a bad configuration");
+}
+
+#[tokio::test]
+async fn check_looks_at_the_files_that_are_named() {
+    let home = Home::new().set("LINESMAN_CATALOGUE__FILE", "catalogue.toml");
+    let missing = home.run(&["config", "--check"]).await;
+    assert!(missing.sentence(1).contains("catalogue.toml"), "{}", missing.stderr);
+    home.write("catalogue.toml", "[[bookmaker]]\nkey = \"corner_shop\"\n");
+    let wrong = home.run(&["config", "--check"]).await;
+    assert!(wrong.sentence(1).contains("catalogue.toml"), "{}", wrong.stderr);
+    home.write(
+        "catalogue.toml",
+        "[[bookmaker]]\nkey = \"corner_shop\"\ntitle = \"Corner Shop\"\nregions = [\"uk\"]\n",
+    );
+    assert_eq!(home.ok(&["config", "--check"]).await, "the configuration is in order");
+    // And it is in force: a feed can be bound to the new bookmaker, and clients see it.
+    home.ok(&["feeds", "create", "corner", "--bookmaker", "corner_shop"]).await;
+    let key = home.live_key().await;
+    let service = home.start().await;
+    assert!(service.get("/v1/books", &key).await.text().contains("Corner Shop"));
+    let half = Home::new().set("LINESMAN_SERVER__TLS_CERT", "cert.pem");
+    let refused = half.run(&["config", "--check"]).await;
+    assert!(refused.sentence(1).contains("server.tls_key"), "{}", refused.stderr);
+}
+
+#[tokio::test]
+async fn secrets_in_addresses_are_not_repeated() {
+    let home = Home::new().set("LINESMAN_DATABASE__URL", "postgres://me:hunter2@db/linesman");
+    for verb in [&["config"][..], &["config", "--check"], &["serve"]] {
+        let done = home.run(verb).await;
+        assert!(done.sentence(1).contains("database.url"), "{}", done.stderr);
+        assert!(!done.stderr.contains("hunter2"), "{}", done.stderr);
+    }
+}

@@ -1,0 +1,196 @@
+//! A log that was damaged: the service starts, says so, and what stood before the damage is there.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::harness::{Home, Service, bout, moneyline, ndjson};
+
+const INTERVAL: &str = "LINESMAN_MARKET__REFRESH_INTERVAL";
+const EVENTS: &str = "/v1/sports/mma/events";
+const ODDS: &str = "/v1/sports/mma/odds";
+const NAMES: [&str; 4] = ["Anderson", "Bellator", "Cormier", "Dillashaw"];
+
+/// A folder on which four bouts were pushed, one at a time, and nothing after them; with a key to read it.
+async fn four_bouts() -> (Home, String) {
+    // Snapshots are entries too: with an hour between them the last entry is the last bout.
+    let home = Home::new().set(INTERVAL, "1h");
+    let service = home.start().await;
+    let (key, token) = (home.live_key().await, home.feed("one").await);
+    for name in NAMES {
+        service.push_all(&token, &[bout(&format!("ref-{name}"), name, "Opponent")]).await;
+    }
+    service.stop().await;
+    (home.set(INTERVAL, "100ms"), key)
+}
+
+fn newest(home: &Home, prefix: &str) -> PathBuf {
+    let files = fs::read_dir(home.data().join("live")).unwrap().map(|item| item.unwrap());
+    let mut names: Vec<PathBuf> = files
+        .filter(|item| item.file_name().to_string_lossy().starts_with(prefix))
+        .map(|item| item.path())
+        .filter(|path| path.extension().is_some_and(|kind| kind == "log" || kind == "ckp"))
+        .collect();
+    names.sort();
+    names.pop().unwrap_or_else(|| panic!("no {prefix}"))
+}
+
+fn damage(path: &PathBuf, how: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = fs::read(path).unwrap();
+    how(&mut bytes);
+    fs::write(path, bytes).unwrap();
+}
+
+/// Starts, and looks that these bouts are there, and that new ones are taken and kept.
+async fn expect_bouts(home: &Home, key: &str, names: &[&str]) {
+    let service = home.start().await;
+    let shown = |events: &[Value]| {
+        let mut homes: Vec<String> =
+            events.iter().map(|event| event["home_team"].as_str().unwrap().to_owned()).collect();
+        homes.sort();
+        homes
+    };
+    let events = service.records(EVENTS, key, names.len()).await;
+    assert_eq!(shown(&events), names);
+    let token = home.feed("after").await;
+    service.push_all(&token, &[bout("new", "Zombie", "Opponent")]).await;
+    let after = service.records(EVENTS, key, names.len() + 1).await;
+    service.kill().await;
+    let service = home.start().await;
+    assert_eq!(service.records(EVENTS, key, names.len() + 1).await, after);
+    service.stop().await;
+}
+
+fn warned(home: &Home, text: &str) {
+    let logs = home.logs();
+    let told = logs.lines().any(|line| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        matches!(line["level"].as_str(), Some("WARN" | "ERROR")) && line.to_string().contains(text)
+    });
+    assert!(told, "nothing said of {text:?}:\n{logs}");
+}
+
+#[tokio::test]
+async fn a_torn_last_entry_is_cut_off() {
+    let (home, key) = four_bouts().await;
+    damage(&newest(&home, "segment-"), |bytes| bytes.truncate(bytes.len() - 3));
+    expect_bouts(&home, &key, &NAMES[..3]).await;
+    warned(&home, "change log cut at the last whole entry");
+}
+
+#[tokio::test]
+async fn a_flipped_byte_in_the_tail_costs_that_entry_alone() {
+    let (home, key) = four_bouts().await;
+    damage(&newest(&home, "segment-"), |bytes| {
+        let at = bytes.len() - 4;
+        bytes[at] ^= 0x10;
+    });
+    expect_bouts(&home, &key, &NAMES[..3]).await;
+    warned(&home, "change log cut at the last whole entry");
+}
+
+#[tokio::test]
+async fn a_flipped_byte_amid_the_log_leaves_what_was_before_it() {
+    let (home, key) = four_bouts().await;
+    damage(&newest(&home, "segment-"), |bytes| {
+        let name = b"ref-Cormier";
+        let at = bytes.windows(name.len()).position(|window| window == name).unwrap();
+        bytes[at] ^= 1;
+    });
+    expect_bouts(&home, &key, &NAMES[..2]).await;
+    warned(&home, "damaged");
+    // What was cut off is kept for whoever wants to look.
+    let kept = fs::read_dir(home.data().join("live")).unwrap().any(|item| {
+        let path = item.unwrap().path();
+        fs::read(path).unwrap().windows(13).any(|window| window == b"ref-Dillashaw")
+    });
+    assert!(kept);
+}
+
+#[tokio::test]
+async fn garbage_after_the_log_is_cut_off() {
+    for garbage in [
+        &b"\0\0\0\0\0\0\0\0\0\0\0\0"[..],
+        b"this is no entry of any log, and is longer than a head",
+    ] {
+        let (home, key) = four_bouts().await;
+        let log = newest(&home, "segment-");
+        fs::File::options().append(true).open(log).unwrap().write_all(garbage).unwrap();
+        expect_bouts(&home, &key, &NAMES).await;
+        warned(&home, "change log cut at the last whole entry");
+    }
+}
+
+#[tokio::test]
+async fn an_emptied_segment_does_not_keep_the_service_from_starting() {
+    let (home, key) = four_bouts().await;
+    damage(&newest(&home, "segment-"), Vec::clear);
+    expect_bouts(&home, &key, &[]).await;
+}
+
+/// How many prices change, enough for a checkpoint.
+const CHANGES: i64 = 120_000;
+const RECORDS: i64 = 2_000;
+const BATCH: i64 = 10_000;
+
+fn change(number: i64) -> Value {
+    let (event, price) = (number % RECORDS, 1000 + number);
+    let names = (format!("Home {event}"), format!("Away {event}"));
+    moneyline(&format!("e{event}"), "fanduel", &[(&names.0, price), (&names.1, -price)])
+}
+
+async fn start_timed(home: &Home, what: &str) -> Service {
+    let begun = Instant::now();
+    let service = home.start().await;
+    println!("{what}: serving after {:?} (unoptimised)", begun.elapsed());
+    service
+}
+
+#[tokio::test]
+async fn a_restart_after_many_changes_is_whole_with_and_without_its_checkpoint() {
+    let home = Home::new();
+    let service = home.start().await;
+    let (key, token) = (home.live_key().await, home.feed("one").await);
+    let begun = Instant::now();
+    let listings: Vec<Value> = (0..RECORDS)
+        .map(|event| bout(&format!("e{event}"), &format!("Home {event}"), &format!("Away {event}")))
+        .collect();
+    service.push_all(&token, &listings).await;
+    for batch in 0..CHANGES / BATCH {
+        let lines: Vec<Value> = (batch * BATCH..(batch + 1) * BATCH).map(change).collect();
+        let answer = service.post(&token, ndjson(&lines)).await.unwrap();
+        assert_eq!(answer.json()["accepted"], BATCH);
+    }
+    println!("{CHANGES} changes taken in {:?} (unoptimised)", begun.elapsed());
+    // The last word of every record, and the snapshot that brings the checkpoint with it.
+    let last = bout("marker", "Marker Home", "Marker Away");
+    service
+        .push_all(
+            &token,
+            &[last, moneyline("marker", "fanduel", &[("Marker Home", 150), ("Marker Away", -200)])],
+        )
+        .await;
+    let expected = usize::try_from(RECORDS).unwrap() + 1;
+    let odds = service.records(&format!("{ODDS}?limit=500"), &key, expected).await;
+    let mut prices: Vec<i64> =
+        odds.iter().map(|record| record["outcomes"][0]["price"].as_i64().unwrap()).collect();
+    prices.sort_unstable();
+    let held = (CHANGES - RECORDS..CHANGES).map(|number| 1000 + number);
+    assert_eq!(prices, [150].into_iter().chain(held).collect::<Vec<_>>());
+    service.kill().await;
+
+    let service = start_timed(&home, "checkpoint and log").await;
+    assert_eq!(service.pages(&format!("{ODDS}?limit=500"), &key).await, odds);
+    service.stop().await;
+
+    damage(&newest(&home, "checkpoint-"), |bytes| {
+        let at = bytes.len() / 2;
+        bytes[at] ^= 0x40;
+    });
+    let service = start_timed(&home, "damaged checkpoint, whole log").await;
+    assert_eq!(service.pages(&format!("{ODDS}?limit=500"), &key).await, odds);
+    warned(&home, "checkpoint");
+}

@@ -1,0 +1,65 @@
+//! What a start prints works when it is tried.
+
+use serde_json::Value;
+use tokio::process::Command;
+
+use crate::harness::{Answer, Done, Home, assert_no_secret, bout, ndjson};
+
+/// Runs a line as somebody would who copied it into a shell.
+async fn try_line(line: &str, home: &Home) -> Value {
+    let mut shell = Command::new("bash");
+    // As the operator's shell had them when the service was started.
+    shell.args(["-c", &format!("{line} --silent --show-error --fail --noproxy '*'")]);
+    shell.current_dir(home.path());
+    let done = Done::of(shell).await;
+    assert_eq!(done.code, Some(0), "{line}: {}", done.stderr);
+    serde_json::from_str(&done.stdout).unwrap_or_else(|error| panic!("{error}: {}", done.stdout))
+}
+
+#[tokio::test]
+async fn the_curl_line_of_a_first_and_of_a_later_start_gives_records() {
+    let home = Home::new().set("LINESMAN_SANDBOX__ENABLED", "true");
+    let service = home.start().await;
+    let key = service.first_key().expect("a sandbox key").to_owned();
+    assert!(service.curl_line().contains(&key) && service.curl_line().contains(&service.base));
+    let records = try_line(service.curl_line(), &home).await;
+    assert!(!records.as_array().unwrap().is_empty(), "the sandbox has odds from the first moment");
+    assert_eq!(records[0]["sport_key"], "mma");
+    assert_eq!(service.get("/v1/status", &key).await.json()["status"], "degraded");
+    service.stop().await;
+
+    let service = home.start().await;
+    assert_eq!(service.first_key(), None);
+    assert!(!service.greeting.contains(&key), "a key is shown once");
+    let again = try_line(service.curl_line(), &home).await;
+    assert!(!again.as_array().unwrap().is_empty());
+    // The seed's events have the same ids whenever it is started.
+    assert_eq!(again[0]["event_id"], records[0]["event_id"]);
+    for address in ["/docs", "/healthz", "/readyz"] {
+        assert_eq!(service.client.get(service.url(address)).send().await.unwrap().status(), 200);
+    }
+    service.stop().await;
+    assert_no_secret(&home.logs());
+}
+
+#[tokio::test]
+async fn a_push_door_of_its_own_is_where_the_greeting_says() {
+    let home = Home::new().set("LINESMAN_SERVER__INGEST_LISTEN", "127.0.0.1:0");
+    let service = home.start().await;
+    let (key, token) = (home.live_key().await, home.feed("one").await);
+    let door = service.greeting.lines().find_map(|line| line.strip_prefix("Push door"));
+    let door = door.unwrap().trim();
+    assert!(!door.starts_with(&service.base), "{door}");
+    let push = |url: &str| {
+        let request = service.client.post(url).bearer_auth(&token);
+        Answer::of(request.body(ndjson(&[bout("a", "Home Side", "Away Side")])))
+    };
+    assert_eq!(push(door).await.unwrap().json()["accepted"], 1);
+    let elsewhere = push(&service.url("/ingest/v1/messages")).await.unwrap();
+    assert_eq!((elsewhere.status, elsewhere.code().as_str()), (404, "not_found"));
+    service.records("/v1/sports/mma/events", &key, 1).await;
+    // The door's own listener answers no reader.
+    let books = door.replace("/ingest/v1/messages", "/v1/books");
+    let refused = Answer::of(service.client.get(books).header("X-API-Key", &key)).await.unwrap();
+    assert_eq!((refused.status, refused.code().as_str()), (404, "not_found"));
+}

@@ -1,0 +1,419 @@
+//! The real program on a folder of its own, and a client for it.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use domain::Timestamp;
+use reqwest::header::HeaderMap;
+use reqwest::{Client, RequestBuilder};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+
+/// The program under test.
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_linesman");
+/// How long anything that must happen may take before the test gives up; the machine may be busy.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// The door a push goes to.
+const DOOR: &str = "/ingest/v1/messages";
+/// Limits that are out of the way.
+pub(crate) const UNLIMITED: [&str; 4] =
+    ["--burst-per-minute", "4000000000", "--requests-per-day", "4000000000"];
+
+/// A data folder with the settings that every program on it is started with.
+#[derive(Debug)]
+pub(crate) struct Home {
+    dir: TempDir,
+    environment: Vec<(String, String)>,
+    starts: std::cell::Cell<u32>,
+}
+
+impl Home {
+    /// A folder for a service without a sandbox, renewed ten times a second.
+    pub(crate) fn new() -> Self {
+        let home = Self {
+            dir: TempDir::new().unwrap(),
+            environment: Vec::new(),
+            starts: std::cell::Cell::new(0),
+        };
+        home.set("LINESMAN_MARKET__REFRESH_INTERVAL", "100ms")
+            .set("LINESMAN_SERVER__OPS_LISTEN", "127.0.0.1:0")
+            .set("LINESMAN_SERVER__WORKERS", "2")
+            .set("LINESMAN_SANDBOX__ENABLED", "false")
+    }
+
+    /// The same with an environment variable.
+    pub(crate) fn set(self, name: &str, value: impl Into<String>) -> Self {
+        let mut home = self.unset(name);
+        home.environment.push((name.to_owned(), value.into()));
+        home
+    }
+
+    /// The same without an environment variable.
+    pub(crate) fn unset(mut self, name: &str) -> Self {
+        self.environment.retain(|(held, _)| held != name);
+        self
+    }
+
+    /// Where the test's own files can go; also the folder programs are started in.
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The service's data, in a folder whose name a shell would take apart.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.dir.path().join("the data")
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.dir.path().join(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// A program about to run on this folder, with nothing of the caller's environment.
+    pub(crate) fn command<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Command {
+        let mut command = Command::new(PROGRAM);
+        command
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .current_dir(self.dir.path())
+            .arg("--data")
+            .arg(self.data())
+            .args(arguments)
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
+        command
+    }
+
+    /// Runs a verb to its end.
+    pub(crate) async fn run<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Done {
+        Done::of(self.command(arguments)).await
+    }
+
+    /// Runs a verb that must succeed and say nothing on stderr; gives its stdout without the line end.
+    pub(crate) async fn ok<A: AsRef<OsStr>>(&self, arguments: &[A]) -> String {
+        let done = self.run(arguments).await;
+        assert_eq!((done.code, done.stderr.as_str()), (Some(0), ""), "{}", done.stdout);
+        done.stdout.strip_suffix('\n').unwrap_or(&done.stdout).to_owned()
+    }
+
+    /// Starts the service and waits until it has said where it is.
+    pub(crate) async fn start(&self) -> Service {
+        let starts = self.starts.get() + 1;
+        self.starts.set(starts);
+        let stderr = self.dir.path().join(format!("stderr-{starts}.log"));
+        let mut command = self.command(&["serve", "--listen", "127.0.0.1:0"]);
+        command.stdout(Stdio::piped()).stderr(File::create(&stderr).unwrap());
+        Service::greeted(command.spawn().unwrap(), stderr).await
+    }
+
+    /// Everything that services on this folder have written to stderr.
+    pub(crate) fn logs(&self) -> String {
+        (1..=self.starts.get())
+            .map(|n| fs::read_to_string(self.dir.path().join(format!("stderr-{n}.log"))).unwrap())
+            .collect()
+    }
+
+    /// A production key whose limits are out of the way.
+    pub(crate) async fn live_key(&self) -> String {
+        self.ok(&[&["keys", "create", "--kind", "production"], &UNLIMITED[..]].concat()).await
+    }
+
+    pub(crate) async fn feed(&self, name: &str) -> String {
+        self.ok(&["feeds", "create", name]).await
+    }
+}
+
+/// A program that has ended.
+#[derive(Debug)]
+pub(crate) struct Done {
+    /// `None`: ended by a signal.
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Done {
+    pub(crate) async fn of(mut command: Command) -> Self {
+        let ended = tokio::time::timeout(PATIENCE, command.output()).await;
+        let output = ended.expect("the program ends").unwrap();
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// The one sentence that a program which failed with this code says, and nothing else.
+    pub(crate) fn sentence(&self, code: i32) -> &str {
+        assert_eq!((self.code, self.stdout.as_str()), (Some(code), ""), "{}", self.stderr);
+        let sentence = self.stderr.strip_suffix('\n').expect("a line");
+        let sentence = sentence.strip_prefix("linesman: ").expect("who speaks");
+        assert!(!sentence.is_empty() && !sentence.contains('\n'), "{sentence}");
+        sentence
+    }
+}
+
+/// A running service; killed when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Service {
+    child: Child,
+    _stdout: Lines<BufReader<ChildStdout>>,
+    stderr: PathBuf,
+    /// All that it printed when it started.
+    pub(crate) greeting: String,
+    /// `http://127.0.0.1:…` or `https://…`.
+    pub(crate) base: String,
+    pub(crate) client: Client,
+}
+
+impl Service {
+    async fn greeted(mut child: Child, stderr: PathBuf) -> Self {
+        let mut stdout = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut greeting = String::new();
+        let reading = async {
+            while let Some(line) = stdout.next_line().await.unwrap() {
+                greeting.push_str(&line);
+                greeting.push('\n');
+                if line.starts_with("Push door") {
+                    return;
+                }
+            }
+            let said = fs::read_to_string(&stderr).unwrap();
+            panic!("the service ended before it served:\n{greeting}\n{said}");
+        };
+        tokio::time::timeout(PATIENCE, reading).await.expect("the service starts");
+        let base = greeting.lines().find_map(|line| line.strip_prefix("Linesman is at "));
+        let base = base.expect("an address").to_owned();
+        Self { child, _stdout: stdout, stderr, greeting, base, client: client() }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    /// `127.0.0.1:…`
+    pub(crate) fn address(&self) -> &str {
+        self.base.split_once("://").unwrap().1
+    }
+
+    /// The sandbox key that a first start shows.
+    pub(crate) fn first_key(&self) -> Option<&str> {
+        self.greeting.lines().map(str::trim).find(|line| line.starts_with("sk_test_"))
+    }
+
+    /// The line that is to be tried.
+    pub(crate) fn curl_line(&self) -> &str {
+        let mut lines = self.greeting.lines().map(str::trim);
+        lines.find(|line| line.starts_with("curl ")).expect("a curl line")
+    }
+
+    /// Where it serves its metrics.
+    pub(crate) fn metrics(&self) -> &str {
+        let address = self.greeting.lines().find_map(|line| line.strip_prefix("Metrics"));
+        address.expect("an address for metrics").trim()
+    }
+
+    pub(crate) fn stderr(&self) -> String {
+        fs::read_to_string(&self.stderr).unwrap()
+    }
+
+    pub(crate) async fn get(&self, path: &str, key: &str) -> Answer {
+        Answer::of(self.client.get(self.url(path)).header("X-API-Key", key)).await.unwrap()
+    }
+
+    /// Pushes lines and gives the answer, whatever it is.
+    pub(crate) async fn post(&self, token: &str, body: String) -> reqwest::Result<Answer> {
+        post(&self.client, &self.base, token, body).await
+    }
+
+    /// Pushes lines, each of which must be taken as new.
+    pub(crate) async fn push_all(&self, token: &str, lines: &[Value]) {
+        let answer = self.post(token, ndjson(lines)).await.unwrap();
+        let expected =
+            json!({ "accepted": lines.len(), "unchanged": 0, "superseded": 0, "rejected": [] });
+        assert_eq!((answer.status, answer.json()), (200, expected));
+    }
+
+    /// All records of an endpoint that pages, once it shows at least `at_least`.
+    pub(crate) async fn records(&self, path: &str, key: &str, at_least: usize) -> Vec<Value> {
+        wait_for(&format!("{at_least} records of {path}"), async || {
+            let records = self.pages(path, key).await;
+            (records.len() >= at_least).then_some(records)
+        })
+        .await
+    }
+
+    /// All records of an endpoint that pages.
+    pub(crate) async fn pages(&self, path: &str, key: &str) -> Vec<Value> {
+        let mut records = Vec::new();
+        let mut next = Some(path.to_owned());
+        while let Some(path) = next {
+            let answer = self.get(&path, key).await;
+            assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+            records.extend(answer.json().as_array().unwrap().iter().cloned());
+            next = answer.next_page();
+        }
+        records
+    }
+
+    /// Kills it where it stands.
+    pub(crate) async fn kill(mut self) {
+        self.child.kill().await.unwrap();
+    }
+
+    /// Tells it to stop.
+    pub(crate) async fn terminate(&self) {
+        let id = self.child.id().expect("a running service").to_string();
+        let sent = Command::new("sh").args(["-c", "kill -TERM $0", &id]).status().await.unwrap();
+        assert!(sent.success());
+    }
+
+    pub(crate) async fn ended(&mut self) -> ExitStatus {
+        tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("the service ends").unwrap()
+    }
+
+    /// Stops it as an operator would.
+    pub(crate) async fn stop(mut self) {
+        self.terminate().await;
+        assert_eq!(self.ended().await.code(), Some(0), "{}", self.stderr());
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let said = self.stderr();
+            let lines: Vec<&str> = said.lines().collect();
+            eprintln!(
+                "last words of the service:\n{}",
+                lines[lines.len().saturating_sub(20)..].join("\n")
+            );
+        }
+    }
+}
+
+pub(crate) fn client() -> Client {
+    Client::builder().no_proxy().timeout(PATIENCE).build().unwrap()
+}
+
+/// Pushes lines.
+pub(crate) async fn post(
+    client: &Client,
+    base: &str,
+    token: &str,
+    body: String,
+) -> reqwest::Result<Answer> {
+    let request = client
+        .post(format!("{base}{DOOR}"))
+        .bearer_auth(token)
+        .header("Content-Type", "application/x-ndjson");
+    Answer::of(request.body(body)).await
+}
+
+/// A whole answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) async fn of(request: RequestBuilder) -> reqwest::Result<Self> {
+        let response = request.send().await?;
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        Ok(Self { status, headers, body: response.bytes().await?.to_vec() })
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("{error}: {} {:?}", self.status, self.body))
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+
+    /// The code of a refusal.
+    pub(crate) fn code(&self) -> String {
+        self.json()["error"]["code"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn requests_used(&self) -> u32 {
+        self.header("x-requests-used").unwrap().parse().unwrap()
+    }
+
+    pub(crate) fn requests_remaining(&self) -> u32 {
+        self.header("x-requests-remaining").unwrap().parse().unwrap()
+    }
+
+    /// Path and query of the next page.
+    pub(crate) fn next_page(&self) -> Option<String> {
+        let target = self.header("link")?.strip_prefix('<')?.strip_suffix(">; rel=\"next\"")?;
+        Some(target.to_owned())
+    }
+}
+
+/// Asks again and again until there is an answer.
+pub(crate) async fn wait_for<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        assert!(begun.elapsed() < PATIENCE, "still waiting for {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// What the machine's clock says, which is the clock of the program too.
+#[expect(clippy::disallowed_methods, reason = "the program under test runs on the machine's clock")]
+pub(crate) fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap())
+}
+
+pub(crate) fn ndjson(lines: &[Value]) -> String {
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// A bout under a ref, a day from now.
+pub(crate) fn bout(reference: &str, home: &str, away: &str) -> Value {
+    let commence_time = now().plus(Duration::from_secs(86_400)).to_string();
+    json!({
+        "type": "event", "ref": reference, "sport": "mma", "competition": "Test Card",
+        "commence_time": commence_time, "home": home, "away": away,
+    })
+}
+
+/// A moneyline in American prices.
+pub(crate) fn moneyline(reference: &str, bookmaker: &str, offers: &[(&str, i64)]) -> Value {
+    let outcomes: Vec<Value> =
+        offers.iter().map(|(name, price)| json!({ "name": name, "price": price })).collect();
+    json!({
+        "type": "odds", "ref": reference, "bookmaker": bookmaker, "market": "moneyline",
+        "format": "american", "outcomes": outcomes,
+    })
+}
+
+/// Asserts that nothing that opens a door stands in a text.
+#[track_caller]
+pub(crate) fn assert_no_secret(text: &str) {
+    for prefix in ["sk_test_", "sk_live_", "fk_"] {
+        for after in text.split(prefix).skip(1) {
+            let word = after.chars().take_while(char::is_ascii_alphanumeric);
+            assert!(word.count() < 8, "a secret is shown: {text}");
+        }
+    }
+}

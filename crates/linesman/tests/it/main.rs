@@ -1,0 +1,25 @@
+//! The program itself: the binary is started, spoken to over sockets and the command line, stopped and killed.
+//! What a process can show only from outside is held here: durability, recovery, the operator's contract.
+#![expect(
+    clippy::tests_outside_test_module,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "an integration target is nothing but tests and what they share"
+)]
+
+mod cli;
+mod config;
+mod crash;
+mod damage;
+mod greeting;
+mod harness;
+mod numbers;
+mod record;
+mod recordings;
+mod restart;
+mod sandbox_docs;
+mod tls;

@@ -1,0 +1,48 @@
+//! HTTPS with the operator's certificate, in both versions of HTTP.
+
+use std::fs;
+
+use reqwest::{Certificate, Client, Version};
+
+use crate::harness::{Answer, Home, bout, ndjson};
+
+#[tokio::test]
+async fn https_is_served_in_both_versions_of_http() {
+    let home = Home::new()
+        .set("LINESMAN_SERVER__TLS_CERT", "cert.pem")
+        .set("LINESMAN_SERVER__TLS_KEY", "key.pem");
+    let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+    home.write("cert.pem", &made.cert.pem());
+    home.write("key.pem", &made.signing_key.serialize_pem());
+    let service = home.start().await;
+    assert!(service.base.starts_with("https://"), "{}", service.base);
+    let (key, token) = (home.live_key().await, home.feed("one").await);
+    let trusting = || {
+        let certificate = Certificate::from_pem(made.cert.pem().as_bytes()).unwrap();
+        Client::builder().no_proxy().tls_certs_only([certificate])
+    };
+    for (client, version) in [
+        (trusting().http1_only().build().unwrap(), Version::HTTP_11),
+        (trusting().build().unwrap(), Version::HTTP_2),
+    ] {
+        let request = client.get(service.url("/v1/books")).header("X-API-Key", &key);
+        let response = request.send().await.unwrap();
+        assert_eq!((response.status().as_u16(), response.version()), (200, version));
+        let push = client.post(service.url("/ingest/v1/messages")).bearer_auth(&token);
+        let pushed = Answer::of(push.body(ndjson(&[bout("a", "Home", "Away")]))).await.unwrap();
+        assert_eq!(pushed.status, 200, "{}", pushed.text());
+    }
+    // Who does not know the certificate is not served, and neither is cleartext.
+    let stranger = Client::builder().no_proxy().build().unwrap();
+    assert!(stranger.get(service.url("/healthz")).send().await.is_err());
+    assert!(stranger.get(format!("http://{}/healthz", service.address())).send().await.is_err());
+    service.stop().await;
+
+    // A key of another certificate is told at the start.
+    let other = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+    fs::write(home.path().join("key.pem"), other.signing_key.serialize_pem()).unwrap();
+    let refused = home.run(&["serve", "--listen", "127.0.0.1:0"]).await;
+    assert_eq!(refused.code, Some(1));
+    let said = refused.stderr.lines().last().unwrap();
+    assert!(said.contains("server.tls_cert and server.tls_key do not go together"), "{said}");
+}

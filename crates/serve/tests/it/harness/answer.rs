@@ -1,0 +1,166 @@
+//! Answers, and reading them from a socket without a client's help.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use reqwest::RequestBuilder;
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::SILENCE;
+
+/// A whole answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Answer {
+    pub(crate) async fn of(request: RequestBuilder) -> Self {
+        Self::try_of(request).await.unwrap()
+    }
+
+    pub(crate) async fn try_of(request: RequestBuilder) -> reqwest::Result<Self> {
+        let response = request.send().await?;
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        Ok(Self { status, headers, body: response.bytes().await? })
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("{error}: {} {:?}", self.status, self.body))
+    }
+
+    /// A header's only value.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let mut values = self.headers.get_all(name).iter();
+        let value = values.next().map(|value| value.to_str().unwrap());
+        assert!(values.next().is_none(), "{name} comes twice");
+        value
+    }
+
+    /// The error's code, once the body was seen to be as D1 has it.
+    pub(crate) fn code(&self) -> String {
+        let body = self.json();
+        assert_eq!(body.as_object().map(serde_json::Map::len), Some(1), "{body}");
+        let error = &body["error"];
+        let mut fields = vec!["code", "message", "request_id"];
+        fields.extend(error.get("param").map(|_| "param"));
+        let held: Vec<&String> = error.as_object().unwrap().keys().collect();
+        assert_eq!(held, fields);
+        assert!(!error["message"].as_str().unwrap().is_empty());
+        let request_id = error["request_id"].as_str().unwrap();
+        assert!(request_id.starts_with("req_"), "{request_id}");
+        assert_eq!(self.header("x-request-id"), Some(request_id));
+        assert_eq!(self.header("content-type"), Some("application/json"));
+        error["code"].as_str().unwrap().to_owned()
+    }
+
+    /// Status and code of a refusal.
+    pub(crate) fn refusal(&self) -> (u16, String) {
+        (self.status, self.code())
+    }
+
+    pub(crate) fn message(&self) -> String {
+        self.json()["error"]["message"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn param(&self) -> Option<String> {
+        self.json()["error"]["param"].as_str().map(str::to_owned)
+    }
+
+    /// The target of the `Link` to the next page.
+    pub(crate) fn next_page(&self) -> Option<String> {
+        let link = self.header("link")?;
+        let target = link.strip_prefix('<').and_then(|link| link.strip_suffix(">; rel=\"next\""));
+        Some(target.unwrap_or_else(|| panic!("{link}")).to_owned())
+    }
+
+    pub(crate) fn requests_used(&self) -> u32 {
+        self.header("x-requests-used").unwrap().parse().unwrap()
+    }
+
+    pub(crate) fn requests_remaining(&self) -> u32 {
+        self.header("x-requests-remaining").unwrap().parse().unwrap()
+    }
+}
+
+/// A connection spoken to byte by byte.
+#[derive(Debug)]
+pub(crate) struct Raw {
+    stream: TcpStream,
+    held: Vec<u8>,
+}
+
+impl Raw {
+    pub(crate) async fn connect(addr: SocketAddr) -> Self {
+        Self { stream: TcpStream::connect(addr).await.unwrap(), held: Vec::new() }
+    }
+
+    pub(crate) async fn send(&mut self, bytes: &[u8]) {
+        // The service may have answered and closed before it has read everything.
+        drop(self.stream.write_all(bytes).await);
+    }
+
+    /// The next answer; `None` when the connection ended instead.
+    pub(crate) async fn read_answer(&mut self) -> Option<Answer> {
+        self.read_answer_to("GET").await
+    }
+
+    /// The next answer to a request of this method, which decides whether a body follows.
+    pub(crate) async fn read_answer_to(&mut self, method: &str) -> Option<Answer> {
+        tokio::time::timeout(SILENCE, self.read_patiently(method)).await.expect("an answer in time")
+    }
+
+    /// Whether the service has closed the connection, once it has.
+    pub(crate) async fn is_closed(&mut self) -> bool {
+        let mut scrap = [0; 64];
+        let read = tokio::time::timeout(SILENCE, self.stream.read(&mut scrap)).await;
+        matches!(read.expect("the end in time"), Ok(0) | Err(_))
+    }
+
+    async fn read_patiently(&mut self, method: &str) -> Option<Answer> {
+        loop {
+            if let Some(answer) = self.take_answer(method) {
+                return Some(answer);
+            }
+            if self.stream.read_buf(&mut self.held).await.ok()? == 0 {
+                assert!(self.held.is_empty(), "cut off: {:?}", Bytes::copy_from_slice(&self.held));
+                return None;
+            }
+        }
+    }
+
+    fn take_answer(&mut self, method: &str) -> Option<Answer> {
+        let mut lines = [httparse::EMPTY_HEADER; 64];
+        let mut response = httparse::Response::new(&mut lines);
+        let httparse::Status::Complete(head) = response.parse(&self.held).unwrap() else {
+            return None;
+        };
+        let status = response.code.unwrap();
+        let mut headers = HeaderMap::new();
+        for line in &*response.headers {
+            let name = http::HeaderName::from_bytes(line.name.as_bytes()).unwrap();
+            headers.append(name, http::HeaderValue::from_bytes(line.value).unwrap());
+        }
+        let length = headers.get("content-length").map_or(0, |value| {
+            let bodiless = method == "HEAD" || status == 304;
+            if bodiless { 0 } else { value.to_str().unwrap().parse().unwrap() }
+        });
+        if self.held.len() < head + length {
+            return None;
+        }
+        let rest = self.held.split_off(head + length);
+        let body = Bytes::copy_from_slice(&self.held[head..]);
+        self.held = rest;
+        Some(Answer { status, headers, body })
+    }
+}
