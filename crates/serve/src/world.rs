@@ -3,6 +3,7 @@
 //! One thread owns the book and the log ([`Writer`]); everybody else sees immutable values through atomic
 //! pointers. A request never waits for the writer.
 
+mod start;
 mod writer;
 
 use std::path::PathBuf;
@@ -19,7 +20,8 @@ use market::{Health, Lifetimes, Snapshot, Vitals};
 use tokio::sync::oneshot;
 
 use crate::answers::Answers;
-pub use writer::{WorldError, Writer};
+pub use start::WorldError;
+pub use writer::Writer;
 
 /// Batches waiting for the writer; further ones are refused so that memory stays bounded.
 const QUEUE_BATCHES_MAX: usize = 32;

@@ -1,7 +1,5 @@
 //! The one writer of a world: takes batches, makes them durable, cuts snapshots on time.
 
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
 use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,20 +7,18 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use change_log::{ChangeLog, Entry, LogError, Options};
-use domain::message::{Body, FeedMessage};
+use change_log::{ChangeLog, Options};
 use domain::{Clock, Timestamp};
-use market::book::{IMAGE_VERSION, ImageError};
-use market::{Book, CHANGE_VERSION, Change, ChangeError, Ids, Snapshot, Verdict};
+use market::book::IMAGE_VERSION;
+use market::{Book, Change, Ids, Snapshot, Verdict};
 
 use crate::answers::Answers;
+use crate::world::start::{Entries, SANDBOX_ID_SALT, Start, WorldError, epoch_start, play};
 use crate::world::{
     Batch, Command, NotTaken, Published, QUEUE_BATCHES_MAX, Receipt, WorldHandle, WorldOptions,
     WorldStats,
 };
 
-/// The feed name of the simulator; feeds of the push door live in the other world.
-const SANDBOX_FEED: &str = "sandbox";
 /// A checkpoint is due after so many entries: replaying these takes a fraction of a second.
 const CHECKPOINT_ENTRIES: u64 = 100_000;
 /// And after so long, or old entries of a quiet world would never go.
@@ -31,17 +27,6 @@ const CHECKPOINT_EVERY: Duration = Duration::from_secs(3600);
 const GROUP_LINES_MAX: usize = 20_000;
 /// The longest the writer sleeps, so that a clock set forward is noticed soon.
 const NAP_MAX: Duration = Duration::from_millis(500);
-
-/// A world could not be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum WorldError {
-    #[error("the change log cannot be used")]
-    Log(#[from] LogError),
-    #[error("the change log was written by a newer program")]
-    Change(#[from] ChangeError),
-    #[error("the checkpoint was written by a newer program")]
-    Image(#[from] ImageError),
-}
 
 /// Owner of a world's book and log.
 #[derive(Debug)]
@@ -57,27 +42,6 @@ pub struct Writer {
     next_cut: Timestamp,
     /// The snapshot before the one in force: dropped here rather than by whichever request is the last.
     retired: Option<Arc<Published>>,
-}
-
-/// A batch of changes as the log takes them.
-#[derive(Default)]
-struct Entries {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-}
-
-impl Entries {
-    fn push(&mut self, change: &Change) {
-        change.encode(&mut self.bytes);
-        self.ends.push(self.bytes.len());
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (u8, &[u8])> {
-        let starts = [0].into_iter().chain(self.ends.iter().copied());
-        starts
-            .zip(&self.ends)
-            .map(|(from, to)| (CHANGE_VERSION, self.bytes.get(from..*to).unwrap_or_default()))
-    }
 }
 
 impl WorldHandle {
@@ -135,164 +99,6 @@ impl WorldHandle {
             stats: WorldStats::default(),
         }
     }
-}
-
-/// The sandbox's ids come from the refs of the seed's schedule alone, so that they are the same everywhere.
-const SANDBOX_ID_SALT: u64 = 0x5a4d_b0c5;
-
-/// A book on its way to its first snapshot.
-struct Start {
-    book: Book,
-    checkpoint_seq: u64,
-    /// The snapshot in force when the process ended, if the log says when that was.
-    last_cut: Option<Timestamp>,
-    last_published: Option<Snapshot>,
-    entries: Entries,
-}
-
-impl Start {
-    fn afresh(options: &WorldOptions, ids: Ids) -> Self {
-        let mut entries = Entries::default();
-        entries.push(&Change::Founded { ids });
-        Self {
-            book: Book::new(Arc::clone(&options.catalogue), ids),
-            checkpoint_seq: 0,
-            last_cut: None,
-            last_published: None,
-            entries,
-        }
-    }
-
-    /// The checkpoint and what the log holds after it.
-    fn recover(log: &mut ChangeLog, options: &WorldOptions) -> Result<Self, WorldError> {
-        let catalogue = &options.catalogue;
-        let checkpoint = log.latest_checkpoint()?;
-        let checkpoint_seq = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.seq);
-        let book = match checkpoint {
-            Some(held) => {
-                Some(Book::from_image(held.version, &held.payload, Arc::clone(catalogue))?)
-            }
-            None => None,
-        };
-        let tail = read_tail(log, checkpoint_seq)?;
-        if book.is_none() && tail.is_empty() {
-            // The salt need not be secret, only different from one installation to the next.
-            let salt = RandomState::new().hash_one(&options.folder);
-            return Ok(Self::afresh(options, Ids::Minted { salt }));
-        }
-        let mut start = Self {
-            book: book.unwrap_or_else(|| Book::new(Arc::clone(catalogue), Ids::Minted { salt: 0 })),
-            checkpoint_seq,
-            last_cut: None,
-            last_published: None,
-            entries: Entries::default(),
-        };
-        let is_cut = |(_, change): &&(Timestamp, Change)| matches!(change, Change::Cut { .. });
-        let last_cut =
-            tail.iter().rev().position(|entry| is_cut(&entry)).map(|back| tail.len() - 1 - back);
-        for (position, (at, change)) in tail.iter().enumerate() {
-            start.book.absorb(change, *at);
-            if let (true, Change::Cut { at }) = (Some(position) == last_cut, change) {
-                start.last_cut = Some(*at);
-                start.last_published = Some(Snapshot::cut(&start.book, *at, options.stale_after));
-            }
-        }
-        Ok(start)
-    }
-
-    /// The epoch's snapshot if it was cut already, so that a restart shows the same bytes; else a new one.
-    fn first_snapshot(
-        &mut self,
-        options: &WorldOptions,
-        now: Timestamp,
-        entries: &mut Entries,
-    ) -> (Published, Timestamp) {
-        let epoch = epoch_start(now, options.refresh_interval);
-        let until = epoch.plus(options.refresh_interval);
-        if let (Some(cut), Some(snapshot)) = (self.last_cut, self.last_published.take())
-            && cut >= epoch
-            && cut < until
-        {
-            return (Published { snapshot, answers: Answers::default(), until }, now);
-        }
-        // The simulator is a function of the epoch; real data is as of now.
-        let at = if options.simulation.is_some() { epoch } else { now };
-        if let Some(simulation) = &options.simulation {
-            for message in simulation.world_at(at) {
-                play(&mut self.book, &message, at, entries);
-            }
-        }
-        for change in self.book.overdue(at, options.lifetimes) {
-            self.book.absorb(&change, at);
-            entries.push(&change);
-        }
-        entries.push(&Change::Cut { at });
-        let snapshot = Snapshot::cut(&self.book, at, options.stale_after);
-        (Published { snapshot, answers: Answers::default(), until }, at)
-    }
-}
-
-/// Entries after a checkpoint, decoded. What is damaged is cut off, loudly; the log goes on from there.
-fn read_tail(log: &mut ChangeLog, after: u64) -> Result<Vec<(Timestamp, Change)>, WorldError> {
-    let from = (after + 1).max(log.first_seq());
-    if from > after + 1 && after > 0 {
-        tracing::warn!(
-            checkpoint = after,
-            first = from,
-            "the log no longer holds the entries after its checkpoint"
-        );
-    }
-    let mut tail = Vec::new();
-    let mut last = after;
-    for entry in log.read_from(from)? {
-        match entry {
-            Ok(Entry { seq, at_ms, version, payload }) => {
-                last = seq;
-                tail.push((Timestamp::from_millis(at_ms), Change::decode(version, &payload)?));
-            }
-            Err(LogError::Corrupt { path, offset, reason }) => {
-                tracing::error!(
-                    path = %path.display(), offset, %reason, last_whole = last,
-                    "the log is damaged; it goes on after the last whole entry"
-                );
-                log.cut_after(last)?;
-                break;
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(tail)
-}
-
-/// One message of the simulator. What it refuses is a fault of ours, worth a line in the log.
-fn play(book: &mut Book, message: &FeedMessage, at: Timestamp, entries: &mut Entries) {
-    match book.apply(SANDBOX_FEED, message, arrival(message, at)) {
-        Ok(decision) => {
-            if let Some(change) = &decision.change {
-                entries.push(change);
-            }
-        }
-        Err(reject) => {
-            tracing::warn!(code = reject.code.slug(), %reject, "sandbox message refused");
-        }
-    }
-}
-
-/// When a simulated message arrives: a function of the message, like everything in the sandbox. Each
-/// bookmaker has a delay of its own.
-fn arrival(message: &FeedMessage, at: Timestamp) -> Timestamp {
-    let delay_ms = match &message.body {
-        Body::Odds(odds) => 40 + 37 * odds.bookmaker.index() % 400,
-        Body::Heartbeat { bookmaker, .. } => 40 + 37 * bookmaker.index() % 400,
-        Body::Event { .. } | Body::Score(_) | Body::Remove { .. } => 0,
-    };
-    let delay = Duration::from_millis(u64::try_from(delay_ms).unwrap_or(0));
-    message.ts.map_or(at, |ts| ts.plus(delay))
-}
-
-fn epoch_start(now: Timestamp, interval: Duration) -> Timestamp {
-    let interval_ms = i64::try_from(interval.as_millis()).unwrap_or(i64::MAX).max(1);
-    Timestamp::from_millis(now.as_millis().div_euclid(interval_ms) * interval_ms)
 }
 
 impl Writer {

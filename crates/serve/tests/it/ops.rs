@@ -128,3 +128,15 @@ async fn metrics_take_get_and_head_only() {
     assert_eq!(posted.header("allow"), Some("GET, HEAD"));
     assert_eq!(Answer::of(app.client.head(&url)).await.status, 200);
 }
+
+#[tokio::test]
+async fn every_series_the_operations_page_names_is_there() {
+    let page = include_str!("../../../../docs/operations/running.md");
+    let named: Vec<&str> = page.split('`').filter(|text| text.starts_with("linesman_")).collect();
+    assert!(named.len() > 10);
+    let app = TestApp::start().await;
+    let metrics = app.get_operator("/metrics").await;
+    for name in named {
+        assert!(metrics.text().contains(&format!("# TYPE {name} ")), "{name} is not a series");
+    }
+}

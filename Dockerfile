@@ -1,0 +1,18 @@
+# One binary on a small base. Build: docker build -t linesman .  Run: see compose.yaml.
+FROM rust:1.95-bookworm AS build
+WORKDIR /src
+COPY . .
+RUN cargo build --release --locked -p linesman
+
+FROM debian:bookworm-slim
+RUN useradd --system --create-home --home-dir /var/lib/linesman linesman
+COPY --from=build /src/target/release/linesman /usr/local/bin/linesman
+USER linesman
+WORKDIR /var/lib/linesman
+# The API and the push door; metrics stay inside unless published on purpose.
+EXPOSE 8080 9464
+ENV LINESMAN_SERVER__LISTEN=0.0.0.0:8080 \
+    LINESMAN_SERVER__OPS_LISTEN=0.0.0.0:9464
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["linesman", "--data", "/var/lib/linesman/data"]
+CMD ["serve"]
