@@ -50,7 +50,7 @@ impl Entries {
 }
 
 /// The sandbox's ids come from the refs of the seed's schedule alone, so that they are the same everywhere.
-pub(super) const SANDBOX_ID_SALT: u64 = 0x5a4d_b0c5;
+pub(super) const SANDBOX_IDS: Ids = Ids::Derived { salt: 0x5a4d_b0c5 };
 
 /// A book on its way to its first snapshot.
 pub(super) struct Start {

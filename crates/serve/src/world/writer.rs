@@ -10,10 +10,10 @@ use arc_swap::ArcSwap;
 use change_log::{ChangeLog, Options};
 use domain::{Clock, Timestamp};
 use market::book::IMAGE_VERSION;
-use market::{Book, Change, Ids, Snapshot, Verdict};
+use market::{Book, Change, Snapshot, Verdict};
 
 use crate::answers::Answers;
-use crate::world::start::{Entries, SANDBOX_ID_SALT, Start, WorldError, epoch_start, play};
+use crate::world::start::{Entries, SANDBOX_IDS, Start, WorldError, epoch_start, play};
 use crate::world::{
     Batch, Command, NotTaken, Published, QUEUE_BATCHES_MAX, Receipt, WorldHandle, WorldOptions,
     WorldStats,
@@ -23,6 +23,8 @@ use crate::world::{
 const CHECKPOINT_ENTRIES: u64 = 100_000;
 /// And after so long, or old entries of a quiet world would never go.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(3600);
+/// A sandbox that was asleep for longer, or whose clock was set back, is made anew for the instant.
+const REFOUND_AFTER: Duration = Duration::from_secs(3600);
 /// Lines that share one write to the disk at the most; bounds how late a snapshot can be.
 const GROUP_LINES_MAX: usize = 20_000;
 /// The longest the writer sleeps, so that a clock set forward is noticed soon.
@@ -56,7 +58,7 @@ impl WorldHandle {
         let (mut log, _) = ChangeLog::open(&options.folder, Options::default())?;
         let (queue, commands) = sync_channel(QUEUE_BATCHES_MAX);
         let mut start = if options.simulation.is_some() {
-            Start::afresh(&options, Ids::Derived { salt: SANDBOX_ID_SALT })
+            Start::afresh(&options, SANDBOX_IDS)
         } else {
             Start::recover(&mut log, &options)?
         };
@@ -206,7 +208,16 @@ impl Writer {
         let from = self.next_cut.minus(self.options.refresh_interval);
         let mut entries = Entries::default();
         if let Some(simulation) = &self.options.simulation {
-            for message in simulation.between(from, at) {
+            // What happened in between is only worth playing when it is not much more than what there is.
+            let messages = if at < from || at.since(from) > REFOUND_AFTER {
+                let founded = Change::Founded { ids: SANDBOX_IDS };
+                self.book.absorb(&founded, at);
+                entries.push(&founded);
+                simulation.world_at(at)
+            } else {
+                simulation.between(from, at)
+            };
+            for message in messages {
                 play(&mut self.book, &message, at, &mut entries);
             }
         }

@@ -115,6 +115,20 @@ async fn every_node_shows_the_same_sandbox_whenever_it_was_started() {
 }
 
 #[tokio::test]
+async fn nodes_started_days_apart_show_the_same_sandbox() {
+    let old = TestApp::builder().sandbox(7).start().await;
+    let key = old.sandbox_key().await;
+    // Played through for a while, asleep for days, played through again.
+    for by in [10 * 60, 4 * 86_400 + 17 * 60, 5 * 60] {
+        old.advance(Duration::from_secs(by));
+        old.publish_both().await;
+    }
+    let young = TestApp::builder().sandbox(7).starting_at(old.now()).start().await;
+    let theirs = everything(&young, &young.sandbox_key().await).await;
+    assert_same(&everything(&old, &key).await, &theirs);
+}
+
+#[tokio::test]
 async fn the_sandbox_is_the_same_after_a_restart() {
     let app = TestApp::builder().sandbox(7).start().await;
     let key = app.sandbox_key().await;
