@@ -13,7 +13,7 @@ pub(crate) enum Encoding {
 
 /// Below this, compressing saves nothing worth the client's work.
 const COMPRESS_BYTES_MIN: usize = 256;
-/// Levels at which an answer of 100 records takes well under a millisecond (docs/performance.md).
+/// Levels that pack well and still take under a millisecond for an answer of 100 records.
 const GZIP_LEVEL: u32 = 6;
 const BROTLI_QUALITY: u32 = 4;
 const BROTLI_WINDOW_BITS: u32 = 20;
