@@ -29,6 +29,8 @@ pub enum AccountError {
     RotateTwice(String),
     #[error("an overlap is at most 7 days")]
     OverlapTooLong,
+    #[error("the password could not be hashed: not enough memory")]
+    PasswordUnhashed,
     #[error("the operating system gave no random numbers")]
     NoRandomness,
     #[error(transparent)]

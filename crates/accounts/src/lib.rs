@@ -1,11 +1,13 @@
-//! Keys, grants, quota and feed tokens. Logic only: SQL is in `store`, HTTP in `serve`.
+//! Keys, grants, quota, feed tokens and people. Logic only: SQL is in `store`, HTTP in `serve`.
 //!
 //! [`Accounts`] is what a server holds: live keys and feeds in memory, and meters that spend from leases.
 //! [`Registry`] is what a command-line process needs: the same verbs, on the store alone.
+//! [`People`] knows developers and operators: how they sign in, and what they ask for and decide.
 
 mod error;
 mod feed;
 mod meter;
+mod people;
 mod registry;
 mod ring;
 mod secret;
@@ -17,7 +19,7 @@ use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use domain::{Clock, Timestamp};
-use store::Store;
+use store::{KeyRow, Store};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::worker::{LeaseCounters, Order};
@@ -25,15 +27,31 @@ pub use crate::{
     error::AccountError,
     feed::{FeedGrant, Feeds},
     meter::{Charge, Meters, Refusal, Spend, Standing, WindowStanding},
+    people::{
+        AccessDecision, AccessRecord, AccountRecord, Actor, AuditRecord, Deed, Email, Gate,
+        LinkToken, NewAccount, Origin, Password, PasswordFault, People, PeopleError, PeopleRules,
+        Profile, RecoveryCode, Session, SessionRecord, SessionToken, SignIn, SignUp, TotpSecret,
+    },
     registry::{FeedRecord, KeyRecord, Maintenance, NewKey, Registry},
     ring::{Grant, KeyEntry, KeyRing, Limits},
     secret::{FeedToken, KeyId, KeySecret},
     worker::{LeaseFigures, LeaseWorker},
 };
-pub use store::{Digest as KeyDigest, KeyKind, Window};
+pub use store::{AccessState, Digest as KeyDigest, KeyKind, LinkPurpose, Role, Stage, Window};
 
 /// How long a release waits for the worker's last transaction: longer than the store waits for a lock.
 const STOP_WAIT: Duration = Duration::from_secs(15);
+
+/// A key with how it stands at this moment.
+#[derive(Clone, Debug)]
+pub struct KeyView {
+    pub record: KeyRecord,
+    pub last_used: Option<Timestamp>,
+    /// What it has spent of its day; `None` for a key that is not let in.
+    pub today: Option<WindowStanding>,
+    /// Out of force while its account is suspended.
+    pub suspended: bool,
+}
 
 /// Everything a server knows about who may ask for what, in memory.
 ///
@@ -158,6 +176,48 @@ impl Accounts {
             self.keys.refresh_key(id.as_str()).await?;
         }
         Ok((secret, record))
+    }
+
+    /// An account's keys, oldest first, with how they stand.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn keys_of(&self, account_id: &str) -> Result<Vec<KeyView>, AccountError> {
+        let rows = self.store.keys_of(account_id).await?;
+        Ok(rows.into_iter().map(|row| self.view(row)).collect())
+    }
+
+    /// Every key ever issued, oldest first, with how it stands.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn view_keys(&self) -> Result<Vec<KeyView>, AccountError> {
+        Ok(self.store.keys().await?.into_iter().map(|row| self.view(row)).collect())
+    }
+
+    fn view(&self, row: KeyRow) -> KeyView {
+        let entry = self.keys.entry(&row.digest);
+        let stored = row.last_used_ms.map(Timestamp::from_millis);
+        let now = self.registry.now();
+        KeyView {
+            last_used: entry.as_ref().and_then(|entry| entry.last_used()).or(stored),
+            today: entry.filter(|entry| entry.is_active(now)).map(|entry| entry.meters.day(now)),
+            suspended: row.suspended_ms.is_some(),
+            record: registry::record(row),
+        }
+    }
+
+    /// Writes down when keys were last used, so that a restart does not forget it.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn note_key_uses(&self) -> Result<(), AccountError> {
+        let uses = self.keys.take_unnoted_uses();
+        if uses.is_empty() {
+            return Ok(());
+        }
+        let uses: Vec<(&str, i64)> = uses.iter().map(|(id, at)| (id.as_str(), *at)).collect();
+        Ok(self.store.note_key_uses(&uses).await?)
     }
 
     /// As [`Registry::create_feed`].

@@ -138,6 +138,13 @@ impl Meters {
         state.standing()
     }
 
+    /// Where the day's window stands, whichever window is the tightest; spends nothing.
+    pub fn day(&self, now: Timestamp) -> WindowStanding {
+        let mut state = self.lock();
+        state.roll(now);
+        state.day.standing()
+    }
+
     fn spend(self: &Arc<Self>, now: Timestamp, how: fn(&mut State, Timestamp) -> Spend) -> Spend {
         let mut state = self.lock();
         if state.closed {

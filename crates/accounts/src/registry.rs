@@ -25,12 +25,21 @@ pub struct NewKey {
     pub groups: Option<Vec<String>>,
     pub odds_read: bool,
     pub limits: Limits,
+    /// Whose key it is to be; `None` is nobody's in particular.
+    pub account_id: Option<String>,
 }
 
 impl NewKey {
     /// A key with the limits every key has unless told otherwise.
     pub const fn of_kind(kind: KeyKind) -> Self {
-        Self { kind, name: String::new(), groups: None, odds_read: true, limits: Limits::DEFAULT }
+        Self {
+            kind,
+            name: String::new(),
+            groups: None,
+            odds_read: true,
+            limits: Limits::DEFAULT,
+            account_id: None,
+        }
     }
 }
 
@@ -59,6 +68,8 @@ pub struct KeyRecord {
     #[serde(serialize_with = "maybe_instant_text")]
     pub revoked_at: Option<Timestamp>,
     pub rotated_from: Option<KeyId>,
+    /// Whose key it is; `None` for one made on the command line.
+    pub account_id: Option<String>,
 }
 
 /// A feed as an operator may see it.
@@ -94,6 +105,10 @@ impl Registry {
         Self { store, clock }
     }
 
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
     /// Issues a key. Its text is here and nowhere else.
     ///
     /// # Errors
@@ -117,6 +132,9 @@ impl Registry {
             revoked_ms: None,
             expires_ms: None,
             rotated_from: None,
+            account_id: new.account_id,
+            last_used_ms: None,
+            suspended_ms: None,
         };
         self.store.insert_key(&row).await?;
         Ok((secret, record(row)))
@@ -175,6 +193,7 @@ impl Registry {
             hint: secret.hint(),
             created_ms: now.as_millis(),
             rotated_from: Some(old.id.clone()),
+            last_used_ms: None,
             ..old
         };
         if !self.store.rotate_key(end, &successor).await? {
@@ -318,6 +337,7 @@ pub(crate) fn record(row: KeyRow) -> KeyRecord {
         created_at: Timestamp::from_millis(row.created_ms),
         revoked_at: ends_ms.map(Timestamp::from_millis),
         rotated_from: row.rotated_from.as_deref().map(KeyId::from_stored),
+        account_id: row.account_id,
     }
 }
 

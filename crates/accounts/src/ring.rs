@@ -21,6 +21,10 @@ use tokio::sync::{Mutex, mpsc};
 
 use crate::{KeyId, KeySecret, meter::Meters, registry::ODDS_READ, window, worker::Order};
 
+/// How exactly the last use of a key is known.
+const USE_STEP_MS: i64 = 1000;
+const NEVER_MS: i64 = i64::MIN;
+
 /// How much a line of rotated keys may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Limits {
@@ -54,11 +58,35 @@ pub struct KeyEntry {
     pub grant: Grant,
     pub meters: Arc<Meters>,
     revoked_from_ms: AtomicI64,
+    /// When it was last let in; [`NEVER_MS`] while it was not.
+    used_ms: AtomicI64,
+    /// The use that the store knows of.
+    noted_ms: AtomicI64,
 }
 
 impl KeyEntry {
     pub fn is_active(&self, now: Timestamp) -> bool {
         now.as_millis() < self.revoked_from_ms.load(Ordering::SeqCst)
+    }
+
+    /// When the key was last let in, to the second.
+    pub fn last_used(&self) -> Option<Timestamp> {
+        let used_ms = self.used_ms.load(Ordering::Relaxed);
+        (used_ms != NEVER_MS).then(|| Timestamp::from_millis(used_ms))
+    }
+
+    /// A second is near enough for people, and spares the cache line on every request of a busy key.
+    fn note_use(&self, now: Timestamp) {
+        let now_ms = now.as_millis();
+        if now_ms.saturating_sub(self.used_ms.load(Ordering::Relaxed)) >= USE_STEP_MS {
+            self.used_ms.store(now_ms, Ordering::Relaxed);
+        }
+    }
+
+    /// The last use, where the store does not know of it yet; from here on it counts as known.
+    fn take_unnoted_use(&self) -> Option<i64> {
+        let used_ms = self.used_ms.load(Ordering::Relaxed);
+        (self.noted_ms.swap(used_ms, Ordering::Relaxed) != used_ms).then_some(used_ms)
     }
 
     fn follow(&self, row: &KeyRow) {
@@ -111,7 +139,25 @@ impl KeyRing {
         let digest = KeySecret::parse(text)?.digest();
         let keys = self.keys.load();
         let entry = keys.get(&digest)?;
-        entry.is_active(now).then(|| Arc::clone(entry))
+        if !entry.is_active(now) {
+            return None;
+        }
+        entry.note_use(now);
+        Some(Arc::clone(entry))
+    }
+
+    /// The live key with this digest, without letting anybody in.
+    pub(crate) fn entry(&self, digest: &Digest) -> Option<Arc<KeyEntry>> {
+        self.keys.load().get(digest).map(Arc::clone)
+    }
+
+    /// The last uses that the store does not know of.
+    pub(crate) fn take_unnoted_uses(&self) -> Vec<(KeyId, i64)> {
+        let keys = self.keys.load();
+        let unnoted = |entry: &Arc<KeyEntry>| {
+            entry.take_unnoted_use().map(|used_ms| (entry.grant.key_id.clone(), used_ms))
+        };
+        keys.values().filter_map(unnoted).collect()
     }
 
     /// How many keys are let in.
@@ -196,7 +242,7 @@ impl KeyRing {
     }
 }
 
-/// Puts a key as the store has it into the map; a revoked one goes out of it.
+/// Puts a key as the store has it into the map; a revoked or suspended one goes out of it.
 fn apply(keys: &mut DigestMap<Arc<KeyEntry>>, row: &KeyRow, meters: Arc<Meters>) {
     if let Some(entry) = keys.get(&row.digest) {
         // The entry itself is told, too: a stream may hold it.
@@ -206,17 +252,19 @@ fn apply(keys: &mut DigestMap<Arc<KeyEntry>>, row: &KeyRow, meters: Arc<Meters>)
             grant: grant(row),
             meters,
             revoked_from_ms: AtomicI64::new(revoked_from_ms(row)),
+            used_ms: AtomicI64::new(row.last_used_ms.unwrap_or(NEVER_MS)),
+            noted_ms: AtomicI64::new(row.last_used_ms.unwrap_or(NEVER_MS)),
         };
         keys.insert(row.digest, Arc::new(entry));
     }
-    if row.revoked_ms.is_some() {
+    if row.revoked_ms.or(row.suspended_ms).is_some() {
         keys.remove(&row.digest);
     }
 }
 
 /// An instant revocation holds whatever a clock says: the clock that stamped it may be ahead of ours.
 fn revoked_from_ms(row: &KeyRow) -> i64 {
-    match (row.revoked_ms, row.expires_ms) {
+    match (row.revoked_ms.or(row.suspended_ms), row.expires_ms) {
         (Some(_), _) => i64::MIN,
         (None, Some(expires_ms)) => expires_ms,
         (None, None) => i64::MAX,

@@ -111,9 +111,7 @@ pub struct KeyId(Box<str>);
 
 impl KeyId {
     pub(crate) fn generate() -> Result<Self, AccountError> {
-        let mut random = [0; 16];
-        fill_base62(&mut random)?;
-        Ok(Self(format!("key_{}", random.escape_ascii()).into()))
+        Ok(Self(public_id("key_")?.into()))
     }
 
     pub(crate) fn from_stored(id: &str) -> Self {
@@ -135,6 +133,13 @@ impl fmt::Debug for KeyId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// A public name: the prefix and 16 base62 characters.
+pub(crate) fn public_id(prefix: &str) -> Result<String, AccountError> {
+    let mut random = [0; 16];
+    fill_base62(&mut random)?;
+    Ok(format!("{prefix}{}", random.escape_ascii()))
 }
 
 const fn key_prefix(kind: KeyKind) -> &'static [u8] {

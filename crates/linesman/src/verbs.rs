@@ -146,6 +146,7 @@ fn new_key(config: &Config, args: &KeysCreateArgs) -> anyhow::Result<NewKey> {
         name: args.name.clone().unwrap_or_default(),
         groups: (!args.groups.is_empty()).then(|| args.groups.clone()),
         odds_read: args.permissions == Permissions::OddsRead,
+        account_id: None,
         limits: Limits {
             burst_per_minute: args.burst_per_minute.map_or(defaults.burst_per_minute, Into::into),
             requests_per_day: args

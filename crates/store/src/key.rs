@@ -72,6 +72,12 @@ pub struct KeyRow {
     /// Ends when the clock reaches this instant.
     pub expires_ms: Option<i64>,
     pub rotated_from: Option<String>,
+    /// Whose key it is; `None` for one made on the command line.
+    pub account_id: Option<String>,
+    /// When it was last let in, to the minute or so.
+    pub last_used_ms: Option<i64>,
+    /// Out of force since then, with its account.
+    pub suspended_ms: Option<i64>,
 }
 
 /// How a rotated key ends.
@@ -98,6 +104,9 @@ struct RawKey {
     revoked_ms: Option<i64>,
     expires_ms: Option<i64>,
     rotated_from: Option<String>,
+    account_id: Option<String>,
+    last_used_ms: Option<i64>,
+    suspended_ms: Option<i64>,
 }
 
 impl TryFrom<RawKey> for KeyRow {
@@ -121,14 +130,17 @@ impl TryFrom<RawKey> for KeyRow {
             revoked_ms: raw.revoked_ms,
             expires_ms: raw.expires_ms,
             rotated_from: raw.rotated_from,
+            account_id: raw.account_id,
+            last_used_ms: raw.last_used_ms,
+            suspended_ms: raw.suspended_ms,
         })
     }
 }
 
 const INSERT: &str = "INSERT INTO api_key (id, name, kind, digest, hint, sport_groups, permissions, \
     burst_per_minute, requests_per_day, requests_per_month, meter_id, created_ms, revoked_ms, \
-    expires_ms, rotated_from) \
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
+    expires_ms, rotated_from, account_id) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
 
 impl Store {
     /// Keeps a new key.
@@ -150,6 +162,38 @@ impl Store {
             .fetch_all(&self.pool)
             .await?;
         rows.into_iter().map(KeyRow::try_from).collect()
+    }
+
+    /// Every key ever issued to an account, oldest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn keys_of(&self, account_id: &str) -> Result<Vec<KeyRow>, StoreError> {
+        let rows: Vec<RawKey> =
+            sqlx::query_as("SELECT * FROM api_key WHERE account_id = $1 ORDER BY created_ms, id")
+                .bind(account_id)
+                .fetch_all(&self.pool)
+                .await?;
+        rows.into_iter().map(KeyRow::try_from).collect()
+    }
+
+    /// Notes when keys were last let in; an older note does not replace a newer one.
+    ///
+    /// # Errors
+    /// The store cannot be written; then nothing was noted.
+    pub async fn note_key_uses(&self, uses: &[(&str, i64)]) -> Result<(), StoreError> {
+        let mut tx = self.begin_write().await?;
+        for (id, used_ms) in uses {
+            sqlx::query(
+                "UPDATE api_key SET last_used_ms = $2 \
+                 WHERE id = $1 AND COALESCE(last_used_ms, $2 - 1) < $2",
+            )
+            .bind(*id)
+            .bind(*used_ms)
+            .execute(&mut *tx)
+            .await?;
+        }
+        Ok(tx.commit().await?)
     }
 
     /// The key with this id.
@@ -239,6 +283,7 @@ async fn insert(tx: &mut sqlx::SqliteConnection, key: &KeyRow) -> Result<(), Sto
         .bind(key.revoked_ms)
         .bind(key.expires_ms)
         .bind(key.rotated_from.as_deref())
+        .bind(key.account_id.as_deref())
         .execute(tx)
         .await?;
     Ok(())

@@ -1,13 +1,18 @@
-//! The only SQL: API keys, feed tokens, usage and settings in one SQLite file.
+//! The only SQL: API keys, feed tokens, usage, settings, people and what they did, in one SQLite file.
 //!
 //! The server and any number of command-line processes have the file open at once. Every write is one
 //! `BEGIN IMMEDIATE` transaction, so that a reader never has to become a writer half-way (which SQLite
 //! refuses at once instead of waiting). Statements are written so that PostgreSQL takes them as they are.
 //! No logic lives here beyond what must be decided inside a transaction.
 
+mod access;
+mod account;
+mod audit;
 mod error;
 mod feed;
 mod key;
+mod link;
+mod session;
 mod setting;
 mod usage;
 
@@ -20,9 +25,14 @@ use sqlx::{
 };
 
 pub use crate::{
+    access::{AccessRow, AccessState},
+    account::{AccountRow, Role, Totp},
+    audit::{AuditEntry, AuditRow},
     error::StoreError,
     feed::FeedRow,
     key::{Digest, KeyEnd, KeyKind, KeyRow},
+    link::{LinkPurpose, LinkRow},
+    session::{SessionRow, Stage},
     usage::{Lease, LeaseAsk, Unspent, UsageRow, Window, WindowStarts},
 };
 

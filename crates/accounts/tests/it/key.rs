@@ -167,7 +167,7 @@ async fn a_record_is_json_with_its_id_and_instants_as_text() {
             "hint": format!("{}…", &key.expose()[..10]), "groups": null,
             "permissions": ["odds:read"], "burst_per_minute": 60, "requests_per_day": 10_000,
             "requests_per_month": null, "created_at": NOON, "revoked_at": null,
-            "rotated_from": null,
+            "rotated_from": null, "account_id": null,
         })
     );
 }

@@ -10,6 +10,7 @@
 
 mod key;
 mod model;
+mod people;
 mod quota;
 
 use std::{ops::Deref, path::Path, sync::Arc, time::Duration};

@@ -9,8 +9,8 @@ use std::path::Path;
 
 use sqlx::{Connection, SqliteConnection, migrate::Migrator, sqlite::SqliteConnectOptions};
 use store::{
-    Digest, FeedRow, KeyEnd, KeyKind, KeyRow, LeaseAsk, Store, StoreError, Unspent, Window,
-    WindowStarts,
+    AuditEntry, Digest, FeedRow, KeyEnd, KeyKind, KeyRow, LeaseAsk, Store, StoreError, Unspent,
+    Window, WindowStarts,
 };
 use tempfile::TempDir;
 
@@ -31,6 +31,9 @@ fn key(n: u8) -> KeyRow {
         revoked_ms: None,
         expires_ms: None,
         rotated_from: None,
+        account_id: None,
+        last_used_ms: None,
+        suspended_ms: None,
     }
 }
 
@@ -256,4 +259,47 @@ async fn a_setting_outlives_a_restart() {
     assert_eq!(store.setting("maintenance").await.unwrap().as_deref(), Some("600"));
     store.set_setting("maintenance", None).await.unwrap();
     assert_eq!(store.setting("maintenance").await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn the_audit_log_cannot_be_rewritten_or_shortened() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir).await;
+    let entry = AuditEntry {
+        at_ms: 1,
+        account_id: None,
+        who: String::from("command line"),
+        action: String::from("key.created"),
+        subject: String::from("key_1"),
+        detail: String::new(),
+        address: String::new(),
+    };
+    store.append_audit(&entry).await.unwrap();
+    let options = SqliteConnectOptions::new().filename(dir.path().join("accounts.db"));
+    let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
+    for statement in ["UPDATE audit SET who = 'nobody'", "DELETE FROM audit"] {
+        let refused = sqlx::query(statement).execute(&mut connection).await.unwrap_err();
+        assert!(refused.to_string().contains("append-only"), "{refused}");
+    }
+    let kept = store.audit(None, None, 10).await.unwrap();
+    assert_eq!(kept.into_iter().map(|row| row.entry).collect::<Vec<_>>(), [entry]);
+}
+
+#[tokio::test]
+async fn a_file_from_before_there_were_people_opens_and_its_keys_are_nobodys() {
+    let dir = TempDir::new().unwrap();
+    let mut old = old_file(&dir.path().join("accounts.db"), 2).await;
+    sqlx::query(
+        "INSERT INTO api_key (id, name, kind, digest, hint, permissions, burst_per_minute, \
+         requests_per_day, meter_id, created_ms) VALUES ('key_1', '', 'sandbox', $1, '', \
+         'odds:read', 60, 10000, 'key_1', 5)",
+    )
+    .bind([7_u8; 32].as_slice())
+    .execute(&mut old)
+    .await
+    .unwrap();
+    old.close().await.unwrap();
+    let store = open(&dir).await;
+    let key = store.key("key_1").await.unwrap().unwrap();
+    assert_eq!((key.account_id, key.last_used_ms, key.suspended_ms), (None, None, None));
 }

@@ -1,0 +1,438 @@
+//! People: developers and operators, how they sign in and what they may ask for and decide.
+//!
+//! Everything is decided here with the time that the clock gives; the rows are in the store. What may be
+//! refused in the ordinary course of things is a value ([`Gate`], [`SignIn`]), not an error.
+
+mod desk;
+mod hash;
+mod second;
+mod sign;
+mod text;
+mod throttle;
+mod token;
+mod totp;
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use domain::{Clock, Timestamp};
+use store::{AccessRow, AccessState, AccountRow, AuditEntry, Role, SessionRow, Stage, Store};
+
+use crate::AccountError;
+use crate::people::hash::Hasher;
+use crate::people::throttle::{Pace, Throttle};
+pub use crate::people::{
+    text::{Email, Password, PasswordFault},
+    token::{LinkToken, RecoveryCode, SessionToken},
+    totp::TotpSecret,
+};
+
+/// Longest name of a person.
+const NAME_CHARS_MAX: usize = 100;
+/// Live sessions of one account; the one seen longest ago gives way.
+const SESSIONS_MAX: u32 = 50;
+/// What is kept of a browser's name.
+const AGENT_CHARS_MAX: usize = 200;
+/// What is kept of a detail in the audit log.
+const DETAIL_CHARS_MAX: usize = 500;
+
+/// Wrong passwords for one account: a person who has forgotten it gets to think, a program gets nowhere
+/// (120 an hour).
+const ACCOUNT_PACE: Pace = Pace { burst: 10, every: Duration::from_secs(30) };
+/// Wrong passwords from one source, whichever accounts they are for.
+const SOURCE_PACE: Pace = Pace { burst: 30, every: Duration::from_secs(10) };
+/// Wrong codes for one account: a million codes, three of which are right at any time.
+const CODE_PACE: Pace = Pace { burst: 5, every: Duration::from_secs(60) };
+/// New accounts from one source.
+const SIGN_UP_PACE: Pace = Pace { burst: 5, every: Duration::from_secs(600) };
+
+/// Who may make an account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SignUp {
+    Open,
+    /// Whoever has an operator's link.
+    Invitation,
+    Closed,
+}
+
+/// What the operator decided about people.
+#[derive(Clone, Copy, Debug)]
+pub struct PeopleRules {
+    pub sign_up: SignUp,
+    /// A session that was not used for this long has ended.
+    pub session_idle: Duration,
+    /// A session ends this long after sign-in, used or not.
+    pub session_max: Duration,
+}
+
+impl Default for PeopleRules {
+    fn default() -> Self {
+        Self {
+            sign_up: SignUp::Open,
+            session_idle: Duration::from_secs(24 * 3600),
+            session_max: Duration::from_secs(30 * 86_400),
+        }
+    }
+}
+
+/// From where somebody asks.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    pub address: Option<IpAddr>,
+    /// What their browser calls itself.
+    pub agent: String,
+}
+
+impl Origin {
+    fn address_text(&self) -> String {
+        self.address.map_or_else(String::new, |address| address.to_string())
+    }
+
+    /// Whom tries are counted to: an address, or the network that one customer has in IPv6.
+    fn source(&self) -> Option<IpAddr> {
+        self.address.map(|address| match address {
+            IpAddr::V4(_) => address,
+            IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
+                Some(v4) => v4.into(),
+                None => {
+                    let [a, b, c, d, ..] = v6.segments();
+                    IpAddr::from([a, b, c, d, 0, 0, 0, 0])
+                }
+            },
+        })
+    }
+
+    fn agent_text(&self) -> String {
+        self.agent.chars().filter(|c| !c.is_control()).take(AGENT_CHARS_MAX).collect()
+    }
+}
+
+/// Who does something, for the audit log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Actor {
+    pub account_id: Option<String>,
+    /// An address, or a word such as `command line`.
+    pub who: String,
+    pub address: String,
+}
+
+impl Actor {
+    /// Somebody at the machine itself.
+    pub fn command_line() -> Self {
+        Self { account_id: None, who: "command line".to_owned(), address: String::new() }
+    }
+
+    /// Somebody signed in.
+    pub fn account(account: &AccountRecord, from: &Origin) -> Self {
+        Self {
+            account_id: Some(account.id.clone()),
+            who: account.email.clone(),
+            address: from.address_text(),
+        }
+    }
+}
+
+/// Everything that is written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    AccountCreated,
+    AccountSuspended,
+    AccountResumed,
+    SignedIn,
+    SignedOut,
+    SessionEnded,
+    SessionsEnded,
+    PasswordChanged,
+    PasswordReset,
+    SecondFactorOn,
+    SecondFactorOff,
+    RecoveryCodeUsed,
+    LinkIssued,
+    AccessRequested,
+    AccessApproved,
+    AccessRefused,
+    KeyCreated,
+    KeyRotated,
+    KeyRevoked,
+    FeedCreated,
+    FeedRevoked,
+    MaintenanceOn,
+    MaintenanceOff,
+}
+
+impl Deed {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::AccountCreated => "account.created",
+            Self::AccountSuspended => "account.suspended",
+            Self::AccountResumed => "account.resumed",
+            Self::SignedIn => "session.started",
+            Self::SignedOut => "session.signed_out",
+            Self::SessionEnded => "session.ended",
+            Self::SessionsEnded => "session.all_ended",
+            Self::PasswordChanged => "password.changed",
+            Self::PasswordReset => "password.reset",
+            Self::SecondFactorOn => "second_factor.on",
+            Self::SecondFactorOff => "second_factor.off",
+            Self::RecoveryCodeUsed => "second_factor.recovery_code_used",
+            Self::LinkIssued => "link.issued",
+            Self::AccessRequested => "access.requested",
+            Self::AccessApproved => "access.approved",
+            Self::AccessRefused => "access.refused",
+            Self::KeyCreated => "key.created",
+            Self::KeyRotated => "key.rotated",
+            Self::KeyRevoked => "key.revoked",
+            Self::FeedCreated => "feed.created",
+            Self::FeedRevoked => "feed.revoked",
+            Self::MaintenanceOn => "maintenance.on",
+            Self::MaintenanceOff => "maintenance.off",
+        }
+    }
+}
+
+/// An account as its holder and operators may see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccountRecord {
+    pub id: String,
+    pub email: String,
+    pub name: String,
+    pub role: Role,
+    pub created_at: Timestamp,
+    pub suspended_at: Option<Timestamp>,
+    /// Since when it may have production keys.
+    pub production_since: Option<Timestamp>,
+    pub second_factor: bool,
+}
+
+/// A session that was found good.
+#[derive(Clone, Debug)]
+pub struct Session {
+    pub account: AccountRecord,
+    pub id: String,
+    pub stage: Stage,
+}
+
+/// A session as its holder sees it in the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRecord {
+    pub id: String,
+    pub created_at: Timestamp,
+    pub seen_at: Timestamp,
+    pub address: String,
+    pub agent: String,
+    /// It is the one that asks.
+    pub current: bool,
+}
+
+/// A request for production access.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessRecord {
+    pub id: String,
+    pub account_id: String,
+    pub purpose: String,
+    pub created_at: Timestamp,
+    pub state: AccessState,
+    pub decided_at: Option<Timestamp>,
+    pub note: Option<String>,
+}
+
+/// What an operator answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessDecision {
+    Approve,
+    Refuse,
+}
+
+/// A line of the audit log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditRecord {
+    pub seq: i64,
+    pub at: Timestamp,
+    pub who: String,
+    pub action: String,
+    pub subject: String,
+    pub detail: String,
+    pub address: String,
+}
+
+/// Who an account is to be for.
+#[derive(Debug)]
+pub struct NewAccount {
+    pub profile: Profile,
+    pub password: Password,
+}
+
+/// An address and a name, checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Profile {
+    pub email: Email,
+    name: String,
+}
+
+impl Profile {
+    /// `None`: the name is empty, too long or holds control characters.
+    pub fn try_new(email: Email, name: &str) -> Option<Self> {
+        let name = name.trim();
+        let good = (1..=NAME_CHARS_MAX).contains(&name.chars().count())
+            && !name.chars().any(char::is_control);
+        good.then(|| Self { email, name: name.to_owned() })
+    }
+}
+
+/// What came of trying to get through a guarded door.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    Done,
+    /// Wrong, unknown, used, expired or not allowed: no more is told.
+    Refused,
+    /// Too often; try again after this long.
+    Throttled {
+        retry_after_s: u64,
+    },
+    /// Too many at once; try again shortly.
+    Busy,
+}
+
+/// What came of signing in.
+#[derive(Debug)]
+pub enum SignIn {
+    In(SessionToken),
+    /// The password was right; the second factor is owed.
+    Half(SessionToken),
+    Not(Gate),
+}
+
+/// Why a verb on people was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum PeopleError {
+    #[error("there is no such account")]
+    UnknownAccount,
+    #[error("there is no such request, or it was answered already")]
+    UnknownRequest,
+    #[error("a request waits for an answer already")]
+    AlreadyRequested,
+    #[error("say in 20 to 2000 characters what the data is for")]
+    BadPurpose,
+    #[error("the last operator cannot be suspended; make another operator first")]
+    LastOperator,
+    #[error(transparent)]
+    Account(#[from] AccountError),
+}
+
+impl From<store::StoreError> for PeopleError {
+    fn from(error: store::StoreError) -> Self {
+        Self::Account(AccountError::Store(error))
+    }
+}
+
+/// Everything about people.
+#[derive(Debug)]
+pub struct People {
+    store: Store,
+    clock: Arc<dyn Clock>,
+    rules: PeopleRules,
+    hasher: Hasher,
+    throttles: Mutex<Throttles>,
+}
+
+#[derive(Debug)]
+struct Throttles {
+    account: Throttle,
+    source: Throttle,
+    code: Throttle,
+    sign_up: Throttle,
+}
+
+impl People {
+    /// # Errors
+    /// The operating system gave no random numbers.
+    pub fn new(
+        store: Store,
+        clock: Arc<dyn Clock>,
+        rules: PeopleRules,
+    ) -> Result<Self, AccountError> {
+        let throttles = Throttles {
+            account: Throttle::new(ACCOUNT_PACE),
+            source: Throttle::new(SOURCE_PACE),
+            code: Throttle::new(CODE_PACE),
+            sign_up: Throttle::new(SIGN_UP_PACE),
+        };
+        let hasher = Hasher::new()?;
+        Ok(Self { store, clock, rules, hasher, throttles: Mutex::new(throttles) })
+    }
+
+    pub fn rules(&self) -> PeopleRules {
+        self.rules
+    }
+
+    /// Writes down who did what.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn note(
+        &self,
+        actor: &Actor,
+        deed: Deed,
+        subject: &str,
+        detail: &str,
+    ) -> Result<(), PeopleError> {
+        let cut = |text: &str| text.chars().take(DETAIL_CHARS_MAX).collect::<String>();
+        let entry = AuditEntry {
+            at_ms: self.clock.now().as_millis(),
+            account_id: actor.account_id.clone(),
+            who: actor.who.clone(),
+            action: deed.as_str().to_owned(),
+            subject: cut(subject),
+            detail: cut(detail),
+            address: actor.address.clone(),
+        };
+        Ok(self.store.append_audit(&entry).await?)
+    }
+
+    fn throttles(&self) -> MutexGuard<'_, Throttles> {
+        // A number for each key: nothing in there can be left half-changed.
+        self.throttles.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A session that is neither idle for too long nor too old.
+    fn is_live(&self, row: &SessionRow, now: Timestamp) -> bool {
+        let (seen, created) = (row.seen_ms, row.created_ms);
+        let age = now.since(Timestamp::from_millis(created));
+        let longest = match row.stage {
+            Stage::Full => self.rules.session_max,
+            Stage::Password => sign::HALF_MAX.min(self.rules.session_max),
+        };
+        now.since(Timestamp::from_millis(seen)) < self.rules.session_idle && age < longest
+    }
+}
+
+fn record(row: &AccountRow) -> AccountRecord {
+    AccountRecord {
+        id: row.id.clone(),
+        email: row.email.clone(),
+        name: row.name.clone(),
+        role: row.role,
+        created_at: Timestamp::from_millis(row.created_ms),
+        suspended_at: row.suspended_ms.map(Timestamp::from_millis),
+        production_since: row.production_ms.map(Timestamp::from_millis),
+        second_factor: row.totp.as_ref().is_some_and(|totp| totp.confirmed_ms.is_some()),
+    }
+}
+
+fn access_record(row: AccessRow) -> AccessRecord {
+    AccessRecord {
+        id: row.id,
+        account_id: row.account_id,
+        purpose: row.purpose,
+        created_at: Timestamp::from_millis(row.created_ms),
+        state: row.state,
+        decided_at: row.decided_ms.map(Timestamp::from_millis),
+        note: row.note,
+    }
+}
+
+fn throttled(wait: Duration) -> Gate {
+    // Rounded up, so that whoever waits as told is let through.
+    Gate::Throttled { retry_after_s: wait.as_secs() + 1 }
+}

@@ -1,0 +1,178 @@
+//! Hashing passwords with argon2id, a bounded number at a time and off the request threads.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use argon2::{Algorithm, Argon2, Params, Version};
+use data_encoding::BASE64_NOPAD;
+use rand::{TryRng, rngs::SysRng};
+use subtle::ConstantTimeEq;
+use tokio::sync::Semaphore;
+
+use crate::{AccountError, Password};
+
+/// 19 MiB, two passes, one lane: the least that OWASP recommends, about 30 ms of one core.
+const MEMORY_KIB: u32 = 19 * 1024;
+const PASSES: u32 = 2;
+const LANES: u32 = 1;
+const SALT_BYTES: usize = 16;
+const HASH_BYTES: usize = 32;
+/// Parameters that a stored hash may ask for; more is damage, and would be a way to exhaust memory.
+const MEMORY_KIB_MAX: u32 = 256 * 1024;
+const PASSES_MAX: u32 = 16;
+const LANES_MAX: u32 = 8;
+/// Hashing takes a core and 19 MiB each: two at a time leave room for the API on a small machine.
+const AT_ONCE_MAX: usize = 2;
+/// How long a sign-in waits for its turn before it is asked to come back.
+const TURN_WAIT: Duration = Duration::from_secs(5);
+
+/// Hashes and compares passwords.
+#[derive(Clone, Debug)]
+pub(crate) struct Hasher {
+    turns: Arc<Semaphore>,
+    /// What a password is compared with where there is no account, so that it takes the same time.
+    decoy: Arc<str>,
+}
+
+/// Too many are signing in at this moment.
+#[derive(Debug)]
+pub(crate) struct Busy;
+
+impl Hasher {
+    pub(crate) fn new() -> Result<Self, AccountError> {
+        let mut random = [0; 24];
+        SysRng.try_fill_bytes(&mut random).map_err(|_| AccountError::NoRandomness)?;
+        let decoy = hash(&random)?;
+        Ok(Self { turns: Arc::new(Semaphore::new(AT_ONCE_MAX)), decoy: decoy.into() })
+    }
+
+    /// The password's hash, as it is stored.
+    pub(crate) async fn hash(
+        &self,
+        password: Password,
+    ) -> Result<Result<String, Busy>, AccountError> {
+        let hashed = self.in_turn(move || hash(password.as_bytes())).await;
+        match hashed {
+            Ok(hashed) => hashed.map(Ok),
+            Err(busy) => Ok(Err(busy)),
+        }
+    }
+
+    /// Whether the password has this hash. Takes as long where there is none to compare with.
+    pub(crate) async fn verify(
+        &self,
+        password: Password,
+        stored: Option<&str>,
+    ) -> Result<bool, Busy> {
+        let against: Arc<str> = stored.map_or_else(|| Arc::clone(&self.decoy), Arc::from);
+        let same = self.in_turn(move || matches(&against, password.as_bytes())).await?;
+        Ok(same && stored.is_some())
+    }
+
+    async fn in_turn<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Busy> {
+        let turn = tokio::time::timeout(TURN_WAIT, Arc::clone(&self.turns).acquire_owned()).await;
+        let Ok(Ok(turn)) = turn else {
+            return Err(Busy);
+        };
+        let working = tokio::task::spawn_blocking(move || {
+            let done = work();
+            // The turn ends with the work, also where nobody waits for it any more.
+            drop(turn);
+            done
+        });
+        working.await.map_err(|_| Busy)
+    }
+}
+
+/// As a PHC string with its parameters, so that they can be raised later.
+fn hash(password: &[u8]) -> Result<String, AccountError> {
+    let mut salt = [0; SALT_BYTES];
+    SysRng.try_fill_bytes(&mut salt).map_err(|_| AccountError::NoRandomness)?;
+    let out = digest(password, &salt, (MEMORY_KIB, PASSES, LANES))
+        .ok_or(AccountError::PasswordUnhashed)?;
+    let mut text = format!("$argon2id$v=19$m={MEMORY_KIB},t={PASSES},p={LANES}$");
+    // Writing to a string does not fail.
+    write!(text, "{}${}", BASE64_NOPAD.encode(&salt), BASE64_NOPAD.encode(&out))
+        .map_err(|_| AccountError::PasswordUnhashed)?;
+    Ok(text)
+}
+
+fn matches(stored: &str, password: &[u8]) -> bool {
+    read(stored)
+        .and_then(|(costs, salt, expected)| {
+            Some(digest(password, &salt, costs)?.ct_eq(&expected).into())
+        })
+        .unwrap_or(false)
+}
+
+type Costs = (u32, u32, u32);
+
+fn read(stored: &str) -> Option<(Costs, Vec<u8>, [u8; HASH_BYTES])> {
+    let mut parts = stored.strip_prefix("$argon2id$v=19$")?.split('$');
+    let mut costs = parts.next()?.split(',');
+    let mut cost = |name: &str| costs.next()?.strip_prefix(name)?.parse::<u32>().ok();
+    let costs = (cost("m=")?, cost("t=")?, cost("p=")?);
+    let sound = costs.0 <= MEMORY_KIB_MAX && costs.1 <= PASSES_MAX && costs.2 <= LANES_MAX;
+    let salt = BASE64_NOPAD.decode(parts.next()?.as_bytes()).ok()?;
+    let hash = BASE64_NOPAD.decode(parts.next()?.as_bytes()).ok()?.try_into().ok()?;
+    (sound && parts.next().is_none()).then_some((costs, salt, hash))
+}
+
+fn digest(
+    password: &[u8],
+    salt: &[u8],
+    (memory, passes, lanes): Costs,
+) -> Option<[u8; HASH_BYTES]> {
+    let params = Params::new(memory, passes, lanes, Some(HASH_BYTES)).ok()?;
+    let mut out = [0; HASH_BYTES];
+    Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
+        .hash_password_into(password, salt, &mut out)
+        .ok()?;
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn password(text: &str) -> Password {
+        Password::typed(text.to_owned()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_password_is_known_again_and_another_is_not() {
+        let hasher = Hasher::new().unwrap();
+        let stored = hasher.hash(password("correct horse")).await.unwrap().unwrap();
+        assert!(stored.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"));
+        assert!(hasher.verify(password("correct horse"), Some(&stored)).await.unwrap());
+        assert!(!hasher.verify(password("correct horsf"), Some(&stored)).await.unwrap());
+        assert!(!hasher.verify(password("correct horse"), None).await.unwrap());
+        let again = hasher.hash(password("correct horse")).await.unwrap().unwrap();
+        assert_ne!(stored, again, "every hash has its own salt");
+    }
+
+    /// Made with the reference implementation: a change of parameters or form must not lock people out.
+    #[test]
+    fn a_hash_of_the_reference_program_is_understood() {
+        let reference =
+            "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4";
+        assert!(matches(reference, b"password"));
+        assert!(!matches(reference, b"passwore"));
+    }
+
+    #[test]
+    fn a_damaged_hash_lets_nobody_in_and_takes_no_memory() {
+        for damaged in [
+            "",
+            "$argon2id$v=19$m=4294967295,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4",
+            "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65",
+            "$argon2i$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4",
+        ] {
+            assert!(!matches(damaged, b"password"), "{damaged}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The second factor: offering, confirming, asking for it, and the way in without the phone.
+
+use store::{AccountRow, Stage, Totp};
+
+use crate::people::throttled;
+use crate::{
+    Actor, Deed, Gate, Origin, People, PeopleError, RecoveryCode, Session, SessionToken, SignIn,
+    TotpSecret,
+};
+
+/// How many recovery codes are given out.
+const RECOVERY_CODES: usize = 10;
+
+impl People {
+    /// A secret for the account's phone, which guards nothing until a code was entered with
+    /// [`People::confirm_second_factor`]. The one offered before, if any, is offered again, so that a page
+    /// loaded twice does not make the first useless. `None`: the second factor is on.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub async fn offer_second_factor(
+        &self,
+        of: &Session,
+    ) -> Result<Option<TotpSecret>, PeopleError> {
+        let row = self.row(of).await?;
+        match row.totp {
+            Some(Totp { confirmed_ms: Some(_), .. }) => Ok(None),
+            Some(Totp { secret, confirmed_ms: None, .. }) => {
+                Ok(Some(TotpSecret::from_stored(secret)))
+            }
+            None => {
+                let secret = TotpSecret::generate()?;
+                let totp =
+                    Totp { secret: secret.as_bytes().to_vec(), confirmed_ms: None, step: None };
+                self.store.set_totp(&row.id, Some(&totp), &[]).await?;
+                Ok(Some(secret))
+            }
+        }
+    }
+
+    /// Turns the second factor on, once a code shows that the phone has the secret. Gives the recovery
+    /// codes; they are here and nowhere else.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub async fn confirm_second_factor(
+        &self,
+        of: &Session,
+        code: &str,
+        from: &Origin,
+    ) -> Result<Result<Vec<RecoveryCode>, Gate>, PeopleError> {
+        let row = self.row(of).await?;
+        let Some(totp) = row.totp.filter(|totp| totp.confirmed_ms.is_none()) else {
+            return Ok(Err(Gate::Refused));
+        };
+        let now = self.clock.now();
+        if let Err(wait) = self.throttles().code.admit(&row.id, now) {
+            return Ok(Err(throttled(wait)));
+        }
+        let Some(step) = TotpSecret::from_stored(totp.secret.clone()).step_of(code, now) else {
+            return Ok(Err(Gate::Refused));
+        };
+        let codes =
+            (0..RECOVERY_CODES).map(|_| RecoveryCode::generate()).collect::<Result<Vec<_>, _>>()?;
+        let digests: Vec<_> = codes.iter().map(RecoveryCode::digest).collect();
+        let totp = Totp { confirmed_ms: Some(now.as_millis()), step: Some(step), ..totp };
+        self.store.set_totp(&row.id, Some(&totp), &digests).await?;
+        self.throttles().code.refund(&row.id);
+        let actor = Actor::account(&of.account, from);
+        self.note(&actor, Deed::SecondFactorOn, &row.id, "").await?;
+        Ok(Ok(codes))
+    }
+
+    /// Turns the second factor off, with a code.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub async fn drop_second_factor(
+        &self,
+        of: &Session,
+        code: &str,
+        from: &Origin,
+    ) -> Result<Gate, PeopleError> {
+        let row = self.row(of).await?;
+        let gate = self.take_code(&row, code, from).await?;
+        if gate == Gate::Done {
+            self.store.set_totp(&row.id, None, &[]).await?;
+            let actor = Actor::account(&of.account, from);
+            self.note(&actor, Deed::SecondFactorOff, &row.id, "").await?;
+        }
+        Ok(gate)
+    }
+
+    /// How many recovery codes the account has left.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn recovery_codes_left(&self, of: &Session) -> Result<i64, PeopleError> {
+        Ok(self.store.count_recovery_codes(&of.account.id).await?)
+    }
+
+    /// Ends a sign-in whose password was right, with a code of the phone or a recovery code. The session
+    /// is new, and takes the place of the half one.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub async fn finish_sign_in(
+        &self,
+        half: &Session,
+        token: &SessionToken,
+        code: &str,
+        from: &Origin,
+    ) -> Result<SignIn, PeopleError> {
+        if half.stage != Stage::Password {
+            return Ok(SignIn::Not(Gate::Refused));
+        }
+        let row = self.row(half).await?;
+        match self.take_code(&row, code, from).await? {
+            Gate::Done => {}
+            not @ (Gate::Refused | Gate::Throttled { .. } | Gate::Busy) => {
+                return Ok(SignIn::Not(not));
+            }
+        }
+        let full = self.start_session(&row.id, Stage::Full, from, Some(token)).await?;
+        let actor = Actor::account(&half.account, from);
+        self.note(&actor, Deed::SignedIn, &row.id, &from.agent_text()).await?;
+        Ok(SignIn::In(full))
+    }
+
+    /// Uses a code of the phone, or a recovery code, up.
+    async fn take_code(
+        &self,
+        row: &AccountRow,
+        code: &str,
+        from: &Origin,
+    ) -> Result<Gate, PeopleError> {
+        let now = self.clock.now();
+        let Some(totp) = row.totp.as_ref().filter(|totp| totp.confirmed_ms.is_some()) else {
+            return Ok(Gate::Refused);
+        };
+        if let Err(wait) = self.throttles().code.admit(&row.id, now) {
+            return Ok(throttled(wait));
+        }
+        let taken = if let Some(recovery) = RecoveryCode::parse(code) {
+            let used = self.store.use_recovery_code(&row.id, &recovery.digest()).await?;
+            if used {
+                let actor = Actor::account(&super::record(row), from);
+                self.note(&actor, Deed::RecoveryCodeUsed, &row.id, "").await?;
+            }
+            used
+        } else {
+            match TotpSecret::from_stored(totp.secret.clone()).step_of(code, now) {
+                Some(step) => self.store.use_totp_step(&row.id, step).await?,
+                None => false,
+            }
+        };
+        if !taken {
+            return Ok(Gate::Refused);
+        }
+        self.throttles().code.refund(&row.id);
+        Ok(Gate::Done)
+    }
+
+    async fn row(&self, of: &Session) -> Result<AccountRow, PeopleError> {
+        self.store.account(&of.account.id).await?.ok_or(PeopleError::UnknownAccount)
+    }
+}

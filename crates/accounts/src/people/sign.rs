@@ -1,0 +1,426 @@
+//! Making accounts, signing in and out, sessions, one-time links.
+
+use std::time::Duration;
+
+use domain::Timestamp;
+use store::{AccountRow, LinkPurpose, LinkRow, Role, SessionRow, Stage};
+
+use crate::people::{NewAccount, SESSIONS_MAX, throttled};
+use crate::secret::public_id;
+use crate::{
+    Actor, Deed, Email, Gate, LinkToken, Origin, Password, People, PeopleError, Session,
+    SessionRecord, SessionToken, SignIn, SignUp,
+};
+
+/// How long somebody may look for their phone.
+pub(super) const HALF_MAX: Duration = Duration::from_secs(600);
+/// How often a session's use is written down.
+const TOUCH_AFTER: Duration = Duration::from_secs(60);
+
+const FIRST_OPERATOR_TIME: Duration = Duration::from_secs(86_400);
+const INVITATION_TIME: Duration = Duration::from_secs(7 * 86_400);
+const RESET_TIME: Duration = Duration::from_secs(86_400);
+
+impl People {
+    /// Makes a developer's account where sign-up is open. The answer is the same, after the same time,
+    /// where the address has one already; then nothing is changed.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn sign_up(&self, new: NewAccount, from: &Origin) -> Result<Gate, PeopleError> {
+        if self.rules().sign_up != SignUp::Open {
+            return Ok(Gate::Refused);
+        }
+        let now = self.clock.now();
+        if let Err(wait) = self.throttles().sign_up.admit(&from.source(), now) {
+            return Ok(throttled(wait));
+        }
+        let Ok(password) = self.hasher.hash(new.password).await? else {
+            return Ok(Gate::Busy);
+        };
+        let row = account_row(&new.profile, Role::Developer, password, now)?;
+        if self.store.insert_account(&row).await? {
+            let actor = Actor::account(&super::record(&row), from);
+            self.note(&actor, Deed::AccountCreated, &row.id, "signed up").await?;
+        }
+        Ok(Gate::Done)
+    }
+
+    /// Signs in with address and password. The session is new, and takes the place of `replaced`.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub async fn sign_in(
+        &self,
+        email: &Email,
+        password: Password,
+        from: &Origin,
+        replaced: Option<&SessionToken>,
+    ) -> Result<SignIn, PeopleError> {
+        if let Err(gate) = self.count_try(email, from) {
+            return Ok(SignIn::Not(gate));
+        }
+        let row = self.store.account_by_email(email.as_str()).await?;
+        let stored = row.as_ref().and_then(|row| row.password.as_deref());
+        let Ok(right) = self.hasher.verify(password, stored).await else {
+            return Ok(SignIn::Not(Gate::Busy));
+        };
+        let Some(row) = row.filter(|row| right && row.suspended_ms.is_none()) else {
+            tracing::info!(address = ?from.address, "a sign-in was refused");
+            return Ok(SignIn::Not(Gate::Refused));
+        };
+        self.refund_try(email, from);
+        let account = super::record(&row);
+        if account.second_factor {
+            let token = self.start_session(&row.id, Stage::Password, from, replaced).await?;
+            return Ok(SignIn::Half(token));
+        }
+        let token = self.start_session(&row.id, Stage::Full, from, replaced).await?;
+        let actor = Actor::account(&account, from);
+        self.note(&actor, Deed::SignedIn, &row.id, &from.agent_text()).await?;
+        Ok(SignIn::In(token))
+    }
+
+    /// The session behind a cookie, if it is good.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub async fn session(&self, token: &SessionToken) -> Result<Option<Session>, PeopleError> {
+        let now = self.clock.now();
+        let digest = token.digest();
+        let row = self.store.session(&digest).await?;
+        let Some(row) = row.filter(|row| self.is_live(row, now)) else {
+            return Ok(None);
+        };
+        let account = self.store.account(&row.account_id).await?;
+        let Some(account) = account.filter(|account| account.suspended_ms.is_none()) else {
+            return Ok(None);
+        };
+        if now.since(Timestamp::from_millis(row.seen_ms)) >= TOUCH_AFTER {
+            self.store.touch_session(&digest, now.as_millis()).await?;
+        }
+        let (id, stage) = (row.id, row.stage);
+        Ok(Some(Session { account: super::record(&account), id, stage }))
+    }
+
+    /// Ends the session that asks.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn sign_out(&self, session: &Session, from: &Origin) -> Result<(), PeopleError> {
+        if self.store.end_session(&session.account.id, &session.id).await? {
+            let actor = Actor::account(&session.account, from);
+            self.note(&actor, Deed::SignedOut, &session.account.id, "").await?;
+        }
+        Ok(())
+    }
+
+    /// An account's live sessions, the last seen first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn sessions(&self, of: &Session) -> Result<Vec<SessionRecord>, PeopleError> {
+        let now = self.clock.now();
+        let rows = self.store.sessions_of(&of.account.id).await?;
+        let live = rows.into_iter().filter(|row| self.is_live(row, now));
+        Ok(live
+            .map(|row| SessionRecord {
+                current: row.id == of.id,
+                id: row.id,
+                created_at: Timestamp::from_millis(row.created_ms),
+                seen_at: Timestamp::from_millis(row.seen_ms),
+                address: row.address,
+                agent: row.agent,
+            })
+            .collect())
+    }
+
+    /// Ends one of the account's sessions. `false`: it has no such session.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn end_session(
+        &self,
+        of: &Session,
+        id: &str,
+        from: &Origin,
+    ) -> Result<bool, PeopleError> {
+        let ended = self.store.end_session(&of.account.id, id).await?;
+        if ended {
+            self.note(&Actor::account(&of.account, from), Deed::SessionEnded, id, "").await?;
+        }
+        Ok(ended)
+    }
+
+    /// Ends all of the account's sessions, the one that asks too.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn end_sessions(&self, of: &Session, from: &Origin) -> Result<(), PeopleError> {
+        let ended = self.store.end_sessions(&of.account.id, None).await?;
+        let actor = Actor::account(&of.account, from);
+        self.note(&actor, Deed::SessionsEnded, &of.account.id, &format!("{ended} sessions")).await
+    }
+
+    /// Gives the account a new password, which ends its other sessions.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub async fn change_password(
+        &self,
+        of: &Session,
+        token: &SessionToken,
+        (old, new): (Password, Password),
+        from: &Origin,
+    ) -> Result<Gate, PeopleError> {
+        let Some(email) = Email::parse(&of.account.email) else {
+            return Ok(Gate::Refused);
+        };
+        if let Err(gate) = self.count_try(&email, from) {
+            return Ok(gate);
+        }
+        let row = self.store.account(&of.account.id).await?;
+        let stored = row.as_ref().and_then(|row| row.password.as_deref());
+        match self.hasher.verify(old, stored).await {
+            Err(_) => return Ok(Gate::Busy),
+            Ok(false) => return Ok(Gate::Refused),
+            Ok(true) => self.refund_try(&email, from),
+        }
+        let Ok(password) = self.hasher.hash(new).await? else {
+            return Ok(Gate::Busy);
+        };
+        self.store.set_password(&of.account.id, &password, Some(&token.digest())).await?;
+        let actor = Actor::account(&of.account, from);
+        self.note(&actor, Deed::PasswordChanged, &of.account.id, "").await?;
+        Ok(Gate::Done)
+    }
+
+    /// A link for the first operator; `None` where there is one. Earlier links end.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub async fn first_operator_link(&self) -> Result<Option<LinkToken>, PeopleError> {
+        if self.store.count_accounts(Role::Operator).await? > 0 {
+            return Ok(None);
+        }
+        self.issue_link(LinkPurpose::FirstOperator, None, None, FIRST_OPERATOR_TIME).await.map(Some)
+    }
+
+    /// A link with which one person can make an account; bound to an address where one is given.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn invite(
+        &self,
+        email: Option<&Email>,
+        actor: &Actor,
+    ) -> Result<LinkToken, PeopleError> {
+        let bound = email.map(Email::as_str);
+        let link = self.issue_link(LinkPurpose::Invitation, None, bound, INVITATION_TIME).await?;
+        self.note(actor, Deed::LinkIssued, bound.unwrap_or("anybody"), "invitation").await?;
+        Ok(link)
+    }
+
+    /// A link with which an account's holder can set a password.
+    ///
+    /// # Errors
+    /// There is no such account, or the store cannot be written.
+    pub async fn reset_link(
+        &self,
+        account_id: &str,
+        actor: &Actor,
+    ) -> Result<LinkToken, PeopleError> {
+        self.store.account(account_id).await?.ok_or(PeopleError::UnknownAccount)?;
+        let purpose = LinkPurpose::PasswordReset;
+        let link = self.issue_link(purpose, Some(account_id), None, RESET_TIME).await?;
+        self.note(actor, Deed::LinkIssued, account_id, "password reset").await?;
+        Ok(link)
+    }
+
+    /// What a link is for, and whose address it is bound to, while it is good.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn look_at_link(
+        &self,
+        token: &LinkToken,
+    ) -> Result<Option<(LinkPurpose, Option<String>)>, PeopleError> {
+        let Some(link) = self.good_link(token).await? else {
+            return Ok(None);
+        };
+        let email = match &link.account_id {
+            Some(id) => self.store.account(id).await?.map(|row| row.email),
+            None => link.email,
+        };
+        Ok(Some((link.purpose, email)))
+    }
+
+    /// Makes the account that a link is for, and signs it in.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub async fn enter_by_link(
+        &self,
+        token: &LinkToken,
+        new: NewAccount,
+        from: &Origin,
+        replaced: Option<&SessionToken>,
+    ) -> Result<SignIn, PeopleError> {
+        let refused = Ok(SignIn::Not(Gate::Refused));
+        let Some(link) = self.good_link(token).await? else {
+            return refused;
+        };
+        let (role, how) = match link.purpose {
+            LinkPurpose::FirstOperator => (Role::Operator, "first operator's link"),
+            LinkPurpose::Invitation => (Role::Developer, "invitation"),
+            LinkPurpose::PasswordReset => return refused,
+        };
+        let email = &new.profile.email;
+        let bound = link.email.as_deref().is_none_or(|bound| bound == email.as_str());
+        // Looked at before the link is spent: a slip of the keyboard must not cost it.
+        if !bound || self.store.account_by_email(email.as_str()).await?.is_some() {
+            return refused;
+        }
+        let Ok(password) = self.hasher.hash(new.password).await? else {
+            return Ok(SignIn::Not(Gate::Busy));
+        };
+        let now = self.clock.now();
+        let row = account_row(&new.profile, role, password, now)?;
+        if !self.store.use_link(&token.digest(), now.as_millis()).await?
+            || !self.store.insert_account(&row).await?
+        {
+            return refused;
+        }
+        let actor = Actor::account(&super::record(&row), from);
+        self.note(&actor, Deed::AccountCreated, &row.id, how).await?;
+        let token = self.start_session(&row.id, Stage::Full, from, replaced).await?;
+        Ok(SignIn::In(token))
+    }
+
+    /// Sets the password of the account that a link is for, which ends its sessions. The holder signs in
+    /// with it afterwards, and with the second factor where there is one.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub async fn reset_by_link(
+        &self,
+        token: &LinkToken,
+        password: Password,
+        from: &Origin,
+    ) -> Result<Gate, PeopleError> {
+        let link = self.good_link(token).await?;
+        let Some(id) = link.and_then(|link| link.account_id) else {
+            return Ok(Gate::Refused);
+        };
+        let Some(account) = self.store.account(&id).await? else {
+            return Ok(Gate::Refused);
+        };
+        let Ok(password) = self.hasher.hash(password).await? else {
+            return Ok(Gate::Busy);
+        };
+        if !self.store.use_link(&token.digest(), self.clock.now().as_millis()).await? {
+            return Ok(Gate::Refused);
+        }
+        self.store.set_password(&id, &password, None).await?;
+        let actor = Actor::account(&super::record(&account), from);
+        self.note(&actor, Deed::PasswordReset, &id, "by one-time link").await?;
+        Ok(Gate::Done)
+    }
+
+    /// Forgets sessions and links that have ended.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn prune(&self) -> Result<u64, PeopleError> {
+        let now = self.clock.now();
+        let (idle, oldest) =
+            (now.minus(self.rules.session_idle), now.minus(self.rules.session_max));
+        let (idle, oldest) = (idle.as_millis(), oldest.as_millis());
+        Ok(self.store.prune_sessions(idle, oldest, now.as_millis()).await?)
+    }
+
+    pub(super) async fn start_session(
+        &self,
+        account_id: &str,
+        stage: Stage,
+        from: &Origin,
+        replaced: Option<&SessionToken>,
+    ) -> Result<SessionToken, PeopleError> {
+        let token = SessionToken::generate()?;
+        let now_ms = self.clock.now().as_millis();
+        let row = SessionRow {
+            digest: token.digest(),
+            id: public_id("ses_")?,
+            account_id: account_id.to_owned(),
+            stage,
+            created_ms: now_ms,
+            seen_ms: now_ms,
+            address: from.address_text(),
+            agent: from.agent_text(),
+        };
+        let replaced = replaced.map(SessionToken::digest);
+        self.store.insert_session(&row, replaced.as_ref(), SESSIONS_MAX).await?;
+        Ok(token)
+    }
+
+    /// Counts a try to the account and to the source; to the account whether it exists or not.
+    fn count_try(&self, email: &Email, from: &Origin) -> Result<(), Gate> {
+        let now = self.clock.now();
+        let mut throttles = self.throttles();
+        throttles.source.admit(&from.source(), now).map_err(throttled)?;
+        throttles.account.admit(email, now).map_err(throttled)
+    }
+
+    fn refund_try(&self, email: &Email, from: &Origin) {
+        let mut throttles = self.throttles();
+        throttles.source.refund(&from.source());
+        throttles.account.refund(email);
+    }
+
+    async fn issue_link(
+        &self,
+        purpose: LinkPurpose,
+        account_id: Option<&str>,
+        email: Option<&str>,
+        lasts: Duration,
+    ) -> Result<LinkToken, PeopleError> {
+        let token = LinkToken::generate()?;
+        let now = self.clock.now();
+        let row = LinkRow {
+            digest: token.digest(),
+            purpose,
+            account_id: account_id.map(String::from),
+            email: email.map(String::from),
+            created_ms: now.as_millis(),
+            expires_ms: now.plus(lasts).as_millis(),
+            used_ms: None,
+        };
+        self.store.insert_link(&row).await?;
+        Ok(token)
+    }
+
+    async fn good_link(&self, token: &LinkToken) -> Result<Option<LinkRow>, PeopleError> {
+        let now_ms = self.clock.now().as_millis();
+        let link = self.store.link(&token.digest()).await?;
+        Ok(link.filter(|link| link.used_ms.is_none() && now_ms < link.expires_ms))
+    }
+}
+
+fn account_row(
+    profile: &super::Profile,
+    role: Role,
+    password: String,
+    now: Timestamp,
+) -> Result<AccountRow, PeopleError> {
+    Ok(AccountRow {
+        id: public_id("acc_")?,
+        email: profile.email.as_str().to_owned(),
+        name: profile.name.clone(),
+        role,
+        password: Some(password),
+        created_ms: now.as_millis(),
+        suspended_ms: None,
+        production_ms: None,
+        totp: None,
+    })
+}

@@ -1,0 +1,191 @@
+//! Random tokens that let a browser in: a session's cookie, a one-time link, a recovery code. As with keys,
+//! none can be printed by accident and only digests are stored.
+
+use std::fmt;
+
+use data_encoding::{BASE32_NOPAD, BASE64URL_NOPAD};
+use hmac::{Hmac, KeyInit, Mac};
+use rand::{TryRng, rngs::SysRng};
+use sha2::{Digest as _, Sha256};
+use store::Digest;
+use subtle::ConstantTimeEq;
+
+use crate::AccountError;
+
+/// 256 bits: nobody guesses one, and nobody finds two the same.
+const TOKEN_BYTES: usize = 32;
+/// 80 bits, enough that a stolen digest cannot be searched for its code.
+const RECOVERY_BYTES: usize = 10;
+
+fn random<const N: usize>() -> Result<[u8; N], AccountError> {
+    let mut bytes = [0; N];
+    SysRng.try_fill_bytes(&mut bytes).map_err(|_| AccountError::NoRandomness)?;
+    Ok(bytes)
+}
+
+fn read(text: &[u8]) -> Option<[u8; TOKEN_BYTES]> {
+    // A bound before decoding: cookies and paths may be long.
+    (text.len() == 43).then(|| BASE64URL_NOPAD.decode(text).ok())??.try_into().ok()
+}
+
+fn digest(bytes: &[u8]) -> Digest {
+    Digest::from_bytes(Sha256::digest(bytes).into())
+}
+
+/// What a browser holds while somebody is signed in, or about to.
+#[derive(Clone)]
+pub struct SessionToken([u8; TOKEN_BYTES]);
+
+impl SessionToken {
+    /// A new one. It lets nobody in until it is stored with a session.
+    ///
+    /// # Errors
+    /// The operating system gave no random numbers.
+    pub fn generate() -> Result<Self, AccountError> {
+        random().map(Self)
+    }
+
+    /// Reads a cookie's value.
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        read(text).map(Self)
+    }
+
+    /// The cookie's value.
+    pub fn expose(&self) -> String {
+        BASE64URL_NOPAD.encode(&self.0)
+    }
+
+    pub(crate) fn digest(&self) -> Digest {
+        digest(&self.0)
+    }
+
+    /// What every form of this browser carries, which no other site can know: a keyed digest of the token.
+    pub fn form_token(&self) -> String {
+        BASE64URL_NOPAD.encode(&self.form_bytes())
+    }
+
+    /// Whether a form came from a page that this browser was given.
+    pub fn is_form_token(&self, text: &str) -> bool {
+        read(text.as_bytes()).is_some_and(|sent| sent.ct_eq(&self.form_bytes()).into())
+    }
+
+    fn form_bytes(&self) -> [u8; TOKEN_BYTES] {
+        // A key of any length is taken; one that is not would make every form fail, not pass.
+        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) else {
+            return [0; TOKEN_BYTES];
+        };
+        mac.update(b"linesman form");
+        mac.finalize().into_bytes().into()
+    }
+}
+
+impl fmt::Debug for SessionToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SessionToken(..)")
+    }
+}
+
+/// What a one-time link ends in.
+pub struct LinkToken([u8; TOKEN_BYTES]);
+
+impl LinkToken {
+    pub(crate) fn generate() -> Result<Self, AccountError> {
+        random().map(Self)
+    }
+
+    /// Reads a link's last part.
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        read(text).map(Self)
+    }
+
+    /// The link's last part, to be shown once.
+    pub fn expose(&self) -> String {
+        BASE64URL_NOPAD.encode(&self.0)
+    }
+
+    pub(crate) fn digest(&self) -> Digest {
+        digest(&self.0)
+    }
+}
+
+impl fmt::Debug for LinkToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LinkToken(..)")
+    }
+}
+
+/// A code for the day when the phone is gone: four groups of four letters and digits.
+pub struct RecoveryCode([u8; RECOVERY_BYTES]);
+
+impl RecoveryCode {
+    pub(crate) fn generate() -> Result<Self, AccountError> {
+        random().map(Self)
+    }
+
+    /// Reads a code as somebody types it: in any case, with or without its dashes.
+    pub fn parse(text: &str) -> Option<Self> {
+        let plain: String = text
+            .chars()
+            .filter(|c| !c.is_whitespace() && *c != '-')
+            .take(17)
+            .map(|c| c.to_ascii_uppercase())
+            .collect();
+        BASE32_NOPAD.decode(plain.as_bytes()).ok()?.try_into().ok().map(Self)
+    }
+
+    /// The code, to be shown once.
+    pub fn expose(&self) -> String {
+        let plain = BASE32_NOPAD.encode(&self.0).to_ascii_lowercase();
+        let groups: Vec<String> =
+            plain.as_bytes().chunks(4).map(|group| group.escape_ascii().to_string()).collect();
+        groups.join("-")
+    }
+
+    pub(crate) fn digest(&self) -> Digest {
+        digest(&self.0)
+    }
+}
+
+impl fmt::Debug for RecoveryCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RecoveryCode(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_reads_back_and_is_not_printed() {
+        let token = SessionToken::generate().unwrap();
+        let text = token.expose();
+        assert_eq!(text.len(), 43);
+        assert_eq!(SessionToken::parse(text.as_bytes()).unwrap().digest(), token.digest());
+        assert!(!format!("{token:?}").contains(&text));
+        for bad in ["", "a", text.get(1..).unwrap(), &format!("{text}a"), &"=".repeat(43)] {
+            assert!(SessionToken::parse(bad.as_bytes()).is_none());
+        }
+    }
+
+    #[test]
+    fn a_form_belongs_to_its_session_alone() {
+        let (one, other) = (SessionToken::generate().unwrap(), SessionToken::generate().unwrap());
+        assert!(one.is_form_token(&one.form_token()));
+        assert!(!other.is_form_token(&one.form_token()));
+        assert!(!one.is_form_token(""));
+        assert_ne!(one.form_token(), one.expose(), "a page must not hold the cookie");
+    }
+
+    #[test]
+    fn a_recovery_code_is_read_as_people_type_it() {
+        let code = RecoveryCode::generate().unwrap();
+        let shown = code.expose();
+        assert_eq!(shown.len(), 19);
+        for typed in [shown.clone(), shown.to_uppercase(), shown.replace('-', " ")] {
+            assert_eq!(RecoveryCode::parse(&typed).unwrap().digest(), code.digest());
+        }
+        assert!(RecoveryCode::parse(&format!("{shown}a")).is_none());
+        assert!(RecoveryCode::parse("123456").is_none());
+    }
+}

@@ -1,0 +1,159 @@
+//! Requests for production access as rows.
+
+use crate::{Store, StoreError};
+
+/// Where a request stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessState {
+    Pending,
+    Approved,
+    Refused,
+}
+
+impl AccessState {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Approved => "approved",
+            Self::Refused => "refused",
+        }
+    }
+
+    fn parse(text: &str) -> Result<Self, StoreError> {
+        [Self::Pending, Self::Approved, Self::Refused]
+            .into_iter()
+            .find(|state| state.as_str() == text)
+            .ok_or_else(|| StoreError::corrupt("unknown state of an access request"))
+    }
+}
+
+/// One request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessRow {
+    pub id: String,
+    pub account_id: String,
+    /// What the data is wanted for, in the developer's words.
+    pub purpose: String,
+    pub created_ms: i64,
+    pub state: AccessState,
+    pub decided_ms: Option<i64>,
+    pub decided_by: Option<String>,
+    pub note: Option<String>,
+}
+
+#[derive(sqlx::FromRow)]
+struct RawAccess {
+    id: String,
+    account_id: String,
+    purpose: String,
+    created_ms: i64,
+    state: String,
+    decided_ms: Option<i64>,
+    decided_by: Option<String>,
+    note: Option<String>,
+}
+
+impl TryFrom<RawAccess> for AccessRow {
+    type Error = StoreError;
+
+    fn try_from(raw: RawAccess) -> Result<Self, StoreError> {
+        Ok(Self {
+            id: raw.id,
+            account_id: raw.account_id,
+            purpose: raw.purpose,
+            created_ms: raw.created_ms,
+            state: AccessState::parse(&raw.state)?,
+            decided_ms: raw.decided_ms,
+            decided_by: raw.decided_by,
+            note: raw.note,
+        })
+    }
+}
+
+impl Store {
+    /// Keeps a new, pending request. `false`: the account has one pending, and nothing was changed.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn insert_access(&self, request: &AccessRow) -> Result<bool, StoreError> {
+        let mut tx = self.begin_write().await?;
+        let kept = sqlx::query(
+            "INSERT INTO access_request (id, account_id, purpose, created_ms, state) \
+             VALUES ($1, $2, $3, $4, 'pending') ON CONFLICT DO NOTHING",
+        )
+        .bind(&request.id)
+        .bind(&request.account_id)
+        .bind(&request.purpose)
+        .bind(request.created_ms)
+        .execute(&mut *tx)
+        .await?;
+        tx.commit().await?;
+        Ok(kept.rows_affected() == 1)
+    }
+
+    /// Requests, pending ones first and then the newest; of one account, or of all.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn access_requests(
+        &self,
+        account_id: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<AccessRow>, StoreError> {
+        let rows: Vec<RawAccess> = sqlx::query_as(
+            "SELECT * FROM access_request WHERE $1 IS NULL OR account_id = $1 \
+             ORDER BY CASE state WHEN 'pending' THEN 0 ELSE 1 END, created_ms DESC, id LIMIT $2",
+        )
+        .bind(account_id)
+        .bind(i64::from(limit))
+        .fetch_all(&self.pool)
+        .await?;
+        rows.into_iter().map(AccessRow::try_from).collect()
+    }
+
+    /// How many requests wait for an answer.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn count_pending_access(&self) -> Result<i64, StoreError> {
+        Ok(sqlx::query_scalar("SELECT COUNT(*) FROM access_request WHERE state = 'pending'")
+            .fetch_one(&self.pool)
+            .await?)
+    }
+
+    /// Answers a pending request and, where it is approved, opens the live world to its account; both or
+    /// neither. `None`: there is no such pending request.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn decide_access(
+        &self,
+        decided: &AccessRow,
+    ) -> Result<Option<AccessRow>, StoreError> {
+        let mut tx = self.begin_write().await?;
+        let row: Option<RawAccess> = sqlx::query_as(
+            "UPDATE access_request SET state = $2, decided_ms = $3, decided_by = $4, note = $5 \
+             WHERE id = $1 AND state = 'pending' RETURNING *",
+        )
+        .bind(&decided.id)
+        .bind(decided.state.as_str())
+        .bind(decided.decided_ms)
+        .bind(decided.decided_by.as_deref())
+        .bind(decided.note.as_deref())
+        .fetch_optional(&mut *tx)
+        .await?;
+        let Some(row) = row else {
+            return Ok(None);
+        };
+        let row = AccessRow::try_from(row)?;
+        if row.state == AccessState::Approved {
+            sqlx::query("UPDATE account SET production_ms = $2 WHERE id = $1")
+                .bind(&row.account_id)
+                .bind(row.decided_ms)
+                .execute(&mut *tx)
+                .await?;
+        }
+        tx.commit().await?;
+        Ok(Some(row))
+    }
+}

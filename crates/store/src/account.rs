@@ -1,0 +1,314 @@
+//! People as rows.
+
+use std::fmt;
+
+use crate::{Digest, Store, StoreError};
+
+/// What an account may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Has keys of their own.
+    Developer,
+    /// Runs the service.
+    Operator,
+}
+
+impl Role {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Developer => "developer",
+            Self::Operator => "operator",
+        }
+    }
+
+    fn parse(text: &str) -> Result<Self, StoreError> {
+        [Self::Developer, Self::Operator]
+            .into_iter()
+            .find(|role| role.as_str() == text)
+            .ok_or_else(|| StoreError::corrupt("unknown role"))
+    }
+}
+
+/// The state of an account's time-based codes. `Debug` does not show the secret.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Totp {
+    pub secret: Vec<u8>,
+    /// `None`: offered, but no code was entered yet, so it guards nothing.
+    pub confirmed_ms: Option<i64>,
+    /// The newest step whose code was accepted.
+    pub step: Option<i64>,
+}
+
+impl fmt::Debug for Totp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Totp").field("confirmed_ms", &self.confirmed_ms).finish_non_exhaustive()
+    }
+}
+
+/// One account. `Debug` does not show the password's hash.
+#[derive(Clone, PartialEq, Eq)]
+pub struct AccountRow {
+    pub id: String,
+    pub email: String,
+    pub name: String,
+    pub role: Role,
+    /// A PHC string.
+    pub password: Option<String>,
+    pub created_ms: i64,
+    pub suspended_ms: Option<i64>,
+    pub production_ms: Option<i64>,
+    pub totp: Option<Totp>,
+}
+
+impl fmt::Debug for AccountRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AccountRow")
+            .field("id", &self.id)
+            .field("email", &self.email)
+            .field("role", &self.role)
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(sqlx::FromRow)]
+struct RawAccount {
+    id: String,
+    email: String,
+    name: String,
+    role: String,
+    password: Option<String>,
+    created_ms: i64,
+    suspended_ms: Option<i64>,
+    production_ms: Option<i64>,
+    totp_secret: Option<Vec<u8>>,
+    totp_confirmed_ms: Option<i64>,
+    totp_step: Option<i64>,
+}
+
+impl TryFrom<RawAccount> for AccountRow {
+    type Error = StoreError;
+
+    fn try_from(raw: RawAccount) -> Result<Self, StoreError> {
+        let (confirmed_ms, step) = (raw.totp_confirmed_ms, raw.totp_step);
+        Ok(Self {
+            id: raw.id,
+            email: raw.email,
+            name: raw.name,
+            role: Role::parse(&raw.role)?,
+            password: raw.password,
+            created_ms: raw.created_ms,
+            suspended_ms: raw.suspended_ms,
+            production_ms: raw.production_ms,
+            totp: raw.totp_secret.map(|secret| Totp { secret, confirmed_ms, step }),
+        })
+    }
+}
+
+impl Store {
+    /// Keeps a new account. `false`: the address has one, and nothing was changed.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn insert_account(&self, account: &AccountRow) -> Result<bool, StoreError> {
+        let mut tx = self.begin_write().await?;
+        let kept = sqlx::query(
+            "INSERT INTO account (id, email, name, role, password, created_ms) \
+             VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (email) DO NOTHING",
+        )
+        .bind(&account.id)
+        .bind(&account.email)
+        .bind(&account.name)
+        .bind(account.role.as_str())
+        .bind(account.password.as_deref())
+        .bind(account.created_ms)
+        .execute(&mut *tx)
+        .await?;
+        tx.commit().await?;
+        Ok(kept.rows_affected() == 1)
+    }
+
+    /// Accounts, newest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn accounts(&self, limit: u32) -> Result<Vec<AccountRow>, StoreError> {
+        let rows: Vec<RawAccount> =
+            sqlx::query_as("SELECT * FROM account ORDER BY created_ms DESC, id LIMIT $1")
+                .bind(i64::from(limit))
+                .fetch_all(&self.pool)
+                .await?;
+        rows.into_iter().map(AccountRow::try_from).collect()
+    }
+
+    /// How many accounts there are of a role, suspended ones apart.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn count_accounts(&self, role: Role) -> Result<i64, StoreError> {
+        Ok(sqlx::query_scalar(
+            "SELECT COUNT(*) FROM account WHERE role = $1 AND suspended_ms IS NULL",
+        )
+        .bind(role.as_str())
+        .fetch_one(&self.pool)
+        .await?)
+    }
+
+    /// The account with this id.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn account(&self, id: &str) -> Result<Option<AccountRow>, StoreError> {
+        let row: Option<RawAccount> = sqlx::query_as("SELECT * FROM account WHERE id = $1")
+            .bind(id)
+            .fetch_optional(&self.pool)
+            .await?;
+        row.map(AccountRow::try_from).transpose()
+    }
+
+    /// The account with this address, which has to be in lower case.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn account_by_email(&self, email: &str) -> Result<Option<AccountRow>, StoreError> {
+        let row: Option<RawAccount> = sqlx::query_as("SELECT * FROM account WHERE email = $1")
+            .bind(email)
+            .fetch_optional(&self.pool)
+            .await?;
+        row.map(AccountRow::try_from).transpose()
+    }
+
+    /// Gives an account a password and ends all its sessions but one, all or nothing.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn set_password(
+        &self,
+        account_id: &str,
+        password: &str,
+        kept: Option<&Digest>,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.begin_write().await?;
+        sqlx::query("UPDATE account SET password = $2 WHERE id = $1")
+            .bind(account_id)
+            .bind(password)
+            .execute(&mut *tx)
+            .await?;
+        sqlx::query("DELETE FROM session WHERE account_id = $1 AND digest IS NOT $2")
+            .bind(account_id)
+            .bind(kept.map(Digest::as_slice))
+            .execute(&mut *tx)
+            .await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// Shuts an account out, with all its sessions and keys, or lets it and its keys in again.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn suspend_account(
+        &self,
+        account_id: &str,
+        suspended_ms: Option<i64>,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.begin_write().await?;
+        sqlx::query("UPDATE account SET suspended_ms = $2 WHERE id = $1")
+            .bind(account_id)
+            .bind(suspended_ms)
+            .execute(&mut *tx)
+            .await?;
+        sqlx::query("UPDATE api_key SET suspended_ms = $2 WHERE account_id = $1")
+            .bind(account_id)
+            .bind(suspended_ms)
+            .execute(&mut *tx)
+            .await?;
+        if suspended_ms.is_some() {
+            sqlx::query("DELETE FROM session WHERE account_id = $1")
+                .bind(account_id)
+                .execute(&mut *tx)
+                .await?;
+        }
+        Ok(tx.commit().await?)
+    }
+
+    /// Sets or, with `None`, removes the time-based codes, and replaces the recovery codes.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn set_totp(
+        &self,
+        account_id: &str,
+        totp: Option<&Totp>,
+        recovery: &[Digest],
+    ) -> Result<(), StoreError> {
+        let mut tx = self.begin_write().await?;
+        sqlx::query(
+            "UPDATE account SET totp_secret = $2, totp_confirmed_ms = $3, totp_step = $4 \
+             WHERE id = $1",
+        )
+        .bind(account_id)
+        .bind(totp.map(|totp| totp.secret.as_slice()))
+        .bind(totp.and_then(|totp| totp.confirmed_ms))
+        .bind(totp.and_then(|totp| totp.step))
+        .execute(&mut *tx)
+        .await?;
+        sqlx::query("DELETE FROM recovery_code WHERE account_id = $1")
+            .bind(account_id)
+            .execute(&mut *tx)
+            .await?;
+        for code in recovery {
+            sqlx::query("INSERT INTO recovery_code (account_id, digest) VALUES ($1, $2)")
+                .bind(account_id)
+                .bind(code.as_slice())
+                .execute(&mut *tx)
+                .await?;
+        }
+        Ok(tx.commit().await?)
+    }
+
+    /// Takes note that the code of a step was used. `false`: that step or a later one was used before.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn use_totp_step(&self, account_id: &str, step: i64) -> Result<bool, StoreError> {
+        let mut tx = self.begin_write().await?;
+        let used = sqlx::query(
+            "UPDATE account SET totp_step = $2 WHERE id = $1 AND COALESCE(totp_step, $2 - 1) < $2",
+        )
+        .bind(account_id)
+        .bind(step)
+        .execute(&mut *tx)
+        .await?;
+        tx.commit().await?;
+        Ok(used.rows_affected() == 1)
+    }
+
+    /// Uses up a recovery code. `false`: it is none, or was used before.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn use_recovery_code(
+        &self,
+        account_id: &str,
+        code: &Digest,
+    ) -> Result<bool, StoreError> {
+        let mut tx = self.begin_write().await?;
+        let used = sqlx::query("DELETE FROM recovery_code WHERE account_id = $1 AND digest = $2")
+            .bind(account_id)
+            .bind(code.as_slice())
+            .execute(&mut *tx)
+            .await?;
+        tx.commit().await?;
+        Ok(used.rows_affected() == 1)
+    }
+
+    /// How many recovery codes are left.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn count_recovery_codes(&self, account_id: &str) -> Result<i64, StoreError> {
+        Ok(sqlx::query_scalar("SELECT COUNT(*) FROM recovery_code WHERE account_id = $1")
+            .bind(account_id)
+            .fetch_one(&self.pool)
+            .await?)
+    }
+}

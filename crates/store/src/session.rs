@@ -1,0 +1,212 @@
+//! Sessions as rows. The cookie's token is never here, only its digest.
+
+use crate::{Digest, Store, StoreError};
+
+/// How far a sign-in has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The password was right; the second factor is still owed.
+    Password,
+    Full,
+}
+
+impl Stage {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Password => "password",
+            Self::Full => "full",
+        }
+    }
+
+    fn parse(text: &str) -> Result<Self, StoreError> {
+        [Self::Password, Self::Full]
+            .into_iter()
+            .find(|stage| stage.as_str() == text)
+            .ok_or_else(|| StoreError::corrupt("unknown session stage"))
+    }
+}
+
+/// One session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRow {
+    pub digest: Digest,
+    /// What it is called where it is listed.
+    pub id: String,
+    pub account_id: String,
+    pub stage: Stage,
+    pub created_ms: i64,
+    pub seen_ms: i64,
+    pub address: String,
+    pub agent: String,
+}
+
+#[derive(sqlx::FromRow)]
+struct RawSession {
+    digest: Vec<u8>,
+    id: String,
+    account_id: String,
+    stage: String,
+    created_ms: i64,
+    seen_ms: i64,
+    address: String,
+    agent: String,
+}
+
+impl TryFrom<RawSession> for SessionRow {
+    type Error = StoreError;
+
+    fn try_from(raw: RawSession) -> Result<Self, StoreError> {
+        Ok(Self {
+            digest: Digest::try_from_column(&raw.digest)?,
+            stage: Stage::parse(&raw.stage)?,
+            id: raw.id,
+            account_id: raw.account_id,
+            created_ms: raw.created_ms,
+            seen_ms: raw.seen_ms,
+            address: raw.address,
+            agent: raw.agent,
+        })
+    }
+}
+
+impl Store {
+    /// Keeps a new session in the place of an old one, and no more than `max` of the account: the ones
+    /// seen longest ago go.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn insert_session(
+        &self,
+        session: &SessionRow,
+        replaced: Option<&Digest>,
+        max: u32,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.begin_write().await?;
+        sqlx::query("DELETE FROM session WHERE digest = $1")
+            .bind(replaced.map(Digest::as_slice))
+            .execute(&mut *tx)
+            .await?;
+        sqlx::query(
+            "INSERT INTO session (digest, id, account_id, stage, created_ms, seen_ms, address, agent) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        )
+        .bind(session.digest.as_slice())
+        .bind(&session.id)
+        .bind(&session.account_id)
+        .bind(session.stage.as_str())
+        .bind(session.created_ms)
+        .bind(session.seen_ms)
+        .bind(&session.address)
+        .bind(&session.agent)
+        .execute(&mut *tx)
+        .await?;
+        sqlx::query(
+            "DELETE FROM session WHERE account_id = $1 AND digest NOT IN (SELECT digest FROM session \
+             WHERE account_id = $1 ORDER BY seen_ms DESC, created_ms DESC LIMIT $2)",
+        )
+        .bind(&session.account_id)
+        .bind(i64::from(max))
+        .execute(&mut *tx)
+        .await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// The session with this digest.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn session(&self, digest: &Digest) -> Result<Option<SessionRow>, StoreError> {
+        let row: Option<RawSession> = sqlx::query_as("SELECT * FROM session WHERE digest = $1")
+            .bind(digest.as_slice())
+            .fetch_optional(&self.pool)
+            .await?;
+        row.map(SessionRow::try_from).transpose()
+    }
+
+    /// An account's sessions, the last seen first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn sessions_of(&self, account_id: &str) -> Result<Vec<SessionRow>, StoreError> {
+        let rows: Vec<RawSession> = sqlx::query_as(
+            "SELECT * FROM session WHERE account_id = $1 ORDER BY seen_ms DESC, created_ms DESC",
+        )
+        .bind(account_id)
+        .fetch_all(&self.pool)
+        .await?;
+        rows.into_iter().map(SessionRow::try_from).collect()
+    }
+
+    /// Notes that a session was in use.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn touch_session(&self, digest: &Digest, seen_ms: i64) -> Result<(), StoreError> {
+        let mut tx = self.begin_write().await?;
+        sqlx::query("UPDATE session SET seen_ms = $2 WHERE digest = $1")
+            .bind(digest.as_slice())
+            .bind(seen_ms)
+            .execute(&mut *tx)
+            .await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// Ends one session of an account. `false`: it has no such session.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn end_session(&self, account_id: &str, id: &str) -> Result<bool, StoreError> {
+        let mut tx = self.begin_write().await?;
+        let ended = sqlx::query("DELETE FROM session WHERE account_id = $1 AND id = $2")
+            .bind(account_id)
+            .bind(id)
+            .execute(&mut *tx)
+            .await?;
+        tx.commit().await?;
+        Ok(ended.rows_affected() == 1)
+    }
+
+    /// Ends all sessions of an account but, where named, one.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn end_sessions(
+        &self,
+        account_id: &str,
+        kept: Option<&Digest>,
+    ) -> Result<u64, StoreError> {
+        let mut tx = self.begin_write().await?;
+        let ended = sqlx::query("DELETE FROM session WHERE account_id = $1 AND digest IS NOT $2")
+            .bind(account_id)
+            .bind(kept.map(Digest::as_slice))
+            .execute(&mut *tx)
+            .await?;
+        tx.commit().await?;
+        Ok(ended.rows_affected())
+    }
+
+    /// Forgets sessions last seen by the first instant or made by the second, and links that
+    /// expired by the third.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn prune_sessions(
+        &self,
+        seen_ms: i64,
+        created_ms: i64,
+        links_ms: i64,
+    ) -> Result<u64, StoreError> {
+        let mut tx = self.begin_write().await?;
+        let sessions = sqlx::query("DELETE FROM session WHERE seen_ms <= $1 OR created_ms <= $2")
+            .bind(seen_ms)
+            .bind(created_ms)
+            .execute(&mut *tx)
+            .await?;
+        let links = sqlx::query("DELETE FROM link WHERE expires_ms <= $1")
+            .bind(links_ms)
+            .execute(&mut *tx)
+            .await?;
+        tx.commit().await?;
+        Ok(sessions.rows_affected() + links.rows_affected())
+    }
+}
