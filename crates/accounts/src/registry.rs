@@ -5,9 +5,9 @@ use std::{sync::Arc, time::Duration};
 
 use domain::{Clock, Timestamp};
 use serde::{Serialize, Serializer};
-use store::{FeedRow, KeyEnd, KeyKind, KeyRow, Store};
+use store::{AuditEntry, FeedRow, KeyEnd, KeyKind, KeyRow, Store};
 
-use crate::{AccountError, FeedToken, KeyId, KeySecret, Limits, ring};
+use crate::{AccountError, Actor, Deed, FeedToken, KeyId, KeySecret, Limits, ring};
 
 pub(crate) const ODDS_READ: &str = "odds:read";
 const NAME_MAX: usize = 100;
@@ -268,6 +268,24 @@ impl Registry {
             Maintenance::On { retry_after_s } => Some(retry_after_s.to_string()),
         };
         Ok(self.store.set_setting(MAINTENANCE, value.as_deref()).await?)
+    }
+
+    /// Writes down what was done on the command line.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn note(&self, deed: Deed, subject: &str, detail: &str) -> Result<(), AccountError> {
+        let Actor { account_id, who, address } = Actor::command_line();
+        let entry = AuditEntry {
+            at_ms: self.clock.now().as_millis(),
+            account_id,
+            who,
+            action: deed.as_str().to_owned(),
+            subject: subject.to_owned(),
+            detail: detail.to_owned(),
+            address,
+        };
+        Ok(self.store.append_audit(&entry).await?)
     }
 
     async fn find_key(&self, id_or_key: &str) -> Result<KeyRow, AccountError> {

@@ -15,6 +15,7 @@ use std::{
     time::Duration,
 };
 
+use accounts::SignUp;
 use domain::Timestamp;
 
 use crate::config::{
@@ -48,6 +49,7 @@ pub(crate) struct Config {
     pub(crate) market: Market,
     pub(crate) sandbox: Sandbox,
     pub(crate) api: Api,
+    pub(crate) dashboard: Dashboard,
     pub(crate) catalogue: Catalogue,
     pub(crate) log: Log,
     /// What the sections were made of, one per key that has a value.
@@ -107,6 +109,18 @@ pub(crate) struct Api {
     pub(crate) query_key_enabled: bool,
     /// The first instant of the day, UTC.
     pub(crate) query_key_sunset: Timestamp,
+}
+
+/// The pages for people.
+#[derive(Debug)]
+pub(crate) struct Dashboard {
+    pub(crate) enabled: bool,
+    /// `None`: where it listens, or as the browser calls it.
+    pub(crate) public_url: Option<String>,
+    pub(crate) sign_up: SignUp,
+    pub(crate) session_idle: Duration,
+    pub(crate) session_max: Duration,
+    pub(crate) status_page: bool,
 }
 
 /// The operator's additions to the catalogue.
@@ -317,6 +331,14 @@ impl Effective {
                 query_key_enabled: self.required("api.query_key_enabled")?,
                 query_key_sunset: self.required("api.query_key_sunset")?,
             },
+            dashboard: Dashboard {
+                enabled: self.required("dashboard.enabled")?,
+                public_url: self.optional("dashboard.public_url")?,
+                sign_up: self.required("dashboard.sign_up")?,
+                session_idle: self.required("dashboard.session_idle")?,
+                session_max: self.required("dashboard.session_max")?,
+                status_page: self.required("dashboard.status_page")?,
+            },
             catalogue: Catalogue { file: self.optional("catalogue.file")? },
             log: Log { filter: self.required("log.filter")?, format: self.required("log.format")? },
             settings: self.0.into_values().collect(),
@@ -366,6 +388,7 @@ from_value! {
     bool: Value::Switch(on) => Some(*on),
     Timestamp: Value::Date(date) => Some(*date),
     LogFormat: Value::Format(format) => Some(*format),
+    SignUp: Value::SignUp(sign_up) => Some(*sign_up),
     String: Value::Text(text) => Some(text.clone()),
 }
 

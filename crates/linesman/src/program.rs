@@ -6,12 +6,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use accounts::{Accounts, KeyKind, KeySecret, NewKey};
+use accounts::{Accounts, KeyKind, KeySecret, LinkToken, NewKey, People, PeopleRules};
 use anyhow::{Context, bail};
 use domain::{Catalogue, Clock, World};
 use feeds::sandbox::Simulation;
 use market::Lifetimes;
-use serve::{App, Door, Doors, Parts, Settings, Tls, WorldHandle, WorldOptions, Writer};
+use serve::{
+    App, DashboardSettings, Door, Doors, Parts, Settings, Tls, WorldHandle, WorldOptions, Writer,
+};
+use store::Store;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
@@ -59,28 +62,25 @@ async fn run(config: &Config, data: &Path) -> anyhow::Result<()> {
     let writers =
         [spawn_writer(live_writer, &end, "live")?, spawn_writer(sandbox_writer, &end, "sandbox")?];
 
-    let first_key = first_key(&accounts).await?;
-    let settings = Settings {
-        query_key_enabled: config.api.query_key_enabled,
-        query_key_sunset: serve::http_date(config.api.query_key_sunset),
-        ingest_on_main: config.server.ingest_listen.is_none(),
-        connections_max: config.server.connections_max,
-    };
+    let people = open_people(config, &store, &clock)?;
+    let firsts = Firsts::make(config, &accounts, &people).await?;
     let app = Arc::new(App::new(Parts {
         catalogue,
         clock,
         accounts,
-        settings,
+        people,
+        settings: settings(config),
         live: Arc::clone(&live),
         sandbox: Arc::clone(&sandbox),
     }));
+    let keeping = watched(&end, "the keeper of accounts", keep_accounts(Arc::clone(&app)));
     let controlling = watched(&end, "the control port", Arc::clone(&control).run(Arc::clone(&app)));
 
     let (stop, stopping) = watch::channel(false);
     let listeners = Listeners::bind(config).await?;
     // Before anybody is told that the service is there, and might tell it to stop.
     let signals = Signals::catch()?;
-    greet(config, &listeners, first_key.as_ref(), data)?;
+    greet(config, &listeners, &firsts, data)?;
     let mut serving = JoinSet::new();
     for door in listeners.doors {
         serving.spawn(serve::run(Arc::clone(&app), door, stopping.clone()));
@@ -90,12 +90,14 @@ async fn run(config: &Config, data: &Path) -> anyhow::Result<()> {
     stop.send_replace(true);
     while serving.join_next().await.is_some() {}
     controlling.abort();
+    keeping.abort();
     control.close();
     live.stop();
     sandbox.stop();
     for writer in writers {
         tokio::task::spawn_blocking(|| writer.join()).await?.unwrap_or_default();
     }
+    keep_accounts_once(&app).await;
     let released = app.accounts.release().await;
     leasing.abort();
     store.close().await;
@@ -237,6 +239,31 @@ impl Drop for TellOnDrop {
     }
 }
 
+fn settings(config: &Config) -> Settings {
+    let dashboard = &config.dashboard;
+    Settings {
+        query_key_enabled: config.api.query_key_enabled,
+        query_key_sunset: serve::http_date(config.api.query_key_sunset),
+        ingest_on_main: config.server.ingest_listen.is_none(),
+        connections_max: config.server.connections_max,
+        dashboard: DashboardSettings {
+            enabled: dashboard.enabled,
+            public_url: dashboard.public_url.clone(),
+            status_page: dashboard.status_page,
+        },
+    }
+}
+
+fn open_people(config: &Config, store: &Store, clock: &Arc<dyn Clock>) -> anyhow::Result<People> {
+    let dashboard = &config.dashboard;
+    let rules = PeopleRules {
+        sign_up: dashboard.sign_up,
+        session_idle: dashboard.session_idle,
+        session_max: dashboard.session_max,
+    };
+    Ok(People::new(store.clone(), Arc::clone(clock), rules)?)
+}
+
 /// On the first start, a sandbox key to try the service with.
 async fn first_key(accounts: &Accounts) -> anyhow::Result<Option<KeySecret>> {
     if !accounts.list_keys().await?.is_empty() {
@@ -245,6 +272,42 @@ async fn first_key(accounts: &Accounts) -> anyhow::Result<Option<KeySecret>> {
     let new = NewKey { name: "first start".to_owned(), ..NewKey::of_kind(KeyKind::Sandbox) };
     let (secret, _) = accounts.create_key(new).await?;
     Ok(Some(secret))
+}
+
+/// How often the last uses of keys are written down and what has ended is forgotten.
+const KEEP_EVERY: std::time::Duration = std::time::Duration::from_secs(60);
+
+async fn keep_accounts(app: Arc<App>) {
+    let mut every = tokio::time::interval(KEEP_EVERY);
+    every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        every.tick().await;
+        keep_accounts_once(&app).await;
+    }
+}
+
+/// What fails here is tried again a minute later and harms nobody meanwhile.
+async fn keep_accounts_once(app: &App) {
+    if let Err(error) = app.accounts.note_key_uses().await {
+        tracing::warn!(error = &error as &dyn std::error::Error, "keys' last uses are not written");
+    }
+    if let Err(error) = app.people.prune().await {
+        tracing::warn!(error = &error as &dyn std::error::Error, "ended sessions are still kept");
+    }
+}
+
+/// What a start has to show that is shown once.
+struct Firsts {
+    key: Option<KeySecret>,
+    operator_link: Option<LinkToken>,
+}
+
+impl Firsts {
+    async fn make(config: &Config, accounts: &Accounts, people: &People) -> anyhow::Result<Self> {
+        let operator_link =
+            if config.dashboard.enabled { people.first_operator_link().await? } else { None };
+        Ok(Self { key: first_key(accounts).await?, operator_link })
+    }
 }
 
 struct Listeners {
@@ -318,13 +381,13 @@ fn load_tls(cert: &Path, key: &Path) -> anyhow::Result<Tls> {
 fn greet(
     config: &Config,
     listeners: &Listeners,
-    first_key: Option<&KeySecret>,
+    firsts: &Firsts,
     data: &Path,
 ) -> anyhow::Result<()> {
     let scheme = if config.server.tls.is_some() { "https" } else { "http" };
     let base = format!("{scheme}://{}", listeners.main);
     let mut text = format!("Linesman is at {base}\n");
-    match first_key {
+    match &firsts.key {
         Some(key) => {
             let key = key.expose();
             text.push_str(&format!(
@@ -341,6 +404,17 @@ fn greet(
                 shell_word(&data.display().to_string())
             ));
         }
+    }
+    if let Some(link) = &firsts.operator_link {
+        let public = config.dashboard.public_url.as_deref().unwrap_or(&base);
+        text.push_str(&format!(
+            "\nThere is no operator yet. This link makes the first one, once, within a day:\n  {public}/link/{}\n",
+            link.expose()
+        ));
+    }
+    if config.dashboard.enabled {
+        let public = config.dashboard.public_url.as_deref().unwrap_or(&base);
+        text.push_str(&format!("\nDashboard  {public}/dashboard"));
     }
     text.push_str(&format!(
         "\nDocs       {base}/docs\nMetrics    http://{}/metrics\n",

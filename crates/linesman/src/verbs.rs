@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::Arc;
 
-use accounts::{KeyRecord, Limits, Maintenance, NewKey, Registry};
+use accounts::{Deed, KeyRecord, Limits, Maintenance, NewKey, Registry};
 use anyhow::{Context, bail};
 use domain::suggest::did_you_mean;
 use store::Store;
@@ -27,6 +27,8 @@ pub(crate) fn keys(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Res
     on_store(data, async |registry, folder| match (verb, new_key) {
         (KeysVerb::Create(args), Some(new)) => {
             let (secret, record) = registry.create_key(new).await?;
+            let detail = format!("{} {}", record.kind.as_str(), record.hint);
+            registry.note(Deed::KeyCreated, record.id.as_str(), &detail).await?;
             control::make_effective(folder).await?;
             if args.json {
                 let mut whole = serde_json::to_value(&record)?;
@@ -42,11 +44,14 @@ pub(crate) fn keys(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Res
             if args.json { print(&serde_json::to_string(&keys)?) } else { print(&key_table(&keys)) }
         }
         (KeysVerb::Revoke(args), _) => {
-            registry.revoke_key(args.key.reveal()).await?;
+            let record = registry.revoke_key(args.key.reveal()).await?;
+            registry.note(Deed::KeyRevoked, record.id.as_str(), &record.hint).await?;
             control::make_effective(folder).await
         }
         (KeysVerb::Rotate(args), _) => {
-            let (secret, _) = registry.rotate_key(args.key.reveal(), args.overlap).await?;
+            let (secret, record) = registry.rotate_key(args.key.reveal(), args.overlap).await?;
+            let old = record.rotated_from.as_ref().map_or("", |id| id.as_str());
+            registry.note(Deed::KeyRotated, old, &format!("new key {}", record.id)).await?;
             control::make_effective(folder).await?;
             print(secret.expose())
         }
@@ -66,7 +71,9 @@ pub(crate) fn feeds(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::R
     }
     on_store(data, async |registry, folder| match verb {
         FeedsVerb::Create(args) => {
-            let (token, _) = registry.create_feed(&args.name, args.bookmaker.as_deref()).await?;
+            let (token, feed) = registry.create_feed(&args.name, args.bookmaker.as_deref()).await?;
+            let detail = feed.bookmaker.as_deref().unwrap_or("any bookmaker");
+            registry.note(Deed::FeedCreated, &feed.name, detail).await?;
             control::make_effective(folder).await?;
             print(token.expose())
         }
@@ -87,6 +94,7 @@ pub(crate) fn feeds(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::R
         }
         FeedsVerb::Revoke(args) => {
             registry.revoke_feed(&args.name).await?;
+            registry.note(Deed::FeedRevoked, &args.name, "").await?;
             control::make_effective(folder).await
         }
     })
@@ -102,6 +110,11 @@ pub(crate) fn maintenance(data: &Path, verb: &MaintenanceVerb) -> anyhow::Result
             MaintenanceVerb::Off => Maintenance::Off,
         };
         registry.set_maintenance(wanted).await?;
+        let deed = match wanted {
+            Maintenance::On { .. } => Deed::MaintenanceOn,
+            Maintenance::Off => Deed::MaintenanceOff,
+        };
+        registry.note(deed, "service", "").await?;
         control::make_effective(folder).await
     })
 }

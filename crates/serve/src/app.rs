@@ -5,9 +5,10 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use accounts::Accounts;
+use accounts::{Accounts, People};
 use domain::{Catalogue, Clock, World};
 
+use crate::dashboard::DashboardSettings;
 use crate::docs::Pages;
 use crate::metrics::Metrics;
 use crate::world::WorldHandle;
@@ -22,6 +23,7 @@ pub struct Settings {
     pub ingest_on_main: bool,
     /// Connections open at the same time at the most.
     pub connections_max: usize,
+    pub dashboard: DashboardSettings,
 }
 
 /// The service.
@@ -30,6 +32,7 @@ pub struct App {
     pub catalogue: Arc<Catalogue>,
     pub clock: Arc<dyn Clock>,
     pub accounts: Accounts,
+    pub people: People,
     pub settings: Settings,
     live: Arc<WorldHandle>,
     sandbox: Arc<WorldHandle>,
@@ -44,6 +47,7 @@ pub struct Parts {
     pub catalogue: Arc<Catalogue>,
     pub clock: Arc<dyn Clock>,
     pub accounts: Accounts,
+    pub people: People,
     pub settings: Settings,
     pub live: Arc<WorldHandle>,
     pub sandbox: Arc<WorldHandle>,
@@ -51,11 +55,12 @@ pub struct Parts {
 
 impl App {
     pub fn new(parts: Parts) -> Self {
-        let Parts { catalogue, clock, accounts, settings, live, sandbox } = parts;
+        let Parts { catalogue, clock, accounts, people, settings, live, sandbox } = parts;
         Self {
             catalogue,
             clock,
             accounts,
+            people,
             settings,
             live,
             sandbox,

@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use crate::app::App;
 use crate::error::ErrorCode;
 use crate::ingest::{Delivery, Token};
+use crate::peer::Peer;
 use crate::reply::Reply;
 use crate::request::{Asked, HEAD_BYTES_MAX, HEADERS_MAX, Method};
 use crate::server;
@@ -58,9 +59,11 @@ pub(crate) async fn serve<S>(
         .keep_alive_interval(PING_AFTER)
         .max_concurrent_streams(STREAMS_MAX)
         .max_header_list_size(u32::try_from(4 * HEAD_BYTES_MAX).unwrap_or(u32::MAX));
+    // Requests of HTTP/2 are answered on tasks of their own.
+    let peer = Peer::current();
     let service = service_fn(move |request| {
         let app = Arc::clone(&app);
-        async move { Ok::<_, Infallible>(respond(app, doors, request).await) }
+        async move { Ok::<_, Infallible>(peer.serve(respond(app, doors, request)).await) }
     });
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {
@@ -96,7 +99,14 @@ async fn respond(app: Arc<App>, doors: Doors, request: Request<Incoming>) -> Res
         for (name, value) in &parts.headers {
             asked.header(name.as_str(), value.as_bytes());
         }
-        service::answer(&app, doors, &asked).await
+        if let Some(authority) = parts.uri.authority() {
+            asked.browser.host = Some(authority.as_str().as_bytes());
+        }
+        if asked.method == Method::Post && service::takes_forms(&app, doors, asked.path) {
+            service::answer_form(&app, &asked, body).await
+        } else {
+            service::answer(&app, doors, &asked).await
+        }
     };
     into_response(reply, asked.method)
 }

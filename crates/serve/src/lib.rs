@@ -1,7 +1,8 @@
-//! HTTP: the v1 API, the push door, the docs, health and metrics; and the running worlds behind them.
+//! HTTP: the v1 API, the push door, the docs, the dashboard, health and metrics; and the running worlds behind them.
 
 mod answers;
 mod app;
+mod dashboard;
 mod docs;
 mod encoding;
 mod error;
@@ -11,6 +12,7 @@ mod lane;
 mod metrics;
 mod openapi;
 mod ops;
+mod peer;
 mod reply;
 mod request;
 mod server;
@@ -19,6 +21,7 @@ mod v1;
 mod world;
 
 pub use app::{App, Parts, Settings};
+pub use dashboard::{DashboardSettings, RouteView, Who, routes as dashboard_routes};
 pub use error::ErrorCode;
 pub use lane::http_date;
 pub use openapi::document as openapi_document;

@@ -88,6 +88,15 @@ impl Metrics {
             *counts.rejected.entry(reject.code.slug()).or_default() += 1;
         }
     }
+
+    /// Lines of a feed taken since the start, and lines refused with their reasons.
+    pub(crate) fn feed_figures(&self, feed: &str) -> (u64, Vec<(&'static str, u64)>) {
+        let feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
+        feeds.get(feed).map_or((0, Vec::new()), |counts| {
+            let taken = counts.accepted + counts.unchanged + counts.superseded;
+            (taken, counts.rejected.iter().map(|(reason, count)| (*reason, *count)).collect())
+        })
+    }
 }
 
 /// One family of series in the text format.

@@ -62,6 +62,50 @@ pub(crate) struct Asked<'a> {
     pub(crate) if_none_match: Option<Cow<'a, [u8]>>,
     /// The fault a sandbox client wants to see.
     pub(crate) fault: Option<&'a [u8]>,
+    /// What browsers tell beside; not looked at on the API's way.
+    pub(crate) browser: Browser<'a>,
+    is_api: bool,
+}
+
+/// The headers that pages for people need. The cookie is never shown.
+#[derive(Default)]
+pub(crate) struct Browser<'a> {
+    pub(crate) cookie: Option<&'a [u8]>,
+    pub(crate) host: Option<&'a [u8]>,
+    pub(crate) origin: Option<&'a [u8]>,
+    pub(crate) fetch_site: Option<&'a [u8]>,
+    pub(crate) agent: Option<&'a [u8]>,
+}
+
+impl fmt::Debug for Browser<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Browser")
+    }
+}
+
+impl<'a> Browser<'a> {
+    fn header(&mut self, name: &str, value: &'a [u8]) {
+        let slot = if name.eq_ignore_ascii_case("cookie") {
+            &mut self.cookie
+        } else if name.eq_ignore_ascii_case("host") {
+            &mut self.host
+        } else if name.eq_ignore_ascii_case("origin") {
+            &mut self.origin
+        } else if name.eq_ignore_ascii_case("sec-fetch-site") {
+            &mut self.fetch_site
+        } else if name.eq_ignore_ascii_case("user-agent") {
+            &mut self.agent
+        } else {
+            return;
+        };
+        // HTTP/2 may part cookies into lines; ours is one, and the line that has it counts.
+        let is_other_cookie = name.eq_ignore_ascii_case("cookie")
+            && slot.is_some()
+            && !value.windows(8).any(|part| part == b"linesman");
+        if !is_other_cookie {
+            *slot = Some(value);
+        }
+    }
 }
 
 impl<'a> Asked<'a> {
@@ -75,6 +119,8 @@ impl<'a> Asked<'a> {
             accept_encoding: None,
             if_none_match: None,
             fault: None,
+            browser: Browser::default(),
+            is_api: path.starts_with("/v1/"),
         }
     }
 
@@ -91,6 +137,9 @@ impl<'a> Asked<'a> {
             join(&mut self.if_none_match, value);
         } else if name.eq_ignore_ascii_case(fault::HEADER) {
             self.fault = Some(value);
+        }
+        if !self.is_api {
+            self.browser.header(name, value);
         }
     }
 

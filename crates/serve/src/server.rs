@@ -12,6 +12,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::lane;
+use crate::peer::Peer;
 use crate::service::Doors;
 
 /// A TLS handshake that takes longer is given up.
@@ -56,7 +57,7 @@ pub async fn run(app: Arc<App>, door: Door, mut stopping: watch::Receiver<bool>)
             Some(_) = connections.join_next() => continue,
         };
         match accepted {
-            Ok((stream, _)) => {
+            Ok((stream, address)) => {
                 let guard = Guard::enter(&app);
                 // Whoever runs the service sees it also when it is full.
                 if guard.is_over() && door.doors != Doors::Operator {
@@ -65,7 +66,8 @@ pub async fn run(app: Arc<App>, door: Door, mut stopping: watch::Receiver<bool>)
                 }
                 let serving =
                     connection(guard, door.doors, door.tls.clone(), stream, stopping.clone());
-                connections.spawn(serving);
+                let peer = Peer { address: Some(address.ip()), encrypted: door.tls.is_some() };
+                connections.spawn(peer.serve(serving));
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");

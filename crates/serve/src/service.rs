@@ -14,7 +14,7 @@ use crate::error::{ApiError, ErrorCode};
 use crate::metrics::Metrics;
 use crate::reply::Reply;
 use crate::request::{Asked, TARGET_BYTES_MAX};
-use crate::{ingest, ops, v1};
+use crate::{dashboard, ingest, ops, v1};
 
 /// Which doors a listener opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +59,24 @@ where
     reply
 }
 
+/// Answers a form that somebody sent from a page.
+pub(crate) async fn answer_form<B>(app: &Arc<App>, asked: &Asked<'_>, body: B) -> Reply
+where
+    B: http_body_util::BodyExt<Data = bytes::Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let request_id = app.next_request_id();
+    let taken = caught(&app.metrics, dashboard::take_form(app, asked, body)).await;
+    let mut reply = taken.unwrap_or_else(|error| error.into_reply(&request_id));
+    reply.head.put("x-request-id", &request_id);
+    reply
+}
+
+/// Whether a form may be sent here.
+pub(crate) fn takes_forms(app: &App, doors: Doors, path: &str) -> bool {
+    doors == Doors::Main && dashboard::covers(app, path)
+}
+
 /// Whether a push may be delivered here.
 pub(crate) fn takes_pushes(app: &App, doors: Doors, path: &str) -> bool {
     path == ingest::PATH
@@ -99,6 +117,9 @@ async fn route(
             let (endpoint, reply) = v1::answer(app, asked, request_id).await;
             app.metrics.note_answer(endpoint, &reply, begun.elapsed());
             Ok(reply)
+        }
+        Doors::Main if dashboard::covers(app, asked.path) => {
+            Ok(dashboard::answer(app, asked).await)
         }
         Doors::Main => ops::answer(app, asked),
         Doors::Operator => ops::answer_operator(app, asked),

@@ -32,6 +32,11 @@ impl TotpSecret {
         Self(bytes)
     }
 
+    /// The phone's side: a secret as it was shown.
+    pub fn from_shared(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.0
     }

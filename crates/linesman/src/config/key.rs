@@ -9,13 +9,14 @@ use std::{
     time::Duration,
 };
 
+use accounts::SignUp;
 use domain::Timestamp;
 use toml::de::DeValue;
 
 use crate::config::duration::parse_duration;
 
 /// Every key, in the order in which they are printed.
-pub(super) const KEYS: [Key; 21] = [
+pub(super) const KEYS: [Key; 27] = [
     Key::new("server", "listen", Kind::Address),
     Key::new("server", "ingest_listen", Kind::Address),
     Key::new("server", "ops_listen", Kind::Address),
@@ -33,6 +34,12 @@ pub(super) const KEYS: [Key; 21] = [
     Key::new("sandbox", "seed", Kind::Count { min: 0, max: u64::MAX }),
     Key::new("api", "query_key_enabled", Kind::Switch),
     Key::new("api", "query_key_sunset", Kind::Date),
+    Key::new("dashboard", "enabled", Kind::Switch),
+    Key::new("dashboard", "public_url", Kind::Origin),
+    Key::new("dashboard", "sign_up", Kind::SignUp),
+    Key::new("dashboard", "session_idle", Kind::Duration { min_ms: MINUTE_MS, max_ms: YEAR_MS }),
+    Key::new("dashboard", "session_max", Kind::Duration { min_ms: MINUTE_MS, max_ms: YEAR_MS }),
+    Key::new("dashboard", "status_page", Kind::Switch),
     Key::new("database", "url", Kind::Url),
     Key::new("cluster", "nats_url", Kind::Url),
     Key::new("catalogue", "file", Kind::Path),
@@ -40,7 +47,9 @@ pub(super) const KEYS: [Key; 21] = [
     Key::new("log", "format", Kind::Format),
 ];
 
+const MINUTE_MS: u64 = 60_000;
 const HOUR_MS: u64 = 3_600_000;
+const YEAR_MS: u64 = 365 * 24 * HOUR_MS;
 
 /// The most of a bad value that a message repeats, in characters.
 const ECHO_MAX: usize = 60;
@@ -74,6 +83,10 @@ pub(super) enum Kind {
     Date,
     Filter,
     Format,
+    /// Who may make an account.
+    SignUp,
+    /// Scheme and host, as a browser shows them: no path, no password.
+    Origin,
 }
 
 /// A value that has been read and lies within its key's bounds.
@@ -86,6 +99,7 @@ pub(super) enum Value {
     Switch(bool),
     Date(Timestamp),
     Format(LogFormat),
+    SignUp(SignUp),
     Text(String),
 }
 
@@ -159,6 +173,16 @@ impl Kind {
                 "json" => Ok(Value::Format(LogFormat::Json)),
                 _ => Err(refusal("not one of auto, human, json".to_owned())),
             },
+            Self::SignUp => match text {
+                "open" => Ok(Value::SignUp(SignUp::Open)),
+                "invitation" => Ok(Value::SignUp(SignUp::Invitation)),
+                "closed" => Ok(Value::SignUp(SignUp::Closed)),
+                _ => Err(refusal("not one of open, invitation, closed".to_owned())),
+            },
+            Self::Origin if is_origin(text) => Ok(Value::Text(text.to_owned())),
+            Self::Origin => {
+                Err(refusal("not a scheme and host such as https://odds.example.com".to_owned()))
+            }
         }
     }
 
@@ -190,7 +214,9 @@ impl Kind {
             | Self::Url
             | Self::Duration { .. }
             | Self::Filter
-            | Self::Format => toml::Value::String(text.to_owned()).to_string(),
+            | Self::Format
+            | Self::SignUp
+            | Self::Origin => toml::Value::String(text.to_owned()).to_string(),
         }
     }
 
@@ -205,8 +231,17 @@ impl Kind {
             Self::Date => "a date such as 2027-12-31",
             Self::Filter => "a level in quotes such as \"info\"",
             Self::Format => "one of \"auto\", \"human\", \"json\"",
+            Self::SignUp => "one of \"open\", \"invitation\", \"closed\"",
+            Self::Origin => "an address in quotes such as \"https://odds.example.com\"",
         }
     }
+}
+
+/// Whether a text is `http` or `https`, a host and perhaps a port, and nothing more.
+fn is_origin(text: &str) -> bool {
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let plain = |c: char| c.is_ascii_alphanumeric() || ".-:[]".contains(c);
+    host.is_some_and(|host| !host.is_empty() && host.len() <= 255 && host.chars().all(plain))
 }
 
 /// Reads `IP:PORT`, or `localhost:PORT` and `:PORT`, which mean 127.0.0.1.
@@ -273,6 +308,9 @@ mod tests {
             (Kind::Filter, "info,linesman_serve::v1=debug", "info,=debug"),
             (Kind::Filter, "off", "loud"),
             (Kind::Format, "json", "JSON"),
+            (Kind::SignUp, "invitation", "invite"),
+            (Kind::Origin, "https://odds.example.com:8443", "https://odds.example.com/"),
+            (Kind::Origin, "http://[::1]:80", "https://user:password@example.com"),
         ] {
             assert!(kind.read(good).is_ok(), "{good}");
             assert!(kind.read(bad).is_err(), "{bad}");

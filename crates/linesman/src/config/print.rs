@@ -46,7 +46,9 @@ fn shown(setting: &Setting) -> String {
         | Kind::Switch
         | Kind::Date
         | Kind::Filter
-        | Kind::Format) => kind.to_toml(&setting.text),
+        | Kind::Format
+        | Kind::SignUp
+        | Kind::Origin) => kind.to_toml(&setting.text),
     }
 }
 

@@ -292,10 +292,10 @@ fn the_printed_configuration_is_a_file_that_gives_the_same_configuration() {
 }
 
 fn sections(config: &Config) -> impl fmt::Debug {
-    let Config { server, market, sandbox, api, catalogue, log, settings: _ } = config;
+    let Config { server, market, sandbox, api, dashboard, catalogue, log, settings: _ } = config;
     // `ops_listen` becomes a chosen address by being written down.
     let server = (server.listen, server.ops_listen.address(), server.workers);
-    format!("{server:?} {market:?} {sandbox:?} {api:?} {catalogue:?} {log:?}")
+    format!("{server:?} {market:?} {sandbox:?} {api:?} {dashboard:?} {catalogue:?} {log:?}")
 }
 
 #[test]

@@ -63,3 +63,35 @@ async fn a_push_door_of_its_own_is_where_the_greeting_says() {
     let refused = Answer::of(service.client.get(books).header("X-API-Key", &key)).await.unwrap();
     assert_eq!((refused.status, refused.code().as_str()), (404, "not_found"));
 }
+
+#[tokio::test]
+async fn a_start_without_an_operator_prints_a_link_that_makes_one_and_only_the_newest_works() {
+    let home = Home::new();
+    let link = |greeting: &str| {
+        greeting.lines().map(str::trim).find(|line| line.contains("/link/")).map(str::to_owned)
+    };
+    let service = home.start().await;
+    let older = link(&service.greeting).expect("a link");
+    assert!(older.starts_with(&service.base), "{older}");
+    assert_eq!(service.client.get(&older).send().await.unwrap().status(), 200);
+    service.stop().await;
+
+    let service = home.start().await;
+    let newer = link(&service.greeting).expect("a link");
+    let token = older.rsplit('/').next().unwrap().to_owned();
+    let gone = service.client.get(service.url(&format!("/link/{token}"))).send().await.unwrap();
+    assert_eq!(gone.status(), 400, "the one before has ended");
+    assert_eq!(service.client.get(&newer).send().await.unwrap().status(), 200);
+    service.stop().await;
+    let token = newer.rsplit('/').next().unwrap();
+    assert!(
+        !home.logs().contains(token),
+        "a link is for whoever started the service, not for its log"
+    );
+
+    let home = Home::new().set("LINESMAN_DASHBOARD__ENABLED", "false");
+    let service = home.start().await;
+    assert_eq!(link(&service.greeting), None);
+    assert!(!service.greeting.contains("Dashboard"));
+    service.stop().await;
+}

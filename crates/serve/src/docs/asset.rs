@@ -16,11 +16,13 @@ pub(crate) struct Asset {
     answer: Answer,
     content_type: &'static str,
     guard: &'static [(&'static str, &'static str)],
+    /// Its address changes with its content, so that it never has to be asked for again.
+    immutable: bool,
 }
 
 impl Asset {
     pub(crate) fn new(content_type: &'static str, body: impl Into<Vec<u8>>) -> Self {
-        Self { answer: Answer::new(body.into(), None), content_type, guard: &[] }
+        Self { answer: Answer::new(body.into(), None), content_type, guard: &[], immutable: false }
     }
 
     /// Adds headers that tell a browser what the page may not do.
@@ -30,11 +32,22 @@ impl Asset {
         self
     }
 
+    /// For what is served under an address that names its content.
+    #[must_use]
+    pub(crate) fn immutable(mut self) -> Self {
+        self.immutable = true;
+        self
+    }
+
     pub(crate) fn reply(&self, asked: &Asked<'_>) -> Reply {
         let encoded = self.answer.encoded(asked.accept_encoding.as_deref());
         let mut head = Head::default();
         head.put("etag", &encoded.etag);
-        head.put("cache-control", format!("public, max-age={KEPT_S}"));
+        if self.immutable {
+            head.put("cache-control", "public, max-age=31536000, immutable");
+        } else {
+            head.put("cache-control", format!("public, max-age={KEPT_S}"));
+        }
         head.put("vary", "Accept-Encoding");
         head.put("x-content-type-options", "nosniff");
         for (name, value) in self.guard {

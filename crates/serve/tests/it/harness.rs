@@ -14,13 +14,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use accounts::{Accounts, KeyKind, Limits, NewKey};
+use accounts::{Accounts, KeyKind, Limits, NewKey, People, PeopleRules};
 use domain::{Catalogue, Clock, ManualClock, Timestamp, World};
 use feeds::sandbox::Simulation;
 use market::Lifetimes;
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
-use serve::{App, Door, Doors, Parts, Settings, WorldHandle, WorldOptions, Writer};
+use serve::{
+    App, DashboardSettings, Door, Doors, Parts, Settings, WorldHandle, WorldOptions, Writer,
+};
 use store::Store;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -65,6 +67,7 @@ pub(crate) struct Builder {
     stale_after: Duration,
     settings: Settings,
     sandbox_seed: Option<u64>,
+    people: PeopleRules,
 }
 
 impl Builder {
@@ -106,6 +109,13 @@ impl Builder {
         self
     }
 
+    /// What the operator decided about people and pages.
+    pub(crate) fn pages(mut self, people: PeopleRules, pages: DashboardSettings) -> Self {
+        self.people = people;
+        self.settings.dashboard = pages;
+        self
+    }
+
     pub(crate) fn connections_max(mut self, max: usize) -> Self {
         self.settings.connections_max = max;
         self
@@ -127,6 +137,7 @@ impl Builder {
         let store = Store::open(dir.path().join("accounts.db")).await.unwrap();
         let (accounts, worker) = Accounts::load(store.clone(), Arc::clone(&clock)).await.unwrap();
         tokio::spawn(worker.run());
+        let people = People::new(store.clone(), Arc::clone(&clock), self.people).unwrap();
         let catalogue = Arc::new(Catalogue::load(None).unwrap());
         let open = |world: World, seed: Option<u64>| {
             let options = WorldOptions {
@@ -151,6 +162,7 @@ impl Builder {
             catalogue,
             clock,
             accounts,
+            people,
             settings: self.settings,
             live,
             sandbox,
@@ -215,8 +227,10 @@ impl TestApp {
                 query_key_sunset: "Sun, 01 Nov 2027 00:00:00 GMT".to_owned(),
                 ingest_on_main: true,
                 connections_max: 1000,
+                dashboard: DashboardSettings::default(),
             },
             sandbox_seed: None,
+            people: PeopleRules::default(),
         }
     }
 

@@ -13,6 +13,7 @@
 mod board;
 mod connection;
 mod contract;
+mod dashboard;
 mod durable;
 mod harness;
 mod ingest;

@@ -1,0 +1,151 @@
+//! Pages for people: signing in, the developers' dashboard, the operators' console, the status page.
+//!
+//! Server-rendered, without inline script or style and without a request to anybody else. What there is, is in
+//! one table ([`route`]): a path, a method and who may. Every form is checked three ways: the browser says that
+//! it comes from here, it carries its session's form token, and its session may. Nothing a person typed is
+//! put into a page but through the templates, which escape it.
+
+mod access;
+mod asset;
+mod console;
+mod form;
+mod keys;
+mod moment;
+mod page;
+mod route;
+mod security;
+mod sign;
+mod status;
+mod visit;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use accounts::Stage;
+use bytes::Bytes;
+use http_body_util::{BodyExt, Limited};
+
+use crate::app::App;
+use crate::dashboard::form::Form;
+use crate::dashboard::page::Trouble;
+use crate::dashboard::route::{Page, Route};
+use crate::dashboard::visit::Visit;
+use crate::error::{ApiError, ErrorCode};
+use crate::reply::Reply;
+use crate::request::{Asked, Method};
+
+pub use crate::dashboard::route::{RouteView, Who, routes};
+
+/// What the operator decided about the pages.
+#[derive(Clone, Debug)]
+pub struct DashboardSettings {
+    /// Whether there are pages at all.
+    pub enabled: bool,
+    /// Where people reach the service, where that is not where it listens: `https://odds.example.com`.
+    pub public_url: Option<String>,
+    /// Whether the status page is open to everybody.
+    pub status_page: bool,
+}
+
+impl Default for DashboardSettings {
+    fn default() -> Self {
+        Self { enabled: true, public_url: None, status_page: true }
+    }
+}
+
+/// Largest form. The longest field is 2000 characters.
+const FORM_BYTES_MAX: usize = 32 << 10;
+/// How long a form may take to arrive.
+const FORM_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Whether a path is one of the pages.
+pub(crate) fn covers(app: &App, path: &str) -> bool {
+    app.settings.dashboard.enabled && route::is_ours(path)
+}
+
+/// Answers a request without a body.
+pub(crate) async fn answer(app: &Arc<App>, asked: &Asked<'_>) -> Reply {
+    respond(app, asked, Form::default()).await
+}
+
+/// Reads a form and answers it.
+pub(crate) async fn take_form<B>(
+    app: &Arc<App>,
+    asked: &Asked<'_>,
+    body: B,
+) -> Result<Reply, ApiError>
+where
+    B: BodyExt<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let read = tokio::time::timeout(FORM_TIME_MAX, Limited::new(body, FORM_BYTES_MAX).collect());
+    let Ok(Ok(body)) = read.await else {
+        let text = "the form is larger than 32 KiB, or did not arrive within 10 s";
+        return Err(ApiError::new(ErrorCode::BodyTooLarge, text));
+    };
+    let Some(form) = Form::parse(&body.to_bytes()) else {
+        let text = "this is not a form: application/x-www-form-urlencoded in UTF-8";
+        return Err(ApiError::new(ErrorCode::InvalidBody, text));
+    };
+    Ok(respond(app, asked, form).await)
+}
+
+async fn respond(app: &Arc<App>, asked: &Asked<'_>, form: Form) -> Reply {
+    if let Some(asset) = asset::find(asked.path) {
+        return asset.reply(asked);
+    }
+    let found = route::find(asked.method, asked.path);
+    let mut visit = match Visit::begin(app, asked, form).await {
+        Ok(visit) => visit,
+        Err(trouble) => return page::trouble_reply(trouble),
+    };
+    let outcome = match found {
+        Ok((route, id)) => {
+            visit.id = id;
+            attend(&visit, route).await
+        }
+        Err(trouble) => Err(trouble),
+    };
+    let reply = outcome.unwrap_or_else(|trouble| page::trouble(&visit, trouble));
+    visit.finish(reply)
+}
+
+/// Lets a visitor through to what they asked for, if they may.
+async fn attend(visit: &Visit<'_>, route: &Route) -> Result<Reply, Trouble> {
+    let changes = route.method == Method::Post;
+    if changes && !visit.is_from_here() {
+        return Err(Trouble::Foreign);
+    }
+    let stage = visit.session.as_ref().map(|session| session.stage);
+    let is_operator = visit.is_operator();
+    match (route.who, stage) {
+        (Who::Anyone, _)
+        | (Who::HalfSignedIn, Some(Stage::Password))
+        | (Who::Developer, Some(Stage::Full)) => {}
+        (Who::Operator, Some(Stage::Full)) if is_operator => {}
+        (Who::Operator, Some(Stage::Full)) => return Err(Trouble::Forbidden),
+        (Who::HalfSignedIn, Some(Stage::Full)) => return Ok(page::redirect("/dashboard")),
+        (Who::Developer | Who::Operator, Some(Stage::Password)) => {
+            return Ok(page::redirect("/signin/code"));
+        }
+        (Who::HalfSignedIn | Who::Developer | Who::Operator, None) => {
+            return Ok(page::redirect(&sign::sign_in_path(visit, changes)));
+        }
+    }
+    // Only then: a form of a session that has ended leads to the sign-in, not to a riddle.
+    if changes && !visit.token.is_form_token(visit.form.get("form_token")) {
+        return Err(Trouble::Expired);
+    }
+    act(visit, route.page).await
+}
+
+async fn act(visit: &Visit<'_>, page: Page) -> Result<Reply, Trouble> {
+    match page {
+        Page::Status(page) => status::answer(visit, page),
+        Page::Sign(page) => sign::answer(visit, page).await,
+        Page::Keys(page) => keys::answer(visit, page).await,
+        Page::Access(page) => access::answer(visit, page).await,
+        Page::Security(page) => security::answer(visit, page).await,
+        Page::Console(page) => console::answer(visit, page).await,
+    }
+}

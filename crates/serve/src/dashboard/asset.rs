@@ -1,0 +1,51 @@
+//! The pages' stylesheet, script and mark: embedded, compressed once, served under names that change with
+//! their content.
+
+use std::sync::LazyLock;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::docs::asset::Asset;
+
+const STYLE: &str = include_str!("../../assets/app.css");
+const SCRIPT: &str = include_str!("../../assets/app.js");
+const MARK: &str = include_str!("../../assets/mark.svg");
+
+struct Named {
+    path: String,
+    asset: Asset,
+}
+
+impl Named {
+    fn new(stem: &str, ending: &str, content_type: &'static str, body: &'static str) -> Self {
+        let path = format!("/assets/{stem}.{:016x}.{ending}", xxh3_64(body.as_bytes()));
+        Self { path, asset: Asset::new(content_type, body).immutable() }
+    }
+}
+
+static ASSETS: LazyLock<[Named; 3]> = LazyLock::new(|| {
+    [
+        Named::new("app", "css", "text/css; charset=utf-8", STYLE),
+        Named::new("app", "js", "text/javascript; charset=utf-8", SCRIPT),
+        Named::new("mark", "svg", "image/svg+xml", MARK),
+    ]
+});
+
+pub(crate) fn find(path: &str) -> Option<&'static Asset> {
+    ASSETS.iter().find(|named| named.path == path).map(|named| &named.asset)
+}
+
+pub(crate) fn style_path() -> &'static str {
+    let [style, _, _] = &*ASSETS;
+    &style.path
+}
+
+pub(crate) fn script_path() -> &'static str {
+    let [_, script, _] = &*ASSETS;
+    &script.path
+}
+
+pub(crate) fn mark_path() -> &'static str {
+    let [_, _, mark] = &*ASSETS;
+    &mark.path
+}

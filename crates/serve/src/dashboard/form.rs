@@ -1,0 +1,85 @@
+//! What a form sent: `application/x-www-form-urlencoded`, bounded by its caller. Fields may be passwords, so
+//! nothing of it is printed.
+
+use std::fmt;
+
+/// More fields than any form has.
+const FIELDS_MAX: usize = 64;
+
+/// The fields of a form, or of a query.
+#[derive(Default)]
+pub(crate) struct Form(Vec<(String, String)>);
+
+impl fmt::Debug for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Form({} fields)", self.0.len())
+    }
+}
+
+impl Form {
+    /// Reads a form; `None` where it is not UTF-8 or has too many fields.
+    pub(crate) fn parse(body: &[u8]) -> Option<Self> {
+        let mut fields = Vec::new();
+        for field in body.split(|byte| *byte == b'&').filter(|field| !field.is_empty()) {
+            let equals = field.iter().position(|byte| *byte == b'=').unwrap_or(field.len());
+            let (name, value) = field.split_at(equals);
+            let value = value.strip_prefix(b"=").unwrap_or_default();
+            fields.push((decode(name)?, decode(value)?));
+        }
+        (fields.len() <= FIELDS_MAX).then_some(Self(fields))
+    }
+
+    /// The first field of that name; empty where there is none.
+    pub(crate) fn get(&self, name: &str) -> &str {
+        self.0.iter().find(|(own, _)| own == name).map_or("", |(_, value)| value)
+    }
+
+    /// Every field of that name.
+    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(own, _)| own == name).map(|(_, value)| value.as_str())
+    }
+}
+
+fn decode(text: &[u8]) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.iter();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'+' => b' ',
+            b'%' => (nibble(*rest.next()?)? << 4) | nibble(*rest.next()?)?,
+            other => *other,
+        });
+    }
+    String::from_utf8(bytes).ok()
+}
+
+fn nibble(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_decoded() {
+        let form =
+            Form::parse(b"email=a%40b.c&note=one+two%0d%0A&group=a&group=b&empty=&flag").unwrap();
+        assert_eq!((form.get("email"), form.get("note")), ("a@b.c", "one two\r\n"));
+        assert_eq!(form.all("group").collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!((form.get("empty"), form.get("flag"), form.get("none")), ("", "", ""));
+    }
+
+    #[test]
+    fn what_is_no_form_is_refused() {
+        for bad in ["a=%", "a=%4", "a=%zz", "a=%ff", &"a=1&".repeat(65)] {
+            assert!(Form::parse(bad.as_bytes()).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_form_is_not_printed() {
+        let form = Form::parse(b"password=secret").unwrap();
+        assert!(!format!("{form:?}").contains("secret"));
+    }
+}

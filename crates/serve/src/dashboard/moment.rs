@@ -1,0 +1,95 @@
+//! Instants and spans as people read them.
+
+use std::time::Duration;
+
+use domain::Timestamp;
+
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// An instant, for a machine, for a reader, and how long ago it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Moment {
+    pub(crate) iso: String,
+    pub(crate) text: String,
+    pub(crate) ago: String,
+}
+
+impl Moment {
+    pub(crate) fn new(at: Timestamp, now: Timestamp) -> Self {
+        let iso = at.to_string();
+        let part = |from: usize, to: usize| iso.get(from..to).unwrap_or_default();
+        let month = part(5, 7).parse::<usize>().unwrap_or(1).saturating_sub(1);
+        let text = format!(
+            "{} {} {}, {} UTC",
+            part(8, 10).trim_start_matches('0'),
+            MONTHS.get(month).unwrap_or(&""),
+            part(0, 4),
+            part(11, 16)
+        );
+        let ago = if at > now {
+            format!("in {}", span(at.since(now)))
+        } else if now.since(at) < Duration::from_secs(5) {
+            "just now".to_owned()
+        } else {
+            format!("{} ago", span(now.since(at)))
+        };
+        Self { iso, text, ago }
+    }
+}
+
+/// A span in its largest unit, rounded down.
+pub(crate) fn span(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let (count, unit) = match seconds {
+        0..120 => (seconds, "s"),
+        120..3600 => (seconds / 60, "min"),
+        3600..172_800 => (seconds / 3600, "h"),
+        172_800.. => (seconds / 86_400, "days"),
+    };
+    format!("{count} {unit}")
+}
+
+/// A number with thin spaces between its thousands, which do not break.
+pub(crate) fn number(value: u32) -> String {
+    let digits = value.to_string();
+    let mut text = String::with_capacity(digits.len() + 6);
+    for (n, digit) in digits.chars().enumerate() {
+        if n > 0 && (digits.len() - n).is_multiple_of(3) {
+            text.push('\u{202f}');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instants_read_as_people_say_them() {
+        let now = Timestamp::parse("2026-11-14T12:00:00Z").unwrap();
+        let ago = |text: &str| Moment::new(Timestamp::parse(text).unwrap(), now).ago;
+        assert_eq!(ago("2026-11-14T11:59:58Z"), "just now");
+        assert_eq!(ago("2026-11-14T11:59:01Z"), "59 s ago");
+        assert_eq!(ago("2026-11-14T11:00:01Z"), "59 min ago");
+        assert_eq!(ago("2026-11-13T11:00:00Z"), "25 h ago");
+        assert_eq!(ago("2026-11-01T12:00:00Z"), "13 days ago");
+        assert_eq!(ago("2026-11-15T12:00:00Z"), "in 24 h");
+        let moment = Moment::new(Timestamp::parse("2026-02-03T04:05:06Z").unwrap(), now);
+        assert_eq!(
+            (moment.iso.as_str(), moment.text.as_str()),
+            ("2026-02-03T04:05:06Z", "3 Feb 2026, 04:05 UTC")
+        );
+    }
+
+    #[test]
+    fn thousands_are_set_apart() {
+        let shown = |n| number(n).replace('\u{202f}', " ");
+        assert_eq!(
+            [shown(0), shown(999), shown(1000), shown(1_234_567)],
+            ["0", "999", "1 000", "1 234 567"]
+        );
+    }
+}

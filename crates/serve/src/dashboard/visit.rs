@@ -1,0 +1,178 @@
+//! Who asks: the session behind the cookie, whether the request comes from one of our pages, and the cookie
+//! that goes back.
+
+use std::sync::Arc;
+
+use accounts::{Actor, Origin, Role, Session, SessionToken};
+use domain::Timestamp;
+
+use crate::app::App;
+use crate::dashboard::form::Form;
+use crate::dashboard::page::Trouble;
+use crate::peer::Peer;
+use crate::reply::Reply;
+use crate::request::Asked;
+
+/// The cookie's name; over TLS with the prefix that binds it to this host and to TLS.
+const COOKIE: &str = "linesman_session";
+const COOKIE_TLS: &str = "__Host-linesman_session";
+
+/// A request for a page, with what is known of the visitor.
+#[derive(Debug)]
+pub(crate) struct Visit<'a> {
+    pub(crate) app: &'a Arc<App>,
+    pub(crate) asked: &'a Asked<'a>,
+    pub(crate) form: Form,
+    pub(crate) query: Form,
+    /// What stands for `{id}` in the route.
+    pub(crate) id: &'a str,
+    /// The browser's token: a session's, or one that is nobody's yet and only binds forms to the browser.
+    pub(crate) token: SessionToken,
+    pub(crate) session: Option<Session>,
+    pub(crate) origin: Origin,
+    pub(crate) now: Timestamp,
+    secure: bool,
+    /// The browser has no token of ours yet.
+    is_new: bool,
+}
+
+impl<'a> Visit<'a> {
+    pub(crate) async fn begin(
+        app: &'a Arc<App>,
+        asked: &'a Asked<'a>,
+        form: Form,
+    ) -> Result<Self, Trouble> {
+        let peer = Peer::current();
+        let public = app.settings.dashboard.public_url.as_deref();
+        let secure = public.map_or(peer.encrypted, |url| url.starts_with("https://"));
+        let held = asked.browser.cookie.and_then(|cookie| read_cookie(cookie, cookie_name(secure)));
+        let session = match &held {
+            Some(token) => app.people.session(token).await?,
+            None => None,
+        };
+        let is_new = held.is_none();
+        let token = match held {
+            Some(token) => token,
+            None => SessionToken::generate()?,
+        };
+        let agent = asked.browser.agent.unwrap_or_default();
+        Ok(Self {
+            app,
+            asked,
+            form,
+            query: Form::parse(asked.query.as_bytes()).unwrap_or_default(),
+            id: "",
+            token,
+            session,
+            origin: Origin {
+                address: peer.address,
+                agent: String::from_utf8_lossy(agent).into_owned(),
+            },
+            now: app.clock.now(),
+            secure,
+            is_new,
+        })
+    }
+
+    /// The signed-in session; routes that need one are only reached with one.
+    pub(crate) fn session(&self) -> Result<&Session, Trouble> {
+        self.session.as_ref().ok_or(Trouble::Forbidden)
+    }
+
+    pub(crate) fn actor(&self) -> Result<Actor, Trouble> {
+        Ok(Actor::account(&self.session()?.account, &self.origin))
+    }
+
+    pub(crate) fn is_operator(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.account.role == Role::Operator)
+    }
+
+    /// Whether a form was sent by a page of this service, as far as the browser tells. Browsers tell one or the
+    /// other; what tells neither is no browser that somebody could be lured with.
+    pub(crate) fn is_from_here(&self) -> bool {
+        let browser = &self.asked.browser;
+        let same_site = browser.fetch_site.is_none_or(|site| site == b"same-origin");
+        let same_origin = browser.origin.is_none_or(|origin| {
+            let own = self.base();
+            origin.eq_ignore_ascii_case(own.as_bytes())
+        });
+        same_site && same_origin
+    }
+
+    /// Where this service is for whoever asks: `https://odds.example.com`.
+    pub(crate) fn base(&self) -> String {
+        if let Some(url) = &self.app.settings.dashboard.public_url {
+            return url.trim_end_matches('/').to_owned();
+        }
+        let host = self.asked.browser.host.unwrap_or(b"localhost");
+        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b".-:[]".contains(byte);
+        let host: Vec<u8> = host.iter().copied().filter(plain).take(255).collect();
+        let scheme = if self.secure { "https" } else { "http" };
+        format!("{scheme}://{}", host.escape_ascii())
+    }
+
+    /// Gives the browser the token of its new session.
+    pub(crate) fn with_session(&self, mut reply: Reply, token: &SessionToken) -> Reply {
+        let seconds = self.app.people.rules().session_max.as_secs();
+        self.put_cookie(&mut reply, &token.expose(), &format!("; Max-Age={seconds}"));
+        reply
+    }
+
+    /// Takes the browser's token away.
+    pub(crate) fn without_session(&self, mut reply: Reply) -> Reply {
+        self.put_cookie(&mut reply, "", "; Max-Age=0");
+        reply
+    }
+
+    /// Adds what every page carries.
+    pub(crate) fn finish(&self, mut reply: Reply) -> Reply {
+        // A browser without a token gets one with the first page, for the forms on it.
+        let has_cookie = reply.head.iter().any(|(name, _)| name == b"set-cookie");
+        let is_page = reply
+            .head
+            .iter()
+            .any(|(name, value)| name == b"content-type" && value.starts_with(b"text/html"));
+        if self.is_new && is_page && !has_cookie {
+            self.put_cookie(&mut reply, &self.token.expose(), "");
+        }
+        if self.secure {
+            reply.head.put("strict-transport-security", "max-age=31536000");
+        }
+        reply
+    }
+
+    fn put_cookie(&self, reply: &mut Reply, value: &str, lasts: &str) {
+        let name = cookie_name(self.secure);
+        let secure = if self.secure { "; Secure" } else { "" };
+        let cookie = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax{secure}{lasts}");
+        reply.head.put("set-cookie", cookie);
+    }
+}
+
+const fn cookie_name(secure: bool) -> &'static str {
+    if secure { COOKIE_TLS } else { COOKIE }
+}
+
+fn read_cookie(header: &[u8], name: &str) -> Option<SessionToken> {
+    header.split(|byte| *byte == b';').find_map(|pair| {
+        let value = pair.trim_ascii().strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
+        SessionToken::parse(value)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_cookie_is_found_among_others_and_by_its_whole_name() {
+        let token = SessionToken::generate().unwrap().expose();
+        let found = |header: String| read_cookie(header.as_bytes(), COOKIE).is_some();
+        assert!(found(format!("a=b; {COOKIE}={token}")));
+        assert!(found(format!("{COOKIE}={token};c=d")));
+        assert!(!found(format!("x{COOKIE}={token}")));
+        assert!(!found(format!("{COOKIE}x={token}")));
+        assert!(!found(format!("{COOKIE}=short")));
+        assert!(read_cookie(format!("{COOKIE}={token}").as_bytes(), COOKIE_TLS).is_none());
+    }
+}

@@ -1,0 +1,29 @@
+//! Who is at the other end of a connection, for the pages that count tries and write down who did what.
+//!
+//! Carried beside the connection's task, not through every call: the API's way does not need it.
+
+use std::future::Future;
+use std::net::IpAddr;
+
+tokio::task_local! {
+    static PEER: Peer;
+}
+
+/// The other end of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Peer {
+    pub(crate) address: Option<IpAddr>,
+    pub(crate) encrypted: bool,
+}
+
+impl Peer {
+    /// Whose request this task is answering; nobody in particular outside a connection.
+    pub(crate) fn current() -> Self {
+        PEER.try_with(|peer| *peer).unwrap_or_default()
+    }
+
+    /// Runs something on this connection's behalf.
+    pub(crate) fn serve<F: Future>(self, serving: F) -> impl Future<Output = F::Output> {
+        PEER.scope(self, serving)
+    }
+}

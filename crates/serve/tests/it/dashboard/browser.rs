@@ -1,0 +1,143 @@
+//! A browser: it keeps its cookie, sends what browsers send, and fills in forms as they stand on the page.
+
+use accounts::{Actor, Email, NewAccount, Origin, Password, Profile};
+use reqwest::Method;
+
+use crate::harness::{Answer, TestApp};
+
+pub(crate) const PASSWORD: &str = "correct horse battery";
+
+/// What stands for whoever signs up outside a browser.
+pub(crate) fn nowhere() -> Origin {
+    Origin { address: None, agent: String::new() }
+}
+
+pub(crate) fn account(email: &str, name: &str) -> NewAccount {
+    let email = Email::parse(email).unwrap();
+    let password = Password::choose(PASSWORD.to_owned(), &email).unwrap();
+    NewAccount { profile: Profile::try_new(email, name).unwrap(), password }
+}
+
+#[derive(Debug)]
+pub(crate) struct Browser<'a> {
+    pub(crate) app: &'a TestApp,
+    pub(crate) cookie: Option<String>,
+    form_token: String,
+}
+
+impl<'a> Browser<'a> {
+    pub(crate) fn new(app: &'a TestApp) -> Self {
+        Self { app, cookie: None, form_token: String::new() }
+    }
+
+    /// Somebody who has signed up and in.
+    pub(crate) async fn developer(app: &'a TestApp, email: &str) -> Self {
+        let mut browser = Self::new(app);
+        app.app.people.sign_up(account(email, "A Developer"), &nowhere()).await.unwrap();
+        browser.sign_in(email).await;
+        browser
+    }
+
+    /// Somebody who came in by the link that the first start prints.
+    pub(crate) async fn operator(app: &'a TestApp) -> Self {
+        let mut browser = Self::new(app);
+        let link = app.app.people.first_operator_link().await.unwrap().unwrap();
+        let path = format!("/link/{}", link.expose());
+        assert_eq!(browser.get(&path).await.status, 200);
+        let fields = [("name", "Op"), ("email", "op@example.com"), ("password", PASSWORD)];
+        let entered = browser.post(&path, &fields).await;
+        assert_eq!((entered.status, entered.header("location")), (303, Some("/console")));
+        browser.get("/console").await;
+        browser
+    }
+
+    pub(crate) async fn sign_in(&mut self, email: &str) {
+        self.get("/signin").await;
+        let entered = self.post("/signin", &[("email", email), ("password", PASSWORD)]).await;
+        assert_eq!(entered.status, 303, "{}", entered.text());
+        self.get("/dashboard/security").await;
+    }
+
+    pub(crate) async fn get(&mut self, path: &str) -> Answer {
+        let answer = Answer::of(self.request(Method::GET, path)).await;
+        self.take(&answer);
+        answer
+    }
+
+    /// Sends a form as the page before had it, from this site.
+    pub(crate) async fn post(&mut self, path: &str, fields: &[(&str, &str)]) -> Answer {
+        let token = self.form_token.clone();
+        let mut all = vec![("form_token", token.as_str())];
+        all.extend_from_slice(fields);
+        let site = [
+            ("origin", format!("http://{}", self.app.addr)),
+            ("sec-fetch-site", "same-origin".to_owned()),
+        ];
+        let answer = self.post_as(path, &all, &site).await;
+        self.take(&answer);
+        answer
+    }
+
+    /// Sends exactly these fields and headers.
+    pub(crate) async fn post_as(
+        &self,
+        path: &str,
+        fields: &[(&str, &str)],
+        headers: &[(&str, String)],
+    ) -> Answer {
+        let body: Vec<String> =
+            fields.iter().map(|(name, value)| format!("{name}={}", percent(value))).collect();
+        let mut request = self
+            .request(Method::POST, path)
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(body.join("&"));
+        for (name, value) in headers {
+            request = request.header(*name, value);
+        }
+        Answer::of(request).await
+    }
+
+    pub(crate) fn form_token(&self) -> &str {
+        &self.form_token
+    }
+
+    fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        let mut request = self.app.request(method, path).header("user-agent", "a browser");
+        if let Some(cookie) = &self.cookie {
+            request = request.header("cookie", cookie);
+        }
+        request
+    }
+
+    fn take(&mut self, answer: &Answer) {
+        if let Some(cookie) = answer.header("set-cookie") {
+            self.cookie = cookie.split(';').next().map(str::to_owned);
+        }
+        if answer.header("content-type").is_some_and(|kind| kind.starts_with("text/html"))
+            && let Some(token) = between(answer.text(), "name=\"form_token\" value=\"", "\"")
+        {
+            self.form_token = token.to_owned();
+        }
+    }
+}
+
+pub(crate) fn percent(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02x}")).collect()
+}
+
+pub(crate) fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
+    let from = text.find(before)? + before.len();
+    let rest = &text[from..];
+    rest.find(after).map(|to| &rest[..to])
+}
+
+/// The id of the account with this address.
+pub(crate) async fn account_id(app: &TestApp, email: &str) -> String {
+    let accounts = app.app.people.accounts().await.unwrap();
+    accounts.into_iter().find(|account| account.email == email).unwrap().id
+}
+
+/// Somebody at the machine.
+pub(crate) fn machine() -> Actor {
+    Actor::command_line()
+}

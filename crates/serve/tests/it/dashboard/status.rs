@@ -1,0 +1,65 @@
+//! The status page, the assets, and switching pages off.
+
+use std::time::Duration;
+
+use accounts::PeopleRules;
+use serve::DashboardSettings;
+
+use super::browser::{Browser, between};
+use crate::board::Board;
+use crate::harness::TestApp;
+
+#[tokio::test]
+async fn a_source_that_falls_silent_is_shown_as_delayed_with_since_when() {
+    let board = Board::start().await;
+    board.app.publish().await;
+    let mut browser = Browser::new(&board.app);
+    let json = browser.get("/status.json").await.json();
+    assert_eq!(json["status"], "operational");
+    let sport = &json["live"][0];
+    assert_eq!(sport["sources"][0]["state"], "fresh");
+    let read_at = domain::Timestamp::parse(sport["sources"][0]["last_read_at"].as_str().unwrap());
+    let read_at = read_at.unwrap();
+    board.app.advance(Duration::from_secs(600));
+    let json = browser.get("/status.json").await.json();
+    assert_eq!(json["status"], "degraded");
+    let source = &json["live"][0]["sources"][0];
+    assert_eq!(source["state"], "delayed");
+    let since = read_at.plus(Duration::from_secs(90)).to_string();
+    assert_eq!(source["since"].as_str(), Some(since.as_str()));
+    assert!(browser.get("/status").await.text().contains("Some sources are delayed"));
+    let feed = browser.get("/status.atom").await;
+    assert!(feed.text().contains("is delayed</title>") && feed.text().contains(&since));
+    assert_eq!(feed.header("content-type"), Some("application/atom+xml; charset=utf-8"));
+}
+
+#[tokio::test]
+async fn assets_are_kept_for_good_under_names_of_their_content_and_packed() {
+    let app = TestApp::start().await;
+    let mut browser = Browser::new(&app);
+    let page = browser.get("/signin").await;
+    let path = between(page.text(), "rel=\"stylesheet\" href=\"", "\"").unwrap().to_owned();
+    let plain = browser.get(&path).await;
+    assert_eq!(plain.header("cache-control"), Some("public, max-age=31536000, immutable"));
+    assert!(plain.header("set-cookie").is_none());
+    let packed = app.get_with(&path, "", &[("accept-encoding", "br")]).await;
+    assert_eq!(packed.header("content-encoding"), Some("br"));
+    assert!(packed.body.len() * 3 < plain.body.len());
+    assert_eq!(browser.get("/assets/app.0000000000000000.css").await.status, 404);
+}
+
+#[tokio::test]
+async fn pages_that_are_switched_off_are_not_there() {
+    let off = DashboardSettings { enabled: false, ..DashboardSettings::default() };
+    let app = TestApp::builder().pages(PeopleRules::default(), off).start().await;
+    for path in ["/signin", "/dashboard", "/status", "/console"] {
+        assert_eq!(app.get_without_key(path).await.refusal(), (404, "not_found".to_owned()));
+    }
+    let private = DashboardSettings { status_page: false, ..DashboardSettings::default() };
+    let app = TestApp::builder().pages(PeopleRules::default(), private).start().await;
+    let mut browser = Browser::new(&app);
+    for path in ["/status", "/status.json", "/status.atom"] {
+        assert_eq!(browser.get(path).await.status, 404);
+    }
+    assert!(!browser.get("/signin").await.text().contains("href=\"/status\""));
+}
