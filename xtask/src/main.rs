@@ -9,6 +9,7 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::Result;
 use clap::Parser;
 
+mod browser;
 mod decisions;
 mod fuzz;
 mod layering;
@@ -42,6 +43,8 @@ enum Verb {
     },
     /// Test a running server against its own OpenAPI document
     Schemathesis,
+    /// Test the pages in a real browser, and take pictures of them
+    Browser,
     /// Draw what the sandbox does as an HTML page of charts, and print where it is
     SandboxReport {
         /// The page; in the build folder if not said
@@ -68,6 +71,7 @@ fn run(verb: &Verb) -> Result<()> {
         Verb::Layering => layering::check(&repository),
         Verb::Openapi => openapi::rewrite(&repository),
         Verb::Fuzz { seconds } => fuzz::run(&repository, *seconds),
+        Verb::Browser => browser::browser(&repository),
         Verb::Schemathesis => schemathesis::schemathesis(&repository),
         Verb::SandboxReport { out } => sandbox::report(&repository, out.as_deref()),
     }

@@ -4,7 +4,9 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{fuzz, layering, openapi, repository::Repository, sandbox, schemathesis, shell, tidy};
+use crate::{
+    browser, fuzz, layering, openapi, repository::Repository, sandbox, schemathesis, shell, tidy,
+};
 
 /// Enough to find a panic near the surface; longer runs are `cargo xtask fuzz --seconds N`.
 const FUZZ_SECONDS: u32 = 10;
@@ -12,7 +14,7 @@ const FUZZ_SECONDS: u32 = 10;
 type Step = (&'static str, fn(&Repository) -> Result<()>);
 
 /// One feature set and no `RUSTFLAGS` throughout, so that no step rebuilds what another has built.
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 12] = [
     ("format", format),
     ("lint", lint),
     ("docs", docs),
@@ -24,6 +26,7 @@ const STEPS: [Step; 11] = [
     ("sandbox", sandbox::check),
     ("fuzz", |repository| fuzz::run(repository, FUZZ_SECONDS)),
     ("schemathesis", schemathesis::schemathesis),
+    ("browser", browser::browser),
 ];
 
 pub(crate) fn test(repository: &Repository) -> Result<()> {

@@ -1,0 +1,157 @@
+// A running service, a browser on it, and what every page must satisfy: no message in the console, no request to
+// anybody else, and no violation that axe knows of, in light and dark, on a phone and on a desk.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { chromium } from "playwright-core";
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const PROGRAM = process.env.LINESMAN ?? "../target/debug/linesman";
+const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const SHOTS = process.env.LINESMAN_SHOTS ?? "../target/screenshots";
+const FLAGS = [
+  "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+  "--disable-background-networking", "--disable-component-update", "--disable-sync",
+];
+const SIZES = { phone: { width: 360, height: 780 }, desk: { width: 1280, height: 900 } };
+
+export const PASSWORD = "correct horse battery";
+
+/** Starts the program on a folder of its own and reads what it prints. */
+export async function startService(environment = {}) {
+  const data = mkdtempSync(join(tmpdir(), "linesman-e2e-"));
+  const child = spawn(PROGRAM, ["--data", join(data, "data"), "serve", "--listen", "127.0.0.1:0"], {
+    env: {
+      ...process.env,
+      LINESMAN_SERVER__OPS_LISTEN: "127.0.0.1:0",
+      LINESMAN_MARKET__REFRESH_INTERVAL: "1s",
+      ...environment,
+    },
+    cwd: data,
+  });
+  let [said, troubled] = ["", ""];
+  child.stderr.on("data", (bytes) => { troubled += bytes; });
+  await new Promise((resolve, reject) => {
+    child.on("exit", () => reject(new Error(`the service ended:\n${said}\n${troubled}`)));
+    child.stdout.on("data", (bytes) => {
+      said += bytes;
+      if (said.includes("Push door")) resolve();
+    });
+  });
+  const base = said.match(/Linesman is at (\S+)/)[1];
+  return {
+    base,
+    key: said.match(/sk_test_\w+/)[0],
+    operatorLink: said.match(/\S+\/link\/\S+/)[0],
+    async stop() {
+      const ended = new Promise((resolve) => child.on("exit", resolve));
+      child.kill("SIGTERM");
+      await ended;
+      rmSync(data, { recursive: true });
+    },
+  };
+}
+
+export async function startBrowser() {
+  return chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+}
+
+/** Somebody with a browser of their own; `complaints` holds what pages must not do. */
+export async function visitor(browser, service, options = {}) {
+  const context = await browser.newContext({
+    viewport: SIZES.desk,
+    permissions: ["clipboard-read", "clipboard-write"],
+    ...options,
+  });
+  const page = await context.newPage();
+  const complaints = [];
+  // A refusal is an answer, and Chromium notes it in the console; everything else there is a fault.
+  const expected = /Failed to load resource: the server responded with a status of (400|403|404|405|429)/;
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type()) && !expected.test(message.text())) {
+      complaints.push(`console: ${message.text()}`);
+    }
+  });
+  page.on("pageerror", (error) => complaints.push(`script: ${error.message}`));
+  page.on("request", (request) => {
+    if (!request.url().startsWith(service.base)) complaints.push(`request to ${request.url()}`);
+  });
+  return {
+    page,
+    context,
+    open: (path) => page.goto(path.startsWith("http") ? path : service.base + path),
+    press: (name) => page.getByRole("button", { name }).first().click(),
+    async done() {
+      assert.deepEqual(complaints, []);
+      await context.close();
+    },
+  };
+}
+
+/** Looks at the page as it stands in every dress: checks it with axe, keeps a picture. */
+export async function inspect({ page }, name) {
+  mkdirSync(SHOTS, { recursive: true });
+  for (const [size, viewport] of Object.entries(SIZES)) {
+    for (const colorScheme of ["light", "dark"]) {
+      await page.setViewportSize(viewport);
+      await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+      await page.screenshot({ path: join(SHOTS, `${name}-${size}-${colorScheme}.png`), fullPage: true });
+      const wide = await page.evaluate(() => {
+        const over = document.documentElement.scrollWidth - innerWidth;
+        const sticks = [...document.querySelectorAll("main *")].find((part) => part.getBoundingClientRect().right > innerWidth);
+        return over > 0 ? `${over} px too wide: ${sticks?.outerHTML.slice(0, 200)}` : "";
+      });
+      assert.equal(wide, "", `${name} on a ${size}`);
+      const { violations } = await check(page);
+      const told = violations.map((fault) => `${fault.id}: ${fault.nodes.map((node) => node.html).join(" ")}`);
+      assert.deepEqual(told, [], `${name}, ${size}, ${colorScheme}`);
+    }
+  }
+  await page.setViewportSize(SIZES.desk);
+  await page.emulateMedia({ colorScheme: "light" });
+}
+
+/** Axe, put in past the page's own policy, which lets no foreign script in. */
+async function check(page) {
+  const session = await page.context().newCDPSession(page);
+  await session.send("Runtime.evaluate", { expression: AXE });
+  const { result } = await session.send("Runtime.evaluate", {
+    expression: `axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }).then(JSON.stringify)`,
+    awaitPromise: true,
+    returnByValue: true,
+  });
+  await session.detach();
+  return JSON.parse(result.value);
+}
+
+export async function signUp(who, name, email) {
+  const { page, open, press } = who;
+  await open("/signup");
+  await page.getByLabel("Your name").fill(name);
+  await page.getByLabel("Mail address").fill(email);
+  await page.getByLabel("Password").fill(PASSWORD);
+  await press("Create the account");
+  await page.waitForURL(/\/signin/);
+  await signIn(who, email);
+}
+
+export async function signIn({ page, press }, email) {
+  await page.getByLabel("Mail address").fill(email);
+  await page.getByLabel("Password").fill(PASSWORD);
+  await press("Sign in");
+  await page.waitForURL(/\/(dashboard|console|signin\/code)/);
+}
+
+export async function becomeOperator(who, service) {
+  const { page, open, press } = who;
+  await open(service.operatorLink);
+  await page.getByLabel("Your name").fill("Olive Operator");
+  await page.getByLabel("Mail address").fill("olive@example.com");
+  await page.getByLabel("Password").fill(PASSWORD);
+  await press("Create the account");
+  await page.waitForURL(/\/console$/);
+}
