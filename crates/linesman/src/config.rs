@@ -29,7 +29,7 @@ mod layer;
 mod print;
 
 pub(crate) use crate::config::{
-    key::{LogFormat, parse_address},
+    key::{Board, LogFormat, parse_address},
     layer::{Fault, Origin},
 };
 
@@ -121,6 +121,7 @@ pub(crate) struct Dashboard {
     pub(crate) session_idle: Duration,
     pub(crate) session_max: Duration,
     pub(crate) status_page: bool,
+    pub(crate) board: Board,
 }
 
 /// The operator's additions to the catalogue.
@@ -338,6 +339,7 @@ impl Effective {
                 session_idle: self.required("dashboard.session_idle")?,
                 session_max: self.required("dashboard.session_max")?,
                 status_page: self.required("dashboard.status_page")?,
+                board: self.required("dashboard.board")?,
             },
             catalogue: Catalogue { file: self.optional("catalogue.file")? },
             log: Log { filter: self.required("log.filter")?, format: self.required("log.format")? },
@@ -389,6 +391,7 @@ from_value! {
     Timestamp: Value::Date(date) => Some(*date),
     LogFormat: Value::Format(format) => Some(*format),
     SignUp: Value::SignUp(sign_up) => Some(*sign_up),
+    Board: Value::Board(board) => Some(*board),
     String: Value::Text(text) => Some(text.clone()),
 }
 

@@ -250,6 +250,7 @@ fn settings(config: &Config) -> Settings {
             enabled: dashboard.enabled,
             public_url: dashboard.public_url.clone(),
             status_page: dashboard.status_page,
+            board: dashboard.board.0,
         },
     }
 }

@@ -1,4 +1,4 @@
-//! Pages for people: signing in, the developers' dashboard, the operators' console, the status page.
+//! Pages for people: signing in, the developers' dashboard, the operators' console, the board, the status page.
 //!
 //! Server-rendered, without inline script or style and without a request to anybody else. What there is, is in
 //! one table ([`route`]): a path, a method and who may. Every form is checked three ways: the browser says that
@@ -7,6 +7,7 @@
 
 mod access;
 mod asset;
+mod board;
 mod console;
 mod form;
 mod keys;
@@ -23,6 +24,7 @@ use std::time::Duration;
 
 use accounts::Stage;
 use bytes::Bytes;
+use domain::World;
 use http_body_util::{BodyExt, Limited};
 
 use crate::app::App;
@@ -45,11 +47,13 @@ pub struct DashboardSettings {
     pub public_url: Option<String>,
     /// Whether the status page is open to everybody.
     pub status_page: bool,
+    /// Which market the board shows to everybody; `None`: there is no board.
+    pub board: Option<World>,
 }
 
 impl Default for DashboardSettings {
     fn default() -> Self {
-        Self { enabled: true, public_url: None, status_page: true }
+        Self { enabled: true, public_url: None, status_page: true, board: Some(World::Sandbox) }
     }
 }
 
@@ -142,6 +146,7 @@ async fn attend(visit: &Visit<'_>, route: &Route) -> Result<Reply, Trouble> {
 async fn act(visit: &Visit<'_>, page: Page) -> Result<Reply, Trouble> {
     match page {
         Page::Status(page) => status::answer(visit, page),
+        Page::Board(page) => board::answer(visit, page),
         Page::Sign(page) => sign::answer(visit, page).await,
         Page::Keys(page) => keys::answer(visit, page).await,
         Page::Access(page) => access::answer(visit, page).await,

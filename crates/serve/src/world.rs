@@ -140,6 +140,11 @@ impl WorldHandle {
         self.stale_after
     }
 
+    /// How often a new snapshot is due.
+    pub(crate) fn refresh_interval(&self) -> Duration {
+        self.refresh_interval
+    }
+
     /// Whether the snapshot in force is as young as it should be: a writer that died or hangs shows here.
     pub fn is_current(&self, now: Timestamp) -> bool {
         let published = self.published.load();

@@ -10,13 +10,13 @@ use std::{
 };
 
 use accounts::SignUp;
-use domain::Timestamp;
+use domain::{Timestamp, World};
 use toml::de::DeValue;
 
 use crate::config::duration::parse_duration;
 
 /// Every key, in the order in which they are printed.
-pub(super) const KEYS: [Key; 27] = [
+pub(super) const KEYS: [Key; 28] = [
     Key::new("server", "listen", Kind::Address),
     Key::new("server", "ingest_listen", Kind::Address),
     Key::new("server", "ops_listen", Kind::Address),
@@ -40,6 +40,7 @@ pub(super) const KEYS: [Key; 27] = [
     Key::new("dashboard", "session_idle", Kind::Duration { min_ms: MINUTE_MS, max_ms: YEAR_MS }),
     Key::new("dashboard", "session_max", Kind::Duration { min_ms: MINUTE_MS, max_ms: YEAR_MS }),
     Key::new("dashboard", "status_page", Kind::Switch),
+    Key::new("dashboard", "board", Kind::Board),
     Key::new("database", "url", Kind::Url),
     Key::new("cluster", "nats_url", Kind::Url),
     Key::new("catalogue", "file", Kind::Path),
@@ -85,6 +86,8 @@ pub(super) enum Kind {
     Format,
     /// Who may make an account.
     SignUp,
+    /// Which market everybody may see on the board.
+    Board,
     /// Scheme and host, as a browser shows them: no path, no password.
     Origin,
 }
@@ -100,8 +103,13 @@ pub(super) enum Value {
     Date(Timestamp),
     Format(LogFormat),
     SignUp(SignUp),
+    Board(Board),
     Text(String),
 }
+
+/// The market on the board, if there is a board.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Board(pub(crate) Option<World>);
 
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,6 +187,12 @@ impl Kind {
                 "closed" => Ok(Value::SignUp(SignUp::Closed)),
                 _ => Err(refusal("not one of open, invitation, closed".to_owned())),
             },
+            Self::Board => match text {
+                "off" => Ok(Value::Board(Board(None))),
+                "sandbox" => Ok(Value::Board(Board(Some(World::Sandbox)))),
+                "live" => Ok(Value::Board(Board(Some(World::Live)))),
+                _ => Err(refusal("not one of off, sandbox, live".to_owned())),
+            },
             Self::Origin if is_origin(text) => Ok(Value::Text(text.to_owned())),
             Self::Origin => {
                 Err(refusal("not a scheme and host such as https://odds.example.com".to_owned()))
@@ -216,6 +230,7 @@ impl Kind {
             | Self::Filter
             | Self::Format
             | Self::SignUp
+            | Self::Board
             | Self::Origin => toml::Value::String(text.to_owned()).to_string(),
         }
     }
@@ -232,6 +247,7 @@ impl Kind {
             Self::Filter => "a level in quotes such as \"info\"",
             Self::Format => "one of \"auto\", \"human\", \"json\"",
             Self::SignUp => "one of \"open\", \"invitation\", \"closed\"",
+            Self::Board => "one of \"off\", \"sandbox\", \"live\"",
             Self::Origin => "an address in quotes such as \"https://odds.example.com\"",
         }
     }
@@ -308,6 +324,7 @@ mod tests {
             (Kind::Filter, "info,linesman_serve::v1=debug", "info,=debug"),
             (Kind::Filter, "off", "loud"),
             (Kind::Format, "json", "JSON"),
+            (Kind::Board, "sandbox", "true"),
             (Kind::SignUp, "invitation", "invite"),
             (Kind::Origin, "https://odds.example.com:8443", "https://odds.example.com/"),
             (Kind::Origin, "http://[::1]:80", "https://user:password@example.com"),

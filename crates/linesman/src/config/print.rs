@@ -48,6 +48,7 @@ fn shown(setting: &Setting) -> String {
         | Kind::Filter
         | Kind::Format
         | Kind::SignUp
+        | Kind::Board
         | Kind::Origin) => kind.to_toml(&setting.text),
     }
 }

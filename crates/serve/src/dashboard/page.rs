@@ -100,10 +100,17 @@ pub(crate) struct Shell {
     pub(crate) form_token: String,
     pub(crate) notice: Option<Notice>,
     pub(crate) maintenance: bool,
-    pub(crate) status_page: bool,
+    pub(crate) public: PublicPages,
     pub(crate) style: &'static str,
     pub(crate) script: &'static str,
     pub(crate) mark: &'static str,
+}
+
+/// Which pages for everybody are switched on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PublicPages {
+    pub(crate) status: bool,
+    pub(crate) board: bool,
 }
 
 /// A word to whoever reads.
@@ -160,7 +167,10 @@ impl Shell {
             form_token: visit.token.form_token(),
             notice: notice.map(|(_, text)| Notice::good(*text)),
             maintenance: visit.app.accounts.maintenance() != Maintenance::Off,
-            status_page: visit.app.settings.dashboard.status_page,
+            public: PublicPages {
+                status: visit.app.settings.dashboard.status_page,
+                board: visit.app.settings.dashboard.board.is_some(),
+            },
             style: asset::style_path(),
             script: asset::script_path(),
             mark: asset::mark_path(),

@@ -19,6 +19,7 @@ pub enum Who {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Page {
     Status(StatusAct),
+    Board(BoardAct),
     Sign(SignAct),
     Keys(KeysAct),
     Access(AccessAct),
@@ -94,6 +95,13 @@ pub(crate) enum ConsoleAct {
     Maintenance,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BoardAct {
+    Front,
+    Board,
+    Prices,
+}
+
 /// One row of the table.
 #[derive(Debug)]
 pub(crate) struct Route {
@@ -112,10 +120,13 @@ const fn post(path: &'static str, who: Who, page: Page) -> Route {
     Route { method: Method::Post, path, who, page }
 }
 
-static ROUTES: [Route; 44] = [
+static ROUTES: [Route; 47] = [
     get("/status", Who::Anyone, Page::Status(StatusAct::Status)),
     get("/status.json", Who::Anyone, Page::Status(StatusAct::StatusJson)),
     get("/status.atom", Who::Anyone, Page::Status(StatusAct::StatusFeed)),
+    get("/board", Who::Anyone, Page::Board(BoardAct::Front)),
+    get("/board/{id}", Who::Anyone, Page::Board(BoardAct::Board)),
+    get("/board/{id}/prices", Who::Anyone, Page::Board(BoardAct::Prices)),
     get("/signin", Who::Anyone, Page::Sign(SignAct::SignInForm)),
     post("/signin", Who::Anyone, Page::Sign(SignAct::SignIn)),
     get("/signin/code", Who::HalfSignedIn, Page::Sign(SignAct::CodeForm)),
@@ -188,7 +199,8 @@ static ROUTES: [Route; 44] = [
 ];
 
 /// First parts of paths that are the pages'.
-const OURS: [&str; 10] = [
+const OURS: [&str; 11] = [
+    "board",
     "status",
     "status.json",
     "status.atom",
