@@ -4,7 +4,7 @@ use std::fs;
 
 use reqwest::{Certificate, Client, Version};
 
-use crate::harness::{Answer, Home, bout, ndjson};
+use crate::harness::{Answer, Home, Service, bout, ndjson};
 
 #[tokio::test]
 async fn https_is_served_in_both_versions_of_http() {
@@ -31,6 +31,7 @@ async fn https_is_served_in_both_versions_of_http() {
         let push = client.post(service.url("/ingest/v1/messages")).bearer_auth(&token);
         let pushed = Answer::of(push.body(ndjson(&[bout("a", "Home", "Away")]))).await.unwrap();
         assert_eq!(pushed.status, 200, "{}", pushed.text());
+        form_is_taken_from_here_alone(&client, &service).await;
     }
     // Who does not know the certificate is not served, and neither is cleartext.
     let stranger = Client::builder().no_proxy().build().unwrap();
@@ -45,4 +46,31 @@ async fn https_is_served_in_both_versions_of_http() {
     assert_eq!(refused.code, Some(1));
     let said = refused.stderr.lines().last().unwrap();
     assert!(said.contains("server.tls_cert and server.tls_key do not go together"), "{said}");
+}
+
+/// A page's cookie is bound to TLS, and its form is known as this service's own in either version of HTTP.
+async fn form_is_taken_from_here_alone(client: &Client, service: &Service) {
+    let page = client.get(service.url("/signin")).send().await.unwrap();
+    let cookie = page.headers()["set-cookie"].to_str().unwrap().to_owned();
+    assert!(
+        cookie.starts_with("__Host-linesman_session=") && cookie.contains("; Secure"),
+        "{cookie}"
+    );
+    let cookie = cookie.split(';').next().unwrap().to_owned();
+    let text = page.text().await.unwrap();
+    let (_, rest) = text.split_once("name=\"form_token\" value=\"").unwrap();
+    let token = rest.split('"').next().unwrap();
+    for (origin, expected) in [
+        (service.base.as_str(), "do not go together"),
+        ("https://evil.example", "not sent by a page of this service"),
+    ] {
+        let form = client
+            .post(service.url("/signin"))
+            .header("cookie", &cookie)
+            .header("origin", origin)
+            .body(format!("form_token={token}&email=a%40b.c&password=x"));
+        let answer = Answer::of(form).await.unwrap();
+        assert_eq!(answer.status, 403);
+        assert!(answer.text().contains(expected), "{origin}: {}", answer.text());
+    }
 }
