@@ -26,7 +26,7 @@ pub use crate::{
     feed::{FeedGrant, Feeds},
     meter::{Charge, Meters, Refusal, Spend, Standing, WindowStanding},
     registry::{FeedRecord, KeyRecord, Maintenance, NewKey, Registry},
-    ring::{Grant, KeyEntry, KeyRing, Limits},
+    ring::{Acquaintance, Grant, KeyEntry, KeyRing, Limits},
     secret::{FeedToken, KeyId, KeySecret},
     worker::{LeaseFigures, LeaseWorker},
 };

@@ -10,6 +10,8 @@ use domain::{Catalogue, Clock, World};
 
 use crate::docs::Pages;
 use crate::metrics::Metrics;
+use crate::v1::Shelf;
+use crate::v1::region::RegionTable;
 use crate::world::WorldHandle;
 
 /// What the operator decided about the API.
@@ -35,6 +37,7 @@ pub struct App {
     sandbox: Arc<WorldHandle>,
     pub(crate) metrics: Metrics,
     pub(crate) pages: Pages,
+    regions: RegionTable,
     request_ids: RequestIds,
 }
 
@@ -53,6 +56,7 @@ impl App {
     pub fn new(parts: Parts) -> Self {
         let Parts { catalogue, clock, accounts, settings, live, sandbox } = parts;
         Self {
+            regions: RegionTable::new(&catalogue),
             catalogue,
             clock,
             accounts,
@@ -76,6 +80,11 @@ impl App {
     pub fn is_ready(&self) -> bool {
         let now = self.clock.now();
         World::ALL.iter().all(|world| self.world(*world).is_current(now))
+    }
+
+    /// Where names in queries are looked up.
+    pub(crate) fn shelf(&self) -> Shelf<'_> {
+        Shelf { catalogue: &self.catalogue, regions: &self.regions }
     }
 
     pub(crate) fn next_request_id(&self) -> String {

@@ -22,7 +22,7 @@ use crate::app::App;
 use crate::error::ErrorCode;
 use crate::ingest::{Delivery, Token};
 use crate::reply::Reply;
-use crate::request::{Asked, HEAD_BYTES_MAX, HEADERS_MAX, Method};
+use crate::request::{Asked, HEAD_BYTES_MAX, HEADERS_MAX, Method, Visitor};
 use crate::server;
 use crate::service::{self, Doors};
 
@@ -96,7 +96,7 @@ async fn respond(app: Arc<App>, doors: Doors, request: Request<Incoming>) -> Res
         for (name, value) in &parts.headers {
             asked.header(name.as_str(), value.as_bytes());
         }
-        service::answer(&app, doors, &asked).await
+        service::answer(&app, doors, &asked, &mut Visitor::new(&*app.clock)).await
     };
     into_response(reply, asked.method)
 }

@@ -2,6 +2,7 @@
 
 mod answers;
 mod app;
+mod date;
 mod docs;
 mod encoding;
 mod error;
@@ -11,6 +12,7 @@ mod lane;
 mod metrics;
 mod openapi;
 mod ops;
+mod patience;
 mod reply;
 mod request;
 mod server;
@@ -19,8 +21,8 @@ mod v1;
 mod world;
 
 pub use app::{App, Parts, Settings};
+pub use date::http_date;
 pub use error::ErrorCode;
-pub use lane::http_date;
 pub use openapi::document as openapi_document;
 pub use server::{Door, Tls, run};
 pub use service::Doors;

@@ -30,6 +30,8 @@ pub(crate) struct Metrics {
     pub(crate) connections_open: AtomicI64,
     pub(crate) connections_total: AtomicU64,
     pub(crate) connections_refused: AtomicU64,
+    pub(crate) cut_slow_head: AtomicU64,
+    pub(crate) cut_slow_reader: AtomicU64,
     pub(crate) panics: AtomicU64,
     feeds: Mutex<BTreeMap<String, FeedCounts>>,
 }
@@ -175,6 +177,16 @@ fn connections(page: &mut Page, metrics: &Metrics) {
             "Connections refused because too many were open.",
             &metrics.connections_refused,
         ),
+        (
+            "linesman_connections_cut_slow_head_total",
+            "Connections cut because a request's head did not arrive in time.",
+            &metrics.cut_slow_head,
+        ),
+        (
+            "linesman_connections_cut_slow_reader_total",
+            "Connections cut because an answer was not taken in time.",
+            &metrics.cut_slow_reader,
+        ),
         ("linesman_panics_total", "Requests that panicked; every one is a bug.", &metrics.panics),
     ] {
         page.family(name, "counter", help);
@@ -212,7 +224,7 @@ fn pushes(page: &mut Page, metrics: &Metrics) {
 type Reading = fn(&App, &WorldHandle) -> String;
 
 /// Name, type, help and reading of every series that has one value for each world.
-const WORLD_SERIES: [(&str, &str, &str, Reading); 13] = [
+const WORLD_SERIES: [(&str, &str, &str, Reading); 15] = [
     ("linesman_snapshot_events", "gauge", "Events in the snapshot in force.", |_, w| {
         w.records().0.to_string()
     }),
@@ -240,6 +252,18 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 13] = [
     ("linesman_answers_kept_bytes", "gauge", "Ready answers kept for the epoch.", |_, w| {
         w.published().answers.kept_bytes().to_string()
     }),
+    (
+        "linesman_answers_made_total",
+        "counter",
+        "Answers made; all others were kept ready.",
+        |_, w| read(&w.stats.answers.made),
+    ),
+    (
+        "linesman_answers_evicted_total",
+        "counter",
+        "Kept answers that went to make room before their epoch was over.",
+        |_, w| read(&w.stats.answers.evicted),
+    ),
     ("linesman_log_seq", "gauge", "Number of the newest log entry.", |_, w| read(&w.stats.log_seq)),
     ("linesman_log_bytes", "gauge", "Size of the log's segments.", |_, w| read(&w.stats.log_bytes)),
     ("linesman_log_entries_total", "counter", "Entries appended.", |_, w| {

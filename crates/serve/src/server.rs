@@ -60,7 +60,8 @@ pub async fn run(app: Arc<App>, door: Door, mut stopping: watch::Receiver<bool>)
                 let guard = Guard::enter(&app);
                 // Whoever runs the service sees it also when it is full.
                 if guard.is_over() && door.doors != Doors::Operator {
-                    connections.spawn(turn_away(guard, stream, door.tls.is_some()));
+                    let encrypted = door.tls.is_some();
+                    connections.spawn(turn_away(guard, stream, encrypted, stopping.clone()));
                     continue;
                 }
                 let serving =
@@ -96,7 +97,8 @@ async fn connection(
         None => lane::serve(app, doors, stream, stopping).await,
         Some(Tls(acceptor)) => {
             match tokio::time::timeout(HANDSHAKE_TIME_MAX, acceptor.accept(stream)).await {
-                Ok(Ok(stream)) => lane::serve(app, doors, stream, stopping).await,
+                // Boxed, or every connection would be as large as an encrypted one.
+                Ok(Ok(stream)) => Box::pin(lane::serve(app, doors, stream, stopping)).await,
                 Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
                 Err(_) => tracing::debug!("a TLS handshake took too long"),
             }
@@ -127,20 +129,22 @@ impl Drop for Guard {
 }
 
 /// One connection too many gets a clear answer instead of a queue.
-async fn turn_away(guard: Guard, mut stream: TcpStream, encrypted: bool) {
-    guard.0.metrics.connections_refused.fetch_add(1, Ordering::Relaxed);
+async fn turn_away(
+    guard: Guard,
+    stream: TcpStream,
+    encrypted: bool,
+    stopping: watch::Receiver<bool>,
+) {
+    let app = Arc::clone(&guard.0);
+    // Its place is free for others while it reads the answer.
+    drop(guard);
+    app.metrics.connections_refused.fetch_add(1, Ordering::Relaxed);
     if encrypted {
         return;
     }
     let text = "too many connections are open; try again shortly";
-    let request_id = guard.0.next_request_id();
+    let request_id = app.next_request_id();
     let mut reply = ApiError::unavailable(text).into_reply(&request_id);
     reply.head.put("x-request-id", &request_id);
-    let refused = lane::write_refusal(&mut stream, &reply, guard.0.clock.now());
-    if tokio::time::timeout(Duration::from_secs(1), refused).await.is_err() {
-        tracing::debug!("a client turned away did not listen");
-    }
-    // Its place is free for others while it reads the answer.
-    drop(guard);
-    lane::finish(stream).await;
+    lane::turn_away(&app, stream, reply, stopping).await;
 }

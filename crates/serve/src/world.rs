@@ -19,7 +19,8 @@ use feeds::sandbox::Simulation;
 use market::{Health, Lifetimes, Snapshot, Vitals};
 use tokio::sync::oneshot;
 
-use crate::answers::Answers;
+use crate::answers::{Answers, Figures};
+use crate::reply::Head;
 pub use start::WorldError;
 pub use writer::Writer;
 
@@ -52,9 +53,12 @@ pub struct Published {
 }
 
 impl Published {
-    /// The whole seconds left in the epoch, rounded down (D14).
-    pub(crate) fn cache_control(&self, now: Timestamp) -> String {
-        format!("private, max-age={}", self.until.since(now).as_secs())
+    /// For how long an answer may be kept: the whole seconds left in the epoch, rounded down (D14).
+    pub(crate) fn put_cache_control(&self, head: &mut Head, now: Timestamp) {
+        head.line("cache-control", |line| {
+            line.text("private, max-age=");
+            line.number(self.until.since(now).as_secs());
+        });
     }
 }
 
@@ -100,6 +104,7 @@ pub(crate) struct WorldStats {
     pub(crate) append_us: AtomicU64,
     pub(crate) appends: AtomicU64,
     pub(crate) checkpoints: AtomicU64,
+    pub(crate) answers: Arc<Figures>,
 }
 
 /// The reading side of a world.

@@ -44,7 +44,7 @@ impl Asset {
             return Reply { status: 304, code: None, head, body: Bytes::new() };
         }
         head.put("content-type", self.content_type);
-        for (name, value) in encoded.head.iter() {
+        for (name, value) in encoded.content.iter() {
             if let (b"content-encoding", Ok(value)) = (name, std::str::from_utf8(value)) {
                 head.put("content-encoding", value);
             }

@@ -68,7 +68,7 @@ pub(crate) fn make(selector: &Selector, snapshot: &Snapshot) -> Answer {
             None
         }
     };
-    Answer::new(body, next)
+    Answer::new(body, next.as_ref())
 }
 
 fn sports(snapshot: &Snapshot) -> String {

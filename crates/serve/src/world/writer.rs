@@ -92,13 +92,14 @@ impl WorldHandle {
         book: &Book,
         queue: SyncSender<Command>,
     ) -> Self {
+        let answers = Arc::clone(published.answers.figures());
         Self {
             published: ArcSwap::from_pointee(published),
             vitals: ArcSwap::from_pointee(book.vitals()),
             queue,
             stale_after: options.stale_after,
             refresh_interval: options.refresh_interval,
-            stats: WorldStats::default(),
+            stats: WorldStats { answers, ..WorldStats::default() },
         }
     }
 }
@@ -230,7 +231,8 @@ impl Writer {
         let durable = self.append(at, &entries);
         let snapshot = Snapshot::cut(&self.book, at, self.options.stale_after);
         self.next_cut = at.plus(self.options.refresh_interval);
-        let published = Published { snapshot, answers: Answers::default(), until: self.next_cut };
+        let answers = Answers::counted_in(&self.handle.stats.answers);
+        let published = Published { snapshot, answers, until: self.next_cut };
         self.retired = Some(self.handle.published.swap(Arc::new(published)));
         self.handle.vitals.store(Arc::new(self.book.vitals()));
         let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);

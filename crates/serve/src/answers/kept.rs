@@ -1,0 +1,306 @@
+//! What is kept of an epoch's answers, and what goes when there is no more room.
+//!
+//! A client may ask for a million different selections. That may neither grow memory nor push out what everybody
+//! asks for, so
+//!
+//! - what is kept is bounded in bytes;
+//! - while half of that is free, an answer is kept when it is first made. From then on it has to be asked for
+//!   twice: what is asked once leaves a mark of eight bytes in a table of fixed size and nothing else;
+//! - when there is no room, what was not asked for since the hand last came by goes first (the CLOCK algorithm). A
+//!   popular answer is asked for again before the hand is round; one of a million is not.
+//!
+//! Hashes are keyed anew for each epoch, so that nobody can choose selections that meet in one place.
+
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{Answer, Selector};
+
+/// The most that one epoch's answers may hold, in bytes: a few hundred of the largest usual ones, and far more than
+/// clients ask for in an epoch.
+pub(crate) const KEPT_BYTES_MAX: usize = 64 << 20;
+/// Up to here, what is made is kept at once.
+const KEPT_AT_ONCE_BYTES: usize = KEPT_BYTES_MAX / 2;
+/// Fewer threads meet at each lock.
+const SHARDS: usize = 16;
+/// Marks of selections asked for once, in each shard; a newer one takes the place of an older. All together they
+/// take half a mebibyte.
+const MARKS: usize = 4 << 10;
+
+/// The answers kept for one snapshot.
+#[derive(Debug, Default)]
+pub(crate) struct Answers {
+    shards: [Mutex<Shard>; SHARDS],
+    keyed: RandomState,
+    kept_bytes: AtomicUsize,
+    figures: Arc<Figures>,
+}
+
+/// How answers come and go in a world, over all its epochs, for an operator to watch.
+#[derive(Debug, Default)]
+pub(crate) struct Figures {
+    pub(crate) made: AtomicU64,
+    pub(crate) evicted: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    kept: HashMap<u64, Kept, BuildHasherDefault<AsIs>>,
+    /// The hashes of all that is kept, in no order.
+    ring: Vec<u64>,
+    /// Where the next to go is looked for.
+    hand: usize,
+    /// Selections asked for once, by hash; made when first needed.
+    marks: Vec<u64>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    selector: Selector,
+    answer: Arc<Answer>,
+    /// Asked for since the hand came by.
+    used: bool,
+}
+
+impl Answers {
+    /// No answers yet; what becomes of them is counted where it was for the epoch before.
+    pub(crate) fn counted_in(figures: &Arc<Figures>) -> Self {
+        Self { figures: Arc::clone(figures), ..Self::default() }
+    }
+
+    pub(crate) fn get_or_make(
+        &self,
+        selector: &Selector,
+        make: impl FnOnce() -> Answer,
+    ) -> Arc<Answer> {
+        let hash = self.keyed.hash_one(selector);
+        let keep = {
+            let mut shard = self.shard(hash);
+            if let Some(kept) = shard.find(hash, selector) {
+                return kept;
+            }
+            self.kept_bytes() < KEPT_AT_ONCE_BYTES || shard.was_asked(hash)
+        };
+        self.figures.made.fetch_add(1, Ordering::Relaxed);
+        let answer = Arc::new(make());
+        if keep {
+            self.keep(hash, selector, &answer);
+        }
+        answer
+    }
+
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.kept_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn figures(&self) -> &Arc<Figures> {
+        &self.figures
+    }
+
+    fn keep(&self, hash: u64, selector: &Selector, answer: &Arc<Answer>) {
+        let cost = cost(selector, answer);
+        // Taken before it is used, so that threads together stay within the bound.
+        let mut over = (self.kept_bytes.fetch_add(cost, Ordering::Relaxed) + cost)
+            .saturating_sub(KEPT_BYTES_MAX);
+        for step in 0..SHARDS {
+            if over == 0 {
+                break;
+            }
+            over = over.saturating_sub(self.make_room(hash.wrapping_add(nth(step)), over));
+        }
+        let mut shard = self.shard(hash);
+        if over > 0 || shard.kept.contains_key(&hash) {
+            // There is no room even so, or somebody else made it meanwhile.
+            self.kept_bytes.fetch_sub(cost, Ordering::Relaxed);
+            return;
+        }
+        let (selector, answer) = (selector.clone(), Arc::clone(answer));
+        shard.kept.insert(hash, Kept { selector, answer, used: false });
+        shard.ring.push(hash);
+    }
+
+    /// Lets go of answers in one shard until so many bytes are free, or the hand was round. Says how many are.
+    fn make_room(&self, hash: u64, wanted: usize) -> usize {
+        let mut shard = self.shard(hash);
+        let mut freed = 0;
+        for _ in 0..shard.ring.len() {
+            if freed >= wanted {
+                break;
+            }
+            let Some(gone) = shard.pass() else { continue };
+            freed += cost(&gone.selector, &gone.answer);
+            self.figures.evicted.fetch_add(1, Ordering::Relaxed);
+        }
+        self.kept_bytes.fetch_sub(freed, Ordering::Relaxed);
+        freed
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "a remainder of the length is within it")]
+    fn shard(&self, hash: u64) -> MutexGuard<'_, Shard> {
+        let at = usize::try_from(hash % nth(SHARDS)).unwrap_or(0);
+        // Nothing in here panics half-way through a change.
+        self.shards[at].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shard {
+    fn find(&mut self, hash: u64, selector: &Selector) -> Option<Arc<Answer>> {
+        let kept = self.kept.get_mut(&hash).filter(|kept| kept.selector == *selector)?;
+        kept.used = true;
+        Some(Arc::clone(&kept.answer))
+    }
+
+    /// Whether this was asked for before, as far as the marks remember; it is marked for the next time.
+    fn was_asked(&mut self, hash: u64) -> bool {
+        if self.marks.is_empty() {
+            self.marks = vec![0; MARKS];
+        }
+        // Which shard it is took the lowest bits.
+        let at = usize::try_from((hash >> 32) % nth(MARKS)).unwrap_or(0);
+        self.marks.get_mut(at).is_some_and(|mark| std::mem::replace(mark, hash) == hash)
+    }
+
+    /// Moves the hand by one: what was used is spared this once, what was not goes.
+    fn pass(&mut self) -> Option<Kept> {
+        if self.hand >= self.ring.len() {
+            self.hand = 0;
+        }
+        let hash = *self.ring.get(self.hand)?;
+        if let Some(kept) = self.kept.get_mut(&hash)
+            && std::mem::take(&mut kept.used)
+        {
+            self.hand += 1;
+            return None;
+        }
+        self.ring.swap_remove(self.hand);
+        self.kept.remove(&hash)
+    }
+}
+
+/// What keeping an answer takes. Each body is counted twice, for its encodings.
+fn cost(selector: &Selector, answer: &Answer) -> usize {
+    /// The entry itself, its place in the map and the ring, and the heads of four encodings.
+    const ENTRY_BYTES: usize = 1 << 10;
+    ENTRY_BYTES + selector.list_bytes() + 2 * answer.body_bytes()
+}
+
+fn nth(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+/// The keys are hashes already.
+#[derive(Clone, Copy, Debug, Default)]
+struct AsIs(u64);
+
+impl Hasher for AsIs {
+    fn write(&mut self, _: &[u8]) {}
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{Catalogue, EventId};
+
+    use super::*;
+
+    fn selectors() -> impl Fn(u64) -> Selector {
+        let mma = Catalogue::load(None).unwrap().sport_id("mma").unwrap();
+        move |number| Selector::Event(mma, EventId::from_number(number))
+    }
+
+    /// Half a megabyte of counted cost for each answer, so that the bound is reached soon.
+    fn body() -> Answer {
+        Answer::new(vec![b'x'; 256 << 10], None)
+    }
+
+    fn is_kept(answers: &Answers, selector: &Selector) -> bool {
+        let mut made = false;
+        answers.get_or_make(selector, || {
+            made = true;
+            body()
+        });
+        !made
+    }
+
+    #[test]
+    fn what_is_kept_is_the_same_answer() {
+        let (answers, selector) = (Answers::default(), selectors());
+        let first = answers.get_or_make(&selector(0), body);
+        let again = answers.get_or_make(&selector(0), || panic!("it was kept"));
+        assert!(Arc::ptr_eq(&first, &again));
+    }
+
+    #[test]
+    fn a_million_selections_asked_once_are_not_kept_and_leave_the_popular_ones_alone() {
+        let (answers, selector) = (Answers::default(), selectors());
+        let popular = 20;
+        for number in 0..1_000_000 {
+            // Small bodies, or making them would be all the time this takes.
+            answers.get_or_make(&selector(1_000 + number), || Answer::new(vec![b'x'; 64], None));
+            if number % 500 == 0 {
+                answers.get_or_make(&selector(number / 500 % popular), body);
+            }
+        }
+        assert!(answers.kept_bytes() <= KEPT_BYTES_MAX, "{}", answers.kept_bytes());
+        for number in 0..popular {
+            assert!(is_kept(&answers, &selector(number)), "popular answer {number} is gone");
+        }
+        let held: usize = answers.shards.iter().map(|shard| shard.lock().unwrap().ring.len()).sum();
+        assert!(held < 70_000, "{held} answers take more than they were counted for");
+    }
+
+    #[test]
+    fn selections_asked_twice_push_out_each_other_but_not_what_everybody_asks() {
+        let (answers, selector) = (Answers::default(), selectors());
+        for number in 0..2_000 {
+            for _ in 0..2 {
+                answers.get_or_make(&selector(1_000 + number), body);
+            }
+            for popular in 0..10 {
+                answers.get_or_make(&selector(popular), body);
+            }
+            assert!(answers.kept_bytes() <= KEPT_BYTES_MAX);
+        }
+        for popular in 0..10 {
+            assert!(is_kept(&answers, &selector(popular)), "popular answer {popular} is gone");
+        }
+        assert!(answers.figures().evicted.load(Ordering::Relaxed) > 1_500);
+        let made = answers.figures().made.load(Ordering::Relaxed);
+        // Each of the two thousand is made twice at the most, and the ten hardly more often.
+        assert!(made < 4_300, "{made} were made");
+    }
+
+    #[test]
+    fn an_answer_larger_than_all_there_is_room_for_is_sent_and_not_kept() {
+        let (answers, selector) = (Answers::default(), selectors());
+        for _ in 0..3 {
+            answers.get_or_make(&selector(0), || Answer::new(vec![b'x'; KEPT_BYTES_MAX], None));
+        }
+        assert_eq!(answers.kept_bytes(), 0);
+    }
+
+    #[test]
+    fn threads_that_make_the_same_answers_count_them_once() {
+        let (answers, selector) = (Answers::default(), selectors());
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for number in 0..50 {
+                        answers.get_or_make(&selector(number), || Answer::new(vec![0; 100], None));
+                    }
+                });
+            }
+        });
+        assert_eq!(answers.kept_bytes(), 50 * cost(&selector(0), &Answer::new(vec![0; 100], None)));
+    }
+}
