@@ -5,7 +5,7 @@
 
 mod kept;
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use data_encoding::BASE64URL_NOPAD;
@@ -16,6 +16,7 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use crate::encoding::Encoding;
 use crate::reply::Head;
+use crate::spool::{SPOOLED_BYTES_MIN, Spooled};
 
 pub(crate) use kept::{Answers, Figures};
 
@@ -65,6 +66,7 @@ pub(crate) struct Encoded {
     pub(crate) validators: Head,
     /// `content-type` and `content-encoding`.
     pub(crate) content: Head,
+    spooled: OnceLock<Option<Arc<Spooled>>>,
 }
 
 impl Answer {
@@ -121,7 +123,15 @@ impl Encoded {
         let mut validators = Head::default();
         validators.put("etag", &etag);
         validators.put("vary", "X-API-Key, Accept-Encoding");
-        Self { body, etag, validators, content }
+        Self { body, etag, validators, content, spooled: OnceLock::new() }
+    }
+
+    /// The body where the kernel can send it by itself, if that is worth it; put there when first asked for.
+    pub(crate) fn spooled(&self, answers: &Answers) -> Option<Arc<Spooled>> {
+        if self.body.len() < SPOOLED_BYTES_MIN {
+            return None;
+        }
+        self.spooled.get_or_init(|| answers.spool()?.put(&self.body)).clone()
     }
 }
 

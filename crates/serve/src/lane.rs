@@ -6,8 +6,9 @@
 //! - a head is read into the stack of one poll and parsed once, by `httparse`, where it lies; what it asks
 //!   ([`Asked`]) borrows from it. Between two requests a connection holds no buffer;
 //! - a connection has one timer ([`Patience`]), which is moved when it goes off and not with every request;
-//! - status line, header lines and a body that is kept ready for the epoch leave in one write. Nothing is
-//!   copied or encoded on the way to the socket.
+//! - status line, header lines and a body that is kept ready for the epoch leave in one write, and a larger body
+//!   that is asked for again is sent by the kernel from where it lies ([`crate::spool`]). Nothing is encoded on the
+//!   way to the socket.
 //!
 //! There is no second contract here: keys, limits, parameters, errors and header names are [`service::answer`]'s,
 //! and every refusal, of malformed and oversized heads too, is ours (D1). Whatever is more than a head (a body,
@@ -38,6 +39,7 @@ use crate::reply::{Reply, status_line};
 use crate::request::{Asked, HEAD_BYTES_MAX, HEADERS_MAX, Method, Visitor};
 use crate::server;
 use crate::service::{self, Doors};
+use crate::spool::Socket;
 
 /// From the first byte of a head to its last (D32).
 pub(crate) const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
@@ -72,12 +74,13 @@ pub(crate) async fn serve<S>(
     stream: S,
     stopping: watch::Receiver<bool>,
 ) where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: Socket,
 {
     let mut wire = Wire::new(stream, stopping.clone());
     let mut held = Vec::new();
     let mut in_head = false;
     let mut visitor = Visitor::new(&*app.clock);
+    visitor.takes_spooled = S::SENDS_SPOOLED;
     loop {
         let answered = match examine(&held) {
             Reading::More => {
@@ -91,7 +94,7 @@ pub(crate) async fn serve<S>(
                 continue;
             }
             Reading::Plain { asked, head_bytes, close } => {
-                let close = close || *stopping.borrow();
+                let close = close || *wire.stopping.borrow();
                 visitor.ask_again(&*app.clock);
                 let reply = service::answer(&app, doors, &asked, &mut visitor).await;
                 let answer = Outgoing { reply, method: asked.method, close, at: visitor.now };
@@ -129,7 +132,7 @@ pub(crate) async fn turn_away<S>(
     reply: Reply,
     stopping: watch::Receiver<bool>,
 ) where
-    S: AsyncRead + AsyncWrite + Unpin,
+    S: Socket,
 {
     let mut wire = Wire::new(stream, stopping);
     if wire.send(Outgoing::last(reply, app), &app.metrics).await {
@@ -259,12 +262,26 @@ struct Wire<S> {
     stream: S,
     patience: Patience,
     stop: Pin<Box<dyn Future<Output = ()> + Send>>,
+    stopping: watch::Receiver<bool>,
+    listens: bool,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
-    fn new(stream: S, mut stopping: watch::Receiver<bool>) -> Self {
-        let stop = Box::pin(async move { server::stopped(&mut stopping).await });
-        Self { stream, patience: Patience::new(IDLE_TIME_MAX), stop }
+impl<S: Socket> Wire<S> {
+    fn new(stream: S, stopping: watch::Receiver<bool>) -> Self {
+        let mut signal = stopping.clone();
+        let stop = Box::pin(async move { server::stopped(&mut signal).await });
+        let patience = Patience::new(IDLE_TIME_MAX);
+        Self { stream, patience, stop, stopping, listens: false }
+    }
+
+    /// Whether the service stops; if not, the task is woken when it does. A task is woken the same way all its life,
+    /// so it asks for that once, and looks from then on.
+    fn is_stopping(&mut self, context: &mut Context<'_>) -> bool {
+        if self.listens && !*self.stopping.borrow() {
+            return false;
+        }
+        self.listens = true;
+        self.stop.as_mut().poll(context).is_ready()
     }
 
     /// Waits for more bytes. False when the connection ended or took too long, or when the service stops
@@ -285,7 +302,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                 }
                 return Poll::Ready(false);
             }
-            if idle && self.stop.as_mut().poll(context).is_ready() {
+            if idle && self.is_stopping(context) {
                 return Poll::Ready(false);
             }
             Poll::Pending
@@ -306,10 +323,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         reply.head.end();
         let status = status_line(reply.status).as_bytes();
         let body: &[u8] = if method == Method::Head { &[] } else { &reply.body };
-        let mut rest = status.chain(reply.head.as_bytes()).chain(body);
+        let mut lines = status.chain(reply.head.as_bytes());
+        let mut spooled = reply.spooled.as_deref().map(|body| (body, 0));
+        let mut rest = (&mut lines).chain(body);
         let mut waiting = false;
         let sent = poll_fn(|context| {
-            let sent = poll_write_all(&mut self.stream, &mut rest, context);
+            let sent = match &mut spooled {
+                Some((body, sent)) => {
+                    self.stream.poll_send_spooled(rest.first_mut(), body, sent, context)
+                }
+                None => poll_write_all(&mut self.stream, &mut rest, context),
+            };
             if sent.is_ready() {
                 return sent;
             }

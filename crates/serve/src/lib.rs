@@ -17,6 +17,7 @@ mod reply;
 mod request;
 mod server;
 mod service;
+mod spool;
 mod v1;
 mod world;
 

@@ -2,9 +2,12 @@
 //!
 //! Header names are lower case, so the same lines serve HTTP/2.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use crate::error::ErrorCode;
+use crate::spool::Spooled;
 
 /// Header lines, each `name: value` and a line break.
 #[derive(Clone, Debug, Default)]
@@ -102,13 +105,15 @@ pub(crate) struct Reply {
     pub(crate) code: Option<ErrorCode>,
     pub(crate) head: Head,
     pub(crate) body: Bytes,
+    /// The body once more, where the kernel can send it by itself.
+    pub(crate) spooled: Option<Arc<Spooled>>,
 }
 
 impl Reply {
     pub(crate) fn new(status: u16, content_type: &str, body: impl Into<Bytes>) -> Self {
         let mut head = Head::default();
         head.put("content-type", content_type);
-        Self { status, code: None, head, body: body.into() }
+        Self { status, code: None, head, body: body.into(), spooled: None }
     }
 }
 

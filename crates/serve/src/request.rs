@@ -63,12 +63,15 @@ pub(crate) struct Visitor {
     pub(crate) begun: Instant,
     /// Whom the connection is known to belong to.
     pub(crate) known: Acquaintance,
+    /// Whether the connection can send a spooled body.
+    pub(crate) takes_spooled: bool,
 }
 
 impl Visitor {
     /// Somebody not known yet.
     pub(crate) fn new(clock: &dyn Clock) -> Self {
-        Self { now: clock.now(), begun: Instant::now(), known: Acquaintance::default() }
+        let (now, begun) = (clock.now(), Instant::now());
+        Self { now, begun, known: Acquaintance::default(), takes_spooled: false }
     }
 
     /// Comes with the next request.

@@ -13,11 +13,11 @@ use std::sync::Arc;
 use accounts::{Charge, Grant, KeyEntry, KeyKind, Maintenance, Refusal, Standing, Window};
 use domain::{Catalogue, SportId, Timestamp, World};
 
-use crate::answers::Answer;
+use crate::answers::{Answer, Encoded};
 use crate::app::App;
 use crate::error::{ApiError, ErrorCode};
 use crate::reply::{Head, Reply};
-use crate::request::{Asked, KeyHeader, Visitor};
+use crate::request::{Asked, KeyHeader, Method, Visitor};
 use crate::v1::endpoint::Endpoint;
 use crate::v1::fault::Fault;
 use crate::v1::param::Param;
@@ -43,7 +43,8 @@ pub(crate) async fn answer(
         return (Endpoint::Unknown, no_valid_key().into_reply(request_id));
     };
     let mut endpoint = Endpoint::Unknown;
-    let visit = Visit { app, asked, query, entry: &entry, now };
+    let spools = visitor.takes_spooled && asked.method == Method::Get;
+    let visit = Visit { app, asked, query, entry: &entry, now, spools };
     let (mut reply, standing) = match visit.run(&mut endpoint).await {
         Ok((reply, standing)) => (reply, standing),
         Err(error) => (error.into_reply(request_id), None),
@@ -104,6 +105,8 @@ struct Visit<'a> {
     query: Query<'a>,
     entry: &'a KeyEntry,
     now: Timestamp,
+    /// Whether the body may be sent from where it is spooled.
+    spools: bool,
 }
 
 /// Whether a path and query under `/v1` would be understood, without answering them.
@@ -153,9 +156,19 @@ impl Visit<'_> {
         let published = self.app.world(self.world()).published();
         let selector = values.selector(&place, sport, self.app.shelf())?;
         wire::check_found(&selector, &published)?;
-        let answer =
-            published.answers.get_or_make(&selector, || wire::make(&selector, &published.snapshot));
-        self.deliver(&published, &answer).await
+        let found = published.answers.find(&selector);
+        // What is asked for once is not worth another copy.
+        let spools = self.spools && found.is_ok();
+        let answer = found.unwrap_or_else(|missing| {
+            let make = || wire::make(&selector, &published.snapshot);
+            published.answers.make(&selector, missing, make)
+        });
+        let encoded = answer.encoded(self.asked.accept_encoding.as_deref());
+        let (mut reply, standing) = self.deliver(&published, &answer, encoded).await?;
+        if spools && reply.status == 200 {
+            reply.spooled = encoded.spooled(&published.answers);
+        }
+        Ok((reply, standing))
     }
 
     /// The sport a path names, if the key may read it.
@@ -196,8 +209,7 @@ impl Visit<'_> {
         reply
     }
 
-    async fn deliver(&self, published: &Published, answer: &Answer) -> Answered {
-        let encoded = answer.encoded(self.asked.accept_encoding.as_deref());
+    async fn deliver(&self, published: &Published, answer: &Answer, encoded: &Encoded) -> Answered {
         let mut head = Head::roomy();
         head.put_lines(&encoded.validators);
         published.put_cache_control(&mut head, self.now);
@@ -205,7 +217,8 @@ impl Visit<'_> {
             head.line("link", |line| self.query.put_next_page(line, self.asked.path, next));
         }
         if self.asked.holds(&encoded.etag) {
-            let reply = Reply { status: 304, code: None, head, body: bytes::Bytes::new() };
+            let reply =
+                Reply { status: 304, code: None, head, body: bytes::Bytes::new(), spooled: None };
             return Ok((reply, None));
         }
         let standing = match self.fault()? {
@@ -213,7 +226,8 @@ impl Visit<'_> {
             None => Some(charged(self.app.accounts.charge_quota(self.entry, self.now).await)?),
         };
         head.put_lines(&encoded.content);
-        let reply = Reply { status: 200, code: None, head, body: encoded.body.clone() };
+        let reply =
+            Reply { status: 200, code: None, head, body: encoded.body.clone(), spooled: None };
         Ok((reply, standing))
     }
 

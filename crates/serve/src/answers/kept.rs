@@ -15,9 +15,10 @@ use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::{Answer, Selector};
+use crate::spool::Spool;
 
 /// The most that one epoch's answers may hold, in bytes: a few hundred of the largest usual ones, and far more than
 /// clients ask for in an epoch.
@@ -37,6 +38,14 @@ pub(crate) struct Answers {
     keyed: RandomState,
     kept_bytes: AtomicUsize,
     figures: Arc<Figures>,
+    spool: OnceLock<Option<Arc<Spool>>>,
+}
+
+/// An answer that is not ready, and whether it is to be kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Missing {
+    hash: u64,
+    keep: bool,
 }
 
 /// How answers come and go in a world, over all its epochs, for an operator to watch.
@@ -71,25 +80,35 @@ impl Answers {
         Self { figures: Arc::clone(figures), ..Self::default() }
     }
 
-    pub(crate) fn get_or_make(
+    /// The answer if it is ready.
+    pub(crate) fn find(&self, selector: &Selector) -> Result<Arc<Answer>, Missing> {
+        let hash = self.keyed.hash_one(selector);
+        let mut shard = self.shard(hash);
+        if let Some(kept) = shard.find(hash, selector) {
+            return Ok(kept);
+        }
+        let keep = self.kept_bytes() < KEPT_AT_ONCE_BYTES || shard.was_asked(hash);
+        Err(Missing { hash, keep })
+    }
+
+    /// Makes an answer that was not ready, and keeps it where it is worth it.
+    pub(crate) fn make(
         &self,
         selector: &Selector,
+        Missing { hash, keep }: Missing,
         make: impl FnOnce() -> Answer,
     ) -> Arc<Answer> {
-        let hash = self.keyed.hash_one(selector);
-        let keep = {
-            let mut shard = self.shard(hash);
-            if let Some(kept) = shard.find(hash, selector) {
-                return kept;
-            }
-            self.kept_bytes() < KEPT_AT_ONCE_BYTES || shard.was_asked(hash)
-        };
         self.figures.made.fetch_add(1, Ordering::Relaxed);
         let answer = Arc::new(make());
         if keep {
             self.keep(hash, selector, &answer);
         }
         answer
+    }
+
+    /// The file that bodies of kept answers are put into, made when first needed.
+    pub(crate) fn spool(&self) -> Option<&Arc<Spool>> {
+        self.spool.get_or_init(Spool::open).as_ref()
     }
 
     pub(crate) fn kept_bytes(&self) -> usize {
@@ -180,11 +199,12 @@ impl Shard {
     }
 }
 
-/// What keeping an answer takes. Each body is counted twice, for its encodings.
+/// What keeping an answer takes. Each body is counted three times: for its encodings, which together are smaller,
+/// and for the file it may be sent from.
 fn cost(selector: &Selector, answer: &Answer) -> usize {
     /// The entry itself, its place in the map and the ring, and the heads of four encodings.
     const ENTRY_BYTES: usize = 1 << 10;
-    ENTRY_BYTES + selector.list_bytes() + 2 * answer.body_bytes()
+    ENTRY_BYTES + selector.list_bytes() + 3 * answer.body_bytes()
 }
 
 fn nth(number: usize) -> u64 {
@@ -213,6 +233,12 @@ mod tests {
 
     use super::*;
 
+    impl Answers {
+        fn get_or_make(&self, selector: &Selector, make: impl FnOnce() -> Answer) -> Arc<Answer> {
+            self.find(selector).unwrap_or_else(|missing| self.make(selector, missing, make))
+        }
+    }
+
     fn selectors() -> impl Fn(u64) -> Selector {
         let mma = Catalogue::load(None).unwrap().sport_id("mma").unwrap();
         move |number| Selector::Event(mma, EventId::from_number(number))
@@ -220,7 +246,7 @@ mod tests {
 
     /// Half a megabyte of counted cost for each answer, so that the bound is reached soon.
     fn body() -> Answer {
-        Answer::new(vec![b'x'; 256 << 10], None)
+        Answer::new(vec![b'x'; 170 << 10], None)
     }
 
     fn is_kept(answers: &Answers, selector: &Selector) -> bool {

@@ -41,7 +41,7 @@ impl Asset {
             head.put(name, value);
         }
         if asked.holds(&encoded.etag) {
-            return Reply { status: 304, code: None, head, body: Bytes::new() };
+            return Reply { status: 304, code: None, head, body: Bytes::new(), spooled: None };
         }
         head.put("content-type", self.content_type);
         for (name, value) in encoded.content.iter() {
@@ -49,6 +49,6 @@ impl Asset {
                 head.put("content-encoding", value);
             }
         }
-        Reply { status: 200, code: None, head, body: encoded.body.clone() }
+        Reply { status: 200, code: None, head, body: encoded.body.clone(), spooled: None }
     }
 }
