@@ -11,6 +11,7 @@ use anyhow::{Context, bail};
 use domain::{Catalogue, Clock, World};
 use feeds::sandbox::Simulation;
 use market::Lifetimes;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serve::{App, Door, Doors, Parts, Settings, Tls, WorldHandle, WorldOptions, Writer};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -44,6 +45,7 @@ type Ended = &'static str;
 
 async fn run(config: &Config, data: &Path) -> anyhow::Result<()> {
     let catalogue = load_catalogue(config)?;
+    raise_descriptors(config.server.connections_max);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let folder = Folder::open(data)?;
     let _lock = folder.lock().await?;
@@ -65,6 +67,7 @@ async fn run(config: &Config, data: &Path) -> anyhow::Result<()> {
         query_key_sunset: serve::http_date(config.api.query_key_sunset),
         ingest_on_main: config.server.ingest_listen.is_none(),
         connections_max: config.server.connections_max,
+        shed_after: config.server.shed_after,
     };
     let app = Arc::new(App::new(Parts {
         catalogue,
@@ -101,6 +104,28 @@ async fn run(config: &Config, data: &Path) -> anyhow::Result<()> {
     store.close().await;
     released.context("unspent leases could not be given back")?;
     outcome
+}
+
+/// What the process has open beside connections: listeners, logs, the store, a file of answers for each epoch.
+const OTHER_DESCRIPTORS: u64 = 100;
+
+/// Lets the process have as many descriptors as the system allows: each connection needs one, and the limit a process
+/// starts with is often 1,024 for the sake of programs that cannot count further.
+fn raise_descriptors(connections_max: usize) {
+    let limits = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limits.maximum, maximum: limits.maximum };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, "the limit of open files cannot be raised");
+    }
+    let needed =
+        u64::try_from(connections_max).unwrap_or(u64::MAX).saturating_add(OTHER_DESCRIPTORS);
+    if let Some(allowed) = getrlimit(Resource::Nofile).current.filter(|allowed| *allowed < needed) {
+        tracing::warn!(
+            allowed,
+            needed,
+            "fewer files may be open than `server.connections_max` needs; raise the limit (ulimit -n) or lower it"
+        );
+    }
 }
 
 /// The signals that end the service.

@@ -4,12 +4,14 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use accounts::Accounts;
 use domain::{Catalogue, Clock, World};
 
 use crate::docs::Pages;
 use crate::metrics::Metrics;
+use crate::pressure::Pressure;
 use crate::v1::Shelf;
 use crate::v1::region::RegionTable;
 use crate::world::WorldHandle;
@@ -24,6 +26,8 @@ pub struct Settings {
     pub ingest_on_main: bool,
     /// Connections open at the same time at the most.
     pub connections_max: usize,
+    /// How late the service may be before it refuses what is not ready.
+    pub shed_after: Duration,
 }
 
 /// The service.
@@ -36,6 +40,7 @@ pub struct App {
     live: Arc<WorldHandle>,
     sandbox: Arc<WorldHandle>,
     pub(crate) metrics: Metrics,
+    pub(crate) pressure: Pressure,
     pub(crate) pages: Pages,
     regions: RegionTable,
     request_ids: RequestIds,
@@ -57,6 +62,7 @@ impl App {
         let Parts { catalogue, clock, accounts, settings, live, sandbox } = parts;
         Self {
             regions: RegionTable::new(&catalogue),
+            pressure: Pressure::new(settings.shed_after),
             catalogue,
             clock,
             accounts,

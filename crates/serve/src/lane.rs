@@ -52,7 +52,7 @@ const LINGER_TIME_MAX: Duration = Duration::from_secs(2);
 /// How much is read at a time: more than nearly every head, and little for a stack.
 const READ_BYTES: usize = 4 << 10;
 /// How every HTTP/2 connection begins.
-const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n";
+pub(crate) const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n";
 
 /// What the bytes read so far are.
 enum Reading<'a> {

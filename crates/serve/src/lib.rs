@@ -13,6 +13,7 @@ mod metrics;
 mod openapi;
 mod ops;
 mod patience;
+mod pressure;
 mod reply;
 mod request;
 mod server;

@@ -14,6 +14,7 @@ use domain::message::RejectCode;
 
 use crate::app::App;
 use crate::error::ErrorCode;
+use crate::pressure::Pressure;
 use crate::reply::Reply;
 use crate::v1::endpoint::Endpoint;
 use crate::world::{Receipt, WorldHandle};
@@ -113,6 +114,7 @@ pub(crate) fn render(app: &App) -> String {
     let mut page = Page(String::with_capacity(32 << 10));
     requests(&mut page, &app.metrics);
     connections(&mut page, &app.metrics);
+    pressure(&mut page, &app.pressure);
     pushes(&mut page, &app.metrics);
     worlds(&mut page, app);
     sources(&mut page, app);
@@ -164,6 +166,15 @@ fn requests(page: &mut Page, metrics: &Metrics) {
         page.line(format_args!("{name}_sum{{endpoint=\"{endpoint}\"}} {sum}"));
         page.line(format_args!("{name}_count{{endpoint=\"{endpoint}\"}} {total}"));
     }
+}
+
+fn pressure(page: &mut Page, pressure: &Pressure) {
+    let lag = seconds(pressure.lag_us());
+    page.family("linesman_lag_seconds", "gauge", "How late the service was at its last pulse.");
+    page.line(format_args!("linesman_lag_seconds {lag}"));
+    let name = "linesman_requests_shed_total";
+    page.family(name, "counter", "Requests refused because the service was late.");
+    page.line(format_args!("{name} {}", read(pressure.shed())));
 }
 
 fn connections(page: &mut Page, metrics: &Metrics) {

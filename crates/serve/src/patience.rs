@@ -30,7 +30,11 @@ impl Patience {
 
     /// Begins another wait as of a moment that was looked at already.
     pub(crate) fn allow_from(&mut self, begun: Instant, wait: Duration) {
-        self.until = begun + wait;
+        self.allow_until(begun + wait);
+    }
+
+    pub(crate) fn allow_until(&mut self, until: Instant) {
+        self.until = until;
         if self.until < self.timer.deadline() {
             self.timer.as_mut().reset(self.until);
         }

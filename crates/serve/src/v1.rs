@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use accounts::{Charge, Grant, KeyEntry, KeyKind, Maintenance, Refusal, Standing, Window};
 use domain::{Catalogue, SportId, Timestamp, World};
+use tokio::time::Instant;
 
 use crate::answers::{Answer, Encoded};
 use crate::app::App;
@@ -44,7 +45,7 @@ pub(crate) async fn answer(
     };
     let mut endpoint = Endpoint::Unknown;
     let spools = visitor.takes_spooled && asked.method == Method::Get;
-    let visit = Visit { app, asked, query, entry: &entry, now, spools };
+    let visit = Visit { app, asked, query, entry: &entry, now, begun: visitor.begun, spools };
     let (mut reply, standing) = match visit.run(&mut endpoint).await {
         Ok((reply, standing)) => (reply, standing),
         Err(error) => (error.into_reply(request_id), None),
@@ -105,6 +106,7 @@ struct Visit<'a> {
     query: Query<'a>,
     entry: &'a KeyEntry,
     now: Timestamp,
+    begun: Instant,
     /// Whether the body may be sent from where it is spooled.
     spools: bool,
 }
@@ -159,10 +161,14 @@ impl Visit<'_> {
         let found = published.answers.find(&selector);
         // What is asked for once is not worth another copy.
         let spools = self.spools && found.is_ok();
-        let answer = found.unwrap_or_else(|missing| {
-            let make = || wire::make(&selector, &published.snapshot);
-            published.answers.make(&selector, missing, make)
-        });
+        let answer = match found {
+            Ok(ready) => ready,
+            Err(_) if self.app.pressure.sheds(self.begun) => return Err(too_busy()),
+            Err(missing) => {
+                let make = || wire::make(&selector, &published.snapshot);
+                published.answers.make(&selector, missing, make)
+            }
+        };
         let encoded = answer.encoded(self.asked.accept_encoding.as_deref());
         let (mut reply, standing) = self.deliver(&published, &answer, encoded).await?;
         if spools && reply.status == 200 {
@@ -235,6 +241,11 @@ impl Visit<'_> {
     fn fault(&self) -> Result<Option<Fault>, ApiError> {
         Fault::parse(self.asked.fault, self.entry)
     }
+}
+
+/// More is asked than can be answered, and this one is not ready.
+fn too_busy() -> ApiError {
+    ApiError::unavailable("the service is busy and this answer is not ready; try again shortly")
 }
 
 fn no_such_path() -> ApiError {

@@ -17,14 +17,14 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
 use super::{Answer, Selector};
 use crate::spool::Spool;
 
 /// The most that one epoch's answers may hold, in bytes: a few hundred of the largest usual ones, and far more than
 /// clients ask for in an epoch.
-pub(crate) const KEPT_BYTES_MAX: usize = 64 << 20;
-/// Up to here, what is made is kept at once.
-const KEPT_AT_ONCE_BYTES: usize = KEPT_BYTES_MAX / 2;
+const KEPT_BYTES_MAX: usize = 64 << 20;
 /// Fewer threads meet at each lock.
 const SHARDS: usize = 16;
 /// Marks of selections asked for once, in each shard; a newer one takes the place of an older. All together they
@@ -32,10 +32,11 @@ const SHARDS: usize = 16;
 const MARKS: usize = 4 << 10;
 
 /// The answers kept for one snapshot.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Answers {
+    bytes_max: usize,
     shards: [Mutex<Shard>; SHARDS],
-    keyed: RandomState,
+    keyed: Keyed,
     kept_bytes: AtomicUsize,
     figures: Arc<Figures>,
     spool: OnceLock<Option<Arc<Spool>>>,
@@ -74,10 +75,27 @@ struct Kept {
     used: bool,
 }
 
+impl Default for Answers {
+    fn default() -> Self {
+        Self::bounded(KEPT_BYTES_MAX, Arc::default())
+    }
+}
+
 impl Answers {
     /// No answers yet; what becomes of them is counted where it was for the epoch before.
     pub(crate) fn counted_in(figures: &Arc<Figures>) -> Self {
-        Self { figures: Arc::clone(figures), ..Self::default() }
+        Self::bounded(KEPT_BYTES_MAX, Arc::clone(figures))
+    }
+
+    fn bounded(bytes_max: usize, figures: Arc<Figures>) -> Self {
+        Self {
+            bytes_max,
+            shards: Default::default(),
+            keyed: Keyed::default(),
+            kept_bytes: AtomicUsize::new(0),
+            figures,
+            spool: OnceLock::new(),
+        }
     }
 
     /// The answer if it is ready.
@@ -87,7 +105,7 @@ impl Answers {
         if let Some(kept) = shard.find(hash, selector) {
             return Ok(kept);
         }
-        let keep = self.kept_bytes() < KEPT_AT_ONCE_BYTES || shard.was_asked(hash);
+        let keep = self.kept_bytes() < self.bytes_max / 2 || shard.was_asked(hash);
         Err(Missing { hash, keep })
     }
 
@@ -123,7 +141,7 @@ impl Answers {
         let cost = cost(selector, answer);
         // Taken before it is used, so that threads together stay within the bound.
         let mut over = (self.kept_bytes.fetch_add(cost, Ordering::Relaxed) + cost)
-            .saturating_sub(KEPT_BYTES_MAX);
+            .saturating_sub(self.bytes_max);
         for step in 0..SHARDS {
             if over == 0 {
                 break;
@@ -211,6 +229,53 @@ fn nth(number: usize) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
+/// A keyed hash of what a selector is made of. Its dozen small fields are gathered and hashed at once, which is a
+/// third of the work of the standard library's hash and as unknown to a client.
+#[derive(Debug)]
+struct Keyed(u64);
+
+impl Default for Keyed {
+    fn default() -> Self {
+        Self(RandomState::new().hash_one("kept answers"))
+    }
+}
+
+impl BuildHasher for Keyed {
+    type Hasher = Gathered;
+
+    fn build_hasher(&self) -> Gathered {
+        Gathered { bytes: [0; GATHERED_BYTES], length: 0, seed: self.0 }
+    }
+}
+
+/// More than a selector without a list of events or a cursor has.
+const GATHERED_BYTES: usize = 160;
+
+struct Gathered {
+    bytes: [u8; GATHERED_BYTES],
+    length: usize,
+    seed: u64,
+}
+
+impl Hasher for Gathered {
+    fn write(&mut self, bytes: &[u8]) {
+        let end = self.length + bytes.len();
+        if let Some(room) = self.bytes.get_mut(self.length..end) {
+            room.copy_from_slice(bytes);
+            self.length = end;
+        } else {
+            // What was gathered is in the seed of what follows.
+            self.seed = self.finish();
+            self.length = 0;
+            self.seed = xxh3_64_with_seed(bytes, self.seed);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        xxh3_64_with_seed(self.bytes.get(..self.length).unwrap_or_default(), self.seed)
+    }
+}
+
 /// The keys are hashes already.
 #[derive(Clone, Copy, Debug, Default)]
 struct AsIs(u64);
@@ -244,9 +309,16 @@ mod tests {
         move |number| Selector::Event(mma, EventId::from_number(number))
     }
 
-    /// Half a megabyte of counted cost for each answer, so that the bound is reached soon.
+    /// A mebibyte, so that the bound is reached soon.
+    const BYTES_MAX: usize = 1 << 20;
+
+    fn answers() -> Answers {
+        Answers::bounded(BYTES_MAX, Arc::default())
+    }
+
+    /// Sixteen kibibytes of counted cost: sixty-four such answers are all there is room for.
     fn body() -> Answer {
-        Answer::new(vec![b'x'; 170 << 10], None)
+        Answer::new(vec![b'x'; 5 << 10], None)
     }
 
     fn is_kept(answers: &Answers, selector: &Selector) -> bool {
@@ -260,7 +332,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_the_same_answer() {
-        let (answers, selector) = (Answers::default(), selectors());
+        let (answers, selector) = (answers(), selectors());
         let first = answers.get_or_make(&selector(0), body);
         let again = answers.get_or_make(&selector(0), || panic!("it was kept"));
         assert!(Arc::ptr_eq(&first, &again));
@@ -268,26 +340,25 @@ mod tests {
 
     #[test]
     fn a_million_selections_asked_once_are_not_kept_and_leave_the_popular_ones_alone() {
-        let (answers, selector) = (Answers::default(), selectors());
+        let (answers, selector) = (answers(), selectors());
         let popular = 20;
         for number in 0..1_000_000 {
-            // Small bodies, or making them would be all the time this takes.
             answers.get_or_make(&selector(1_000 + number), || Answer::new(vec![b'x'; 64], None));
             if number % 500 == 0 {
                 answers.get_or_make(&selector(number / 500 % popular), body);
             }
         }
-        assert!(answers.kept_bytes() <= KEPT_BYTES_MAX, "{}", answers.kept_bytes());
+        assert!(answers.kept_bytes() <= BYTES_MAX, "{}", answers.kept_bytes());
         for number in 0..popular {
             assert!(is_kept(&answers, &selector(number)), "popular answer {number} is gone");
         }
         let held: usize = answers.shards.iter().map(|shard| shard.lock().unwrap().ring.len()).sum();
-        assert!(held < 70_000, "{held} answers take more than they were counted for");
+        assert!(held < 1_024, "{held} answers take more than they were counted for");
     }
 
     #[test]
     fn selections_asked_twice_push_out_each_other_but_not_what_everybody_asks() {
-        let (answers, selector) = (Answers::default(), selectors());
+        let (answers, selector) = (answers(), selectors());
         for number in 0..2_000 {
             for _ in 0..2 {
                 answers.get_or_make(&selector(1_000 + number), body);
@@ -295,7 +366,7 @@ mod tests {
             for popular in 0..10 {
                 answers.get_or_make(&selector(popular), body);
             }
-            assert!(answers.kept_bytes() <= KEPT_BYTES_MAX);
+            assert!(answers.kept_bytes() <= BYTES_MAX);
         }
         for popular in 0..10 {
             assert!(is_kept(&answers, &selector(popular)), "popular answer {popular} is gone");
@@ -308,16 +379,32 @@ mod tests {
 
     #[test]
     fn an_answer_larger_than_all_there_is_room_for_is_sent_and_not_kept() {
-        let (answers, selector) = (Answers::default(), selectors());
+        let (answers, selector) = (answers(), selectors());
         for _ in 0..3 {
-            answers.get_or_make(&selector(0), || Answer::new(vec![b'x'; KEPT_BYTES_MAX], None));
+            answers.get_or_make(&selector(0), || Answer::new(vec![b'x'; BYTES_MAX], None));
         }
         assert_eq!(answers.kept_bytes(), 0);
     }
 
     #[test]
+    fn the_hash_tells_apart_what_differs_anywhere_and_is_another_in_every_epoch() {
+        let (one, other) = (Keyed::default(), Keyed::default());
+        let mut seen = std::collections::HashSet::new();
+        // Longer and longer lists go beyond what is gathered at once.
+        for length in 0..60_u64 {
+            let list: Vec<u64> = (0..length).collect();
+            for changed in 0..list.len() {
+                let mut list = list.clone();
+                list[changed] = 1_000;
+                assert!(seen.insert(one.hash_one(&list)), "{list:?}");
+                assert_ne!(one.hash_one(&list), other.hash_one(&list));
+            }
+        }
+    }
+
+    #[test]
     fn threads_that_make_the_same_answers_count_them_once() {
-        let (answers, selector) = (Answers::default(), selectors());
+        let (answers, selector) = (answers(), selectors());
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {

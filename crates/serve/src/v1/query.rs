@@ -88,8 +88,9 @@ impl<'a> Query<'a> {
 
     /// Writes the `Link` to the same request after `cursor`. The key stays out of it.
     pub(crate) fn put_next_page(self, line: &mut Line<'_>, path: &str, cursor: &str) {
+        // Neither of the two readers of requests lets control characters into a target.
         line.text("<");
-        line.foreign(path);
+        line.text(path);
         line.text("?");
         // An encoded name is the same name: `api%5Fkey` holds a key, too.
         let left_out = |name: &str| {
@@ -98,9 +99,9 @@ impl<'a> Query<'a> {
             })
         };
         for (name, value) in self.pairs().filter(|(name, _)| !left_out(name)) {
-            line.foreign(name);
+            line.text(name);
             line.text("=");
-            line.foreign(value);
+            line.text(value);
             line.text("&");
         }
         line.text(Param::Cursor.name());

@@ -111,6 +111,11 @@ impl Builder {
         self
     }
 
+    pub(crate) fn shed_after(mut self, late: Duration) -> Self {
+        self.settings.shed_after = late;
+        self
+    }
+
     /// Starts on a folder that a service ran on before.
     pub(crate) fn on(mut self, dir: TempDir) -> Self {
         self.dir = Some(dir);
@@ -215,6 +220,8 @@ impl TestApp {
                 query_key_sunset: "Sun, 01 Nov 2027 00:00:00 GMT".to_owned(),
                 ingest_on_main: true,
                 connections_max: 1000,
+                // A slow machine is no reason to refuse anything in a test of something else.
+                shed_after: Duration::from_secs(600),
             },
             sandbox_seed: None,
         }

@@ -18,5 +18,7 @@ mod harness;
 mod ingest;
 mod openapi;
 mod ops;
+mod overload;
 mod secrecy;
+mod twins;
 mod v1;
