@@ -9,6 +9,7 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::Result;
 use clap::Parser;
 
+mod bench;
 mod decisions;
 mod fuzz;
 mod layering;
@@ -42,6 +43,8 @@ enum Verb {
     },
     /// Test a running server against its own OpenAPI document
     Schemathesis,
+    /// Measure the service against nginx and its bars
+    Bench(bench::Options),
     /// Draw what the sandbox does as an HTML page of charts, and print where it is
     SandboxReport {
         /// The page; in the build folder if not said
@@ -69,6 +72,7 @@ fn run(verb: &Verb) -> Result<()> {
         Verb::Openapi => openapi::rewrite(&repository),
         Verb::Fuzz { seconds } => fuzz::run(&repository, *seconds),
         Verb::Schemathesis => schemathesis::schemathesis(&repository),
+        Verb::Bench(options) => bench::run(&repository, options),
         Verb::SandboxReport { out } => sandbox::report(&repository, out.as_deref()),
     }
 }

@@ -144,6 +144,9 @@ pub(crate) struct KeysCreateArgs {
     /// What the key may read beyond sports, books and status
     #[arg(long, default_value = "odds:read")]
     pub(crate) permissions: Permissions,
+    /// So many keys alike, each on a line of its own
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) count: u32,
     /// Print the whole record as JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use domain::{Catalogue, Clock, World};
 use feeds::sandbox::Simulation;
 use market::Lifetimes;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setpriority_process, setrlimit};
 use serve::{App, Door, Doors, Parts, Settings, Tls, WorldHandle, WorldOptions, Writer};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -234,6 +234,9 @@ fn open_world(
 /// The simulated world can be made again from its seed at any time; its log is for looking back a little.
 const SANDBOX_LOG_RETENTION: std::time::Duration = std::time::Duration::from_secs(2 * 3600);
 
+/// A quarter of a contended core, and a request that wakes up meanwhile does not wait for the writer's turn to end.
+const WRITER_NICENESS: i32 = 6;
+
 fn spawn_writer(
     writer: Writer,
     end: &mpsc::Sender<Ended>,
@@ -243,6 +246,11 @@ fn spawn_writer(
     let name = format!("writer-{world}");
     let run = move || {
         let _told = TellOnDrop { end, world };
+        // Where there are fewer cores than work, those who wait for an answer come before the next snapshot. On Linux this
+        // is the thread's own priority.
+        if let Err(error) = setpriority_process(None, WRITER_NICENESS) {
+            tracing::debug!(%error, "the writer has the priority of everybody else");
+        }
         writer.run();
     };
     std::thread::Builder::new().name(name).spawn(run).context("a writer thread cannot start")

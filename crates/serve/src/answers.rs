@@ -12,7 +12,7 @@ use data_encoding::BASE64URL_NOPAD;
 use domain::{EventId, SportId};
 use market::select::Cursor;
 use market::{BoutSelection, EventSelection, OddsSelection, ScoreSelection};
-use xxhash_rust::xxh3::xxh3_128_with_seed;
+use xxhash_rust::xxh3::xxh3_128;
 
 use crate::encoding::Encoding;
 use crate::reply::Head;
@@ -70,13 +70,19 @@ pub(crate) struct Encoded {
 }
 
 impl Answer {
-    pub(crate) fn new(mut body: Vec<u8>, next: Option<&Cursor>) -> Self {
+    pub(crate) fn new(body: Vec<u8>, next: Option<&Cursor>) -> Self {
+        let name = xxh3_128(&body);
+        Self::named(name, body, next)
+    }
+
+    /// An answer whose body has a name already.
+    ///
+    /// The name tells bodies apart, so the tag made of it is the same on every node and across epochs that changed
+    /// nothing. A further page is told in a header: an answer with one is not the answer without.
+    pub(crate) fn named(name: u128, mut body: Vec<u8>, next: Option<&Cursor>) -> Self {
         // What is kept is counted by its length.
         body.shrink_to_fit();
-        // The tag names the bytes, so it is the same on every node and across epochs that changed nothing.
-        // A further page is told in a header: an answer with one is not the answer without.
-        let digest = xxh3_128_with_seed(&body, u64::from(next.is_some()));
-        let tag = BASE64URL_NOPAD.encode(&digest.to_be_bytes());
+        let tag = BASE64URL_NOPAD.encode(&(name ^ u128::from(next.is_some())).to_be_bytes());
         Self {
             next: next.map(|next| next.encode().into()),
             identity: Encoded::new(Bytes::from(body), &tag, Encoding::Identity),
