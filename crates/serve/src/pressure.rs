@@ -2,8 +2,8 @@
 //!
 //! A listener's loop takes its own pulse: when the pulse comes late, requests wait in line for longer than it is late.
 //! A ready answer costs microseconds, one that has to be made ten to a hundred times as much. So while the pulse is
-//! late, ready answers, status and health go on as ever, and what is not ready is refused with a clear 503 at
-//! once. Otherwise a few clients with unusual wishes would make everybody wait, then everybody would time out and ask
+//! late, ready answers, status and health go on as ever, and what is neither ready nor asked for before in the epoch is
+//! refused with a clear 503 at once. Otherwise a few clients with unusual wishes would make everybody wait, then everybody would time out and ask
 //! again, and soon nothing but answers that nobody waits for any more would be made.
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -158,12 +158,17 @@ impl Visit<'_> {
         let published = self.app.world(self.world()).published();
         let selector = values.selector(&place, sport, self.app.shelf())?;
         wire::check_found(&selector, &published)?;
-        let found = published.answers.find(&selector);
-        // What is asked for once is not worth another copy.
-        let spools = self.spools && found.is_ok();
-        let answer = match found {
-            Ok(ready) => ready,
-            Err(_) if self.app.pressure.sheds(self.begun) => return Err(too_busy()),
+        let mut spools = false;
+        let answer = match published.answers.find(&selector) {
+            Ok(ready) => {
+                spools = self.spools && ready.popular;
+                ready.answer
+            }
+            // What everybody asks is asked again at once. Refusing it until the line is shorter would refuse everybody
+            // after each publication; refusing what is asked once is what makes the line shorter.
+            Err(missing) if !missing.asked_before && self.app.pressure.sheds(self.begun) => {
+                return Err(too_busy());
+            }
             Err(missing) => {
                 let make = || wire::make(&selector, &published.snapshot);
                 published.answers.make(&selector, missing, make)

@@ -38,6 +38,8 @@ pub(super) enum Verdict {
     Goal,
     Must,
     Missed,
+    /// The machine was too disturbed for the figure to mean anything.
+    NotShown,
 }
 
 impl fmt::Display for Verdict {
@@ -46,6 +48,7 @@ impl fmt::Display for Verdict {
             Self::Goal => "goal",
             Self::Must => "must",
             Self::Missed => "**not met**",
+            Self::NotShown => "**not shown**",
         })
     }
 }
@@ -56,7 +59,9 @@ impl Bar {
             Better::More => self.measured >= line,
             Better::Less => self.measured <= line,
         };
-        if reaches(self.goal) {
+        if self.measured.is_nan() {
+            Verdict::NotShown
+        } else if reaches(self.goal) {
             Verdict::Goal
         } else if reaches(self.must) {
             Verdict::Must
@@ -74,6 +79,9 @@ impl Bar {
     }
 
     pub(super) fn show(&self, figure: f64) -> String {
+        if figure.is_nan() {
+            return "–".to_owned();
+        }
         match self.unit {
             Unit::Times => format!("{figure:.2} ×"),
             Unit::Count => grouped(figure),
@@ -126,6 +134,7 @@ mod tests {
             (Better::Less, 1.0, Verdict::Goal),
             (Better::Less, 1.5, Verdict::Must),
             (Better::Less, 1.51, Verdict::Missed),
+            (Better::Less, f64::NAN, Verdict::NotShown),
         ] {
             assert_eq!(bar(better, measured).verdict(), verdict, "{measured}");
         }

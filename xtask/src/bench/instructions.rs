@@ -53,6 +53,7 @@ pub(super) fn check(repository: &Repository, program: &Path, update: bool) -> Re
     }
     shell::print(&report)?;
     if update {
+        fs::create_dir_all(repository.root.join(super::report::FOLDER))?;
         fs::write(&path, counts.to_text())?;
         shell::say(&format!("{BASELINE} holds these counts now"));
     }

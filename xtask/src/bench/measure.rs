@@ -232,21 +232,26 @@ fn against_nginx(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
     Ok(())
 }
 
+/// More than can be asked in an epoch.
+const UNHEARD_OF_MAX: usize = 600_000;
+
 /// Requests for a hundred records each, of which no two are alike.
 fn unheard_of(stage: &Stage) -> Result<Vec<Vec<u8>>> {
     let listed = get(stage.service.address, "/v1/sports/tennis/events?limit=500", &stage.auth())?;
     let listed: Vec<Value> = serde_json::from_slice(&listed.body)?;
     let id = |event: &Value| event.get("id").and_then(Value::as_str).map(str::to_owned);
     let ids: Vec<String> = listed.iter().filter_map(id).collect();
-    let mut asked = Vec::new();
-    for format in ["american", "decimal", "fractional"] {
-        for (at, one) in ids.iter().enumerate() {
-            for other in ids.iter().skip(at + 1) {
-                asked.push(stage.ask(&format!("odds_format={format}&event_ids={one},{other}")));
-            }
-        }
-    }
-    Ok(asked)
+    let pairs = ids.iter().enumerate().flat_map(|(at, one)| {
+        ids.iter().enumerate().skip(at + 1).map(move |(next, other)| (next, one, other))
+    });
+    let triples = pairs.flat_map(|(next, one, other)| {
+        ids.iter().skip(next + 1).map(move |third| (one, other, third))
+    });
+    let asked = triples.take(UNHEARD_OF_MAX).map(|(one, other, third)| {
+        // Spread out, as wishes are: the third changes with every request.
+        stage.ask(&format!("event_ids={third},{other},{one}"))
+    });
+    Ok(asked.collect())
 }
 
 /// Pushes a second: feeds send what has changed as soon as it has.
@@ -292,6 +297,9 @@ pub(super) fn half_rate(stage: &Stage, requests: &[Vec<u8>]) -> Result<f64> {
     Ok(rounds::round(stage.side(requests))?.outcome.good_per_second() / 2.0)
 }
 
+/// Beyond this, the half idle service was not left alone.
+const QUIET_P99_MAX_US: f64 = 5_000.0;
+
 fn with_changes(stage: &Stage) -> Result<Bar> {
     let requests = [stage.ask("limit=100")];
     let rate = half_rate(stage, &requests)?;
@@ -303,13 +311,16 @@ fn with_changes(stage: &Stage) -> Result<Bar> {
         quiet.push(none);
         busy.push(many);
     }
+    // A service that is half idle answers in well under a millisecond. Where it does not without any changes, something
+    // else has the core, and the ratio says nothing about changes.
+    let disturbed = median(quiet.clone()) > QUIET_P99_MAX_US;
     Ok(Bar {
         name: "p99 at half the saturating rate with 10,000 changes/s, against none",
         unit: Unit::Times,
         better: Better::Less,
         must: 2.0,
         goal: 1.2,
-        measured: median(ratios),
+        measured: if disturbed { f64::NAN } else { median(ratios) },
         note: format!("{:.0} µs, without {:.0} µs; one core for both", median(busy), median(quiet)),
     })
 }

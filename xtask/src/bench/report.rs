@@ -6,13 +6,13 @@ use std::fs;
 use anyhow::{Context as _, Result};
 use serde_json::json;
 
-use super::bar::Bar;
+use super::bar::{Bar, Verdict};
 use super::plot::Plot;
 use crate::repository::Repository;
 use crate::shell;
 
 const PAGE: &str = "docs/performance.md";
-const FOLDER: &str = "docs/performance";
+pub(super) const FOLDER: &str = "docs/performance";
 /// What `record` writes lies between these.
 const BEGIN: &str = "<!-- bench: begin -->\n";
 const END: &str = "<!-- bench: end -->";
@@ -44,8 +44,8 @@ pub(super) fn to_json(bars: &[Bar], plots: &[Plot]) -> String {
         .map(|bar| {
             json!({
                 "name": bar.name, "must": bar.must, "goal": bar.goal, "measured": bar.measured,
-                "ratio": bar.ratio(), "met": bar.verdict() != super::bar::Verdict::Missed,
-                "goal_met": bar.verdict() == super::bar::Verdict::Goal, "note": bar.note,
+                "ratio": bar.ratio(), "met": matches!(bar.verdict(), Verdict::Goal | Verdict::Must),
+                "goal_met": bar.verdict() == Verdict::Goal, "note": bar.note,
             })
         })
         .collect();

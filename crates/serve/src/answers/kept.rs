@@ -42,11 +42,21 @@ pub(crate) struct Answers {
     spool: OnceLock<Option<Arc<Spool>>>,
 }
 
+/// A ready answer.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub(crate) answer: Arc<Answer>,
+    /// Asked for so often that it may be worth another copy of it.
+    pub(crate) popular: bool,
+}
+
 /// An answer that is not ready, and whether it is to be kept.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Missing {
     hash: u64,
     keep: bool,
+    /// Asked for in this epoch already, as far as is remembered.
+    pub(crate) asked_before: bool,
 }
 
 /// How answers come and go in a world, over all its epochs, for an operator to watch.
@@ -99,21 +109,22 @@ impl Answers {
     }
 
     /// The answer if it is ready.
-    pub(crate) fn find(&self, selector: &Selector) -> Result<Arc<Answer>, Missing> {
+    pub(crate) fn find(&self, selector: &Selector) -> Result<Ready, Missing> {
         let hash = self.keyed.hash_one(selector);
         let mut shard = self.shard(hash);
         if let Some(kept) = shard.find(hash, selector) {
             return Ok(kept);
         }
-        let keep = self.kept_bytes() < self.bytes_max / 2 || shard.was_asked(hash);
-        Err(Missing { hash, keep })
+        let asked_before = shard.was_asked(hash);
+        let keep = asked_before || self.kept_bytes() < self.bytes_max / 2;
+        Err(Missing { hash, keep, asked_before })
     }
 
     /// Makes an answer that was not ready, and keeps it where it is worth it.
     pub(crate) fn make(
         &self,
         selector: &Selector,
-        Missing { hash, keep }: Missing,
+        Missing { hash, keep, .. }: Missing,
         make: impl FnOnce() -> Answer,
     ) -> Arc<Answer> {
         self.figures.made.fetch_add(1, Ordering::Relaxed);
@@ -184,10 +195,10 @@ impl Answers {
 }
 
 impl Shard {
-    fn find(&mut self, hash: u64, selector: &Selector) -> Option<Arc<Answer>> {
+    fn find(&mut self, hash: u64, selector: &Selector) -> Option<Ready> {
         let kept = self.kept.get_mut(&hash).filter(|kept| kept.selector == *selector)?;
-        kept.used = true;
-        Some(Arc::clone(&kept.answer))
+        let popular = std::mem::replace(&mut kept.used, true);
+        Some(Ready { answer: Arc::clone(&kept.answer), popular })
     }
 
     /// Whether this was asked for before, as far as the marks remember; it is marked for the next time.
@@ -300,7 +311,10 @@ mod tests {
 
     impl Answers {
         fn get_or_make(&self, selector: &Selector, make: impl FnOnce() -> Answer) -> Arc<Answer> {
-            self.find(selector).unwrap_or_else(|missing| self.make(selector, missing, make))
+            match self.find(selector) {
+                Ok(ready) => ready.answer,
+                Err(missing) => self.make(selector, missing, make),
+            }
         }
     }
 

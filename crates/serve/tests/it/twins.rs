@@ -78,17 +78,18 @@ async fn the_lane_and_hyper_answer_every_request_with_the_same_bytes() {
     for (target, headers) in requests {
         let head =
             format!("GET {target} HTTP/1.1\r\nhost: a\r\nx-api-key: {}\r\n{headers}", board.key);
-        // The first answer is made, the second is ready and, where it is large, sent by the kernel.
+        // The first answer is made, the second is ready, the third is, where it is large, sent by the kernel.
         let mut answers = Vec::new();
-        for _ in 0..2 {
+        for _ in 0..3 {
             lane.send(format!("{head}\r\n").as_bytes()).await;
             answers.push(essence(&lane.read_answer().await.unwrap()));
         }
         // A body makes it hyper's.
         hyper.send(format!("{head}content-length: 1\r\n\r\nx").as_bytes()).await;
         answers.push(essence(&hyper.read_answer().await.unwrap()));
-        assert_eq!(answers[0], answers[1], "{target} {headers}");
-        assert_eq!(answers[0], answers[2], "{target} {headers}");
+        for answer in &answers[1..] {
+            assert_eq!(*answer, answers[0], "{target} {headers}");
+        }
     }
 }
 
