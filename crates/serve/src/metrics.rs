@@ -3,20 +3,18 @@
 //! Names are `linesman_<subject>_<what>_<unit>`; every label has a bounded set of values: endpoints, codes,
 //! worlds, sports and bookmakers of the catalogue, feeds the operator made.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use domain::World;
-use domain::message::RejectCode;
 
 use crate::app::App;
 use crate::error::ErrorCode;
+use crate::ledger::Ledger;
 use crate::reply::Reply;
 use crate::v1::endpoint::Endpoint;
-use crate::world::{Receipt, WorldHandle};
+use crate::world::WorldHandle;
 
 /// Upper bounds of the latency buckets, in microseconds.
 const BUCKETS_US: [u64; 10] =
@@ -31,7 +29,7 @@ pub(crate) struct Metrics {
     pub(crate) connections_total: AtomicU64,
     pub(crate) connections_refused: AtomicU64,
     pub(crate) panics: AtomicU64,
-    feeds: Mutex<BTreeMap<String, FeedCounts>>,
+    pub(crate) ledger: Ledger,
 }
 
 #[derive(Debug, Default)]
@@ -42,14 +40,6 @@ struct EndpointCounts {
     failed: AtomicU64,
     micros: AtomicU64,
     buckets: [AtomicU64; BUCKETS_US.len() + 1],
-}
-
-#[derive(Debug, Default)]
-struct FeedCounts {
-    accepted: u64,
-    unchanged: u64,
-    superseded: u64,
-    rejected: BTreeMap<&'static str, u64>,
 }
 
 impl Metrics {
@@ -77,29 +67,18 @@ impl Metrics {
             counter.fetch_add(1, Ordering::Relaxed);
         }
     }
-
-    pub(crate) fn note_push(&self, feed: &str, receipt: &Receipt) {
-        let mut feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
-        let counts = feeds.entry(feed.to_owned()).or_default();
-        counts.accepted += receipt.accepted;
-        counts.unchanged += receipt.unchanged;
-        counts.superseded += receipt.superseded;
-        for (_, reject) in &receipt.rejected {
-            *counts.rejected.entry(reject.code.slug()).or_default() += 1;
-        }
-    }
 }
 
 /// One family of series in the text format.
-struct Page(String);
+pub(crate) struct Page(String);
 
 impl Page {
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
+    pub(crate) fn family(&mut self, name: &str, kind: &str, help: &str) {
         self.line(format_args!("# HELP {name} {help}"));
         self.line(format_args!("# TYPE {name} {kind}"));
     }
 
-    fn line(&mut self, line: std::fmt::Arguments<'_>) {
+    pub(crate) fn line(&mut self, line: std::fmt::Arguments<'_>) {
         // Writing to a `String` cannot fail.
         let written = writeln!(self.0, "{line}");
         debug_assert!(written.is_ok());
@@ -111,7 +90,7 @@ pub(crate) fn render(app: &App) -> String {
     let mut page = Page(String::with_capacity(32 << 10));
     requests(&mut page, &app.metrics);
     connections(&mut page, &app.metrics);
-    pushes(&mut page, &app.metrics);
+    app.metrics.ledger.render(&mut page);
     worlds(&mut page, app);
     sources(&mut page, app);
     accounts(&mut page, app);
@@ -182,37 +161,10 @@ fn connections(page: &mut Page, metrics: &Metrics) {
     }
 }
 
-fn pushes(page: &mut Page, metrics: &Metrics) {
-    let feeds = metrics.feeds.lock().unwrap_or_else(PoisonError::into_inner);
-    page.family("linesman_feed_messages_total", "counter", "Pushed messages by feed and verdict.");
-    for (feed, counts) in &*feeds {
-        for (verdict, count) in [
-            ("accepted", counts.accepted),
-            ("unchanged", counts.unchanged),
-            ("superseded", counts.superseded),
-            ("rejected", counts.rejected.values().sum()),
-        ] {
-            page.line(format_args!(
-                "linesman_feed_messages_total{{feed=\"{feed}\",verdict=\"{verdict}\"}} {count}"
-            ));
-        }
-    }
-    page.family("linesman_feed_rejects_total", "counter", "Refused messages by feed and code.");
-    for (feed, counts) in &*feeds {
-        for code in RejectCode::ALL.map(RejectCode::slug) {
-            if let Some(count) = counts.rejected.get(code) {
-                page.line(format_args!(
-                    "linesman_feed_rejects_total{{feed=\"{feed}\",code=\"{code}\"}} {count}"
-                ));
-            }
-        }
-    }
-}
-
 type Reading = fn(&App, &WorldHandle) -> String;
 
 /// Name, type, help and reading of every series that has one value for each world.
-const WORLD_SERIES: [(&str, &str, &str, Reading); 13] = [
+const WORLD_SERIES: [(&str, &str, &str, Reading); 17] = [
     ("linesman_snapshot_events", "gauge", "Events in the snapshot in force.", |_, w| {
         w.records().0.to_string()
     }),
@@ -240,6 +192,25 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 13] = [
     ("linesman_answers_kept_bytes", "gauge", "Ready answers kept for the epoch.", |_, w| {
         w.published().answers.kept_bytes().to_string()
     }),
+    (
+        "linesman_matching_joins_total",
+        "counter",
+        "Refs taken for an event that another feed lists.",
+        |_, w| read(&w.stats.joins),
+    ),
+    (
+        "linesman_matching_merged_ids",
+        "gauge",
+        "Ids of events that turned out to be another.",
+        |_, w| read(&w.stats.merged_ids),
+    ),
+    (
+        "linesman_matching_unsure_pairs",
+        "gauge",
+        "Pairs of events that may be one; `linesman events unsure` lists them.",
+        |_, w| read(&w.stats.unsure_pairs),
+    ),
+    ("linesman_matching_aliases", "gauge", "Names learnt.", |_, w| read(&w.stats.aliases)),
     ("linesman_log_seq", "gauge", "Number of the newest log entry.", |_, w| read(&w.stats.log_seq)),
     ("linesman_log_bytes", "gauge", "Size of the log's segments.", |_, w| read(&w.stats.log_bytes)),
     ("linesman_log_entries_total", "counter", "Entries appended.", |_, w| {
