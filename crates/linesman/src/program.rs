@@ -10,7 +10,7 @@ use accounts::{Accounts, KeyKind, KeySecret, NewKey};
 use anyhow::{Context, bail};
 use domain::{Catalogue, Clock, World};
 use feeds::sandbox::Simulation;
-use market::Lifetimes;
+use market::{Lifetimes, Operation};
 use rustix::process::{Resource, Rlimit, getrlimit, setpriority_process, setrlimit};
 use serve::{App, Door, Doors, Parts, Settings, Tls, WorldHandle, WorldOptions, Writer};
 use tokio::net::TcpListener;
@@ -198,6 +198,21 @@ impl Drop for DropAbort {
     fn drop(&mut self) {
         self.0.abort();
     }
+}
+
+/// Carries out operations on the live world while no server runs; the caller holds the folder's lock.
+pub(crate) fn operate_alone(
+    config: &Config,
+    folder: &Folder,
+    operations: &[Operation],
+) -> anyhow::Result<()> {
+    let catalogue = load_catalogue(config)?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let (_handle, mut writer) = open_world(World::Live, config, folder, &catalogue, &clock)?;
+    for operation in operations {
+        writer.operate(operation)?;
+    }
+    Ok(())
 }
 
 fn open_world(

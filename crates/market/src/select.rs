@@ -104,6 +104,8 @@ impl OddsSelection {
             let mut ranges: Vec<_> =
                 ids.iter().filter_map(|id| view.event(*id)).map(|e| e.records.clone()).collect();
             ranges.sort_unstable_by_key(|range| range.start);
+            // Two ids may be the same event by now.
+            ranges.dedup();
             let positions = ranges.into_iter().flatten().filter(|at| *at >= start);
             return Page::fill(
                 positions.filter_map(|at| view.record(at)).filter(wanted),
@@ -311,6 +313,8 @@ impl SportView {
                     .filter(|at| *at >= start)
                     .collect();
                 positions.sort_unstable();
+                // Two ids may be the same event by now.
+                positions.dedup();
                 Box::new(positions.into_iter().filter_map(|at| self.events.get(at)))
             }
         }

@@ -3,21 +3,19 @@
 //! Names are `linesman_<subject>_<what>_<unit>`; every label has a bounded set of values: endpoints, codes,
 //! worlds, sports and bookmakers of the catalogue, feeds the operator made.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use domain::World;
-use domain::message::RejectCode;
 
 use crate::app::App;
 use crate::error::ErrorCode;
+use crate::ledger::Ledger;
 use crate::pressure::Pressure;
 use crate::reply::Reply;
 use crate::v1::endpoint::Endpoint;
-use crate::world::{Receipt, WorldHandle};
+use crate::world::WorldHandle;
 
 /// Upper bounds of the latency buckets, in microseconds.
 const BUCKETS_US: [u64; 10] =
@@ -34,7 +32,7 @@ pub(crate) struct Metrics {
     pub(crate) cut_slow_head: AtomicU64,
     pub(crate) cut_slow_reader: AtomicU64,
     pub(crate) panics: AtomicU64,
-    feeds: Mutex<BTreeMap<String, FeedCounts>>,
+    pub(crate) ledger: Ledger,
 }
 
 #[derive(Debug, Default)]
@@ -45,14 +43,6 @@ struct EndpointCounts {
     failed: AtomicU64,
     micros: AtomicU64,
     buckets: [AtomicU64; BUCKETS_US.len() + 1],
-}
-
-#[derive(Debug, Default)]
-struct FeedCounts {
-    accepted: u64,
-    unchanged: u64,
-    superseded: u64,
-    rejected: BTreeMap<&'static str, u64>,
 }
 
 impl Metrics {
@@ -80,29 +70,18 @@ impl Metrics {
             counter.fetch_add(1, Ordering::Relaxed);
         }
     }
-
-    pub(crate) fn note_push(&self, feed: &str, receipt: &Receipt) {
-        let mut feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
-        let counts = feeds.entry(feed.to_owned()).or_default();
-        counts.accepted += receipt.accepted;
-        counts.unchanged += receipt.unchanged;
-        counts.superseded += receipt.superseded;
-        for (_, reject) in &receipt.rejected {
-            *counts.rejected.entry(reject.code.slug()).or_default() += 1;
-        }
-    }
 }
 
 /// One family of series in the text format.
-struct Page(String);
+pub(crate) struct Page(String);
 
 impl Page {
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
+    pub(crate) fn family(&mut self, name: &str, kind: &str, help: &str) {
         self.line(format_args!("# HELP {name} {help}"));
         self.line(format_args!("# TYPE {name} {kind}"));
     }
 
-    fn line(&mut self, line: std::fmt::Arguments<'_>) {
+    pub(crate) fn line(&mut self, line: std::fmt::Arguments<'_>) {
         // Writing to a `String` cannot fail.
         let written = writeln!(self.0, "{line}");
         debug_assert!(written.is_ok());
@@ -115,7 +94,7 @@ pub(crate) fn render(app: &App) -> String {
     requests(&mut page, &app.metrics);
     connections(&mut page, &app.metrics);
     pressure(&mut page, &app.pressure);
-    pushes(&mut page, &app.metrics);
+    app.metrics.ledger.render(&mut page);
     worlds(&mut page, app);
     sources(&mut page, app);
     accounts(&mut page, app);
@@ -205,37 +184,10 @@ fn connections(page: &mut Page, metrics: &Metrics) {
     }
 }
 
-fn pushes(page: &mut Page, metrics: &Metrics) {
-    let feeds = metrics.feeds.lock().unwrap_or_else(PoisonError::into_inner);
-    page.family("linesman_feed_messages_total", "counter", "Pushed messages by feed and verdict.");
-    for (feed, counts) in &*feeds {
-        for (verdict, count) in [
-            ("accepted", counts.accepted),
-            ("unchanged", counts.unchanged),
-            ("superseded", counts.superseded),
-            ("rejected", counts.rejected.values().sum()),
-        ] {
-            page.line(format_args!(
-                "linesman_feed_messages_total{{feed=\"{feed}\",verdict=\"{verdict}\"}} {count}"
-            ));
-        }
-    }
-    page.family("linesman_feed_rejects_total", "counter", "Refused messages by feed and code.");
-    for (feed, counts) in &*feeds {
-        for code in RejectCode::ALL.map(RejectCode::slug) {
-            if let Some(count) = counts.rejected.get(code) {
-                page.line(format_args!(
-                    "linesman_feed_rejects_total{{feed=\"{feed}\",code=\"{code}\"}} {count}"
-                ));
-            }
-        }
-    }
-}
-
 type Reading = fn(&App, &WorldHandle) -> String;
 
 /// Name, type, help and reading of every series that has one value for each world.
-const WORLD_SERIES: [(&str, &str, &str, Reading); 15] = [
+const WORLD_SERIES: [(&str, &str, &str, Reading); 19] = [
     ("linesman_snapshot_events", "gauge", "Events in the snapshot in force.", |_, w| {
         w.records().0.to_string()
     }),
@@ -275,6 +227,25 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 15] = [
         "Kept answers that went to make room before their epoch was over.",
         |_, w| read(&w.stats.answers.evicted),
     ),
+    (
+        "linesman_matching_joins_total",
+        "counter",
+        "Refs taken for an event that another feed lists.",
+        |_, w| read(&w.stats.joins),
+    ),
+    (
+        "linesman_matching_merged_ids",
+        "gauge",
+        "Ids of events that turned out to be another.",
+        |_, w| read(&w.stats.merged_ids),
+    ),
+    (
+        "linesman_matching_unsure_pairs",
+        "gauge",
+        "Pairs of events that may be one; `linesman events unsure` lists them.",
+        |_, w| read(&w.stats.unsure_pairs),
+    ),
+    ("linesman_matching_aliases", "gauge", "Names learnt.", |_, w| read(&w.stats.aliases)),
     ("linesman_log_seq", "gauge", "Number of the newest log entry.", |_, w| read(&w.stats.log_seq)),
     ("linesman_log_bytes", "gauge", "Size of the log's segments.", |_, w| read(&w.stats.log_bytes)),
     ("linesman_log_entries_total", "counter", "Entries appended.", |_, w| {
