@@ -1,5 +1,6 @@
 //! A book with a clock beside it, and short ways to say things to it and to ask it.
 
+use proptest::test_runner::{Config as ProptestConfig, RngSeed};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -381,4 +382,15 @@ pub(crate) fn walk<T>(mut page: impl FnMut(Option<Cursor>) -> (Vec<T>, Option<Cu
 
 fn array(text: &str) -> Vec<Value> {
     serde_json::from_str(text).unwrap()
+}
+
+/// Cases that are the same in every run, so that a change is judged by what it changed. `PROPTEST_RNG_SEED=N` looks
+/// elsewhere.
+pub(crate) fn repeatable(cases: u32) -> ProptestConfig {
+    let chosen = ProptestConfig::default();
+    let rng_seed = match chosen.rng_seed {
+        RngSeed::Random => RngSeed::Fixed(2026),
+        fixed @ RngSeed::Fixed(_) => fixed,
+    };
+    ProptestConfig { cases, failure_persistence: None, rng_seed, ..chosen }
 }
