@@ -66,7 +66,7 @@ fn twisted(message: &Message, deed: Deed, listing: Listing) -> Listing {
         2 => (slipped(&home), away),
         3 => (home, slipped(&away)),
         4 => (format!("{home} Jr."), away),
-        _ => (home.to_uppercase(), format!("{away} (XXX)")),
+        _ => (home.to_uppercase(), format!("{away} (BRA)")),
     };
     let secs = message.hours * 3600 + deed.off * 36 * OFF_MAX[message.season];
     Listing { commence_time: at(secs), fixture: head_to_head(&home, &away), ..listing }

@@ -196,6 +196,8 @@ proptest! {
 
     #[test]
     fn case_and_order_never_part_a_name_from_itself(words in proptest::collection::vec("[A-Z][a-z]{2,9}", 1..4)) {
+        // "III" in front is no generation but a name.
+        prop_assume!(words.iter().all(|word| generation_of(&word.to_lowercase()).is_none()));
         let straight = words.join(" ");
         let turned: Vec<&str> = words.iter().rev().map(String::as_str).collect();
         prop_assert_eq!(like(&straight, &straight.to_uppercase()), Likeness::Same);
