@@ -14,7 +14,11 @@ use linesman_market::{Book, Ids};
 /// Events that stand while new ones come.
 const EVENTS: usize = 100_000;
 /// New listings measured, of each kind.
-const NEW: usize = 20_000;
+const NEW: usize = 25_000;
+/// How often what is known already is said again: it takes next to no time.
+const AGAIN: usize = 20;
+/// Rounds they are heard in.
+const ROUNDS: usize = 5;
 /// What is asked of one core, in new listings a second.
 const BAR: f64 = 50_000.0;
 /// 2026-11-14T12:00:00Z.
@@ -23,54 +27,77 @@ const START: Timestamp = Timestamp::from_secs(1_794_657_600);
 type Failure = Box<dyn Error>;
 
 fn main() -> Result<(), Failure> {
+    world("three sports", &["tennis", "mma", "boxing"])?;
+    // Everything in one sport and one month: three times as many share two words by chance.
+    world("one sport", &["tennis"])
+}
+
+fn world(title: &str, keys: &[&str]) -> Result<(), Failure> {
+    println!("--- {title}");
     let catalogue = Arc::new(Catalogue::load(None)?);
-    let sport = catalogue.sport_id("tennis").ok_or("no tennis")?;
+    let sports: Vec<SportId> = keys.iter().filter_map(|sport| catalogue.sport_id(sport)).collect();
     let mut names = Names(0x5eed_cafe);
-    let bouts: Vec<Bout> = (0..EVENTS + 2 * NEW).map(|n| names.bout(n)).collect();
+    let bouts: Vec<Bout> =
+        (0..EVENTS + 2 * NEW).map(|n| names.bout(n, sports[n % sports.len()])).collect();
     let mut book = Book::new(Arc::clone(&catalogue), Ids::Minted { salt: 7 });
     let (standing, new) = bouts.split_at(EVENTS);
     let before = resident_kib()?;
     let fill = measure(2 * EVENTS, || {
         for bout in standing {
-            book.apply("north", &bout.full(sport), START)?;
-            book.apply("south", &bout.short(sport), START)?;
+            book.apply("north", &bout.full(), START)?;
+            book.apply("south", &bout.short(), START)?;
         }
         Ok(())
     })?;
     let events = book.events().count();
     println!("{events} events of {EVENTS} bouts, two feeds");
     println!("memory                         {:8} MiB", (resident_kib()? - before) / 1024);
+    let (merged, doubts, aliases) = book.remembered();
+    println!("{merged} merged ids, {doubts} pairs in doubt, {aliases} aliases");
     println!("filling                        {fill:8.0} listings/s");
     let (first, rest) = new.split_at(NEW);
-    let fresh: Vec<FeedMessage> = first.iter().map(|bout| bout.full(sport)).collect();
-    let known: Vec<FeedMessage> = first.iter().map(|bout| bout.short(sport)).collect();
-    let swapped: Vec<FeedMessage> = rest.iter().map(|bout| bout.short(sport)).collect();
+    let messages = |bouts: &[Bout], say: fn(&Bout) -> FeedMessage| -> Vec<FeedMessage> {
+        bouts.iter().map(say).collect()
+    };
+    let fresh = messages(first, Bout::full);
     let mut worst = f64::INFINITY;
     for (what, feed, messages) in [
         ("new, nobody has it           ", "north", &fresh),
-        ("new, another feed has it     ", "south", &known),
-        ("new, initials only           ", "south", &swapped),
+        ("new, another feed has it     ", "south", &messages(first, Bout::short)),
+        ("new, initials only           ", "south", &messages(rest, Bout::short)),
     ] {
-        let rate = hear(&mut book, feed, messages)?;
-        worst = worst.min(rate);
-        println!("{what}  {rate:8.0} listings/s");
+        let (mean, best) = hear(&mut book, feed, messages)?;
+        worst = worst.min(mean);
+        println!("{what}  {mean:8.0} listings/s, at best {best:8.0}");
     }
-    let again = hear(&mut book, "north", &fresh)?;
+    let again = measure(NEW * AGAIN, || {
+        for message in std::iter::repeat_n(&fresh, AGAIN).flatten() {
+            book.apply("north", message, START)?;
+        }
+        Ok(())
+    })?;
     println!("a known ref, nothing new       {again:8.0} listings/s");
-    let later: Vec<FeedMessage> = first.iter().map(|bout| bout.later(sport)).collect();
-    let corrected = hear(&mut book, "north", &later)?;
-    println!("a known ref, another time      {corrected:8.0} listings/s");
+    let (mean, best) = hear(&mut book, "north", &messages(first, Bout::later))?;
+    println!("a known ref, another time      {mean:8.0} listings/s, at best {best:8.0}");
     println!("{} of {BAR:.0} asked", if worst >= BAR { "meets the bar" } else { "MISSES the bar" });
     Ok(())
 }
 
-fn hear(book: &mut Book, feed: &str, messages: &[FeedMessage]) -> Result<f64, Failure> {
-    measure(messages.len(), || {
-        for message in messages {
-            book.apply(feed, message, START)?;
-        }
-        Ok(())
-    })
+/// The mean over all of them, by which the bar is judged, and the best of some rounds, since others use these cores
+/// too.
+fn hear(book: &mut Book, feed: &str, messages: &[FeedMessage]) -> Result<(f64, f64), Failure> {
+    let (mut best, mut spent) = (0.0_f64, 0.0_f64);
+    for round in messages.chunks(NEW / ROUNDS) {
+        let rate = measure(round.len(), || {
+            for message in round {
+                book.apply(feed, message, START)?;
+            }
+            Ok(())
+        })?;
+        best = best.max(rate);
+        spent += f64::from(u32::try_from(round.len())?) / rate;
+    }
+    Ok((f64::from(u32::try_from(messages.len())?) / spent, best))
 }
 
 /// How many a second.
@@ -83,6 +110,7 @@ fn measure(count: usize, work: impl FnOnce() -> Result<(), Failure>) -> Result<f
 
 /// Two people and when they meet.
 struct Bout {
+    sport: SportId,
     reference: String,
     home: (String, String),
     away: (String, String),
@@ -90,9 +118,9 @@ struct Bout {
 }
 
 impl Bout {
-    fn message(&self, sport: SportId, home: String, away: String, off: Duration) -> FeedMessage {
+    fn message(&self, home: String, away: String, off: Duration) -> FeedMessage {
         let listing = Listing {
-            sport,
+            sport: self.sport,
             competition: "Harbour Open".into(),
             commence_time: self.start.plus(off),
             fixture: Fixture::HeadToHead { home: home.into(), away: away.into() },
@@ -102,22 +130,22 @@ impl Bout {
     }
 
     /// "Given Surname".
-    fn full(&self, sport: SportId) -> FeedMessage {
+    fn full(&self) -> FeedMessage {
         let name = |(given, surname): &(String, String)| format!("{given} {surname}");
-        self.message(sport, name(&self.home), name(&self.away), Duration::ZERO)
+        self.message(name(&self.home), name(&self.away), Duration::ZERO)
     }
 
     /// "Surname G.", the other way round, an hour later.
-    fn short(&self, sport: SportId) -> FeedMessage {
+    fn short(&self) -> FeedMessage {
         let name = |(given, surname): &(String, String)| {
             format!("{surname} {}.", &given.get(..1).unwrap_or(""))
         };
-        self.message(sport, name(&self.away), name(&self.home), Duration::from_secs(3600))
+        self.message(name(&self.away), name(&self.home), Duration::from_secs(3600))
     }
 
-    fn later(&self, sport: SportId) -> FeedMessage {
+    fn later(&self) -> FeedMessage {
         let name = |(given, surname): &(String, String)| format!("{given} {surname}");
-        self.message(sport, name(&self.home), name(&self.away), Duration::from_secs(7200))
+        self.message(name(&self.home), name(&self.away), Duration::from_secs(7200))
     }
 }
 
@@ -156,11 +184,11 @@ impl Names {
         (self.word(given * 20 + given % 20), self.word(surname))
     }
 
-    fn bout(&mut self, n: usize) -> Bout {
+    fn bout(&mut self, n: usize, sport: SportId) -> Bout {
         let (home, away) = (self.person(), self.person());
         let hours = u64::try_from(self.next(24 * 30)).unwrap_or(0);
         let start = START.plus(Duration::from_secs(3600 * hours));
-        Bout { reference: format!("r-{n}"), home, away, start }
+        Bout { sport, reference: format!("r-{n}"), home, away, start }
     }
 }
 

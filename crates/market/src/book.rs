@@ -6,6 +6,7 @@
 
 mod absorb;
 mod decide;
+mod doubts;
 mod event;
 mod image;
 mod memory;
@@ -15,6 +16,7 @@ mod resolve;
 mod settle;
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,7 +27,7 @@ use domain::{BookmakerId, Catalogue, EventId, Market, RecordId, SportId, Timesta
 
 use crate::change::Change;
 use crate::freshness::{Source, Vitals};
-use crate::matching::{Evidence, Index, Lexicon};
+use crate::matching::{Evidence, Hashed, Index, Lexicon};
 pub use event::{Event, EventTexts, Outcome, OutcomeName, Record};
 pub(crate) use event::{FeedIx, Slot, SlotKey};
 pub use image::{IMAGE_VERSION, ImageError};
@@ -138,7 +140,7 @@ pub struct Book {
     catalogue: Arc<Catalogue>,
     ids: Ids,
     events_made: u64,
-    events: HashMap<EventId, Event>,
+    events: HashMap<EventId, Event, BuildHasherDefault<Hashed>>,
     feeds: Vec<Feed>,
     sources: BTreeMap<(SportId, BookmakerId), Source>,
     index: Index<EventId>,
@@ -157,7 +159,7 @@ impl Book {
             catalogue,
             ids,
             events_made: 0,
-            events: HashMap::new(),
+            events: HashMap::default(),
             feeds: Vec::new(),
             sources: BTreeMap::new(),
             index: Index::default(),
@@ -200,7 +202,7 @@ impl Book {
         message: &FeedMessage,
         now: Timestamp,
     ) -> Result<Decision, Reject> {
-        let mut decision = self.decide(feed, message, now)?;
+        let (mut decision, keys) = self.judge(feed, message, now)?;
         let Some(change) = &decision.change else { return Ok(decision) };
         let stood_for = match &message.body {
             Body::Event { reference, .. } | Body::Remove { reference } => {
@@ -208,7 +210,11 @@ impl Book {
             }
             Body::Odds(_) | Body::Score(_) | Body::Heartbeat { .. } => None,
         };
-        self.absorb(change, now);
+        if let Change::Listed(listed) = change {
+            self.absorb_listed(listed, keys, now);
+        } else {
+            self.absorb(change, now);
+        }
         for change in &decision.follow {
             self.absorb(change, now);
         }

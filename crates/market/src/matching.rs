@@ -2,7 +2,8 @@
 //!
 //! Names are taken apart into words ([`name`], [`word`]) and laid side by side; both participants together, in
 //! whichever order, with the time and the competition make [`judge`] say same, different, or not sure. Whom to
-//! compare with comes from an index by the words of names ([`index`]), never from a scan. What was learnt about names
+//! compare with comes from an index by pairs of words ([`index`]), never from a scan, and most of those are told apart
+//! at a glance ([`sketch`]). What was learnt about names
 //! is in [`aliases`]. The book uses these for each listing as it comes and keeps to what it decided; [`solve`] does
 //! the same for whole recordings at once.
 
@@ -12,6 +13,7 @@ mod index;
 mod judge;
 mod name;
 mod roll;
+mod sketch;
 mod solve;
 mod word;
 
@@ -20,12 +22,13 @@ use domain::message::Fixture;
 pub(crate) use aliases::Aliases;
 pub use aliases::{ALIASES_MAX, ALIASES_OF_FEED_MAX, Alias, Meaning};
 pub(crate) use contest::{Contest, Lexicon, Party};
-pub(crate) use index::{Index, Owner};
+pub(crate) use index::{Glance, Hashed, Index, Owner};
 pub use judge::{Doubt, Evidence, Tie};
 pub(crate) use judge::{Face, Verdict};
 pub use name::Likeness;
 pub(crate) use name::Name;
 pub use roll::{Found, Roll};
+pub(crate) use sketch::Sketch;
 
 /// The participants of a fixture, folded and in an order of their own: equal only for the same names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

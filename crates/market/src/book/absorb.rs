@@ -22,7 +22,7 @@ impl Book {
                 let (catalogue, lexicon) = (Arc::clone(&self.catalogue), Arc::clone(&self.lexicon));
                 *self = Self::with_lexicon(catalogue, lexicon, *ids);
             }
-            Change::Listed(listed) => self.absorb_listed(listed, at),
+            Change::Listed(listed) => self.absorb_listed(listed, None, at),
             Change::Quoted(quoted) => self.absorb_quoted(quoted, at),
             Change::Confirmed { event, market, ts } => {
                 self.absorb_confirmed(*event, market, *ts, at);
@@ -63,14 +63,15 @@ impl Book {
             }
             Change::Doubted { one, other, doubt, evidence } => {
                 let known = self.events.contains_key(one) && self.events.contains_key(other);
-                let said = known.then_some(((*one, *other), (*doubt, *evidence)));
-                self.memory.doubts.extend(said);
+                if known && one != other {
+                    self.memory.doubts.insert((*one, *other), (*doubt, *evidence));
+                }
             }
             Change::Cleared { one, other } => {
-                self.memory.doubts.remove(&(*one, *other));
+                self.memory.doubts.remove((*one, *other));
             }
             Change::Parted { one, other } => {
-                self.memory.doubts.remove(&(*one, *other));
+                self.memory.doubts.remove((*one, *other));
                 self.memory.apart.insert((*one, *other));
             }
             Change::Taught { alias, by } => {
@@ -107,7 +108,8 @@ impl Book {
         }
     }
 
-    fn absorb_listed(&mut self, listed: &Listed, at: Timestamp) {
+    /// `keys` is what the listing is found by, where that is known already.
+    pub(super) fn absorb_listed(&mut self, listed: &Listed, keys: Option<Vec<u64>>, at: Timestamp) {
         let is_new = !self.events.contains_key(&listed.event);
         // Counted even where the sport is gone: an id once given is never given again.
         self.events_made += u64::from(is_new);
@@ -138,9 +140,11 @@ impl Book {
         };
         let others =
             stays.is_some_and(|before| self.are_others(sport, &before.fixture, &offer.fixture));
+        let mut joins = false;
         if let Some(event) = self.events.get_mut(&listed.event) {
             event.mentioned_at = at;
             let lister = (feed, listed.reference.clone());
+            joins = event.is_listed() && !event.listed_by.contains(&lister);
             if !event.listed_by.contains(&lister) {
                 event.listed_by.push(lister.clone());
                 event.touch();
@@ -156,7 +160,11 @@ impl Book {
         if let Some(feed) = self.feed_mut(feed) {
             feed.offers.insert(listed.reference.clone(), offer);
         }
-        self.reindex(listed.event);
+        if joins || is_new {
+            self.index_also(listed.event, (feed, &listed.reference), keys);
+        } else {
+            self.reindex(listed.event);
+        }
     }
 
     /// Whether a corrected listing is about somebody else.

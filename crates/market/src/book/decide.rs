@@ -26,18 +26,31 @@ impl Book {
         message: &FeedMessage,
         now: Timestamp,
     ) -> Result<Decision, Reject> {
+        self.judge(feed, message, now).map(|(decision, _)| decision)
+    }
+
+    /// The same, with what a new ref's listing is found by, which takes long enough not to be worked out twice.
+    pub(super) fn judge(
+        &self,
+        feed: &str,
+        message: &FeedMessage,
+        now: Timestamp,
+    ) -> Result<(Decision, Option<Vec<u64>>), Reject> {
         let ts = message.ts.unwrap_or(now);
         if ts.as_millis() > now.as_millis().saturating_add(FUTURE_TS_MS_MAX) {
             let text = format!("`ts` {ts} is more than 5 s ahead of the service's clock, {now}");
             return Err(Reject::new(RejectCode::FutureTs, text));
         }
-        match &message.body {
-            Body::Event { reference, listing } => self.decide_event(feed, reference, listing, ts),
-            Body::Odds(odds) => self.decide_odds(feed, odds, ts),
-            Body::Score(score) => self.decide_score(feed, score, ts),
-            Body::Remove { reference } => self.decide_remove(feed, reference, ts),
-            Body::Heartbeat { bookmaker, sport } => Ok(self.decide_beat(*bookmaker, *sport, ts)),
-        }
+        let decision = match &message.body {
+            Body::Event { reference, listing } => {
+                return self.decide_event(feed, reference, listing, ts);
+            }
+            Body::Odds(odds) => self.decide_odds(feed, odds, ts)?,
+            Body::Score(score) => self.decide_score(feed, score, ts)?,
+            Body::Remove { reference } => self.decide_remove(feed, reference, ts)?,
+            Body::Heartbeat { bookmaker, sport } => self.decide_beat(*bookmaker, *sport, ts),
+        };
+        Ok((decision, None))
     }
 
     fn decide_event(
@@ -46,15 +59,15 @@ impl Book {
         reference: &str,
         listing: &Listing,
         ts: Timestamp,
-    ) -> Result<Decision, Reject> {
+    ) -> Result<(Decision, Option<Vec<u64>>), Reject> {
         let feed_ix = self.feed_ix(feed);
         let offer = self.offer(feed_ix, reference);
         if let Some(offer) = offer {
             if ts < offer.ts {
-                return Ok(Decision::of(Verdict::Superseded));
+                return Ok((Decision::of(Verdict::Superseded), None));
             }
             if offer.active && self.says_the_same(offer, listing) {
-                return Ok(Decision::of(Verdict::Unchanged));
+                return Ok((Decision::of(Verdict::Unchanged), None));
             }
         } else if self.refs_of(feed_ix) >= REFS_MAX {
             let text = format!("this feed lists {REFS_MAX} events already; remove some first");
@@ -65,6 +78,7 @@ impl Book {
             known.filter(|(ix, offer)| self.stays_with((*ix, feed), reference, offer, listing));
         let mut follow = Vec::new();
         let mut oddity = None;
+        let mut keys = None;
         let (event, swapped) = match stays {
             Some((_, offer)) => {
                 let event = self.event(offer.event);
@@ -74,6 +88,7 @@ impl Book {
             }
             None => {
                 let place = self.place((feed_ix, feed), reference, listing);
+                keys = Some(place.keys);
                 let reused = offer.is_some_and(|offer| offer.active);
                 let duplicate = place.duplicate.then_some(Oddity::Duplicate);
                 oddity = oddity.or(reused.then_some(Oddity::ReusedRef)).or(duplicate);
@@ -101,7 +116,7 @@ impl Book {
             swapped,
             ts,
         };
-        Ok(Decision { follow, oddity, ..Decision::change(Change::Listed(listed)) })
+        Ok((Decision { follow, oddity, ..Decision::change(Change::Listed(listed)) }, keys))
     }
 
     /// Why a ref was taken for an event, and what that teaches about its feed's names.

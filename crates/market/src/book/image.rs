@@ -155,7 +155,7 @@ impl Book {
             born: self.events.values().map(|event| (event.id, event.born)).collect(),
             placed: placed.collect(),
             merged: self.memory.merged.iter().map(|(younger, elder)| (*younger, *elder)).collect(),
-            doubts: self.memory.doubts.iter().map(|(pair, doubt)| (*pair, *doubt)).collect(),
+            doubts: self.memory.doubts.iter().collect(),
             apart: self.memory.apart.iter().copied().collect(),
             aliases: self.memory.aliases.all().into_iter().cloned().collect(),
         }
@@ -228,7 +228,9 @@ impl Book {
             }
         }
         self.memory.merged = image.merged.into_iter().collect();
-        self.memory.doubts = image.doubts.into_iter().collect();
+        for (pair, why) in image.doubts {
+            self.memory.doubts.insert(pair, why);
+        }
         self.memory.apart = image.apart.into_iter().collect();
         for alias in &image.aliases {
             self.memory.aliases.teach(alias);

@@ -6,19 +6,20 @@ use std::sync::Arc;
 use domain::message::Fixture;
 use domain::{Catalogue, EventId, RecordId, Timestamp};
 
+use crate::book::doubts::Doubts;
 use crate::book::event::{Event, Outcome, OutcomeName, Record, Slot, SlotKey};
 use crate::book::settle::ordered;
 use crate::book::{Book, FeedIx, Placed};
 use crate::change::By;
-use crate::matching::{Aliases, Doubt, Evidence, Owner};
+use crate::matching::{Aliases, Glance, Owner};
 
 /// Identities, as far as they are not the events' own.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     /// Ids of events that turned out to be another, and which: never one that is merged itself.
     pub(crate) merged: BTreeMap<EventId, EventId>,
-    /// Pairs that may be one event, the smaller id first.
-    pub(crate) doubts: BTreeMap<(EventId, EventId), (Doubt, Evidence)>,
+    /// Pairs that may be one event.
+    pub(crate) doubts: Doubts,
     /// Pairs that an operator said are two.
     pub(crate) apart: BTreeSet<(EventId, EventId)>,
     pub(crate) aliases: Aliases,
@@ -29,20 +30,11 @@ impl Memory {
         self.apart.contains(&ordered(one, other))
     }
 
-    /// The events that one may be the same as.
-    pub(crate) fn doubts_of(&self, event: EventId) -> impl Iterator<Item = EventId> {
-        self.doubts.keys().filter_map(move |(one, other)| match (*one == event, *other == event) {
-            (true, _) => Some(*other),
-            (_, true) => Some(*one),
-            _ => None,
-        })
-    }
-
     /// Forgets an event that is gone.
     pub(super) fn drop_event(&mut self, id: EventId) {
         let has = |pair: &(EventId, EventId)| pair.0 == id || pair.1 == id;
         self.merged.retain(|_, elder| *elder != id);
-        self.doubts.retain(|pair, _| !has(pair));
+        self.doubts.drop_event(id);
         self.apart.retain(|pair| !has(pair));
     }
 
@@ -57,11 +49,7 @@ impl Memory {
             ordered(now(one), now(other))
         };
         let pairs = |pair: &(EventId, EventId)| pair.0 != pair.1;
-        self.doubts = std::mem::take(&mut self.doubts)
-            .into_iter()
-            .map(|(pair, doubt)| (renamed(pair), doubt))
-            .filter(|(pair, _)| pairs(pair))
-            .collect();
+        self.doubts.follow_merge(elder, younger);
         self.apart =
             std::mem::take(&mut self.apart).into_iter().map(renamed).filter(pairs).collect();
     }
@@ -163,7 +151,7 @@ impl Book {
             offer.placed = Placed::ByOperator;
         }
         self.memory.apart.insert(ordered(event, into));
-        self.memory.doubts.remove(&ordered(event, into));
+        self.memory.doubts.remove((event, into));
         self.reindex(event);
         self.reindex(into);
     }
@@ -174,26 +162,50 @@ impl Book {
             self.index.remove(id);
             return;
         };
-        let owner = match &*event.listed_by {
-            [] => Owner::Nobody,
-            [(feed, _), rest @ ..] if rest.iter().all(|(other, _)| other == feed) => {
-                Owner::One(feed.0)
-            }
-            _ => Owner::Several,
-        };
         let mut keys: Vec<u64> = Vec::new();
         for (feed, _, offer) in self.offers_of(event) {
             let face = self.offer_face(feed, event.sport, offer);
             keys.extend(self.index.keys(event.sport, &face.contest));
         }
-        if owner == Owner::Nobody {
+        if !event.is_listed() {
             let shown =
                 super::place::Listed { commence_time: event.commence_time, competition: "" };
             let face = self.face("", event.sport, (&event.fixture, &shown));
             keys.extend(self.index.keys(event.sport, &face.contest));
         }
-        let at = event.commence_time;
-        self.index.set(id, at, owner, keys);
+        let (glance, owner) = (self.glance_of(event), owner_of(event));
+        self.index.set(id, glance, owner, keys);
+    }
+
+    /// Puts an event where the words of one more who lists it are, too.
+    pub(super) fn index_also(
+        &mut self,
+        id: EventId,
+        (feed, reference): (FeedIx, &str),
+        keys: Option<Vec<u64>>,
+    ) {
+        let offer = self.feed(feed).and_then(|feed| feed.offers.get(reference));
+        let (Some(event), Some(offer)) = (self.events.get(&id), offer) else { return };
+        let keys = keys.unwrap_or_else(|| {
+            let face = self.offer_face(feed, event.sport, offer);
+            self.index.keys(event.sport, &face.contest)
+        });
+        let (glance, owner) = (self.glance_of(event), owner_of(event));
+        self.index.add(id, glance, owner, keys);
+    }
+
+    /// By the eldest who lists it, whose names and start are the event's.
+    fn glance_of(&self, event: &Event) -> Glance {
+        let sketch = self.sketch(event.sport, &event.fixture);
+        Glance { at: event.commence_time, sketch }
+    }
+}
+
+fn owner_of(event: &Event) -> Owner {
+    match &*event.listed_by {
+        [] => Owner::Nobody,
+        [(feed, _), rest @ ..] if rest.iter().all(|(other, _)| other == feed) => Owner::One(feed.0),
+        _ => Owner::Several,
     }
 }
 

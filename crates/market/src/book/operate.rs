@@ -172,6 +172,11 @@ impl Book {
         else {
             return Vec::new();
         };
+        // Who agrees firmly with the eldest, whose names are the event's, has nothing to teach.
+        let eldest = event.listed_by.first() == Some(&fit.with);
+        if eldest && fit.evidence.weaker().is_firm() {
+            return Vec::new();
+        }
         let pairs = if fit.swapped {
             [(home, their_away), (away, their_home)]
         } else {
@@ -317,10 +322,10 @@ impl Book {
     /// Pairs of events that may be one.
     pub fn unsure(&self) -> impl Iterator<Item = Unsure> + '_ {
         self.memory.doubts.iter().map(|((one, other), (doubt, evidence))| Unsure {
-            one: *one,
-            other: *other,
-            doubt: *doubt,
-            evidence: *evidence,
+            one,
+            other,
+            doubt,
+            evidence,
         })
     }
 

@@ -1,11 +1,15 @@
 //! Where a listing belongs: with the event its ref stood for, with one that others list, or in one of its own.
 
+use std::time::Duration;
+
 use domain::message::{Fixture, Listing};
-use domain::{EventId, SportId};
+use domain::{EventId, SportId, Timestamp};
 
 use crate::book::event::{Event, FeedIx};
 use crate::book::{Book, Ids, Offer, Placed};
-use crate::matching::{Contest, Doubt, Evidence, Face, Likeness, Participants, Party, Verdict};
+use crate::matching::{
+    Contest, Doubt, Evidence, Face, Glance, Likeness, Participants, Party, Sketch, Verdict,
+};
 
 /// A listing seen against an event.
 #[derive(Clone, Debug)]
@@ -34,6 +38,8 @@ pub(super) struct Place {
     pub(super) same: Option<(EventId, Option<Fit>)>,
     /// The feed lists that very event under another ref already.
     pub(super) duplicate: bool,
+    /// What the listing is found by.
+    pub(super) keys: Vec<u64>,
 }
 
 impl Book {
@@ -53,7 +59,38 @@ impl Book {
             contest: Contest::parse(&self.lexicon, sport, fixture, means),
             commence_time: rest.commence_time,
             competition: rest.competition.into(),
+            sketch: self.sketch(sport, fixture),
         }
+    }
+
+    /// False where a glance shows that somebody who lists the event has another: the starts, how words begin.
+    pub(super) fn may_be(&self, glance: Glance, event: &Event, ignored: &[FeedIx]) -> bool {
+        let after = self.candidates_within(event.sport);
+        let eldest = event.listed_by.first();
+        let mut offers = self.offers_of(event).filter(|(feed, ..)| !ignored.contains(feed));
+        offers.all(|(feed, reference, offer)| {
+            let apart = offer.commence_time.as_millis().abs_diff(glance.at.as_millis());
+            // The index has seen to the eldest's names.
+            let seen = eldest.is_some_and(|(lister, held)| *lister == feed && held == reference);
+            u128::from(apart) <= after.as_millis()
+                && (seen || glance.sketch.may_be(&self.sketch(event.sport, &offer.fixture)))
+        })
+    }
+
+    /// How far from the eldest listing of an event a listing can start and be the same.
+    pub(super) fn candidates_within(&self, sport: SportId) -> Duration {
+        // Gaps are counted in whole minutes.
+        self.catalogue.sport(sport).other_event_after + Duration::from_secs(60)
+    }
+
+    /// Names at a glance, where a glance can tell: not those of clubs, nor such that may have been given a meaning.
+    pub(super) fn sketch(&self, sport: SportId, fixture: &Fixture) -> Sketch {
+        let Fixture::HeadToHead { home, away } = fixture else { return Sketch::BLANK };
+        let aliases = &self.memory.aliases;
+        let plain = self.catalogue.sport(sport).clubs.is_empty()
+            && !aliases.may_mean(home)
+            && !aliases.may_mean(away);
+        if plain { Sketch::of(fixture) } else { Sketch::BLANK }
     }
 
     pub(super) fn offer_face(&self, feed: FeedIx, sport: SportId, offer: &Offer) -> Face {
@@ -110,15 +147,12 @@ impl Book {
         let sport = self.catalogue.sport(event.sport);
         let mut best: Option<Fit> = None;
         let mut stranger = false;
-        let offers = || self.offers_of(event).filter(|(feed, ..)| !ignored.contains(feed));
+        let offers = self.offers_of(event).filter(|(feed, ..)| !ignored.contains(feed));
         // The cheap question first.
-        let at = face.commence_time.as_millis();
-        let after = sport.other_event_after.as_millis();
-        let apart = |offer: &Offer| offer.commence_time.as_millis().abs_diff(at);
-        if offers().any(|(.., offer)| u128::from(apart(offer)) > after + 60_000) {
+        if !self.may_be(face.glance(), event, ignored) {
             return None;
         }
-        for (feed, reference, offer) in offers() {
+        for (feed, reference, offer) in offers {
             let theirs = self.offer_face(feed, event.sport, offer);
             let evidence = self.evidence(event.sport, &theirs, face);
             if evidence.weaker() <= Likeness::Conflict || evidence.gap() > sport.other_event_after {
@@ -144,9 +178,8 @@ impl Book {
 
     /// Events that might be the same as a listing, the likeliest first.
     pub(super) fn candidates(&self, sport: SportId, face: &Face) -> Vec<EventId> {
-        // The event's start is its eldest lister's; another of its listers may be as far off on the other side.
-        let within = 2 * self.catalogue.sport(sport).other_event_after;
-        self.index.find(&self.index.keys(sport, &face.contest), face.commence_time, within)
+        let keys = self.index.keys(sport, &face.contest);
+        self.index.find(&keys, face.glance(), self.candidates_within(sport))
     }
 
     /// Finds the event that a listing is the same as.
@@ -156,31 +189,40 @@ impl Book {
         reference: &str,
         listing: &Listing,
     ) -> Place {
+        // What it stood for it does not mean any more.
+        let former = feed.0.and_then(|feed| self.feed(feed)?.offers.get(reference));
+        let former = former.map(|offer| offer.event);
         let rest =
             Listed { commence_time: listing.commence_time, competition: &listing.competition };
         let face = self.face(feed.1, listing.sport, (&listing.fixture, &rest));
         let mut place = Place::default();
         let mut fits: Vec<(EventId, Fit)> = Vec::new();
         let mut left: Option<(u64, EventId)> = None;
-        for id in self.candidates(listing.sport, &face) {
+        place.keys = self.index.keys(listing.sport, &face.contest);
+        let within = self.candidates_within(listing.sport);
+        for id in self.index.find(&place.keys, face.glance(), within) {
             let Some(event) = self.event(id) else { continue };
+            let taken = self.is_taken(id, feed.0, reference);
+            if Some(id) == former && !taken {
+                continue;
+            }
             if !event.is_listed() {
                 if let Some(apart) = self.fits_left(event, listing) {
                     left = left.into_iter().chain([(apart, id)]).min();
                 }
                 continue;
             }
-            // What the feed itself said before of its ref is no evidence.
-            let ignored = if self.is_taken(id, feed.0, reference) { None } else { feed.0 };
-            let fit = self.fit_without(&face, event, ignored.as_slice());
-            let Some(fit) = fit.filter(|fit| fit.verdict == Verdict::Same) else { continue };
-            if feed.0.is_some() && ignored.is_none() {
+            let Some(fit) = self.fit(&face, event).filter(|fit| fit.verdict == Verdict::Same)
+            else {
+                continue;
+            };
+            if taken {
                 place.duplicate = true;
             } else {
                 fits.push((id, fit));
             }
         }
-        place.same = match self.choose(&face, feed.0, fits) {
+        place.same = match self.choose(&face, fits) {
             Choice::One(id, fit) => Some((id, Some(fit))),
             Choice::Nothing => left.map(|(_, id)| (id, None)),
             Choice::Rivals(_) => None,
@@ -193,18 +235,12 @@ impl Book {
     /// A feed that lists two of them contradicts itself or repeats itself, so its word counts only where nobody else
     /// has one: who floods us with duplicates cannot draw others' listings of one event to different ones. Where the
     /// events are those of different people the names decide, and if they do not it cannot be told.
-    pub(super) fn choose(
-        &self,
-        face: &Face,
-        speaker: Option<FeedIx>,
-        mut fits: Vec<(EventId, Fit)>,
-    ) -> Choice {
+    pub(super) fn choose(&self, face: &Face, mut fits: Vec<(EventId, Fit)>) -> Choice {
         if fits.len() < 2 {
             return fits.pop().map_or(Choice::Nothing, |(id, fit)| Choice::One(id, fit));
         }
-        let mut doubled = self.listed_twice(fits.iter().map(|(id, _)| *id));
+        let doubled = self.listed_twice(fits.iter().map(|(id, _)| *id));
         if !doubled.is_empty() {
-            doubled.extend(speaker);
             let upheld = |id: EventId| {
                 let fit = self.event(id).and_then(|event| self.fit_without(face, event, &doubled));
                 fit.filter(|fit| fit.verdict == Verdict::Same)
@@ -417,6 +453,6 @@ impl Fit {
 /// The rest of what a listing says.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Listed<'a> {
-    pub(super) commence_time: domain::Timestamp,
+    pub(super) commence_time: Timestamp,
     pub(super) competition: &'a str,
 }

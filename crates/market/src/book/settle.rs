@@ -13,7 +13,7 @@ use crate::book::Book;
 use crate::book::event::{Event, FeedIx};
 use crate::book::place::{Choice, Fit};
 use crate::change::{By, Change};
-use crate::matching::{Alias, Doubt, Evidence, Face, Name, Verdict};
+use crate::matching::{Alias, Doubt, Evidence, Face, Glance, Name, Sketch, Verdict};
 
 /// Steps that one listing can lead to; a chain of events that fall together is shorter.
 const STEPS_MAX: usize = 32;
@@ -54,7 +54,7 @@ impl Book {
             return vec![*one, *other];
         }
         let Change::Merged { elder, younger, .. } = step else { return Vec::new() };
-        self.memory.doubts_of(*elder).chain(self.memory.doubts_of(*younger)).collect()
+        self.memory.doubts.of(*elder).chain(self.memory.doubts.of(*younger)).collect()
     }
 
     fn refs_of_event(&self, event: EventId) -> Vec<(Box<str>, Box<str>)> {
@@ -86,9 +86,10 @@ impl Book {
         let Some(sport) = self.catalogue.sport_id(&alias.sport) else { return Vec::new() };
         let name = Name::parse(&alias.name);
         let keys = self.index.keys_of_name(sport, &name);
-        let mut events = self.index.find(&keys, Timestamp::from_millis(0), Duration::MAX);
+        let anybody = Glance { at: Timestamp::from_millis(0), sketch: Sketch::BLANK };
+        let mut events = self.index.find(&keys, anybody, Duration::MAX);
         if by == By::Operator {
-            events.extend(self.memory.doubts.keys().flat_map(|(one, other)| [*one, *other]));
+            events.extend(self.memory.doubts.iter().flat_map(|((one, other), _)| [one, other]));
         }
         events.sort_unstable();
         events.dedup();
@@ -118,9 +119,13 @@ impl Book {
         let event = self.event(offer.event)?;
         let mut doubted = Vec::new();
         let mut fits = Vec::new();
-        let within = 2 * self.catalogue.sport(event.sport).other_event_after;
-        let mut near = self.index.near(event.id, offer.commence_time, within);
-        near.retain(|id| *id != event.id);
+        let sketch = self.sketch(event.sport, &offer.fixture);
+        let glance = Glance { at: offer.commence_time, sketch };
+        let mut near = self.index.near(event.id, glance, self.candidates_within(event.sport));
+        near.retain(|id| {
+            let other = self.event(*id).filter(|other| other.id != event.id && other.is_listed());
+            other.is_some_and(|other| self.may_be(glance, other, &shared_feeds(event, other)))
+        });
         if near.is_empty() {
             return self.next_doubt(event.id, &doubted);
         }
@@ -144,7 +149,7 @@ impl Book {
                 Verdict::Different => {}
             }
         }
-        match self.choose(&face, None, fits) {
+        match self.choose(&face, fits) {
             Choice::One(id, fit) => {
                 let swapped = fit.swapped != offer.swapped;
                 return Some(merge(event, self.event(id)?, swapped, By::Evidence));
@@ -160,8 +165,8 @@ impl Book {
 
     /// The next pair to be noted as doubtful, or to be struck off.
     fn next_doubt(&self, event: EventId, doubted: &[(EventId, Doubt, Evidence)]) -> Option<Change> {
-        let held = |other: EventId| self.memory.doubts.contains_key(&ordered(event, other));
-        let has_room = |id: EventId| self.memory.doubts_of(id).count() < DOUBTS_OF_EVENT_MAX;
+        let held = |other: EventId| self.memory.doubts.contains(event, other);
+        let has_room = |id: EventId| self.memory.doubts.of(id).count() < DOUBTS_OF_EVENT_MAX;
         let fresh = doubted.iter().find(|(other, ..)| {
             !held(*other)
                 && self.memory.doubts.len() < DOUBTS_MAX
@@ -172,7 +177,7 @@ impl Book {
             let (one, other) = ordered(event, *other);
             return Some(Change::Doubted { one, other, doubt: *doubt, evidence: *evidence });
         }
-        let settled = self.memory.doubts_of(event).find(|other| {
+        let settled = self.memory.doubts.of(event).find(|other| {
             !doubted.iter().any(|(id, ..)| id == other) && !self.is_doubtful(event, *other)
         })?;
         let (one, other) = ordered(event, settled);

@@ -3,7 +3,7 @@
 //! What a confident match teaches holds for the source it was learnt from alone, so that a source that lies harms
 //! nobody else; what an operator says holds for all.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +40,8 @@ pub(crate) struct Aliases {
     held: HashMap<Box<str>, BTreeMap<String, Vec<Alias>>>,
     count: usize,
     of_feed: HashMap<Box<str>, usize>,
+    /// Words of all names that ever had a meaning: most names have none of them, which is cheap to see.
+    words: HashSet<Box<str>>,
 }
 
 impl Aliases {
@@ -47,7 +49,9 @@ impl Aliases {
     pub(crate) fn teach(&mut self, alias: &Alias) -> bool {
         if self.has_room(alias.feed.as_deref()) {
             self.forget(alias);
-            let folded = Name::parse(&alias.name).folded();
+            let name = Name::parse(&alias.name);
+            self.words.extend(name.words().map(Box::from));
+            let folded = name.folded();
             self.held
                 .entry(alias.sport.clone())
                 .or_default()
@@ -87,8 +91,28 @@ impl Aliases {
         }
     }
 
+    /// Whether a name can have a meaning at all, at a glance.
+    pub(crate) fn may_mean(&self, name: &str) -> bool {
+        if self.words.is_empty() {
+            return false;
+        }
+        let mut lower = [0; 24];
+        !name.is_ascii()
+            || name.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| {
+                for (to, from) in lower.iter_mut().zip(word.bytes()) {
+                    *to = from.to_ascii_lowercase();
+                }
+                let text = lower.get(..word.len()).and_then(|text| std::str::from_utf8(text).ok());
+                // Initials are joined, and a long word is not worth the care.
+                word.len() == 1 || text.is_none_or(|text| self.words.contains(text))
+            })
+    }
+
     /// Whom a source means by a name, where that is known; its own habit before everybody's.
     pub(crate) fn meaning(&self, sport: &str, feed: &str, name: &str) -> Option<&str> {
+        if !self.may_mean(name) {
+            return None;
+        }
         let names = self.held.get(sport)?;
         let held = names.get(&Name::parse(name).folded())?;
         let of = |feed: Option<&str>| {

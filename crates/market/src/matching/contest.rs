@@ -352,6 +352,11 @@ impl Title {
 
 /// One player, or the two of a pair.
 fn people(raw: &str) -> Vec<Name> {
+    let is_pair =
+        raw.bytes().any(|byte| b"/&+".contains(&byte)) || raw.split(' ').any(|word| word == "and");
+    if !is_pair {
+        return vec![Name::parse(raw)];
+    }
     for between in ["/", " & ", " + ", " and "] {
         if let Some((one, other)) = raw.split_once(between) {
             return vec![Name::parse(one), Name::parse(other)];

@@ -15,6 +15,7 @@ use domain::{SportId, Timestamp};
 
 use super::contest::{Contest, Key};
 use super::name::Name;
+use super::sketch::Sketch;
 
 /// How many of those that share most are looked at, which bounds what one listing can cost.
 pub(crate) const CANDIDATES_MAX: usize = 48;
@@ -31,7 +32,7 @@ const WORDS_MAX: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Index<Id> {
     postings: HashMap<u64, Vec<Entry<Id>>, BuildHasherDefault<Hashed>>,
-    keys: HashMap<Id, Box<[u64]>>,
+    keys: HashMap<Id, Box<[u64]>, BuildHasherDefault<Hashed>>,
     hasher: RandomState,
 }
 
@@ -48,31 +49,44 @@ struct Entry<Id> {
     id: Id,
     at: Timestamp,
     owner: Owner,
+    sketch: Sketch,
 }
 
-/// The key is a hash already, and of words nobody outside can aim.
+/// What one is looked for by, and found by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Glance {
+    pub(crate) at: Timestamp,
+    pub(crate) sketch: Sketch,
+}
+
+/// A quick hasher, for keys that nobody outside can aim: hashes of words under a key of our own, ids that we gave.
 #[derive(Debug, Default)]
 pub(crate) struct Hashed(u64);
 
 impl Hasher for Hashed {
     fn finish(&self) -> u64 {
-        self.0
+        // A map takes some bits from the top and some from the bottom.
+        self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32)
     }
 
     fn write(&mut self, bytes: &[u8]) {
         for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+            self.0 = self.0.rotate_left(5).wrapping_mul(0x0100_0000_01b3) ^ u64::from(*byte);
         }
     }
 
     fn write_u64(&mut self, value: u64) {
         self.0 = value;
     }
+
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(u64::try_from(value).unwrap_or(u64::MAX));
+    }
 }
 
 impl<Id> Default for Index<Id> {
     fn default() -> Self {
-        Self { postings: HashMap::default(), keys: HashMap::new(), hasher: RandomState::new() }
+        Self { postings: HashMap::default(), keys: HashMap::default(), hasher: RandomState::new() }
     }
 }
 
@@ -103,20 +117,40 @@ impl<Id: Copy + Eq + Hash + Ord> Index<Id> {
     }
 
     /// Puts `id` where its keys are, in place of where it was.
-    pub(crate) fn set(&mut self, id: Id, at: Timestamp, owner: Owner, mut keys: Vec<u64>) {
+    pub(crate) fn set(&mut self, id: Id, glance: Glance, owner: Owner, keys: Vec<u64>) {
         self.remove(id);
+        self.add(id, glance, owner, keys);
+    }
+
+    /// Puts `id` where these keys are too.
+    pub(crate) fn add(&mut self, id: Id, glance: Glance, owner: Owner, mut keys: Vec<u64>) {
+        let Glance { at, sketch } = glance;
+        let entry = Entry { id, at, owner, sketch };
         keys.sort_unstable();
         keys.dedup();
+        let before = self.keys.remove(&id).unwrap_or_default();
+        for key in &before {
+            let mut held = self.postings.get_mut(key).into_iter().flatten();
+            if let Some(held) = held.find(|held| held.id == id) {
+                *held = entry;
+            }
+        }
         keys.retain(|key| {
+            if before.contains(key) {
+                return false;
+            }
             let held = self.postings.entry(*key).or_default();
             let full = owner != Owner::Several
                 && held.len() >= ENTRIES_OF_OWNER_MAX
                 && held.iter().filter(|entry| entry.owner == owner).count() >= ENTRIES_OF_OWNER_MAX;
             if !full {
-                held.push(Entry { id, at, owner });
+                held.push(entry);
             }
             !full
         });
+        if !before.is_empty() {
+            keys.extend(before);
+        }
         self.keys.insert(id, keys.into());
     }
 
@@ -132,12 +166,13 @@ impl<Id: Copy + Eq + Hash + Ord> Index<Id> {
     }
 
     /// Those who share any key with one that is in the index, itself among them.
-    pub(crate) fn near(&self, id: Id, at: Timestamp, within: Duration) -> Vec<Id> {
-        self.keys.get(&id).map(|keys| self.find(keys, at, within)).unwrap_or_default()
+    pub(crate) fn near(&self, id: Id, glance: Glance, within: Duration) -> Vec<Id> {
+        self.keys.get(&id).map(|keys| self.find(keys, glance, within)).unwrap_or_default()
     }
 
-    /// Those who share any of the keys: the most alike first, of these the nearest to `at`.
-    pub(crate) fn find(&self, keys: &[u64], at: Timestamp, within: Duration) -> Vec<Id> {
+    /// Those who share any of the keys and may be the same at a glance: the most alike first, of these the nearest.
+    pub(crate) fn find(&self, keys: &[u64], glance: Glance, within: Duration) -> Vec<Id> {
+        let Glance { at, sketch } = glance;
         let within = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
         let mut hits: Vec<(Id, u64, Owner)> = Vec::new();
         for held in keys.iter().filter_map(|key| self.postings.get(key)) {
@@ -146,7 +181,8 @@ impl<Id: Copy + Eq + Hash + Ord> Index<Id> {
             }
             hits.extend(held.iter().filter_map(|entry| {
                 let apart = entry.at.as_millis().abs_diff(at.as_millis());
-                (apart <= within).then_some((entry.id, apart, entry.owner))
+                let may_be = apart <= within && sketch.may_be(&entry.sketch);
+                may_be.then_some((entry.id, apart, entry.owner))
             }));
         }
         hits.sort_unstable_by_key(|(id, ..)| *id);
@@ -198,6 +234,10 @@ mod tests {
 
     const DAY: Duration = Duration::from_secs(86_400);
 
+    fn glance(secs: i64) -> Glance {
+        Glance { at: Timestamp::from_secs(secs), sketch: Sketch::BLANK }
+    }
+
     struct Shelf {
         sport: SportId,
         lexicon: Lexicon,
@@ -219,11 +259,11 @@ mod tests {
 
         fn put(&mut self, id: u32, owner: Owner, secs: i64, (home, away): (&str, &str)) {
             let keys = self.keys(home, away);
-            self.index.set(id, Timestamp::from_secs(secs), owner, keys);
+            self.index.set(id, glance(secs), owner, keys);
         }
 
         fn find(&self, home: &str, away: &str) -> Vec<u32> {
-            self.index.find(&self.keys(home, away), Timestamp::from_secs(0), DAY)
+            self.index.find(&self.keys(home, away), glance(0), DAY)
         }
     }
 

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use domain::{Sport, Timestamp};
 
 use super::contest::{Agreement, Contest};
+use super::index::Glance;
 use super::name::Likeness;
+use super::sketch::Sketch;
 
 /// Names that are only nearly the same need starts this close: the same session.
 pub(super) const SESSION: Duration = Duration::from_secs(36 * 3600);
@@ -56,6 +58,14 @@ pub(crate) struct Face {
     pub(crate) contest: Contest,
     pub(crate) commence_time: Timestamp,
     pub(crate) competition: Box<str>,
+    /// To tell at a glance who cannot be the same.
+    pub(crate) sketch: Sketch,
+}
+
+impl Face {
+    pub(crate) fn glance(&self) -> Glance {
+        Glance { at: self.commence_time, sketch: self.sketch }
+    }
 }
 
 impl Evidence {

@@ -4,6 +4,7 @@
 //! and the habit of putting the surname first go. Two names are then laid word against word, in whichever order.
 //! The answer is not a number but what was seen, so that it can be told to a person and reasoned with.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -93,29 +94,33 @@ impl fmt::Display for Likeness {
 
 impl Name {
     pub(crate) fn parse(raw: &str) -> Self {
-        let text = if raw.is_ascii() { raw.to_owned() } else { in_latin(raw) };
-        let bare = without_asides(&text);
-        let bare = if bare.chars().any(char::is_alphanumeric) { bare } else { text };
-        let shouted = !bare.chars().any(|c| c.is_ascii_lowercase());
-        let mut words = Vec::new();
+        let text = if raw.is_ascii() { Cow::Borrowed(raw) } else { Cow::Owned(in_latin(raw)) };
+        let aside = text.bytes().any(|byte| b"([{\"'".contains(&byte));
+        let bare = if aside { Cow::Owned(without_asides(&text)) } else { Cow::Borrowed(&*text) };
+        let bare = if bare.chars().any(char::is_alphanumeric) { &*bare } else { &*text };
+        let shouted = !bare.bytes().any(|byte| byte.is_ascii_lowercase());
+        let mut words = Vec::with_capacity(4);
         let mut generation = None;
-        let mut prefix = String::new();
-        for part in in_order(&bare) {
+        let (mut prefix, mut lower) = (String::new(), String::new());
+        for part in in_order(bare) {
             let dotted = part.ends_with('.');
-            let folded: String = part.chars().filter(char::is_ascii_alphanumeric).collect();
-            let lower = format!("{prefix}{}", folded.to_ascii_lowercase());
+            let letters = || part.chars().filter(char::is_ascii_alphanumeric);
+            let is = |text: &str| letters().eq(text.chars());
+            lower.clear();
+            lower.push_str(&prefix);
+            lower.extend(letters().map(|c| c.to_ascii_lowercase()));
             prefix.clear();
             if let Some(number) = generation_of(&lower).filter(|_| !words.is_empty()) {
                 generation = Some(number);
-            } else if !dotted && (folded == "O" || lower == "mc") {
+            } else if !dotted && (is("O") || lower == "mc") {
                 // "O Brien" is "O'Brien".
-                prefix = lower;
-            } else if folded == "e" || folded == "y" {
+                prefix.push_str(&lower);
+            } else if is("e") || is("y") {
                 // "and" between two Portuguese or Spanish surnames.
             } else if lower.len() == 1 && !lower.starts_with(|c: char| c.is_ascii_digit()) {
                 join_initial(&mut words, &lower);
             } else if !lower.is_empty() && words.len() < WORDS_MAX {
-                let capitals = folded.len() <= 3 && folded.chars().all(|c| c.is_ascii_uppercase());
+                let capitals = letters().count() <= 3 && letters().all(|c| c.is_ascii_uppercase());
                 words.push(if capitals && !shouted && !dotted {
                     Word::of(&lower, Kind::Initials)
                 } else if dotted
@@ -146,16 +151,16 @@ impl Name {
             Kind::Initials | Kind::Clipped => count_plain(&self.words) == 0,
             Kind::Particle => false,
         };
-        self.words.iter().filter(wanted).map(|word| &*word.sound)
+        self.words.iter().filter(wanted).map(Word::sound)
     }
 
     pub(crate) fn words(&self) -> impl Iterator<Item = &str> {
-        self.words.iter().map(|word| &*word.text)
+        self.words.iter().map(Word::text)
     }
 
     /// The words in an order of their own: equal for two spellings that are the same.
     pub(crate) fn folded(&self) -> String {
-        let mut words: Vec<&str> = self.words.iter().map(|word| &*word.text).collect();
+        let mut words: Vec<&str> = self.words.iter().map(Word::text).collect();
         words.sort_unstable();
         let mut folded = words.join(" ");
         if let Some(generation) = self.generation {
@@ -171,7 +176,7 @@ impl Name {
 
     /// Whether it names somebody in full: what is short stands for many people.
     pub(crate) fn is_full(&self) -> bool {
-        self.words.iter().filter(|word| word.kind == Kind::Plain && word.text.len() > 1).count()
+        self.words.iter().filter(|word| word.kind == Kind::Plain && word.text().len() > 1).count()
             >= 2
     }
 
@@ -187,8 +192,8 @@ impl Name {
             return Likeness::Same;
         }
         // Words are laid out greedily, so who is laid against whom must not depend on who asks.
-        let ours = self.words.iter().map(|word| (&word.text, word.kind));
-        let theirs = other.words.iter().map(|word| (&word.text, word.kind));
+        let ours = self.words.iter().map(|word| (word.text(), word.kind));
+        let theirs = other.words.iter().map(|word| (word.text(), word.kind));
         let laid = if ours.cmp(theirs).is_le() {
             Laid::of(&self.words, &other.words)
         } else {
@@ -199,15 +204,15 @@ impl Name {
 
     /// The same letters when spaces go and the words are turned: "Alatengheili" and "Heili Alateng".
     fn is_rotation_of(&self, other: &Self) -> bool {
-        let letters = |words: &[Word]| words.iter().map(|word| word.text.len()).sum::<usize>();
+        let letters = |words: &[Word]| words.iter().map(|word| word.text().len()).sum::<usize>();
         if letters(&self.words) != letters(&other.words) {
             return false;
         }
         let turns_to = |words: &[Word], ours: &[Word]| {
-            let ours: String = ours.iter().map(|word| &*word.text).collect();
+            let ours: String = ours.iter().map(Word::text).collect();
             (0..words.len()).any(|turn| {
                 let (head, tail) = words.split_at(turn);
-                let turned = tail.iter().chain(head).flat_map(|word| word.text.bytes());
+                let turned = tail.iter().chain(head).flat_map(|word| word.text().bytes());
                 turned.eq(ours.bytes())
             })
         };
@@ -377,7 +382,7 @@ impl<'a> Laid<'a> {
         if self.met >= 2 {
             return Likeness::Overlap;
         }
-        let first = |words: &[&Word]| words.first().and_then(|word| word.text.chars().next());
+        let first = |words: &[&Word]| words.first().and_then(|word| word.text().chars().next());
         if self.surname && self.weakest >= Alike::Sound && first(&self.left) == first(&self.right) {
             Likeness::Kin
         } else {
@@ -395,9 +400,9 @@ fn compound(pairs: &[&Word], singles: &[&Word]) -> Option<(usize, usize)> {
     pairs.windows(2).enumerate().find_map(|(from, pair)| {
         let [first, second] = pair else { return None };
         let found = singles.iter().position(|single| {
-            single.text.len() == first.text.len() + second.text.len()
-                && single.text.starts_with(&*first.text)
-                && single.text.ends_with(&*second.text)
+            single.text().len() == first.text().len() + second.text().len()
+                && single.text().starts_with(first.text())
+                && single.text().ends_with(second.text())
         })?;
         Some((from, found))
     })
@@ -410,9 +415,9 @@ fn take_initials(initials: &mut Vec<&Word>, words: &mut Vec<&Word>) -> bool {
     };
     let Some(short) = initials.get(at).copied() else { return false };
     let taken = if short.kind == Kind::Clipped {
-        words.iter().position(|word| word.text.starts_with(&*short.text)).into_iter().collect()
+        words.iter().position(|word| word.text().starts_with(short.text())).into_iter().collect()
     } else {
-        begun_by(&short.text, words)
+        begun_by(short.text(), words)
     };
     if taken.is_empty() {
         return false;
@@ -431,7 +436,7 @@ fn begun_by(letters: &str, words: &[&Word]) -> Vec<usize> {
     let mut rest = letters.chars();
     for (i, word) in words.iter().enumerate().filter(|(_, word)| !word.is_abbreviation()) {
         let mut ahead = rest.clone();
-        if ahead.any(|letter| word.text.starts_with(letter)) {
+        if ahead.any(|letter| word.text().starts_with(letter)) {
             rest = ahead;
             taken.push(i);
         }
@@ -445,8 +450,8 @@ fn begun_by(letters: &str, words: &[&Word]) -> Vec<usize> {
 fn join_initial(words: &mut Vec<Word>, letter: &str) {
     let full = words.len() >= WORDS_MAX;
     match words.last_mut() {
-        Some(last) if last.kind == Kind::Initials && last.text.len() < WORDS_MAX => {
-            *last = Word::of(&format!("{}{letter}", last.text), Kind::Initials);
+        Some(last) if last.kind == Kind::Initials && last.text().len() < WORDS_MAX => {
+            *last = Word::of(&format!("{}{letter}", last.text()), Kind::Initials);
         }
         _ if !full => words.push(Word::of(letter, Kind::Initials)),
         _ => {}
@@ -464,31 +469,20 @@ fn generation_of(word: &str) -> Option<u8> {
 }
 
 /// The words, given names first: "Prochazka, Jiri" is turned, "Charlo, Jr." is not.
-fn in_order(text: &str) -> Vec<&str> {
-    let split = |text: &'_ str| -> Vec<(usize, usize)> {
-        let mut found = Vec::new();
-        let mut start = None;
-        for (i, c) in text.char_indices() {
-            // "O'Neil" stays in one piece, and "J.J." comes apart after each dot.
-            let inside = c.is_ascii_alphanumeric() || c == '\'' || c == '`';
-            match (inside, start) {
-                (true, None) => start = Some(i),
-                (true, Some(_)) => {}
-                (false, Some(from)) => {
-                    let end = if c == '.' { i + 1 } else { i };
-                    found.push((from, end));
-                    start = None;
-                }
-                (false, None) => {}
-            }
-        }
-        if let Some(from) = start {
-            found.push((from, text.len()));
+fn in_order<'a>(text: &'a str) -> Vec<&'a str> {
+    // "O'Neil" stays in one piece, and "J.J." comes apart after each dot.
+    let inside = |c: char| c.is_ascii_alphanumeric() || c == '\'' || c == '`';
+    let words = |text: &'a str| -> Vec<&'a str> {
+        let mut found = Vec::with_capacity(4);
+        let mut rest = text;
+        while let Some(from) = rest.find(inside) {
+            rest = rest.get(from..).unwrap_or_default();
+            let end = rest.find(|c| !inside(c)).unwrap_or(rest.len());
+            let dot = usize::from(rest.as_bytes().get(end) == Some(&b'.'));
+            found.extend(rest.get(..end + dot));
+            rest = rest.get(end + dot..).unwrap_or_default();
         }
         found
-    };
-    let words = |text| -> Vec<&str> {
-        split(text).into_iter().filter_map(|(a, b)| text.get(a..b)).collect()
     };
     match text.split_once(',') {
         Some((surname, given)) if !given.contains(',') => {

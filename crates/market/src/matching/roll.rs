@@ -8,6 +8,7 @@ use domain::{Catalogue, EventId};
 
 use super::contest::{Contest, Lexicon};
 use super::judge::Face;
+use super::sketch::Sketch;
 use super::solve::{Item, Solved, solve};
 
 /// What feeds list.
@@ -58,6 +59,7 @@ impl Roll {
                 contest: Contest::parse(&lexicon, listing.sport, &listing.fixture, |_| None),
                 commence_time: listing.commence_time,
                 competition: listing.competition.clone(),
+                sketch: Sketch::BLANK,
             };
             items.push(Item { feed: feeds.len(), sport: listing.sport, face });
         }

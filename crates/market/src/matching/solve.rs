@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use domain::{Catalogue, SportId};
 
-use super::index::{Index, Owner};
+use super::index::{Glance, Index, Owner};
 use super::judge::{Doubt, Evidence, Face, Tie, Verdict};
 use super::name::Likeness;
 
@@ -102,7 +102,8 @@ fn candidates(catalogue: &Catalogue, items: &[Item]) -> Vec<Edge> {
     for (at, item) in items.iter().enumerate() {
         let within = catalogue.sport(item.sport).other_event_after;
         let keys = index.keys(item.sport, &item.face.contest);
-        for found in index.find(&keys, item.face.commence_time, within) {
+        let glance = Glance { at: item.face.commence_time, sketch: item.face.sketch };
+        for found in index.find(&keys, glance, within) {
             let Some(other) = items.get(found).filter(|other| other.feed != item.feed) else {
                 continue;
             };
@@ -112,7 +113,7 @@ fn candidates(catalogue: &Catalogue, items: &[Item]) -> Vec<Edge> {
             }
         }
         // A recording holds years: the same two meet often, and nobody floods us.
-        index.set(at, item.face.commence_time, Owner::Several, keys);
+        index.set(at, glance, Owner::Several, keys);
     }
     edges
 }

@@ -1,7 +1,10 @@
 //! Single words of a name: what they sound like, and whether two are one under two spellings.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::sync::LazyLock;
+
+use super::index::Hashed;
 
 /// What a word is in a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,8 +21,9 @@ pub(super) enum Kind {
 /// A word, folded to lower-case ASCII letters and digits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Word {
-    pub(super) text: Box<str>,
-    pub(super) sound: Box<str>,
+    /// The text and what it sounds like, one after the other: names are taken apart all the time.
+    both: Box<str>,
+    text_len: usize,
     pub(super) kind: Kind,
 }
 
@@ -45,6 +49,8 @@ const CLOSE_TWO_LEN_MIN: usize = 8;
 /// A short form has at least so many letters of the long one.
 const SHORT_LEN_MIN: usize = 3;
 
+/// "Saint" is the longest.
+const PARTICLE_LEN_MAX: usize = 5;
 const PARTICLES: [&str; 28] = [
     "al", "ap", "bin", "bint", "da", "das", "de", "del", "den", "der", "di", "do", "dos", "du",
     "e", "el", "ibn", "la", "las", "le", "los", "saint", "ten", "ter", "the", "van", "von", "y",
@@ -114,12 +120,23 @@ impl Word {
     pub(super) fn new(text: &str) -> Self {
         // "St. Preux" and "Saint Preux" are one.
         let text = if text == "st" { "saint" } else { text };
-        let kind = if PARTICLES.contains(&text) { Kind::Particle } else { Kind::Plain };
-        Self::of(text, kind)
+        let particle = text.len() <= PARTICLE_LEN_MAX && PARTICLES.contains(&text);
+        Self::of(text, if particle { Kind::Particle } else { Kind::Plain })
     }
 
     pub(super) fn of(text: &str, kind: Kind) -> Self {
-        Self { text: text.into(), sound: sound(text).into(), kind }
+        let mut both = String::with_capacity(2 * text.len() + 2);
+        both.push_str(text);
+        push_sound(text, &mut both);
+        Self { both: both.into(), text_len: text.len(), kind }
+    }
+
+    pub(super) fn text(&self) -> &str {
+        self.both.get(..self.text_len).unwrap_or_default()
+    }
+
+    pub(super) fn sound(&self) -> &str {
+        self.both.get(self.text_len..).unwrap_or_default()
     }
 
     /// Stands for a given name without being one.
@@ -129,26 +146,26 @@ impl Word {
 
     /// A word that weighs something when it is shared.
     pub(super) fn is_telling(&self) -> bool {
-        self.kind == Kind::Plain && self.text.len() >= 2
+        self.kind == Kind::Plain && self.text().len() >= 2
     }
 
     pub(super) fn alike(&self, other: &Self) -> Alike {
-        if self.text == other.text {
+        if self.text() == other.text() {
             return Alike::Equal;
         }
         if self.is_abbreviation() || other.is_abbreviation() {
             return Alike::No;
         }
         let (short, long) =
-            if self.text.len() <= other.text.len() { (self, other) } else { (other, self) };
-        if self.sound == other.sound && short.text.len() >= 2 {
+            if self.text().len() <= other.text().len() { (self, other) } else { (other, self) };
+        if self.sound() == other.sound() && short.text().len() >= 2 {
             return Alike::Sound;
         }
-        if is_close(&self.text, &other.text) || is_close(&self.sound, &other.sound) {
+        if is_close(self.text(), other.text()) || is_close(self.sound(), other.sound()) {
             return Alike::Close;
         }
-        let begins = short.text.len() >= SHORT_LEN_MIN && long.text.starts_with(&*short.text);
-        if begins || names_known(&short.text) & names_known(&long.text) != 0 {
+        let begins = short.text().len() >= SHORT_LEN_MIN && long.text().starts_with(short.text());
+        if begins || names_known(short.text()) & names_known(long.text()) != 0 {
             Alike::Short
         } else {
             Alike::No
@@ -156,10 +173,12 @@ impl Word {
     }
 }
 
+type Rows = HashMap<&'static str, u64, BuildHasherDefault<Hashed>>;
+
 /// The rows of [`SHORT_FORMS`] that a word is in, as bits.
-fn names_known(word: &str) -> u64 {
-    static ROWS: LazyLock<HashMap<&str, u64>> = LazyLock::new(|| {
-        let mut rows: HashMap<&str, u64> = HashMap::new();
+pub(super) fn names_known(word: &str) -> u64 {
+    static ROWS: LazyLock<Rows> = LazyLock::new(|| {
+        let mut rows = Rows::default();
         for (at, row) in SHORT_FORMS.iter().enumerate() {
             for word in *row {
                 *rows.entry(word).or_default() |= 1 << at;
@@ -185,12 +204,11 @@ fn is_close(one: &str, other: &str) -> bool {
     strsim::osa_distance(one, other) <= allowed
 }
 
-/// What remains when different ways to write a sound in Latin letters are made one: "Sergey", "Serghei".
-fn sound(text: &str) -> String {
-    let mut out: Vec<u8> = Vec::with_capacity(text.len());
+/// Adds what remains when different ways to write a sound in Latin letters are made one: "Sergey", "Serghei".
+fn push_sound(text: &str, out: &mut String) {
     let bytes = text.as_bytes();
     let at = |i: usize| bytes.get(i).copied().unwrap_or(0);
-    let mut i = 0;
+    let (mut i, mut last) = (0, '\0');
     while i < bytes.len() {
         let (letter, next) = (at(i), at(i + 1));
         let (heard, taken): (&[u8], usize) = match (letter, next) {
@@ -208,14 +226,15 @@ fn sound(text: &str) -> String {
             (b'h', _) if i > 0 => (b"", 1),
             _ => (bytes.get(i..=i).unwrap_or_default(), 1),
         };
-        for heard in heard {
-            if out.last() != Some(heard) {
-                out.push(*heard);
+        // Names of signs are not ASCII: such a byte stands for itself, whatever it is part of.
+        for heard in heard.iter().map(|heard| char::from(*heard)) {
+            if last != heard {
+                out.push(heard);
+                last = heard;
             }
         }
         i += taken;
     }
-    String::from_utf8(out).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -174,7 +174,7 @@ impl Model {
         id
     }
 
-    /// The ref's listing and its feed's prices go.
+    /// The ref's listing goes, and its feed's prices with its last.
     fn leave(&mut self, feed: &str, reference: &str, id: EventId, now: Timestamp) {
         let Some(event) = self.events.iter_mut().find(|event| event.id == id) else {
             return;
@@ -185,7 +185,8 @@ impl Model {
         }
         event.listers.retain(|lister| *lister != me);
         event.mentioned = now;
-        self.suspend(|price| price.event == id && price.feed == feed);
+        let still = event.listers.iter().any(|lister| lister.0 == feed);
+        self.suspend(|price| price.event == id && price.feed == feed && !still);
         self.follow_eldest(id);
     }
 

@@ -45,7 +45,6 @@ proptest! {
     fn whatever_the_order_the_same_refs_are_one_event((world, messages) in shuffled()) {
         let desk = told(&messages);
         prop_assert_eq!(&partition(&desk.book, |_| true), &world.truth);
-        // And nothing is left in doubt that is one event by now.
         let replay = replayed(&desk.catalogue, Ids::Minted { salt: SALT }, &desk.changes);
         prop_assert_eq!(&partition(&replay, |_| true), &world.truth);
         prop_assert_eq!(everything(&replay, desk.now), everything(&desk.book, desk.now));

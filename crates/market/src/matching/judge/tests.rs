@@ -33,6 +33,7 @@ impl Bench {
             contest: Contest::parse(&self.lexicon, sport, &fixture, |_| None),
             commence_time: Timestamp::from_secs(secs),
             competition: competition.trim_end_matches(']').into(),
+            sketch: Sketch::BLANK,
         }
     }
 

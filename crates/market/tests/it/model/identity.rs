@@ -35,7 +35,7 @@ impl Model {
         let known = held
             .filter(|at| self.still_means(&self.offers[*at], listing))
             .map(|at| self.offers[at].event)
-            .or_else(|| self.same_event(feed, reference, listing));
+            .or_else(|| self.same_event(feed, stood_for, listing));
         let id = known.unwrap_or_else(|| self.make_event(listing, ts, now, told));
         assert_eq!(told, Some(id), "the book took {listing:?} for another event");
         let left = stood_for.filter(|former| *former != id);
@@ -122,16 +122,24 @@ impl Model {
     }
 
     /// The event that others list and that fits best, or one that nobody lists any more.
-    fn same_event(&self, feed: &str, reference: &str, listing: &Listing) -> Option<EventId> {
+    fn same_event(
+        &self,
+        feed: &str,
+        stood_for: Option<EventId>,
+        listing: &Listing,
+    ) -> Option<EventId> {
         let within = self.catalogue.sport(listing.sport).same_event_within;
-        let of_sport = || self.events.iter().filter(|event| event.sport == listing.sport);
-        let fits: Vec<Fit> = of_sport()
-            .filter(|event| !event.listers.iter().any(|(f, r)| f == feed && r != reference))
-            .filter_map(|event| Some((event.id, self.fits(listing, event.id, &[feed])?)))
+        let others = || {
+            let events = self.events.iter().filter(|event| event.sport == listing.sport);
+            events.filter(|event| Some(event.id) != stood_for)
+        };
+        let fits: Vec<Fit> = others()
+            .filter(|event| !event.listers.iter().any(|(f, _)| f == feed))
+            .filter_map(|event| Some((event.id, self.fits(listing, event.id, &[])?)))
             .collect();
         let from = |event: &Happening| between(event.start, listing.commence_time);
-        self.choose(Some(feed), listing, &fits).or_else(|| {
-            of_sport()
+        self.choose(listing, &fits).or_else(|| {
+            others()
                 .filter(|event| event.listers.is_empty() && from(event) <= within)
                 .filter(|event| same_participants(&event.fixture, &listing.fixture))
                 .min_by_key(|event| (from(event), event.id))
@@ -161,7 +169,7 @@ impl Model {
 
     /// The nearest, then the one with more listers, then by refs. A feed that lists several of them has no say where
     /// another has one.
-    fn choose(&self, me: Option<&str>, listing: &Listing, fits: &[Fit]) -> Option<EventId> {
+    fn choose(&self, listing: &Listing, fits: &[Fit]) -> Option<EventId> {
         let mut doubled: Vec<&str> = vec![];
         for (at, (id, _)) in fits.iter().enumerate() {
             for (feed, _) in &self.event(*id).listers {
@@ -172,9 +180,6 @@ impl Model {
                     doubled.push(feed);
                 }
             }
-        }
-        if !doubled.is_empty() {
-            doubled.extend(me);
         }
         let upheld: Vec<Fit> = fits
             .iter()
@@ -211,7 +216,7 @@ impl Model {
                 }
                 fits.extend(self.fits(&listing, other.id, &shared).map(|gap| (other.id, gap)));
             }
-            let Some(other) = self.choose(None, &listing, &fits) else { return };
+            let Some(other) = self.choose(&listing, &fits) else { return };
             self.merge(id, other, now);
         }
     }
