@@ -9,6 +9,7 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::Result;
 use clap::Parser;
 
+mod bench;
 mod browser;
 mod decisions;
 mod fuzz;
@@ -43,6 +44,8 @@ enum Verb {
     },
     /// Test a running server against its own OpenAPI document
     Schemathesis,
+    /// Measure the service against nginx and its bars
+    Bench(bench::Options),
     /// Test the pages in a real browser, and take pictures of them
     Browser,
     /// Draw what the sandbox does as an HTML page of charts, and print where it is
@@ -73,6 +76,7 @@ fn run(verb: &Verb) -> Result<()> {
         Verb::Fuzz { seconds } => fuzz::run(&repository, *seconds),
         Verb::Browser => browser::browser(&repository),
         Verb::Schemathesis => schemathesis::schemathesis(&repository),
+        Verb::Bench(options) => bench::run(&repository, options),
         Verb::SandboxReport { out } => sandbox::report(&repository, out.as_deref()),
     }
 }

@@ -23,6 +23,14 @@ pub(crate) fn say(text: &str) {
     writeln!(io::stderr().lock(), "{text}").unwrap_or_default();
 }
 
+/// Writes to stdout what somebody may want to keep.
+///
+/// # Errors
+/// Stdout is closed.
+pub(crate) fn print(text: &str) -> Result<()> {
+    io::stdout().lock().write_all(text.as_bytes()).context("cannot write to stdout")
+}
+
 /// The cargo that runs this program, at the root of the repository.
 pub(crate) fn cargo(repository: &Repository) -> Command {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());

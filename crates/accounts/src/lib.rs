@@ -33,7 +33,7 @@ pub use crate::{
         Profile, RecoveryCode, Session, SessionRecord, SessionToken, SignIn, SignUp, TotpSecret,
     },
     registry::{FeedRecord, KeyRecord, Maintenance, NewKey, Registry},
-    ring::{Grant, KeyEntry, KeyRing, Limits},
+    ring::{Acquaintance, Grant, KeyEntry, KeyRing, Limits},
     secret::{FeedToken, KeyId, KeySecret},
     worker::{LeaseFigures, LeaseWorker},
 };

@@ -217,7 +217,7 @@ impl Meters {
     /// What the worker should lease for these meters.
     pub(crate) fn asks(&self) -> Vec<LeaseAsk> {
         let mut state = self.lock();
-        let asks: Vec<_> = state.slices().filter_map(|slice| slice.ask(&self.id)).collect();
+        let asks: Vec<_> = state.slices().flat_map(|slice| slice.asks(&self.id)).collect();
         // Nothing to ask for any more (the window was refilled or left): the order is done.
         state.ordered = !asks.is_empty();
         drop(state);
@@ -253,7 +253,7 @@ impl Meters {
     pub(crate) fn close(&self) -> Vec<Unspent> {
         let mut state = self.lock();
         state.closed = true;
-        let unspent = state.slices().filter_map(|slice| slice.drain(&self.id)).collect();
+        let unspent = state.slices().flat_map(|slice| slice.drain(&self.id)).collect();
         drop(state);
         self.refilled.notify_waiters();
         unspent
@@ -283,7 +283,7 @@ impl State {
             Readiness::Dry => Spend::Dry,
             Readiness::Spent => Spend::Refused(self.minute.refusal(now)),
             Readiness::Ready => {
-                self.minute.take();
+                self.minute.take(now);
                 Spend::Granted(self.standing())
             }
         }
@@ -297,9 +297,9 @@ impl State {
             (Some(slice), Readiness::Spent, _) => Spend::Refused(slice.refusal(now)),
             (_, _, Readiness::Spent) => Spend::Refused(self.day.refusal(now)),
             (_, Readiness::Ready, Readiness::Ready) => {
-                self.day.take();
+                self.day.take(now);
                 if let Some(month) = &mut self.month {
-                    month.take();
+                    month.take(now);
                 }
                 Spend::Granted(self.standing())
             }

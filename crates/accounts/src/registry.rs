@@ -115,6 +115,29 @@ impl Registry {
     /// A field is out of its bounds, or the store cannot be written.
     pub async fn create_key(&self, new: NewKey) -> Result<(KeySecret, KeyRecord), AccountError> {
         check(&new)?;
+        let (secret, row) = self.mint(new)?;
+        self.store.insert_key(&row).await?;
+        Ok((secret, record(row)))
+    }
+
+    /// Issues so many keys of the same kind, all or none.
+    ///
+    /// # Errors
+    /// A field is out of its bounds, or the store cannot be written.
+    pub async fn create_keys(
+        &self,
+        new: &NewKey,
+        count: usize,
+    ) -> Result<Vec<(KeySecret, KeyRecord)>, AccountError> {
+        check(new)?;
+        let minted = (0..count).map(|_| self.mint(new.clone()));
+        let (secrets, rows): (Vec<_>, Vec<_>) =
+            minted.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+        self.store.insert_keys(&rows).await?;
+        Ok(secrets.into_iter().zip(rows.into_iter().map(record)).collect())
+    }
+
+    fn mint(&self, new: NewKey) -> Result<(KeySecret, KeyRow), AccountError> {
         let (secret, id) = (KeySecret::generate(new.kind)?, KeyId::generate()?);
         let row = KeyRow {
             id: String::from(id.as_str()),
@@ -136,8 +159,7 @@ impl Registry {
             last_used_ms: None,
             suspended_ms: None,
         };
-        self.store.insert_key(&row).await?;
-        Ok((secret, record(row)))
+        Ok((secret, row))
     }
 
     /// Every key ever issued, oldest first.

@@ -94,6 +94,10 @@ impl KeyEntry {
     }
 }
 
+/// The key that a connection last came with; nobody at first.
+#[derive(Debug, Default)]
+pub struct Acquaintance(Option<(KeySecret, Arc<KeyEntry>)>);
+
 /// Digests are random already: their first eight bytes are as good a hash as any.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PrefixHasher(u64);
@@ -158,6 +162,24 @@ impl KeyRing {
             entry.take_unnoted_use().map(|used_ms| (entry.grant.key_id.clone(), used_ms))
         };
         keys.values().filter_map(unnoted).collect()
+    }
+
+    /// The same for a connection that was let in before. Who comes with the same key again is recognised without
+    /// another digest and look-up: what can change about a key, that it ends, the entry itself is told.
+    pub fn recognise(
+        &self,
+        text: &[u8],
+        now: Timestamp,
+        last: &mut Acquaintance,
+    ) -> Option<Arc<KeyEntry>> {
+        if let Some((secret, entry)) = &last.0
+            && secret.is(text)
+        {
+            return entry.is_active(now).then(|| Arc::clone(entry));
+        }
+        let entry = self.authenticate(text, now)?;
+        last.0 = KeySecret::parse(text).map(|secret| (secret, Arc::clone(&entry)));
+        Some(entry)
     }
 
     /// How many keys are let in.

@@ -46,6 +46,12 @@ impl KeySecret {
         Ok(Self { kind, text: seal(key_prefix(kind))? })
     }
 
+    /// Whether the text is this key. Only for a client that has already shown the key: it may learn from the time this
+    /// takes what it knows.
+    pub(crate) fn is(&self, text: &[u8]) -> bool {
+        self.text == text
+    }
+
     pub const fn kind(&self) -> KeyKind {
         self.kind
     }

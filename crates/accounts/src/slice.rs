@@ -10,6 +10,9 @@ use crate::{Refusal, WindowStanding, window};
 
 /// The largest slice: what a crash can at most lose of a window.
 const SLICE_MAX: u32 = 10_000;
+/// How long before a window ends the first lease of the next one is taken, for who is spending then: a busy key does
+/// not wait at the turn of the minute.
+const LEAD_MS: i64 = 10_000;
 /// How long a spent window is taken for spent before the store is asked again: another node may have
 /// given back what it leased.
 const RECHECK_MS: i64 = 5_000;
@@ -28,6 +31,16 @@ pub(crate) struct Slice {
     filled: u32,
     wanted: bool,
     checked_ms: i64,
+    next: Next,
+}
+
+/// The first lease of the window after this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Unasked,
+    Wanted,
+    Asked,
+    Held(Lease),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,13 +65,21 @@ impl Slice {
             filled: 0,
             wanted: false,
             checked_ms: now.as_millis(),
+            next: Next::Unasked,
         }
     }
 
     /// Enters the window around `now`, if that is a later one.
     pub(crate) fn roll(&mut self, now: Timestamp) {
         if now.as_millis() >= self.end_ms {
+            let (next, next_ms) = (self.next, self.end_ms);
             *self = Self::new(self.window, self.limit, 0, now);
+            // Whoever slept over the next window has lost its lease.
+            if let Next::Held(lease) = next
+                && self.start_ms == next_ms
+            {
+                (self.left, self.filled, self.granted) = (lease.given, lease.given, lease.granted);
+            }
         }
     }
 
@@ -78,22 +99,36 @@ impl Slice {
     }
 
     /// Hands one out; only after [`Readiness::Ready`].
-    pub(crate) fn take(&mut self) {
+    pub(crate) fn take(&mut self, now: Timestamp) {
         self.left = self.left.saturating_sub(1);
+        if self.next == Next::Unasked && self.end_ms - now.as_millis() <= LEAD_MS {
+            self.next = Next::Wanted;
+        }
         if self.left <= self.filled / 2 && self.granted < self.limit {
             self.wanted = true;
         }
     }
 
-    pub(crate) const fn is_wanted(&self) -> bool {
-        self.wanted
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.wanted || self.next == Next::Wanted
     }
 
-    pub(crate) fn ask(&mut self, meter_id: &str) -> Option<LeaseAsk> {
-        std::mem::take(&mut self.wanted).then(|| LeaseAsk {
+    /// What to lease of this window and of the next.
+    pub(crate) fn asks(&mut self, meter_id: &str) -> impl Iterator<Item = LeaseAsk> {
+        let now = std::mem::take(&mut self.wanted).then_some(self.start_ms);
+        let next = (self.next == Next::Wanted).then_some(self.end_ms);
+        if next.is_some() {
+            self.next = Next::Asked;
+        }
+        let asks = [now, next].map(|start| start.map(|start_ms| self.ask(meter_id, start_ms)));
+        asks.into_iter().flatten()
+    }
+
+    fn ask(&self, meter_id: &str, start_ms: i64) -> LeaseAsk {
+        LeaseAsk {
             meter_id: meter_id.into(),
             window: self.window,
-            start_ms: self.start_ms,
+            start_ms,
             limit: self.limit,
             // A minute is short and worth few round trips; a crash should cost little of a day.
             divisor: match self.window {
@@ -101,7 +136,7 @@ impl Slice {
                 Window::Day | Window::Month => 16,
             },
             slice_max: SLICE_MAX,
-        })
+        }
     }
 
     /// Takes in what was leased. For a window that has been left meanwhile, it is let go.
@@ -112,19 +147,24 @@ impl Slice {
             self.granted = lease.granted;
             self.wanted = false;
             self.checked_ms = now.as_millis();
+        } else if ask.window == self.window && ask.start_ms == self.end_ms {
+            self.next = Next::Held(lease);
         }
     }
 
     /// Takes everything out, to be given back.
-    pub(crate) fn drain(&mut self, meter_id: &str) -> Option<Unspent> {
+    pub(crate) fn drain(&mut self, meter_id: &str) -> impl Iterator<Item = Unspent> {
         let left = std::mem::take(&mut self.left);
         self.granted = self.granted.saturating_sub(left);
-        (left > 0).then(|| Unspent {
-            meter_id: meter_id.into(),
-            window: self.window,
-            start_ms: self.start_ms,
-            left,
-        })
+        let next = match std::mem::replace(&mut self.next, Next::Unasked) {
+            Next::Held(lease) => lease.given,
+            Next::Unasked | Next::Wanted | Next::Asked => 0,
+        };
+        let unspent = [(self.start_ms, left), (self.end_ms, next)].map(|(start_ms, left)| {
+            let meter_id = meter_id.into();
+            (left > 0).then_some(Unspent { meter_id, window: self.window, start_ms, left })
+        });
+        unspent.into_iter().flatten()
     }
 
     pub(crate) fn standing(&self) -> WindowStanding {
@@ -155,7 +195,7 @@ mod tests {
     fn filled(now: Timestamp) -> Slice {
         let mut slice = Slice::new(Window::Minute, 100, 0, now);
         assert_eq!(slice.readiness(now), Readiness::Dry);
-        let ask = slice.ask("m").unwrap();
+        let ask = slice.asks("m").next().unwrap();
         slice.refill(&ask, Lease { given: 8, granted: 8 }, now);
         slice
     }
@@ -165,7 +205,7 @@ mod tests {
         let (now, next) = (Timestamp::from_secs(59), Timestamp::from_secs(60));
         let mut slice = Slice::new(Window::Minute, 100, 0, now);
         assert_eq!(slice.readiness(now), Readiness::Dry);
-        let ask = slice.ask("m").unwrap();
+        let ask = slice.asks("m").next().unwrap();
         slice.roll(next);
         slice.refill(&ask, Lease { given: 8, granted: 8 }, next);
         assert_eq!(slice.readiness(next), Readiness::Dry);
@@ -178,7 +218,7 @@ mod tests {
         let mut slice = filled(now);
         let wanted_after: Vec<bool> = (0..4)
             .map(|_| {
-                slice.take();
+                slice.take(now);
                 slice.is_wanted()
             })
             .collect();
@@ -188,10 +228,51 @@ mod tests {
 
     #[test]
     fn what_is_left_in_hand_is_given_back_once_and_counts_as_unused() {
-        let mut slice = filled(Timestamp::from_secs(0));
-        slice.take();
-        assert_eq!(slice.drain("m").map(|unspent| unspent.left), Some(7));
-        assert_eq!(slice.drain("m"), None);
+        let now = Timestamp::from_secs(0);
+        let mut slice = filled(now);
+        slice.take(now);
+        let left: Vec<u32> = slice.drain("m").map(|unspent| unspent.left).collect();
+        assert_eq!(left, [7]);
+        assert_eq!(slice.drain("m").count(), 0);
         assert_eq!((slice.standing().used, slice.standing().remaining), (1, 99));
+    }
+
+    #[test]
+    fn who_spends_shortly_before_the_turn_has_a_lease_for_what_comes_after() {
+        let mut slice = filled(Timestamp::from_secs(0));
+        slice.take(Timestamp::from_secs(49));
+        assert!(!slice.is_wanted(), "the turn is far");
+        let late = Timestamp::from_secs(50);
+        slice.take(late);
+        let asks: Vec<LeaseAsk> = slice.asks("m").collect();
+        assert_eq!(asks.iter().map(|ask| ask.start_ms).collect::<Vec<_>>(), [60_000]);
+        slice.refill(&asks[0], Lease { given: 25, granted: 40 }, late);
+        slice.take(late);
+        assert!(!slice.is_wanted(), "one lease is enough");
+        assert_eq!(slice.standing().used, 3, "the next window's lease is not this one's");
+        let turn = Timestamp::from_secs(60);
+        slice.roll(turn);
+        assert_eq!(slice.readiness(turn), Readiness::Ready);
+        assert_eq!((slice.standing().used, slice.standing().remaining), (15, 85));
+    }
+
+    #[test]
+    fn a_lease_taken_ahead_is_given_back_and_not_used_in_another_window() {
+        let ahead = || {
+            let (now, late) = (Timestamp::from_secs(0), Timestamp::from_secs(55));
+            let mut slice = filled(now);
+            slice.take(late);
+            let ask = slice.asks("m").next().unwrap();
+            slice.refill(&ask, Lease { given: 25, granted: 25 }, late);
+            slice
+        };
+        let left: Vec<_> =
+            ahead().drain("m").map(|unspent| (unspent.start_ms, unspent.left)).collect();
+        assert_eq!(left, [(0, 7), (60_000, 25)]);
+        let mut slept = ahead();
+        let later = Timestamp::from_secs(130);
+        slept.roll(later);
+        assert_eq!(slept.readiness(later), Readiness::Dry);
+        assert_eq!(slept.standing().used, 0);
     }
 }

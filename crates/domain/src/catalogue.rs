@@ -14,10 +14,15 @@ use crate::market::{Market, OutcomeRule};
 /// What the service ships with.
 pub const EMBEDDED: &str = include_str!("../catalogue.toml");
 
+/// The clubs it knows.
+const EMBEDDED_CLUBS: &str = include_str!("../clubs.toml");
+
 /// Sets of bookmakers are bit sets of this many bits.
 pub const BOOKMAKERS_MAX: usize = 256;
 /// Far above what anybody carries.
 pub const SPORTS_MAX: usize = 64;
+/// Sets of clubs are bit sets of this many bits.
+pub const CLUBS_MAX: usize = 128;
 
 /// Position of a sport in the catalogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -92,6 +97,17 @@ pub struct Sport {
     pub bouts: bool,
     /// Two listings of the same participants are one event when they start within this of each other.
     pub same_event_within: Duration,
+    /// Beyond this they are two events; in between it takes more than the names to tell.
+    pub other_event_after: Duration,
+    /// Those who take part, where they are a fixed circle of clubs.
+    pub clubs: Vec<Club>,
+}
+
+/// A club and what sources call it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Club {
+    pub name: Box<str>,
+    pub forms: Vec<Box<str>>,
 }
 
 /// A bookmaker and where it is offered.
@@ -123,7 +139,7 @@ impl Catalogue {
         let mut sports: Vec<Sport> = Vec::new();
         let mut bookmakers: BTreeMap<Box<str>, Bookmaker> = BTreeMap::new();
         let mut faults = Vec::new();
-        for text in [EMBEDDED].into_iter().chain(operators_file) {
+        for text in [EMBEDDED, EMBEDDED_CLUBS].into_iter().chain(operators_file) {
             let file: File = match toml::from_str(text) {
                 Ok(file) => file,
                 Err(error) => return Err(CatalogueError(vec![one_line(&error, text)])),
@@ -131,10 +147,18 @@ impl Catalogue {
             for entry in file.sport {
                 match entry.checked() {
                     Ok(sport) => match sports.iter_mut().find(|held| held.key == sport.key) {
-                        Some(held) => *held = sport,
+                        Some(held) => {
+                            let clubs = std::mem::take(&mut held.clubs);
+                            *held = Sport { clubs, ..sport };
+                        }
                         None => sports.push(sport),
                     },
                     Err(fault) => faults.push(fault),
+                }
+            }
+            for entry in file.club {
+                if let Err(fault) = entry.add_to(&mut sports) {
+                    faults.push(fault);
                 }
             }
             for entry in file.bookmaker {
@@ -262,6 +286,8 @@ struct File {
     sport: Vec<SportEntry>,
     #[serde(default)]
     bookmaker: Vec<BookmakerEntry>,
+    #[serde(default)]
+    club: Vec<ClubEntry>,
 }
 
 #[derive(Deserialize)]
@@ -280,6 +306,7 @@ struct SportEntry {
     bouts: bool,
     #[serde(default = "a_day_and_a_half")]
     same_event_within_hours: u16,
+    other_event_after_hours: Option<u16>,
 }
 
 fn head_to_head() -> Shape {
@@ -296,6 +323,37 @@ struct BookmakerEntry {
     key: Box<str>,
     title: Box<str>,
     regions: Vec<Region>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClubEntry {
+    sport: Box<str>,
+    name: Box<str>,
+    #[serde(default)]
+    forms: Vec<Box<str>>,
+}
+
+impl ClubEntry {
+    fn add_to(self, sports: &mut [Sport]) -> Result<(), String> {
+        let Self { sport, name, forms } = self;
+        let Some(sport) = sports.iter_mut().find(|held| held.key == sport) else {
+            return Err(format!("club {name}: there is no sport `{sport}`"));
+        };
+        if name.is_empty() || forms.iter().any(|form| form.is_empty()) {
+            return Err(format!("club of {}: a name is empty", sport.key));
+        }
+        let full = sport.clubs.len() >= CLUBS_MAX;
+        match sport.clubs.iter_mut().find(|held| held.name == name) {
+            Some(held) => held.forms = forms,
+            None if sport.shape == Shape::Field || full => {
+                let least = "sports of two participants have clubs";
+                return Err(format!("club {name}: only {least}, and at most {CLUBS_MAX}"));
+            }
+            None => sport.clubs.push(Club { name, forms }),
+        }
+        Ok(())
+    }
 }
 
 impl SportEntry {
@@ -336,6 +394,14 @@ impl SportEntry {
         if self.title.is_empty() || markets.is_empty() {
             return Err(format!("sport {key}: a title and at least one market are needed"));
         }
+        let within = self.same_event_within_hours;
+        let after = self.other_event_after_hours.unwrap_or(within);
+        if after < within {
+            return Err(format!(
+                "sport {key}: other_event_after_hours is less than same_event_within_hours"
+            ));
+        }
+        let hours = |hours: u16| Duration::from_secs(3600 * u64::from(hours));
         Ok(Sport {
             key,
             title: self.title,
@@ -345,7 +411,9 @@ impl SportEntry {
             totals,
             draw: self.draw,
             bouts: self.bouts,
-            same_event_within: Duration::from_secs(3600 * u64::from(self.same_event_within_hours)),
+            same_event_within: hours(within),
+            other_event_after: hours(after),
+            clubs: Vec::new(),
         })
     }
 }
@@ -454,6 +522,36 @@ mod tests {
         let darts = catalogue.sport(catalogue.sport_id("darts").unwrap());
         assert_eq!(darts.markets, [Market::Moneyline, Market::Spread, Market::TotalPoints]);
         assert_eq!((darts.shape, darts.totals), (Shape::HeadToHead, Some(Market::TotalPoints)));
+    }
+
+    #[test]
+    fn the_32_clubs_are_known_and_an_operators_file_adds_its_own() {
+        let file = r#"
+            [[club]]
+            sport = "american_football"
+            name = "London Monarchs"
+            forms = ["Monarchs"]
+            [[club]]
+            sport = "american_football"
+            name = "Chicago Bears"
+            forms = ["Da Bears"]
+            [[sport]]
+            key = "american_football"
+            title = "Gridiron"
+            group = "football"
+        "#;
+        let clubs = |file| {
+            let catalogue = Catalogue::load(file).unwrap();
+            catalogue.sport(catalogue.sport_id("american_football").unwrap()).clubs.clone()
+        };
+        assert_eq!(clubs(None).len(), 32);
+        let clubs = clubs(Some(file));
+        assert_eq!(clubs.len(), 33);
+        let forms = |name: &str| &*clubs.iter().find(|club| &*club.name == name).unwrap().forms;
+        assert_eq!(forms("Chicago Bears"), [Box::from("Da Bears")]);
+        assert!(forms("Los Angeles Rams").contains(&"LAR".into()));
+        let stranger = "[[club]]\nsport = \"curling\"\nname = \"Sweepers\"";
+        assert!(Catalogue::load(Some(stranger)).is_err());
     }
 
     #[test]

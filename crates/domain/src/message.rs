@@ -1,5 +1,7 @@
 //! The message model of the feed door: whatever a source speaks, it becomes one of these.
 
+use std::fmt;
+
 use crate::catalogue::{BookmakerId, SportId};
 use crate::line::Line;
 use crate::market::Market;
@@ -59,6 +61,15 @@ pub struct Listing {
 pub enum Fixture {
     HeadToHead { home: Box<str>, away: Box<str> },
     Field { title: Box<str> },
+}
+
+impl fmt::Display for Fixture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HeadToHead { home, away } => write!(f, "{home} v {away}"),
+            Self::Field { title } => f.write_str(title),
+        }
+    }
 }
 
 /// The body of an `odds` message.

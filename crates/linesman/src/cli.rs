@@ -18,8 +18,11 @@ use domain::{Timestamp, World};
 
 use crate::config::{duration::parse_duration, parse_address};
 
+mod identity;
 mod misuse;
 pub(crate) mod output;
+
+pub(crate) use identity::{AliasesVerb, EventsVerb, ListerRef};
 
 /// A rotated key may work beside its successor for this long at most (decision D18).
 const OVERLAP_MAX: Duration = Duration::from_secs(7 * 86_400);
@@ -72,6 +75,20 @@ pub(crate) enum Verb {
     /// Match the events of several recordings, without a server: what a new feed would be joined to
     #[command(after_help = "Example:\n  linesman match pinnacle.ndjson fanduel.ndjson --json")]
     Match(MatchArgs),
+    /// Look at events and say which are the same
+    #[command(
+        subcommand,
+        arg_required_else_help = false,
+        after_help = "Example:\n  linesman events unsure\n  linesman events merge evt_8ZDGX3VOhGx evt_9Tw66sLET2w"
+    )]
+    Events(EventsVerb),
+    /// Write down what was learnt about names, or read it in
+    #[command(
+        subcommand,
+        arg_required_else_help = false,
+        after_help = "Example:\n  linesman aliases export > aliases.ndjson\n  linesman aliases import aliases.ndjson --data other"
+    )]
+    Aliases(AliasesVerb),
     /// Push recordings into a running service
     #[command(
         after_help = "Example:\n  linesman replay saturday.ndjson --to http://127.0.0.1:8080 --token fk_… --speed 10x"
@@ -144,6 +161,9 @@ pub(crate) struct KeysCreateArgs {
     /// What the key may read beyond sports, books and status
     #[arg(long, default_value = "odds:read")]
     pub(crate) permissions: Permissions,
+    /// So many keys alike, each on a line of its own
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) count: u32,
     /// Print the whole record as JSON
     #[arg(long)]
     pub(crate) json: bool,

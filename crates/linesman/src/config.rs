@@ -66,6 +66,8 @@ pub(crate) struct Server {
     /// `None`: cleartext.
     pub(crate) tls: Option<Tls>,
     pub(crate) connections_max: usize,
+    /// How late the service may be before it refuses what is not ready.
+    pub(crate) shed_after: Duration,
     /// `None`: one per processor.
     pub(crate) workers: Option<usize>,
 }
@@ -315,6 +317,7 @@ impl Effective {
                 },
                 tls: cert.zip(key).map(|(cert, key)| Tls { cert, key }),
                 connections_max: self.required("server.connections_max")?,
+                shed_after: self.required("server.shed_after")?,
                 workers: self.optional("server.workers")?,
             },
             market: Market {

@@ -1,7 +1,8 @@
-//! How a command line tells a running server that it has changed the store, and waits until that is in force.
+//! How a command line reaches a running server, and waits until what it wants is in force.
 //!
 //! The server listens on a loopback port and writes port and password into the data folder, readable by its
-//! owner only. A command is one line, the answer is one line. There is one command: read the store again.
+//! owner only. A command is one line, the answer is one line. There are two: the password alone means that the store
+//! has changed and is to be read again; with an operation behind it, that is to be carried out.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -10,6 +11,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use domain::World;
+use market::Operation;
 use serde_json::json;
 use serve::App;
 use subtle::ConstantTimeEq;
@@ -19,8 +22,8 @@ use tokio::time::timeout;
 
 use crate::folder::Folder;
 
-/// A command line and its answer are far shorter.
-const LINE_BYTES_MAX: u64 = 256;
+/// A command and its answer are shorter; whoever has more to say says it in several.
+const LINE_BYTES_MAX: u64 = 1 << 20;
 /// How long either side waits for the other's line; reading a hundred thousand keys takes under a second.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(15);
 /// How long a command line waits for a server that is just starting or stopping.
@@ -72,15 +75,22 @@ impl Control {
         let (reader, mut writer) = stream.split();
         let mut line = String::new();
         let read = BufReader::new(reader.take(LINE_BYTES_MAX)).read_line(&mut line).await;
-        let known =
-            read.is_ok() && bool::from(line.trim().as_bytes().ct_eq(self.password.as_bytes()));
-        let answer = if known {
-            match app.accounts.reload().await {
-                Ok(()) => "ok\n".to_owned(),
-                Err(error) => format!("the server cannot read its store: {error}\n"),
-            }
-        } else {
-            "the server does not know this password\n".to_owned()
+        let (password, operation) = match line.trim().split_once(' ') {
+            Some((password, operation)) => (password, Some(operation)),
+            None => (line.trim(), None),
+        };
+        let known = read.is_ok() && bool::from(password.as_bytes().ct_eq(self.password.as_bytes()));
+        let answer = match operation {
+            _ if !known => Err("the server does not know this password".to_owned()),
+            Some(operation) => operate(app, operation).await,
+            None => match app.accounts.reload().await {
+                Ok(()) => Ok(()),
+                Err(error) => Err(format!("the server cannot read its store: {error}")),
+            },
+        };
+        let answer = match answer {
+            Ok(()) => "ok\n".to_owned(),
+            Err(why) => format!("{}\n", why.replace('\n', " ")),
         };
         if let Err(error) = writer.write_all(answer.as_bytes()).await {
             tracing::debug!(%error, "a control command did not wait for its answer");
@@ -95,6 +105,35 @@ impl Control {
     }
 }
 
+async fn operate(app: &App, operation: &str) -> Result<(), String> {
+    let operation = serde_json::from_str(operation)
+        .map_err(|_| "the server does not know this operation; is it of the same version?")?;
+    let done = app.world(World::Live).operate(operation).await;
+    done.map(drop).map_err(|error| error.to_string())
+}
+
+/// Has a running server carry out an operation; `None` where none runs on the folder.
+pub(crate) async fn operate_on_server(
+    folder: &Folder,
+    operation: &Operation,
+) -> anyhow::Result<Option<()>> {
+    let begun = Instant::now();
+    let text = serde_json::to_string(operation)?;
+    loop {
+        if !folder.is_served()? {
+            return Ok(None);
+        }
+        match tell(folder, Some(&text)).await {
+            Ok(Told::Done) => return Ok(Some(())),
+            Ok(Told::Refused(why)) => bail!("{why}"),
+            Ok(Told::Nobody) if begun.elapsed() < SERVER_TIME_MAX => {}
+            Ok(Told::Nobody) => bail!("the server that runs on this folder does not answer"),
+            Err(error) => return Err(error),
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
 /// Makes what was written to the store effective in a server that runs on the folder, if one does.
 pub(crate) async fn make_effective(folder: &Folder) -> anyhow::Result<()> {
     let begun = Instant::now();
@@ -104,7 +143,7 @@ pub(crate) async fn make_effective(folder: &Folder) -> anyhow::Result<()> {
         if !folder.is_served()? {
             return Ok(());
         }
-        let told = tell(folder).await;
+        let told = tell(folder, None).await;
         if matches!(told, Ok(Told::Done)) {
             return Ok(());
         }
@@ -130,7 +169,7 @@ enum Told {
     Nobody,
 }
 
-async fn tell(folder: &Folder) -> anyhow::Result<Told> {
+async fn tell(folder: &Folder, operation: Option<&str>) -> anyhow::Result<Told> {
     let note = match fs::read_to_string(folder.control()) {
         Ok(note) => note,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Told::Nobody),
@@ -142,7 +181,11 @@ async fn tell(folder: &Folder) -> anyhow::Result<Told> {
     let address: SocketAddr = field("address").parse().context("the control note is damaged")?;
     let asking = async {
         let mut stream = TcpStream::connect(address).await?;
-        stream.write_all(format!("{}\n", field("password")).as_bytes()).await?;
+        let command = match operation {
+            Some(operation) => format!("{} {operation}\n", field("password")),
+            None => format!("{}\n", field("password")),
+        };
+        stream.write_all(command.as_bytes()).await?;
         let mut answer = String::new();
         stream.take(LINE_BYTES_MAX).read_to_string(&mut answer).await?;
         anyhow::Ok(answer)

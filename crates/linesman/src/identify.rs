@@ -5,20 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use domain::Catalogue;
 use domain::message::{Body, FeedMessage, Reject};
-use domain::{Catalogue, Timestamp};
 use feeds::push;
-use market::{Book, Ids};
+use market::{Found, Roll};
 use serde_json::json;
 
 use crate::cli::{MatchArgs, output};
 
-/// Ids in the output only have to tell events apart.
-const IDS: Ids = Ids::Minted { salt: 0 };
-
 pub(crate) fn run(catalogue: &Arc<Catalogue>, args: &MatchArgs) -> anyhow::Result<()> {
-    let mut book = Book::new(Arc::clone(catalogue), IDS);
-    let mut listed: Vec<(String, String)> = Vec::new();
+    let mut roll = Roll::new(Arc::clone(catalogue));
     let mut feeds = HashSet::new();
     let mut skipped = Skipped::default();
     for file in &args.files {
@@ -26,31 +22,21 @@ pub(crate) fn run(catalogue: &Arc<Catalogue>, args: &MatchArgs) -> anyhow::Resul
         if !feeds.insert(feed.clone()) {
             bail!("two recordings are called `{feed}`; a feed is named by its file's stem");
         }
-        let mut seen = HashSet::new();
         let text =
             std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
         for (number, line) in push::split_lines(&text) {
-            let message = match push::parse_line(line, catalogue, None) {
-                Ok(message) => message,
-                Err(reject) => {
-                    skipped.note(file, number, &reject);
-                    continue;
+            match push::parse_line(line, catalogue, None) {
+                Ok(FeedMessage { body: Body::Event { reference, listing }, .. }) => {
+                    roll.list(&feed, &reference, listing);
                 }
-            };
-            let Body::Event { reference, .. } = &message.body else { continue };
-            let reference = reference.to_string();
-            // A recording may be of any day: its own clock is what counts.
-            let message = FeedMessage { ts: None, body: message.body };
-            book.apply(&feed, &message, Timestamp::default())
-                .with_context(|| format!("{}:{number}", file.display()))?;
-            if seen.insert(reference.clone()) {
-                listed.push((feed.clone(), reference));
+                Ok(_) => {}
+                Err(reject) => skipped.note(file, number, &reject),
             }
         }
     }
     skipped.tell();
-    for (feed, reference) in listed {
-        report(&book, &feed, &reference, args.json)?;
+    for found in roll.solve() {
+        report(&found, args.json)?;
     }
     Ok(())
 }
@@ -81,23 +67,16 @@ impl Skipped {
     }
 }
 
-fn report(book: &Book, feed: &str, reference: &str, json: bool) -> anyhow::Result<()> {
-    let Some(known) = book.identity(feed, reference) else { return Ok(()) };
-    let others = known.feeds.len() - 1;
-    let why = match others {
-        0 => "no other feed lists these participants within the sport's window".to_owned(),
-        _ => format!(
-            "same participants and start within the sport's window as {}",
-            known.feeds.join(", ")
-        ),
-    };
+fn report(found: &Found, json: bool) -> anyhow::Result<()> {
+    let Found { feed, reference, event, confidence, why } = found;
+    let confidence = f64::from(*confidence) / 1000.0;
     let line = if json {
         json!({
-            "feed": feed, "ref": reference, "event_id": known.event.to_string(), "confidence": 1.0, "why": why,
+            "feed": feed, "ref": reference, "event_id": event.to_string(), "confidence": confidence, "why": why,
         })
         .to_string()
     } else {
-        format!("{feed} {reference} {} {why}", known.event)
+        format!("{feed} {reference} {event} {confidence:.2} {why}")
     };
     Ok(output::print_line(&line)?)
 }

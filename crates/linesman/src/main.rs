@@ -6,6 +6,7 @@ mod config;
 mod control;
 mod folder;
 mod identify;
+mod identities;
 mod logging;
 mod program;
 mod record;
@@ -66,6 +67,8 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         Verb::Feeds(verb) => verbs::feeds(&config, &cli.data, verb)?,
         Verb::Maintenance(verb) => verbs::maintenance(&cli.data, verb)?,
         Verb::Match(args) => identify::run(&load_catalogue(&config)?, args)?,
+        Verb::Events(verb) => identities::events(&config, &cli.data, verb)?,
+        Verb::Aliases(verb) => identities::aliases(&config, &cli.data, verb)?,
         Verb::Replay(args) => replay::run(args)?,
         Verb::Record(args) => record::run(&load_catalogue(&config)?, &cli.data, args)?,
         Verb::Openapi => {}

@@ -10,7 +10,8 @@ use accounts::{Accounts, KeyKind, KeySecret, LinkToken, NewKey, People, PeopleRu
 use anyhow::{Context, bail};
 use domain::{Catalogue, Clock, World};
 use feeds::sandbox::Simulation;
-use market::Lifetimes;
+use market::{Lifetimes, Operation};
+use rustix::process::{Resource, Rlimit, getrlimit, setpriority_process, setrlimit};
 use serve::{
     App, DashboardSettings, Door, Doors, Parts, Settings, Tls, WorldHandle, WorldOptions, Writer,
 };
@@ -47,6 +48,7 @@ type Ended = &'static str;
 
 async fn run(config: &Config, data: &Path) -> anyhow::Result<()> {
     let catalogue = load_catalogue(config)?;
+    raise_descriptors(config.server.connections_max);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let folder = Folder::open(data)?;
     let _lock = folder.lock().await?;
@@ -103,6 +105,28 @@ async fn run(config: &Config, data: &Path) -> anyhow::Result<()> {
     store.close().await;
     released.context("unspent leases could not be given back")?;
     outcome
+}
+
+/// What the process has open beside connections: listeners, logs, the store, a file of answers for each epoch.
+const OTHER_DESCRIPTORS: u64 = 100;
+
+/// Lets the process have as many descriptors as the system allows: each connection needs one, and the limit a process
+/// starts with is often 1,024 for the sake of programs that cannot count further.
+fn raise_descriptors(connections_max: usize) {
+    let limits = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limits.maximum, maximum: limits.maximum };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, "the limit of open files cannot be raised");
+    }
+    let needed =
+        u64::try_from(connections_max).unwrap_or(u64::MAX).saturating_add(OTHER_DESCRIPTORS);
+    if let Some(allowed) = getrlimit(Resource::Nofile).current.filter(|allowed| *allowed < needed) {
+        tracing::warn!(
+            allowed,
+            needed,
+            "fewer files may be open than `server.connections_max` needs; raise the limit (ulimit -n) or lower it"
+        );
+    }
 }
 
 /// The signals that end the service.
@@ -177,6 +201,21 @@ impl Drop for DropAbort {
     }
 }
 
+/// Carries out operations on the live world while no server runs; the caller holds the folder's lock.
+pub(crate) fn operate_alone(
+    config: &Config,
+    folder: &Folder,
+    operations: &[Operation],
+) -> anyhow::Result<()> {
+    let catalogue = load_catalogue(config)?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let (_handle, mut writer) = open_world(World::Live, config, folder, &catalogue, &clock)?;
+    for operation in operations {
+        writer.operate(operation)?;
+    }
+    Ok(())
+}
+
 fn open_world(
     world: World,
     config: &Config,
@@ -211,6 +250,9 @@ fn open_world(
 /// The simulated world can be made again from its seed at any time; its log is for looking back a little.
 const SANDBOX_LOG_RETENTION: std::time::Duration = std::time::Duration::from_secs(2 * 3600);
 
+/// A quarter of a contended core, and a request that wakes up meanwhile does not wait for the writer's turn to end.
+const WRITER_NICENESS: i32 = 6;
+
 fn spawn_writer(
     writer: Writer,
     end: &mpsc::Sender<Ended>,
@@ -220,6 +262,11 @@ fn spawn_writer(
     let name = format!("writer-{world}");
     let run = move || {
         let _told = TellOnDrop { end, world };
+        // Where there are fewer cores than work, those who wait for an answer come before the next snapshot. On Linux this
+        // is the thread's own priority.
+        if let Err(error) = setpriority_process(None, WRITER_NICENESS) {
+            tracing::debug!(%error, "the writer has the priority of everybody else");
+        }
         writer.run();
     };
     std::thread::Builder::new().name(name).spawn(run).context("a writer thread cannot start")
@@ -246,6 +293,7 @@ fn settings(config: &Config) -> Settings {
         query_key_sunset: serve::http_date(config.api.query_key_sunset),
         ingest_on_main: config.server.ingest_listen.is_none(),
         connections_max: config.server.connections_max,
+        shed_after: config.server.shed_after,
         dashboard: DashboardSettings {
             enabled: dashboard.enabled,
             public_url: dashboard.public_url.clone(),

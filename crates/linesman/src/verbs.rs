@@ -26,18 +26,23 @@ pub(crate) fn keys(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Res
     };
     on_store(data, async |registry, folder| match (verb, new_key) {
         (KeysVerb::Create(args), Some(new)) => {
-            let (secret, record) = registry.create_key(new).await?;
-            let detail = format!("{} {}", record.kind.as_str(), record.hint);
-            registry.note(Deed::KeyCreated, record.id.as_str(), &detail).await?;
+            let made = registry.create_keys(&new, usize::try_from(args.count)?).await?;
+            for (_, record) in &made {
+                let detail = format!("{} {}", record.kind.as_str(), record.hint);
+                registry.note(Deed::KeyCreated, record.id.as_str(), &detail).await?;
+            }
             control::make_effective(folder).await?;
-            if args.json {
-                let mut whole = serde_json::to_value(&record)?;
+            let lines = made.iter().map(|(secret, record)| {
+                if !args.json {
+                    return Ok(secret.expose().to_owned());
+                }
+                let mut whole = serde_json::to_value(record)?;
                 if let Some(fields) = whole.as_object_mut() {
                     fields.insert("key".into(), secret.expose().into());
                 }
-                return print(&whole.to_string());
-            }
-            print(secret.expose())
+                Ok(whole.to_string())
+            });
+            print(&lines.collect::<anyhow::Result<Vec<String>>>()?.join("\n"))
         }
         (KeysVerb::List(args), _) => {
             let keys = registry.list_keys().await?;

@@ -6,24 +6,34 @@
 
 mod absorb;
 mod decide;
+mod doubts;
 mod event;
 mod image;
+mod memory;
+mod operate;
+mod place;
+mod resolve;
+mod settle;
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use domain::message::{FeedMessage, Fixture, Reject};
+use domain::message::{Body, FeedMessage, Fixture, Reject};
 use domain::{BookmakerId, Catalogue, EventId, Market, RecordId, SportId, Timestamp};
 
 use crate::change::Change;
 use crate::freshness::{Source, Vitals};
-use crate::matching::Index;
+use crate::matching::{Evidence, Hashed, Index, Lexicon};
 pub use event::{Event, EventTexts, Outcome, OutcomeName, Record};
 pub(crate) use event::{FeedIx, Slot, SlotKey};
 pub use image::{IMAGE_VERSION, ImageError};
+use memory::Memory;
+pub use operate::{NotDone, Operation, Profile, ProfileRef, Unsure};
+pub use settle::DOUBTS_MAX;
 
 /// How event ids come about in a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,11 +63,53 @@ pub enum Verdict {
     Superseded,
 }
 
-/// A verdict with the change to log and absorb, where there is one.
+/// A verdict with what to log and absorb, if anything.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
     pub verdict: Verdict,
     pub change: Option<Change>,
+    /// What comes with the change: why a ref was taken for an event, what that teaches, which events fell together.
+    pub follow: Vec<Change>,
+    pub oddity: Option<Oddity>,
+}
+
+/// Something that is taken but that a sound source rarely does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Oddity {
+    /// A ref now stands for another event.
+    ReusedRef,
+    /// A ref's event is listed the other way round than before.
+    Turned,
+    /// A participant of the feed's own event is somebody else now.
+    Replaced,
+    /// The feed lists the same event under another ref too.
+    Duplicate,
+}
+
+impl Oddity {
+    pub const ALL: [Self; 4] = [Self::ReusedRef, Self::Turned, Self::Replaced, Self::Duplicate];
+
+    pub const fn slug(self) -> &'static str {
+        match self {
+            Self::ReusedRef => "reused_ref",
+            Self::Turned => "turned_sides",
+            Self::Replaced => "replaced_participant",
+            Self::Duplicate => "duplicate_event",
+        }
+    }
+}
+
+/// How a ref came to stand for its event.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Placed {
+    First,
+    /// It agreed with another feed's.
+    Matched {
+        feed: Box<str>,
+        reference: Box<str>,
+        evidence: Evidence,
+    },
+    ByOperator,
 }
 
 /// A feed's offer of an event under a ref of its own.
@@ -70,14 +122,9 @@ pub(crate) struct Offer {
     pub(crate) competition: Box<str>,
     pub(crate) commence_time: Timestamp,
     pub(crate) fixture: Fixture,
-}
-
-/// What a ref was found to be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
-    pub event: EventId,
-    /// Feeds that list the event, the eldest first.
-    pub feeds: Vec<Box<str>>,
+    pub(crate) placed: Placed,
+    /// The event it was in before that was merged into this one.
+    pub(crate) came_from: Option<EventId>,
 }
 
 /// A feed by name, with its refs.
@@ -93,22 +140,31 @@ pub struct Book {
     catalogue: Arc<Catalogue>,
     ids: Ids,
     events_made: u64,
-    events: HashMap<EventId, Event>,
+    events: HashMap<EventId, Event, BuildHasherDefault<Hashed>>,
     feeds: Vec<Feed>,
     sources: BTreeMap<(SportId, BookmakerId), Source>,
-    index: Index,
+    index: Index<EventId>,
+    lexicon: Arc<Lexicon>,
+    memory: Memory,
 }
 
 impl Book {
     pub fn new(catalogue: Arc<Catalogue>, ids: Ids) -> Self {
+        let lexicon = Arc::new(Lexicon::new(&catalogue));
+        Self::with_lexicon(catalogue, lexicon, ids)
+    }
+
+    fn with_lexicon(catalogue: Arc<Catalogue>, lexicon: Arc<Lexicon>, ids: Ids) -> Self {
         Self {
             catalogue,
             ids,
             events_made: 0,
-            events: HashMap::new(),
+            events: HashMap::default(),
             feeds: Vec::new(),
             sources: BTreeMap::new(),
             index: Index::default(),
+            lexicon,
+            memory: Memory::default(),
         }
     }
 
@@ -124,15 +180,6 @@ impl Book {
         self.events.get(&id)
     }
 
-    /// Which event a feed's ref stands for, and which feeds list that event.
-    pub fn identity(&self, feed: &str, reference: &str) -> Option<Identity> {
-        let event = self.feed(self.feed_ix(feed)?)?.offers.get(reference)?.event;
-        let listers = &self.event(event)?.listed_by;
-        let feeds =
-            listers.iter().filter_map(|(ix, _)| Some(self.feed(*ix)?.name.clone())).collect();
-        Some(Identity { event, feeds })
-    }
-
     pub fn sources(&self) -> impl Iterator<Item = (SportId, BookmakerId, Source)> {
         self.sources.iter().map(|((sport, bookmaker), source)| (*sport, *bookmaker, *source))
     }
@@ -145,7 +192,7 @@ impl Book {
         Vitals { sources: self.sources().collect() }
     }
 
-    /// Decides and absorbs in one step; the change, if any, is the caller's to log.
+    /// Decides and absorbs in one step, with all that follows; the changes are the caller's to log, in order.
     ///
     /// # Errors
     /// The message is refused; the book is as before.
@@ -155,11 +202,59 @@ impl Book {
         message: &FeedMessage,
         now: Timestamp,
     ) -> Result<Decision, Reject> {
-        let decision = self.decide(feed, message, now)?;
-        if let Some(change) = &decision.change {
+        let (mut decision, keys) = self.judge(feed, message, now)?;
+        let Some(change) = &decision.change else { return Ok(decision) };
+        let stood_for = match &message.body {
+            Body::Event { reference, .. } | Body::Remove { reference } => {
+                self.stands_for(feed, reference)
+            }
+            Body::Odds(_) | Body::Score(_) | Body::Heartbeat { .. } => None,
+        };
+        if let Change::Listed(listed) = change {
+            self.absorb_listed(listed, keys, now);
+        } else {
             self.absorb(change, now);
         }
+        for change in &decision.follow {
+            self.absorb(change, now);
+        }
+        if let Body::Event { reference, .. } = &message.body {
+            let learnt = self.settle_taught(&decision.follow, now);
+            decision.follow.extend(learnt);
+            decision.follow.extend(self.settle(feed, reference, now));
+        }
+        if let Some(left) = stood_for {
+            let refers = matches!(&message.body, Body::Event { reference, .. }
+                if self.stands_for(feed, reference) == Some(left));
+            if !refers {
+                decision.follow.extend(self.settle_event(left, now));
+            }
+        }
         Ok(decision)
+    }
+
+    /// The event that a ref is listed for.
+    fn stands_for(&self, feed: &str, reference: &str) -> Option<EventId> {
+        let offer = self.feed(self.feed_ix(feed)?)?.offers.get(reference)?;
+        offer.active.then_some(offer.event)
+    }
+
+    /// Carries out an operator's word; the changes are the caller's to log, in order.
+    ///
+    /// # Errors
+    /// It cannot be done; the book is as before.
+    pub fn operate(
+        &mut self,
+        operation: &Operation,
+        now: Timestamp,
+    ) -> Result<Vec<Change>, NotDone> {
+        let mut changes = self.decide_operation(operation)?;
+        for change in &changes {
+            self.absorb(change, now);
+        }
+        let settled = self.settle_taught(&changes, now);
+        changes.extend(settled);
+        Ok(changes)
     }
 
     /// What time alone brings about: events and sources whose stay is over.

@@ -11,6 +11,7 @@ use domain::score::Period;
 use domain::{EventId, Line, Market, Quote, Side, Status, Timestamp};
 
 use crate::book::Ids;
+use crate::matching::{Alias, Doubt, Evidence};
 
 /// Version of the entries written now, kept beside each in the log. New variants go to the end of
 /// [`Change`]; any other alteration needs a new version and a decoder for the old one.
@@ -39,6 +40,39 @@ pub enum Change {
     SourceForgotten { bookmaker: Box<str>, sport: Box<str> },
     /// A snapshot of everything before this entry was published (D14).
     Cut { at: Timestamp },
+    /// Why a ref was taken for an event that others list.
+    Joined(Joined),
+    /// Two events turned out to be one; the younger's id stands for the elder from now on.
+    Merged { elder: EventId, younger: EventId, swapped: bool, by: By },
+    /// An operator took a ref out of an event.
+    Split { event: EventId, feed: Box<str>, reference: Box<str>, into: EventId },
+    /// Two events may be one.
+    Doubted { one: EventId, other: EventId, doubt: Doubt, evidence: Evidence },
+    /// It is no longer in doubt whether they are.
+    Cleared { one: EventId, other: EventId },
+    /// An operator said that they are two.
+    Parted { one: EventId, other: EventId },
+    /// Something was learnt about a name.
+    Taught { alias: Alias, by: By },
+    /// It does not hold any more.
+    Untaught { alias: Alias },
+}
+
+/// The listing a ref agreed with when it was taken for the same event.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Joined {
+    pub feed: Box<str>,
+    pub reference: Box<str>,
+    pub with_feed: Box<str>,
+    pub with_reference: Box<str>,
+    pub evidence: Evidence,
+}
+
+/// On whose word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum By {
+    Evidence,
+    Operator,
 }
 
 /// Which event a feed's ref stands for, and what the feed says of it.

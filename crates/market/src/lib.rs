@@ -13,9 +13,15 @@ mod render;
 pub mod select;
 pub mod snapshot;
 
-pub use book::{Book, Decision, Identity, Ids, Lifetimes, Verdict};
-pub use change::{CHANGE_VERSION, Change, ChangeError};
+pub use book::{
+    Book, DOUBTS_MAX, Decision, Ids, Lifetimes, NotDone, Oddity, Operation, Profile, ProfileRef,
+    Unsure, Verdict,
+};
+pub use change::{By, CHANGE_VERSION, Change, ChangeError};
 pub use freshness::{Health, Source, Vitals};
+pub use matching::{
+    ALIASES_MAX, ALIASES_OF_FEED_MAX, Alias, Doubt, Evidence, Found, Likeness, Meaning, Roll, Tie,
+};
 pub use record::{Recorded, Recorder};
 pub use select::{BoutSelection, EventSelection, OddsSelection, Page, ScoreSelection};
 pub use snapshot::{Snapshot, SportView};

@@ -1,35 +1,38 @@
 //! Which event is this? Identity of events across feeds.
 //!
-//! A listing is the same event as one already known when the sport and the folded participants agree, in
-//! whichever order, and the starts lie within the sport's window; the nearest start wins. A feed never has
-//! two refs for one event. What was decided for a ref is kept in the log and never guessed again.
+//! Names are taken apart into words ([`name`], [`word`]) and laid side by side; both participants together, in
+//! whichever order, with the time and the competition make [`judge`] say same, different, or not sure. Whom to
+//! compare with comes from an index by pairs of words ([`index`]), never from a scan, and most of those are told apart
+//! at a glance ([`sketch`]). What was learnt about names
+//! is in [`aliases`]. The book uses these for each listing as it comes and keeps to what it decided; [`solve`] does
+//! the same for whole recordings at once.
 
-use std::collections::HashMap;
+mod aliases;
+mod contest;
+mod index;
+mod judge;
+mod name;
+mod roll;
+mod sketch;
+mod solve;
+mod word;
 
-use domain::message::{Fixture, Listing};
-use domain::{Catalogue, EventId, SportId, Timestamp};
+use domain::message::Fixture;
 
-/// Finds events by who takes part in them.
-#[derive(Debug, Default)]
-pub(crate) struct Index {
-    by_participants: HashMap<(SportId, Participants), Vec<Entry>>,
-}
+pub(crate) use aliases::Aliases;
+pub use aliases::{ALIASES_MAX, ALIASES_OF_FEED_MAX, Alias, Meaning};
+pub(crate) use contest::{Contest, Lexicon, Party};
+pub(crate) use index::{Glance, Hashed, Index, Owner};
+pub use judge::{Doubt, Evidence, Tie};
+pub(crate) use judge::{Face, Verdict};
+pub use name::Likeness;
+pub(crate) use name::Name;
+pub use roll::{Found, Roll};
+pub(crate) use sketch::Sketch;
 
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    event: EventId,
-    commence_time: Timestamp,
-}
-
-/// The participants of a fixture, folded and in an order of their own.
+/// The participants of a fixture, folded and in an order of their own: equal only for the same names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Participants(Box<str>);
-
-/// A known event that a listing is the same as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Same {
-    pub(crate) event: EventId,
-}
 
 impl Participants {
     pub(crate) fn of(fixture: &Fixture) -> Self {
@@ -41,59 +44,6 @@ impl Participants {
             }
             Fixture::Field { title } => Self(fold(title).into()),
         }
-    }
-}
-
-impl Index {
-    pub(crate) fn insert(
-        &mut self,
-        sport: SportId,
-        fixture: &Fixture,
-        commence_time: Timestamp,
-        event: EventId,
-    ) {
-        let key = (sport, Participants::of(fixture));
-        self.by_participants.entry(key).or_default().push(Entry { event, commence_time });
-    }
-
-    pub(crate) fn remove(&mut self, sport: SportId, fixture: &Fixture, event: EventId) {
-        let key = (sport, Participants::of(fixture));
-        if let Some(entries) = self.by_participants.get_mut(&key) {
-            entries.retain(|entry| entry.event != event);
-            if entries.is_empty() {
-                self.by_participants.remove(&key);
-            }
-        }
-    }
-
-    /// The known event nearest in time that the listing is the same as; `taken` says which events this feed
-    /// already has another ref for.
-    pub(crate) fn find(
-        &self,
-        catalogue: &Catalogue,
-        listing: &Listing,
-        taken: impl Fn(EventId) -> bool,
-    ) -> Option<Same> {
-        let window = catalogue.sport(listing.sport).same_event_within.as_millis();
-        let distance = |entry: &Entry| {
-            u128::from(entry.commence_time.as_millis().abs_diff(listing.commence_time.as_millis()))
-        };
-        self.by_participants
-            .get(&(listing.sport, Participants::of(&listing.fixture)))?
-            .iter()
-            .filter(|entry| distance(entry) <= window && !taken(entry.event))
-            .min_by_key(|entry| (distance(entry), entry.event))
-            .map(|entry| Same { event: entry.event })
-    }
-}
-
-/// Whether the second fixture names the first's participants the other way round.
-pub(crate) fn is_swapped(ours: &Fixture, theirs: &Fixture) -> bool {
-    match (ours, theirs) {
-        (Fixture::HeadToHead { home, .. }, Fixture::HeadToHead { home: their_home, .. }) => {
-            fold(home) != fold(their_home)
-        }
-        (Fixture::Field { .. }, _) | (_, Fixture::Field { .. }) => false,
     }
 }
 

@@ -135,6 +135,14 @@ impl Recorder {
             Change::Scored { event, .. } | Change::Expired { event } => {
                 Touched::Events(vec![*event])
             }
+            Change::Merged { elder: one, younger: other, .. }
+            | Change::Split { event: one, into: other, .. } => Touched::Events(vec![*one, *other]),
+            Change::Joined(_)
+            | Change::Doubted { .. }
+            | Change::Cleared { .. }
+            | Change::Parted { .. }
+            | Change::Taught { .. }
+            | Change::Untaught { .. } => Touched::Nothing,
             Change::Quoted(quoted) => Touched::Market(quoted.event, quoted.market.clone()),
             Change::Confirmed { event, market, .. } => Touched::Market(*event, market.clone()),
             Change::Beat { .. } => Touched::Sources,
@@ -154,6 +162,14 @@ fn said_at(change: &Change) -> Option<Timestamp> {
         Change::Founded { .. }
         | Change::Expired { .. }
         | Change::SourceForgotten { .. }
-        | Change::Cut { .. } => None,
+        | Change::Cut { .. }
+        | Change::Joined(_)
+        | Change::Merged { .. }
+        | Change::Split { .. }
+        | Change::Doubted { .. }
+        | Change::Cleared { .. }
+        | Change::Parted { .. }
+        | Change::Taught { .. }
+        | Change::Untaught { .. } => None,
     }
 }

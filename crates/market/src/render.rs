@@ -1,23 +1,29 @@
 //! JSON of records, events and scores: fields exactly as the interface has them, in its order (D12).
 //!
 //! A record is rendered when it changed, once for all formats. `last_update` moves with every heartbeat, so
-//! it is not part of the text: it is stamped between its two halves when an answer is put together (D28).
+//! it is not part of the text: it is stamped into its place when an answer is put together (D28).
 
 use std::fmt::Write;
 
 use domain::message::Fixture;
 use domain::{Format, RecordId, Sport, Status, Timestamp};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::book::{Event, EventTexts, Outcome, OutcomeName};
 
-/// A record's JSON in pieces: the head up to the format, then the outcomes once per format, in one buffer.
+/// A record's JSON in pieces: the head up to the format, then the rest once per format, in one buffer.
 #[derive(Debug)]
 pub(crate) struct RecordText {
     buffer: Box<str>,
     head_end: u32,
     american_end: u32,
     decimal_end: u32,
+    /// Of the buffer: names what the record says.
+    hash: u64,
 }
+
+/// What stands where the stamp goes.
+const NO_STAMP: &str = "0000-00-00T00:00:00Z";
 
 impl RecordText {
     pub(crate) fn render(
@@ -41,28 +47,41 @@ impl RecordText {
         out.push_str(market);
         out.push_str("\",\"format\":\"");
         let head_end = end(&out);
-        push_outcomes(event, outcomes, Format::American, &mut out);
+        push_rest(event, outcomes, Format::American, &mut out);
         let american_end = end(&out);
-        push_outcomes(event, outcomes, Format::Decimal, &mut out);
+        push_rest(event, outcomes, Format::Decimal, &mut out);
         let decimal_end = end(&out);
-        push_outcomes(event, outcomes, Format::Fractional, &mut out);
-        Self { buffer: out.into(), head_end, american_end, decimal_end }
+        push_rest(event, outcomes, Format::Fractional, &mut out);
+        let hash = xxh3_64(out.as_bytes());
+        Self { buffer: out.into(), head_end, american_end, decimal_end, hash }
+    }
+
+    /// A number that another text has only by chance.
+    pub(crate) fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// How many bytes [`RecordText::write`] appends.
+    pub(crate) fn len(&self, format: Format) -> usize {
+        self.piece(0, Some(self.head_end)).len() + self.rest(format).len()
     }
 
     /// Appends the whole record in one format with its freshness stamped in.
     pub(crate) fn write(&self, format: Format, last_update: &[u8; 20], out: &mut Vec<u8>) {
-        let (from, to) = match format {
-            Format::American => (self.head_end, Some(self.american_end)),
-            Format::Decimal => (self.american_end, Some(self.decimal_end)),
-            Format::Fractional => (self.decimal_end, None),
-        };
         out.extend_from_slice(self.piece(0, Some(self.head_end)));
-        out.extend_from_slice(format.key().as_bytes());
-        out.extend_from_slice(b"\",\"last_update\":\"");
-        out.extend_from_slice(last_update);
-        out.extend_from_slice(b"\",\"outcomes\":");
-        out.extend_from_slice(self.piece(from, to));
-        out.push(b'}');
+        let stamp_at = out.len() + format.key().len() + BEFORE_STAMP.len();
+        out.extend_from_slice(self.rest(format));
+        if let Some(stamp) = out.get_mut(stamp_at..stamp_at + last_update.len()) {
+            stamp.copy_from_slice(last_update);
+        }
+    }
+
+    fn rest(&self, format: Format) -> &[u8] {
+        match format {
+            Format::American => self.piece(self.head_end, Some(self.american_end)),
+            Format::Decimal => self.piece(self.american_end, Some(self.decimal_end)),
+            Format::Fractional => self.piece(self.decimal_end, None),
+        }
     }
 
     fn piece(&self, from: u32, to: Option<u32>) -> &[u8] {
@@ -74,6 +93,19 @@ impl RecordText {
 
 fn end(text: &str) -> u32 {
     u32::try_from(text.len()).unwrap_or(u32::MAX)
+}
+
+/// Between a record's format and its stamp.
+const BEFORE_STAMP: &str = "\",\"last_update\":\"";
+
+/// What of a record depends on the format, and what stands between.
+fn push_rest(event: &Event, outcomes: &[Outcome], format: Format, out: &mut String) {
+    out.push_str(format.key());
+    out.push_str(BEFORE_STAMP);
+    out.push_str(NO_STAMP);
+    out.push_str("\",\"outcomes\":");
+    push_outcomes(event, outcomes, format, out);
+    out.push('}');
 }
 
 fn push_outcomes(event: &Event, outcomes: &[Outcome], format: Format, out: &mut String) {

@@ -9,10 +9,12 @@ use domain::{
     BookmakerId, BookmakerSet, Catalogue, EventId, Format, Market, SportId, Status, Timestamp,
 };
 
+use xxhash_rust::xxh3::xxh3_128;
+
 use crate::book::OutcomeName;
 use crate::cursor::RecordPlace;
 pub use crate::cursor::{Cursor, Paging};
-use crate::render::push_json_str;
+use crate::render::{RecordText, push_json_str};
 use crate::snapshot::{EventRow, RecordRow, Snapshot, SportView};
 
 /// Event ids to scope an answer to, sorted and without repeats.
@@ -102,6 +104,8 @@ impl OddsSelection {
             let mut ranges: Vec<_> =
                 ids.iter().filter_map(|id| view.event(*id)).map(|e| e.records.clone()).collect();
             ranges.sort_unstable_by_key(|range| range.start);
+            // Two ids may be the same event by now.
+            ranges.dedup();
             let positions = ranges.into_iter().flatten().filter(|at| *at >= start);
             return Page::fill(
                 positions.filter_map(|at| view.record(at)).filter(wanted),
@@ -133,6 +137,10 @@ impl OddsSelection {
 
     /// The answer's body: an array of records.
     pub fn write(&self, rows: &[&RecordRow], out: &mut Vec<u8>) {
+        // Texts lie all over the memory of a large market. Asking for their lengths first brings them in while nothing
+        // waits for them yet, and gives the body its true size.
+        let texts = || rows.iter().filter_map(|row| row.text());
+        out.reserve_exact(texts().map(|text| text.len(self.format) + 1).sum::<usize>() + 1);
         out.push(b'[');
         // Neighbouring records mostly share their freshness to the second.
         let mut stamp = (i64::MIN, [0; 20]);
@@ -148,6 +156,19 @@ impl OddsSelection {
             }
         }
         out.push(b']');
+    }
+
+    /// Names the body that [`OddsSelection::write`] makes of these records without looking at all of it: bodies that
+    /// differ have names that differ, but for chance.
+    pub fn name(&self, rows: &[&RecordRow]) -> u128 {
+        let mut parts = Vec::with_capacity(16 * rows.len() + 1);
+        parts.push(self.format as u8);
+        for row in rows {
+            let hash = row.text().map_or(0, RecordText::hash);
+            parts.extend_from_slice(&hash.to_le_bytes());
+            parts.extend_from_slice(&row.last_update.as_secs().to_le_bytes());
+        }
+        xxh3_128(&parts)
     }
 }
 
@@ -292,6 +313,8 @@ impl SportView {
                     .filter(|at| *at >= start)
                     .collect();
                 positions.sort_unstable();
+                // Two ids may be the same event by now.
+                positions.dedup();
                 Box::new(positions.into_iter().filter_map(|at| self.events.get(at)))
             }
         }

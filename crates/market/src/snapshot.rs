@@ -38,6 +38,7 @@ pub struct SportView {
     pub events_open: u32,
     /// Bookmakers with prices.
     pub bookmakers: u32,
+    /// Ids of events that turned out to be another lead to that one.
     by_id: HashMap<EventId, u32>,
     /// Positions in `records`, for each bookmaker and each market.
     by_bookmaker: Vec<Vec<u32>>,
@@ -175,6 +176,11 @@ impl SportView {
                 texts: Arc::clone(texts),
                 records: from..view.next_record(),
             });
+        }
+        for (younger, elder) in book.merged() {
+            if let Some(at) = view.by_id.get(&elder).copied() {
+                view.by_id.insert(younger, at);
+            }
         }
         let pricing = view.by_bookmaker.iter().filter(|positions| !positions.is_empty()).count();
         view.bookmakers = u32::try_from(pricing).unwrap_or(u32::MAX);

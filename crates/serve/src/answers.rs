@@ -1,31 +1,24 @@
 //! Ready answers of one epoch: made once for each selection and kept until the next snapshot (D14).
 //!
-//! They live and die with the snapshot they were made from, so nothing is ever invalidated. What is kept is
-//! bounded: when the epoch's share is used up, further selections are answered without being kept, and those
-//! that came before stay.
+//! They live and die with the snapshot they were made from, so nothing is ever invalidated. A reply takes the bytes
+//! of a body along and nothing else: a client that is slow to read it holds no snapshot.
 
-use std::collections::HashMap;
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+mod kept;
+
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use data_encoding::BASE64URL_NOPAD;
 use domain::{EventId, SportId};
 use market::select::Cursor;
 use market::{BoutSelection, EventSelection, OddsSelection, ScoreSelection};
-use xxhash_rust::xxh3::xxh3_128_with_seed;
+use xxhash_rust::xxh3::xxh3_128;
 
 use crate::encoding::Encoding;
 use crate::reply::Head;
+use crate::spool::{SPOOLED_BYTES_MIN, Spooled};
 
-/// The most that one epoch's answers may hold, in bytes.
-const KEPT_BYTES_MAX: usize = 64 << 20;
-/// What a selector takes itself; the largest names 200 events. The body is counted twice, for its encodings.
-const SELECTOR_BYTES_MAX: usize = 2 << 10;
-/// Fewer threads meet at each lock.
-const SHARDS: usize = 16;
+pub(crate) use kept::{Answers, Figures};
 
 /// What is asked of a snapshot, in normal form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -39,33 +32,59 @@ pub(crate) enum Selector {
     Event(SportId, EventId),
 }
 
+impl Selector {
+    /// What its list of events takes beside it.
+    fn list_bytes(&self) -> usize {
+        let events = match self {
+            Self::Sports | Self::Books | Self::Event(..) => None,
+            Self::Odds(odds) => odds.events.as_ref(),
+            Self::Bouts(bouts) => bouts.events.as_ref(),
+            Self::Scores(scores) => scores.events.as_ref(),
+            Self::Events(events) => events.events.as_ref(),
+        };
+        events.map_or(0, |events| size_of_val(&**events))
+    }
+}
+
 /// A body with its encodings, and where the next page starts.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    pub(crate) next: Option<Cursor>,
+    /// The next page's cursor.
+    pub(crate) next: Option<Box<str>>,
     identity: Encoded,
     zstd: OnceLock<Encoded>,
     brotli: OnceLock<Encoded>,
     gzip: OnceLock<Encoded>,
 }
 
-/// A body in one encoding, with the headers that go with it.
+/// A body in one encoding, with the header lines that go with it.
 #[derive(Debug)]
 pub(crate) struct Encoded {
     pub(crate) body: Bytes,
     pub(crate) etag: String,
-    /// `content-type`, `content-encoding`.
-    pub(crate) head: Head,
+    /// `etag` and `vary`, which a 304 has too.
+    pub(crate) validators: Head,
+    /// `content-type` and `content-encoding`.
+    pub(crate) content: Head,
+    spooled: OnceLock<Option<Arc<Spooled>>>,
 }
 
 impl Answer {
-    pub(crate) fn new(body: Vec<u8>, next: Option<Cursor>) -> Self {
-        // The tag names the bytes, so it is the same on every node and across epochs that changed nothing.
-        // A further page is told in a header: an answer with one is not the answer without.
-        let digest = xxh3_128_with_seed(&body, u64::from(next.is_some()));
-        let tag = BASE64URL_NOPAD.encode(&digest.to_be_bytes());
+    pub(crate) fn new(body: Vec<u8>, next: Option<&Cursor>) -> Self {
+        let name = xxh3_128(&body);
+        Self::named(name, body, next)
+    }
+
+    /// An answer whose body has a name already.
+    ///
+    /// The name tells bodies apart, so the tag made of it is the same on every node and across epochs that changed
+    /// nothing. A further page is told in a header: an answer with one is not the answer without.
+    pub(crate) fn named(name: u128, mut body: Vec<u8>, next: Option<&Cursor>) -> Self {
+        // What is kept is counted by its length.
+        body.shrink_to_fit();
+        let tag = BASE64URL_NOPAD.encode(&(name ^ u128::from(next.is_some())).to_be_bytes());
         Self {
-            next,
+            next: next.map(|next| next.encode().into()),
             identity: Encoded::new(Bytes::from(body), &tag, Encoding::Identity),
             zstd: OnceLock::new(),
             brotli: OnceLock::new(),
@@ -91,85 +110,40 @@ impl Answer {
         })
     }
 
-    pub(crate) fn body_bytes(&self) -> usize {
+    fn body_bytes(&self) -> usize {
         self.identity.body.len()
     }
 }
 
 impl Encoded {
     fn new(body: Bytes, tag: &str, encoding: Encoding) -> Self {
-        let mut head = Head::default();
-        head.put("content-type", "application/json");
+        let mut content = Head::default();
+        content.put("content-type", "application/json");
         let etag = match encoding {
             Encoding::Identity => format!("\"{tag}\""),
             Encoding::Zstd | Encoding::Brotli | Encoding::Gzip => {
-                head.put("content-encoding", encoding.token());
+                content.put("content-encoding", encoding.token());
                 format!("\"{tag}-{}\"", encoding.token())
             }
         };
-        Self { body, etag, head }
+        let mut validators = Head::default();
+        validators.put("etag", &etag);
+        validators.put("vary", "X-API-Key, Accept-Encoding");
+        Self { body, etag, validators, content, spooled: OnceLock::new() }
     }
-}
 
-/// The answers kept for one snapshot.
-#[derive(Debug, Default)]
-pub(crate) struct Answers {
-    shards: [Mutex<HashMap<Selector, Arc<Answer>>>; SHARDS],
-    spread: RandomState,
-    kept_bytes: AtomicUsize,
-}
-
-impl Answers {
-    pub(crate) fn get_or_make(
-        &self,
-        selector: &Selector,
-        make: impl FnOnce() -> Answer,
-    ) -> Arc<Answer> {
-        if let Some(kept) = self.shard(selector).get(selector) {
-            return Arc::clone(kept);
+    /// The body where the kernel can send it by itself, if that is worth it; put there when first asked for.
+    pub(crate) fn spooled(&self, answers: &Answers) -> Option<Arc<Spooled>> {
+        if self.body.len() < SPOOLED_BYTES_MIN {
+            return None;
         }
-        let answer = Arc::new(make());
-        let cost = 2 * answer.body_bytes() + SELECTOR_BYTES_MAX;
-        if self.kept_bytes.fetch_add(cost, Ordering::Relaxed) + cost <= KEPT_BYTES_MAX {
-            self.shard(selector).insert(selector.clone(), Arc::clone(&answer));
-        } else {
-            self.kept_bytes.fetch_sub(cost, Ordering::Relaxed);
-        }
-        answer
-    }
-
-    pub(crate) fn kept_bytes(&self) -> usize {
-        self.kept_bytes.load(Ordering::Relaxed)
-    }
-
-    #[expect(clippy::indexing_slicing, reason = "a remainder of the length is within it")]
-    fn shard(&self, selector: &Selector) -> MutexGuard<'_, HashMap<Selector, Arc<Answer>>> {
-        let hash = usize::try_from(self.spread.hash_one(selector) >> 32).unwrap_or(0);
-        self.shards[hash % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
+        self.spooled.get_or_init(|| answers.spool()?.put(&self.body)).clone()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn selector(number: u64) -> Selector {
-        let catalogue = domain::Catalogue::load(None).unwrap();
-        Selector::Event(catalogue.sport_id("mma").unwrap(), EventId::from_number(number))
-    }
-
-    #[test]
-    fn what_is_kept_is_bounded_and_early_answers_stay() {
-        let answers = Answers::default();
-        let body = || Answer::new(vec![b'x'; 1 << 20], None);
-        let first = answers.get_or_make(&selector(0), body);
-        for number in 1..100 {
-            answers.get_or_make(&selector(number), body);
-        }
-        assert!(answers.kept_bytes() <= KEPT_BYTES_MAX);
-        let again = answers.get_or_make(&selector(0), || panic!("it was kept"));
-        assert!(Arc::ptr_eq(&first, &again));
-    }
 
     #[test]
     fn tags_tell_encodings_and_further_pages_apart() {

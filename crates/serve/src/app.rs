@@ -4,6 +4,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use accounts::{Accounts, People};
 use domain::{Catalogue, Clock, World};
@@ -11,6 +12,9 @@ use domain::{Catalogue, Clock, World};
 use crate::dashboard::DashboardSettings;
 use crate::docs::Pages;
 use crate::metrics::Metrics;
+use crate::pressure::Pressure;
+use crate::v1::Shelf;
+use crate::v1::region::RegionTable;
 use crate::world::WorldHandle;
 
 /// What the operator decided about the API.
@@ -24,6 +28,8 @@ pub struct Settings {
     /// Connections open at the same time at the most.
     pub connections_max: usize,
     pub dashboard: DashboardSettings,
+    /// How late the service may be before it refuses what is not ready.
+    pub shed_after: Duration,
 }
 
 /// The service.
@@ -37,7 +43,9 @@ pub struct App {
     live: Arc<WorldHandle>,
     sandbox: Arc<WorldHandle>,
     pub(crate) metrics: Metrics,
+    pub(crate) pressure: Pressure,
     pub(crate) pages: Pages,
+    regions: RegionTable,
     request_ids: RequestIds,
 }
 
@@ -57,6 +65,8 @@ impl App {
     pub fn new(parts: Parts) -> Self {
         let Parts { catalogue, clock, accounts, people, settings, live, sandbox } = parts;
         Self {
+            regions: RegionTable::new(&catalogue),
+            pressure: Pressure::new(settings.shed_after),
             catalogue,
             clock,
             accounts,
@@ -81,6 +91,11 @@ impl App {
     pub fn is_ready(&self) -> bool {
         let now = self.clock.now();
         World::ALL.iter().all(|world| self.world(*world).is_current(now))
+    }
+
+    /// Where names in queries are looked up.
+    pub(crate) fn shelf(&self) -> Shelf<'_> {
+        Shelf { catalogue: &self.catalogue, regions: &self.regions }
     }
 
     pub(crate) fn next_request_id(&self) -> String {

@@ -33,6 +33,11 @@ impl Encoding {
         }
     }
 
+    fn is_named(self, name: &str) -> bool {
+        name.eq_ignore_ascii_case(self.token())
+            || (self == Self::Gzip && name.eq_ignore_ascii_case("x-gzip"))
+    }
+
     /// The best encoding a client accepts for a body of this size.
     pub(crate) fn negotiate(accept: Option<&[u8]>, body_bytes: usize) -> Self {
         let Some(accept) = accept.and_then(|accept| std::str::from_utf8(accept).ok()) else {
@@ -42,8 +47,7 @@ impl Encoding {
             return Self::Identity;
         }
         let mut best = (0, Self::Identity);
-        for encoding in Self::OFFERED {
-            let quality = quality_of(accept, encoding.token());
+        for (encoding, quality) in Self::OFFERED.into_iter().zip(qualities(accept)) {
             if quality > best.0 {
                 best = (quality, encoding);
             }
@@ -75,25 +79,29 @@ impl Encoding {
     }
 }
 
-/// The weight, in thousandths, that an `Accept-Encoding` list gives a token; 0 where it does not accept it.
-fn quality_of(accept: &str, token: &str) -> u32 {
+/// The weights, in thousandths, that an `Accept-Encoding` list gives what we offer; 0 for what it does not accept.
+fn qualities(accept: &str) -> [u32; Encoding::OFFERED.len()] {
     let mut any = 0;
+    let mut named = Encoding::OFFERED.map(|_| None);
     for item in accept.split(',') {
-        let mut parts = item.split(';').map(str::trim);
-        let name = parts.next().unwrap_or_default();
-        let quality = parts
-            .find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")))
-            .map_or(1000, thousandths);
-        if name.eq_ignore_ascii_case(token)
-            || (token == "gzip" && name.eq_ignore_ascii_case("x-gzip"))
-        {
-            return quality;
-        }
+        let (name, weight) = item.split_once(';').map_or((item, None), |(n, w)| (n, Some(w)));
+        let quality = weight.map_or(1000, |weight| {
+            let mut parts = weight.split(';').map(str::trim);
+            parts
+                .find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")))
+                .map_or(1000, thousandths)
+        });
+        let name = name.trim();
         if name == "*" {
             any = quality;
         }
+        for (held, encoding) in named.iter_mut().zip(Encoding::OFFERED) {
+            if encoding.is_named(name) {
+                held.get_or_insert(quality);
+            }
+        }
     }
-    any
+    named.map(|quality| quality.unwrap_or(any))
 }
 
 /// `0.5` is 500; what is no weight counts as none.

@@ -189,6 +189,12 @@ impl ApiError {
         if let Some(challenge) = self.challenge {
             head.put("www-authenticate", challenge);
         }
-        Reply { status: self.code.status(), code: Some(self.code), head, body: Bytes::from(body) }
+        Reply {
+            status: self.code.status(),
+            code: Some(self.code),
+            head,
+            body: Bytes::from(body),
+            spooled: None,
+        }
     }
 }

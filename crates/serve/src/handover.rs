@@ -1,13 +1,17 @@
 //! Connections that hyper serves: HTTP/2, and HTTP/1.1 with bodies or other unusual needs.
 
+mod rewound;
+mod waits;
+
 use std::convert::Infallible;
-use std::io;
-use std::pin::{Pin, pin};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::sync::atomic::Ordering;
+use std::task::Poll;
 use std::time::Duration;
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, HeaderName, HeaderValue};
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::Full;
@@ -15,27 +19,27 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
+use self::waits::{Late, Piece, Waits};
 use crate::app::App;
 use crate::error::ErrorCode;
 use crate::ingest::{Delivery, Token};
+use crate::lane::{HTTP2_PREFACE, IDLE_TIME_MAX};
+use crate::patience::Patience;
 use crate::peer::Peer;
 use crate::reply::Reply;
-use crate::request::{Asked, HEAD_BYTES_MAX, HEADERS_MAX, Method};
+use crate::request::{Asked, HEAD_BYTES_MAX, HEADERS_MAX, Method, Visitor};
 use crate::server;
 use crate::service::{self, Doors};
 
-/// Between two requests (D32). Hyper counts a slow head from the end of the request before it, so a head may take
-/// as long; the first one, which the lane has read, may not.
-const IDLE_TIME_MAX: Duration = Duration::from_secs(75);
+pub(crate) use self::rewound::Rewound;
+
 /// How long a silent HTTP/2 connection is kept before it is asked for a sign of life.
 const PING_AFTER: Duration = Duration::from_secs(75);
 /// Requests one HTTP/2 connection may have under way.
 const STREAMS_MAX: u32 = 128;
-/// How long requests under way may take once the service stops.
-const DRAIN_TIME_MAX: Duration = Duration::from_secs(20);
 
 pub(crate) async fn serve<S>(
     app: Arc<App>,
@@ -59,29 +63,60 @@ pub(crate) async fn serve<S>(
         .keep_alive_interval(PING_AFTER)
         .max_concurrent_streams(STREAMS_MAX)
         .max_header_list_size(u32::try_from(4 * HEAD_BYTES_MAX).unwrap_or(u32::MAX));
+    let waits = Arc::clone(stream.waits());
+    if stream.first().starts_with(HTTP2_PREFACE) {
+        waits.set_overlapping();
+    }
+    let (answering, metrics) = (Arc::clone(&waits), Arc::clone(&app));
     // Requests of HTTP/2 are answered on tasks of their own.
     let peer = Peer::current();
     let service = service_fn(move |request| {
-        let app = Arc::clone(&app);
-        async move { Ok::<_, Infallible>(peer.serve(respond(app, doors, request)).await) }
+        let (app, waits) = (Arc::clone(&app), Arc::clone(&answering));
+        async move { Ok::<_, Infallible>(peer.serve(respond(app, doors, request, &waits)).await) }
     });
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = server::stopped(&mut stopping) => {
-            connection.as_mut().graceful_shutdown();
-            match tokio::time::timeout(DRAIN_TIME_MAX, connection).await {
-                Ok(ended) => ended,
-                Err(_) => return,
+    let mut patience = Patience::new(IDLE_TIME_MAX);
+    let mut stop = pin!(server::stopped(&mut stopping));
+    let mut stops = false;
+    let ended = poll_fn(|context| {
+        if let Poll::Ready(ended) = connection.as_mut().poll(context) {
+            return Poll::Ready(Ok(ended));
+        }
+        if let Some((until, late)) = waits.deadline() {
+            patience.allow_until(until);
+            if patience.is_over(context) {
+                return Poll::Ready(Err(late));
             }
         }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a connection ended early");
+        if !stops && stop.as_mut().poll(context).is_ready() {
+            stops = true;
+            connection.as_mut().graceful_shutdown();
+            // What is under way ends, or `server::run` ends it.
+            context.waker().wake_by_ref();
+        }
+        Poll::Pending
+    })
+    .await;
+    match ended {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "a connection ended early"),
+        Err(late) => {
+            let cut = match late {
+                Late::Head => &metrics.metrics.cut_slow_head,
+                Late::Reader => &metrics.metrics.cut_slow_reader,
+            };
+            cut.fetch_add(1, Ordering::Relaxed);
+        }
     }
 }
 
-async fn respond(app: Arc<App>, doors: Doors, request: Request<Incoming>) -> Response<Full<Bytes>> {
+async fn respond(
+    app: Arc<App>,
+    doors: Doors,
+    request: Request<Incoming>,
+    waits: &Arc<Waits>,
+) -> Response<Full<Piece>> {
+    waits.begin_answer();
     let (parts, body) = request.into_parts();
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
     let mut asked = Asked::new(parts.method.as_str(), target);
@@ -105,10 +140,10 @@ async fn respond(app: Arc<App>, doors: Doors, request: Request<Incoming>) -> Res
         if asked.method == Method::Post && service::takes_forms(&app, doors, asked.path) {
             service::answer_form(&app, &asked, body).await
         } else {
-            service::answer(&app, doors, &asked).await
+            service::answer(&app, doors, &asked, &mut Visitor::new(&*app.clock)).await
         }
     };
-    into_response(reply, asked.method)
+    into_response(reply, asked.method, waits)
 }
 
 /// What is wrong with a head larger than the lane would take.
@@ -123,10 +158,10 @@ fn too_heavy(target: &str, headers: &HeaderMap) -> Option<&'static str> {
     }
 }
 
-fn into_response(reply: Reply, method: Method) -> Response<Full<Bytes>> {
+fn into_response(reply: Reply, method: Method, waits: &Arc<Waits>) -> Response<Full<Piece>> {
     let length = reply.body.len();
     let body = if method == Method::Head { Bytes::new() } else { reply.body };
-    let mut response = Response::new(Full::new(body));
+    let mut response = Response::new(Full::new(waits.end_answer(body)));
     *response.status_mut() =
         StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
@@ -140,63 +175,4 @@ fn into_response(reply: Reply, method: Method) -> Response<Full<Bytes>> {
         headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
     response
-}
-
-/// A stream whose first bytes were already read.
-#[derive(Debug)]
-pub(crate) struct Rewound<S> {
-    first: Bytes,
-    stream: S,
-}
-
-impl<S> Rewound<S> {
-    pub(crate) fn new(first: Bytes, stream: S) -> Self {
-        Self { first, stream }
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Rewound<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if self.first.is_empty() {
-            return Pin::new(&mut self.stream).poll_read(context, buffer);
-        }
-        let taken = self.first.len().min(buffer.remaining());
-        buffer.put_slice(self.first.get(..taken).unwrap_or_default());
-        self.first.advance(taken);
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Rewound<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
 }

@@ -60,7 +60,7 @@ where
     });
     let lines = parsed.await.map_err(|_| ApiError::internal())??;
     let receipt = app.world(World::Live).push(name.clone(), lines).await.map_err(not_taken)?;
-    app.metrics.note_push(&name, &receipt);
+    app.metrics.ledger.note(&name, &receipt, app.clock.now());
     Ok(Reply::new(200, "application/json", receipt_text(&receipt)))
 }
 

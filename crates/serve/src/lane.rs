@@ -1,44 +1,69 @@
-//! A connection.
+//! The hot path: a connection, from its first byte to the last of its answers.
 //!
-//! Most requests are a GET without a body on a connection kept alive. Those are read here with `httparse` and
-//! answered with one write, which costs a fraction of what a general server does and leaves every refusal,
-//! of malformed and oversized heads too, in our own hands (D1). Whatever is more than that (a body, an
-//! upgrade, an expectation, HTTP/2) is handed over with its bytes, untouched, to hyper, and stays with it.
-//! Both ways end in the same [`service::answer`].
+//! Nearly every request is a GET without a body on a connection kept alive, and should cost what a file server
+//! needs to send the same bytes. Most of that is the kernel's. What is ours stays small because
+//!
+//! - a head is read into the stack of one poll and parsed once, by `httparse`, where it lies; what it asks
+//!   ([`Asked`]) borrows from it. Between two requests a connection holds no buffer;
+//! - a connection has one timer ([`Patience`]), which is moved when it goes off and not with every request;
+//! - status line, header lines and a body that is kept ready for the epoch leave in one write, and a larger body
+//!   that is asked for again is sent by the kernel from where it lies ([`crate::spool`]). Nothing is encoded on the
+//!   way to the socket.
+//!
+//! There is no second contract here: keys, limits, parameters, errors and header names are [`service::answer`]'s,
+//! and every refusal, of malformed and oversized heads too, is ours (D1). Whatever is more than a head (a body,
+//! an upgrade, an expectation, HTTP/2) is handed over with its bytes, untouched, to hyper, which ends in the same
+//! [`service::answer`], and stays with it.
 
-use std::io::IoSlice;
+use std::future::{Future, poll_fn};
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::{Buf, BytesMut};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use bytes::{Buf, Bytes};
+use domain::Timestamp;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::watch;
-use tokio::time::timeout;
 
 use crate::app::App;
+use crate::date::http_date_bytes;
 use crate::error::ErrorCode;
 use crate::handover::{self, Rewound};
-use crate::reply::{Reply, reason};
-use crate::request::{Asked, HEAD_BYTES_MAX, HEADERS_MAX, Method};
+use crate::metrics::Metrics;
+use crate::patience::Patience;
+use crate::reply::{Reply, status_line};
+use crate::request::{Asked, HEAD_BYTES_MAX, HEADERS_MAX, Method, Visitor};
 use crate::server;
 use crate::service::{self, Doors};
+use crate::spool::Socket;
 
 /// From the first byte of a head to its last (D32).
-const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
+pub(crate) const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
 /// Between two requests (D32).
-const IDLE_TIME_MAX: Duration = Duration::from_secs(75);
-/// For a client to take an answer; 150 KB at 2.5 KB/s.
-const WRITE_TIME_MAX: Duration = Duration::from_secs(60);
-/// What a connection starts to read into; grows for a larger head and is given back when idle.
-const READ_BYTES: usize = 2 << 10;
+pub(crate) const IDLE_TIME_MAX: Duration = Duration::from_secs(75);
+/// For a client to take an answer (D32); 150 KB at 2.5 KB/s.
+pub(crate) const WRITE_TIME_MAX: Duration = Duration::from_secs(60);
+/// How long a client that was told to go is listened to.
+const LINGER_TIME_MAX: Duration = Duration::from_secs(2);
+/// How much is read at a time: more than nearly every head, and little for a stack.
+const READ_BYTES: usize = 4 << 10;
 /// How every HTTP/2 connection begins.
-const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n";
+pub(crate) const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n";
 
 /// What the bytes read so far are.
-enum Reading {
+enum Reading<'a> {
     More,
-    Request { head_bytes: usize, plain: bool, close: bool },
-    Http2,
+    Plain {
+        asked: Asked<'a>,
+        head_bytes: usize,
+        close: bool,
+    },
+    /// For hyper.
+    Unusual,
     Refused(ErrorCode, &'static str),
 }
 
@@ -46,100 +71,106 @@ enum Reading {
 pub(crate) async fn serve<S>(
     app: Arc<App>,
     doors: Doors,
-    mut stream: S,
-    mut stopping: watch::Receiver<bool>,
+    stream: S,
+    stopping: watch::Receiver<bool>,
 ) where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: Socket,
 {
-    let mut held = BytesMut::new();
+    let mut wire = Wire::new(stream, stopping.clone());
+    let mut held = Vec::new();
+    let mut in_head = false;
+    let mut visitor = Visitor::new(&*app.clock);
+    visitor.takes_spooled = S::SENDS_SPOOLED;
     loop {
-        let Some(reading) = next_head(&mut stream, &mut held, &mut stopping).await else {
-            return;
-        };
-        match reading {
-            Reading::Request { head_bytes, plain: true, close } => {
-                let head = held.split_to(head_bytes);
-                let closing = close || *stopping.borrow();
-                if !answer_plain(&app, doors, &mut stream, &head, closing).await || closing {
-                    return finish(stream).await;
+        let answered = match examine(&held) {
+            Reading::More => {
+                if !held.is_empty() && !in_head {
+                    in_head = true;
+                    wire.patience.allow(HEAD_TIME_MAX);
                 }
+                if !wire.fill(&mut held, &app.metrics).await {
+                    return;
+                }
+                continue;
             }
-            Reading::Request { plain: false, .. } | Reading::Http2 => {
-                let stream = Rewound::new(held.freeze(), stream);
-                return handover::serve(app, doors, stream, stopping).await;
+            Reading::Plain { asked, head_bytes, close } => {
+                let close = close || *wire.stopping.borrow();
+                visitor.ask_again(&*app.clock);
+                let reply = service::answer(&app, doors, &asked, &mut visitor).await;
+                let answer = Outgoing { reply, method: asked.method, close, at: visitor.now };
+                if !wire.send(answer, &app.metrics).await {
+                    return;
+                }
+                if close {
+                    return wire.finish().await;
+                }
+                head_bytes
             }
             Reading::Refused(code, message) => {
                 let reply = service::refuse(&app, code, message);
-                write(&mut stream, &reply, Method::Get, true, app.clock.now()).await;
-                return finish(stream).await;
+                if wire.send(Outgoing::last(reply, &app), &app.metrics).await {
+                    wire.finish().await;
+                }
+                return;
             }
-            Reading::More => {}
-        }
+            Reading::Unusual => {
+                let stream = Rewound::new(Bytes::from(held), wire.stream);
+                // Boxed, or every connection would be as large as one of hyper's.
+                return Box::pin(handover::serve(app, doors, stream, stopping)).await;
+            }
+        };
+        held.drain(..answered);
+        in_head = false;
+        wire.patience.allow_from(visitor.begun, IDLE_TIME_MAX);
     }
 }
 
-/// Reads until a whole head is there. `None` when the connection ended, took too long or the service stops.
-async fn next_head<S: AsyncRead + Unpin>(
-    stream: &mut S,
-    held: &mut BytesMut,
-    stopping: &mut watch::Receiver<bool>,
-) -> Option<Reading> {
-    if held.is_empty() {
-        // An idle connection holds no buffer.
-        *held = BytesMut::new();
-        let mut first = [0; READ_BYTES];
-        let read = {
-            let reading = timeout(IDLE_TIME_MAX, stream.read(&mut first));
-            tokio::select! {
-                // A request that has arrived is answered even while the service stops.
-                biased;
-                read = reading => read.ok()?.ok()?,
-                () = server::stopped(stopping) => return None,
-            }
-        };
-        held.extend_from_slice(first.get(..read).filter(|bytes| !bytes.is_empty())?);
+/// Answers a client that has not asked yet, and lets it go.
+pub(crate) async fn turn_away<S>(
+    app: &App,
+    stream: S,
+    reply: Reply,
+    stopping: watch::Receiver<bool>,
+) where
+    S: Socket,
+{
+    let mut wire = Wire::new(stream, stopping);
+    if wire.send(Outgoing::last(reply, app), &app.metrics).await {
+        wire.finish().await;
     }
-    let whole = async {
-        loop {
-            let reading = examine(held);
-            if !matches!(reading, Reading::More) {
-                return Some(reading);
-            }
-            if stream.read_buf(held).await.ok()? == 0 {
-                return None;
-            }
-        }
-    };
-    timeout(HEAD_TIME_MAX, whole).await.ok()?
+}
+
+/// An answer and how it is to go out.
+struct Outgoing {
+    reply: Reply,
+    method: Method,
+    close: bool,
+    at: Timestamp,
+}
+
+impl Outgoing {
+    /// What is told to a client before the connection is closed on it.
+    fn last(reply: Reply, app: &App) -> Self {
+        Self { reply, method: Method::Get, close: true, at: app.clock.now() }
+    }
 }
 
 /// Looks at what has been read, without taking it.
-fn examine(held: &[u8]) -> Reading {
+fn examine(held: &[u8]) -> Reading<'_> {
+    if held.is_empty() {
+        return Reading::More;
+    }
     let preface = held.len().min(HTTP2_PREFACE.len());
     if held.get(..preface) == HTTP2_PREFACE.get(..preface) {
-        return if preface == HTTP2_PREFACE.len() { Reading::Http2 } else { Reading::More };
+        return if preface == HTTP2_PREFACE.len() { Reading::Unusual } else { Reading::More };
     }
-    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
-    let mut request = httparse::Request::new(&mut headers);
-    match request.parse(held) {
+    let mut headers = [MaybeUninit::uninit(); HEADERS_MAX];
+    let mut request = httparse::Request::new(&mut []);
+    match request.parse_with_uninit_headers(held, &mut headers) {
         Ok(httparse::Status::Complete(head_bytes)) if head_bytes <= HEAD_BYTES_MAX => {
             classify(&request, head_bytes)
         }
-        Ok(_) if held.len() > HEAD_BYTES_MAX => {
-            // Which part is too large: a request line that never ends, or the headers after it.
-            if held.contains(&b'\n') && held.iter().position(|b| *b == b'\n') < Some(HEAD_BYTES_MAX)
-            {
-                Reading::Refused(
-                    ErrorCode::HeadTooLarge,
-                    "the request's headers are larger than 16 KiB",
-                )
-            } else {
-                Reading::Refused(
-                    ErrorCode::TargetTooLong,
-                    "the path and query are longer than 8 KiB",
-                )
-            }
-        }
+        Ok(_) if held.len() > HEAD_BYTES_MAX => too_large(held),
         Ok(_) => Reading::More,
         Err(httparse::Error::TooManyHeaders) => {
             Reading::Refused(ErrorCode::HeadTooLarge, "the request has more than 64 headers")
@@ -148,13 +179,26 @@ fn examine(held: &[u8]) -> Reading {
     }
 }
 
-fn classify(request: &httparse::Request<'_, '_>, head_bytes: usize) -> Reading {
+/// Which part is too large: a request line that never ends, or the headers after it.
+fn too_large(held: &[u8]) -> Reading<'_> {
+    let line_end = held.iter().position(|byte| *byte == b'\n');
+    if line_end.is_some_and(|end| end < HEAD_BYTES_MAX) {
+        Reading::Refused(ErrorCode::HeadTooLarge, "the request's headers are larger than 16 KiB")
+    } else {
+        Reading::Refused(ErrorCode::TargetTooLong, "the path and query are longer than 8 KiB")
+    }
+}
+
+/// What is asked, if the head is all there is to the request.
+fn classify<'a>(request: &httparse::Request<'_, 'a>, head_bytes: usize) -> Reading<'a> {
+    let target = origin_form(request.path.unwrap_or_default());
+    let mut asked = Asked::new(request.method.unwrap_or_default(), target);
     let mut close = request.version == Some(0);
     let mut hosts = 0;
     let mut length: Option<&[u8]> = None;
     let mut chunked = false;
     // A push may be empty; it is the other way's all the same.
-    let mut plain = request.method != Some("POST");
+    let mut plain = asked.method != Method::Post;
     for header in &*request.headers {
         let is = |name: &str| header.name.eq_ignore_ascii_case(name);
         if is("host") {
@@ -180,6 +224,8 @@ fn classify(request: &httparse::Request<'_, '_>, head_bytes: usize) -> Reading {
             plain = false;
         } else if is("expect") || is("upgrade") {
             plain = false;
+        } else {
+            asked.header(header.name, header.value);
         }
     }
     // Two ways to say where the body ends are a way to smuggle (RFC 9112, 6.3).
@@ -192,37 +238,14 @@ fn classify(request: &httparse::Request<'_, '_>, head_bytes: usize) -> Reading {
             "an HTTP/1.1 request needs one Host header",
         );
     }
-    Reading::Request { head_bytes, plain, close }
+    if plain { Reading::Plain { asked, head_bytes, close } } else { Reading::Unusual }
 }
 
-fn bad_framing() -> Reading {
+fn bad_framing<'a>() -> Reading<'a> {
     Reading::Refused(
         ErrorCode::InvalidParameter,
         "where the body ends cannot be told: send Content-Length once or Transfer-Encoding: chunked",
     )
-}
-
-/// Answers a request whose head is all there is to it. False when the client did not take the answer.
-async fn answer_plain<S: AsyncWrite + Unpin>(
-    app: &Arc<App>,
-    doors: Doors,
-    stream: &mut S,
-    head: &[u8],
-    close: bool,
-) -> bool {
-    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
-    let mut request = httparse::Request::new(&mut headers);
-    // It was whole a moment ago.
-    if !request.parse(head).is_ok_and(|status| status.is_complete()) {
-        return false;
-    }
-    let target = origin_form(request.path.unwrap_or_default());
-    let mut asked = Asked::new(request.method.unwrap_or_default(), target);
-    for header in &*request.headers {
-        asked.header(header.name, header.value);
-    }
-    let reply = service::answer(app, doors, &asked).await;
-    write(stream, &reply, asked.method, close, app.clock.now()).await
 }
 
 /// `http://host/path` means `/path` here.
@@ -234,95 +257,151 @@ fn origin_form(target: &str) -> &str {
     }
 }
 
-/// Writes an answer with its body in one go where the socket takes it.
-async fn write<S: AsyncWrite + Unpin>(
-    stream: &mut S,
-    reply: &Reply,
-    method: Method,
-    close: bool,
-    now: domain::Timestamp,
-) -> bool {
-    let mut head = Vec::with_capacity(1 << 10);
-    head.extend_from_slice(b"HTTP/1.1 ");
-    head.extend_from_slice(itoa::Buffer::new().format(reply.status).as_bytes());
-    head.push(b' ');
-    head.extend_from_slice(reason(reply.status).as_bytes());
-    head.extend_from_slice(b"\r\n");
-    head.extend_from_slice(reply.head.as_bytes());
-    if reply.status != 304 {
-        head.extend_from_slice(b"content-length: ");
-        head.extend_from_slice(itoa::Buffer::new().format(reply.body.len()).as_bytes());
-        head.extend_from_slice(b"\r\n");
+/// A connection's bytes, and how long they are waited for.
+struct Wire<S> {
+    stream: S,
+    patience: Patience,
+    stop: Pin<Box<dyn Future<Output = ()> + Send>>,
+    stopping: watch::Receiver<bool>,
+    listens: bool,
+}
+
+impl<S: Socket> Wire<S> {
+    fn new(stream: S, stopping: watch::Receiver<bool>) -> Self {
+        let mut signal = stopping.clone();
+        let stop = Box::pin(async move { server::stopped(&mut signal).await });
+        let patience = Patience::new(IDLE_TIME_MAX);
+        Self { stream, patience, stop, stopping, listens: false }
     }
-    head.extend_from_slice(b"date: ");
-    head.extend_from_slice(http_date(now).as_bytes());
-    head.extend_from_slice(if close { b"\r\nconnection: close\r\n\r\n" } else { b"\r\n\r\n" });
-    let body: &[u8] = if method == Method::Head { &[] } else { &reply.body };
-    matches!(timeout(WRITE_TIME_MAX, write_both(stream, &head, body)).await, Ok(Ok(())))
+
+    /// Whether the service stops; if not, the task is woken when it does. A task is woken the same way all its life,
+    /// so it asks for that once, and looks from then on.
+    fn is_stopping(&mut self, context: &mut Context<'_>) -> bool {
+        if self.listens && !*self.stopping.borrow() {
+            return false;
+        }
+        self.listens = true;
+        self.stop.as_mut().poll(context).is_ready()
+    }
+
+    /// Waits for more bytes. False when the connection ended or took too long, or when the service stops
+    /// between two requests: one that has begun to arrive is still answered.
+    async fn fill(&mut self, held: &mut Vec<u8>, metrics: &Metrics) -> bool {
+        let idle = held.is_empty();
+        if idle {
+            // An idle connection holds no buffer.
+            *held = Vec::new();
+        }
+        poll_fn(|context| {
+            if let Poll::Ready(read) = poll_read(&mut self.stream, held, context) {
+                return Poll::Ready(read.is_ok_and(|read| read > 0));
+            }
+            if self.patience.is_over(context) {
+                if !idle {
+                    metrics.cut_slow_head.fetch_add(1, Ordering::Relaxed);
+                }
+                return Poll::Ready(false);
+            }
+            if idle && self.is_stopping(context) {
+                return Poll::Ready(false);
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Sends an answer, in one write where the socket takes it. False when the client did not take it.
+    async fn send(&mut self, answer: Outgoing, metrics: &Metrics) -> bool {
+        let Outgoing { mut reply, method, close, at } = answer;
+        if reply.status != 304 {
+            reply.head.put_number("content-length", reply.body.len());
+        }
+        reply.head.put_bytes("date", &http_date_bytes(at));
+        if close {
+            reply.head.put("connection", "close");
+        }
+        reply.head.end();
+        let status = status_line(reply.status).as_bytes();
+        let body: &[u8] = if method == Method::Head { &[] } else { &reply.body };
+        let mut lines = status.chain(reply.head.as_bytes());
+        let mut spooled = reply.spooled.as_deref().map(|body| (body, 0));
+        let mut rest = (&mut lines).chain(body);
+        let mut waiting = false;
+        let sent = poll_fn(|context| {
+            let sent = match &mut spooled {
+                Some((body, sent)) => {
+                    self.stream.poll_send_spooled(rest.first_mut(), body, sent, context)
+                }
+                None => poll_write_all(&mut self.stream, &mut rest, context),
+            };
+            if sent.is_ready() {
+                return sent;
+            }
+            if !waiting {
+                waiting = true;
+                self.patience.allow(WRITE_TIME_MAX);
+            }
+            if self.patience.is_over(context) {
+                metrics.cut_slow_reader.fetch_add(1, Ordering::Relaxed);
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            Poll::Pending
+        });
+        sent.await.is_ok()
+    }
+
+    /// Lets the client read what was written before the connection goes: closing with unread bytes would
+    /// reset it.
+    async fn finish(mut self) {
+        self.patience.allow(LINGER_TIME_MAX);
+        if self.stream.shutdown().await.is_err() {
+            return;
+        }
+        let mut scrap = Vec::new();
+        // A client that keeps sending is not listened to for long.
+        for _ in 0..64 {
+            scrap.clear();
+            let heard = poll_fn(|context| match poll_read(&mut self.stream, &mut scrap, context) {
+                Poll::Ready(read) => Poll::Ready(read.is_ok_and(|read| read > 0)),
+                Poll::Pending if self.patience.is_over(context) => Poll::Ready(false),
+                Poll::Pending => Poll::Pending,
+            });
+            if !heard.await {
+                return;
+            }
+        }
+    }
 }
 
-/// Writes a refusal to a client that has not asked yet.
-pub(crate) async fn write_refusal<S: AsyncWrite + Unpin>(
+/// Reads what is there into the stack, and what was read from there to the end of `held`.
+fn poll_read<S: AsyncRead + Unpin>(
     stream: &mut S,
-    reply: &Reply,
-    now: domain::Timestamp,
-) -> bool {
-    write(stream, reply, Method::Get, true, now).await
+    held: &mut Vec<u8>,
+    context: &mut Context<'_>,
+) -> Poll<io::Result<usize>> {
+    let mut space = [MaybeUninit::uninit(); READ_BYTES];
+    let mut read = ReadBuf::uninit(&mut space);
+    ready!(Pin::new(stream).poll_read(context, &mut read))?;
+    held.extend_from_slice(read.filled());
+    Poll::Ready(Ok(read.filled().len()))
 }
 
-async fn write_both<S: AsyncWrite + Unpin>(
+fn poll_write_all<S: AsyncWrite + Unpin>(
     stream: &mut S,
-    head: &[u8],
-    body: &[u8],
-) -> std::io::Result<()> {
-    let mut rest = Buf::chain(head, body);
+    rest: &mut impl Buf,
+    context: &mut Context<'_>,
+) -> Poll<io::Result<()>> {
     while rest.has_remaining() {
-        let mut slices = [IoSlice::new(&[]); 2];
+        let mut slices = [IoSlice::new(&[]); 3];
         let filled = rest.chunks_vectored(&mut slices);
-        let written = stream.write_vectored(slices.get(..filled).unwrap_or_default()).await?;
+        let slices = slices.get(..filled).unwrap_or_default();
+        let written = ready!(Pin::new(&mut *stream).poll_write_vectored(context, slices))?;
         if written == 0 {
-            return Err(std::io::ErrorKind::WriteZero.into());
+            return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
         }
         rest.advance(written);
     }
-    stream.flush().await
-}
-
-/// Lets the client read what was written before the connection goes: closing with unread bytes would reset it.
-pub(crate) async fn finish<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) {
-    let lingering = async {
-        stream.shutdown().await.ok()?;
-        let mut scrap = [0; 1024];
-        // A client that keeps sending is not listened to for long.
-        for _ in 0..64 {
-            if stream.read(&mut scrap).await.ok()? == 0 {
-                break;
-            }
-        }
-        Some(())
-    };
-    if timeout(Duration::from_secs(1), lingering).await.is_err() {
-        tracing::debug!("a client did not close its side");
-    }
-}
-
-/// The date header's form: `Sun, 06 Nov 1994 08:49:37 GMT`.
-pub fn http_date(at: domain::Timestamp) -> String {
-    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let text = at.to_string();
-    let part = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
-    let weekday = usize::try_from(at.as_secs().div_euclid(86_400).rem_euclid(7)).unwrap_or(0);
-    let month = part(5, 7).parse::<usize>().unwrap_or(1) - 1;
-    format!(
-        "{}, {} {} {} {} GMT",
-        DAYS.get(weekday).unwrap_or(&""),
-        part(8, 10),
-        MONTHS.get(month).unwrap_or(&""),
-        part(0, 4),
-        part(11, 19),
-    )
+    Pin::new(stream).poll_flush(context)
 }
 
 #[cfg(test)]
@@ -330,16 +409,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_are_written_as_http_wants_them() {
-        let at = domain::Timestamp::parse("1994-11-06T08:49:37Z").unwrap();
-        assert_eq!(http_date(at), "Sun, 06 Nov 1994 08:49:37 GMT");
-    }
-
-    #[test]
     fn only_plain_requests_stay_in_the_lane() {
         let plain = |text: &str| match examine(text.as_bytes()) {
-            Reading::Request { plain, close, .. } => Some((plain, close)),
-            Reading::More | Reading::Http2 | Reading::Refused(..) => None,
+            Reading::Plain { close, .. } => Some((true, close)),
+            Reading::Unusual => Some((false, false)),
+            Reading::More | Reading::Refused(..) => None,
         };
         assert_eq!(plain("GET / HTTP/1.1\r\nhost: a\r\n\r\n"), Some((true, false)));
         assert_eq!(plain("GET / HTTP/1.0\r\n\r\n"), Some((true, true)));
@@ -356,7 +430,7 @@ mod tests {
             Some((false, false))
         );
         assert_eq!(plain("GET / HTTP/1.1\r\n\r\n"), None);
-        assert!(matches!(examine(b"PRI * HTTP/2.0\r\n\r\nSM"), Reading::Http2));
+        assert!(matches!(examine(b"PRI * HTTP/2.0\r\n\r\nSM"), Reading::Unusual));
         assert!(matches!(examine(b"PRI"), Reading::More));
         assert!(matches!(
             examine(b"nonsense\r\n\r\n"),

@@ -3,20 +3,19 @@
 //! Names are `linesman_<subject>_<what>_<unit>`; every label has a bounded set of values: endpoints, codes,
 //! worlds, sports and bookmakers of the catalogue, feeds the operator made.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use domain::World;
-use domain::message::RejectCode;
 
 use crate::app::App;
 use crate::error::ErrorCode;
+use crate::ledger::Ledger;
+use crate::pressure::Pressure;
 use crate::reply::Reply;
 use crate::v1::endpoint::Endpoint;
-use crate::world::{Receipt, WorldHandle};
+use crate::world::WorldHandle;
 
 /// Upper bounds of the latency buckets, in microseconds.
 const BUCKETS_US: [u64; 10] =
@@ -30,8 +29,10 @@ pub(crate) struct Metrics {
     pub(crate) connections_open: AtomicI64,
     pub(crate) connections_total: AtomicU64,
     pub(crate) connections_refused: AtomicU64,
+    pub(crate) cut_slow_head: AtomicU64,
+    pub(crate) cut_slow_reader: AtomicU64,
     pub(crate) panics: AtomicU64,
-    feeds: Mutex<BTreeMap<String, FeedCounts>>,
+    pub(crate) ledger: Ledger,
 }
 
 #[derive(Debug, Default)]
@@ -42,14 +43,6 @@ struct EndpointCounts {
     failed: AtomicU64,
     micros: AtomicU64,
     buckets: [AtomicU64; BUCKETS_US.len() + 1],
-}
-
-#[derive(Debug, Default)]
-struct FeedCounts {
-    accepted: u64,
-    unchanged: u64,
-    superseded: u64,
-    rejected: BTreeMap<&'static str, u64>,
 }
 
 impl Metrics {
@@ -77,38 +70,18 @@ impl Metrics {
             counter.fetch_add(1, Ordering::Relaxed);
         }
     }
-
-    pub(crate) fn note_push(&self, feed: &str, receipt: &Receipt) {
-        let mut feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
-        let counts = feeds.entry(feed.to_owned()).or_default();
-        counts.accepted += receipt.accepted;
-        counts.unchanged += receipt.unchanged;
-        counts.superseded += receipt.superseded;
-        for (_, reject) in &receipt.rejected {
-            *counts.rejected.entry(reject.code.slug()).or_default() += 1;
-        }
-    }
-
-    /// Lines of a feed taken since the start, and lines refused with their reasons.
-    pub(crate) fn feed_figures(&self, feed: &str) -> (u64, Vec<(&'static str, u64)>) {
-        let feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
-        feeds.get(feed).map_or((0, Vec::new()), |counts| {
-            let taken = counts.accepted + counts.unchanged + counts.superseded;
-            (taken, counts.rejected.iter().map(|(reason, count)| (*reason, *count)).collect())
-        })
-    }
 }
 
 /// One family of series in the text format.
-struct Page(String);
+pub(crate) struct Page(String);
 
 impl Page {
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
+    pub(crate) fn family(&mut self, name: &str, kind: &str, help: &str) {
         self.line(format_args!("# HELP {name} {help}"));
         self.line(format_args!("# TYPE {name} {kind}"));
     }
 
-    fn line(&mut self, line: std::fmt::Arguments<'_>) {
+    pub(crate) fn line(&mut self, line: std::fmt::Arguments<'_>) {
         // Writing to a `String` cannot fail.
         let written = writeln!(self.0, "{line}");
         debug_assert!(written.is_ok());
@@ -120,7 +93,8 @@ pub(crate) fn render(app: &App) -> String {
     let mut page = Page(String::with_capacity(32 << 10));
     requests(&mut page, &app.metrics);
     connections(&mut page, &app.metrics);
-    pushes(&mut page, &app.metrics);
+    pressure(&mut page, &app.pressure);
+    app.metrics.ledger.render(&mut page);
     worlds(&mut page, app);
     sources(&mut page, app);
     accounts(&mut page, app);
@@ -173,6 +147,15 @@ fn requests(page: &mut Page, metrics: &Metrics) {
     }
 }
 
+fn pressure(page: &mut Page, pressure: &Pressure) {
+    let lag = seconds(pressure.lag_us());
+    page.family("linesman_lag_seconds", "gauge", "How late the service was at its last pulse.");
+    page.line(format_args!("linesman_lag_seconds {lag}"));
+    let name = "linesman_requests_shed_total";
+    page.family(name, "counter", "Requests refused because the service was late.");
+    page.line(format_args!("{name} {}", read(pressure.shed())));
+}
+
 fn connections(page: &mut Page, metrics: &Metrics) {
     let open = metrics.connections_open.load(Ordering::Relaxed);
     page.family("linesman_connections_open", "gauge", "Connections open now.");
@@ -184,6 +167,16 @@ fn connections(page: &mut Page, metrics: &Metrics) {
             "Connections refused because too many were open.",
             &metrics.connections_refused,
         ),
+        (
+            "linesman_connections_cut_slow_head_total",
+            "Connections cut because a request's head did not arrive in time.",
+            &metrics.cut_slow_head,
+        ),
+        (
+            "linesman_connections_cut_slow_reader_total",
+            "Connections cut because an answer was not taken in time.",
+            &metrics.cut_slow_reader,
+        ),
         ("linesman_panics_total", "Requests that panicked; every one is a bug.", &metrics.panics),
     ] {
         page.family(name, "counter", help);
@@ -191,37 +184,10 @@ fn connections(page: &mut Page, metrics: &Metrics) {
     }
 }
 
-fn pushes(page: &mut Page, metrics: &Metrics) {
-    let feeds = metrics.feeds.lock().unwrap_or_else(PoisonError::into_inner);
-    page.family("linesman_feed_messages_total", "counter", "Pushed messages by feed and verdict.");
-    for (feed, counts) in &*feeds {
-        for (verdict, count) in [
-            ("accepted", counts.accepted),
-            ("unchanged", counts.unchanged),
-            ("superseded", counts.superseded),
-            ("rejected", counts.rejected.values().sum()),
-        ] {
-            page.line(format_args!(
-                "linesman_feed_messages_total{{feed=\"{feed}\",verdict=\"{verdict}\"}} {count}"
-            ));
-        }
-    }
-    page.family("linesman_feed_rejects_total", "counter", "Refused messages by feed and code.");
-    for (feed, counts) in &*feeds {
-        for code in RejectCode::ALL.map(RejectCode::slug) {
-            if let Some(count) = counts.rejected.get(code) {
-                page.line(format_args!(
-                    "linesman_feed_rejects_total{{feed=\"{feed}\",code=\"{code}\"}} {count}"
-                ));
-            }
-        }
-    }
-}
-
 type Reading = fn(&App, &WorldHandle) -> String;
 
 /// Name, type, help and reading of every series that has one value for each world.
-const WORLD_SERIES: [(&str, &str, &str, Reading); 13] = [
+const WORLD_SERIES: [(&str, &str, &str, Reading); 19] = [
     ("linesman_snapshot_events", "gauge", "Events in the snapshot in force.", |_, w| {
         w.records().0.to_string()
     }),
@@ -249,6 +215,37 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 13] = [
     ("linesman_answers_kept_bytes", "gauge", "Ready answers kept for the epoch.", |_, w| {
         w.published().answers.kept_bytes().to_string()
     }),
+    (
+        "linesman_answers_made_total",
+        "counter",
+        "Answers made; all others were kept ready.",
+        |_, w| read(&w.stats.answers.made),
+    ),
+    (
+        "linesman_answers_evicted_total",
+        "counter",
+        "Kept answers that went to make room before their epoch was over.",
+        |_, w| read(&w.stats.answers.evicted),
+    ),
+    (
+        "linesman_matching_joins_total",
+        "counter",
+        "Refs taken for an event that another feed lists.",
+        |_, w| read(&w.stats.joins),
+    ),
+    (
+        "linesman_matching_merged_ids",
+        "gauge",
+        "Ids of events that turned out to be another.",
+        |_, w| read(&w.stats.merged_ids),
+    ),
+    (
+        "linesman_matching_unsure_pairs",
+        "gauge",
+        "Pairs of events that may be one; `linesman events unsure` lists them.",
+        |_, w| read(&w.stats.unsure_pairs),
+    ),
+    ("linesman_matching_aliases", "gauge", "Names learnt.", |_, w| read(&w.stats.aliases)),
     ("linesman_log_seq", "gauge", "Number of the newest log entry.", |_, w| read(&w.stats.log_seq)),
     ("linesman_log_bytes", "gauge", "Size of the log's segments.", |_, w| read(&w.stats.log_bytes)),
     ("linesman_log_entries_total", "counter", "Entries appended.", |_, w| {

@@ -33,11 +33,17 @@ pub(crate) fn answer_operator(app: &Arc<App>, asked: &Asked<'_>) -> Result<Reply
             let page = metrics::render(app);
             Ok(Reply::new(200, "text/plain; version=0.0.4; charset=utf-8", page))
         }
-        "/metrics" => Err(reads_only()),
+        "/feeds" if asked.method.reads() => {
+            let mut reply =
+                Reply::new(200, "application/json", app.metrics.ledger.to_json().to_string());
+            reply.head.put("cache-control", "no-store");
+            Ok(reply)
+        }
+        "/metrics" | "/feeds" => Err(reads_only()),
         "/healthz" | "/readyz" => answer(app, asked),
         _ => Err(ApiError::new(
             ErrorCode::NotFound,
-            "this listener has /metrics, /healthz and /readyz",
+            "this listener has /metrics, /feeds, /healthz and /readyz",
         )),
     }
 }

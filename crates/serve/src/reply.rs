@@ -2,30 +2,59 @@
 //!
 //! Header names are lower case, so the same lines serve HTTP/2.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use crate::error::ErrorCode;
+use crate::spool::Spooled;
 
 /// Header lines, each `name: value` and a line break.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Head(Vec<u8>);
 
+/// One header line being written.
+#[derive(Debug)]
+pub(crate) struct Line<'a>(&'a mut Vec<u8>);
+
 impl Head {
-    /// Appends a header. Line breaks cannot get in: the byte that would end the line is dropped.
-    pub(crate) fn put(&mut self, name: &str, value: impl AsRef<[u8]>) {
-        self.0.extend_from_slice(name.as_bytes());
-        self.0.extend_from_slice(b": ");
-        self.0.extend(value.as_ref().iter().filter(|byte| !matches!(byte, b'\r' | b'\n' | 0)));
-        self.0.extend_from_slice(b"\r\n");
+    /// What an answer's header lines take; with room for them all, none is moved to make room for the next.
+    const ROOM: usize = 1 << 10;
+
+    /// An empty head with room for all lines of an answer.
+    pub(crate) fn roomy() -> Self {
+        Self(Vec::with_capacity(Self::ROOM))
+    }
+
+    pub(crate) fn put(&mut self, name: &str, value: impl AsRef<str>) {
+        self.line(name, |line| line.foreign(value.as_ref()));
+    }
+
+    /// Appends a header whose value was written before and is known to be on one line.
+    pub(crate) fn put_bytes(&mut self, name: &str, value: &[u8]) {
+        self.line(name, |line| line.0.extend_from_slice(value));
     }
 
     pub(crate) fn put_number(&mut self, name: &str, value: impl itoa::Integer) {
-        self.put(name, itoa::Buffer::new().format(value));
+        self.line(name, |line| line.number(value));
+    }
+
+    /// Appends a header made of pieces.
+    pub(crate) fn line(&mut self, name: &str, write: impl FnOnce(&mut Line<'_>)) {
+        self.0.extend_from_slice(name.as_bytes());
+        self.0.extend_from_slice(b": ");
+        write(&mut Line(&mut self.0));
+        self.0.extend_from_slice(b"\r\n");
     }
 
     /// Appends lines made before.
-    pub(crate) fn put_lines(&mut self, lines: &[u8]) {
-        self.0.extend_from_slice(lines);
+    pub(crate) fn put_lines(&mut self, lines: &Self) {
+        self.0.extend_from_slice(&lines.0);
+    }
+
+    /// Appends the empty line after the last header, for HTTP/1.1.
+    pub(crate) fn end(&mut self) {
+        self.0.extend_from_slice(b"\r\n");
     }
 
     pub(crate) fn as_bytes(&self) -> &[u8] {
@@ -42,6 +71,32 @@ impl Head {
     }
 }
 
+impl Line<'_> {
+    /// Appends text of ours, which is known to be on one line.
+    pub(crate) fn text(&mut self, text: &str) {
+        debug_assert!(!text.bytes().any(ends_line));
+        self.0.extend_from_slice(text.as_bytes());
+    }
+
+    /// Appends text from outside. Line breaks cannot get in: the byte that would end the line is dropped.
+    pub(crate) fn foreign(&mut self, text: &str) {
+        // Without a way out in the middle, the compiler looks at many bytes at a time.
+        if text.bytes().fold(false, |found, byte| found | ends_line(byte)) {
+            self.0.extend(text.bytes().filter(|byte| !ends_line(*byte)));
+        } else {
+            self.0.extend_from_slice(text.as_bytes());
+        }
+    }
+
+    pub(crate) fn number(&mut self, number: impl itoa::Integer) {
+        self.0.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+    }
+}
+
+const fn ends_line(byte: u8) -> bool {
+    matches!(byte, b'\r' | b'\n' | 0)
+}
+
 /// A whole answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
@@ -50,40 +105,49 @@ pub(crate) struct Reply {
     pub(crate) code: Option<ErrorCode>,
     pub(crate) head: Head,
     pub(crate) body: Bytes,
+    /// The body once more, where the kernel can send it by itself.
+    pub(crate) spooled: Option<Arc<Spooled>>,
 }
 
 impl Reply {
     pub(crate) fn new(status: u16, content_type: &str, body: impl Into<Bytes>) -> Self {
         let mut head = Head::default();
         head.put("content-type", content_type);
-        Self { status, code: None, head, body: body.into() }
+        Self { status, code: None, head, body: body.into(), spooled: None }
     }
 }
 
-/// The words after a status number in HTTP/1.1.
-pub(crate) const fn reason(status: u16) -> &'static str {
+/// How HTTP/1.1 begins an answer.
+pub(crate) const fn status_line(status: u16) -> &'static str {
     match status {
-        200 => "OK",
-        303 => "See Other",
-        304 => "Not Modified",
-        400 => "Bad Request",
-        401 => "Unauthorized",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        413 => "Content Too Large",
-        414 => "URI Too Long",
-        429 => "Too Many Requests",
-        431 => "Request Header Fields Too Large",
-        500 => "Internal Server Error",
-        503 => "Service Unavailable",
-        _ => "",
+        200 => "HTTP/1.1 200 OK\r\n",
+        303 => "HTTP/1.1 303 See Other\r\n",
+        304 => "HTTP/1.1 304 Not Modified\r\n",
+        400 => "HTTP/1.1 400 Bad Request\r\n",
+        401 => "HTTP/1.1 401 Unauthorized\r\n",
+        403 => "HTTP/1.1 403 Forbidden\r\n",
+        404 => "HTTP/1.1 404 Not Found\r\n",
+        405 => "HTTP/1.1 405 Method Not Allowed\r\n",
+        413 => "HTTP/1.1 413 Content Too Large\r\n",
+        414 => "HTTP/1.1 414 URI Too Long\r\n",
+        429 => "HTTP/1.1 429 Too Many Requests\r\n",
+        431 => "HTTP/1.1 431 Request Header Fields Too Large\r\n",
+        503 => "HTTP/1.1 503 Service Unavailable\r\n",
+        _ => "HTTP/1.1 500 Internal Server Error\r\n",
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_status_of_the_error_table_has_its_own_line() {
+        for code in ErrorCode::ALL {
+            let line = status_line(code.status());
+            assert!(line.starts_with(&format!("HTTP/1.1 {} ", code.status())), "{line}");
+        }
+    }
 
     #[test]
     fn headers_come_back_one_by_one_and_cannot_be_smuggled() {

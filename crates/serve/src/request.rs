@@ -3,6 +3,10 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use accounts::Acquaintance;
+use domain::{Clock, Timestamp};
+use tokio::time::Instant;
+
 use crate::v1::fault;
 
 /// Longest path and query.
@@ -48,6 +52,32 @@ pub(crate) enum KeyHeader<'a> {
 impl fmt::Debug for KeyHeader<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("KeyHeader")
+    }
+}
+
+/// Who asks, and when.
+#[derive(Debug)]
+pub(crate) struct Visitor {
+    /// When the request was there, by the service's clock and by the machine's.
+    pub(crate) now: Timestamp,
+    pub(crate) begun: Instant,
+    /// Whom the connection is known to belong to.
+    pub(crate) known: Acquaintance,
+    /// Whether the connection can send a spooled body.
+    pub(crate) takes_spooled: bool,
+}
+
+impl Visitor {
+    /// Somebody not known yet.
+    pub(crate) fn new(clock: &dyn Clock) -> Self {
+        let (now, begun) = (clock.now(), Instant::now());
+        Self { now, begun, known: Acquaintance::default(), takes_spooled: false }
+    }
+
+    /// Comes with the next request.
+    pub(crate) fn ask_again(&mut self, clock: &dyn Clock) {
+        self.now = clock.now();
+        self.begun = Instant::now();
     }
 }
 

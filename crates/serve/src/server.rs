@@ -5,14 +5,16 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio_rustls::TlsAcceptor;
 
 use crate::app::App;
 use crate::error::ApiError;
 use crate::lane;
 use crate::peer::Peer;
+use crate::pressure::PULSE_EVERY;
 use crate::service::Doors;
 
 /// A TLS handshake that takes longer is given up.
@@ -21,6 +23,9 @@ const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(25);
 /// After an accept that failed for want of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Connections beyond the cap that are being told so, on one listener.
+const TURNED_AWAY_MAX: usize = 256;
 
 /// A listener and what it opens to.
 #[derive(Debug)]
@@ -49,19 +54,33 @@ pub(crate) async fn stopped(stopping: &mut watch::Receiver<bool>) {
 /// Serves a listener until the service stops, then waits for what is under way.
 pub async fn run(app: Arc<App>, door: Door, mut stopping: watch::Receiver<bool>) {
     let mut connections = JoinSet::new();
+    let turned_away = Arc::new(Semaphore::new(TURNED_AWAY_MAX));
+    let mut pulse = tokio::time::interval(PULSE_EVERY);
+    pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        // Accepting and waiting for the stop signal lose nothing when dropped half-way.
+        // All of these lose nothing when dropped half-way. Which comes first when several are ready is left to chance, so
+        // that none waits for another for long: not new clients for those that leave, nor the pulse for either.
         let accepted = tokio::select! {
             accepted = door.listener.accept() => accepted,
             () = stopped(&mut stopping) => break,
             Some(_) = connections.join_next() => continue,
+            due = pulse.tick(), if door.doors == Doors::Main => {
+                app.pressure.note_pulse(due, Instant::now());
+                continue;
+            }
         };
         match accepted {
             Ok((stream, address)) => {
                 let guard = Guard::enter(&app);
                 // Whoever runs the service sees it also when it is full.
                 if guard.is_over() && door.doors != Doors::Operator {
-                    connections.spawn(turn_away(guard, stream, door.tls.is_some()));
+                    app.metrics.connections_refused.fetch_add(1, Ordering::Relaxed);
+                    // What is encrypted would have to be agreed on first. And those who wait to be told are not more
+                    // than a few: the others find the connection closed.
+                    let place = Arc::clone(&turned_away).try_acquire_owned();
+                    if let (None, Ok(place)) = (&door.tls, place) {
+                        connections.spawn(turn_away(guard, stream, place, stopping.clone()));
+                    }
                     continue;
                 }
                 let serving =
@@ -98,7 +117,8 @@ async fn connection(
         None => lane::serve(app, doors, stream, stopping).await,
         Some(Tls(acceptor)) => {
             match tokio::time::timeout(HANDSHAKE_TIME_MAX, acceptor.accept(stream)).await {
-                Ok(Ok(stream)) => lane::serve(app, doors, stream, stopping).await,
+                // Boxed, or every connection would be as large as an encrypted one.
+                Ok(Ok(stream)) => Box::pin(lane::serve(app, doors, stream, stopping)).await,
                 Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
                 Err(_) => tracing::debug!("a TLS handshake took too long"),
             }
@@ -129,20 +149,18 @@ impl Drop for Guard {
 }
 
 /// One connection too many gets a clear answer instead of a queue.
-async fn turn_away(guard: Guard, mut stream: TcpStream, encrypted: bool) {
-    guard.0.metrics.connections_refused.fetch_add(1, Ordering::Relaxed);
-    if encrypted {
-        return;
-    }
-    let text = "too many connections are open; try again shortly";
-    let request_id = guard.0.next_request_id();
-    let mut reply = ApiError::unavailable(text).into_reply(&request_id);
-    reply.head.put("x-request-id", &request_id);
-    let refused = lane::write_refusal(&mut stream, &reply, guard.0.clock.now());
-    if tokio::time::timeout(Duration::from_secs(1), refused).await.is_err() {
-        tracing::debug!("a client turned away did not listen");
-    }
+async fn turn_away(
+    guard: Guard,
+    stream: TcpStream,
+    _place: OwnedSemaphorePermit,
+    stopping: watch::Receiver<bool>,
+) {
+    let app = Arc::clone(&guard.0);
     // Its place is free for others while it reads the answer.
     drop(guard);
-    lane::finish(stream).await;
+    let text = "too many connections are open; try again shortly";
+    let request_id = app.next_request_id();
+    let mut reply = ApiError::unavailable(text).into_reply(&request_id);
+    reply.head.put("x-request-id", &request_id);
+    lane::turn_away(&app, stream, reply, stopping).await;
 }

@@ -7,13 +7,12 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
-use std::time::Instant;
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorCode};
 use crate::metrics::Metrics;
 use crate::reply::Reply;
-use crate::request::{Asked, TARGET_BYTES_MAX};
+use crate::request::{Asked, TARGET_BYTES_MAX, Visitor};
 use crate::{dashboard, ingest, ops, v1};
 
 /// Which doors a listener opens.
@@ -28,9 +27,15 @@ pub enum Doors {
 }
 
 /// Answers everything but a push.
-pub(crate) async fn answer(app: &Arc<App>, doors: Doors, asked: &Asked<'_>) -> Reply {
+pub(crate) async fn answer(
+    app: &Arc<App>,
+    doors: Doors,
+    asked: &Asked<'_>,
+    visitor: &mut Visitor,
+) -> Reply {
     let request_id = app.next_request_id();
-    let mut reply = match caught(&app.metrics, route(app, doors, asked, &request_id)).await {
+    let answering = route(app, doors, asked, visitor, &request_id);
+    let mut reply = match caught(&app.metrics, answering).await {
         Ok(reply) => reply,
         Err(error) => {
             let reply = error.into_reply(&request_id);
@@ -100,6 +105,7 @@ async fn route(
     app: &Arc<App>,
     doors: Doors,
     asked: &Asked<'_>,
+    visitor: &mut Visitor,
     request_id: &str,
 ) -> Result<Reply, ApiError> {
     if asked.path.len() + asked.query.len() > TARGET_BYTES_MAX {
@@ -113,9 +119,8 @@ async fn route(
     }
     match doors {
         Doors::Main if asked.path == "/v1" || asked.path.starts_with("/v1/") => {
-            let begun = Instant::now();
-            let (endpoint, reply) = v1::answer(app, asked, request_id).await;
-            app.metrics.note_answer(endpoint, &reply, begun.elapsed());
+            let (endpoint, reply) = v1::answer(app, asked, visitor, request_id).await;
+            app.metrics.note_answer(endpoint, &reply, visitor.begun.elapsed());
             Ok(reply)
         }
         Doors::Main if dashboard::covers(app, asked.path) => {

@@ -5,37 +5,47 @@ pub(crate) mod fault;
 pub(crate) mod param;
 pub(crate) mod path;
 mod query;
+pub(crate) mod region;
 mod wire;
 
 use std::sync::Arc;
 
 use accounts::{Charge, Grant, KeyEntry, KeyKind, Maintenance, Refusal, Standing, Window};
 use domain::{Catalogue, SportId, Timestamp, World};
+use tokio::time::Instant;
 
-use crate::answers::Answer;
+use crate::answers::{Answer, Encoded};
 use crate::app::App;
 use crate::error::{ApiError, ErrorCode};
 use crate::reply::{Head, Reply};
-use crate::request::{Asked, KeyHeader};
+use crate::request::{Asked, KeyHeader, Method, Visitor};
 use crate::v1::endpoint::Endpoint;
 use crate::v1::fault::Fault;
 use crate::v1::param::Param;
 use crate::v1::path::Place;
 use crate::v1::query::Query;
+pub(crate) use crate::v1::query::Shelf;
+use crate::v1::region::RegionTable;
 use crate::world::Published;
 
 /// Longest `Retry-After` we hand out for a full store or queue.
 const UNAVAILABLE_RETRY_S: u32 = 1;
 
 /// Answers a request under `/v1`. The endpoint is for the books we keep.
-pub(crate) async fn answer(app: &App, asked: &Asked<'_>, request_id: &str) -> (Endpoint, Reply) {
-    let now = app.clock.now();
+pub(crate) async fn answer(
+    app: &App,
+    asked: &Asked<'_>,
+    visitor: &mut Visitor,
+    request_id: &str,
+) -> (Endpoint, Reply) {
+    let now = visitor.now;
     let query = Query::new(asked.query);
-    let Some((entry, way)) = authenticate(app, asked, &query, now) else {
+    let Some((entry, way)) = authenticate(app, asked, &query, visitor) else {
         return (Endpoint::Unknown, no_valid_key().into_reply(request_id));
     };
     let mut endpoint = Endpoint::Unknown;
-    let visit = Visit { app, asked, query, entry: &entry, now };
+    let spools = visitor.takes_spooled && asked.method == Method::Get;
+    let visit = Visit { app, asked, query, entry: &entry, now, begun: visitor.begun, spools };
     let (mut reply, standing) = match visit.run(&mut endpoint).await {
         Ok((reply, standing)) => (reply, standing),
         Err(error) => (error.into_reply(request_id), None),
@@ -67,14 +77,16 @@ fn authenticate(
     app: &App,
     asked: &Asked<'_>,
     query: &Query<'_>,
-    now: Timestamp,
+    visitor: &mut Visitor,
 ) -> Option<(Arc<KeyEntry>, KeyWay)> {
+    let keys = &app.accounts.keys;
+    let Visitor { now, known, .. } = visitor;
     match asked.key {
-        KeyHeader::Once(key) => Some((app.accounts.keys.authenticate(key, now)?, KeyWay::Header)),
+        KeyHeader::Once(key) => Some((keys.recognise(key, *now, known)?, KeyWay::Header)),
         KeyHeader::Repeated => None,
         KeyHeader::Absent if app.settings.query_key_enabled => {
             let key = query.first(Param::ApiKey.name())?;
-            Some((app.accounts.keys.authenticate(key.as_bytes(), now)?, KeyWay::Query))
+            Some((keys.recognise(key.as_bytes(), *now, known)?, KeyWay::Query))
         }
         KeyHeader::Absent => None,
     }
@@ -94,6 +106,9 @@ struct Visit<'a> {
     query: Query<'a>,
     entry: &'a KeyEntry,
     now: Timestamp,
+    begun: Instant,
+    /// Whether the body may be sent from where it is spooled.
+    spools: bool,
 }
 
 /// Whether a path and query under `/v1` would be understood, without answering them.
@@ -107,7 +122,11 @@ pub fn check_target(path: &str, query: &str, catalogue: &Catalogue) -> Result<()
         None => None,
     };
     let values = Query::new(query).values(place.endpoint(), true).map_err(|error| error.code)?;
-    values.selector(&place, sport, catalogue).map(drop).map_err(|error| error.code)
+    let regions = &RegionTable::new(catalogue);
+    values
+        .selector(&place, sport, Shelf { catalogue, regions })
+        .map(drop)
+        .map_err(|error| error.code)
 }
 
 type Answered = Result<(Reply, Option<Standing>), ApiError>;
@@ -137,11 +156,30 @@ impl Visit<'_> {
             return Ok((self.status(), None));
         }
         let published = self.app.world(self.world()).published();
-        let selector = values.selector(&place, sport, &self.app.catalogue)?;
+        let selector = values.selector(&place, sport, self.app.shelf())?;
         wire::check_found(&selector, &published)?;
-        let answer =
-            published.answers.get_or_make(&selector, || wire::make(&selector, &published.snapshot));
-        self.deliver(&published, &answer).await
+        let mut spools = false;
+        let answer = match published.answers.find(&selector) {
+            Ok(ready) => {
+                spools = self.spools && ready.popular;
+                ready.answer
+            }
+            // What everybody asks is asked again at once. Refusing it until the line is shorter would refuse everybody
+            // after each publication; refusing what is asked once is what makes the line shorter.
+            Err(missing) if !missing.asked_before && self.app.pressure.sheds(self.begun) => {
+                return Err(too_busy());
+            }
+            Err(missing) => {
+                let make = || wire::make(&selector, &published.snapshot);
+                published.answers.make(&selector, missing, make)
+            }
+        };
+        let encoded = answer.encoded(self.asked.accept_encoding.as_deref());
+        let (mut reply, standing) = self.deliver(&published, &answer, encoded).await?;
+        if spools && reply.status == 200 {
+            reply.spooled = encoded.spooled(&published.answers);
+        }
+        Ok((reply, standing))
     }
 
     /// The sport a path names, if the key may read it.
@@ -182,26 +220,25 @@ impl Visit<'_> {
         reply
     }
 
-    async fn deliver(&self, published: &Published, answer: &Answer) -> Answered {
-        let encoded = answer.encoded(self.asked.accept_encoding.as_deref());
-        let mut head = Head::default();
-        head.put("etag", &encoded.etag);
-        head.put("cache-control", published.cache_control(self.now));
-        head.put("vary", "X-API-Key, Accept-Encoding");
+    async fn deliver(&self, published: &Published, answer: &Answer, encoded: &Encoded) -> Answered {
+        let mut head = Head::roomy();
+        head.put_lines(&encoded.validators);
+        published.put_cache_control(&mut head, self.now);
         if let Some(next) = &answer.next {
-            let target = self.query.next_page(self.asked.path, &next.encode());
-            head.put("link", format!("<{target}>; rel=\"next\""));
+            head.line("link", |line| self.query.put_next_page(line, self.asked.path, next));
         }
         if self.asked.holds(&encoded.etag) {
-            let reply = Reply { status: 304, code: None, head, body: bytes::Bytes::new() };
+            let reply =
+                Reply { status: 304, code: None, head, body: bytes::Bytes::new(), spooled: None };
             return Ok((reply, None));
         }
         let standing = match self.fault()? {
             Some(_) => None,
             None => Some(charged(self.app.accounts.charge_quota(self.entry, self.now).await)?),
         };
-        head.put_lines(encoded.head.as_bytes());
-        let reply = Reply { status: 200, code: None, head, body: encoded.body.clone() };
+        head.put_lines(&encoded.content);
+        let reply =
+            Reply { status: 200, code: None, head, body: encoded.body.clone(), spooled: None };
         Ok((reply, standing))
     }
 
@@ -209,6 +246,11 @@ impl Visit<'_> {
     fn fault(&self) -> Result<Option<Fault>, ApiError> {
         Fault::parse(self.asked.fault, self.entry)
     }
+}
+
+/// More is asked than can be answered, and this one is not ready.
+fn too_busy() -> ApiError {
+    ApiError::unavailable("the service is busy and this answer is not ready; try again shortly")
 }
 
 fn no_such_path() -> ApiError {
@@ -258,27 +300,32 @@ fn put_standing(head: &mut Head, grant: &Grant, standing: &Standing, now: Timest
     head.put_number("x-requests-remaining", quota.remaining);
     head.put_number("x-requests-used", quota.used);
     let left = |until: Timestamp| until.since(now).as_millis().div_ceil(1000);
-    head.put(
-        "ratelimit",
-        format!(
-            "\"burst\";r={};t={}, \"{}\";r={};t={}",
-            burst.remaining,
-            left(burst.resets_at),
-            policy_name(quota.window),
-            quota.remaining,
-            left(quota.resets_at),
-        ),
-    );
+    head.line("ratelimit", |line| {
+        line.text("\"burst\";r=");
+        line.number(burst.remaining);
+        line.text(";t=");
+        line.number(left(burst.resets_at));
+        line.text(", \"");
+        line.text(policy_name(quota.window));
+        line.text("\";r=");
+        line.number(quota.remaining);
+        line.text(";t=");
+        line.number(left(quota.resets_at));
+    });
     let limits = &grant.limits;
-    let mut policy = format!(
-        "\"burst\";q={};w=60, \"daily\";q={};w=86400",
-        limits.burst_per_minute, limits.requests_per_day
-    );
-    if let Some(monthly) = limits.requests_per_month {
-        // Months differ; the longest is the bound a client can rely on.
-        policy.push_str(&format!(", \"monthly\";q={monthly};w=2678400"));
-    }
-    head.put("ratelimit-policy", policy);
+    head.line("ratelimit-policy", |line| {
+        line.text("\"burst\";q=");
+        line.number(limits.burst_per_minute);
+        line.text(";w=60, \"daily\";q=");
+        line.number(limits.requests_per_day);
+        line.text(";w=86400");
+        if let Some(monthly) = limits.requests_per_month {
+            // Months differ; the longest is the bound a client can rely on.
+            line.text(", \"monthly\";q=");
+            line.number(monthly);
+            line.text(";w=2678400");
+        }
+    });
 }
 
 fn policy_name(window: Window) -> &'static str {

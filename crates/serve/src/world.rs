@@ -16,10 +16,12 @@ use arc_swap::ArcSwap;
 use domain::message::{FeedMessage, Reject};
 use domain::{Catalogue, Timestamp, World};
 use feeds::sandbox::Simulation;
-use market::{Health, Lifetimes, Snapshot, Vitals};
+use market::{Health, Lifetimes, NotDone, Operation, Snapshot, Vitals};
 use tokio::sync::oneshot;
 
-use crate::answers::Answers;
+use crate::answers::{Answers, Figures};
+use crate::ledger::Odd;
+use crate::reply::Head;
 pub use start::WorldError;
 pub use writer::Writer;
 
@@ -52,9 +54,12 @@ pub struct Published {
 }
 
 impl Published {
-    /// The whole seconds left in the epoch, rounded down (D14).
-    pub(crate) fn cache_control(&self, now: Timestamp) -> String {
-        format!("private, max-age={}", self.until.since(now).as_secs())
+    /// For how long an answer may be kept: the whole seconds left in the epoch, rounded down (D14).
+    pub(crate) fn put_cache_control(&self, head: &mut Head, now: Timestamp) {
+        head.line("cache-control", |line| {
+            line.text("private, max-age=");
+            line.number(self.until.since(now).as_secs());
+        });
     }
 }
 
@@ -73,6 +78,9 @@ pub(crate) struct Receipt {
     pub(crate) unchanged: u64,
     pub(crate) superseded: u64,
     pub(crate) rejected: Vec<(usize, Reject)>,
+    pub(crate) odd: Vec<Odd>,
+    /// Refs that were taken for an event that another feed lists.
+    pub(crate) joins: u64,
 }
 
 /// The batch could not be made durable, or there is no room for it; nothing of it was taken.
@@ -85,7 +93,20 @@ pub(crate) enum NotTaken {
 
 pub(crate) enum Command {
     Batch(Batch),
+    /// An operator's word on identities.
+    Operate(Operation, oneshot::Sender<Result<usize, OperateError>>),
     Stop,
+}
+
+/// An operator's word could not be carried out; nothing changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OperateError {
+    #[error(transparent)]
+    NotDone(#[from] NotDone),
+    #[error("it could not be made durable; try again")]
+    LogFailed,
+    #[error("the service is busy or stopping; try again shortly")]
+    Busy,
 }
 
 /// Figures the writer keeps for `/metrics`.
@@ -100,6 +121,11 @@ pub(crate) struct WorldStats {
     pub(crate) append_us: AtomicU64,
     pub(crate) appends: AtomicU64,
     pub(crate) checkpoints: AtomicU64,
+    pub(crate) answers: Arc<Figures>,
+    pub(crate) joins: AtomicU64,
+    pub(crate) merged_ids: AtomicU64,
+    pub(crate) unsure_pairs: AtomicU64,
+    pub(crate) aliases: AtomicU64,
 }
 
 /// The reading side of a world.
@@ -117,6 +143,7 @@ impl std::fmt::Debug for Command {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Batch(_) => "Batch",
+            Self::Operate(..) => "Operate",
             Self::Stop => "Stop",
         })
     }
@@ -164,6 +191,19 @@ impl WorldHandle {
             Ok(()) => taken.await.unwrap_or(Err(NotTaken::Stopped)),
             Err(TrySendError::Full(_)) => Err(NotTaken::Full),
             Err(TrySendError::Disconnected(_)) => Err(NotTaken::Stopped),
+        }
+    }
+
+    /// Carries out an operator's word, and says how many changes it made once they are durable. They show with the
+    /// next snapshot.
+    ///
+    /// # Errors
+    /// It cannot be done, or not now.
+    pub async fn operate(&self, operation: Operation) -> Result<usize, OperateError> {
+        let (answer, done) = oneshot::channel();
+        match self.queue.try_send(Command::Operate(operation, answer)) {
+            Ok(()) => done.await.unwrap_or(Err(OperateError::Busy)),
+            Err(_) => Err(OperateError::Busy),
         }
     }
 

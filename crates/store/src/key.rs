@@ -148,8 +148,18 @@ impl Store {
     /// # Errors
     /// A key with that id or digest exists, or the store cannot be written.
     pub async fn insert_key(&self, key: &KeyRow) -> Result<(), StoreError> {
+        self.insert_keys(std::slice::from_ref(key)).await
+    }
+
+    /// Keeps new keys, all or none.
+    ///
+    /// # Errors
+    /// A key with the id or digest of one exists, or the store cannot be written.
+    pub async fn insert_keys(&self, keys: &[KeyRow]) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
-        insert(&mut tx, key).await?;
+        for key in keys {
+            insert(&mut tx, key).await?;
+        }
         Ok(tx.commit().await?)
     }
 

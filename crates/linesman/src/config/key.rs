@@ -16,13 +16,14 @@ use toml::de::DeValue;
 use crate::config::duration::parse_duration;
 
 /// Every key, in the order in which they are printed.
-pub(super) const KEYS: [Key; 28] = [
+pub(super) const KEYS: [Key; 29] = [
     Key::new("server", "listen", Kind::Address),
     Key::new("server", "ingest_listen", Kind::Address),
     Key::new("server", "ops_listen", Kind::Address),
     Key::new("server", "tls_cert", Kind::Path),
     Key::new("server", "tls_key", Kind::Path),
     Key::new("server", "connections_max", Kind::Count { min: 1, max: 1_000_000 }),
+    Key::new("server", "shed_after", Kind::Duration { min_ms: 10, max_ms: 60_000 }),
     Key::new("server", "workers", Kind::Count { min: 1, max: 1024 }),
     // Below 100 ms an epoch would be over before its snapshot is published.
     Key::new("market", "refresh_interval", Kind::Duration { min_ms: 100, max_ms: HOUR_MS }),

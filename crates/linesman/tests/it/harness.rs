@@ -43,6 +43,8 @@ impl Home {
         home.set("LINESMAN_MARKET__REFRESH_INTERVAL", "100ms")
             .set("LINESMAN_SERVER__OPS_LISTEN", "127.0.0.1:0")
             .set("LINESMAN_SERVER__WORKERS", "2")
+            // A machine that runs all tests at once is late now and then.
+            .set("LINESMAN_SERVER__SHED_AFTER", "1m")
             .set("LINESMAN_SANDBOX__ENABLED", "false")
     }
 

@@ -17,6 +17,7 @@ mod crash;
 mod damage;
 mod greeting;
 mod harness;
+mod identities;
 mod numbers;
 mod record;
 mod recordings;

@@ -1,25 +1,28 @@
 //! Applying changes: the only code that alters the book, the same for what is new and for what is read back.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use domain::message::Fixture;
 use domain::score::Status;
 use domain::{BookmakerId, EventId, RecordId, SportId, Timestamp};
 
-use crate::book::event::{Event, Field, Outcome, Record};
-use crate::book::{Book, FeedIx, Offer, Slot, SlotKey};
-use crate::change::{Change, Listed, MarketKey, Quoted, Reported};
+use crate::book::event::{Event, Outcome, Record};
+use crate::book::memory::turned;
+use crate::book::{Book, FeedIx, Offer, Placed, Slot, SlotKey};
+use crate::change::{Change, Joined, Listed, MarketKey, Quoted, Reported};
 use crate::freshness::Source;
-use crate::matching::{Index, Participants};
+use crate::matching::{Contest, Likeness, Participants};
 
 impl Book {
     /// Applies a change. `at` is when it was accepted. A key that has left the catalogue since makes the
     /// change void: there is nothing to show it under.
     pub fn absorb(&mut self, change: &Change, at: Timestamp) {
         match change {
-            Change::Founded { ids } => *self = Self::new(Arc::clone(&self.catalogue), *ids),
-            Change::Listed(listed) => self.absorb_listed(listed, at),
+            Change::Founded { ids } => {
+                let (catalogue, lexicon) = (Arc::clone(&self.catalogue), Arc::clone(&self.lexicon));
+                *self = Self::with_lexicon(catalogue, lexicon, *ids);
+            }
+            Change::Listed(listed) => self.absorb_listed(listed, None, at),
             Change::Quoted(quoted) => self.absorb_quoted(quoted, at),
             Change::Confirmed { event, market, ts } => {
                 self.absorb_confirmed(*event, market, *ts, at);
@@ -38,10 +41,75 @@ impl Book {
                 }
             }
             Change::Cut { .. } => {}
+            Change::Joined(_)
+            | Change::Merged { .. }
+            | Change::Split { .. }
+            | Change::Doubted { .. }
+            | Change::Cleared { .. }
+            | Change::Parted { .. }
+            | Change::Taught { .. }
+            | Change::Untaught { .. } => self.absorb_identity(change, at),
         }
     }
 
-    fn absorb_listed(&mut self, listed: &Listed, at: Timestamp) {
+    fn absorb_identity(&mut self, change: &Change, at: Timestamp) {
+        match change {
+            Change::Joined(joined) => self.absorb_joined(joined),
+            Change::Merged { elder, younger, swapped, by } => {
+                self.absorb_merged((*elder, *younger), *swapped, *by, at);
+            }
+            Change::Split { event, feed, reference, into } => {
+                self.absorb_split(*event, (feed, reference), *into, at);
+            }
+            Change::Doubted { one, other, doubt, evidence } => {
+                let known = self.events.contains_key(one) && self.events.contains_key(other);
+                if known && one != other {
+                    self.memory.doubts.insert((*one, *other), (*doubt, *evidence));
+                }
+            }
+            Change::Cleared { one, other } => {
+                self.memory.doubts.remove((*one, *other));
+            }
+            Change::Parted { one, other } => {
+                self.memory.doubts.remove((*one, *other));
+                self.memory.apart.insert((*one, *other));
+            }
+            Change::Taught { alias, by } => {
+                self.memory.aliases.teach(alias);
+                // They are found by what their names mean, too.
+                for event in self.named(alias, *by) {
+                    self.reindex(event);
+                }
+            }
+            Change::Untaught { alias } => self.memory.aliases.forget(alias),
+            Change::Founded { .. }
+            | Change::Listed(_)
+            | Change::Quoted(_)
+            | Change::Confirmed { .. }
+            | Change::Scored { .. }
+            | Change::Withdrawn { .. }
+            | Change::Beat { .. }
+            | Change::Expired { .. }
+            | Change::SourceForgotten { .. }
+            | Change::Cut { .. } => {}
+        }
+    }
+
+    fn absorb_joined(&mut self, joined: &Joined) {
+        let Some(feed) = self.feed_ix(&joined.feed).and_then(|feed| self.feed_mut(feed)) else {
+            return;
+        };
+        if let Some(offer) = feed.offers.get_mut(&joined.reference) {
+            offer.placed = Placed::Matched {
+                feed: joined.with_feed.clone(),
+                reference: joined.with_reference.clone(),
+                evidence: joined.evidence,
+            };
+        }
+    }
+
+    /// `keys` is what the listing is found by, where that is known already.
+    pub(super) fn absorb_listed(&mut self, listed: &Listed, keys: Option<Vec<u64>>, at: Timestamp) {
         let is_new = !self.events.contains_key(&listed.event);
         // Counted even where the sport is gone: an id once given is never given again.
         self.events_made += u64::from(is_new);
@@ -51,9 +119,14 @@ impl Book {
         let feed = self.intern_feed(&listed.feed);
         self.leave_former_event(feed, &listed.reference, listed.event, at);
         if is_new {
-            self.events.insert(listed.event, new_event(sport, listed, at));
-            self.index.insert(sport, &listed.fixture, listed.commence_time, listed.event);
+            let said = (listed.competition.clone(), listed.commence_time, listed.fixture.clone());
+            let mut event = Event::found(listed.event, sport, said, listed.ts, at);
+            event.born = self.events_made;
+            self.events.insert(listed.event, event);
         }
+        let offers = self.feed(feed).map(|feed| &feed.offers);
+        let before = offers.and_then(|offers| offers.get(&listed.reference));
+        let stays = before.filter(|before| before.event == listed.event);
         let offer = Offer {
             event: listed.event,
             swapped: listed.swapped,
@@ -62,21 +135,46 @@ impl Book {
             competition: listed.competition.clone(),
             commence_time: listed.commence_time,
             fixture: listed.fixture.clone(),
+            placed: stays.map_or(Placed::First, |before| before.placed.clone()),
+            came_from: stays.and_then(|before| before.came_from),
         };
+        let others =
+            stays.is_some_and(|before| self.are_others(sport, &before.fixture, &offer.fixture));
+        let mut joins = false;
         if let Some(event) = self.events.get_mut(&listed.event) {
             event.mentioned_at = at;
-            if !event.is_listed_by(feed) {
-                event.listed_by.push((feed, listed.reference.clone()));
+            let lister = (feed, listed.reference.clone());
+            joins = event.is_listed() && !event.listed_by.contains(&lister);
+            if !event.listed_by.contains(&lister) {
+                event.listed_by.push(lister.clone());
                 event.touch();
             }
-            let leads = event.listed_by.first().is_some_and(|(first, _)| *first == feed);
-            if leads {
-                follow_offer(event, &offer, &mut self.index);
+            if event.listed_by.first() == Some(&lister) {
+                follow_offer(event, &offer);
+                if others {
+                    // Somebody else takes part: no price quoted so far is about them.
+                    event.close_slots(|_| true);
+                }
             }
         }
         if let Some(feed) = self.feed_mut(feed) {
             feed.offers.insert(listed.reference.clone(), offer);
         }
+        if joins || is_new {
+            self.index_also(listed.event, (feed, &listed.reference), keys);
+        } else {
+            self.reindex(listed.event);
+        }
+    }
+
+    /// Whether a corrected listing is about somebody else.
+    fn are_others(&self, sport: SportId, before: &Fixture, now: &Fixture) -> bool {
+        if Participants::of(before) == Participants::of(now) {
+            return false;
+        }
+        let contest = |fixture| Contest::parse(&self.lexicon, sport, fixture, |_| None);
+        let agreement = contest(before).compare(&contest(now));
+        agreement.sides.iter().any(|side| *side < Likeness::Kin)
     }
 
     /// A ref that stood for another event takes its listing and prices away from there.
@@ -94,7 +192,7 @@ impl Book {
     }
 
     /// Takes the ref's listing and its feed's prices away; the eldest feed left leads from now on.
-    fn unlist(&mut self, event: EventId, feed: FeedIx, reference: &str, at: Timestamp) {
+    pub(super) fn unlist(&mut self, event: EventId, feed: FeedIx, reference: &str, at: Timestamp) {
         let Some(event) = self.events.get_mut(&event) else {
             return;
         };
@@ -105,13 +203,17 @@ impl Book {
         }
         event.listed_by.retain(|lister| !listing(lister));
         event.mentioned_at = at;
-        event.close_slots(|slot| slot.feed == feed);
+        if !event.is_listed_by(feed) {
+            event.close_slots(|slot| slot.feed == feed);
+        }
         let leader = event.listed_by.first().and_then(|(leader, reference)| {
             self.feeds.get(usize::try_from(leader.0).ok()?)?.offers.get(reference)
         });
         if let Some(leader) = leader {
-            follow_offer(event, leader, &mut self.index);
+            follow_offer(event, leader);
         }
+        let id = event.id;
+        self.reindex(id);
     }
 
     fn absorb_quoted(&mut self, quoted: &Quoted, at: Timestamp) {
@@ -224,10 +326,11 @@ impl Book {
     }
 
     fn absorb_expired(&mut self, id: EventId) {
-        let Some(event) = self.events.remove(&id) else {
+        if self.events.remove(&id).is_none() {
             return;
-        };
-        self.index.remove(event.sport, &event.fixture, id);
+        }
+        self.index.remove(id);
+        self.memory.drop_event(id);
         for feed in &mut self.feeds {
             feed.offers.retain(|_, offer| offer.event != id);
         }
@@ -239,51 +342,20 @@ fn slot_key(event: EventId, bookmaker: BookmakerId, key: &MarketKey) -> SlotKey 
     SlotKey { bookmaker, market: key.market, record }
 }
 
-fn new_event(sport: SportId, listed: &Listed, at: Timestamp) -> Event {
-    Event {
-        id: listed.event,
-        sport,
-        competition: listed.competition.clone(),
-        commence_time: listed.commence_time,
-        fixture: listed.fixture.clone(),
-        field: Field::default(),
-        listed_by: Vec::new(),
-        first_known: listed.ts,
-        mentioned_at: at,
-        score: domain::Score::none_yet(),
-        score_ts: None,
-        score_changed: listed.ts,
-        slots: BTreeMap::new(),
-        texts: OnceLock::new(),
-    }
-}
-
 /// The leading feed's listing becomes the event's, seen from the event's side.
-fn follow_offer(event: &mut Event, offer: &Offer, index: &mut Index) {
-    let fixture = match (&offer.fixture, offer.swapped) {
-        (Fixture::HeadToHead { home, away }, true) => {
-            Fixture::HeadToHead { home: away.clone(), away: home.clone() }
-        }
-        (fixture, _) => fixture.clone(),
-    };
+fn follow_offer(event: &mut Event, offer: &Offer) {
+    let fixture = if offer.swapped { turned(&offer.fixture) } else { offer.fixture.clone() };
     if event.fixture == fixture
         && event.commence_time == offer.commence_time
         && event.competition == offer.competition
     {
         return;
     }
-    index.remove(event.sport, &event.fixture, event.id);
-    index.insert(event.sport, &fixture, offer.commence_time, event.id);
-    let others = Participants::of(&event.fixture) != Participants::of(&fixture);
     if event.fixture != fixture {
         event.touch_records();
     }
     event.fixture = fixture;
     event.commence_time = offer.commence_time;
     event.competition = offer.competition.clone();
-    if others {
-        // Somebody else takes part: no price quoted so far is about them.
-        event.close_slots(|_| true);
-    }
     event.touch();
 }

@@ -1,19 +1,19 @@
 //! What to do with a message: look, decide, change nothing.
 
-use std::collections::HashMap;
-
 use domain::market::OutcomeRule;
 use domain::message::{
-    Body, Correction, FUTURE_TS_MS_MAX, FeedMessage, Fixture, Listing, MARKETS_MAX, OddsBody,
-    REFS_MAX, Reject, RejectCode, ScoreBody,
+    Body, Correction, FUTURE_TS_MS_MAX, FeedMessage, Listing, MARKETS_MAX, OddsBody, REFS_MAX,
+    Reject, RejectCode, ScoreBody,
 };
 use domain::{BookmakerId, EventId, Side, Sport, SportId, Timestamp};
 
 use crate::book::event::{Event, FeedIx};
-use crate::book::{Book, Decision, Ids, Offer, OutcomeName, Verdict, slot_key_of};
-use crate::change::{Change, Listed, MarketKey, Quoted, QuotedOutcome, Reported, Who};
+use crate::book::place::Fit;
+use crate::book::resolve::Speaker;
+use crate::book::{Book, Decision, Oddity, Offer, OutcomeName, Verdict, slot_key_of};
+use crate::change::{Change, Joined, Listed, MarketKey, Quoted, QuotedOutcome, Reported, Who};
 use crate::freshness::Source;
-use crate::matching::{self, Participants, fold};
+use crate::matching::{Contest, Likeness, Participants};
 
 impl Book {
     /// Says what a message of `feed` changes at `now`, if anything.
@@ -26,18 +26,31 @@ impl Book {
         message: &FeedMessage,
         now: Timestamp,
     ) -> Result<Decision, Reject> {
+        self.judge(feed, message, now).map(|(decision, _)| decision)
+    }
+
+    /// The same, with what a new ref's listing is found by, which takes long enough not to be worked out twice.
+    pub(super) fn judge(
+        &self,
+        feed: &str,
+        message: &FeedMessage,
+        now: Timestamp,
+    ) -> Result<(Decision, Option<Vec<u64>>), Reject> {
         let ts = message.ts.unwrap_or(now);
         if ts.as_millis() > now.as_millis().saturating_add(FUTURE_TS_MS_MAX) {
             let text = format!("`ts` {ts} is more than 5 s ahead of the service's clock, {now}");
             return Err(Reject::new(RejectCode::FutureTs, text));
         }
-        match &message.body {
-            Body::Event { reference, listing } => self.decide_event(feed, reference, listing, ts),
-            Body::Odds(odds) => self.decide_odds(feed, odds, ts),
-            Body::Score(score) => self.decide_score(feed, score, ts),
-            Body::Remove { reference } => self.decide_remove(feed, reference, ts),
-            Body::Heartbeat { bookmaker, sport } => Ok(self.decide_beat(*bookmaker, *sport, ts)),
-        }
+        let decision = match &message.body {
+            Body::Event { reference, listing } => {
+                return self.decide_event(feed, reference, listing, ts);
+            }
+            Body::Odds(odds) => self.decide_odds(feed, odds, ts)?,
+            Body::Score(score) => self.decide_score(feed, score, ts)?,
+            Body::Remove { reference } => self.decide_remove(feed, reference, ts)?,
+            Body::Heartbeat { bookmaker, sport } => self.decide_beat(*bookmaker, *sport, ts),
+        };
+        Ok((decision, None))
     }
 
     fn decide_event(
@@ -46,34 +59,53 @@ impl Book {
         reference: &str,
         listing: &Listing,
         ts: Timestamp,
-    ) -> Result<Decision, Reject> {
+    ) -> Result<(Decision, Option<Vec<u64>>), Reject> {
         let feed_ix = self.feed_ix(feed);
         let offer = self.offer(feed_ix, reference);
         if let Some(offer) = offer {
             if ts < offer.ts {
-                return Ok(Decision::of(Verdict::Superseded));
+                return Ok((Decision::of(Verdict::Superseded), None));
             }
             if offer.active && self.says_the_same(offer, listing) {
-                return Ok(Decision::of(Verdict::Unchanged));
+                return Ok((Decision::of(Verdict::Unchanged), None));
             }
         } else if self.refs_of(feed_ix) >= REFS_MAX {
             let text = format!("this feed lists {REFS_MAX} events already; remove some first");
             return Err(Reject::new(RejectCode::TooLarge, text));
         }
-        let event = match offer {
-            Some(offer) if self.stays_with(feed_ix, reference, offer, listing) => offer.event,
-            _ => self.match_or_make(feed_ix, reference, listing),
-        };
-        let swapped = match self.event(event) {
-            // A sole lister's new participants replace the event's, in the order it gives them.
-            Some(event)
-                if Participants::of(&event.fixture) == Participants::of(&listing.fixture) =>
-            {
-                matching::is_swapped(&event.fixture, &listing.fixture)
+        let known = feed_ix.zip(offer);
+        let stays =
+            known.filter(|(ix, offer)| self.stays_with((*ix, feed), reference, offer, listing));
+        let mut follow = Vec::new();
+        let mut oddity = None;
+        let mut keys = None;
+        let (event, swapped) = match stays {
+            Some((_, offer)) => {
+                let event = self.event(offer.event);
+                let swapped = event.is_some_and(|event| self.is_turned(feed, event, listing));
+                oddity = self.oddity_of_correction(offer, listing, swapped);
+                (offer.event, swapped)
             }
-            _ => false,
+            None => {
+                let place = self.place((feed_ix, feed), reference, listing);
+                keys = Some(place.keys);
+                let reused = offer.is_some_and(|offer| offer.active);
+                let duplicate = place.duplicate.then_some(Oddity::Duplicate);
+                oddity = oddity.or(reused.then_some(Oddity::ReusedRef)).or(duplicate);
+                match place.same {
+                    Some((id, Some(fit))) => {
+                        follow = self.follow_join((feed, reference), id, listing, &fit);
+                        (id, fit.swapped)
+                    }
+                    Some((id, None)) => {
+                        let event = self.event(id);
+                        (id, event.is_some_and(|event| self.is_turned(feed, event, listing)))
+                    }
+                    None => (self.new_id(reference), false),
+                }
+            }
         };
-        Ok(Decision::change(Change::Listed(Listed {
+        let listed = Listed {
             event,
             feed: feed.into(),
             reference: reference.into(),
@@ -83,7 +115,43 @@ impl Book {
             fixture: listing.fixture.clone(),
             swapped,
             ts,
-        })))
+        };
+        Ok((Decision { follow, oddity, ..Decision::change(Change::Listed(listed)) }, keys))
+    }
+
+    /// Why a ref was taken for an event, and what that teaches about its feed's names.
+    fn follow_join(
+        &self,
+        (feed, reference): (&str, &str),
+        event: EventId,
+        listing: &Listing,
+        fit: &Fit,
+    ) -> Vec<Change> {
+        let (with, with_reference) = &fit.with;
+        let joined = Joined {
+            feed: feed.into(),
+            reference: reference.into(),
+            with_feed: self.feed(*with).map_or_else(Box::default, |feed| feed.name.clone()),
+            with_reference: with_reference.clone(),
+            evidence: fit.evidence,
+        };
+        let event = self.event(event);
+        let taught = event.map(|event| self.taught_by_join(feed, event, &listing.fixture, fit));
+        [Change::Joined(joined)].into_iter().chain(taught.into_iter().flatten()).collect()
+    }
+
+    fn oddity_of_correction(
+        &self,
+        offer: &Offer,
+        listing: &Listing,
+        swapped: bool,
+    ) -> Option<Oddity> {
+        if offer.active && Participants::of(&offer.fixture) == Participants::of(&listing.fixture) {
+            return (offer.swapped != swapped).then_some(Oddity::Turned);
+        }
+        let contest = |fixture| Contest::parse(&self.lexicon, listing.sport, fixture, |_| None);
+        let sides = contest(&offer.fixture).compare(&contest(&listing.fixture)).sides;
+        sides.iter().any(|side| *side < Likeness::Kin).then_some(Oddity::Replaced)
     }
 
     fn refs_of(&self, feed: Option<FeedIx>) -> usize {
@@ -97,57 +165,6 @@ impl Book {
             && self.event(offer.event).is_some_and(|event| event.sport == listing.sport)
     }
 
-    /// Whether a corrected listing still means the event its ref stood for: the participants are the event's,
-    /// or nobody else lists it and so nobody else's prices could end up under other names.
-    fn stays_with(
-        &self,
-        feed: Option<FeedIx>,
-        reference: &str,
-        offer: &Offer,
-        listing: &Listing,
-    ) -> bool {
-        let Some(event) = self.event(offer.event) else {
-            return false;
-        };
-        let same = Participants::of(&event.fixture) == Participants::of(&listing.fixture);
-        let alone = event.listed_by.iter().all(|(lister, _)| Some(*lister) == feed);
-        event.sport == listing.sport
-            && !self.is_taken(event.id, feed, reference)
-            && (same || (alone && offer.active))
-    }
-
-    /// Whether the feed already lists the event under another ref.
-    fn is_taken(&self, event: EventId, feed: Option<FeedIx>, reference: &str) -> bool {
-        let other_ref =
-            |(lister, held): &(FeedIx, Box<str>)| Some(*lister) == feed && &**held != reference;
-        self.event(event).is_some_and(|event| event.listed_by.iter().any(other_ref))
-    }
-
-    fn match_or_make(&self, feed: Option<FeedIx>, reference: &str, listing: &Listing) -> EventId {
-        let taken = |id: EventId| self.is_taken(id, feed, reference);
-        if let Some(same) = self.index.find(&self.catalogue, listing, taken) {
-            return same.event;
-        }
-        let unused = |id: &EventId| !self.events.contains_key(id);
-        match self.ids {
-            Ids::Minted { salt } => {
-                let mut numbers = self.events_made..;
-                numbers
-                    .by_ref()
-                    .map(|n| EventId::minted(salt, n))
-                    .find(unused)
-                    .unwrap_or(EventId::minted(salt, self.events_made))
-            }
-            Ids::Derived { salt } => {
-                let first = EventId::derived(salt, reference);
-                // Another event has it when two feeds use the same ref, or one uses it anew.
-                let mut others =
-                    (1_u32..).map(|n| EventId::derived(salt, &format!("{reference}\u{1f}{n}")));
-                if unused(&first) { first } else { others.find(unused).unwrap_or(first) }
-            }
-        }
-    }
-
     fn decide_odds(&self, feed: &str, odds: &OddsBody, ts: Timestamp) -> Result<Decision, Reject> {
         let (offer, event) = self.offered(feed, &odds.reference)?;
         let sport = self.catalogue.sport(event.sport);
@@ -156,7 +173,8 @@ impl Book {
             let text = "the event is final and takes no more odds; a score with `correction: true` reopens it";
             return Err(Reject::new(RejectCode::IllegalTransition, text));
         }
-        let outcomes = resolve_outcomes(event, offer, sport, odds)?;
+        let lexicon = &self.lexicon;
+        let outcomes = Speaker { event, offer, sport, lexicon }.outcomes(odds)?;
         let market = MarketKey {
             bookmaker: self.catalogue.bookmaker(odds.bookmaker).key.clone(),
             market: odds.market,
@@ -172,7 +190,7 @@ impl Book {
             if same_outcomes(event, held, &outcomes) {
                 let newer = ts > slot.ts;
                 let change = newer.then_some(Change::Confirmed { event: event.id, market, ts });
-                return Ok(Decision { verdict: Verdict::Unchanged, change });
+                return Ok(Decision { change, ..Decision::of(Verdict::Unchanged) });
             }
         } else if event.slots.len() >= MARKETS_MAX {
             let text = format!("the event has {MARKETS_MAX} markets already");
@@ -197,7 +215,8 @@ impl Book {
         if event.score_ts.is_some_and(|held| ts < held) {
             return Ok(Decision::of(Verdict::Superseded));
         }
-        let report = resolve_score(event, offer, body)?;
+        let (sport, lexicon) = (self.catalogue.sport(event.sport), &*self.lexicon);
+        let report = Speaker { event, offer, sport, lexicon }.score(body)?;
         let unchanged = event.score_ts.is_some() && says_the_same(event, &report);
         if unchanged {
             return Ok(Decision::of(Verdict::Unchanged));
@@ -279,11 +298,11 @@ impl Book {
 
 impl Decision {
     fn of(verdict: Verdict) -> Self {
-        Self { verdict, change: None }
+        Self { verdict, change: None, follow: Vec::new(), oddity: None }
     }
 
     fn change(change: Change) -> Self {
-        Self { verdict: Verdict::Accepted, change: Some(change) }
+        Self { change: Some(change), ..Self::of(Verdict::Accepted) }
     }
 }
 
@@ -304,103 +323,6 @@ fn check_market(sport: &Sport, odds: &OddsBody) -> Result<(), Reject> {
         return Err(Reject::new(RejectCode::InvalidMessage, text));
     }
     Ok(())
-}
-
-fn resolve_outcomes(
-    event: &Event,
-    offer: &Offer,
-    sport: &Sport,
-    odds: &OddsBody,
-) -> Result<Vec<QuotedOutcome>, Reject> {
-    let rule = odds.market.outcome_rule();
-    let mut outcomes: Vec<QuotedOutcome> = Vec::with_capacity(odds.outcomes.len());
-    // The event does not know them yet, so two spellings of one have to be told here.
-    let mut newcomers: HashMap<String, Box<str>> = HashMap::new();
-    for offered in &odds.outcomes {
-        let who = match resolve_outcome(event, offer, sport, rule, &offered.name)? {
-            Who::Player(name) if event.field.find(&name).is_none() => {
-                Who::Player(newcomers.entry(fold(&name)).or_insert(name).clone())
-            }
-            who @ (Who::Side(_) | Who::Draw | Who::Over | Who::Under | Who::Player(_)) => who,
-        };
-        if outcomes.iter().any(|held| held.who == who && held.point == offered.point) {
-            let text = format!("two outcomes mean the same: `{}`", offered.name);
-            return Err(Reject::new(RejectCode::InvalidMessage, text));
-        }
-        outcomes.push(QuotedOutcome { who, quote: offered.quote, point: offered.point });
-    }
-    check_field_room(event, outcomes.iter().map(|outcome| &outcome.who))?;
-    Ok(outcomes)
-}
-
-fn resolve_outcome(
-    event: &Event,
-    offer: &Offer,
-    sport: &Sport,
-    rule: OutcomeRule,
-    name: &str,
-) -> Result<Who, Reject> {
-    let found = match rule {
-        OutcomeRule::Sides if sport.draw && is_draw(name) => Some(Who::Draw),
-        OutcomeRule::Sides => resolve_side(event, offer, name).map(Who::Side),
-        OutcomeRule::OverUnder if name.eq_ignore_ascii_case("over") => Some(Who::Over),
-        OutcomeRule::OverUnder if name.eq_ignore_ascii_case("under") => Some(Who::Under),
-        OutcomeRule::OverUnder => None,
-        OutcomeRule::Pairing if is_draw(name) => Some(Who::Draw),
-        OutcomeRule::Pairing | OutcomeRule::Entrants => Some(player(event, name)),
-    };
-    found.ok_or_else(|| {
-        let expected = match (rule, &offer.fixture) {
-            (OutcomeRule::OverUnder, _) => "Over or Under".to_owned(),
-            (_, Fixture::HeadToHead { home, away }) => format!("`{home}` or `{away}`"),
-            (_, Fixture::Field { .. }) => "a player".to_owned(),
-        };
-        let text = format!("outcome `{name}` fits nobody; expected {expected}");
-        Reject::new(RejectCode::UnknownOutcome, text)
-    })
-}
-
-fn is_draw(name: &str) -> bool {
-    ["draw", "tie"].iter().any(|word| name.eq_ignore_ascii_case(word))
-}
-
-/// The side a name means: by the feed's own words for the event first, then by the event's.
-fn resolve_side(event: &Event, offer: &Offer, name: &str) -> Option<Side> {
-    side_in(&offer.fixture, name)
-        .map(|side| if offer.swapped { side.other() } else { side })
-        .or_else(|| side_in(&event.fixture, name))
-}
-
-fn side_in(fixture: &Fixture, name: &str) -> Option<Side> {
-    let Fixture::HeadToHead { home, away } = fixture else {
-        return None;
-    };
-    if name == &**home {
-        return Some(Side::Home);
-    }
-    if name == &**away {
-        return Some(Side::Away);
-    }
-    let folded = fold(name);
-    match (folded == fold(home), folded == fold(away)) {
-        (true, false) => Some(Side::Home),
-        (false, true) => Some(Side::Away),
-        _ => None,
-    }
-}
-
-fn player(event: &Event, name: &str) -> Who {
-    Who::Player(event.field.find(name).map_or(name, |(_, ours)| ours).into())
-}
-
-fn check_field_room<'a>(event: &Event, who: impl Iterator<Item = &'a Who>) -> Result<(), Reject> {
-    let is_new = |who: &&Who| matches!(who, Who::Player(name) if event.field.find(name).is_none());
-    if event.field.has_room_for(who.filter(is_new).count()) {
-        Ok(())
-    } else {
-        let text = format!("the event has more than {} players", domain::message::OUTCOMES_MAX);
-        Err(Reject::new(RejectCode::TooLarge, text))
-    }
 }
 
 /// Whether the outcomes held are those offered, in whichever order.
@@ -424,50 +346,6 @@ fn same_outcomes(event: &Event, held: &[crate::book::Outcome], offered: &[Quoted
                 .is_some_and(|held| held.quote == outcome.quote)
             })
         })
-}
-
-fn resolve_score(event: &Event, offer: &Offer, body: &ScoreBody) -> Result<Reported, Reject> {
-    let is_field = matches!(event.fixture, Fixture::Field { .. });
-    let winner = match &body.winner {
-        Some(name) if !is_field && !is_draw(name) => {
-            let side = side_in(&offer.fixture, name).or_else(|| {
-                side_in(&event.fixture, name).map(|s| if offer.swapped { s.other() } else { s })
-            });
-            Some(side.ok_or_else(|| {
-                let text = format!("winner `{name}` is neither participant");
-                Reject::new(RejectCode::UnknownOutcome, text)
-            })?)
-        }
-        _ => None,
-    };
-    let score = domain::Score {
-        status: body.status,
-        home: body.home.filter(|_| !is_field),
-        away: body.away.filter(|_| !is_field),
-        periods: if is_field { Vec::new() } else { body.periods.clone() },
-        winner,
-        leaders: Vec::new(),
-    };
-    let score = if offer.swapped { score.swapped() } else { score };
-    let leaders: Vec<(Box<str>, Vec<i32>)> = body
-        .leaders
-        .iter()
-        .filter(|_| is_field)
-        .map(|(name, rounds)| {
-            let known = event.field.find(name).map_or(&**name, |(_, ours)| ours);
-            (known.into(), rounds.clone())
-        })
-        .collect();
-    let players: Vec<Who> = leaders.iter().map(|(name, _)| Who::Player(name.clone())).collect();
-    check_field_room(event, players.iter())?;
-    Ok(Reported {
-        status: score.status,
-        home: score.home,
-        away: score.away,
-        periods: score.periods,
-        winner: score.winner,
-        leaders,
-    })
 }
 
 fn says_the_same(event: &Event, report: &Reported) -> bool {

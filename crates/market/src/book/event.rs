@@ -11,7 +11,7 @@ use domain::score::{Leader, Score, Side};
 use domain::{BookmakerId, EventId, Line, Market, Quote, RecordId, SportId, Status, Timestamp};
 
 use crate::change::{Reported, Who};
-use crate::matching::fold;
+use crate::matching::{Likeness, Name, fold};
 use crate::render::RecordText;
 
 /// An event.
@@ -26,6 +26,8 @@ pub struct Event {
     /// Feeds that list it now, the eldest first: its word on names and times is the event's.
     pub(crate) listed_by: Vec<(FeedIx, Box<str>)>,
     pub(crate) first_known: Timestamp,
+    /// Smaller for the elder of two events.
+    pub(crate) born: u64,
     /// When a feed last spoke of it, by our clock.
     pub(crate) mentioned_at: Timestamp,
     pub score: Score,
@@ -102,6 +104,8 @@ pub enum OutcomeName {
 pub(crate) struct Field {
     names: Vec<Box<str>>,
     by_folded: HashMap<Box<str>, u16>,
+    /// By the words of their names.
+    by_word: HashMap<Box<str>, Vec<u16>>,
 }
 
 impl Field {
@@ -109,10 +113,33 @@ impl Field {
     pub(crate) fn restore<'a>(names: impl Iterator<Item = &'a str>) -> Self {
         let mut field = Self::default();
         for (at, name) in (0..=u16::MAX).zip(names) {
-            field.names.push(name.into());
             field.by_folded.entry(fold(name).into()).or_insert(at);
+            field.note(name, at);
         }
         field
+    }
+
+    fn note(&mut self, name: &str, at: u16) {
+        self.names.push(name.into());
+        for word in Name::parse(name).keys() {
+            self.by_word.entry(word.into()).or_default().push(at);
+        }
+    }
+
+    /// Players with a name that has something in common with this one, the most alike first.
+    pub(crate) fn resembling(&self, name: &str) -> Vec<(Likeness, &str)> {
+        let name = Name::parse(name);
+        let mut at: Vec<u16> =
+            name.keys().filter_map(|word| self.by_word.get(word)).flatten().copied().collect();
+        at.sort_unstable();
+        at.dedup();
+        let mut alike: Vec<(Likeness, &str)> = at
+            .into_iter()
+            .filter_map(|at| self.names.get(usize::from(at)))
+            .map(|ours| (name.like(&Name::parse(ours)), &**ours))
+            .collect();
+        alike.sort_unstable_by(|one, other| other.cmp(one));
+        alike
     }
 
     pub(crate) fn names(&self) -> &[Box<str>] {
@@ -134,8 +161,8 @@ impl Field {
             return None;
         }
         let at = u16::try_from(self.names.len()).ok()?;
-        self.names.push(name.into());
         self.by_folded.insert(folded.into(), at);
+        self.note(name, at);
         Some(at)
     }
 
@@ -146,6 +173,33 @@ impl Field {
 }
 
 impl Event {
+    /// An event that a feed is the first to speak of.
+    pub(crate) fn found(
+        id: EventId,
+        sport: SportId,
+        (competition, commence_time, fixture): (Box<str>, Timestamp, Fixture),
+        ts: Timestamp,
+        at: Timestamp,
+    ) -> Self {
+        Self {
+            id,
+            sport,
+            competition,
+            commence_time,
+            fixture,
+            field: Field::default(),
+            listed_by: Vec::new(),
+            first_known: ts,
+            born: 0,
+            mentioned_at: at,
+            score: Score::none_yet(),
+            score_ts: None,
+            score_changed: ts,
+            slots: BTreeMap::new(),
+            texts: OnceLock::new(),
+        }
+    }
+
     /// Whether anybody lists it; what nobody lists is gone for API users.
     pub fn is_listed(&self) -> bool {
         !self.listed_by.is_empty()

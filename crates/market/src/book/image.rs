@@ -13,11 +13,12 @@ use domain::message::Fixture;
 use domain::{Catalogue, EventId, Market, Score, Timestamp};
 
 use crate::book::event::{Event, Field, Outcome, Record, Slot};
-use crate::book::{Book, Feed, FeedIx, Ids, Offer, slot_key_of};
+use crate::book::{Book, Feed, FeedIx, Ids, Offer, Placed, slot_key_of};
 use crate::freshness::Source;
+use crate::matching::{Alias, Doubt, Evidence};
 
 /// Version of the images written now.
-pub const IMAGE_VERSION: u8 = 1;
+pub const IMAGE_VERSION: u8 = 2;
 
 /// A checkpoint this program cannot read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -69,6 +70,20 @@ struct EventImage<'a> {
     score_ts: Option<Timestamp>,
     score_changed: Timestamp,
     slots: Vec<SlotImage<'a>>,
+}
+
+/// Feed, ref, why it is in its event, the event it was in before.
+type PlacedImage<'a> = (u32, Cow<'a, str>, Cow<'a, Placed>, Option<EventId>);
+
+/// What version 2 added, after everything that version 1 has.
+#[derive(Serialize, Deserialize)]
+struct MemoryImage<'a> {
+    born: Vec<(EventId, u64)>,
+    placed: Vec<PlacedImage<'a>>,
+    merged: Vec<(EventId, EventId)>,
+    doubts: Vec<((EventId, EventId), (Doubt, Evidence))>,
+    apart: Vec<(EventId, EventId)>,
+    aliases: Vec<Alias>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -124,7 +139,26 @@ impl Book {
                 },
             );
         }
+        push(&mut out, &self.memory_image());
         out
+    }
+
+    fn memory_image(&self) -> MemoryImage<'_> {
+        let offers = (0..).zip(&self.feeds).flat_map(|(ix, feed)| {
+            feed.offers.iter().map(move |(reference, offer)| (ix, reference, offer))
+        });
+        let told = offers.filter(|(_, _, o)| o.placed != Placed::First || o.came_from.is_some());
+        let placed = told.map(|(ix, reference, offer)| {
+            (ix, Cow::Borrowed(&**reference), Cow::Borrowed(&offer.placed), offer.came_from)
+        });
+        MemoryImage {
+            born: self.events.values().map(|event| (event.id, event.born)).collect(),
+            placed: placed.collect(),
+            merged: self.memory.merged.iter().map(|(younger, elder)| (*younger, *elder)).collect(),
+            doubts: self.memory.doubts.iter().collect(),
+            apart: self.memory.apart.iter().copied().collect(),
+            aliases: self.memory.aliases.all().into_iter().cloned().collect(),
+        }
     }
 
     /// Reads what [`Book::to_image`] wrote.
@@ -136,7 +170,7 @@ impl Book {
         mut bytes: &[u8],
         catalogue: Arc<Catalogue>,
     ) -> Result<Self, ImageError> {
-        if version != IMAGE_VERSION {
+        if !(1..=IMAGE_VERSION).contains(&version) {
             return Err(ImageError::Version(version));
         }
         let head: Head = take(&mut bytes)?;
@@ -157,7 +191,50 @@ impl Book {
                 book.sources.insert(key, Source { read_at, beat_at, latency_ms });
             }
         }
+        if version == 1 {
+            book.remember_nothing();
+        } else {
+            book.remember(take(&mut bytes)?);
+        }
+        let ids: Vec<EventId> = book.events.keys().copied().collect();
+        for id in ids {
+            book.reindex(id);
+        }
         Ok(book)
+    }
+
+    /// Version 1 knew no more of identities than what is listed; the elder of two events is the one known first.
+    fn remember_nothing(&mut self) {
+        let mut by_age: Vec<(Timestamp, EventId)> =
+            self.events.values().map(|event| (event.first_known, event.id)).collect();
+        by_age.sort_unstable();
+        for (born, (_, id)) in (0..).zip(by_age) {
+            if let Some(event) = self.events.get_mut(&id) {
+                event.born = born;
+            }
+        }
+    }
+
+    fn remember(&mut self, image: MemoryImage<'_>) {
+        for (id, born) in image.born {
+            if let Some(event) = self.events.get_mut(&id) {
+                event.born = born;
+            }
+        }
+        for (feed, reference, placed, came_from) in image.placed {
+            let offers = self.feed_mut(FeedIx(feed)).map(|feed| &mut feed.offers);
+            if let Some(offer) = offers.and_then(|offers| offers.get_mut(&*reference)) {
+                (offer.placed, offer.came_from) = (placed.into_owned(), came_from);
+            }
+        }
+        self.memory.merged = image.merged.into_iter().collect();
+        for (pair, why) in image.doubts {
+            self.memory.doubts.insert(pair, why);
+        }
+        self.memory.apart = image.apart.into_iter().collect();
+        for alias in &image.aliases {
+            self.memory.aliases.teach(alias);
+        }
     }
 
     fn insert_image(&mut self, image: EventImage<'_>) {
@@ -178,7 +255,6 @@ impl Book {
             slots.insert(key, Slot { group, feed: FeedIx(slot.feed), ts, beat_seen, open });
         }
         let fixture = image.fixture.into_owned();
-        self.index.insert(sport, &fixture, image.commence_time, image.id);
         let listed_by = image
             .listed_by
             .into_iter()
@@ -193,6 +269,7 @@ impl Book {
             field,
             listed_by,
             first_known: image.first_known,
+            born: 0,
             mentioned_at: image.mentioned_at,
             score: image.score.into_owned(),
             score_ts: image.score_ts,
@@ -233,6 +310,8 @@ fn feed_from(image: FeedImage<'_>) -> Feed {
                 competition: offer.competition.into_owned().into(),
                 commence_time: offer.commence_time,
                 fixture: offer.fixture.into_owned(),
+                placed: Placed::First,
+                came_from: None,
             };
             (reference.into_owned().into(), offer)
         })

@@ -282,15 +282,20 @@ impl Mirror {
         let ts = offer.ts.max(self.ts);
         let own = listing(event, event.fixture.clone());
         let replaced: Box<str> = format!("{reference} replaced").into();
-        let nobody = match event.fixture {
-            Fixture::HeadToHead { .. } => {
-                Fixture::HeadToHead { home: reference.into(), away: replaced }
-            }
-            Fixture::Field { .. } => Fixture::Field { title: replaced },
+        // One side after the other: a ref with nobody left of those it had is another event.
+        let (half, nobody) = match &event.fixture {
+            Fixture::HeadToHead { away, .. } => (
+                Fixture::HeadToHead { home: reference.into(), away: away.clone() },
+                Fixture::HeadToHead { home: reference.into(), away: replaced },
+            ),
+            Fixture::Field { title } => (
+                Fixture::Field { title: format!("{title} {reference}").into() },
+                Fixture::Field { title: replaced },
+            ),
         };
-        let nobodys = listing(event, nobody);
+        let (half, nobodys) = (listing(event, half), listing(event, nobody));
         // Only who lists an event may rename it.
-        for listing in [own, nobodys] {
+        for listing in [own, half, nobodys] {
             self.say(ts, Body::Event { reference: reference.into(), listing });
         }
         self.say(ts, Body::Remove { reference: reference.into() });

@@ -97,8 +97,18 @@ impl Pair {
             Some((Change::Listed(listed), _)) => Some(listed.event),
             _ => None,
         };
+        let merged_before = self.model.merged.len();
         let expected = self.model.hear(feed, &message, self.desk.now, told);
         assert_eq!(said, expected, "{feed} said {message:?}");
+        let mut merged: Vec<EventId> = Vec::new();
+        for (change, _) in &self.desk.changes[made..] {
+            if let Change::Merged { younger, .. } = change {
+                merged.push(*younger);
+            }
+        }
+        let expected: Vec<EventId> =
+            self.model.merged[merged_before..].iter().map(|(younger, _)| *younger).collect();
+        assert_eq!(merged, expected, "{feed} said {message:?}");
         if said == Ok(Verdict::Superseded) || said.is_err() {
             assert_eq!(made, self.desk.changes.len(), "nothing changes by what is not taken");
         }
@@ -307,6 +317,11 @@ impl Pair {
             let here = event.sport == sport && listed.iter().any(|shown| shown.id == event.id);
             assert_eq!(snapshot.sport(sport).event(event.id).is_some(), here);
         }
+        for (younger, elder) in &self.model.merged {
+            let view = snapshot.sport(sport);
+            let shown = |id: EventId| view.event(id).map(|event| event.id);
+            assert_eq!(shown(*younger), shown(*elder), "both ids answer");
+        }
     }
 
     fn compare_bouts(&self, snapshot: &Snapshot, sport: SportId) {
@@ -427,7 +442,7 @@ fn through_text(cursor: Option<Cursor>, paging: Paging) -> Option<Cursor> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::desk::repeatable(256))]
 
     #[test]
     fn the_book_answers_as_the_model_does(

@@ -126,8 +126,9 @@ fn an_event() -> impl Strategy<Value = What> {
             title,
         });
     let sport = prop_oneof![12 => Just(None), 1 => (0..SPORTS.len()).prop_map(Some)];
-    // The windows are 36 h and, for golf, 120 h.
-    let hours = select(vec![-2_i64, 24, 24, 24, 25, 60, 61, 97, 145, 720]);
+    // Surely one within 336 h in mma, 72 h in football, 120 h in golf; surely two beyond 1080 h, 96 h, 144 h.
+    let hours =
+        select(vec![-2_i64, 24, 24, 24, 25, 60, 97, 121, 145, 169, 350, 361, 362, 720, 1104, 1105]);
     let competition = prop_oneof![6 => Just("Card 12"), 1 => Just("Card \"12\"")];
     (a_ref(), sport, names, hours, competition).prop_map(
         |(at, sport, names, hours, competition)| What::Event {

@@ -7,15 +7,22 @@
     reason = "an integration binary is all tests, its helpers too"
 )]
 
+mod adversary;
 mod against_model;
 mod desk;
 mod events;
 mod histories;
 mod hostile;
+mod identity;
+mod memory;
 mod model;
 mod odds;
+mod operator;
+mod order;
+mod outcomes;
 mod record;
 mod refusals;
 mod scores;
 mod shapes;
 mod vocabulary;
+mod world;

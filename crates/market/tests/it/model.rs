@@ -2,6 +2,7 @@
 //! shared, nothing prepared. It follows the rules of `decisions.md` and `ingest.md`, not the book's code.
 
 mod answers;
+mod identity;
 mod rules;
 
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use linesman_market::{Lifetimes, Verdict};
 use crate::desk::Said;
 use crate::vocabulary::person;
 
-use rules::{confirm_all, first_person, goes_back, means_draw, same_participants, side_of};
+use rules::{confirm_all, goes_back, means_draw, same_participants, side_of};
 
 /// All facts.
 #[derive(Debug)]
@@ -30,6 +31,8 @@ pub(crate) struct Model {
     prices: Vec<Pricing>,
     sources: Vec<Reading>,
     ids_made: Vec<EventId>,
+    /// Ids of events that turned out to be another, with that, in the order it was found out.
+    pub(crate) merged: Vec<(EventId, EventId)>,
 }
 
 #[derive(Debug)]
@@ -112,7 +115,7 @@ struct Reading {
 impl Model {
     pub(crate) fn new(catalogue: Arc<Catalogue>) -> Self {
         let (events, offers, prices, sources) = (vec![], vec![], vec![], vec![]);
-        Self { catalogue, events, offers, prices, sources, ids_made: vec![] }
+        Self { catalogue, events, offers, prices, sources, ids_made: vec![], merged: vec![] }
     }
 
     /// `told` is the id the book gave, for the model cannot know what a new event is called.
@@ -129,88 +132,13 @@ impl Model {
         }
         match &message.body {
             Body::Event { reference, listing } => {
-                Ok(self.hear_event(feed, reference, listing, ts, now, told))
+                Ok(self.hear_event((feed, reference), listing, ts, now, told))
             }
             Body::Odds(odds) => self.hear_odds(feed, odds, ts, now),
             Body::Score(score) => self.hear_score(feed, score, ts, now),
             Body::Remove { reference } => self.hear_remove(feed, reference, ts, now),
             Body::Heartbeat { bookmaker, sport } => Ok(self.hear_beat(*bookmaker, *sport, ts, now)),
         }
-    }
-
-    fn hear_event(
-        &mut self,
-        feed: &str,
-        reference: &str,
-        listing: &Listing,
-        ts: Timestamp,
-        now: Timestamp,
-        told: Option<EventId>,
-    ) -> Verdict {
-        let held = self.offers.iter().position(|o| o.feed == feed && o.reference == reference);
-        if let Some(held) = held.map(|at| &self.offers[at]) {
-            if ts < held.ts {
-                return Verdict::Superseded;
-            }
-            if held.active && held.listing == *listing {
-                return Verdict::Unchanged;
-            }
-        }
-        let stood_for = held.map(|at| self.offers[at].event);
-        let known = stood_for
-            .filter(|id| self.still_means(feed, reference, *id, listing))
-            .or_else(|| self.same_event(feed, reference, listing));
-        let id = known.unwrap_or_else(|| self.make_event(listing, ts, now, told));
-        assert_eq!(told, Some(id), "the book took {listing:?} for another event");
-        if let Some(former) = stood_for.filter(|former| *former != id) {
-            self.leave(feed, reference, former, now);
-        }
-        let event = self.event_mut(id);
-        event.mentioned = now;
-        let lister = (feed.to_owned(), reference.to_owned());
-        if !event.listers.contains(&lister) {
-            event.listers.push(lister);
-        }
-        let swapped = same_participants(&event.fixture, &listing.fixture)
-            && first_person(&event.fixture) != first_person(&listing.fixture);
-        self.offers.retain(|o| o.feed != feed || o.reference != reference);
-        self.offers.push(Offering {
-            feed: feed.to_owned(),
-            reference: reference.to_owned(),
-            event: id,
-            swapped,
-            active: true,
-            ts,
-            listing: listing.clone(),
-        });
-        self.follow_eldest(id);
-        Verdict::Accepted
-    }
-
-    /// Same participants, or the only lister speaks of its own event.
-    fn still_means(&self, feed: &str, reference: &str, id: EventId, listing: &Listing) -> bool {
-        let Some(event) = self.events.iter().find(|event| event.id == id) else {
-            return false;
-        };
-        let me = (feed.to_owned(), reference.to_owned());
-        event.sport == listing.sport
-            && !event.listers.iter().any(|lister| lister.0 == feed && *lister != me)
-            && (event.listers == [me] || same_participants(&event.fixture, &listing.fixture))
-    }
-
-    fn same_event(&self, feed: &str, reference: &str, listing: &Listing) -> Option<EventId> {
-        let apart = |event: &Happening| {
-            event.start.since(listing.commence_time).max(listing.commence_time.since(event.start))
-        };
-        let window = self.catalogue.sport(listing.sport).same_event_within;
-        self.events
-            .iter()
-            .filter(|event| event.sport == listing.sport)
-            .filter(|event| same_participants(&event.fixture, &listing.fixture))
-            .filter(|event| apart(event) <= window)
-            .filter(|event| !event.listers.iter().any(|(f, r)| f == feed && r != reference))
-            .min_by_key(|event| (apart(event), event.id.to_string()))
-            .map(|event| event.id)
     }
 
     fn make_event(
@@ -246,7 +174,7 @@ impl Model {
         id
     }
 
-    /// The ref's listing and its feed's prices go.
+    /// The ref's listing goes, and its feed's prices with its last.
     fn leave(&mut self, feed: &str, reference: &str, id: EventId, now: Timestamp) {
         let Some(event) = self.events.iter_mut().find(|event| event.id == id) else {
             return;
@@ -257,7 +185,8 @@ impl Model {
         }
         event.listers.retain(|lister| *lister != me);
         event.mentioned = now;
-        self.suspend(|price| price.event == id && price.feed == feed);
+        let still = event.listers.iter().any(|lister| lister.0 == feed);
+        self.suspend(|price| price.event == id && price.feed == feed && !still);
         self.follow_eldest(id);
     }
 
@@ -458,6 +387,7 @@ impl Model {
         offer.ts = ts;
         let id = offer.event;
         self.leave(feed, reference, id, now);
+        self.settle_rest(id, now);
         Ok(Verdict::Accepted)
     }
 
@@ -528,6 +458,7 @@ impl Model {
             self.sources.iter().filter(silent).map(|s| (s.sport, s.bookmaker)).collect();
         sources.sort_unstable();
         self.events.retain(|event| !events.contains(&event.id));
+        self.merged.retain(|(_, elder)| !events.contains(elder));
         self.offers.retain(|offer| !events.contains(&offer.event));
         self.prices.retain(|price| !events.contains(&price.event));
         self.sources.retain(|source| !sources.contains(&(source.sport, source.bookmaker)));

@@ -71,6 +71,23 @@ fn the_same_value_quoted_in_another_format_is_another_quote() {
 }
 
 #[test]
+fn a_third_feed_prices_the_right_fighter_when_it_agrees_best_with_a_turned_listing() {
+    let mut desk = Desk::open();
+    for (feed, home, away, hours) in [
+        ("north", "Tomas Veldt", "Oren Castellane", 24),
+        ("south", "Oren Castellane", "Tomas Veldt", 30),
+        ("west", "Oren Castellane", "Tomas Veldt", 30),
+    ] {
+        assert_eq!(desk.say(feed, desk.bout("x", home, away, hours)), ACCEPTED);
+    }
+    let prices = [("Oren Castellane", -165), ("Tomas Veldt", 140)];
+    let quote = desk.quote("x", "fanduel", Market::Moneyline, &prices);
+    assert_eq!(desk.say("west", quote), ACCEPTED);
+    let home = json!({"name": "Tomas Veldt", "price": 140, "point": null});
+    assert_eq!(desk.odds("mma")[0]["outcomes"][0], home);
+}
+
+#[test]
 fn a_swapped_listing_prices_the_right_fighter() {
     let mut desk = with_bout();
     assert_eq!(desk.say("south", desk.bout("s-1", "OREN CASTELLANE", "TOMAS VELDT", 24)), ACCEPTED);

@@ -243,7 +243,7 @@ fn played(steps: &[Step]) -> Desk {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::desk::repeatable(128))]
 
     #[test]
     fn whatever_is_recorded_shows_the_same_when_replayed(

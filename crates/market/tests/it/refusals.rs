@@ -75,7 +75,9 @@ fn an_outcome_must_be_about_somebody_in_the_event() {
     let mut desk = with_events();
     for (reference, market, name) in [
         ("n-1", Market::Moneyline, "Pavel Orsk"),
-        ("n-1", Market::Moneyline, "Veldt"),
+        ("n-1", Market::Moneyline, "Tomas Veldt Oren Castellane"),
+        ("n-1", Market::Moneyline, "M. Veldt"),
+        ("n-1", Market::Moneyline, "···"),
         ("n-1", Market::TotalRounds, "Tomas Veldt"),
         ("n-1", Market::Spread, "Over"),
         ("t-1", Market::Moneyline, "Draw"),

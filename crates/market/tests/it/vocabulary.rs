@@ -8,7 +8,7 @@ pub(crate) const PEOPLE: [[&str; 3]; 4] = [
     ["Jiří Procházka", "JIRI  PROCHAZKA", "jiri prochazka"],
     ["Alex Pereira", "ALEX PEREIRA", "Alex-Pereira."],
     ["Sean O'Malley", "Sean O’Malley", "sean omalley"],
-    ["B.J. Penn \"The Prodigy\"", "BJ Penn The Prodigy", "bj penn (the prodigy)"],
+    ["B.J. Penn", "BJ Penn", "bj  penn"],
 ];
 
 /// One row for each tournament.

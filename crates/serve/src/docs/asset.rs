@@ -54,14 +54,14 @@ impl Asset {
             head.put(name, value);
         }
         if asked.holds(&encoded.etag) {
-            return Reply { status: 304, code: None, head, body: Bytes::new() };
+            return Reply { status: 304, code: None, head, body: Bytes::new(), spooled: None };
         }
         head.put("content-type", self.content_type);
-        for (name, value) in encoded.head.iter() {
+        for (name, value) in encoded.content.iter() {
             if let (b"content-encoding", Ok(value)) = (name, std::str::from_utf8(value)) {
                 head.put("content-encoding", value);
             }
         }
-        Reply { status: 200, code: None, head, body: encoded.body.clone() }
+        Reply { status: 200, code: None, head, body: encoded.body.clone(), spooled: None }
     }
 }

@@ -89,7 +89,7 @@ impl Endpoint {
             }
             Self::Events => "Events with the markets offered for each. Needs `odds:read`.",
             Self::Event => {
-                "One event. An unknown, cancelled or removed one is 404 `event_not_found`. Needs `odds:read`."
+                "One event. An id that turned out to be the same event as another answers with that one's record. An unknown, cancelled or removed event is 404 `event_not_found`. Needs `odds:read`."
             }
             Self::Books => "Every bookmaker covered, with the regions it is offered in.",
             Self::Status => {

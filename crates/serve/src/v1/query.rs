@@ -12,11 +12,13 @@ use market::{BoutSelection, EventSelection, OddsSelection, ScoreSelection};
 
 use crate::answers::Selector;
 use crate::error::{ApiError, ErrorCode};
+use crate::reply::Line;
 use crate::v1::endpoint::Endpoint;
 use crate::v1::param::{
     EVENT_IDS_MAX, GROUP_BY_BOUT, LIMIT_DEFAULT, LIMIT_MAX, Param, REGION_DEFAULT,
 };
 use crate::v1::path::Place;
+use crate::v1::region::{RegionTable, Regions};
 
 /// A query string as it came.
 #[derive(Clone, Copy)]
@@ -25,6 +27,13 @@ pub(crate) struct Query<'a>(&'a str);
 /// The parameters of an endpoint, each known, given once and not empty.
 #[derive(Debug, Default)]
 pub(crate) struct Values<'a>([Option<Cow<'a, str>>; Param::COUNT]);
+
+/// Where the names in a query are looked up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shelf<'a> {
+    pub(crate) catalogue: &'a Catalogue,
+    pub(crate) regions: &'a RegionTable,
+}
 
 impl<'a> Query<'a> {
     pub(crate) fn new(query: &'a str) -> Self {
@@ -77,9 +86,12 @@ impl<'a> Query<'a> {
         Ok(values)
     }
 
-    /// The same request, after `cursor`. The key stays out of it.
-    pub(crate) fn next_page(self, path: &str, cursor: &str) -> String {
-        let mut target = format!("{path}?");
+    /// Writes the `Link` to the same request after `cursor`. The key stays out of it.
+    pub(crate) fn put_next_page(self, line: &mut Line<'_>, path: &str, cursor: &str) {
+        // Neither of the two readers of requests lets control characters into a target.
+        line.text("<");
+        line.text(path);
+        line.text("?");
         // An encoded name is the same name: `api%5Fkey` holds a key, too.
         let left_out = |name: &str| {
             decode(name).is_none_or(|name| {
@@ -87,10 +99,15 @@ impl<'a> Query<'a> {
             })
         };
         for (name, value) in self.pairs().filter(|(name, _)| !left_out(name)) {
-            target.push_str(&format!("{name}={value}&"));
+            line.text(name);
+            line.text("=");
+            line.text(value);
+            line.text("&");
         }
-        target.push_str(&format!("{}={cursor}", Param::Cursor.name()));
-        target
+        line.text(Param::Cursor.name());
+        line.text("=");
+        line.text(cursor);
+        line.text(">; rel=\"next\"");
     }
 }
 
@@ -111,11 +128,11 @@ impl Values<'_> {
         &self,
         place: &Place<'_>,
         sport: Option<SportId>,
-        catalogue: &Catalogue,
+        shelf: Shelf<'_>,
     ) -> Result<Selector, ApiError> {
         let selector = match (place, sport) {
             (Place::Books, _) => Selector::Books,
-            (Place::Odds(_), Some(sport)) => self.odds(sport, catalogue)?,
+            (Place::Odds(_), Some(sport)) => self.odds(sport, shelf)?,
             (Place::Scores(_), Some(sport)) => Selector::Scores(ScoreSelection {
                 sport,
                 status: self.status()?,
@@ -141,11 +158,11 @@ impl Values<'_> {
         Ok(selector)
     }
 
-    fn odds(&self, sport: SportId, catalogue: &Catalogue) -> Result<Selector, ApiError> {
-        let rules = catalogue.sport(sport);
+    fn odds(&self, sport: SportId, shelf: Shelf<'_>) -> Result<Selector, ApiError> {
+        let rules = shelf.catalogue.sport(sport);
         let market = self.market(rules)?;
-        let bookmaker = self.bookmaker(catalogue)?;
-        let bookmakers = self.bookmakers(bookmaker, catalogue)?;
+        let bookmaker = self.bookmaker(shelf.catalogue)?;
+        let bookmakers = self.bookmakers(bookmaker, shelf.regions)?;
         let format = self.format()?;
         let events = self.event_ids()?;
         let limit = self.limit()?;
@@ -208,7 +225,7 @@ impl Values<'_> {
     fn bookmakers(
         &self,
         bookmaker: Option<BookmakerId>,
-        catalogue: &Catalogue,
+        table: &RegionTable,
     ) -> Result<BookmakerSet, ApiError> {
         // Both are checked, though at most one is used.
         let alias = self.region_list(Param::Region)?;
@@ -216,21 +233,22 @@ impl Values<'_> {
         let asked = bookmaker.map(BookmakerSet::just);
         Ok(match (asked, regions) {
             (Some(asked), None) => asked,
-            (Some(asked), Some(regions)) => asked.intersection(catalogue.bookmakers_in(&regions)),
-            (None, Some(regions)) => catalogue.bookmakers_in(&regions),
-            (None, None) => catalogue.bookmakers_in(&[REGION_DEFAULT]),
+            (Some(asked), Some(regions)) => asked.intersection(table.bookmakers(regions)),
+            (None, Some(regions)) => table.bookmakers(regions),
+            (None, None) => table.bookmakers(Regions::just(REGION_DEFAULT)),
         })
     }
 
-    fn region_list(&self, param: Param) -> Result<Option<Vec<Region>>, ApiError> {
+    fn region_list(&self, param: Param) -> Result<Option<Regions>, ApiError> {
         let Some(list) = self.get(param) else { return Ok(None) };
-        let parse = |key: &str| {
-            Region::parse(key).ok_or_else(|| {
+        let mut regions = Regions::default();
+        for key in list.split(',') {
+            regions.insert(Region::parse(key).ok_or_else(|| {
                 let keys = Region::ALL.iter().map(|region| region.key());
                 ApiError::param(param.name(), unknown_value("region", key, keys))
-            })
-        };
-        list.split(',').map(parse).collect::<Result<_, _>>().map(Some)
+            })?);
+        }
+        Ok(Some(regions))
     }
 
     fn format(&self) -> Result<Format, ApiError> {

@@ -40,9 +40,8 @@ pub(crate) fn make(selector: &Selector, snapshot: &Snapshot) -> Answer {
         }
         Selector::Odds(odds) => {
             let page = odds.select(snapshot);
-            body.reserve(page.items.len() * 400);
             odds.write(&page.items, &mut body);
-            page.next
+            return Answer::named(odds.name(&page.items), body, page.next.as_ref());
         }
         Selector::Bouts(bouts) => {
             let page = bouts.select(snapshot);
@@ -68,7 +67,7 @@ pub(crate) fn make(selector: &Selector, snapshot: &Snapshot) -> Answer {
             None
         }
     };
-    Answer::new(body, next)
+    Answer::new(body, next.as_ref())
 }
 
 fn sports(snapshot: &Snapshot) -> String {

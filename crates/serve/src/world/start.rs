@@ -183,7 +183,7 @@ pub(super) fn read_tail(
 pub(super) fn play(book: &mut Book, message: &FeedMessage, at: Timestamp, entries: &mut Entries) {
     match book.apply(SANDBOX_FEED, message, arrival(message, at)) {
         Ok(decision) => {
-            if let Some(change) = &decision.change {
+            for change in decision.change.iter().chain(&decision.follow) {
                 entries.push(change);
             }
         }

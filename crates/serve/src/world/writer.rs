@@ -8,15 +8,18 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use change_log::{ChangeLog, Options};
+use domain::message::Body;
 use domain::{Clock, Timestamp};
 use market::book::IMAGE_VERSION;
-use market::{Book, Change, Snapshot, Verdict};
+use market::{Book, Change, Operation, Snapshot, Verdict};
+use tokio::sync::oneshot;
 
 use crate::answers::Answers;
+use crate::ledger::Odd;
 use crate::world::start::{Entries, SANDBOX_IDS, Start, WorldError, epoch_start, play};
 use crate::world::{
-    Batch, Command, NotTaken, Published, QUEUE_BATCHES_MAX, Receipt, WorldHandle, WorldOptions,
-    WorldStats,
+    Batch, Command, NotTaken, OperateError, Published, QUEUE_BATCHES_MAX, Receipt, WorldHandle,
+    WorldOptions, WorldStats,
 };
 
 /// A checkpoint is due after so many entries: replaying these takes a fraction of a second.
@@ -83,6 +86,7 @@ impl WorldHandle {
             retired: None,
         };
         writer.note_log(0);
+        writer.note_identities();
         Ok((handle, writer))
     }
 
@@ -92,13 +96,14 @@ impl WorldHandle {
         book: &Book,
         queue: SyncSender<Command>,
     ) -> Self {
+        let answers = Arc::clone(published.answers.figures());
         Self {
             published: ArcSwap::from_pointee(published),
             vitals: ArcSwap::from_pointee(book.vitals()),
             queue,
             stale_after: options.stale_after,
             refresh_interval: options.refresh_interval,
-            stats: WorldStats::default(),
+            stats: WorldStats { answers, ..WorldStats::default() },
         }
     }
 }
@@ -120,6 +125,7 @@ impl Writer {
                         break;
                     }
                 }
+                Ok(Command::Operate(operation, answer)) => self.answer(&operation, answer),
                 Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -131,6 +137,7 @@ impl Writer {
     fn take(&mut self, first: Batch) -> Next {
         let now = self.clock.now();
         let mut next = Next::GoOn;
+        let mut operations = Vec::new();
         let mut lines = first.lines.len();
         let mut group = vec![first];
         while lines < GROUP_LINES_MAX {
@@ -138,6 +145,11 @@ impl Writer {
                 Ok(Command::Batch(batch)) => {
                     lines += batch.lines.len();
                     group.push(batch);
+                }
+                // After what was sent before it.
+                Ok(Command::Operate(operation, answer)) => {
+                    operations.push((operation, answer));
+                    break;
                 }
                 Ok(Command::Stop) => {
                     next = Next::Stop;
@@ -151,6 +163,8 @@ impl Writer {
             .iter_mut()
             .map(|batch| apply_batch(&mut self.book, batch, now, &mut entries))
             .collect();
+        let joins = receipts.iter().map(|receipt| receipt.joins).sum();
+        WorldHandle::count(&self.handle.stats.joins, joins);
         let durable = self.append(now, &entries);
         for (batch, receipt) in group.into_iter().zip(receipts) {
             let outcome = if durable { Ok(receipt) } else { Err(NotTaken::LogFailed) };
@@ -159,7 +173,51 @@ impl Writer {
             }
         }
         self.handle.vitals.store(Arc::new(self.book.vitals()));
+        self.note_identities();
+        for (operation, answer) in operations {
+            self.answer(&operation, answer);
+        }
         next
+    }
+
+    fn answer(
+        &mut self,
+        operation: &Operation,
+        answer: oneshot::Sender<Result<usize, OperateError>>,
+    ) {
+        let done = self.operate(operation);
+        if answer.send(done).is_err() {
+            tracing::debug!("an operator did not wait for the answer");
+        }
+    }
+
+    /// Carries out an operator's word, durably, and says how many changes it made.
+    ///
+    /// # Errors
+    /// It cannot be done, or not be made durable; nothing changed then.
+    pub fn operate(&mut self, operation: &Operation) -> Result<usize, OperateError> {
+        let now = self.clock.now();
+        let changes = self.book.operate(operation, now)?;
+        let mut entries = Entries::default();
+        for change in &changes {
+            entries.push(change);
+        }
+        if !self.append(now, &entries) {
+            return Err(OperateError::LogFailed);
+        }
+        self.note_identities();
+        tracing::info!(world = %self.options.world, ?operation, changes = changes.len(), "an operator's word");
+        Ok(changes.len())
+    }
+
+    fn note_identities(&self) {
+        let (merged, unsure, aliases) = self.book.remembered();
+        let stats = &self.handle.stats;
+        for (figure, count) in
+            [(&stats.merged_ids, merged), (&stats.unsure_pairs, unsure), (&stats.aliases, aliases)]
+        {
+            figure.store(u64::try_from(count).unwrap_or(u64::MAX), Ordering::Relaxed);
+        }
     }
 
     /// Makes entries durable. When that fails, the book goes back to what the log holds.
@@ -230,7 +288,8 @@ impl Writer {
         let durable = self.append(at, &entries);
         let snapshot = Snapshot::cut(&self.book, at, self.options.stale_after);
         self.next_cut = at.plus(self.options.refresh_interval);
-        let published = Published { snapshot, answers: Answers::default(), until: self.next_cut };
+        let answers = Answers::counted_in(&self.handle.stats.answers);
+        let published = Published { snapshot, answers, until: self.next_cut };
         self.retired = Some(self.handle.published.swap(Arc::new(published)));
         self.handle.vitals.store(Arc::new(self.book.vitals()));
         let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
@@ -288,16 +347,24 @@ fn apply_batch(
 ) -> Receipt {
     let mut receipt = Receipt::default();
     for (line, message) in mem::take(&mut batch.lines) {
-        let decided = message.and_then(|message| book.apply(&batch.feed, &message, now));
+        let decided =
+            message.and_then(|message| Ok((book.apply(&batch.feed, &message, now)?, message)));
         match decided {
-            Ok(decision) => {
+            Ok((decision, message)) => {
                 match decision.verdict {
                     Verdict::Accepted => receipt.accepted += 1,
                     Verdict::Unchanged => receipt.unchanged += 1,
                     Verdict::Superseded => receipt.superseded += 1,
                 }
-                if let Some(change) = &decision.change {
+                for change in decision.change.iter().chain(&decision.follow) {
+                    receipt.joins += u64::from(matches!(change, Change::Joined(_)));
                     entries.push(change);
+                }
+                if let (Some(what), Body::Event { reference, listing }) =
+                    (decision.oddity, &message.body)
+                {
+                    let text = format!("ref `{reference}`: {}", listing.fixture);
+                    receipt.odd.push(Odd { line, what, text });
                 }
             }
             Err(reject) => receipt.rejected.push((line, reject)),

@@ -225,6 +225,7 @@ async fn connections_beyond_the_cap_get_a_clear_answer_and_the_operator_gets_in(
         assert_eq!(answer.header("connection"), Some("close"));
         assert!(over.is_closed().await);
     }
+    assert_eq!(app.get_operator("/readyz").await.status, 200);
     let metrics = app.get_operator("/metrics").await;
     assert!(metrics.text().contains("linesman_connections_refused_total 5\n"));
     // Those that are in stay in, and places come free.

@@ -121,6 +121,11 @@ impl Builder {
         self
     }
 
+    pub(crate) fn shed_after(mut self, late: Duration) -> Self {
+        self.settings.shed_after = late;
+        self
+    }
+
     /// Starts on a folder that a service ran on before.
     pub(crate) fn on(mut self, dir: TempDir) -> Self {
         self.dir = Some(dir);
@@ -228,6 +233,8 @@ impl TestApp {
                 ingest_on_main: true,
                 connections_max: 1000,
                 dashboard: DashboardSettings::default(),
+                // A slow machine is no reason to refuse anything in a test of something else.
+                shed_after: Duration::from_secs(600),
             },
             sandbox_seed: None,
             people: PeopleRules::default(),

@@ -19,5 +19,7 @@ mod harness;
 mod ingest;
 mod openapi;
 mod ops;
+mod overload;
 mod secrecy;
+mod twins;
 mod v1;

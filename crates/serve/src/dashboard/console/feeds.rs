@@ -50,7 +50,7 @@ struct NewFeedPage {
 pub(super) async fn show(visit: &Visit<'_>, notice: Option<Notice>) -> Result<Reply, Trouble> {
     let app = visit.app;
     let feeds = app.accounts.list_feeds().await?.into_iter().map(|feed| {
-        let (taken, reasons) = app.metrics.feed_figures(&feed.name);
+        let (taken, reasons) = app.metrics.ledger.figures(&feed.name);
         let words: Vec<String> =
             reasons.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
         FeedLine {

@@ -7,7 +7,7 @@ use http::HeaderMap;
 use reqwest::RequestBuilder;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use super::SILENCE;
 
@@ -103,6 +103,13 @@ pub(crate) struct Raw {
 impl Raw {
     pub(crate) async fn connect(addr: SocketAddr) -> Self {
         Self { stream: TcpStream::connect(addr).await.unwrap(), held: Vec::new() }
+    }
+
+    /// A client whose system takes in only a little before it is read.
+    pub(crate) async fn connect_narrow(addr: SocketAddr) -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4 << 10).unwrap();
+        Self { stream: socket.connect(addr).await.unwrap(), held: Vec::new() }
     }
 
     pub(crate) async fn send(&mut self, bytes: &[u8]) {

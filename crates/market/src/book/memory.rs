@@ -1,0 +1,306 @@
+//! What the book remembers of identities beyond what is listed: merged ids, doubts, what operators said, aliases.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use domain::message::Fixture;
+use domain::{Catalogue, EventId, RecordId, Timestamp};
+
+use crate::book::doubts::Doubts;
+use crate::book::event::{Event, Outcome, OutcomeName, Record, Slot, SlotKey};
+use crate::book::settle::ordered;
+use crate::book::{Book, FeedIx, Placed};
+use crate::change::By;
+use crate::matching::{Aliases, Glance, Owner};
+
+/// Identities, as far as they are not the events' own.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    /// Ids of events that turned out to be another, and which: never one that is merged itself.
+    pub(crate) merged: BTreeMap<EventId, EventId>,
+    /// Pairs that may be one event.
+    pub(crate) doubts: Doubts,
+    /// Pairs that an operator said are two.
+    pub(crate) apart: BTreeSet<(EventId, EventId)>,
+    pub(crate) aliases: Aliases,
+}
+
+impl Memory {
+    pub(crate) fn are_apart(&self, one: EventId, other: EventId) -> bool {
+        self.apart.contains(&ordered(one, other))
+    }
+
+    /// Forgets an event that is gone.
+    pub(super) fn drop_event(&mut self, id: EventId) {
+        let has = |pair: &(EventId, EventId)| pair.0 == id || pair.1 == id;
+        self.merged.retain(|_, elder| *elder != id);
+        self.doubts.drop_event(id);
+        self.apart.retain(|pair| !has(pair));
+    }
+
+    /// What was said of the younger is said of the elder from now on.
+    fn follow_merge(&mut self, elder: EventId, younger: EventId) {
+        for held in self.merged.values_mut().filter(|held| **held == younger) {
+            *held = elder;
+        }
+        self.merged.insert(younger, elder);
+        let renamed = |(one, other): (EventId, EventId)| {
+            let now = |id: EventId| if id == younger { elder } else { id };
+            ordered(now(one), now(other))
+        };
+        let pairs = |pair: &(EventId, EventId)| pair.0 != pair.1;
+        self.doubts.follow_merge(elder, younger);
+        self.apart =
+            std::mem::take(&mut self.apart).into_iter().map(renamed).filter(pairs).collect();
+    }
+}
+
+impl Book {
+    /// The event an id stands for, which is another's where the two turned out to be one.
+    pub fn resolve(&self, id: EventId) -> EventId {
+        self.memory.merged.get(&id).copied().unwrap_or(id)
+    }
+
+    /// Ids that stand for another event's, with that.
+    pub(crate) fn merged(&self) -> impl Iterator<Item = (EventId, EventId)> {
+        self.memory.merged.iter().map(|(younger, elder)| (*younger, *elder))
+    }
+
+    pub(super) fn absorb_merged(
+        &mut self,
+        (elder, younger): (EventId, EventId),
+        swapped: bool,
+        by: By,
+        at: Timestamp,
+    ) {
+        if elder == younger || !self.events.contains_key(&elder) {
+            return;
+        }
+        let Some(gone) = self.events.remove(&younger) else { return };
+        self.index.remove(younger);
+        for (feed, reference) in &gone.listed_by {
+            let offer = self.feed_mut(*feed).and_then(|feed| feed.offers.get_mut(reference));
+            if let Some(offer) = offer {
+                offer.swapped ^= swapped;
+                offer.came_from.get_or_insert(younger);
+                if by == By::Operator {
+                    offer.placed = Placed::ByOperator;
+                }
+            }
+        }
+        if by == By::Operator {
+            self.allow_doubles(elder, &gone);
+        }
+        // Refs that were withdrawn mean it too, should they come back.
+        for offer in self.feeds.iter_mut().flat_map(|feed| feed.offers.values_mut()) {
+            if offer.event == younger {
+                offer.event = elder;
+            }
+        }
+        self.memory.follow_merge(elder, younger);
+        let catalogue = Arc::clone(&self.catalogue);
+        if let Some(event) = self.events.get_mut(&elder) {
+            event.take_over(gone, swapped, &catalogue, at);
+        }
+        self.reindex(elder);
+    }
+
+    /// Two refs of one feed for one event are two events, unless an operator said otherwise.
+    fn allow_doubles(&mut self, elder: EventId, younger: &Event) {
+        let listed_by = self.events.get(&elder).map(|event| event.listed_by.clone());
+        let doubled =
+            listed_by.into_iter().flatten().filter(|(feed, _)| younger.is_listed_by(*feed));
+        for (feed, reference) in doubled {
+            let offer = self.feed_mut(feed).and_then(|feed| feed.offers.get_mut(&reference));
+            if let Some(offer) = offer {
+                offer.placed = Placed::ByOperator;
+            }
+        }
+    }
+
+    pub(super) fn absorb_split(
+        &mut self,
+        event: EventId,
+        (feed, reference): (&str, &str),
+        into: EventId,
+        at: Timestamp,
+    ) {
+        let Some(feed) = self.feed_ix(feed) else { return };
+        let Some(offer) = self.feed(feed).and_then(|feed| feed.offers.get(reference)) else {
+            return;
+        };
+        if offer.event != event || self.events.contains_key(&into) {
+            return;
+        }
+        let (swapped, competition, commence_time) =
+            (offer.swapped, offer.competition.clone(), offer.commence_time);
+        let (fixture, ts) = (offer.fixture.clone(), offer.ts);
+        // An id that comes back was counted when it was given.
+        self.events_made += u64::from(self.memory.merged.remove(&into).is_none());
+        let Some(from) = self.events.get_mut(&event) else { return };
+        let mut parted =
+            Event::found(into, from.sport, (competition, commence_time, fixture), ts, at);
+        parted.born = self.events_made;
+        let slots = from.give_slots(feed);
+        parted.take_slots(slots, &from.field_names(), swapped, &self.catalogue);
+        parted.listed_by.push((feed, reference.into()));
+        self.events.insert(into, parted);
+        self.unlist(event, feed, reference, at);
+        if let Some(offer) = self.feed_mut(feed).and_then(|feed| feed.offers.get_mut(reference)) {
+            (offer.event, offer.swapped, offer.came_from) = (into, false, None);
+            offer.placed = Placed::ByOperator;
+        }
+        self.memory.apart.insert(ordered(event, into));
+        self.memory.doubts.remove((event, into));
+        self.reindex(event);
+        self.reindex(into);
+    }
+
+    /// Puts an event where the words of all who list it are.
+    pub(super) fn reindex(&mut self, id: EventId) {
+        let Some(event) = self.events.get(&id) else {
+            self.index.remove(id);
+            return;
+        };
+        let mut keys: Vec<u64> = Vec::new();
+        for (feed, _, offer) in self.offers_of(event) {
+            let face = self.offer_face(feed, event.sport, offer);
+            keys.extend(self.index.keys(event.sport, &face.contest));
+        }
+        if !event.is_listed() {
+            let shown =
+                super::place::Listed { commence_time: event.commence_time, competition: "" };
+            let face = self.face("", event.sport, (&event.fixture, &shown));
+            keys.extend(self.index.keys(event.sport, &face.contest));
+        }
+        let (glance, owner) = (self.glance_of(event), owner_of(event));
+        self.index.set(id, glance, owner, keys);
+    }
+
+    /// Puts an event where the words of one more who lists it are, too.
+    pub(super) fn index_also(
+        &mut self,
+        id: EventId,
+        (feed, reference): (FeedIx, &str),
+        keys: Option<Vec<u64>>,
+    ) {
+        let offer = self.feed(feed).and_then(|feed| feed.offers.get(reference));
+        let (Some(event), Some(offer)) = (self.events.get(&id), offer) else { return };
+        let keys = keys.unwrap_or_else(|| {
+            let face = self.offer_face(feed, event.sport, offer);
+            self.index.keys(event.sport, &face.contest)
+        });
+        let (glance, owner) = (self.glance_of(event), owner_of(event));
+        self.index.add(id, glance, owner, keys);
+    }
+
+    /// By the eldest who lists it, whose names and start are the event's.
+    fn glance_of(&self, event: &Event) -> Glance {
+        let sketch = self.sketch(event.sport, &event.fixture);
+        Glance { at: event.commence_time, sketch }
+    }
+}
+
+fn owner_of(event: &Event) -> Owner {
+    match &*event.listed_by {
+        [] => Owner::Nobody,
+        [(feed, _), rest @ ..] if rest.iter().all(|(other, _)| other == feed) => Owner::One(feed.0),
+        _ => Owner::Several,
+    }
+}
+
+impl Event {
+    /// Takes over all that another event has, which was found to be this one.
+    fn take_over(&mut self, gone: Self, swapped: bool, catalogue: &Catalogue, at: Timestamp) {
+        let names = gone.field_names();
+        self.take_slots(gone.slots, &names, swapped, catalogue);
+        self.listed_by.extend(gone.listed_by);
+        self.first_known = self.first_known.min(gone.first_known);
+        self.mentioned_at = at;
+        if gone.score_ts > self.score_ts {
+            let mut score = if swapped { gone.score.swapped() } else { gone.score };
+            for leader in &mut score.leaders {
+                let name = names.get(usize::from(leader.entrant)).map_or("", |name| name);
+                leader.entrant = self.field.intern(name).unwrap_or(leader.entrant);
+            }
+            self.score = score;
+            (self.score_ts, self.score_changed) = (gone.score_ts, gone.score_changed);
+        }
+        if self.is_final() {
+            // Whichever of the two is over, no price outlives it.
+            self.close_slots(|_| true);
+        }
+        self.touch();
+    }
+
+    fn field_names(&self) -> Vec<Box<str>> {
+        self.field.names().to_vec()
+    }
+
+    fn give_slots(&mut self, feed: FeedIx) -> BTreeMap<SlotKey, Slot> {
+        let (given, kept) =
+            std::mem::take(&mut self.slots).into_iter().partition(|(_, slot)| slot.feed == feed);
+        self.slots = kept;
+        self.touch();
+        given
+    }
+
+    /// Takes prices that stood under another event; of two for one place the newer stays.
+    fn take_slots(
+        &mut self,
+        slots: BTreeMap<SlotKey, Slot>,
+        names: &[Box<str>],
+        swapped: bool,
+        catalogue: &Catalogue,
+    ) {
+        for (key, mut slot) in slots {
+            let bookmaker = &catalogue.bookmaker(key.bookmaker).key;
+            let record = RecordId::new(self.id, bookmaker, key.market, slot.group.as_deref());
+            let key = SlotKey { record, ..key };
+            if self.slots.get(&key).is_some_and(|held| held.ts >= slot.ts) {
+                continue;
+            }
+            slot.open = slot.open.and_then(|record| self.take_record(&record, names, swapped));
+            self.slots.insert(key, slot);
+        }
+        self.touch();
+    }
+
+    fn take_record(
+        &mut self,
+        record: &Record,
+        names: &[Box<str>],
+        swapped: bool,
+    ) -> Option<Arc<Record>> {
+        let mut outcomes: Vec<Outcome> = Vec::with_capacity(record.outcomes.len());
+        for outcome in &record.outcomes {
+            let name = match outcome.name {
+                OutcomeName::Home if swapped => OutcomeName::Away,
+                OutcomeName::Away if swapped => OutcomeName::Home,
+                OutcomeName::Entrant(at) => {
+                    OutcomeName::Entrant(self.field.intern(names.get(usize::from(at))?)?)
+                }
+                name @ (OutcomeName::Home
+                | OutcomeName::Away
+                | OutcomeName::Draw
+                | OutcomeName::Over
+                | OutcomeName::Under) => name,
+            };
+            outcomes.push(Outcome { name, ..*outcome });
+        }
+        outcomes.sort_unstable_by(|one, other| {
+            self.order_outcomes((one.name, one.point), (other.name, other.point))
+        });
+        Some(Arc::new(Record::new(outcomes.into())))
+    }
+}
+
+/// The same participants, seen from the other side.
+pub(super) fn turned(fixture: &Fixture) -> Fixture {
+    match fixture {
+        Fixture::HeadToHead { home, away } => {
+            Fixture::HeadToHead { home: away.clone(), away: home.clone() }
+        }
+        Fixture::Field { .. } => fixture.clone(),
+    }
+}

@@ -1,0 +1,353 @@
+//! What an operator can do about identities, and what can be shown of them. An operator's word outranks everything
+//! and is remembered: it teaches names, and what it took apart is not put together again.
+
+use domain::message::Fixture;
+use domain::{EventId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::book::event::{Event, FeedIx};
+use crate::book::settle::{merge, ordered};
+use crate::book::{Book, Offer, Placed};
+use crate::change::{By, Change};
+use crate::matching::{Alias, Contest, Doubt, Evidence, Likeness, Meaning, Party};
+
+/// An operator's word.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Operation {
+    /// Two events are one.
+    Merge { one: EventId, other: EventId },
+    /// A feed's ref is another event than the one it is in.
+    Split { event: EventId, feed: Box<str>, reference: Box<str> },
+    /// Two events are two, however alike.
+    Part { one: EventId, other: EventId },
+    /// Names that stand, or do not stand, for somebody.
+    Teach { aliases: Vec<Alias> },
+}
+
+/// The operation cannot be done; the text says why and what could be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NotDone(pub String);
+
+/// One event with all that is known of where it comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    pub event: EventId,
+    pub sport: Box<str>,
+    pub competition: Box<str>,
+    pub commence_time: Timestamp,
+    pub fixture: Fixture,
+    /// Ids of events that turned out to be this one.
+    pub also: Vec<EventId>,
+    pub refs: Vec<ProfileRef>,
+    pub unsure: Vec<Unsure>,
+}
+
+/// A feed's ref of an event.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProfileRef {
+    pub feed: Box<str>,
+    pub reference: Box<str>,
+    pub competition: Box<str>,
+    pub commence_time: Timestamp,
+    pub fixture: Fixture,
+    pub swapped: bool,
+    /// Why it is taken for this event.
+    pub why: String,
+}
+
+/// Two events that may be one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unsure {
+    pub one: EventId,
+    pub other: EventId,
+    pub doubt: Doubt,
+    pub evidence: Evidence,
+}
+
+impl Book {
+    /// What an operator's word changes.
+    ///
+    /// # Errors
+    /// It cannot be done, with the reason.
+    pub fn decide_operation(&self, operation: &Operation) -> Result<Vec<Change>, NotDone> {
+        match operation {
+            Operation::Merge { one, other } => self.decide_merge(*one, *other),
+            Operation::Split { event, feed, reference } => {
+                self.decide_split(*event, feed, reference)
+            }
+            Operation::Part { one, other } => {
+                let (one, other) = (self.known(*one)?.id, self.known(*other)?.id);
+                if one == other {
+                    return Err(NotDone(format!(
+                        "both ids are event {one}; `events split` takes a ref out of it"
+                    )));
+                }
+                let (one, other) = ordered(one, other);
+                Ok(vec![Change::Parted { one, other }])
+            }
+            Operation::Teach { aliases } => aliases
+                .iter()
+                .map(|alias| {
+                    if self.catalogue.sport_id(&alias.sport).is_none() {
+                        return Err(NotDone(format!("there is no sport `{}`", alias.sport)));
+                    }
+                    Ok(Change::Taught { alias: alias.clone(), by: By::Operator })
+                })
+                .collect(),
+        }
+    }
+
+    fn known(&self, id: EventId) -> Result<&Event, NotDone> {
+        self.event(self.resolve(id)).ok_or_else(|| NotDone(format!("there is no event {id}")))
+    }
+
+    fn decide_merge(&self, one: EventId, other: EventId) -> Result<Vec<Change>, NotDone> {
+        let (one, other) = (self.known(one)?, self.known(other)?);
+        if one.id == other.id {
+            return Err(NotDone(format!("both ids are event {} already", one.id)));
+        }
+        if one.sport != other.sport {
+            return Err(NotDone("the two events are of different sports".to_owned()));
+        }
+        let agreement = self.contest_of(one).compare(&self.contest_of(other));
+        let mut changes = vec![merge(one, other, agreement.swapped, By::Operator)];
+        changes.extend(self.taught_by_merge(one, other, agreement.swapped));
+        Ok(changes)
+    }
+
+    fn contest_of(&self, event: &Event) -> Contest {
+        Contest::parse(&self.lexicon, event.sport, &event.fixture, |_| None)
+    }
+
+    /// Every name of the younger for which the elder has another stands for the elder's from now on.
+    fn taught_by_merge(&self, one: &Event, other: &Event, swapped: bool) -> Vec<Change> {
+        let (elder, younger) = if one.born <= other.born { (one, other) } else { (other, one) };
+        let Fixture::HeadToHead { home, away } = &elder.fixture else { return Vec::new() };
+        let mut taught = Vec::new();
+        for (_, _, offer) in self.offers_of(younger) {
+            let Fixture::HeadToHead { home: their_home, away: their_away } = &offer.fixture else {
+                continue;
+            };
+            let turned = swapped != offer.swapped;
+            let pairs = if turned {
+                [(home, their_away), (away, their_home)]
+            } else {
+                [(home, their_home), (away, their_away)]
+            };
+            for (ours, theirs) in pairs {
+                let (our_party, their_party) = (self.party(elder, ours), self.party(elder, theirs));
+                if their_party.is_full() && !our_party.like(&their_party).is_firm() {
+                    let alias = self.alias(elder, None, theirs, Meaning::Is(ours.clone()));
+                    taught.push(Change::Taught { alias, by: By::Operator });
+                }
+            }
+        }
+        taught.dedup();
+        taught
+    }
+
+    fn party(&self, event: &Event, name: &str) -> Party {
+        Party::parse(&self.lexicon, event.sport, name, None)
+    }
+
+    fn alias(&self, event: &Event, feed: Option<&str>, name: &str, meaning: Meaning) -> Alias {
+        let sport = self.catalogue.sport(event.sport).key.clone();
+        Alias { sport, feed: feed.map(Into::into), name: name.into(), meaning }
+    }
+
+    /// What a listing that was taken for an event under another name teaches about its feed.
+    pub(super) fn taught_by_join(
+        &self,
+        feed: &str,
+        event: &Event,
+        theirs: &Fixture,
+        fit: &super::place::Fit,
+    ) -> Vec<Change> {
+        let (
+            Fixture::HeadToHead { home, away },
+            Fixture::HeadToHead { home: their_home, away: their_away },
+        ) = (&event.fixture, theirs)
+        else {
+            return Vec::new();
+        };
+        // Who agrees firmly with the eldest, whose names are the event's, has nothing to teach.
+        let eldest = event.listed_by.first() == Some(&fit.with);
+        if eldest && fit.evidence.weaker().is_firm() {
+            return Vec::new();
+        }
+        let pairs = if fit.swapped {
+            [(home, their_away), (away, their_home)]
+        } else {
+            [(home, their_home), (away, their_away)]
+        };
+        let mut taught = Vec::new();
+        for (ours, theirs) in pairs {
+            let (our_party, their_party) = (self.party(event, ours), self.party(event, theirs));
+            let likeness = our_party.like(&their_party);
+            let known =
+                self.memory.aliases.meaning(&self.catalogue.sport(event.sport).key, feed, theirs);
+            // What is firm needs no teaching, and what is short stands for many.
+            let worth = likeness < Likeness::Within && our_party.is_full() && their_party.is_full();
+            if worth && known != Some(&**ours) && self.memory.aliases.has_room(Some(feed)) {
+                let alias = self.alias(event, Some(feed), theirs, Meaning::Is(ours.clone()));
+                taught.push(Change::Taught { alias, by: By::Evidence });
+            }
+        }
+        taught
+    }
+
+    fn decide_split(
+        &self,
+        event: EventId,
+        feed: &str,
+        reference: &str,
+    ) -> Result<Vec<Change>, NotDone> {
+        let event = self.known(event)?;
+        let ix = self.feed_ix(feed);
+        let listed =
+            |(lister, held): &(FeedIx, Box<str>)| Some(*lister) == ix && &**held == reference;
+        if !event.listed_by.iter().any(listed) {
+            let refs: Vec<String> = self.refs_text(event).collect();
+            let text = format!(
+                "event {} is not listed as {feed}:{reference}; it is listed as {}",
+                event.id,
+                refs.join(", ")
+            );
+            return Err(NotDone(text));
+        }
+        if event.listed_by.len() < 2 {
+            return Err(NotDone(format!("{feed}:{reference} is all that event {} has", event.id)));
+        }
+        let offer = ix.and_then(|ix| self.feed(ix)?.offers.get(reference));
+        let before = offer
+            .and_then(|offer| offer.came_from)
+            .filter(|id| self.memory.merged.get(id) == Some(&event.id));
+        let into = before.unwrap_or_else(|| self.new_id(reference));
+        let mut changes = vec![Change::Split {
+            event: event.id,
+            feed: feed.into(),
+            reference: reference.into(),
+            into,
+        }];
+        changes.extend(
+            offer
+                .map(|offer| self.taught_by_split(event, (feed, reference), offer))
+                .unwrap_or_default(),
+        );
+        Ok(changes)
+    }
+
+    fn refs_text<'a>(&'a self, event: &'a Event) -> impl Iterator<Item = String> + 'a {
+        self.offers_of(event).filter_map(|(feed, reference, _)| {
+            Some(format!("{}:{reference}", self.feed(feed)?.name))
+        })
+    }
+
+    /// A name that was taken for somebody it is not: what had been learnt goes, and the two are two from now on. Where
+    /// both names are in question nothing can be said of either.
+    fn taught_by_split(
+        &self,
+        event: &Event,
+        (feed, reference): (&str, &str),
+        offer: &Offer,
+    ) -> Vec<Change> {
+        let Fixture::HeadToHead { home: their_home, away: their_away } = &offer.fixture else {
+            return Vec::new();
+        };
+        let ix = self.feed_ix(feed);
+        let stays = self
+            .offers_of(event)
+            .find(|(lister, held, _)| Some(*lister) != ix || &***held != reference);
+        let Some((_, _, kept)) = stays else { return Vec::new() };
+        let Fixture::HeadToHead { home, away } = &kept.fixture else { return Vec::new() };
+        let turned = kept.swapped != offer.swapped;
+        let pairs = if turned {
+            [(home, their_away), (away, their_home)]
+        } else {
+            [(home, their_home), (away, their_away)]
+        };
+        let mut changes = Vec::new();
+        let questionable: Vec<_> = pairs
+            .into_iter()
+            .filter(|(ours, theirs)| {
+                !self.party(event, ours).like(&self.party(event, theirs)).is_firm()
+            })
+            .collect();
+        for (ours, theirs) in &questionable {
+            for feed in [Some(feed), None] {
+                let alias = self.alias(event, feed, theirs, Meaning::Is((*ours).clone()));
+                changes.push(Change::Untaught { alias });
+            }
+        }
+        if let [(ours, theirs)] = &*questionable {
+            let alias = self.alias(event, None, theirs, Meaning::IsNot((*ours).clone()));
+            changes.push(Change::Taught { alias, by: By::Operator });
+        }
+        changes
+    }
+
+    /// An event with every feed's ref, names and reason.
+    pub fn profile(&self, id: EventId) -> Option<Profile> {
+        let event = self.event(self.resolve(id))?;
+        let refs = self.offers_of(event).filter_map(|(feed, reference, offer)| {
+            Some(ProfileRef {
+                feed: self.feed(feed)?.name.clone(),
+                reference: reference.clone(),
+                competition: offer.competition.clone(),
+                commence_time: offer.commence_time,
+                fixture: offer.fixture.clone(),
+                swapped: offer.swapped,
+                why: offer.placed.to_string(),
+            })
+        });
+        let also =
+            self.memory.merged.iter().filter(|(_, elder)| **elder == event.id).map(|(id, _)| *id);
+        Some(Profile {
+            event: event.id,
+            sport: self.catalogue.sport(event.sport).key.clone(),
+            competition: event.competition.clone(),
+            commence_time: event.commence_time,
+            fixture: event.fixture.clone(),
+            also: also.collect(),
+            refs: refs.collect(),
+            unsure: self
+                .unsure()
+                .filter(|unsure| [unsure.one, unsure.other].contains(&event.id))
+                .collect(),
+        })
+    }
+
+    /// Pairs of events that may be one.
+    pub fn unsure(&self) -> impl Iterator<Item = Unsure> + '_ {
+        self.memory.doubts.iter().map(|((one, other), (doubt, evidence))| Unsure {
+            one,
+            other,
+            doubt,
+            evidence,
+        })
+    }
+
+    /// All that was learnt about names.
+    pub fn aliases(&self) -> Vec<&Alias> {
+        self.memory.aliases.all()
+    }
+
+    /// How much is remembered: merged ids, pairs in doubt, aliases.
+    pub fn remembered(&self) -> (usize, usize, usize) {
+        (self.memory.merged.len(), self.memory.doubts.len(), self.memory.aliases.len())
+    }
+}
+
+impl std::fmt::Display for Placed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::First => f.write_str("listed it when nobody else had anything like it"),
+            Self::Matched { feed, reference, evidence } => {
+                write!(f, "as {feed}:{reference}: {evidence}")
+            }
+            Self::ByOperator => f.write_str("an operator said so"),
+        }
+    }
+}

@@ -1,0 +1,458 @@
+//! Where a listing belongs: with the event its ref stood for, with one that others list, or in one of its own.
+
+use std::time::Duration;
+
+use domain::message::{Fixture, Listing};
+use domain::{EventId, SportId, Timestamp};
+
+use crate::book::event::{Event, FeedIx};
+use crate::book::{Book, Ids, Offer, Placed};
+use crate::matching::{
+    Contest, Doubt, Evidence, Face, Glance, Likeness, Participants, Party, Sketch, Verdict,
+};
+
+/// A listing seen against an event.
+#[derive(Clone, Debug)]
+pub(super) struct Fit {
+    pub(super) verdict: Verdict,
+    /// Against the listing it agrees with best.
+    pub(super) evidence: Evidence,
+    pub(super) with: (FeedIx, Box<str>),
+    /// The listing's home is the event's away.
+    pub(super) swapped: bool,
+}
+
+/// Which of the events that a listing fits it is.
+#[derive(Debug)]
+pub(super) enum Choice {
+    Nothing,
+    One(EventId, Fit),
+    /// Events that are told apart, and the listing could be either.
+    Rivals(Vec<(EventId, Fit)>),
+}
+
+/// What was found for a listing.
+#[derive(Debug, Default)]
+pub(super) struct Place {
+    /// The event it is the same as.
+    pub(super) same: Option<(EventId, Option<Fit>)>,
+    /// The feed lists that very event under another ref already.
+    pub(super) duplicate: bool,
+    /// What the listing is found by.
+    pub(super) keys: Vec<u64>,
+}
+
+impl Book {
+    /// What of a feed's words on an event is compared.
+    pub(super) fn face(
+        &self,
+        feed: &str,
+        sport: SportId,
+        listing: (&Fixture, &Listed<'_>),
+    ) -> Face {
+        let (fixture, rest) = listing;
+        let aliases = &self.memory.aliases;
+        let key = &*self.catalogue.sport(sport).key;
+        let known = !aliases.is_empty();
+        let means = |name: &str| if known { aliases.meaning(key, feed, name) } else { None };
+        Face {
+            contest: Contest::parse(&self.lexicon, sport, fixture, means),
+            commence_time: rest.commence_time,
+            competition: rest.competition.into(),
+            sketch: self.sketch(sport, fixture),
+        }
+    }
+
+    /// False where a glance shows that somebody who lists the event has another: the starts, how words begin.
+    pub(super) fn may_be(&self, glance: Glance, event: &Event, ignored: &[FeedIx]) -> bool {
+        let after = self.candidates_within(event.sport);
+        let eldest = event.listed_by.first();
+        let mut offers = self.offers_of(event).filter(|(feed, ..)| !ignored.contains(feed));
+        offers.all(|(feed, reference, offer)| {
+            let apart = offer.commence_time.as_millis().abs_diff(glance.at.as_millis());
+            // The index has seen to the eldest's names.
+            let seen = eldest.is_some_and(|(lister, held)| *lister == feed && held == reference);
+            u128::from(apart) <= after.as_millis()
+                && (seen || glance.sketch.may_be(&self.sketch(event.sport, &offer.fixture)))
+        })
+    }
+
+    /// How far from the eldest listing of an event a listing can start and be the same.
+    pub(super) fn candidates_within(&self, sport: SportId) -> Duration {
+        // Gaps are counted in whole minutes.
+        self.catalogue.sport(sport).other_event_after + Duration::from_secs(60)
+    }
+
+    /// Names at a glance, where a glance can tell: not those of clubs, nor such that may have been given a meaning.
+    pub(super) fn sketch(&self, sport: SportId, fixture: &Fixture) -> Sketch {
+        let Fixture::HeadToHead { home, away } = fixture else { return Sketch::BLANK };
+        let aliases = &self.memory.aliases;
+        let plain = self.catalogue.sport(sport).clubs.is_empty()
+            && !aliases.may_mean(home)
+            && !aliases.may_mean(away);
+        if plain { Sketch::of(fixture) } else { Sketch::BLANK }
+    }
+
+    pub(super) fn offer_face(&self, feed: FeedIx, sport: SportId, offer: &Offer) -> Face {
+        let name = self.feed(feed).map_or("", |feed| &*feed.name);
+        let rest = Listed { commence_time: offer.commence_time, competition: &offer.competition };
+        self.face(name, sport, (&offer.fixture, &rest))
+    }
+
+    /// The evidence, minding what an operator said of names.
+    pub(super) fn evidence(&self, sport: SportId, one: &Face, other: &Face) -> Evidence {
+        let mut evidence = Evidence::gather(one, other);
+        if self.memory.aliases.is_empty() {
+            return evidence;
+        }
+        let key = &*self.catalogue.sport(sport).key;
+        let theirs = other.contest.sides();
+        for (at, (side, likeness)) in
+            one.contest.sides().iter().zip(&mut evidence.sides).enumerate()
+        {
+            let their_side = theirs.get(if evidence.swapped { 1 - at } else { at });
+            let names = (side.spelling(), their_side.and_then(Party::spelling));
+            if let (Some(name), Some(their_name)) = names
+                && self.memory.aliases.are_two(key, &name, &their_name)
+            {
+                *likeness = Likeness::Conflict.min(*likeness);
+            }
+        }
+        evidence
+    }
+
+    /// The feeds that list an event, with what they say.
+    pub(super) fn offers_of<'a>(
+        &'a self,
+        event: &'a Event,
+    ) -> impl Iterator<Item = (FeedIx, &'a Box<str>, &'a Offer)> {
+        event.listed_by.iter().filter_map(|(feed, reference)| {
+            Some((*feed, reference, self.feed(*feed)?.offers.get(reference)?))
+        })
+    }
+
+    /// How a listing fits an event: as well as with the best of those who list it, and not at all if it is another
+    /// event than any of them has.
+    pub(super) fn fit(&self, face: &Face, event: &Event) -> Option<Fit> {
+        self.fit_without(face, event, &[])
+    }
+
+    /// The same, as if some feeds did not list it.
+    pub(super) fn fit_without(
+        &self,
+        face: &Face,
+        event: &Event,
+        ignored: &[FeedIx],
+    ) -> Option<Fit> {
+        let sport = self.catalogue.sport(event.sport);
+        let mut best: Option<Fit> = None;
+        let mut stranger = false;
+        let offers = self.offers_of(event).filter(|(feed, ..)| !ignored.contains(feed));
+        // The cheap question first.
+        if !self.may_be(face.glance(), event, ignored) {
+            return None;
+        }
+        for (feed, reference, offer) in offers {
+            let theirs = self.offer_face(feed, event.sport, offer);
+            let evidence = self.evidence(event.sport, &theirs, face);
+            if evidence.weaker() <= Likeness::Conflict || evidence.gap() > sport.other_event_after {
+                return None;
+            }
+            stranger |= !evidence.is_compatible();
+            let fit = Fit {
+                verdict: evidence.verdict(sport),
+                evidence,
+                with: (feed, reference.clone()),
+                swapped: evidence.swapped != offer.swapped,
+            };
+            if best.as_ref().is_none_or(|best| fit.rank() < best.rank()) {
+                best = Some(fit);
+            }
+        }
+        best.map(|fit| match fit.verdict {
+            // One who lists it may mean somebody else, even where another surely does not.
+            Verdict::Same if stranger => Fit { verdict: Verdict::Unsure(Doubt::Name), ..fit },
+            Verdict::Same | Verdict::Unsure(_) | Verdict::Different => fit,
+        })
+    }
+
+    /// Events that might be the same as a listing, the likeliest first.
+    pub(super) fn candidates(&self, sport: SportId, face: &Face) -> Vec<EventId> {
+        let keys = self.index.keys(sport, &face.contest);
+        self.index.find(&keys, face.glance(), self.candidates_within(sport))
+    }
+
+    /// Finds the event that a listing is the same as.
+    pub(super) fn place(
+        &self,
+        feed: (Option<FeedIx>, &str),
+        reference: &str,
+        listing: &Listing,
+    ) -> Place {
+        // What it stood for it does not mean any more.
+        let former = feed.0.and_then(|feed| self.feed(feed)?.offers.get(reference));
+        let former = former.map(|offer| offer.event);
+        let rest =
+            Listed { commence_time: listing.commence_time, competition: &listing.competition };
+        let face = self.face(feed.1, listing.sport, (&listing.fixture, &rest));
+        let mut place = Place::default();
+        let mut fits: Vec<(EventId, Fit)> = Vec::new();
+        let mut left: Option<(u64, EventId)> = None;
+        place.keys = self.index.keys(listing.sport, &face.contest);
+        let within = self.candidates_within(listing.sport);
+        for id in self.index.find(&place.keys, face.glance(), within) {
+            let Some(event) = self.event(id) else { continue };
+            let taken = self.is_taken(id, feed.0, reference);
+            if Some(id) == former && !taken {
+                continue;
+            }
+            if !event.is_listed() {
+                if let Some(apart) = self.fits_left(event, listing) {
+                    left = left.into_iter().chain([(apart, id)]).min();
+                }
+                continue;
+            }
+            let Some(fit) = self.fit(&face, event).filter(|fit| fit.verdict == Verdict::Same)
+            else {
+                continue;
+            };
+            if taken {
+                place.duplicate = true;
+            } else {
+                fits.push((id, fit));
+            }
+        }
+        place.same = match self.choose(&face, fits) {
+            Choice::One(id, fit) => Some((id, Some(fit))),
+            Choice::Nothing => left.map(|(_, id)| (id, None)),
+            Choice::Rivals(_) => None,
+        };
+        place
+    }
+
+    /// Which of several events that fit a listing it is.
+    ///
+    /// A feed that lists two of them contradicts itself or repeats itself, so its word counts only where nobody else
+    /// has one: who floods us with duplicates cannot draw others' listings of one event to different ones. Where the
+    /// events are those of different people the names decide, and if they do not it cannot be told.
+    pub(super) fn choose(&self, face: &Face, mut fits: Vec<(EventId, Fit)>) -> Choice {
+        if fits.len() < 2 {
+            return fits.pop().map_or(Choice::Nothing, |(id, fit)| Choice::One(id, fit));
+        }
+        let doubled = self.listed_twice(fits.iter().map(|(id, _)| *id));
+        if !doubled.is_empty() {
+            let upheld = |id: EventId| {
+                let fit = self.event(id).and_then(|event| self.fit_without(face, event, &doubled));
+                fit.filter(|fit| fit.verdict == Verdict::Same)
+            };
+            let upheld: Vec<_> =
+                fits.iter().filter_map(|(id, _)| Some((*id, upheld(*id)?))).collect();
+            if !upheld.is_empty() {
+                fits = upheld;
+            }
+        }
+        fits.sort_by_cached_key(|(id, fit)| self.preference(*id, fit, &doubled));
+        let Some((best, _)) = fits.first() else { return Choice::Nothing };
+        let best = *best;
+        fits.retain(|(id, _)| *id == best || self.are_told_apart(best, *id));
+        let most = fits.iter().map(|(_, fit)| fit.evidence.weaker()).max();
+        fits.retain(|(_, fit)| Some(fit.evidence.weaker()) == most);
+        if fits.len() > 1 {
+            return Choice::Rivals(fits);
+        }
+        fits.pop().map_or(Choice::Nothing, |(id, fit)| Choice::One(id, fit))
+    }
+
+    /// Feeds that list more than one of the events.
+    fn listed_twice(&self, events: impl Iterator<Item = EventId>) -> Vec<FeedIx> {
+        let events = events.filter_map(|id| self.event(id));
+        let mut listers: Vec<FeedIx> =
+            events.flat_map(|event| &event.listed_by).map(|(feed, _)| *feed).collect();
+        listers.sort_unstable();
+        let twice = listers.chunk_by(|one, other| one == other).filter(|same| same.len() > 1);
+        twice.filter_map(|same| same.first().copied()).collect()
+    }
+
+    /// Whether a listing that stood for an event of several feeds now surely is another that others list: what it
+    /// says agrees with nobody here any more, or with nobody but a feed that lists both.
+    fn has_moved(&self, feed: (FeedIx, &str), event: &Event, face: &Face) -> bool {
+        let is_same = |fit: &Fit| fit.verdict == Verdict::Same;
+        let elsewhere: Vec<&Event> = self
+            .candidates(event.sport, face)
+            .into_iter()
+            .filter(|id| *id != event.id && !self.memory.are_apart(*id, event.id))
+            .filter_map(|id| self.event(id))
+            .filter(|other| other.is_listed() && !other.is_listed_by(feed.0))
+            .filter(|other| self.fit(face, other).as_ref().is_some_and(is_same))
+            .collect();
+        if elsewhere.is_empty() {
+            return false;
+        }
+        let fits = |event: &Event, ignored: &[FeedIx]| {
+            self.fit_without(face, event, ignored).as_ref().is_some_and(is_same)
+        };
+        if !fits(event, &[feed.0]) {
+            return true;
+        }
+        let ids = elsewhere.iter().map(|other| other.id).chain([event.id]);
+        let mut doubled = self.listed_twice(ids);
+        doubled.push(feed.0);
+        !fits(event, &doubled) && elsewhere.iter().any(|other| fits(other, &doubled))
+    }
+
+    /// Whether two events are of different people: by their names, or because a feed lists both and not under the
+    /// same names.
+    fn are_told_apart(&self, one: EventId, other: EventId) -> bool {
+        let (Some(one), Some(other)) = (self.event(one), self.event(other)) else { return false };
+        let face = |event: &Event| {
+            let rest = Listed { commence_time: event.commence_time, competition: "" };
+            self.face("", event.sport, (&event.fixture, &rest))
+        };
+        let evidence = self.evidence(one.sport, &face(one), &face(other));
+        let both = one.listed_by.iter().any(|(feed, _)| other.is_listed_by(*feed));
+        !evidence.is_compatible() || (both && !evidence.weaker().is_firm())
+    }
+
+    /// An event that nobody lists any more comes back under the same names only; how far apart the starts are.
+    fn fits_left(&self, event: &Event, listing: &Listing) -> Option<u64> {
+        let window = self.catalogue.sport(listing.sport).same_event_within.as_millis();
+        let apart = event.commence_time.as_millis().abs_diff(listing.commence_time.as_millis());
+        let same = Participants::of(&event.fixture) == Participants::of(&listing.fixture);
+        (same && u128::from(apart) <= window).then_some(apart)
+    }
+
+    /// Where several events fit, smaller is better: the better names, the nearer start, the one that more feeds list;
+    /// then by their refs, which does not depend on who came first.
+    fn preference(&self, id: EventId, fit: &Fit, ignored: &[FeedIx]) -> impl Ord + use<> {
+        let listed_by = self.event(id).map_or(&[][..], |event| &event.listed_by);
+        let counted = listed_by.iter().filter(|(feed, _)| !ignored.contains(feed)).count();
+        let first = listed_by
+            .iter()
+            .map(|(feed, reference)| (reference.clone(), self.feed(*feed).map(|f| f.name.clone())))
+            .min();
+        (fit.rank(), std::cmp::Reverse(counted), first, id)
+    }
+
+    /// Whether a corrected listing still means the event its ref stood for.
+    pub(super) fn stays_with(
+        &self,
+        feed: (FeedIx, &str),
+        reference: &str,
+        offer: &Offer,
+        listing: &Listing,
+    ) -> bool {
+        let Some(event) = self.event(offer.event).filter(|event| event.sport == listing.sport)
+        else {
+            return false;
+        };
+        let by_operator = offer.placed == Placed::ByOperator;
+        if self.is_taken(event.id, Some(feed.0), reference) && !by_operator {
+            return false;
+        }
+        let sport = self.catalogue.sport(event.sport);
+        let rest =
+            Listed { commence_time: listing.commence_time, competition: &listing.competition };
+        let face = self.face(feed.1, listing.sport, (&listing.fixture, &rest));
+        let own = self.evidence(event.sport, &self.offer_face(feed.0, event.sport, offer), &face);
+        if event.is_final() && own.gap() > sport.same_event_within {
+            // A ref used anew for the next meeting of the two.
+            return false;
+        }
+        let mut others = self
+            .offers_of(event)
+            .filter(|(lister, held, _)| (*lister, &***held) != (feed.0, reference))
+            .peekable();
+        if others.peek().is_none() {
+            // Its own event, of which it may correct what it likes as long as somebody stays.
+            return match offer.active {
+                true => own.sides.iter().any(|side| *side >= Likeness::OneWord),
+                false => self.same_names(event, &listing.fixture),
+            };
+        }
+        if by_operator {
+            return self.same_names(event, &listing.fixture) || own.weaker() >= Likeness::OneWord;
+        }
+        let same_names = self.same_names(event, &listing.fixture);
+        let agrees = others.all(|(lister, _, offer)| {
+            let theirs = self.offer_face(lister, event.sport, offer);
+            let evidence = self.evidence(event.sport, &theirs, &face);
+            // So far from theirs it is another event, whatever it was before.
+            evidence.gap() <= sport.other_event_after
+                && (same_names || evidence.weaker() >= Likeness::Kin)
+        });
+        // Somebody whom it would not be taken for under this name may be somebody else by now.
+        let is_known = || {
+            let fit = self.fit_without(&face, event, &[feed.0]);
+            own.weaker().is_firm() || fit.is_some_and(|fit| fit.verdict == Verdict::Same)
+        };
+        agrees && (same_names || is_known()) && !self.has_moved(feed, event, &face)
+    }
+
+    fn same_names(&self, event: &Event, fixture: &Fixture) -> bool {
+        Participants::of(&event.fixture) == Participants::of(fixture)
+    }
+
+    /// Which way round a listing names the participants of the event it stays with.
+    pub(super) fn is_turned(&self, feed: &str, event: &Event, listing: &Listing) -> bool {
+        let rest =
+            Listed { commence_time: listing.commence_time, competition: &listing.competition };
+        let face = self.face(feed, listing.sport, (&listing.fixture, &rest));
+        let as_shown =
+            Listed { commence_time: event.commence_time, competition: &event.competition };
+        let shown = self.face(feed, event.sport, (&event.fixture, &as_shown));
+        let evidence = self.evidence(event.sport, &shown, &face);
+        // Somebody else's order says nothing about ours.
+        evidence.weaker() >= Likeness::Kin && evidence.swapped
+    }
+
+    /// Whether the feed already lists the event under another ref.
+    pub(super) fn is_taken(&self, event: EventId, feed: Option<FeedIx>, reference: &str) -> bool {
+        let other_ref =
+            |(lister, held): &(FeedIx, Box<str>)| Some(*lister) == feed && &**held != reference;
+        self.event(event).is_some_and(|event| event.listed_by.iter().any(other_ref))
+    }
+
+    /// An id that no event has or had.
+    pub(super) fn new_id(&self, reference: &str) -> EventId {
+        let unused =
+            |id: &EventId| !self.events.contains_key(id) && !self.memory.merged.contains_key(id);
+        match self.ids {
+            Ids::Minted { salt } => {
+                let mut numbers = self.events_made..;
+                numbers
+                    .by_ref()
+                    .map(|n| EventId::minted(salt, n))
+                    .find(unused)
+                    .unwrap_or(EventId::minted(salt, self.events_made))
+            }
+            Ids::Derived { salt } => {
+                let first = EventId::derived(salt, reference);
+                // Another event has it when two feeds use the same ref, or one uses it anew.
+                let mut others =
+                    (1_u32..).map(|n| EventId::derived(salt, &format!("{reference}\u{1f}{n}")));
+                if unused(&first) { first } else { others.find(unused).unwrap_or(first) }
+            }
+        }
+    }
+}
+
+impl Fit {
+    /// Smaller is better.
+    fn rank(&self) -> (u8, std::cmp::Reverse<Likeness>, u32) {
+        let verdict = match self.verdict {
+            Verdict::Same => 0,
+            Verdict::Unsure(_) => 1,
+            Verdict::Different => 2,
+        };
+        // Beyond a near name, more alike is not more likely: the nearer start is.
+        let names = self.evidence.weaker().min(Likeness::Near);
+        (verdict, std::cmp::Reverse(names), self.evidence.gap_minutes)
+    }
+}
+
+/// The rest of what a listing says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Listed<'a> {
+    pub(super) commence_time: Timestamp,
+    pub(super) competition: &'a str,
+}

@@ -1,0 +1,248 @@
+//! What follows from a listing for other events: two turn out to be one, or it is not sure whether they are.
+//!
+//! Joining a listing can bring two events together that were apart before, whichever came first, so that the order
+//! of arrival does not matter. What cannot be told is kept apart and noted for the operator; each further word on
+//! either of the two is looked at again, and settles it where it can.
+
+use std::time::Duration;
+
+use domain::message::Fixture;
+use domain::{EventId, Timestamp};
+
+use crate::book::Book;
+use crate::book::event::{Event, FeedIx};
+use crate::book::place::{Choice, Fit};
+use crate::change::{By, Change};
+use crate::matching::{Alias, Doubt, Evidence, Face, Glance, Name, Sketch, Verdict};
+
+/// Steps that one listing can lead to; a chain of events that fall together is shorter.
+const STEPS_MAX: usize = 32;
+/// Pairs in doubt at the most: who floods us with look-alikes fills no more than this.
+pub const DOUBTS_MAX: usize = 10_000;
+/// Pairs in doubt that one event can be in.
+const DOUBTS_OF_EVENT_MAX: usize = 8;
+
+impl Book {
+    /// Carries out what follows from what a feed now says of a ref, and gives it for the log.
+    pub(super) fn settle(&mut self, feed: &str, reference: &str, now: Timestamp) -> Vec<Change> {
+        self.settle_refs(vec![(feed.into(), reference.into())], now)
+    }
+
+    /// Looks again at an event that a listing has left: what that contradicted may be one now.
+    pub(super) fn settle_event(&mut self, event: EventId, now: Timestamp) -> Vec<Change> {
+        self.settle_refs(self.refs_of_event(event), now)
+    }
+
+    fn settle_refs(&mut self, mut refs: Vec<(Box<str>, Box<str>)>, now: Timestamp) -> Vec<Change> {
+        let mut steps = Vec::new();
+        while let Some((feed, reference)) = refs.pop() {
+            while steps.len() < STEPS_MAX
+                && let Some(step) = self.next_step(&feed, &reference)
+            {
+                let doubtful = self.doubtful_with(&step);
+                self.absorb(&step, now);
+                steps.push(step);
+                refs.extend(doubtful.into_iter().flat_map(|event| self.refs_of_event(event)));
+            }
+        }
+        steps
+    }
+
+    /// Events that were in doubt with one that is another now: it may have been one too many to choose from.
+    fn doubtful_with(&self, step: &Change) -> Vec<EventId> {
+        if let Change::Cleared { one, other } = step {
+            return vec![*one, *other];
+        }
+        let Change::Merged { elder, younger, .. } = step else { return Vec::new() };
+        self.memory.doubts.of(*elder).chain(self.memory.doubts.of(*younger)).collect()
+    }
+
+    fn refs_of_event(&self, event: EventId) -> Vec<(Box<str>, Box<str>)> {
+        let Some(event) = self.event(event) else { return Vec::new() };
+        let named = |(feed, reference): &(FeedIx, Box<str>)| {
+            Some((self.feed(*feed)?.name.clone(), reference.clone()))
+        };
+        event.listed_by.iter().rev().filter_map(named).collect()
+    }
+
+    /// Looks again at the events whose names have got another meaning by these changes.
+    pub(super) fn settle_taught(&mut self, changes: &[Change], now: Timestamp) -> Vec<Change> {
+        let mut events: Vec<EventId> = Vec::new();
+        for change in changes {
+            if let Change::Taught { alias, by } = change {
+                events.extend(self.named(alias, *by));
+            } else if let Change::Merged { elder, .. } = change {
+                events.push(*elder);
+            }
+        }
+        events.sort_unstable();
+        events.dedup();
+        events.into_iter().flat_map(|event| self.settle_event(event, now)).collect()
+    }
+
+    /// Events that list the name an alias is about. An operator's may be a single word, by which nothing is found
+    /// but what is in doubt already.
+    pub(super) fn named(&self, alias: &Alias, by: By) -> Vec<EventId> {
+        let Some(sport) = self.catalogue.sport_id(&alias.sport) else { return Vec::new() };
+        let name = Name::parse(&alias.name);
+        let keys = self.index.keys_of_name(sport, &name);
+        let anybody = Glance { at: Timestamp::from_millis(0), sketch: Sketch::BLANK };
+        let mut events = self.index.find(&keys, anybody, Duration::MAX);
+        if by == By::Operator {
+            events.extend(self.memory.doubts.iter().flat_map(|((one, other), _)| [one, other]));
+        }
+        events.sort_unstable();
+        events.dedup();
+        let folded = name.folded();
+        let is_named = |name: &str| Name::parse(name).folded() == folded;
+        events.retain(|id| {
+            self.event(*id).filter(|event| event.sport == sport).is_some_and(|event| {
+                self.offers_of(event).any(|(feed, _, offer)| {
+                    let speaks = alias.feed.is_none()
+                        || self
+                            .feed(feed)
+                            .is_some_and(|feed| Some(&feed.name) == alias.feed.as_ref());
+                    let named = match &offer.fixture {
+                        Fixture::HeadToHead { home, away } => is_named(home) || is_named(away),
+                        Fixture::Field { .. } => false,
+                    };
+                    speaks && named
+                })
+            })
+        });
+        events
+    }
+
+    fn next_step(&self, feed: &str, reference: &str) -> Option<Change> {
+        let feed = self.feed_ix(feed)?;
+        let offer = self.feed(feed)?.offers.get(reference).filter(|offer| offer.active)?;
+        let event = self.event(offer.event)?;
+        let mut doubted = Vec::new();
+        let mut fits = Vec::new();
+        let sketch = self.sketch(event.sport, &offer.fixture);
+        let glance = Glance { at: offer.commence_time, sketch };
+        let mut near = self.index.near(event.id, glance, self.candidates_within(event.sport));
+        near.retain(|id| {
+            let other = self.event(*id).filter(|other| other.id != event.id && other.is_listed());
+            other.is_some_and(|other| self.may_be(glance, other, &shared_feeds(event, other)))
+        });
+        if near.is_empty() {
+            return self.next_doubt(event.id, &doubted);
+        }
+        let face = self.offer_face(feed, event.sport, offer);
+        for id in near {
+            let Some(other) =
+                self.event(id).filter(|other| other.id != event.id && other.is_listed())
+            else {
+                continue;
+            };
+            let shared = shared_feeds(event, other);
+            let two = shared.contains(&feed) || !self.only_repeat(&shared, event, other);
+            if self.memory.are_apart(event.id, id) || two {
+                continue;
+            }
+            let Some(fit) = self.fit_without(&face, other, &shared) else { continue };
+            match fit.verdict {
+                Verdict::Same if self.may_be_one(event, other) => fits.push((id, fit)),
+                Verdict::Same => doubted.push((id, Doubt::Rival, fit.evidence)),
+                Verdict::Unsure(doubt) => doubted.push((id, doubt, fit.evidence)),
+                Verdict::Different => {}
+            }
+        }
+        match self.choose(&face, fits) {
+            Choice::One(id, fit) => {
+                let swapped = fit.swapped != offer.swapped;
+                return Some(merge(event, self.event(id)?, swapped, By::Evidence));
+            }
+            Choice::Rivals(rivals) => {
+                let rival = |(id, fit): (EventId, Fit)| (id, Doubt::Rival, fit.evidence);
+                doubted.extend(rivals.into_iter().map(rival));
+            }
+            Choice::Nothing => {}
+        }
+        self.next_doubt(event.id, &doubted)
+    }
+
+    /// The next pair to be noted as doubtful, or to be struck off.
+    fn next_doubt(&self, event: EventId, doubted: &[(EventId, Doubt, Evidence)]) -> Option<Change> {
+        let held = |other: EventId| self.memory.doubts.contains(event, other);
+        let has_room = |id: EventId| self.memory.doubts.of(id).count() < DOUBTS_OF_EVENT_MAX;
+        let fresh = doubted.iter().find(|(other, ..)| {
+            !held(*other)
+                && self.memory.doubts.len() < DOUBTS_MAX
+                && has_room(event)
+                && has_room(*other)
+        });
+        if let Some((other, doubt, evidence)) = fresh {
+            let (one, other) = ordered(event, *other);
+            return Some(Change::Doubted { one, other, doubt: *doubt, evidence: *evidence });
+        }
+        let settled = self.memory.doubts.of(event).find(|other| {
+            !doubted.iter().any(|(id, ..)| id == other) && !self.is_doubtful(event, *other)
+        })?;
+        let (one, other) = ordered(event, settled);
+        Some(Change::Cleared { one, other })
+    }
+
+    /// Whether any listing of the one leaves it open whether it is the other.
+    fn is_doubtful(&self, one: EventId, other: EventId) -> bool {
+        let (Some(one), Some(other)) = (self.event(one), self.event(other)) else { return false };
+        if !shared_feeds(one, other).is_empty() || !other.is_listed() {
+            return false;
+        }
+        self.offers_of(one).any(|(feed, _, offer)| {
+            let face = self.offer_face(feed, one.sport, offer);
+            self.fit(&face, other).is_some_and(|fit| fit.verdict != Verdict::Different)
+        })
+    }
+
+    /// Whether the feeds that list both events do no more than repeat themselves: the same names, the same time. Then
+    /// they do not keep apart what others say is one.
+    fn only_repeat(&self, feeds: &[FeedIx], one: &Event, other: &Event) -> bool {
+        let sport = self.catalogue.sport(one.sport);
+        let faces = |event: &Event, of: FeedIx| -> Vec<Face> {
+            let offers = self.offers_of(event).filter(|(feed, ..)| *feed == of);
+            offers.map(|(feed, _, offer)| self.offer_face(feed, event.sport, offer)).collect()
+        };
+        feeds.iter().all(|feed| {
+            let theirs = faces(other, *feed);
+            faces(one, *feed).iter().all(|face| {
+                theirs.iter().all(|their_face| {
+                    let evidence = self.evidence(one.sport, face, their_face);
+                    evidence.weaker().is_firm() && evidence.verdict(sport) == Verdict::Same
+                })
+            })
+        })
+    }
+
+    /// Whether nothing that is said of the one contradicts what is said of the other.
+    fn may_be_one(&self, one: &Event, other: &Event) -> bool {
+        let sport = self.catalogue.sport(one.sport);
+        let theirs: Vec<_> = self
+            .offers_of(other)
+            .map(|(feed, _, offer)| self.offer_face(feed, other.sport, offer))
+            .collect();
+        self.offers_of(one).all(|(feed, _, offer)| {
+            let face = self.offer_face(feed, one.sport, offer);
+            theirs.iter().all(|their_face| {
+                let evidence = self.evidence(one.sport, &face, their_face);
+                evidence.is_compatible() && evidence.gap() <= sport.other_event_after
+            })
+        })
+    }
+}
+
+fn shared_feeds(one: &Event, other: &Event) -> Vec<FeedIx> {
+    let listers = one.listed_by.iter().map(|(feed, _)| *feed);
+    listers.filter(|feed| other.is_listed_by(*feed)).collect()
+}
+
+/// The younger becomes the elder.
+pub(super) fn merge(one: &Event, other: &Event, swapped: bool, by: By) -> Change {
+    let (elder, younger) = if one.born <= other.born { (one, other) } else { (other, one) };
+    Change::Merged { elder: elder.id, younger: younger.id, swapped, by }
+}
+
+pub(super) fn ordered(one: EventId, other: EventId) -> (EventId, EventId) {
+    if one <= other { (one, other) } else { (other, one) }
+}

@@ -1,0 +1,222 @@
+//! What was learnt about names: that one source's spelling is our participant, or that two names are two people.
+//!
+//! What a confident match teaches holds for the source it was learnt from alone, so that a source that lies harms
+//! nobody else; what an operator says holds for all.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::name::Name;
+
+/// Aliases kept at the most; further ones are not learnt.
+pub const ALIASES_MAX: usize = 200_000;
+/// Of one source, so that none can use up what there is.
+pub const ALIASES_OF_FEED_MAX: usize = 20_000;
+
+/// One thing learnt.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Alias {
+    pub sport: Box<str>,
+    /// Whose spelling it is; everybody's where there is none.
+    pub feed: Option<Box<str>>,
+    pub name: Box<str>,
+    pub meaning: Meaning,
+}
+
+/// What a name means.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Meaning {
+    /// This participant.
+    Is(Box<str>),
+    /// Anybody but this one.
+    IsNot(Box<str>),
+}
+
+/// Everything learnt.
+#[derive(Debug, Default)]
+pub(crate) struct Aliases {
+    /// By sport and folded name.
+    held: HashMap<Box<str>, BTreeMap<String, Vec<Alias>>>,
+    count: usize,
+    of_feed: HashMap<Box<str>, usize>,
+    /// Words of all names that ever had a meaning: most names have none of them, which is cheap to see.
+    words: HashSet<Box<str>>,
+}
+
+impl Aliases {
+    /// Takes it in; an older meaning of the same name for the same source gives way. Whether there was room.
+    pub(crate) fn teach(&mut self, alias: &Alias) -> bool {
+        if self.has_room(alias.feed.as_deref()) {
+            self.forget(alias);
+            let name = Name::parse(&alias.name);
+            self.words.extend(name.words().map(Box::from));
+            let folded = name.folded();
+            self.held
+                .entry(alias.sport.clone())
+                .or_default()
+                .entry(folded)
+                .or_default()
+                .push(alias.clone());
+            self.count += 1;
+            if let Some(feed) = &alias.feed {
+                *self.of_feed.entry(feed.clone()).or_default() += 1;
+            }
+            return true;
+        }
+        false
+    }
+
+    pub(crate) fn has_room(&self, feed: Option<&str>) -> bool {
+        let of_feed = feed.and_then(|feed| self.of_feed.get(feed)).copied().unwrap_or(0);
+        self.count < ALIASES_MAX && of_feed < ALIASES_OF_FEED_MAX
+    }
+
+    /// Drops what would contradict it: the same, or for a meaning of its own any other such meaning.
+    pub(crate) fn forget(&mut self, alias: &Alias) {
+        let Some(names) = self.held.get_mut(&alias.sport) else { return };
+        let folded = Name::parse(&alias.name).folded();
+        let Some(held) = names.get_mut(&folded) else { return };
+        let before = held.len();
+        held.retain(|other| {
+            other.feed != alias.feed || !contradicts(&other.meaning, &alias.meaning)
+        });
+        let dropped = before - held.len();
+        if held.is_empty() {
+            names.remove(&folded);
+        }
+        self.count -= dropped;
+        if let Some(of_feed) = alias.feed.as_ref().and_then(|feed| self.of_feed.get_mut(feed)) {
+            *of_feed = of_feed.saturating_sub(dropped);
+        }
+    }
+
+    /// Whether a name can have a meaning at all, at a glance.
+    pub(crate) fn may_mean(&self, name: &str) -> bool {
+        if self.words.is_empty() {
+            return false;
+        }
+        let mut lower = [0; 24];
+        !name.is_ascii()
+            || name.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| {
+                for (to, from) in lower.iter_mut().zip(word.bytes()) {
+                    *to = from.to_ascii_lowercase();
+                }
+                let text = lower.get(..word.len()).and_then(|text| std::str::from_utf8(text).ok());
+                // Initials are joined, and a long word is not worth the care.
+                word.len() == 1 || text.is_none_or(|text| self.words.contains(text))
+            })
+    }
+
+    /// Whom a source means by a name, where that is known; its own habit before everybody's.
+    pub(crate) fn meaning(&self, sport: &str, feed: &str, name: &str) -> Option<&str> {
+        if !self.may_mean(name) {
+            return None;
+        }
+        let names = self.held.get(sport)?;
+        let held = names.get(&Name::parse(name).folded())?;
+        let of = |feed: Option<&str>| {
+            held.iter().find_map(|alias| match &alias.meaning {
+                Meaning::Is(who) if alias.feed.as_deref() == feed => Some(&**who),
+                Meaning::Is(_) | Meaning::IsNot(_) => None,
+            })
+        };
+        of(Some(feed)).or_else(|| of(None))
+    }
+
+    /// Whether an operator said that these are two people; both folded.
+    pub(crate) fn are_two(&self, sport: &str, one: &str, other: &str) -> bool {
+        let Some(names) = self.held.get(sport) else { return false };
+        let says = |one: &str, other: &str| {
+            names.get(one).is_some_and(|held| {
+                held.iter().any(|alias| match &alias.meaning {
+                    Meaning::IsNot(who) => Name::parse(who).folded() == other,
+                    Meaning::Is(_) => false,
+                })
+            })
+        };
+        says(one, other) || says(other, one)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// All of them, in an order of their own.
+    pub(crate) fn all(&self) -> Vec<&Alias> {
+        let mut all: Vec<&Alias> =
+            self.held.values().flat_map(BTreeMap::values).flatten().collect();
+        all.sort_unstable();
+        all
+    }
+}
+
+fn contradicts(one: &Meaning, other: &Meaning) -> bool {
+    match (one, other) {
+        (Meaning::Is(_), Meaning::Is(_)) => true,
+        (Meaning::IsNot(one), Meaning::IsNot(other))
+        | (Meaning::Is(one), Meaning::IsNot(other))
+        | (Meaning::IsNot(one), Meaning::Is(other)) => {
+            Name::parse(one).folded() == Name::parse(other).folded()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn alias(feed: Option<&str>, name: &str, meaning: Meaning) -> Alias {
+        Alias { sport: "mma".into(), feed: feed.map(Into::into), name: name.into(), meaning }
+    }
+
+    #[test]
+    fn a_sources_own_habit_comes_before_everybodys_and_is_nobody_elses() {
+        let mut aliases = Aliases::default();
+        aliases.teach(&alias(Some("north"), "Kaos Wendt", Meaning::Is("Kalle Wendt".into())));
+        assert_eq!(aliases.meaning("mma", "north", "KAOS WENDT"), Some("Kalle Wendt"));
+        assert_eq!(aliases.meaning("mma", "south", "Kaos Wendt"), None);
+        assert_eq!(aliases.meaning("boxing", "north", "Kaos Wendt"), None);
+        aliases.teach(&alias(None, "Wendt, Kaos", Meaning::Is("Karl Wendt".into())));
+        assert_eq!(aliases.meaning("mma", "south", "Kaos Wendt"), Some("Karl Wendt"));
+        assert_eq!(aliases.meaning("mma", "north", "Kaos Wendt"), Some("Kalle Wendt"));
+    }
+
+    #[test]
+    fn the_last_word_counts_and_what_is_two_is_not_one() {
+        let mut aliases = Aliases::default();
+        aliases.teach(&alias(None, "Kaos Wendt", Meaning::Is("Kalle Wendt".into())));
+        aliases.teach(&alias(None, "Kaos Wendt", Meaning::Is("Karl Wendt".into())));
+        assert_eq!(aliases.meaning("mma", "north", "Kaos Wendt"), Some("Karl Wendt"));
+        aliases.teach(&alias(None, "Kaos Wendt", Meaning::IsNot("Karl Wendt".into())));
+        assert_eq!(aliases.meaning("mma", "north", "Kaos Wendt"), None);
+        assert!(aliases.are_two("mma", "karl wendt", "kaos wendt"));
+        assert_eq!(aliases.len(), 1);
+    }
+
+    #[test]
+    fn one_source_cannot_use_up_the_room() {
+        let mut aliases = Aliases::default();
+        for n in 0..ALIASES_OF_FEED_MAX {
+            assert!(aliases.teach(&alias(
+                Some("north"),
+                &format!("Name {n}x"),
+                Meaning::Is("Somebody Else".into())
+            )));
+        }
+        assert!(!aliases.teach(&alias(
+            Some("north"),
+            "One More",
+            Meaning::Is("Somebody Else".into())
+        )));
+        assert!(aliases.teach(&alias(
+            Some("south"),
+            "One More",
+            Meaning::Is("Somebody Else".into())
+        )));
+    }
+}

@@ -1,0 +1,319 @@
+//! Finds what might be the same by the words of its participants, so that nothing is ever compared with all.
+//!
+//! Two contests that are one have two words in common at least, so the index is by pairs of words: "Smith" alone leads
+//! to hundreds, "Smith" with "Veldt" to one or two. A tournament is found by single words of its title.
+//!
+//! A source that floods us with look-alikes must not hide what others list: under each key only so many entries of
+//! one source are kept, and of those only a few are looked at.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
+use std::time::Duration;
+
+use domain::{SportId, Timestamp};
+
+use super::contest::{Contest, Key};
+use super::name::Name;
+use super::sketch::Sketch;
+
+/// How many of those that share most are looked at, which bounds what one listing can cost.
+pub(crate) const CANDIDATES_MAX: usize = 48;
+/// Of these, how many that one source alone lists.
+pub(crate) const CANDIDATES_OF_OWNER_MAX: usize = 8;
+/// Entries of one source alone that are kept under a key: the same two rarely meet more often before it is forgotten.
+const ENTRIES_OF_OWNER_MAX: usize = 32;
+/// A key that more than this many have tells too little to be worth following.
+const POSTINGS_MAX: usize = 4096;
+/// Words of a contest that are looked at; more is a mistake or an attack.
+const WORDS_MAX: usize = 16;
+
+/// Who has which words.
+#[derive(Debug)]
+pub(crate) struct Index<Id> {
+    postings: HashMap<u64, Vec<Entry<Id>>, BuildHasherDefault<Hashed>>,
+    keys: HashMap<Id, Box<[u64]>, BuildHasherDefault<Hashed>>,
+    hasher: RandomState,
+}
+
+/// What lists an entry: one source alone, several, or nobody any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    One(u32),
+    Several,
+    Nobody,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry<Id> {
+    id: Id,
+    at: Timestamp,
+    owner: Owner,
+    sketch: Sketch,
+}
+
+/// What one is looked for by, and found by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Glance {
+    pub(crate) at: Timestamp,
+    pub(crate) sketch: Sketch,
+}
+
+/// A quick hasher, for keys that nobody outside can aim: hashes of words under a key of our own, ids that we gave.
+#[derive(Debug, Default)]
+pub(crate) struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        // A map takes some bits from the top and some from the bottom.
+        self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(5).wrapping_mul(0x0100_0000_01b3) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = value;
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(u64::try_from(value).unwrap_or(u64::MAX));
+    }
+}
+
+impl<Id> Default for Index<Id> {
+    fn default() -> Self {
+        Self { postings: HashMap::default(), keys: HashMap::default(), hasher: RandomState::new() }
+    }
+}
+
+impl<Id: Copy + Eq + Hash + Ord> Index<Id> {
+    /// What a contest is found by.
+    pub(crate) fn keys(&self, sport: SportId, contest: &Contest) -> Vec<u64> {
+        let mut words: Vec<u64> = Vec::with_capacity(8);
+        contest.keys(&mut |key| self.note(&mut words, sport, key));
+        if contest.keys_in_common() < 2 { words } else { pairs(words) }
+    }
+
+    /// What contests with a participant of this name are found by, if the name has two words.
+    pub(crate) fn keys_of_name(&self, sport: SportId, name: &Name) -> Vec<u64> {
+        let mut words: Vec<u64> = Vec::new();
+        name.keys().for_each(|word| self.note(&mut words, sport, Key::Word(word)));
+        pairs(words)
+    }
+
+    fn note(&self, words: &mut Vec<u64>, sport: SportId, key: Key<'_>) {
+        let mut hash = self.hasher.hash_one((sport.index(), key));
+        // Two brothers against each other have their name in common twice.
+        while words.contains(&hash) {
+            hash = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 1;
+        }
+        if words.len() < WORDS_MAX {
+            words.push(hash);
+        }
+    }
+
+    /// Puts `id` where its keys are, in place of where it was.
+    pub(crate) fn set(&mut self, id: Id, glance: Glance, owner: Owner, keys: Vec<u64>) {
+        self.remove(id);
+        self.add(id, glance, owner, keys);
+    }
+
+    /// Puts `id` where these keys are too.
+    pub(crate) fn add(&mut self, id: Id, glance: Glance, owner: Owner, mut keys: Vec<u64>) {
+        let Glance { at, sketch } = glance;
+        let entry = Entry { id, at, owner, sketch };
+        keys.sort_unstable();
+        keys.dedup();
+        let before = self.keys.remove(&id).unwrap_or_default();
+        for key in &before {
+            let mut held = self.postings.get_mut(key).into_iter().flatten();
+            if let Some(held) = held.find(|held| held.id == id) {
+                *held = entry;
+            }
+        }
+        keys.retain(|key| {
+            if before.contains(key) {
+                return false;
+            }
+            let held = self.postings.entry(*key).or_default();
+            let full = owner != Owner::Several
+                && held.len() >= ENTRIES_OF_OWNER_MAX
+                && held.iter().filter(|entry| entry.owner == owner).count() >= ENTRIES_OF_OWNER_MAX;
+            if !full {
+                held.push(entry);
+            }
+            !full
+        });
+        if !before.is_empty() {
+            keys.extend(before);
+        }
+        self.keys.insert(id, keys.into());
+    }
+
+    pub(crate) fn remove(&mut self, id: Id) {
+        for key in self.keys.remove(&id).unwrap_or_default() {
+            if let Some(held) = self.postings.get_mut(&key) {
+                held.retain(|entry| entry.id != id);
+                if held.is_empty() {
+                    self.postings.remove(&key);
+                }
+            }
+        }
+    }
+
+    /// Those who share any key with one that is in the index, itself among them.
+    pub(crate) fn near(&self, id: Id, glance: Glance, within: Duration) -> Vec<Id> {
+        self.keys.get(&id).map(|keys| self.find(keys, glance, within)).unwrap_or_default()
+    }
+
+    /// Those who share any of the keys and may be the same at a glance: the most alike first, of these the nearest.
+    pub(crate) fn find(&self, keys: &[u64], glance: Glance, within: Duration) -> Vec<Id> {
+        let Glance { at, sketch } = glance;
+        let within = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
+        let mut hits: Vec<(Id, u64, Owner)> = Vec::new();
+        for held in keys.iter().filter_map(|key| self.postings.get(key)) {
+            if held.len() > POSTINGS_MAX {
+                continue;
+            }
+            hits.extend(held.iter().filter_map(|entry| {
+                let apart = entry.at.as_millis().abs_diff(at.as_millis());
+                let may_be = apart <= within && sketch.may_be(&entry.sketch);
+                may_be.then_some((entry.id, apart, entry.owner))
+            }));
+        }
+        hits.sort_unstable_by_key(|(id, ..)| *id);
+        let mut found: Vec<(Reverse<usize>, u64, Id, Owner)> = hits
+            .chunk_by(|one, other| one.0 == other.0)
+            .filter_map(|same| {
+                same.first().map(|(id, apart, owner)| (Reverse(same.len()), *apart, *id, *owner))
+            })
+            .collect();
+        found.sort_unstable_by_key(|(hits, apart, id, _)| (*hits, *apart, *id));
+        let mut of_owner: Vec<(Owner, usize)> = Vec::new();
+        found.retain(|(.., owner)| {
+            if *owner == Owner::Several {
+                return true;
+            }
+            let at = of_owner.iter().position(|(held, _)| held == owner).unwrap_or_else(|| {
+                of_owner.push((*owner, 0));
+                of_owner.len() - 1
+            });
+            of_owner.get_mut(at).is_some_and(|(_, count)| {
+                *count += 1;
+                *count <= CANDIDATES_OF_OWNER_MAX
+            })
+        });
+        found.truncate(CANDIDATES_MAX);
+        found.into_iter().map(|(_, _, id, _)| id).collect()
+    }
+}
+
+fn pairs(mut words: Vec<u64>) -> Vec<u64> {
+    words.sort_unstable();
+    let mut pairs = Vec::with_capacity(words.len() * words.len().saturating_sub(1) / 2);
+    for (at, one) in words.iter().enumerate() {
+        let later = words.get(at + 1..).unwrap_or_default();
+        pairs.extend(later.iter().map(|other| one.rotate_left(23).wrapping_add(*other)));
+    }
+    pairs
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use domain::Catalogue;
+    use domain::message::Fixture;
+
+    use super::super::contest::Lexicon;
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(86_400);
+
+    fn glance(secs: i64) -> Glance {
+        Glance { at: Timestamp::from_secs(secs), sketch: Sketch::BLANK }
+    }
+
+    struct Shelf {
+        sport: SportId,
+        lexicon: Lexicon,
+        index: Index<u32>,
+    }
+
+    impl Shelf {
+        fn new() -> Self {
+            let catalogue = Arc::new(Catalogue::load(None).unwrap());
+            let sport = catalogue.sport_id("mma").unwrap();
+            Self { sport, lexicon: Lexicon::new(&catalogue), index: Index::default() }
+        }
+
+        fn keys(&self, home: &str, away: &str) -> Vec<u64> {
+            let fixture = Fixture::HeadToHead { home: home.into(), away: away.into() };
+            let contest = Contest::parse(&self.lexicon, self.sport, &fixture, |_| None);
+            self.index.keys(self.sport, &contest)
+        }
+
+        fn put(&mut self, id: u32, owner: Owner, secs: i64, (home, away): (&str, &str)) {
+            let keys = self.keys(home, away);
+            self.index.set(id, glance(secs), owner, keys);
+        }
+
+        fn find(&self, home: &str, away: &str) -> Vec<u32> {
+            self.index.find(&self.keys(home, away), glance(0), DAY)
+        }
+    }
+
+    #[test]
+    fn two_words_in_common_lead_there_and_one_does_not() {
+        let mut shelf = Shelf::new();
+        shelf.put(1, Owner::One(0), 0, ("Tomas Veldt", "Oren Castellane"));
+        assert_eq!(shelf.find("Castellane", "Veldt"), [1]);
+        assert_eq!(shelf.find("Tomas Veldt", "Somebody Else"), [1]);
+        assert_eq!(shelf.find("Tomas Berg", "Somebody Else"), [0_u32; 0]);
+        shelf.index.remove(1);
+        assert_eq!(shelf.find("Castellane", "Veldt"), [0_u32; 0]);
+        assert!(shelf.index.postings.is_empty());
+    }
+
+    #[test]
+    fn the_most_alike_come_first_then_the_nearest_and_none_beyond_the_window() {
+        let mut shelf = Shelf::new();
+        let names = ("Tomas Veldt", "Oren Castellane");
+        shelf.put(1, Owner::One(0), 0, ("T. Veldt", "O. Castellane"));
+        shelf.put(2, Owner::One(1), 3600, names);
+        shelf.put(3, Owner::One(2), 60, names);
+        shelf.put(4, Owner::One(3), 86_401, names);
+        assert_eq!(shelf.find(names.0, names.1), [3, 2, 1]);
+    }
+
+    #[test]
+    fn brothers_against_each_other_are_found_by_their_one_name() {
+        let mut shelf = Shelf::new();
+        shelf.put(1, Owner::One(0), 0, ("Anton Veldt", "Tomas Veldt"));
+        assert_eq!(shelf.find("A. Veldt", "T. Veldt"), [1]);
+    }
+
+    #[test]
+    fn who_floods_the_index_hides_nobody_and_costs_no_more_than_a_few_looks() {
+        let mut shelf = Shelf::new();
+        let names = ("Tomas Veldt", "Oren Castellane");
+        for id in 0..10_000 {
+            shelf.put(id, Owner::One(7), 0, names);
+        }
+        shelf.put(10_000, Owner::One(1), 7200, ("Veldt", "Castellane"));
+        shelf.put(10_001, Owner::Several, 7200, ("T. Veldt", "O. Castellane"));
+        let found = shelf.find(names.0, names.1);
+        assert!(found.contains(&10_000) && found.contains(&10_001));
+        assert_eq!(found.len(), CANDIDATES_OF_OWNER_MAX + 2);
+        let kept = shelf.index.postings.values().map(Vec::len).max();
+        assert_eq!(kept, Some(ENTRIES_OF_OWNER_MAX + 2));
+        for id in 0..10_000 {
+            shelf.index.remove(id);
+        }
+        assert_eq!(shelf.find(names.0, names.1).len(), 2);
+    }
+}

@@ -1,0 +1,225 @@
+//! Are these two listings the same event? Both participants together, the time, the competition.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use domain::{Sport, Timestamp};
+
+use super::contest::{Agreement, Contest};
+use super::index::Glance;
+use super::name::Likeness;
+use super::sketch::Sketch;
+
+/// Names that are only nearly the same need starts this close: the same session.
+pub(super) const SESSION: Duration = Duration::from_secs(36 * 3600);
+
+/// The answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Same,
+    Unsure(Doubt),
+    Different,
+}
+
+/// Why it cannot be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Doubt {
+    /// The names agree, the starts are far apart.
+    Time,
+    /// One participant agrees, the other may be another name of the same or somebody else.
+    Name,
+    /// Two events fit equally well.
+    Rival,
+}
+
+/// What speaks for and against, in full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// How the home and the away side of the first are those of the second.
+    pub sides: [Likeness; 2],
+    pub swapped: bool,
+    pub gap_minutes: u32,
+    pub competition: Tie,
+}
+
+/// Whether two competitions are one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Tie {
+    Unknown,
+    Same,
+    Other,
+}
+
+/// What of a listing is compared.
+#[derive(Clone, Debug)]
+pub(crate) struct Face {
+    pub(crate) contest: Contest,
+    pub(crate) commence_time: Timestamp,
+    pub(crate) competition: Box<str>,
+    /// To tell at a glance who cannot be the same.
+    pub(crate) sketch: Sketch,
+}
+
+impl Face {
+    pub(crate) fn glance(&self) -> Glance {
+        Glance { at: self.commence_time, sketch: self.sketch }
+    }
+}
+
+impl Evidence {
+    pub(crate) fn gather(one: &Face, other: &Face) -> Self {
+        let Agreement { sides, swapped } = one.contest.compare(&other.contest);
+        let gap = one.commence_time.as_millis().abs_diff(other.commence_time.as_millis()) / 60_000;
+        let gap_minutes = u32::try_from(gap).unwrap_or(u32::MAX);
+        Self { sides, swapped, gap_minutes, competition: tie(&one.competition, &other.competition) }
+    }
+
+    pub(crate) fn gap(&self) -> Duration {
+        Duration::from_secs(60 * u64::from(self.gap_minutes))
+    }
+
+    pub(crate) fn weaker(&self) -> Likeness {
+        let [home, away] = self.sides;
+        home.min(away)
+    }
+
+    fn stronger(&self) -> Likeness {
+        let [home, away] = self.sides;
+        home.max(away)
+    }
+
+    /// Whether the names alone allow the two to be one.
+    pub(crate) fn is_compatible(&self) -> bool {
+        self.weaker() >= Likeness::Kin
+    }
+
+    /// What to make of it in a sport. What is not known yet may still come: only what further listings cannot
+    /// overturn is the same.
+    pub(crate) fn verdict(&self, sport: &Sport) -> Verdict {
+        let gap = self.gap();
+        let session = gap <= SESSION.min(sport.same_event_within);
+        if gap > sport.other_event_after {
+            return Verdict::Different;
+        }
+        if self.stronger() < Likeness::Near {
+            // Two surnames and nothing else, at the same time: many are called so.
+            let telling = session && self.weaker() >= Likeness::OneWord;
+            return if telling { Verdict::Unsure(Doubt::Name) } else { Verdict::Different };
+        }
+        match self.weaker() {
+            likeness if likeness.is_firm() => {
+                if gap <= sport.same_event_within && self.competition != Tie::Other {
+                    Verdict::Same
+                } else {
+                    Verdict::Unsure(Doubt::Time)
+                }
+            }
+            Likeness::Near | Likeness::Overlap | Likeness::OneWord | Likeness::Kin if session => {
+                if self.stronger().is_firm() {
+                    Verdict::Same
+                } else {
+                    Verdict::Unsure(Doubt::Name)
+                }
+            }
+            Likeness::Near if gap <= sport.same_event_within => Verdict::Unsure(Doubt::Name),
+            Likeness::Shared if session && self.stronger().is_firm() => {
+                Verdict::Unsure(Doubt::Name)
+            }
+            Likeness::Nothing
+            | Likeness::Conflict
+            | Likeness::Shared
+            | Likeness::Kin
+            | Likeness::OneWord
+            | Likeness::Overlap
+            | Likeness::Near
+            | Likeness::Within
+            | Likeness::Initials
+            | Likeness::Sound
+            | Likeness::Same => Verdict::Different,
+        }
+    }
+
+    /// How sure, in thousandths.
+    pub(crate) fn confidence(&self, sport: &Sport) -> u16 {
+        let [home, away] = self.sides.map(|likeness| u32::from(likeness.weight()));
+        let names = (home + away) / 2 * 9 / 10 + home.min(away) / 10;
+        let hours = self.gap_minutes / 60;
+        let after =
+            u32::try_from(sport.other_event_after.as_secs() / 3600).unwrap_or(u32::MAX).max(1);
+        // A start as far off as can be takes a twentieth away.
+        let late = 50 * hours.min(after) / after;
+        let other = if self.competition == Tie::Other { 100 } else { 0 };
+        u16::try_from(names.saturating_sub(late + other)).unwrap_or(0)
+    }
+}
+
+impl fmt::Display for Evidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [home, away] = self.sides;
+        if home == away {
+            write!(f, "both sides: {home}")?;
+        } else {
+            write!(f, "one side: {home}, the other: {away}")?;
+        }
+        if self.swapped {
+            f.write_str("; home and away the other way round")?;
+        }
+        match self.gap_minutes {
+            0 => f.write_str("; the same start")?,
+            minutes @ 1..120 => write!(f, "; starts {minutes} minutes apart")?,
+            minutes @ 120..4320 => write!(f, "; starts {} hours apart", minutes / 60)?,
+            minutes => write!(f, "; starts {} days apart", minutes / 1440)?,
+        }
+        f.write_str(match self.competition {
+            Tie::Unknown => "",
+            Tie::Same => "; the same competition",
+            Tie::Other => "; another competition",
+        })
+    }
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Time => "the participants agree, but the starts are too far apart to be sure",
+            Self::Name => "one participant agrees, the other may be somebody else",
+            Self::Rival => "two events fit equally well",
+        })
+    }
+}
+
+/// What the names of two competitions tell. Most say little: "UFC" and "UFC 260", "Boxing" and "Title fight".
+fn tie(one: &str, other: &str) -> Tie {
+    if one == other {
+        return Tie::Same;
+    }
+    let (one, other) = (super::fold(one), super::fold(other));
+    if one == other {
+        return Tie::Same;
+    }
+    match (numbered(&one), numbered(&other)) {
+        // "UFC 259" and "UFC 260" are two cards; "UFC 260" and "UFC on ESPN 21" are counted apart.
+        (Some((series, number)), Some((other_series, other_number))) if series == other_series => {
+            if number == other_number {
+                Tie::Same
+            } else {
+                Tie::Other
+            }
+        }
+        _ => Tie::Unknown,
+    }
+}
+
+/// A competition that is one of a series, and its number in it.
+fn numbered(folded: &str) -> Option<(&str, u32)> {
+    let at = folded.find(|c: char| c.is_ascii_digit())?;
+    let (series, rest) = folded.split_at(at);
+    let number = rest.split(' ').next()?.parse().ok()?;
+    // A year is no number of a series.
+    (!series.is_empty() && number < 1900).then_some((series, number))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+//! Listings of several feeds, called up and matched all at once: what `linesman match` does.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use domain::message::{Fixture, Listing};
+use domain::{Catalogue, EventId};
+
+use super::contest::{Contest, Lexicon};
+use super::judge::Face;
+use super::sketch::Sketch;
+use super::solve::{Item, Solved, solve};
+
+/// What feeds list.
+#[derive(Debug)]
+pub struct Roll {
+    catalogue: Arc<Catalogue>,
+    /// In an order of its own, so that the outcome does not depend on theirs.
+    listings: BTreeMap<(Box<str>, Box<str>), Listing>,
+}
+
+/// What a ref was found to be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    pub feed: Box<str>,
+    pub reference: Box<str>,
+    /// Equal for refs that are the same event; it means nothing outside this answer.
+    pub event: EventId,
+    /// In thousandths.
+    pub confidence: u16,
+    pub why: String,
+}
+
+/// A ref of its own that nothing resembles.
+const SURE: u16 = 1000;
+/// A ref kept apart although something resembles it.
+const UNSURE: u16 = 500;
+
+impl Roll {
+    pub fn new(catalogue: Arc<Catalogue>) -> Self {
+        Self { catalogue, listings: BTreeMap::new() }
+    }
+
+    /// A feed lists an event; the last word on a ref counts.
+    pub fn list(&mut self, feed: &str, reference: &str, listing: Listing) {
+        self.listings.insert((feed.into(), reference.into()), listing);
+    }
+
+    /// Which are the same; in the order of feeds and refs.
+    pub fn solve(&self) -> Vec<Found> {
+        let lexicon = Lexicon::new(&self.catalogue);
+        let mut feeds: Vec<&str> = Vec::new();
+        let mut items = Vec::with_capacity(self.listings.len());
+        for ((feed, _), listing) in &self.listings {
+            if feeds.last() != Some(&&**feed) {
+                feeds.push(feed);
+            }
+            let face = Face {
+                contest: Contest::parse(&lexicon, listing.sport, &listing.fixture, |_| None),
+                commence_time: listing.commence_time,
+                competition: listing.competition.clone(),
+                sketch: Sketch::BLANK,
+            };
+            items.push(Item { feed: feeds.len(), sport: listing.sport, face });
+        }
+        let solved = solve(&self.catalogue, &items);
+        let entries: Vec<_> = self.listings.iter().collect();
+        let name = |at: usize| {
+            entries.get(at).map_or_else(String::new, |((feed, reference), listing)| {
+                format!("{feed} {reference} ({})", title(&listing.fixture))
+            })
+        };
+        entries
+            .iter()
+            .zip(&solved)
+            .map(|(((feed, reference), listing), solved)| {
+                let (confidence, why) = self.explain(listing, solved, name);
+                let event = EventId::minted(0, u64::try_from(solved.group).unwrap_or(u64::MAX));
+                Found { feed: feed.clone(), reference: reference.clone(), event, confidence, why }
+            })
+            .collect()
+    }
+
+    fn explain(
+        &self,
+        listing: &Listing,
+        solved: &Solved,
+        name: impl Fn(usize) -> String,
+    ) -> (u16, String) {
+        let sport = self.catalogue.sport(listing.sport);
+        if let Some((with, evidence)) = &solved.with {
+            return (evidence.confidence(sport), format!("same as {}: {evidence}", name(*with)));
+        }
+        match &solved.unsure {
+            Some((with, evidence, doubt)) => {
+                (UNSURE, format!("not sure whether it is {}: {doubt} ({evidence})", name(*with)))
+            }
+            None => (SURE, "no other feed lists anything like it".to_owned()),
+        }
+    }
+}
+
+fn title(fixture: &Fixture) -> String {
+    match fixture {
+        Fixture::HeadToHead { home, away } => format!("{home} v {away}"),
+        Fixture::Field { title } => title.to_string(),
+    }
+}

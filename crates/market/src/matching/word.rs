@@ -1,0 +1,274 @@
+//! Single words of a name: what they sound like, and whether two are one under two spellings.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+use std::sync::LazyLock;
+
+use super::index::Hashed;
+
+/// What a word is in a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    Plain,
+    /// Only the first letters of given names: "N." or "J.M.".
+    Initials,
+    /// The beginning of a given name: "Zh." of "Zhizhen".
+    Clipped,
+    /// "de", "van", "al": some sources leave it out.
+    Particle,
+}
+
+/// A word, folded to lower-case ASCII letters and digits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Word {
+    /// The text and what it sounds like, one after the other: names are taken apart all the time.
+    both: Box<str>,
+    text_len: usize,
+    pub(super) kind: Kind,
+}
+
+/// How one word is another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Alike {
+    No,
+    /// The first letter of it.
+    Initial,
+    /// A short form: "Alex" of "Alexander".
+    Short,
+    /// A slip of the pen apart.
+    Close,
+    /// Another way to write the same sounds.
+    Sound,
+    Equal,
+}
+
+/// Below this a one-letter difference is as likely another word.
+const CLOSE_LEN_MIN: usize = 4;
+/// From this on, two letters may differ.
+const CLOSE_TWO_LEN_MIN: usize = 8;
+/// A short form has at least so many letters of the long one.
+const SHORT_LEN_MIN: usize = 3;
+
+/// "Saint" is the longest.
+const PARTICLE_LEN_MAX: usize = 5;
+const PARTICLES: [&str; 28] = [
+    "al", "ap", "bin", "bint", "da", "das", "de", "del", "den", "der", "di", "do", "dos", "du",
+    "e", "el", "ibn", "la", "las", "le", "los", "saint", "ten", "ter", "the", "van", "von", "y",
+];
+
+/// Given names with short forms that are not their beginnings. Each row is one name.
+const SHORT_FORMS: [&[&str]; 46] = [
+    &["abraham", "abe"],
+    &["albert", "bert", "al"],
+    &[
+        "alexander",
+        "alexandr",
+        "aleksandr",
+        "aleksandar",
+        "sasha",
+        "xander",
+        "sandy",
+        "alejandro",
+        "alessandro",
+    ],
+    &["andrew", "andy", "drew", "andrei", "andrey"],
+    &["anthony", "tony", "antonio"],
+    &["benjamin", "ben", "benny"],
+    &["catherine", "katherine", "kathryn", "kate", "katie", "cathy", "kathy"],
+    &["charles", "charlie", "chuck", "carlos"],
+    &["christopher", "chris", "topher", "kris"],
+    &["daniel", "dan", "danny", "daniil"],
+    &["david", "dave", "davey", "davy"],
+    &["dominic", "dominick", "dom", "nick"],
+    &["donald", "don", "donny", "donnie"],
+    &["douglas", "doug"],
+    &["edward", "ed", "eddie", "ted", "teddy", "eduardo"],
+    &["elizabeth", "liz", "beth", "lizzie", "betty", "eliza"],
+    &["francis", "frank", "frankie", "francisco", "paco"],
+    &["frederick", "fred", "freddie", "freddy"],
+    &["gabriel", "gabe"],
+    &["geoffrey", "jeffrey", "jeff", "geoff"],
+    &["gerald", "gerry", "jerry"],
+    &["gregory", "greg", "grigory"],
+    &["henry", "hank", "harry", "enrique"],
+    &["ignacio", "nacho"],
+    &["isaac", "ike", "zac"],
+    &["jacob", "jake", "jakob"],
+    &["james", "jim", "jimmy", "jamie"],
+    &["john", "johnny", "jon", "jonathan", "johnnie", "jack"],
+    &["joseph", "joe", "joey", "jose", "pepe"],
+    &["joshua", "josh"],
+    &["lawrence", "laurence", "larry"],
+    &["leonard", "leo", "len", "lenny"],
+    &["manuel", "manny", "manolo", "manvel"],
+    &["matthew", "matt", "matty"],
+    &["michael", "mike", "mick", "mickey", "mikey", "michal", "mikhail", "miguel"],
+    &["nicholas", "nicolas", "nick", "nicky", "nico", "nik"],
+    &["patrick", "pat", "paddy", "patricio"],
+    &["peter", "pete", "petr", "pedro"],
+    &["philip", "phillip", "phil"],
+    &["raymond", "ray", "ramon"],
+    &["richard", "rick", "ricky", "rich", "dick", "ricardo"],
+    &["robert", "rob", "bob", "bobby", "robbie", "roberto"],
+    &["samuel", "samantha", "sam", "sammy"],
+    &["steven", "stephen", "steve", "stephan", "stefan"],
+    &["thomas", "tom", "tommy"],
+    &["william", "will", "bill", "billy", "willie", "wilhelm"],
+];
+
+impl Word {
+    pub(super) fn new(text: &str) -> Self {
+        // "St. Preux" and "Saint Preux" are one.
+        let text = if text == "st" { "saint" } else { text };
+        let particle = text.len() <= PARTICLE_LEN_MAX && PARTICLES.contains(&text);
+        Self::of(text, if particle { Kind::Particle } else { Kind::Plain })
+    }
+
+    pub(super) fn of(text: &str, kind: Kind) -> Self {
+        let mut both = String::with_capacity(2 * text.len() + 2);
+        both.push_str(text);
+        push_sound(text, &mut both);
+        Self { both: both.into(), text_len: text.len(), kind }
+    }
+
+    pub(super) fn text(&self) -> &str {
+        self.both.get(..self.text_len).unwrap_or_default()
+    }
+
+    pub(super) fn sound(&self) -> &str {
+        self.both.get(self.text_len..).unwrap_or_default()
+    }
+
+    /// Stands for a given name without being one.
+    pub(super) fn is_abbreviation(&self) -> bool {
+        matches!(self.kind, Kind::Initials | Kind::Clipped)
+    }
+
+    /// A word that weighs something when it is shared.
+    pub(super) fn is_telling(&self) -> bool {
+        self.kind == Kind::Plain && self.text().len() >= 2
+    }
+
+    pub(super) fn alike(&self, other: &Self) -> Alike {
+        if self.text() == other.text() {
+            return Alike::Equal;
+        }
+        if self.is_abbreviation() || other.is_abbreviation() {
+            return Alike::No;
+        }
+        let (short, long) =
+            if self.text().len() <= other.text().len() { (self, other) } else { (other, self) };
+        if self.sound() == other.sound() && short.text().len() >= 2 {
+            return Alike::Sound;
+        }
+        if is_close(self.text(), other.text()) || is_close(self.sound(), other.sound()) {
+            return Alike::Close;
+        }
+        let begins = short.text().len() >= SHORT_LEN_MIN && long.text().starts_with(short.text());
+        if begins || names_known(short.text()) & names_known(long.text()) != 0 {
+            Alike::Short
+        } else {
+            Alike::No
+        }
+    }
+}
+
+type Rows = HashMap<&'static str, u64, BuildHasherDefault<Hashed>>;
+
+/// The rows of [`SHORT_FORMS`] that a word is in, as bits.
+pub(super) fn names_known(word: &str) -> u64 {
+    static ROWS: LazyLock<Rows> = LazyLock::new(|| {
+        let mut rows = Rows::default();
+        for (at, row) in SHORT_FORMS.iter().enumerate() {
+            for word in *row {
+                *rows.entry(word).or_default() |= 1 << at;
+            }
+        }
+        rows
+    });
+    // The longest of them.
+    if word.len() > "christopher".len() { 0 } else { ROWS.get(word).copied().unwrap_or(0) }
+}
+
+/// Whether two words differ by no more than a slip of the pen.
+fn is_close(one: &str, other: &str) -> bool {
+    // Slips happen inside a word; "Isner" and "Sinner" are two players.
+    if one.bytes().next() != other.bytes().next() {
+        return false;
+    }
+    let shorter = one.len().min(other.len());
+    if shorter < CLOSE_LEN_MIN || one.len().abs_diff(other.len()) > 2 {
+        return false;
+    }
+    let allowed = if shorter >= CLOSE_TWO_LEN_MIN { 2 } else { 1 };
+    strsim::osa_distance(one, other) <= allowed
+}
+
+/// Adds what remains when different ways to write a sound in Latin letters are made one: "Sergey", "Serghei".
+fn push_sound(text: &str, out: &mut String) {
+    let bytes = text.as_bytes();
+    let at = |i: usize| bytes.get(i).copied().unwrap_or(0);
+    let (mut i, mut last) = (0, '\0');
+    while i < bytes.len() {
+        let (letter, next) = (at(i), at(i + 1));
+        let (heard, taken): (&[u8], usize) = match (letter, next) {
+            (b'p', b'h') => (b"f", 2),
+            (b'd', b'j') => (b"d", 2),
+            (b'c', b'h' | b'k') => (b"k", 2),
+            (b'a', b'e') => (b"a", 2),
+            (b'o', b'e') => (b"o", 2),
+            (b'u', b'e') => (b"u", 2),
+            (b'c', b'e' | b'i' | b'y') | (b'z', _) => (b"s", 1),
+            (b'c' | b'q', _) => (b"k", 1),
+            (b'x', _) => (b"ks", 1),
+            (b'w', _) => (b"v", 1),
+            (b'y' | b'j', _) => (b"i", 1),
+            (b'h', _) if i > 0 => (b"", 1),
+            _ => (bytes.get(i..=i).unwrap_or_default(), 1),
+        };
+        // Names of signs are not ASCII: such a byte stands for itself, whatever it is part of.
+        for heard in heard.iter().map(|heard| char::from(*heard)) {
+            if last != heard {
+                out.push(heard);
+                last = heard;
+            }
+        }
+        i += taken;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn alike(one: &str, other: &str) -> Alike {
+        let alike = Word::new(one).alike(&Word::new(other));
+        assert_eq!(alike, Word::new(other).alike(&Word::new(one)), "{one} {other}");
+        alike
+    }
+
+    #[test]
+    fn one_sound_has_many_spellings() {
+        for (one, other) in [
+            ("sergey", "serghei"),
+            ("aleksei", "alexey"),
+            ("gonzales", "gonzalez"),
+            ("yuri", "iuri"),
+            ("muller", "mueller"),
+            ("wladimir", "vladimir"),
+            ("jelena", "yelena"),
+        ] {
+            assert_eq!(alike(one, other), Alike::Sound, "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn a_slip_and_a_short_form_are_seen_and_another_word_is_not() {
+        assert_eq!(alike("cortney", "courtney"), Alike::Close);
+        assert_eq!(alike("alex", "alexander"), Alike::Short);
+        assert_eq!(alike("bobby", "robert"), Alike::Short);
+        for (one, other) in [("lee", "leo"), ("smith", "jones"), ("al", "alan"), ("rosa", "lima")] {
+            assert_eq!(alike(one, other), Alike::No, "{one} {other}");
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! A feed that lies: it renames, uses refs anew, swaps sides and floods us with look-alikes. The others' events are
+//! what they would be without it, and what it does is noted.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use domain::message::{Body, FeedMessage, Fixture, Listing};
+use linesman_market::{Change, DOUBTS_MAX, Oddity};
+use proptest::prelude::*;
+
+use crate::desk::{ACCEPTED, Desk, at, head_to_head, partition, remove};
+use crate::identity::list;
+use crate::world::{Message, World, a_world};
+
+const EVIL: &str = "evil";
+
+/// What it does next, with something that an honest feed says.
+#[derive(Clone, Copy, Debug)]
+struct Deed {
+    reference: usize,
+    /// Whose listing it takes.
+    of: prop::sample::Index,
+    twist: usize,
+    /// In hundredths of what still is the same event.
+    off: i64,
+    /// When, among the honest messages; beyond them after all.
+    after: prop::sample::Index,
+}
+
+/// Hours that still are the same event by far, for each season of the world.
+const OFF_MAX: [i64; 4] = [220, 220, 40, 45];
+
+fn a_deed() -> impl Strategy<Value = Deed> {
+    (
+        0..30_usize,
+        any::<prop::sample::Index>(),
+        0..6_usize,
+        -100..=100_i64,
+        any::<prop::sample::Index>(),
+    )
+        .prop_map(|(reference, of, twist, off, after)| Deed {
+            reference,
+            of,
+            twist,
+            off,
+            after,
+        })
+}
+
+/// A slip of the pen inside the longest word.
+fn slipped(name: &str) -> String {
+    let longest = name.split(' ').max_by_key(|word| word.len()).unwrap_or(name);
+    if longest.len() < 5 || !longest.is_ascii() {
+        return name.to_owned();
+    }
+    let slip: String = longest.char_indices().filter(|(at, _)| *at != 3).map(|(_, c)| c).collect();
+    name.replacen(longest, &slip, 1)
+}
+
+fn twisted(message: &Message, deed: Deed, listing: Listing) -> Listing {
+    let Fixture::HeadToHead { home, away } = &listing.fixture else { unreachable!() };
+    let (home, away) = (home.to_string(), away.to_string());
+    let (home, away) = match deed.twist {
+        0 => (home, away),
+        1 => (away, home),
+        2 => (slipped(&home), away),
+        3 => (home, slipped(&away)),
+        4 => (format!("{home} Jr."), away),
+        _ => (home.to_uppercase(), format!("{away} (BRA)")),
+    };
+    let secs = message.hours * 3600 + deed.off * 36 * OFF_MAX[message.season];
+    Listing { commence_time: at(secs), fixture: head_to_head(&home, &away), ..listing }
+}
+
+/// All that is said, the adversary's words at their places.
+fn said(world: &[Message], deeds: &[Deed], desk: &Desk) -> Vec<(&'static str, FeedMessage)> {
+    let mut said = Vec::new();
+    let deed_at =
+        |at: usize| deeds.iter().filter(move |deed| deed.after.index(world.len() + 1) == at);
+    let last: Vec<&Message> = world.iter().filter(|message| message.last).collect();
+    for place in 0..=world.len() {
+        for deed in deed_at(place) {
+            let message = last[deed.of.index(last.len())];
+            let listing = twisted(message, *deed, message.listing(&desk.catalogue));
+            let body = Body::Event { reference: deed.reference.to_string().into(), listing };
+            said.push((EVIL, FeedMessage { ts: None, body }));
+        }
+        if let Some(message) = world.get(place) {
+            said.push((message.feed, message.body(&desk.catalogue)));
+        }
+    }
+    said
+}
+
+fn beset() -> impl Strategy<Value = (World, Vec<Message>, Vec<Deed>)> {
+    let deeds = proptest::collection::vec(a_deed(), 1..120);
+    let world = a_world().prop_filter("somebody has to speak", |world| !world.messages.is_empty());
+    (world, deeds).prop_flat_map(|(world, deeds)| {
+        let messages = Just(world.messages.clone()).prop_shuffle();
+        (Just(world), messages, Just(deeds))
+    })
+}
+
+proptest! {
+    #![proptest_config(crate::desk::repeatable(96))]
+
+    #[test]
+    fn the_others_events_are_what_they_are_without_it((world, messages, deeds) in beset()) {
+        let mut desk = Desk::open();
+        for (feed, message) in said(&messages, &deeds, &desk) {
+            prop_assert!(desk.hear(feed, &message).is_ok());
+        }
+        prop_assert_eq!(partition(&desk.book, |feed| feed != EVIL), world.truth);
+        // One to one within a feed, whatever it does.
+        for refs in partition(&desk.book, |feed| feed != EVIL) {
+            let feeds: BTreeSet<&str> = refs.iter().map(|(feed, _)| feed.as_str()).collect();
+            prop_assert_eq!(feeds.len(), refs.len());
+        }
+        prop_assert!(desk.book.unsure().count() <= DOUBTS_MAX);
+    }
+}
+
+#[test]
+fn exact_duplicates_before_between_and_after_part_nobody() {
+    for order in
+        [["evil", "north", "south"], ["north", "evil", "south"], ["north", "south", "evil"]]
+    {
+        let mut desk = Desk::open();
+        for feed in order {
+            match feed {
+                "evil" => {
+                    for n in 0..300 {
+                        list(
+                            &mut desk,
+                            EVIL,
+                            &format!("{n}"),
+                            "Tomas Veldt v Oren Castellane",
+                            n % 40,
+                        );
+                    }
+                }
+                "north" => list(&mut desk, "north", "1", "Tomas Veldt v Oren Castellane", 0),
+                _ => list(&mut desk, "south", "1", "Castellane O. v Veldt T.", 39),
+            }
+        }
+        assert!(desk.are_one(("north", "1"), ("south", "1")), "{order:?}");
+        assert_eq!(desk.event_of("north", "1").refs.len(), 3);
+        assert!(desk.oddities.iter().filter(|o| **o == Oddity::Duplicate).count() >= 299);
+        assert_eq!(desk.events("mma").len(), 300);
+    }
+}
+
+#[test]
+fn what_it_lists_and_takes_back_hides_nobody() {
+    let mut desk = Desk::open();
+    list(&mut desk, "north", "1", "Tomas Veldt v Oren Castellane", 10);
+    for n in 0..300 {
+        list(&mut desk, EVIL, &format!("{n}"), "Tomas Veldt v Oren Castellane", 24);
+        assert_eq!(desk.say(EVIL, remove(&format!("{n}"))), ACCEPTED);
+    }
+    for n in 0..300 {
+        list(&mut desk, EVIL, &format!("x{n}"), &format!("Tomas Veldt v Oren Castellane{n}"), 24);
+        assert_eq!(desk.say(EVIL, remove(&format!("x{n}"))), ACCEPTED);
+    }
+    list(&mut desk, "south", "1", "Veldt T. v Castellane O.", 24);
+    assert!(desk.are_one(("north", "1"), ("south", "1")));
+}
+
+#[test]
+fn a_ref_that_means_another_event_every_minute_harms_only_itself() {
+    let mut desk = Desk::open();
+    let bouts =
+        ["Tomas Veldt v Oren Castellane", "Milan Dray v Pavel Orsk", "Emil Roth v Jan Sever"];
+    for (n, names) in bouts.iter().enumerate() {
+        for feed in ["north", "south"] {
+            list(&mut desk, feed, &format!("{n}"), names, 24);
+        }
+    }
+    let before = partition(&desk.book, |feed| feed != EVIL);
+    for n in 0..60_usize {
+        desk.wait(60);
+        let (home, away) = bouts[n % 3].split_once(" v ").unwrap();
+        let (home, away) = if n % 2 == 0 { (home, away) } else { (away, home) };
+        assert_eq!(desk.say(EVIL, desk.bout("1", home, away, 24)), ACCEPTED);
+        assert_eq!(partition(&desk.book, |feed| feed != EVIL), before);
+    }
+    assert_eq!(desk.oddities, [Oddity::ReusedRef; 59]);
+    assert_eq!(desk.events("mma").len(), 3, "and leaves nothing behind");
+    let never = |(change, _): &(Change, _)| !matches!(change, Change::Merged { .. });
+    assert!(desk.changes.iter().all(never));
+}
+
+#[test]
+fn sides_swapped_every_minute_turn_no_price() {
+    use domain::Market;
+    let mut desk = Desk::open();
+    list(&mut desk, "north", "1", "Tomas Veldt v Oren Castellane", 24);
+    for n in 0..20 {
+        desk.wait(60);
+        let names = ["Tomas Veldt v Oren Castellane", "Oren Castellane v Tomas Veldt"][n % 2];
+        list(&mut desk, EVIL, "1", names, 24);
+        let price = 100 + i32::try_from(n).unwrap();
+        let body = desk.quote("1", "bet365", Market::Moneyline, &[("Veldt", price)]);
+        assert_eq!(desk.say(EVIL, body), ACCEPTED);
+        let odds = desk.odds("mma");
+        assert_eq!(odds[0]["outcomes"][0]["name"], "Tomas Veldt");
+        assert_eq!(odds[0]["outcomes"][0]["price"], price);
+        assert_eq!(desk.events("mma")[0]["home_team"], "Tomas Veldt");
+    }
+    assert_eq!(desk.oddities, [Oddity::Turned; 19]);
+}
+
+#[test]
+fn a_feed_that_renames_its_events_is_noted_and_brings_none_of_the_others_together() {
+    let mut desk = Desk::open();
+    list(&mut desk, "north", "1", "Tomas Veldt v Oren Castellane", 24);
+    list(&mut desk, "north", "2", "Milan Dray v Pavel Orsk", 24);
+    list(&mut desk, "south", "1", "Veldt T. v Castellane O.", 24);
+    // From one bout to the other, a participant at a time.
+    for names in [
+        "Tomas Veldt v Oren Castellane",
+        "Tomas Veldt v Pavel Orsk",
+        "Milan Dray v Pavel Orsk",
+        "Milan Dray v Oren Castellane",
+        "Tomas Veldt v Oren Castellane",
+    ] {
+        list(&mut desk, EVIL, "1", names, 24);
+    }
+    assert!(!desk.are_one(("north", "1"), ("north", "2")));
+    assert!(desk.are_one(("north", "1"), ("south", "1")));
+    assert_eq!(desk.oddities.len(), 4, "{:?}", desk.oddities);
+}
+
+#[test]
+fn an_alias_that_it_teaches_is_its_own_only() {
+    let mut desk = Desk::open();
+    list(&mut desk, "north", "1", "Tomas Veldt v Michael Wendt", 24);
+    list(&mut desk, EVIL, "1", "Tomas Veldt v Mikey Wendt", 24);
+    assert_eq!(desk.book.aliases().len(), 1);
+    // Two others of these names, far from any session, are not brought together by it.
+    list(&mut desk, "west", "1", "Oren Castellane v Michael Wendt", 2400);
+    list(&mut desk, "south", "1", "Oren Castellane v Mikey Wendt", 2400 + 120);
+    assert!(!desk.are_one(("west", "1"), ("south", "1")));
+}
+
+#[test]
+fn doubts_that_it_raises_have_a_bound() {
+    let mut desk = Desk::open();
+    list(&mut desk, "north", "1", "Tomas Veldt v Oskar Wendt", 24);
+    for n in 0..400 {
+        let given = format!("{}olle", char::from(b'a' + u8::try_from(n % 14).unwrap()));
+        let catalogue = Arc::clone(&desk.catalogue);
+        let listing = Listing {
+            sport: catalogue.sport_id("mma").unwrap(),
+            competition: "Any".into(),
+            commence_time: at(24 * 3600),
+            fixture: head_to_head("Tomas Veldt", &format!("{given}{n} Wendt")),
+        };
+        let body = Body::Event { reference: n.to_string().into(), listing };
+        assert_eq!(desk.say(EVIL, body), ACCEPTED);
+    }
+    assert!((1..=8).contains(&desk.book.unsure().count()), "{}", desk.book.unsure().count());
+    list(&mut desk, "south", "1", "Veldt T. v Wendt O.", 24);
+    assert!(desk.are_one(("north", "1"), ("south", "1")));
+}

@@ -1,0 +1,68 @@
+//! The order of arrival does not matter: whichever feed came first, the same refs are one event.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use linesman_market::{Ids, Roll};
+use proptest::prelude::*;
+
+use crate::desk::{
+    ACCEPTED, Desk, Partition, SALT, SUPERSEDED, at, everything, partition, replayed, restored,
+};
+use crate::world::{Message, World, a_world};
+
+fn told(messages: &[Message]) -> Desk {
+    let mut desk = Desk::open();
+    desk.now = at(0);
+    for message in messages {
+        let said = desk.hear(message.feed, &message.body(&Arc::clone(&desk.catalogue)));
+        assert!(said == ACCEPTED || said == SUPERSEDED, "{said:?} {message:?}");
+    }
+    desk
+}
+
+/// A world and its messages in another order.
+fn shuffled() -> impl Strategy<Value = (World, Vec<Message>)> {
+    a_world().prop_flat_map(|world| {
+        let messages = Just(world.messages.clone()).prop_shuffle();
+        (Just(world), messages)
+    })
+}
+
+fn partition_of(roll: &Roll) -> Partition {
+    let mut groups: BTreeMap<_, BTreeSet<(String, String)>> = BTreeMap::new();
+    for found in roll.solve() {
+        let listed = (found.feed.to_string(), found.reference.to_string());
+        groups.entry(found.event).or_default().insert(listed);
+    }
+    groups.into_values().collect()
+}
+
+proptest! {
+    #![proptest_config(crate::desk::repeatable(96))]
+
+    #[test]
+    fn whatever_the_order_the_same_refs_are_one_event((world, messages) in shuffled()) {
+        let desk = told(&messages);
+        prop_assert_eq!(&partition(&desk.book, |_| true), &world.truth);
+        let replay = replayed(&desk.catalogue, Ids::Minted { salt: SALT }, &desk.changes);
+        prop_assert_eq!(&partition(&replay, |_| true), &world.truth);
+        prop_assert_eq!(everything(&replay, desk.now), everything(&desk.book, desk.now));
+        prop_assert_eq!(partition(&restored(&desk.book), |_| true), world.truth);
+    }
+
+    #[test]
+    fn a_roll_is_the_same_whatever_the_order_it_is_called_in((world, messages) in shuffled()) {
+        let desk = Desk::open();
+        let called = |messages: &[Message]| {
+            let mut roll = Roll::new(Arc::clone(&desk.catalogue));
+            for message in messages.iter().filter(|message| message.last) {
+                roll.list(message.feed, &message.reference, message.listing(&desk.catalogue));
+            }
+            roll
+        };
+        let (one, other) = (called(&world.messages), called(&messages));
+        prop_assert_eq!(one.solve(), other.solve());
+        prop_assert_eq!(partition_of(&one), world.truth);
+    }
+}

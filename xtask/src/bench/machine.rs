@@ -1,0 +1,70 @@
+//! What the kernel says of processes, and how the cores are shared out.
+
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+/// Where what is measured runs.
+pub(super) const SERVER_CORE: usize = 0;
+/// Where this program runs.
+const OWN_CORE: usize = 1;
+/// Clock ticks a second in `/proc`; the same on every Linux.
+const TICKS: f64 = 100.0;
+
+/// Leaves the servers' core to the servers.
+pub(super) fn pin_self() -> Result<()> {
+    let mut cores = CpuSet::new();
+    cores.set(OWN_CORE);
+    sched_setaffinity(None, &cores).context("this needs a machine with at least two cores")?;
+    // Ten thousand connections are as many descriptors.
+    let limits = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limits.maximum, maximum: limits.maximum })
+        .context("the limit of open files cannot be raised")
+}
+
+/// Processor time of a process and its children so far, in seconds.
+pub(super) fn cpu_seconds(pid: u32) -> Result<f64> {
+    let mut ticks = 0.0;
+    for pid in family(pid)? {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        // The name may hold spaces; what follows its bracket is numbers.
+        let rest = stat.rsplit_once(')').context("/proc is not as expected")?.1;
+        for field in rest.split_whitespace().skip(11).take(2) {
+            ticks += field.parse::<f64>()?;
+        }
+    }
+    Ok(ticks / TICKS)
+}
+
+/// Memory that a process has in use, in bytes.
+pub(super) fn resident_bytes(pid: u32) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix("kB")).context("no VmRSS")?;
+    Ok(kib.trim().parse::<u64>()? * 1024)
+}
+
+/// A process and its children.
+fn family(pid: u32) -> Result<Vec<u32>> {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
+    let mut family = vec![pid];
+    for child in children.split_whitespace() {
+        family.push(child.parse()?);
+    }
+    Ok(family)
+}
+
+/// Asks a process to end.
+pub(super) fn terminate(pid: u32) -> Result<()> {
+    let pid = Pid::from_raw(i32::try_from(pid)?).context("no such process")?;
+    kill_process(pid, Signal::TERM).context("cannot end a process")
+}
+
+#[expect(clippy::disallowed_methods, reason = "there is no async runtime here to be blocked")]
+pub(super) fn nap(time: Duration) {
+    thread::sleep(time);
+}

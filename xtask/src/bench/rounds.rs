@@ -1,0 +1,92 @@
+//! Rounds: two sides in turn, many times. A machine shared with others has fast and slow minutes, so only neighbours are
+//! compared, and the median of what they say is taken.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+
+use super::load::{self, Outcome, Plan};
+use super::machine::cpu_seconds;
+
+/// One of the two that are compared.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Side<'a> {
+    pub(super) plan: Plan<'a>,
+    pub(super) pid: u32,
+}
+
+/// One round of one side.
+#[derive(Clone, Debug)]
+pub(super) struct Round {
+    pub(super) outcome: Outcome,
+    pub(super) cpu_us: f64,
+}
+
+/// What rounds of a service and of its measure say.
+#[derive(Clone, Debug)]
+pub(super) struct Comparison {
+    /// The measure's processor time for a request, divided by the service's.
+    pub(super) cpu_ratio: f64,
+    /// The service's slowest hundredth, divided by the measure's.
+    pub(super) p99_ratio: f64,
+    pub(super) service_cpu_us: f64,
+    pub(super) measure_cpu_us: f64,
+}
+
+/// Runs one round.
+///
+/// # Errors
+/// The server refuses something, or the generator cannot go on.
+pub(super) fn round(side: Side<'_>) -> Result<Round> {
+    let before = cpu_seconds(side.pid)?;
+    let outcome = load::run(side.plan)?;
+    let cpu = cpu_seconds(side.pid)? - before;
+    ensure!(outcome.bad == 0, "{} requests were refused", outcome.bad);
+    let cpu_us = cpu * 1e6 / super::float(outcome.good.max(1));
+    Ok(Round { outcome, cpu_us })
+}
+
+/// Lets the two take turns.
+pub(super) fn compare(
+    mut service: Side<'_>,
+    measure: Side<'_>,
+    rounds: usize,
+) -> Result<Comparison> {
+    for side in [service, measure] {
+        let warm_up = Plan { time: Duration::from_millis(300), ..side.plan };
+        round(Side { plan: warm_up, ..side })?;
+    }
+    let (mut cpu, mut p99, mut own, mut others) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        let (ours, theirs) = (round(service)?, round(measure)?);
+        service.plan.first = ours.outcome.next;
+        cpu.push(theirs.cpu_us / ours.cpu_us);
+        p99.push(ours.outcome.p99_us / theirs.outcome.p99_us.max(1.0));
+        own.push(ours.cpu_us);
+        others.push(theirs.cpu_us);
+    }
+    Ok(Comparison {
+        cpu_ratio: median(cpu),
+        p99_ratio: median(p99),
+        service_cpu_us: median(own),
+        measure_cpu_us: median(others),
+    })
+}
+
+/// The middle one; of none, 0.
+pub(super) fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures.get(figures.len() / 2).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[expect(clippy::float_cmp, reason = "the figures are passed through as they are")]
+    fn a_disturbed_round_does_not_move_the_median() {
+        assert_eq!(median(vec![1.1, 0.2, 1.0, 1.2, 9.0]), 1.1);
+        assert_eq!(median(Vec::new()), 0.0);
+    }
+}
