@@ -18,6 +18,7 @@ mod openapi;
 mod repository;
 mod sandbox;
 mod schemathesis;
+mod servers;
 mod shell;
 mod steps;
 mod tidy;

@@ -1,6 +1,6 @@
 //! Who did what, when and from where. Rows are added and read, never changed; the database refuses it too.
 
-use crate::{Store, StoreError};
+use crate::{Store, StoreError, database::query};
 
 /// Something to be written down.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +21,13 @@ pub struct AuditEntry {
 pub struct AuditRow {
     pub seq: i64,
     pub entry: AuditEntry,
+}
+
+/// Named one by one, here and in every statement: a newer version of the program may add columns while this one runs.
+macro_rules! columns {
+    () => {
+        "seq, at_ms, account_id, who, action, subject, detail, address"
+    };
 }
 
 #[derive(sqlx::FromRow)]
@@ -59,7 +66,7 @@ impl Store {
     /// The store cannot be written.
     pub async fn append_audit(&self, entry: &AuditEntry) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
-        sqlx::query(
+        query(
             "INSERT INTO audit (at_ms, account_id, who, action, subject, detail, address) \
              VALUES ($1, $2, $3, $4, $5, $6, $7)",
         )
@@ -70,9 +77,9 @@ impl Store {
         .bind(&entry.subject)
         .bind(&entry.detail)
         .bind(&entry.address)
-        .execute(&mut *tx)
+        .execute(&mut tx)
         .await?;
-        Ok(tx.commit().await?)
+        tx.commit().await
     }
 
     /// Entries, newest first, older than `before` where it is given; of one account, or of all.
@@ -85,14 +92,16 @@ impl Store {
         before: Option<i64>,
         limit: u32,
     ) -> Result<Vec<AuditRow>, StoreError> {
-        let rows: Vec<RawAudit> = sqlx::query_as(
-            "SELECT * FROM audit WHERE ($1 IS NULL OR account_id = $1) \
-             AND ($2 IS NULL OR seq < $2) ORDER BY seq DESC LIMIT $3",
-        )
+        let rows: Vec<RawAudit> = query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM audit WHERE ($1 IS NULL OR account_id = $1) \
+             AND ($2 IS NULL OR seq < $2) ORDER BY seq DESC LIMIT $3"
+        ))
         .bind(account_id)
         .bind(before)
         .bind(i64::from(limit))
-        .fetch_all(&self.pool)
+        .fetch_all(&self.database)
         .await?;
         Ok(rows.into_iter().map(AuditRow::from).collect())
     }

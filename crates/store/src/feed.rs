@@ -1,7 +1,7 @@
 //! Push-feed tokens as rows. A name belongs to one live token at a time; once that is revoked, the name
 //! can be given out again with a new one.
 
-use crate::{Digest, Store, StoreError};
+use crate::{Digest, Store, StoreError, database::query};
 
 /// One push feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +12,13 @@ pub struct FeedRow {
     pub bookmaker: Option<String>,
     pub created_ms: i64,
     pub revoked_ms: Option<i64>,
+}
+
+/// Named one by one, here and in every statement: a newer version of the program may add columns while this one runs.
+macro_rules! columns {
+    () => {
+        "name, digest, bookmaker, created_ms, revoked_ms"
+    };
 }
 
 #[derive(sqlx::FromRow)]
@@ -44,7 +51,7 @@ impl Store {
     /// The store cannot be written.
     pub async fn insert_feed(&self, feed: &FeedRow) -> Result<bool, StoreError> {
         let mut tx = self.begin_write().await?;
-        let kept = sqlx::query(
+        let kept = query(
             "INSERT INTO feed (name, digest, bookmaker, created_ms, revoked_ms) \
              VALUES ($1, $2, $3, $4, NULL) \
              ON CONFLICT (name) DO UPDATE SET digest = excluded.digest, \
@@ -55,10 +62,10 @@ impl Store {
         .bind(feed.digest.as_slice())
         .bind(feed.bookmaker.as_deref())
         .bind(feed.created_ms)
-        .execute(&mut *tx)
+        .execute(&mut tx)
         .await?;
         tx.commit().await?;
-        Ok(kept.rows_affected() == 1)
+        Ok(kept == 1)
     }
 
     /// Every feed, by name.
@@ -66,8 +73,9 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn feeds(&self) -> Result<Vec<FeedRow>, StoreError> {
-        let rows: Vec<RawFeed> =
-            sqlx::query_as("SELECT * FROM feed ORDER BY name").fetch_all(&self.pool).await?;
+        let rows: Vec<RawFeed> = query(concat!("SELECT ", columns!(), " FROM feed ORDER BY name"))
+            .fetch_all(&self.database)
+            .await?;
         rows.into_iter().map(FeedRow::try_from).collect()
     }
 
@@ -81,12 +89,13 @@ impl Store {
         now_ms: i64,
     ) -> Result<Option<FeedRow>, StoreError> {
         let mut tx = self.begin_write().await?;
-        let row: Option<RawFeed> = sqlx::query_as(
-            "UPDATE feed SET revoked_ms = COALESCE(revoked_ms, $2) WHERE name = $1 RETURNING *",
-        )
+        let row: Option<RawFeed> = query(concat!(
+            "UPDATE feed SET revoked_ms = COALESCE(revoked_ms, $2) WHERE name = $1 RETURNING ",
+            columns!()
+        ))
         .bind(name)
         .bind(now_ms)
-        .fetch_optional(&mut *tx)
+        .fetch_optional(&mut tx)
         .await?;
         tx.commit().await?;
         row.map(FeedRow::try_from).transpose()

@@ -1,0 +1,476 @@
+//! What holds on both databases. `sqlite.rs` and `postgres.rs` run every case of [`for_each_case`].
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use store::{
+    AccessRow, AccessState, AccountRow, KeyEnd, KeyRow, LeaseAsk, LinkPurpose, Role, Stage,
+    StoreError, Totp, Unspent, Window, WindowStarts,
+};
+
+use crate::bed::{Bed, access, account, ask, deed, digest, feed, key, link, session};
+
+/// Hands every case's name to a macro.
+macro_rules! for_each_case {
+    ($take:ident) => {
+        $take! {
+            a_key_comes_back_as_it_was_kept
+            keys_are_kept_all_or_none
+            keys_are_ordered_byte_by_byte
+            the_first_revocation_stands
+            a_key_is_rotated_once
+            the_latest_use_of_a_key_stands
+            a_feed_name_is_free_again_once_its_token_is_revoked
+            slices_shrink_to_one_and_end_at_the_limit
+            what_is_released_can_be_leased_again
+            old_windows_are_pruned_by_their_kind
+            who_lease_at_once_get_the_limit_and_not_one_more
+            leases_given_back_while_others_are_taken_are_not_lost
+            a_setting_outlives_a_restart
+            the_audit_log_cannot_be_rewritten_or_shortened
+            the_audit_log_is_read_backwards_in_pages
+            an_address_has_one_account
+            a_suspended_account_loses_sessions_and_keys_and_gets_the_keys_back
+            sessions_are_bounded_and_end_one_by_one_or_together
+            only_the_newest_link_works_and_only_once
+            who_make_links_at_once_leave_one_in_force
+            a_code_is_good_once
+            an_access_request_is_open_once_and_decided_once
+            a_newer_program_may_add_columns_meanwhile
+            the_ends_of_the_numbers_come_back
+        }
+    };
+}
+pub(crate) use for_each_case;
+
+pub(crate) async fn a_key_comes_back_as_it_was_kept(bed: Bed) {
+    let store = bed.open().await;
+    let kept =
+        KeyRow {
+            requests_per_month: Some(u32::MAX), name: String::from("Ünïcode 🥊"), ..key(1)
+        };
+    store.insert_key(&kept).await.unwrap();
+    assert_eq!(store.key("key_1").await.unwrap().as_ref(), Some(&kept));
+    assert_eq!(store.key_by_digest(&kept.digest).await.unwrap().as_ref(), Some(&kept));
+    assert_eq!(store.key("key_2").await.unwrap(), None);
+    assert!(matches!(store.insert_key(&kept).await, Err(StoreError::Conflict(_))));
+    assert!(!format!("{kept:?}").contains("1, 1, 1"), "the digest is not printed");
+}
+
+pub(crate) async fn keys_are_kept_all_or_none(bed: Bed) {
+    let store = bed.open().await;
+    store.insert_key(&key(2)).await.unwrap();
+    let twice = store.insert_keys(&[key(1), key(2), key(3)]).await;
+    assert!(matches!(twice, Err(StoreError::Conflict(_))));
+    assert_eq!(store.keys().await.unwrap(), [key(2)]);
+    store.insert_keys(&[key(1), key(3)]).await.unwrap();
+    assert_eq!(store.keys().await.unwrap(), [key(1), key(2), key(3)]);
+}
+
+pub(crate) async fn keys_are_ordered_byte_by_byte(bed: Bed) {
+    let store = bed.open().await;
+    // Every language orders these another way.
+    let mut ids = ["key_b", "key_A", "key_é", "key_Z", "key_a1", "key-a", "key_a"];
+    for (n, id) in (1..).zip(ids) {
+        let id = String::from(id);
+        store.insert_key(&KeyRow { id, created_ms: 7, ..key(n) }).await.unwrap();
+        assert!(store.insert_feed(&feed(ids[usize::from(n - 1)], n)).await.unwrap());
+    }
+    ids.sort_unstable();
+    let keys = store.keys().await.unwrap();
+    assert_eq!(keys.iter().map(|key| key.id.as_str()).collect::<Vec<_>>(), ids);
+    let feeds = store.feeds().await.unwrap();
+    assert_eq!(feeds.iter().map(|feed| feed.name.as_str()).collect::<Vec<_>>(), ids);
+}
+
+pub(crate) async fn the_first_revocation_stands(bed: Bed) {
+    let store = bed.open().await;
+    store.insert_key(&key(1)).await.unwrap();
+    assert_eq!(store.revoke_key("key_1", 50).await.unwrap().unwrap().revoked_ms, Some(50));
+    assert_eq!(store.revoke_key("key_1", 90).await.unwrap().unwrap().revoked_ms, Some(50));
+    assert_eq!(store.revoke_key("key_2", 90).await.unwrap(), None);
+}
+
+pub(crate) async fn a_key_is_rotated_once(bed: Bed) {
+    let store = bed.open().await;
+    store.insert_key(&key(1)).await.unwrap();
+    let successor = |n| KeyRow { rotated_from: Some(String::from("key_1")), ..key(n) };
+    let end = KeyEnd::At { expires_ms: 70 };
+    let (two, three) = (successor(2), successor(3));
+    // Two nodes at once: one of them does it.
+    let other = bed.open().await;
+    let (one, another) = tokio::join!(store.rotate_key(end, &two), other.rotate_key(end, &three));
+    assert_eq!(u8::from(one.unwrap()) + u8::from(another.unwrap()), 1);
+    assert!(!store.rotate_key(end, &successor(4)).await.unwrap());
+    let keys = store.keys().await.unwrap();
+    assert_eq!(
+        keys.iter().map(|k| (k.revoked_ms, k.expires_ms)).collect::<Vec<_>>(),
+        [(None, Some(70)), (None, None)]
+    );
+}
+
+pub(crate) async fn the_latest_use_of_a_key_stands(bed: Bed) {
+    let store = bed.open().await;
+    store.insert_keys(&[key(1), key(2)]).await.unwrap();
+    store.note_key_uses(&[("key_2", 40), ("key_1", 50), ("nobody", 1)]).await.unwrap();
+    store.note_key_uses(&[("key_1", 45), ("key_2", 60)]).await.unwrap();
+    let used: Vec<_> = store.keys().await.unwrap().iter().map(|key| key.last_used_ms).collect();
+    assert_eq!(used, [Some(50), Some(60)]);
+}
+
+pub(crate) async fn a_feed_name_is_free_again_once_its_token_is_revoked(bed: Bed) {
+    let store = bed.open().await;
+    let named = |n| feed("pinnacle", n);
+    assert!(store.insert_feed(&named(1)).await.unwrap());
+    assert!(!store.insert_feed(&named(2)).await.unwrap());
+    assert_eq!(store.feeds().await.unwrap(), [named(1)]);
+    assert_eq!(store.revoke_feed("pinnacle", 9).await.unwrap().unwrap().revoked_ms, Some(9));
+    assert!(store.insert_feed(&named(3)).await.unwrap());
+    assert_eq!(store.feeds().await.unwrap(), [named(3)]);
+    assert!(matches!(store.insert_feed(&feed("other", 3)).await, Err(StoreError::Conflict(_))));
+}
+
+pub(crate) async fn slices_shrink_to_one_and_end_at_the_limit(bed: Bed) {
+    let store = bed.open().await;
+    let mut slices = Vec::new();
+    loop {
+        let lease = store.lease(&[ask(20)]).await.unwrap()[0];
+        assert_eq!(lease.granted, slices.iter().sum::<u32>() + lease.given);
+        if lease.given == 0 {
+            break;
+        }
+        slices.push(lease.given);
+    }
+    assert_eq!(slices.iter().sum::<u32>(), 20);
+    assert_eq!((slices[0], slices[slices.len() - 1]), (5, 1));
+    // A limit that was lowered below what is out already gives nothing and takes nothing back.
+    assert_eq!(store.lease(&[ask(10)]).await.unwrap()[0].granted, 20);
+}
+
+pub(crate) async fn what_is_released_can_be_leased_again(bed: Bed) {
+    let store = bed.open().await;
+    let given = store.lease(&[ask(4), ask(4)]).await.unwrap();
+    assert_eq!(given.iter().map(|l| l.granted).collect::<Vec<_>>(), [1, 2]);
+    let back =
+        |left| Unspent { meter_id: "m".into(), window: Window::Day, start_ms: 86_400_000, left };
+    store.release(&[back(1), back(1)]).await.unwrap();
+    let starts = WindowStarts { minute_ms: 0, day_ms: 86_400_000, month_ms: 0 };
+    assert_eq!(store.usage(starts, Some("m")).await.unwrap()[0].granted, 0);
+    assert_eq!(store.usage(starts, Some("other")).await.unwrap(), []);
+    // More than was ever given is not taken.
+    store.release(&[back(1)]).await.unwrap();
+    assert_eq!(store.lease(&[ask(4)]).await.unwrap()[0].granted, 1);
+    assert_eq!(store.lease(&[]).await.unwrap(), []);
+}
+
+pub(crate) async fn old_windows_are_pruned_by_their_kind(bed: Bed) {
+    let store = bed.open().await;
+    let asks =
+        [Window::Minute, Window::Day, Window::Month].map(|window| LeaseAsk { window, ..ask(4) });
+    store.lease(&asks).await.unwrap();
+    assert_eq!(store.prune_usage(i64::MAX, 0).await.unwrap(), 1);
+    assert_eq!(store.prune_usage(i64::MAX, i64::MAX).await.unwrap(), 2);
+}
+
+/// Nodes that ask for the same meters at once, each in another order.
+pub(crate) async fn who_lease_at_once_get_the_limit_and_not_one_more(bed: Bed) {
+    const LIMIT: u32 = 300;
+    let meters = ["m1", "m2", "m3"];
+    let mut nodes = Vec::new();
+    for turn in 0..6 {
+        let store = bed.open().await;
+        nodes.push(tokio::spawn(async move {
+            let mut got: BTreeMap<Box<str>, u32> = BTreeMap::new();
+            loop {
+                let mut asks =
+                    meters.map(|meter| LeaseAsk { meter_id: meter.into(), ..ask(LIMIT) });
+                asks.rotate_left(turn % 3);
+                if turn >= 3 {
+                    asks.reverse();
+                }
+                let leases = store.lease(&asks).await.unwrap();
+                for (ask, lease) in asks.iter().zip(&leases) {
+                    assert!(lease.granted <= LIMIT);
+                    *got.entry(ask.meter_id.clone()).or_default() += lease.given;
+                }
+                if leases.iter().all(|lease| lease.given == 0) {
+                    store.close().await;
+                    return got;
+                }
+            }
+        }));
+    }
+    let mut all: BTreeMap<Box<str>, u32> = BTreeMap::new();
+    for node in nodes {
+        for (meter, got) in node.await.unwrap() {
+            *all.entry(meter).or_default() += got;
+        }
+    }
+    assert_eq!(all.into_values().collect::<Vec<_>>(), [LIMIT; 3]);
+}
+
+pub(crate) async fn leases_given_back_while_others_are_taken_are_not_lost(bed: Bed) {
+    let bed = Arc::new(bed);
+    let mut nodes = Vec::new();
+    for _ in 0..4 {
+        let bed = Arc::clone(&bed);
+        nodes.push(tokio::spawn(async move {
+            let store = bed.open().await;
+            let mut kept = 0;
+            for _ in 0..25 {
+                let given = store.lease(&[ask(1_000_000)]).await.unwrap()[0].given;
+                kept += given;
+                let left = given / 2;
+                let LeaseAsk { meter_id, window, start_ms, .. } = ask(0);
+                let unspent = Unspent { meter_id, window, start_ms, left };
+                store.release(&[unspent]).await.unwrap();
+                kept -= left;
+            }
+            store.close().await;
+            kept
+        }));
+    }
+    let mut kept = 0;
+    for node in nodes {
+        kept += node.await.unwrap();
+    }
+    assert_eq!(bed.open().await.lease(&[ask(0)]).await.unwrap()[0].granted, kept);
+}
+
+pub(crate) async fn a_setting_outlives_a_restart(bed: Bed) {
+    let store = bed.open().await;
+    store.set_setting("maintenance", Some("600")).await.unwrap();
+    store.set_setting("maintenance", Some("700")).await.unwrap();
+    store.close().await;
+    assert!(store.setting("maintenance").await.is_err(), "a closed store answers nothing");
+    let store = bed.open().await;
+    assert_eq!(store.setting("maintenance").await.unwrap().as_deref(), Some("700"));
+    store.set_setting("maintenance", None).await.unwrap();
+    assert_eq!(store.setting("maintenance").await.unwrap(), None);
+}
+
+pub(crate) async fn the_audit_log_cannot_be_rewritten_or_shortened(bed: Bed) {
+    let store = bed.open().await;
+    store.append_audit(&deed(1, None)).await.unwrap();
+    for statement in ["UPDATE audit SET who = 'nobody'", "DELETE FROM audit"] {
+        let refused = bed.run(statement).await.unwrap_err();
+        assert!(refused.to_string().contains("append-only"), "{refused}");
+    }
+    let kept = store.audit(None, None, 10).await.unwrap();
+    assert_eq!(kept.into_iter().map(|row| row.entry).collect::<Vec<_>>(), [deed(1, None)]);
+}
+
+pub(crate) async fn the_audit_log_is_read_backwards_in_pages(bed: Bed) {
+    let store = bed.open().await;
+    for at_ms in 1..=5 {
+        let whose = (at_ms % 2 == 0).then_some("acc_1");
+        store.append_audit(&deed(at_ms, whose)).await.unwrap();
+    }
+    let page = store.audit(None, None, 2).await.unwrap();
+    assert_eq!(page.iter().map(|row| row.entry.at_ms).collect::<Vec<_>>(), [5, 4]);
+    let next = store.audit(None, Some(page[1].seq), 9).await.unwrap();
+    assert_eq!(next.iter().map(|row| row.entry.at_ms).collect::<Vec<_>>(), [3, 2, 1]);
+    let own = store.audit(Some("acc_1"), None, 9).await.unwrap();
+    assert_eq!(own.iter().map(|row| row.entry.at_ms).collect::<Vec<_>>(), [4, 2]);
+}
+
+pub(crate) async fn an_address_has_one_account(bed: Bed) {
+    let store = bed.open().await;
+    let ann = account("ann");
+    assert!(store.insert_account(&ann).await.unwrap());
+    let twin = AccountRow { id: String::from("twin"), ..ann.clone() };
+    assert!(!store.insert_account(&twin).await.unwrap());
+    assert_eq!(store.account("ann").await.unwrap().as_ref(), Some(&ann));
+    assert_eq!(store.account_by_email("ann@example.com").await.unwrap(), Some(ann.clone()));
+    assert_eq!(store.account_by_email("Ann@example.com").await.unwrap(), None);
+    let bob = AccountRow { role: Role::Operator, password: None, created_ms: 6, ..account("bob") };
+    assert!(store.insert_account(&bob).await.unwrap());
+    assert_eq!(store.accounts(9).await.unwrap(), [bob, ann]);
+    assert_eq!(store.count_accounts(Role::Operator).await.unwrap(), 1);
+    store.set_password("bob", "$new", None).await.unwrap();
+    let password = store.account("bob").await.unwrap().unwrap().password;
+    assert_eq!(password.as_deref(), Some("$new"));
+}
+
+pub(crate) async fn a_suspended_account_loses_sessions_and_keys_and_gets_the_keys_back(bed: Bed) {
+    let store = bed.open().await;
+    store.insert_account(&account("ann")).await.unwrap();
+    let own = KeyRow { account_id: Some(String::from("ann")), ..key(1) };
+    store.insert_keys(&[own.clone(), key(2)]).await.unwrap();
+    store.insert_session(&session(1, "ann"), None, 5).await.unwrap();
+    store.suspend_account("ann", Some(77)).await.unwrap();
+    assert_eq!(store.sessions_of("ann").await.unwrap(), []);
+    assert_eq!(store.account("ann").await.unwrap().unwrap().suspended_ms, Some(77));
+    assert_eq!(store.count_accounts(Role::Developer).await.unwrap(), 0);
+    let suspended: Vec<_> =
+        store.keys().await.unwrap().into_iter().map(|key| key.suspended_ms).collect();
+    assert_eq!(suspended, [Some(77), None]);
+    store.suspend_account("ann", None).await.unwrap();
+    assert_eq!(store.keys_of("ann").await.unwrap(), [own]);
+}
+
+pub(crate) async fn sessions_are_bounded_and_end_one_by_one_or_together(bed: Bed) {
+    let store = bed.open().await;
+    store.insert_account(&account("ann")).await.unwrap();
+    store.insert_account(&account("bob")).await.unwrap();
+    store.insert_session(&session(9, "bob"), None, 3).await.unwrap();
+    let half = |n| store::SessionRow { stage: Stage::Password, ..session(n, "ann") };
+    store.insert_session(&half(1), None, 3).await.unwrap();
+    store.insert_session(&session(2, "ann"), Some(&digest(1)), 3).await.unwrap();
+    assert_eq!(store.session(&digest(1)).await.unwrap(), None);
+    for n in 3..=5 {
+        store.insert_session(&session(n, "ann"), None, 3).await.unwrap();
+    }
+    let ids = |rows: Vec<store::SessionRow>| rows.into_iter().map(|s| s.id).collect::<Vec<_>>();
+    assert_eq!(ids(store.sessions_of("ann").await.unwrap()), ["ses_5", "ses_4", "ses_3"]);
+    store.touch_session(&digest(3), 99).await.unwrap();
+    assert_eq!(ids(store.sessions_of("ann").await.unwrap()), ["ses_3", "ses_5", "ses_4"]);
+    assert!(!store.end_session("bob", "ses_4").await.unwrap(), "not bob's");
+    assert!(store.end_session("ann", "ses_4").await.unwrap());
+    assert_eq!(store.end_sessions("ann", Some(&digest(5))).await.unwrap(), 1);
+    assert_eq!(ids(store.sessions_of("ann").await.unwrap()), ["ses_5"]);
+    store.set_password("ann", "$new", None).await.unwrap();
+    assert_eq!(store.sessions_of("ann").await.unwrap(), []);
+    assert_eq!(store.end_sessions("bob", None).await.unwrap(), 1);
+}
+
+pub(crate) async fn only_the_newest_link_works_and_only_once(bed: Bed) {
+    let store = bed.open().await;
+    store.insert_account(&account("ann")).await.unwrap();
+    let reset = |n| link(n, LinkPurpose::PasswordReset, Some("ann"));
+    store.insert_link(&reset(1)).await.unwrap();
+    store.insert_link(&reset(2)).await.unwrap();
+    store.insert_link(&link(3, LinkPurpose::FirstOperator, None)).await.unwrap();
+    store.insert_link(&link(4, LinkPurpose::FirstOperator, None)).await.unwrap();
+    store.insert_link(&link(5, LinkPurpose::Invitation, None)).await.unwrap();
+    store.insert_link(&link(6, LinkPurpose::Invitation, None)).await.unwrap();
+    let mut there = Vec::new();
+    for n in 1..=6 {
+        there.push(store.link(&digest(n)).await.unwrap().is_some());
+    }
+    assert_eq!(there, [false, true, false, true, true, true]);
+    assert!(!store.use_link(&digest(2), 100).await.unwrap(), "expired");
+    let other = bed.open().await;
+    let (one, another) = (digest(2), digest(2));
+    let (one, another) = tokio::join!(store.use_link(&one, 50), other.use_link(&another, 51));
+    assert_eq!(u8::from(one.unwrap()) + u8::from(another.unwrap()), 1);
+    assert_eq!(store.prune_sessions(0, 0, 100).await.unwrap(), 4);
+}
+
+pub(crate) async fn who_make_links_at_once_leave_one_in_force(bed: Bed) {
+    let stores = [bed.open().await, bed.open().await, bed.open().await, bed.open().await];
+    let making = (1..).zip(stores.clone()).map(|(n, store)| {
+        tokio::spawn(async move {
+            store.insert_link(&link(n, LinkPurpose::FirstOperator, None)).await.unwrap();
+        })
+    });
+    for made in making.collect::<Vec<_>>() {
+        made.await.unwrap();
+    }
+    let mut in_force = 0;
+    for n in 1..=4 {
+        in_force += usize::from(stores[0].link(&digest(n)).await.unwrap().is_some());
+    }
+    assert_eq!(in_force, 1);
+}
+
+pub(crate) async fn a_code_is_good_once(bed: Bed) {
+    let store = bed.open().await;
+    store.insert_account(&account("ann")).await.unwrap();
+    let totp = Totp { secret: vec![0, 255, 7], confirmed_ms: Some(3), step: None };
+    store.set_totp("ann", Some(&totp), &[digest(1), digest(2)]).await.unwrap();
+    assert_eq!(store.account("ann").await.unwrap().unwrap().totp, Some(totp));
+    assert!(store.use_totp_step("ann", 10).await.unwrap());
+    assert!(!store.use_totp_step("ann", 10).await.unwrap());
+    assert!(!store.use_totp_step("ann", 9).await.unwrap());
+    assert!(store.use_totp_step("ann", 11).await.unwrap());
+    assert!(store.use_recovery_code("ann", &digest(1)).await.unwrap());
+    assert!(!store.use_recovery_code("ann", &digest(1)).await.unwrap());
+    assert_eq!(store.count_recovery_codes("ann").await.unwrap(), 1);
+    store.set_totp("ann", None, &[]).await.unwrap();
+    assert_eq!(store.count_recovery_codes("ann").await.unwrap(), 0);
+    assert_eq!(store.account("ann").await.unwrap().unwrap().totp, None);
+}
+
+pub(crate) async fn an_access_request_is_open_once_and_decided_once(bed: Bed) {
+    let store = bed.open().await;
+    for id in ["ann", "bob", "op"] {
+        store.insert_account(&account(id)).await.unwrap();
+    }
+    assert!(store.insert_access(&access("req_1", "ann")).await.unwrap());
+    assert!(!store.insert_access(&access("req_2", "ann")).await.unwrap());
+    assert!(store.insert_access(&access("req_3", "bob")).await.unwrap());
+    assert_eq!(store.count_pending_access().await.unwrap(), 2);
+    let decided = AccessRow {
+        state: AccessState::Approved,
+        decided_ms: Some(30),
+        decided_by: Some(String::from("op")),
+        note: Some(String::from("fine")),
+        ..access("req_1", "ann")
+    };
+    assert_eq!(store.decide_access(&decided).await.unwrap().as_ref(), Some(&decided));
+    assert_eq!(store.decide_access(&decided).await.unwrap(), None);
+    assert_eq!(store.account("ann").await.unwrap().unwrap().production_ms, Some(30));
+    let listed = store.access_requests(None, 9).await.unwrap();
+    assert_eq!(listed.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["req_3", "req_1"]);
+    assert_eq!(store.access_requests(Some("ann"), 9).await.unwrap(), [decided]);
+}
+
+/// A rolling upgrade: the tables are widened while this program has them open and its statements prepared.
+pub(crate) async fn a_newer_program_may_add_columns_meanwhile(bed: Bed) {
+    let store = bed.open().await;
+    store.insert_account(&account("ann")).await.unwrap();
+    let go_on = async |n: u8| {
+        store.insert_key(&key(n)).await.unwrap();
+        store.insert_feed(&feed(&format!("f{n}"), n)).await.unwrap();
+        store.insert_session(&session(n, "ann"), None, 9).await.unwrap();
+        store.insert_link(&link(n, LinkPurpose::Invitation, None)).await.unwrap();
+        store.append_audit(&deed(1, None)).await.unwrap();
+        let request = access(&format!("req_{n}"), "ann");
+        store.insert_access(&request).await.unwrap();
+        store.decide_access(&AccessRow { state: AccessState::Refused, ..request }).await.unwrap();
+        store.lease(&[ask(50)]).await.unwrap();
+        assert!(store.revoke_key(&format!("key_{n}"), 5).await.unwrap().is_some());
+        assert!(store.revoke_feed(&format!("f{n}"), 5).await.unwrap().is_some());
+        let n = usize::from(n);
+        assert_eq!(store.keys().await.unwrap().len(), n);
+        assert_eq!(store.feeds().await.unwrap().len(), n);
+        assert_eq!(store.sessions_of("ann").await.unwrap().len(), n);
+        assert_eq!(store.audit(None, None, 99).await.unwrap().len(), n);
+        assert_eq!(store.access_requests(None, 99).await.unwrap().len(), n);
+        assert_eq!(store.accounts(9).await.unwrap().len(), 1);
+        assert!(store.link(&digest(1)).await.unwrap().is_some());
+    };
+    go_on(1).await;
+    for statement in [
+        "ALTER TABLE api_key ADD COLUMN later TEXT",
+        "ALTER TABLE feed ADD COLUMN later TEXT",
+        "ALTER TABLE usage ADD COLUMN later TEXT",
+        "ALTER TABLE account ADD COLUMN later TEXT",
+        "ALTER TABLE session ADD COLUMN later TEXT",
+        "ALTER TABLE link ADD COLUMN later TEXT",
+        "ALTER TABLE access_request ADD COLUMN later TEXT",
+        "ALTER TABLE audit ADD COLUMN later TEXT",
+    ] {
+        bed.run(statement).await.unwrap();
+    }
+    go_on(2).await;
+}
+
+pub(crate) async fn the_ends_of_the_numbers_come_back(bed: Bed) {
+    let store = bed.open().await;
+    let extreme = KeyRow {
+        created_ms: i64::MIN,
+        last_used_ms: None,
+        expires_ms: Some(i64::MAX),
+        burst_per_minute: u32::MAX,
+        requests_per_day: u32::MAX,
+        ..key(1)
+    };
+    store.insert_key(&extreme).await.unwrap();
+    store.note_key_uses(&[("key_1", i64::MIN)]).await.unwrap();
+    let kept = store.key("key_1").await.unwrap().unwrap();
+    assert_eq!(kept, KeyRow { last_used_ms: Some(i64::MIN), ..extreme });
+    let huge = LeaseAsk { slice_max: u32::MAX, divisor: 1, ..ask(u32::MAX) };
+    let lease = store.lease(&[huge.clone(), huge]).await.unwrap();
+    assert_eq!((lease[0].given, lease[1].given, lease[1].granted), (u32::MAX, 0, u32::MAX));
+}
