@@ -103,6 +103,13 @@ pub(crate) enum Verb {
                       replayed into, and events that ended longer ago than market.final_retention leave it again."
     )]
     Record(RecordArgs),
+    /// Move accounts, keys, usage and settings of a data folder into an empty PostgreSQL database
+    // Shown once a server can be run on such a database.
+    #[command(
+        hide = true,
+        after_help = "Example:\n  linesman migrate --from ./data --to postgres://linesman@db.example.com/linesman"
+    )]
+    Migrate(MigrateArgs),
     /// Print the effective configuration as TOML, each value with where it came from
     #[command(
         after_help = "Example:\n  linesman config > linesman.toml\n  linesman config --check --config new.toml"
@@ -290,6 +297,16 @@ pub(crate) struct RecordArgs {
     /// The end [default: now]
     #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
     pub(crate) to: Option<Timestamp>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MigrateArgs {
+    /// The data folder; no server may run on it meanwhile, and it is left as it is
+    #[arg(long, value_name = "DATA_DIR")]
+    pub(crate) from: PathBuf,
+    /// An empty database
+    #[arg(long, value_name = "postgres://…")]
+    pub(crate) to: Secret,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -8,6 +8,7 @@ mod folder;
 mod identify;
 mod identities;
 mod logging;
+mod migrate;
 mod program;
 mod record;
 mod replay;
@@ -71,6 +72,7 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         Verb::Aliases(verb) => identities::aliases(&config, &cli.data, verb)?,
         Verb::Replay(args) => replay::run(args)?,
         Verb::Record(args) => record::run(&load_catalogue(&config)?, &cli.data, args)?,
+        Verb::Migrate(args) => migrate::run(args)?,
         Verb::Openapi => {}
     }
     Ok(())

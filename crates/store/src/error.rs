@@ -16,6 +16,9 @@ pub enum StoreError {
     /// The database is damaged, none of ours, or from a newer version. Another try will not help.
     #[error("the account store cannot be read: damaged, or written by a newer version")]
     Corrupt(#[source] Cause),
+    /// Data is to be moved into a database that has some.
+    #[error("the database already holds data (table `{table}`); move into an empty one")]
+    NotEmpty { table: String },
     /// The database's address is none. It is not repeated here, for it may hold a password.
     #[error(
         "the address of the account store is not understood; it is of the form postgres://USER:PASSWORD@HOST:PORT/DATABASE"

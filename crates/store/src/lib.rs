@@ -18,6 +18,7 @@ mod postgres;
 mod session;
 mod setting;
 mod sqlite;
+mod transfer;
 mod usage;
 
 use std::path::Path;
@@ -32,6 +33,7 @@ pub use crate::{
     key::{Digest, KeyEnd, KeyKind, KeyRow},
     link::{LinkPurpose, LinkRow},
     session::{SessionRow, Stage},
+    transfer::{Transferred, transfer},
     usage::{Lease, LeaseAsk, Unspent, UsageRow, Window, WindowStarts},
 };
 

@@ -8,6 +8,7 @@
     reason = "an integration target is nothing but tests and what they share"
 )]
 
+mod cluster;
 mod key;
 mod model;
 mod people;

@@ -18,6 +18,7 @@ mod damage;
 mod greeting;
 mod harness;
 mod identities;
+mod migrate;
 mod numbers;
 mod record;
 mod recordings;

@@ -11,3 +11,4 @@ mod bed;
 mod conformance;
 mod postgres;
 mod sqlite;
+mod transfer;

@@ -1,0 +1,59 @@
+//! The same promises with nodes that share a PostgreSQL database, and over a move from a file to one.
+
+use std::sync::Arc;
+
+use accounts::Accounts;
+use domain::Clock;
+use rig::Postgres;
+use store::{Store, transfer};
+
+use crate::{
+    DAY, Node, World, limits,
+    quota::{drain, hammer},
+};
+
+const NOON: &str = "2026-11-14T12:00:00Z";
+
+async fn node_on(world: &World, url: &str) -> Node {
+    let clock = Arc::clone(&world.clock) as Arc<dyn Clock>;
+    let store = Store::connect(url).await.unwrap();
+    let (accounts, worker) = Accounts::load(store.clone(), clock).await.unwrap();
+    Node { accounts: Arc::new(accounts), worker: tokio::spawn(worker.run()), store }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_move_to_postgres_changes_nothing_for_whoever_holds_a_key() {
+    const LIMIT: u32 = 500;
+    let world = World::at(NOON);
+    let now = world.now();
+    let key = world.issue(limits(1_000_000, LIMIT, None)).await;
+    let ended = world.issue(limits(1_000_000, LIMIT, None)).await;
+    let old = world.node().await;
+    old.revoke_key(ended.expose()).await.unwrap();
+    assert_eq!(drain(&old, &key, now, 123).await, 123);
+    let records = old.list_keys().await.unwrap();
+    old.shut_down().await;
+
+    let server = Postgres::start().unwrap();
+    let url = server.create_database("db").unwrap();
+    transfer(world.database().as_ref(), &url, &mut |_| {}).await.unwrap();
+
+    let nodes =
+        [node_on(&world, &url).await, node_on(&world, &url).await, node_on(&world, &url).await];
+    let moved = nodes[0].list_keys().await.unwrap();
+    assert_eq!(serde_json::to_value(moved).unwrap(), serde_json::to_value(records).unwrap());
+    assert!(nodes[1].keys.authenticate(ended.expose().as_bytes(), now).is_none());
+    // What was used before counts, and all nodes together give the rest, to the request.
+    let [one, two, three] = &nodes;
+    assert_eq!(hammer(&[one, two, three], &key, now).await, LIMIT - 123);
+
+    // A node that dies takes what it had in hand with it, and no more; nobody gets more than the limit.
+    let tomorrow = now.plus(DAY);
+    let [one, two, three] = nodes;
+    assert_eq!(drain(&three, &key, tomorrow, 10).await, 10);
+    three.crash().await;
+    let rest = hammer(&[&one, &two], &key, tomorrow).await;
+    assert!((LIMIT - 10 - LIMIT / 4..=LIMIT - 10).contains(&rest), "{rest}");
+    one.shut_down().await;
+    two.shut_down().await;
+}
