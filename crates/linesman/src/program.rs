@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 
 use accounts::{Accounts, KeyKind, KeySecret, LinkToken, NewKey, People, PeopleRules};
 use anyhow::{Context, bail};
+use change_log::{Options, Place};
 use domain::{Catalogue, Clock, World};
 use feeds::sandbox::Simulation;
 use market::{Lifetimes, Operation};
@@ -228,7 +229,7 @@ fn open_world(
     let market = &config.market;
     let options = WorldOptions {
         world,
-        folder: folder.log(world),
+        log: Place::Folder { dir: folder.log(world), options: Options::default() },
         catalogue: Arc::clone(catalogue),
         refresh_interval: market.refresh_interval,
         stale_after: market.stale_after,
@@ -242,7 +243,7 @@ fn open_world(
         },
         simulation,
     };
-    let path = options.folder.display().to_string();
+    let path = folder.log(world).display().to_string();
     WorldHandle::open(options, Arc::clone(clock))
         .with_context(|| format!("the {world} world in {path} cannot be opened"))
 }

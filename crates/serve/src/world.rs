@@ -6,13 +6,13 @@
 mod start;
 mod writer;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use change_log::Place;
 use domain::message::{FeedMessage, Reject};
 use domain::{Catalogue, Timestamp, World};
 use feeds::sandbox::Simulation;
@@ -32,8 +32,8 @@ const QUEUE_BATCHES_MAX: usize = 32;
 #[derive(Debug)]
 pub struct WorldOptions {
     pub world: World,
-    /// Folder of its log.
-    pub folder: PathBuf,
+    /// Where its log is kept.
+    pub log: Place,
     pub catalogue: Arc<Catalogue>,
     pub refresh_interval: Duration,
     pub stale_after: Duration,

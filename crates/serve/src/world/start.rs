@@ -5,7 +5,7 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::time::Duration;
 
-use change_log::{ChangeLog, Entry, LogError};
+use change_log::{Entry, Log, LogError};
 use domain::Timestamp;
 use domain::message::{Body, FeedMessage};
 use market::book::ImageError;
@@ -76,7 +76,7 @@ impl Start {
     }
 
     /// The checkpoint and what the log holds after it.
-    pub(super) fn recover(log: &mut ChangeLog, options: &WorldOptions) -> Result<Self, WorldError> {
+    pub(super) fn recover(log: &mut Log, options: &WorldOptions) -> Result<Self, WorldError> {
         let catalogue = &options.catalogue;
         let checkpoint = log.latest_checkpoint()?;
         let checkpoint_seq = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.seq);
@@ -89,7 +89,7 @@ impl Start {
         let tail = read_tail(log, checkpoint_seq)?;
         if book.is_none() && tail.is_empty() {
             // The salt need not be secret, only different from one installation to the next.
-            let salt = RandomState::new().hash_one(&options.folder);
+            let salt = RandomState::new().hash_one(options.world.key());
             return Ok(Self::afresh(options, Ids::Minted { salt }));
         }
         let mut start = Self {
@@ -145,10 +145,7 @@ impl Start {
 }
 
 /// Entries after a checkpoint, decoded. What is damaged is cut off, loudly; the log goes on from there.
-pub(super) fn read_tail(
-    log: &mut ChangeLog,
-    after: u64,
-) -> Result<Vec<(Timestamp, Change)>, WorldError> {
+pub(super) fn read_tail(log: &mut Log, after: u64) -> Result<Vec<(Timestamp, Change)>, WorldError> {
     let from = (after + 1).max(log.first_seq());
     if from > after + 1 && after > 0 {
         tracing::warn!(

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use change_log::{ChangeLog, Options};
+use change_log::Log;
 use domain::message::Body;
 use domain::{Clock, Timestamp};
 use market::book::IMAGE_VERSION;
@@ -41,7 +41,9 @@ pub struct Writer {
     handle: Arc<WorldHandle>,
     queue: Receiver<Command>,
     book: Book,
-    log: ChangeLog,
+    log: Log,
+    /// The book holds what the log may not: a batch failed, and the log could not be read back.
+    ahead: bool,
     checkpoint_seq: u64,
     checkpoint_at: Timestamp,
     next_cut: Timestamp,
@@ -58,7 +60,7 @@ impl WorldHandle {
         options: WorldOptions,
         clock: Arc<dyn Clock>,
     ) -> Result<(Arc<Self>, Writer), WorldError> {
-        let (mut log, _) = ChangeLog::open(&options.folder, Options::default())?;
+        let mut log = Log::open(&options.log)?;
         let (queue, commands) = sync_channel(QUEUE_BATCHES_MAX);
         let mut start = if options.simulation.is_some() {
             Start::afresh(&options, SANDBOX_IDS)
@@ -80,6 +82,7 @@ impl WorldHandle {
             queue: commands,
             book: start.book,
             log,
+            ahead: false,
             checkpoint_seq,
             checkpoint_at: at,
             next_cut,
@@ -222,6 +225,11 @@ impl Writer {
 
     /// Makes entries durable. When that fails, the book goes back to what the log holds.
     fn append(&mut self, now: Timestamp, entries: &Entries) -> bool {
+        if self.ahead {
+            // Even "nothing changed" was said of a book that the log does not have.
+            self.rebuild();
+            return false;
+        }
         if entries.ends.is_empty() {
             return true;
         }
@@ -237,6 +245,7 @@ impl Writer {
             Err(error) => {
                 WorldHandle::count(&self.handle.stats.log_failures, 1);
                 tracing::error!(world = %self.options.world, error = %Chain(&error), "the change log cannot be written; nothing of the batch was taken");
+                self.ahead = true;
                 self.rebuild();
                 false
             }
@@ -244,8 +253,8 @@ impl Writer {
     }
 
     fn rebuild(&mut self) {
-        let reopened = ChangeLog::open(&self.options.folder, Options::default());
-        let recovered = reopened.map_err(WorldError::from).and_then(|(mut log, _)| {
+        let reopened = Log::open(&self.options.log);
+        let recovered = reopened.map_err(WorldError::from).and_then(|mut log| {
             let start = Start::recover(&mut log, &self.options)?;
             Ok((log, start.book))
         });
@@ -253,9 +262,10 @@ impl Writer {
             Ok((log, book)) => {
                 self.log = log;
                 self.book = book;
+                self.ahead = false;
             }
             Err(error) => {
-                tracing::error!(world = %self.options.world, error = %Chain(&error), "the book cannot be read back; it stays as it was");
+                tracing::error!(world = %self.options.world, error = %Chain(&error), "the book cannot be read back; nothing is taken until it can");
             }
         }
     }

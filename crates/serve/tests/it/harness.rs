@@ -15,6 +15,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use accounts::{Accounts, KeyKind, Limits, NewKey, People, PeopleRules};
+use change_log::{Options, Place, StreamPlace};
 use domain::{Catalogue, Clock, ManualClock, Timestamp, World};
 use feeds::sandbox::Simulation;
 use market::Lifetimes;
@@ -68,9 +69,35 @@ pub(crate) struct Builder {
     settings: Settings,
     sandbox_seed: Option<u64>,
     people: PeopleRules,
+    log_servers: Option<LogServers>,
+}
+
+/// Servers that hold the logs, and the runtime that speaks with them.
+#[derive(Clone, Debug)]
+pub(crate) struct LogServers {
+    pub(crate) runtime: tokio::runtime::Handle,
+    pub(crate) url: String,
+}
+
+impl LogServers {
+    fn place(&self, world: World) -> Place {
+        let place = StreamPlace {
+            url: self.url.clone(),
+            name: world.to_string(),
+            replicas: 1,
+            entry_bytes_max: 1024 * 1024,
+        };
+        Place::Stream { runtime: self.runtime.clone(), place }
+    }
 }
 
 impl Builder {
+    /// The logs are on servers.
+    pub(crate) fn log_on(mut self, servers: LogServers) -> Self {
+        self.log_servers = Some(servers);
+        self
+    }
+
     /// Something plays in the sandbox.
     pub(crate) fn sandbox(mut self, seed: u64) -> Self {
         self.sandbox_seed = Some(seed);
@@ -147,7 +174,13 @@ impl Builder {
         let open = |world: World, seed: Option<u64>| {
             let options = WorldOptions {
                 world,
-                folder: dir.path().join(world.to_string()),
+                log: match &self.log_servers {
+                    Some(servers) => servers.place(world),
+                    None => Place::Folder {
+                        dir: dir.path().join(world.to_string()),
+                        options: Options::default(),
+                    },
+                },
                 catalogue: Arc::clone(&catalogue),
                 refresh_interval: self.refresh_interval,
                 stale_after: self.stale_after,
@@ -155,7 +188,9 @@ impl Builder {
                 log_retention: DAY,
                 simulation: seed.map(|seed| Simulation::new(seed, Arc::clone(&catalogue))),
             };
-            WorldHandle::open(options, Arc::clone(&clock)).unwrap()
+            let open = || WorldHandle::open(options, Arc::clone(&clock)).unwrap();
+            // A log on servers waits for them, which no task may do.
+            std::thread::scope(|scope| scope.spawn(open).join().unwrap())
         };
         let ((live, live_writer), (sandbox, sandbox_writer)) =
             (open(World::Live, None), open(World::Sandbox, self.sandbox_seed));
@@ -238,6 +273,7 @@ impl TestApp {
             },
             sandbox_seed: None,
             people: PeopleRules::default(),
+            log_servers: None,
         }
     }
 

@@ -21,5 +21,6 @@ mod openapi;
 mod ops;
 mod overload;
 mod secrecy;
+mod streamed;
 mod twins;
 mod v1;
