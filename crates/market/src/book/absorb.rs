@@ -9,9 +9,9 @@ use crate::book::decide::Heard;
 use crate::book::event::{Event, Outcome, Record};
 use crate::book::memory::turned;
 use crate::book::{Book, FeedIx, Offer, Placed, Slot, SlotKey};
-use crate::change::{Change, Joined, Listed, MarketKey, Quoted, Reported};
+use crate::change::{By, Change, Joined, Listed, MarketKey, Quoted, Reported};
 use crate::freshness::Source;
-use crate::matching::{Contest, Likeness, Sketch, same_names};
+use crate::matching::{Alias, Contest, Likeness, Sketch, same_names};
 
 impl Book {
     /// Applies a change. `at` is when it was accepted. A key that has left the catalogue since makes the
@@ -41,19 +41,6 @@ impl Book {
                 }
             }
             Change::Cut { .. } => {}
-            Change::Joined(_)
-            | Change::Merged { .. }
-            | Change::Split { .. }
-            | Change::Doubted { .. }
-            | Change::Cleared { .. }
-            | Change::Parted { .. }
-            | Change::Taught { .. }
-            | Change::Untaught { .. } => self.absorb_identity(change, at),
-        }
-    }
-
-    fn absorb_identity(&mut self, change: &Change, at: Timestamp) {
-        match change {
             Change::Joined(joined) => self.absorb_joined(joined),
             Change::Merged { elder, younger, swapped, by } => {
                 self.absorb_merged((*elder, *younger), *swapped, *by, at);
@@ -74,24 +61,16 @@ impl Book {
                 self.memory.doubts.remove((*one, *other));
                 self.memory.apart.insert((*one, *other));
             }
-            Change::Taught { alias, by } => {
-                self.memory.aliases.teach(alias);
-                // They are found by what their names mean, too.
-                for event in self.named(alias, *by) {
-                    self.reindex(event);
-                }
-            }
+            Change::Taught { alias, by } => self.absorb_taught(alias, *by),
             Change::Untaught { alias } => self.memory.aliases.forget(alias),
-            Change::Founded { .. }
-            | Change::Listed(_)
-            | Change::Quoted(_)
-            | Change::Confirmed { .. }
-            | Change::Scored { .. }
-            | Change::Withdrawn { .. }
-            | Change::Beat { .. }
-            | Change::Expired { .. }
-            | Change::SourceForgotten { .. }
-            | Change::Cut { .. } => {}
+        }
+    }
+
+    fn absorb_taught(&mut self, alias: &Alias, by: By) {
+        self.memory.aliases.teach(alias);
+        // They are found by what their names mean, too.
+        for event in self.named(alias, by) {
+            self.reindex(event);
         }
     }
 

@@ -102,7 +102,7 @@ fn beset() -> impl Strategy<Value = (World, Vec<Message>, Vec<Deed>)> {
 }
 
 proptest! {
-    #![proptest_config(crate::desk::repeatable(96))]
+    #![proptest_config(crate::desk::cases(96))]
 
     #[test]
     fn the_others_events_are_what_they_are_without_it((world, messages, deeds) in beset()) {
