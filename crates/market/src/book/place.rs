@@ -113,7 +113,15 @@ impl Book {
 
     /// The evidence, minding what an operator said of names.
     pub(super) fn evidence(&self, sport: SportId, one: &Face<'_>, other: &Face<'_>) -> Evidence {
-        let mut evidence = Evidence::gather(one, other);
+        self.minding(sport, (one, other), Evidence::gather(one, other))
+    }
+
+    fn minding(
+        &self,
+        sport: SportId,
+        (one, other): (&Face<'_>, &Face<'_>),
+        mut evidence: Evidence,
+    ) -> Evidence {
         if self.memory.aliases.is_empty() {
             return evidence;
         }
@@ -170,7 +178,8 @@ impl Book {
         let mut best: Option<Fit> = None;
         let mut stranger = false;
         for (feed, reference, offer, theirs) in faces() {
-            let evidence = self.evidence(event.sport, &theirs, face);
+            let evidence = Evidence::gather_alike(&theirs, face)?;
+            let evidence = self.minding(event.sport, (&theirs, face), evidence);
             if evidence.weaker() <= Likeness::Conflict || evidence.gap() > sport.other_event_after {
                 return None;
             }

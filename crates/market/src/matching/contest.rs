@@ -332,8 +332,6 @@ impl Contest {
                 let [their_home, their_away] = &**theirs;
                 let straight = [home.like(their_home), away.like(their_away)];
                 let turned = [home.like(their_away), away.like(their_home)];
-                let rank =
-                    |sides: [Likeness; 2]| (sides.into_iter().min(), sides.into_iter().max());
                 let swapped = rank(turned) > rank(straight);
                 Agreement { sides: if swapped { turned } else { straight }, swapped }
             }
@@ -342,6 +340,24 @@ impl Contest {
             }
             _ => Agreement { sides: [Likeness::Nothing; 2], swapped: false },
         }
+    }
+
+    /// The same, where no side is another's in it: most who share two words by chance are seen to be others by one.
+    pub(crate) fn agree(&self, other: &Self) -> Option<Agreement> {
+        let (Self::Sides(ours), Self::Sides(theirs)) = (self, other) else {
+            return Some(self.compare(other)).filter(|found| found.weaker() > Likeness::Conflict);
+        };
+        let [home, away] = &**ours;
+        let [their_home, their_away] = &**theirs;
+        let fits = |one: &Party, other: &Party| {
+            Some(one.like(other)).filter(|likeness| *likeness > Likeness::Conflict)
+        };
+        let both = |first: &Party, second: &Party| Some([fits(home, first)?, fits(away, second)?]);
+        let straight = both(their_home, their_away);
+        let turned = both(their_away, their_home);
+        let swapped = turned.map(rank) > straight.map(rank);
+        let sides = if swapped { turned } else { straight };
+        sides.map(|sides| Agreement { sides, swapped })
     }
 
     /// What it is found by.
@@ -366,6 +382,17 @@ impl Contest {
             Self::Field(_) => &[],
         }
     }
+}
+
+impl Agreement {
+    pub(crate) fn weaker(&self) -> Likeness {
+        rank(self.sides).0
+    }
+}
+
+/// Of two ways round the better has the better weaker side.
+fn rank([home, away]: [Likeness; 2]) -> (Likeness, Likeness) {
+    (home.min(away), home.max(away))
 }
 
 impl Title {

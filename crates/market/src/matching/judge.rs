@@ -71,7 +71,15 @@ impl Face<'_> {
 
 impl Evidence {
     pub(crate) fn gather(one: &Face<'_>, other: &Face<'_>) -> Self {
-        let Agreement { sides, swapped } = one.contest.compare(&other.contest);
+        Self::with(one.contest.compare(&other.contest), one, other)
+    }
+
+    /// The same, unless the names show that they are two.
+    pub(crate) fn gather_alike(one: &Face<'_>, other: &Face<'_>) -> Option<Self> {
+        Some(Self::with(one.contest.agree(&other.contest)?, one, other))
+    }
+
+    fn with(Agreement { sides, swapped }: Agreement, one: &Face<'_>, other: &Face<'_>) -> Self {
         let gap = one.commence_time.as_millis().abs_diff(other.commence_time.as_millis()) / 60_000;
         let gap_minutes = u32::try_from(gap).unwrap_or(u32::MAX);
         Self { sides, swapped, gap_minutes, competition: tie(one.competition, other.competition) }

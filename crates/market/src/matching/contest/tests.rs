@@ -262,6 +262,8 @@ proptest! {
             Contest::parse(&ring.lexicon, sport, &fixture)
         };
         let (first, second) = (contest(&one), contest(&other));
+        let agreed = Some(first.compare(&second)).filter(|found| found.weaker() > Likeness::Conflict);
+        prop_assert_eq!(first.agree(&second), agreed);
         let mut there = first.compare(&second).sides;
         let mut back = second.compare(&first).sides;
         there.sort_unstable();
