@@ -397,3 +397,51 @@ fn no_price_outlives_an_event_that_was_over_when_it_took_another_in() {
     assert_eq!(desk.events("mma").len(), 1);
     assert_eq!(desk.odds("mma").len(), 0);
 }
+
+/// A feed's game was snowed out and is listed again, under another ref: whichever it listed first, the others mean the
+/// one that starts when theirs does.
+#[test]
+fn a_game_listed_again_is_where_the_others_have_it_whichever_came_first() {
+    let names = "Tomas Veldt v Oren Castellane";
+    let told =
+        [("north", "n-old", 24), ("north", "n-new", 200), ("south", "s", 201), ("west", "w", 199)];
+    for order in
+        [[0, 1, 2, 3], [0, 2, 3, 1], [2, 0, 3, 1], [2, 3, 1, 0], [0, 2, 1, 3], [1, 2, 0, 3]]
+    {
+        let mut desk = Desk::open();
+        for (feed, reference, hours) in order.map(|at| told[at]) {
+            list(&mut desk, feed, reference, names, hours);
+        }
+        assert!(desk.are_one(("north", "n-new"), ("south", "s")), "{order:?}");
+        assert!(desk.are_one(("north", "n-new"), ("west", "w")), "{order:?}");
+        assert!(!desk.are_one(("north", "n-old"), ("south", "s")), "{order:?}");
+        let ids = linesman_market::Ids::Minted { salt: crate::desk::SALT };
+        let replay = replayed(&desk.catalogue, ids, &desk.changes);
+        for book in [&replay, &restored(&desk.book)] {
+            assert_eq!(everything(book, desk.now), everything(&desk.book, desk.now));
+        }
+    }
+}
+
+#[test]
+fn a_ref_gives_way_once_and_never_takes_the_place_back() {
+    let names = "Tomas Veldt v Oren Castellane";
+    let mut desk = Desk::open();
+    list(&mut desk, "north", "n-1", names, 24);
+    list(&mut desk, "south", "s", names, 60);
+    let before = desk.event_of("south", "s").event;
+    list(&mut desk, "north", "n-2", names, 58);
+    let displaced = |desk: &Desk| {
+        let is = |(change, _): &&(Change, _)| matches!(change, Change::Displaced { .. });
+        desk.changes.iter().filter(is).count()
+    };
+    assert_eq!(displaced(&desk), 1);
+    assert_eq!(desk.event_of("north", "n-2").event, before, "the others' event keeps its id");
+    for hour in 0..20 {
+        list(&mut desk, "north", "n-1", names, 60 + hour % 2);
+        list(&mut desk, "north", "n-2", names, 40 + hour);
+    }
+    assert_eq!(displaced(&desk), 1);
+    assert_eq!(desk.event_of("north", "n-2").event, before);
+    assert_ne!(desk.event_of("north", "n-1").event, before);
+}
