@@ -6,7 +6,6 @@
 
 mod absorb;
 mod decide;
-mod displace;
 mod doubts;
 mod event;
 mod image;
@@ -111,8 +110,6 @@ pub(crate) enum Placed {
         evidence: Evidence,
     },
     ByOperator,
-    /// Its feed lists the event it was in under another ref that fits the others better.
-    Displaced,
 }
 
 /// A feed's offer of an event under a ref of its own.

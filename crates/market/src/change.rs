@@ -56,8 +56,6 @@ pub enum Change {
     Taught { alias: Alias, by: By },
     /// It does not hold any more.
     Untaught { alias: Alias },
-    /// A ref left an event for one of its own: its feed lists it under another ref that fits the others better.
-    Displaced { event: EventId, feed: Box<str>, reference: Box<str>, into: EventId },
 }
 
 /// The listing a ref agreed with when it was taken for the same event.

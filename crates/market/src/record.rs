@@ -136,10 +136,7 @@ impl Recorder {
                 Touched::Events(vec![*event])
             }
             Change::Merged { elder: one, younger: other, .. }
-            | Change::Split { event: one, into: other, .. }
-            | Change::Displaced { event: one, into: other, .. } => {
-                Touched::Events(vec![*one, *other])
-            }
+            | Change::Split { event: one, into: other, .. } => Touched::Events(vec![*one, *other]),
             Change::Joined(_)
             | Change::Doubted { .. }
             | Change::Cleared { .. }
@@ -173,7 +170,6 @@ fn said_at(change: &Change) -> Option<Timestamp> {
         | Change::Cleared { .. }
         | Change::Parted { .. }
         | Change::Taught { .. }
-        | Change::Untaught { .. }
-        | Change::Displaced { .. } => None,
+        | Change::Untaught { .. } => None,
     }
 }

@@ -47,11 +47,6 @@ impl Book {
             }
             Change::Split { event, feed, reference, into } => {
                 self.absorb_split(*event, (feed, reference), *into, at);
-                self.memory.part(*event, *into);
-            }
-            Change::Displaced { event, feed, reference, into } => {
-                self.absorb_split(*event, (feed, reference), *into, at);
-                self.note_displaced(feed, reference);
             }
             Change::Doubted { one, other, doubt, evidence } => {
                 let known = self.events.contains_key(one) && self.events.contains_key(other);
@@ -63,7 +58,8 @@ impl Book {
                 self.memory.doubts.remove((*one, *other));
             }
             Change::Parted { one, other } => {
-                self.memory.part(*one, *other);
+                self.memory.doubts.remove((*one, *other));
+                self.memory.apart.insert((*one, *other));
             }
             Change::Taught { alias, by } => self.absorb_taught(alias, *by),
             Change::Untaught { alias } => self.memory.aliases.forget(alias),

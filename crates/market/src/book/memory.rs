@@ -30,12 +30,6 @@ impl Memory {
         self.apart.contains(&ordered(one, other))
     }
 
-    /// They are two, and that is in doubt no more.
-    pub(super) fn part(&mut self, one: EventId, other: EventId) {
-        self.doubts.remove((one, other));
-        self.apart.insert(ordered(one, other));
-    }
-
     /// Forgets an event that is gone.
     pub(super) fn drop_event(&mut self, id: EventId) {
         let has = |pair: &(EventId, EventId)| pair.0 == id || pair.1 == id;
@@ -156,15 +150,10 @@ impl Book {
             (offer.event, offer.swapped, offer.came_from) = (into, false, None);
             offer.placed = Placed::ByOperator;
         }
+        self.memory.apart.insert(ordered(event, into));
+        self.memory.doubts.remove((event, into));
         self.reindex(event);
         self.reindex(into);
-    }
-
-    pub(super) fn note_displaced(&mut self, feed: &str, reference: &str) {
-        let feed = self.feed_ix(feed).and_then(|feed| self.feed_mut(feed));
-        if let Some(offer) = feed.and_then(|feed| feed.offers.get_mut(reference)) {
-            offer.placed = Placed::Displaced;
-        }
     }
 
     /// Puts an event where the words of all who list it are.

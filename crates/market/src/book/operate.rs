@@ -349,7 +349,6 @@ impl std::fmt::Display for Placed {
                 write!(f, "as {feed}:{reference}: {evidence}")
             }
             Self::ByOperator => f.write_str("an operator said so"),
-            Self::Displaced => f.write_str("another ref of its feed fits what others list better"),
         }
     }
 }

@@ -234,21 +234,13 @@ impl Book {
                 }
                 continue;
             }
-            if let Some(feed) = feed.filter(|_| taken) {
-                // Others who list it may mean this ref rather than the one that the feed has there.
-                let others = event.listed_by.iter().any(|(lister, _)| *lister != feed);
-                if others && self.fit_without(face, event, &[feed]).is_none() {
-                    continue;
-                }
-                place.alone &= !others;
-            }
             let Some(fit) = self.fit(face, event) else { continue };
             match fit.verdict {
                 Verdict::Same if taken => place.duplicate = true,
                 Verdict::Same => fits.push((id, fit)),
                 Verdict::Unsure(_) | Verdict::Different => {}
             }
-            place.alone &= taken;
+            place.alone = false;
         }
         place.same = match self.choose(face, fits) {
             Choice::One(id, fit) => Some((id, Some(fit))),
@@ -453,32 +445,15 @@ impl Book {
 }
 
 impl Fit {
-    fn rank(&self) -> Rank {
-        Rank::of(self.verdict, &self.evidence)
-    }
-}
-
-/// How well something fits: smaller is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Rank {
-    verdict: u8,
-    names: std::cmp::Reverse<Likeness>,
-    gap_minutes: u32,
-}
-
-impl Rank {
-    pub(super) fn of(verdict: Verdict, evidence: &Evidence) -> Self {
-        let verdict = match verdict {
+    /// Smaller is better.
+    fn rank(&self) -> (u8, std::cmp::Reverse<Likeness>, u32) {
+        let verdict = match self.verdict {
             Verdict::Same => 0,
             Verdict::Unsure(_) => 1,
             Verdict::Different => 2,
         };
         // Beyond a near name, more alike is not more likely: the nearer start is.
-        let names = std::cmp::Reverse(evidence.weaker().min(Likeness::Near));
-        Self { verdict, names, gap_minutes: evidence.gap_minutes }
-    }
-
-    pub(super) fn is_same(self) -> bool {
-        self.verdict == 0
+        let names = self.evidence.weaker().min(Likeness::Near);
+        (verdict, std::cmp::Reverse(names), self.evidence.gap_minutes)
     }
 }

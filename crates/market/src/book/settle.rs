@@ -53,9 +53,6 @@ impl Book {
         if let Change::Cleared { one, other } = step {
             return vec![*one, *other];
         }
-        if let Change::Displaced { event, into, .. } = step {
-            return vec![*event, *into];
-        }
         let Change::Merged { elder, younger, .. } = step else { return Vec::new() };
         self.memory.doubts.of(*elder).chain(self.memory.doubts.of(*younger)).collect()
     }
@@ -120,8 +117,8 @@ impl Book {
         let feed = self.feed_ix(feed)?;
         let offer = self.feed(feed)?.offer(reference).filter(|offer| offer.active)?;
         let event = self.event(offer.event)?;
-        let (mut doubted, mut fits) = (Vec::new(), Vec::new());
-        let mut misplaced = None;
+        let mut doubted = Vec::new();
+        let mut fits = Vec::new();
         let face = self.offer_face(feed, event.sport, offer);
         let near = self.index.near(event.id, face.glance(), self.candidates_within(event.sport));
         for id in near {
@@ -131,11 +128,8 @@ impl Book {
                 continue;
             };
             let shared = shared_feeds(event, other);
-            if self.memory.are_apart(event.id, id) {
-                continue;
-            }
-            if shared.contains(&feed) || !self.only_repeat(&shared, event, other) {
-                misplaced = misplaced.or_else(|| self.misplaced(event, other, &shared));
+            let two = shared.contains(&feed) || !self.only_repeat(&shared, event, other);
+            if self.memory.are_apart(event.id, id) || two {
                 continue;
             }
             let Some(fit) = self.fit_without(&face, other, &shared) else { continue };
@@ -157,7 +151,7 @@ impl Book {
             }
             Choice::Nothing => {}
         }
-        misplaced.or_else(|| self.next_doubt(event.id, &doubted))
+        self.next_doubt(event.id, &doubted)
     }
 
     /// The next pair to be noted as doubtful, or to be struck off.

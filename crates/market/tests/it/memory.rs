@@ -252,7 +252,7 @@ proptest! {
     /// Changes about events that are not there, in any order, harm nothing.
     #[test]
     fn changes_of_identities_that_fit_nothing_are_void(
-        picks in proptest::collection::vec((0..9_usize, 0..4_u64, 0..4_u64, any::<bool>()), 1..40)
+        picks in proptest::collection::vec((0..8_usize, 0..4_u64, 0..4_u64, any::<bool>()), 1..40)
     ) {
         let mut desk = Desk::open();
         list(&mut desk, "north", "n-1", "Tomas Veldt v Oren Castellane", 24);
@@ -273,7 +273,6 @@ proptest! {
                 4 => Change::Parted { one, other },
                 5 => Change::Taught { alias, by: By::Evidence },
                 6 => Change::Untaught { alias },
-                7 => Change::Displaced { event: one, feed, reference, into: other },
                 _ => Change::Expired { event: one },
             };
             desk.book.absorb(&change, desk.now);

@@ -181,34 +181,6 @@ pub(crate) fn a_world() -> impl Strategy<Value = World> {
     (meetings, tellings).prop_map(|(meetings, tellings)| make(&meetings, &tellings))
 }
 
-/// The same, where some feeds list an event once more under another ref, further off than any of the right ones: a game
-/// that was moved.
-pub(crate) fn a_world_with_doubles() -> impl Strategy<Value = World> {
-    let doubled = proptest::collection::vec(proptest::option::weighted(0.3, any::<bool>()), 24);
-    (a_world(), doubled).prop_map(|(mut world, doubled)| {
-        for (n, later) in doubled.into_iter().enumerate().filter_map(|(n, at)| Some((n, at?))) {
-            let of = format!("{}{n}", first_letter(FEEDS[n % FEEDS.len()]));
-            let right =
-                world.messages.iter().find(|message| message.last && message.reference == of);
-            let Some(right) = right.cloned() else { continue };
-            // Where somebody corrects himself, the wrong of the two may have given way by then, for good.
-            let of_meeting =
-                |message: &&Message| message.reference.get(1..) == Some(&n.to_string());
-            if world.messages.iter().filter(of_meeting).any(|message| !message.last) {
-                continue;
-            }
-            let Season { apart, jitter, .. } = SEASONS[right.season];
-            let round = (right.hours - 24 + apart / 2).div_euclid(apart);
-            let off = if later { 16 * jitter / 5 } else { -16 * jitter / 5 };
-            let (reference, hours) = (format!("{of}-moved"), 24 + round * apart + off);
-            let group = BTreeSet::from([(right.feed.to_owned(), reference.clone())]);
-            world.truth.insert(group);
-            world.messages.push(Message { reference, hours, ..right });
-        }
-        world
-    })
-}
-
 /// Nobody meets himself or two of one surname at once, and the same two meet once in a round.
 fn sensible(meetings: &[Meeting]) -> Vec<Meeting> {
     let mut kept: Vec<Meeting> = Vec::new();
