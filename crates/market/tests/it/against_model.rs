@@ -441,7 +441,7 @@ fn through_text(cursor: Option<Cursor>, paging: Paging) -> Option<Cursor> {
 }
 
 proptest! {
-    #![proptest_config(crate::desk::repeatable(256))]
+    #![proptest_config(crate::desk::cases(256))]
 
     #[test]
     fn the_book_answers_as_the_model_does(
