@@ -28,16 +28,20 @@ pub use crate::{
     feed::{FeedGrant, Feeds},
     meter::{Charge, Meters, Refusal, Spend, Standing, WindowStanding},
     people::{
-        AccessDecision, AccessRecord, AccountRecord, Actor, AuditRecord, Deed, Email, Gate,
-        LinkToken, NewAccount, Origin, Password, PasswordFault, People, PeopleError, PeopleRules,
-        Profile, RecoveryCode, Session, SessionRecord, SessionToken, SignIn, SignUp, TotpSecret,
+        AUDIT_ROWS_MAX, AccessDecision, AccessRecord, AccountRecord, Actor, AuditRecord, Deed,
+        Email, Gate, LinkToken, NewAccount, Origin, Password, PasswordFault, People, PeopleError,
+        PeopleRules, Profile, RecoveryCode, Session, SessionRecord, SessionToken, SignIn, SignUp,
+        TotpSecret,
     },
     registry::{FeedRecord, KeyRecord, Maintenance, NewKey, Registry},
     ring::{Acquaintance, Grant, KeyEntry, KeyRing, Limits},
     secret::{FeedToken, KeyId, KeySecret},
     worker::{LeaseFigures, LeaseWorker},
 };
-pub use store::{AccessState, Digest as KeyDigest, KeyKind, LinkPurpose, Role, Stage, Window};
+pub use store::{
+    AccessState, Allowance, AuditFilter, Digest as KeyDigest, KeyKind, LinkPurpose, Role, Stage,
+    Window,
+};
 
 /// How long a release waits for the worker's last transaction: longer than the store waits for a lock.
 const STOP_WAIT: Duration = Duration::from_secs(15);
@@ -248,6 +252,16 @@ impl Accounts {
     /// There is no such feed, or the store cannot be written.
     pub async fn revoke_feed(&self, name: &str) -> Result<FeedRecord, AccountError> {
         let record = self.registry.revoke_feed(name).await?;
+        self.feeds.reload().await?;
+        Ok(record)
+    }
+
+    /// As [`Registry::pause_feed`]; in force once this has returned.
+    ///
+    /// # Errors
+    /// There is no live feed of that name, or the store cannot be written.
+    pub async fn pause_feed(&self, name: &str, paused: bool) -> Result<FeedRecord, AccountError> {
+        let record = self.registry.pause_feed(name, paused).await?;
         self.feeds.reload().await?;
         Ok(record)
     }

@@ -17,16 +17,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use domain::{Clock, Timestamp};
-use store::{AccessRow, AccessState, AccountRow, AuditEntry, Role, SessionRow, Stage, Store};
+use store::{
+    AccessRow, AccessState, AccountRow, Allowance, AuditEntry, Role, SessionRow, Stage, Store,
+};
 
-use crate::AccountError;
 use crate::people::hash::Hasher;
 use crate::people::throttle::{Pace, Throttle};
 pub use crate::people::{
+    desk::AUDIT_ROWS_MAX,
     text::{Email, Password, PasswordFault},
     token::{LinkToken, RecoveryCode, SessionToken},
     totp::TotpSecret,
 };
+use crate::{AccountError, Limits};
 
 /// Longest name of a person.
 const NAME_CHARS_MAX: usize = 100;
@@ -34,6 +37,10 @@ const NAME_CHARS_MAX: usize = 100;
 const SESSIONS_MAX: u32 = 50;
 /// What is kept of a browser's name.
 const AGENT_CHARS_MAX: usize = 200;
+/// Keys of one account that are in force at the same time, unless an operator allows it another number.
+const KEYS_MAX: u32 = 20;
+/// The most keys that an operator can allow an account.
+const KEYS_MAX_MAX: u32 = 1000;
 /// What is kept of a detail in the audit log.
 const DETAIL_CHARS_MAX: usize = 500;
 
@@ -139,6 +146,7 @@ pub enum Deed {
     AccountCreated,
     AccountSuspended,
     AccountResumed,
+    AccountLimited,
     SignedIn,
     SignedOut,
     SessionEnded,
@@ -157,16 +165,56 @@ pub enum Deed {
     KeyRevoked,
     FeedCreated,
     FeedRevoked,
+    FeedPaused,
+    FeedResumed,
+    EventsMerged,
+    EventSplit,
+    EventsParted,
+    AliasesTaught,
     MaintenanceOn,
     MaintenanceOff,
 }
 
 impl Deed {
+    pub const ALL: [Self; 30] = [
+        Self::AccountCreated,
+        Self::AccountSuspended,
+        Self::AccountResumed,
+        Self::AccountLimited,
+        Self::SignedIn,
+        Self::SignedOut,
+        Self::SessionEnded,
+        Self::SessionsEnded,
+        Self::PasswordChanged,
+        Self::PasswordReset,
+        Self::SecondFactorOn,
+        Self::SecondFactorOff,
+        Self::RecoveryCodeUsed,
+        Self::LinkIssued,
+        Self::AccessRequested,
+        Self::AccessApproved,
+        Self::AccessRefused,
+        Self::KeyCreated,
+        Self::KeyRotated,
+        Self::KeyRevoked,
+        Self::FeedCreated,
+        Self::FeedRevoked,
+        Self::FeedPaused,
+        Self::FeedResumed,
+        Self::EventsMerged,
+        Self::EventSplit,
+        Self::EventsParted,
+        Self::AliasesTaught,
+        Self::MaintenanceOn,
+        Self::MaintenanceOff,
+    ];
+
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::AccountCreated => "account.created",
             Self::AccountSuspended => "account.suspended",
             Self::AccountResumed => "account.resumed",
+            Self::AccountLimited => "account.limited",
             Self::SignedIn => "session.started",
             Self::SignedOut => "session.signed_out",
             Self::SessionEnded => "session.ended",
@@ -185,6 +233,12 @@ impl Deed {
             Self::KeyRevoked => "key.revoked",
             Self::FeedCreated => "feed.created",
             Self::FeedRevoked => "feed.revoked",
+            Self::FeedPaused => "feed.paused",
+            Self::FeedResumed => "feed.resumed",
+            Self::EventsMerged => "events.merged",
+            Self::EventSplit => "events.split",
+            Self::EventsParted => "events.parted",
+            Self::AliasesTaught => "aliases.taught",
             Self::MaintenanceOn => "maintenance.on",
             Self::MaintenanceOff => "maintenance.off",
         }
@@ -203,6 +257,28 @@ pub struct AccountRecord {
     /// Since when it may have production keys.
     pub production_since: Option<Timestamp>,
     pub second_factor: bool,
+    /// What an operator allows it, where that is not what every account has.
+    pub allowance: Allowance,
+}
+
+impl AccountRecord {
+    /// Keys that may be in force at the same time.
+    pub fn keys_max(&self) -> u32 {
+        self.allowance.keys_max.unwrap_or(KEYS_MAX)
+    }
+
+    /// What each of its production keys may ask for.
+    pub fn limits(&self) -> Limits {
+        limits_of(&self.allowance)
+    }
+}
+
+fn limits_of(allowance: &Allowance) -> Limits {
+    Limits {
+        burst_per_minute: allowance.burst_per_minute.unwrap_or(Limits::DEFAULT.burst_per_minute),
+        requests_per_day: allowance.requests_per_day.unwrap_or(Limits::DEFAULT.requests_per_day),
+        requests_per_month: allowance.requests_per_month,
+    }
 }
 
 /// A session that was found good.
@@ -314,6 +390,8 @@ pub enum PeopleError {
     AlreadyRequested,
     #[error("say in 20 to 2000 characters what the data is for")]
     BadPurpose,
+    #[error("an account can be allowed at most {KEYS_MAX_MAX} keys, and limits of at least 1")]
+    BadAllowance,
     #[error("the last operator cannot be suspended; make another operator first")]
     LastOperator,
     #[error(transparent)]
@@ -417,6 +495,7 @@ fn record(row: &AccountRow) -> AccountRecord {
         suspended_at: row.suspended_ms.map(Timestamp::from_millis),
         production_since: row.production_ms.map(Timestamp::from_millis),
         second_factor: row.totp.as_ref().is_some_and(|totp| totp.confirmed_ms.is_some()),
+        allowance: row.allowance,
     }
 }
 

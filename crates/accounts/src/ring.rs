@@ -172,10 +172,12 @@ impl KeyRing {
         now: Timestamp,
         last: &mut Acquaintance,
     ) -> Option<Arc<KeyEntry>> {
+        // An entry that ended may have a successor with other limits; one that was revoked has none.
         if let Some((secret, entry)) = &last.0
             && secret.is(text)
+            && entry.is_active(now)
         {
-            return entry.is_active(now).then(|| Arc::clone(entry));
+            return Some(Arc::clone(entry));
         }
         let entry = self.authenticate(text, now)?;
         last.0 = KeySecret::parse(text).map(|secret| (secret, Arc::clone(&entry)));
@@ -206,12 +208,14 @@ impl KeyRing {
             usage_by_meter.entry(row.meter_id.as_str()).or_default().push(row.clone());
         }
         let mut keys = DigestMap::clone(&self.keys.load());
+        let mut replaced = Vec::new();
         for row in &rows {
             let usage = usage_by_meter.get(row.meter_id.as_str()).map_or(&[][..], Vec::as_slice);
             let own = self.meters_for(&mut meters, row, usage, now);
-            apply(&mut keys, row, own);
+            replaced.extend(apply(&mut keys, row, own));
         }
         self.keys.store(Arc::new(keys));
+        end_all(&replaced);
         Ok(())
     }
 
@@ -228,8 +232,9 @@ impl KeyRing {
         let usage = self.store.usage(window::starts(now), Some(&row.meter_id)).await?;
         let own = self.meters_for(&mut meters, &row, &usage, now);
         let mut keys = DigestMap::clone(&self.keys.load());
-        apply(&mut keys, &row, own);
+        let replaced = apply(&mut keys, &row, own);
         self.keys.store(Arc::new(keys));
+        end_all(replaced.as_slice());
         Ok(())
     }
 
@@ -260,21 +265,42 @@ impl KeyRing {
             let orders = self.orders.clone();
             Arc::new(Meters::new(&row.meter_id, limits(row), usage, now, orders))
         };
-        Arc::clone(meters.entry(row.meter_id.clone()).or_insert_with(new))
+        let own = meters.entry(row.meter_id.clone()).or_insert_with(new);
+        // What has ended keeps the limits it ended with, and has no say about its successors'.
+        if row.revoked_ms.is_none() {
+            own.set_limits(limits(row), usage, now);
+        }
+        Arc::clone(own)
     }
 }
 
-/// Puts a key as the store has it into the map; a revoked or suspended one goes out of it.
-fn apply(keys: &mut DigestMap<Arc<KeyEntry>>, row: &KeyRow, meters: Arc<Meters>) {
-    if let Some(entry) = keys.get(&row.digest) {
+/// Whoever holds one of these has to look its key up again.
+fn end_all(entries: &[Arc<KeyEntry>]) {
+    for entry in entries {
+        entry.revoked_from_ms.store(i64::MIN, Ordering::SeqCst);
+    }
+}
+
+/// Puts a key as the store has it into the map; a revoked or suspended one goes out of it. Gives the entry that was
+/// replaced because its limits are others now: it is to be ended once the map with its successor is in force.
+fn apply(
+    keys: &mut DigestMap<Arc<KeyEntry>>,
+    row: &KeyRow,
+    meters: Arc<Meters>,
+) -> Option<Arc<KeyEntry>> {
+    let limited = |entry: &&Arc<KeyEntry>| entry.grant.limits != limits(row);
+    let replaced = keys.get(&row.digest).filter(limited).map(Arc::clone);
+    if let Some(entry) = keys.get(&row.digest).filter(|_| replaced.is_none()) {
         // The entry itself is told, too: a stream may hold it.
         entry.follow(row);
     } else {
+        let used_ms = replaced.as_ref().and_then(|entry| entry.last_used());
+        let used_ms = used_ms.map(Timestamp::as_millis).or(row.last_used_ms).unwrap_or(NEVER_MS);
         let entry = KeyEntry {
             grant: grant(row),
             meters,
             revoked_from_ms: AtomicI64::new(revoked_from_ms(row)),
-            used_ms: AtomicI64::new(row.last_used_ms.unwrap_or(NEVER_MS)),
+            used_ms: AtomicI64::new(used_ms),
             noted_ms: AtomicI64::new(row.last_used_ms.unwrap_or(NEVER_MS)),
         };
         keys.insert(row.digest, Arc::new(entry));
@@ -282,6 +308,7 @@ fn apply(keys: &mut DigestMap<Arc<KeyEntry>>, row: &KeyRow, meters: Arc<Meters>)
     if row.revoked_ms.or(row.suspended_ms).is_some() {
         keys.remove(&row.digest);
     }
+    replaced
 }
 
 /// An instant revocation holds whatever a clock says: the clock that stamped it may be ahead of ours.

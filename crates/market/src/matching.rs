@@ -47,6 +47,15 @@ impl Participants {
     }
 }
 
+/// Letters without case and accents, other signs as they are: what a search is made with.
+pub fn plain_letters(text: &str) -> String {
+    let plain = |c: char| match deunicode::deunicode_char(c) {
+        Some(plain) if c.is_alphabetic() => plain.to_ascii_lowercase(),
+        _ => c.to_lowercase().collect(),
+    };
+    text.chars().map(plain).collect()
+}
+
 /// A name without what differs from source to source: accents, case, punctuation, spacing.
 pub(crate) fn fold(name: &str) -> String {
     let mut folded = String::with_capacity(name.len());

@@ -33,4 +33,7 @@ pub use openapi::document as openapi_document;
 pub use server::{Door, Tls, run};
 pub use service::Doors;
 pub use v1::check_target;
-pub use world::{OperateError, Published, WorldError, WorldHandle, WorldOptions, Writer};
+pub use world::{
+    EventView, Identities, OperateError, Published, RefView, WorldError, WorldHandle, WorldOptions,
+    Writer,
+};

@@ -95,6 +95,8 @@ pub(crate) fn render(app: &App) -> String {
     connections(&mut page, &app.metrics);
     pressure(&mut page, &app.pressure);
     app.metrics.ledger.render(&mut page);
+    app.metrics.ledger.render_pace(&mut page);
+    paused(&mut page, app);
     worlds(&mut page, app);
     sources(&mut page, app);
     accounts(&mut page, app);
@@ -305,6 +307,15 @@ fn sources(page: &mut Page, app: &App) {
                 ));
             }
         }
+    }
+}
+
+fn paused(page: &mut Page, app: &App) {
+    let name = "linesman_feed_paused";
+    page.family(name, "gauge", "1 while an operator has the feed's pushes refused.");
+    for feed in app.accounts.feeds.list() {
+        let paused = u8::from(feed.paused_at.is_some());
+        page.line(format_args!("{name}{{feed=\"{}\"}} {paused}", feed.name));
     }
 }
 

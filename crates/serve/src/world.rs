@@ -3,6 +3,7 @@
 //! One thread owns the book and the log ([`Writer`]); everybody else sees immutable values through atomic
 //! pointers. A request never waits for the writer.
 
+mod identities;
 mod start;
 mod writer;
 
@@ -22,6 +23,7 @@ use tokio::sync::oneshot;
 use crate::answers::{Answers, Figures};
 use crate::ledger::Odd;
 use crate::reply::Head;
+pub use identities::{EventView, Identities, RefView};
 pub use start::WorldError;
 pub use writer::Writer;
 
@@ -133,6 +135,7 @@ pub(crate) struct WorldStats {
 pub struct WorldHandle {
     published: ArcSwap<Published>,
     vitals: ArcSwap<Vitals>,
+    identities: ArcSwap<Identities>,
     queue: SyncSender<Command>,
     stale_after: Duration,
     refresh_interval: Duration,
@@ -161,6 +164,11 @@ impl WorldHandle {
 
     pub(crate) fn vitals(&self) -> arc_swap::Guard<Arc<Vitals>> {
         self.vitals.load()
+    }
+
+    /// Which feeds list which event, and which pairs may be one. Empty for the sandbox, where nobody doubts.
+    pub fn identities(&self) -> arc_swap::Guard<Arc<Identities>> {
+        self.identities.load()
     }
 
     pub(crate) fn stale_after(&self) -> Duration {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Digest, Store, StoreError};
+use crate::{Digest, Store, StoreError, containing};
 
 /// What an account may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,6 +45,16 @@ impl fmt::Debug for Totp {
     }
 }
 
+/// What an operator allows an account beyond, or short of, what every account has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Allowance {
+    /// Keys in force at the same time.
+    pub keys_max: Option<u32>,
+    pub burst_per_minute: Option<u32>,
+    pub requests_per_day: Option<u32>,
+    pub requests_per_month: Option<u32>,
+}
+
 /// One account. `Debug` does not show the password's hash.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AccountRow {
@@ -58,6 +68,7 @@ pub struct AccountRow {
     pub suspended_ms: Option<i64>,
     pub production_ms: Option<i64>,
     pub totp: Option<Totp>,
+    pub allowance: Allowance,
 }
 
 impl fmt::Debug for AccountRow {
@@ -83,6 +94,10 @@ struct RawAccount {
     totp_secret: Option<Vec<u8>>,
     totp_confirmed_ms: Option<i64>,
     totp_step: Option<i64>,
+    keys_max: Option<i64>,
+    burst_per_minute: Option<i64>,
+    requests_per_day: Option<i64>,
+    requests_per_month: Option<i64>,
 }
 
 impl TryFrom<RawAccount> for AccountRow {
@@ -90,6 +105,10 @@ impl TryFrom<RawAccount> for AccountRow {
 
     fn try_from(raw: RawAccount) -> Result<Self, StoreError> {
         let (confirmed_ms, step) = (raw.totp_confirmed_ms, raw.totp_step);
+        let count = |column: Option<i64>| {
+            let count = column.map(u32::try_from).transpose();
+            count.map_err(|_| StoreError::corrupt("limit out of range"))
+        };
         Ok(Self {
             id: raw.id,
             email: raw.email,
@@ -100,6 +119,12 @@ impl TryFrom<RawAccount> for AccountRow {
             suspended_ms: raw.suspended_ms,
             production_ms: raw.production_ms,
             totp: raw.totp_secret.map(|secret| Totp { secret, confirmed_ms, step }),
+            allowance: Allowance {
+                keys_max: count(raw.keys_max)?,
+                burst_per_minute: count(raw.burst_per_minute)?,
+                requests_per_day: count(raw.requests_per_day)?,
+                requests_per_month: count(raw.requests_per_month)?,
+            },
         })
     }
 }
@@ -137,6 +162,41 @@ impl Store {
                 .bind(i64::from(limit))
                 .fetch_all(&self.pool)
                 .await?;
+        rows.into_iter().map(AccountRow::try_from).collect()
+    }
+
+    /// Accounts with a text in their name, address or id, newest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn find_accounts(
+        &self,
+        text: &str,
+        limit: u32,
+    ) -> Result<Vec<AccountRow>, StoreError> {
+        let rows: Vec<RawAccount> = sqlx::query_as(
+            "SELECT * FROM account WHERE email LIKE $1 ESCAPE '!' OR name LIKE $1 ESCAPE '!' \
+             OR id LIKE $1 ESCAPE '!' ORDER BY created_ms DESC, id LIMIT $2",
+        )
+        .bind(containing(text))
+        .bind(i64::from(limit))
+        .fetch_all(&self.pool)
+        .await?;
+        rows.into_iter().map(AccountRow::try_from).collect()
+    }
+
+    /// Every account of a role, the eldest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn accounts_of(&self, role: Role, limit: u32) -> Result<Vec<AccountRow>, StoreError> {
+        let rows: Vec<RawAccount> = sqlx::query_as(
+            "SELECT * FROM account WHERE role = $1 ORDER BY created_ms, id LIMIT $2",
+        )
+        .bind(role.as_str())
+        .bind(i64::from(limit))
+        .fetch_all(&self.pool)
+        .await?;
         rows.into_iter().map(AccountRow::try_from).collect()
     }
 
@@ -227,6 +287,42 @@ impl Store {
                 .execute(&mut *tx)
                 .await?;
         }
+        Ok(tx.commit().await?)
+    }
+
+    /// Sets what an account is allowed, and gives its live production keys the limits that follow from it, all or
+    /// nothing.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn allow_account(
+        &self,
+        account_id: &str,
+        allowance: &Allowance,
+        (burst_per_minute, requests_per_day): (u32, u32),
+    ) -> Result<(), StoreError> {
+        let mut tx = self.begin_write().await?;
+        sqlx::query(
+            "UPDATE account SET keys_max = $2, burst_per_minute = $3, requests_per_day = $4, \
+             requests_per_month = $5 WHERE id = $1",
+        )
+        .bind(account_id)
+        .bind(allowance.keys_max.map(i64::from))
+        .bind(allowance.burst_per_minute.map(i64::from))
+        .bind(allowance.requests_per_day.map(i64::from))
+        .bind(allowance.requests_per_month.map(i64::from))
+        .execute(&mut *tx)
+        .await?;
+        sqlx::query(
+            "UPDATE api_key SET burst_per_minute = $2, requests_per_day = $3, requests_per_month = $4 \
+             WHERE account_id = $1 AND kind = 'production' AND revoked_ms IS NULL",
+        )
+        .bind(account_id)
+        .bind(i64::from(burst_per_minute))
+        .bind(i64::from(requests_per_day))
+        .bind(allowance.requests_per_month.map(i64::from))
+        .execute(&mut *tx)
+        .await?;
         Ok(tx.commit().await?)
     }
 

@@ -26,8 +26,8 @@ use sqlx::{
 
 pub use crate::{
     access::{AccessRow, AccessState},
-    account::{AccountRow, Role, Totp},
-    audit::{AuditEntry, AuditRow},
+    account::{AccountRow, Allowance, Role, Totp},
+    audit::{AuditEntry, AuditFilter, AuditRow},
     error::StoreError,
     feed::FeedRow,
     key::{Digest, KeyEnd, KeyKind, KeyRow},
@@ -106,4 +106,17 @@ fn make_private(path: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path).map(drop)
+}
+
+/// The pattern for what contains a text, whatever signs are in it.
+fn containing(text: &str) -> String {
+    let mut pattern = String::from("%");
+    for letter in text.chars() {
+        if matches!(letter, '!' | '%' | '_') {
+            pattern.push('!');
+        }
+        pattern.push(letter);
+    }
+    pattern.push('%');
+    pattern
 }

@@ -206,6 +206,17 @@ impl People {
         self.issue_link(LinkPurpose::FirstOperator, None, None, FIRST_OPERATOR_TIME).await.map(Some)
     }
 
+    /// A link that makes one more operator. Earlier ones end.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn operator_link(&self, actor: &Actor) -> Result<LinkToken, PeopleError> {
+        let purpose = LinkPurpose::FirstOperator;
+        let link = self.issue_link(purpose, None, None, FIRST_OPERATOR_TIME).await?;
+        self.note(actor, Deed::LinkIssued, "anybody", "a new operator").await?;
+        Ok(link)
+    }
+
     /// A link with which one person can make an account; bound to an address where one is given.
     ///
     /// # Errors
@@ -271,7 +282,7 @@ impl People {
             return refused;
         };
         let (role, how) = match link.purpose {
-            LinkPurpose::FirstOperator => (Role::Operator, "first operator's link"),
+            LinkPurpose::FirstOperator => (Role::Operator, "operator's link"),
             LinkPurpose::Invitation => (Role::Developer, "invitation"),
             LinkPurpose::PasswordReset => return refused,
         };
@@ -422,5 +433,6 @@ fn account_row(
         suspended_ms: None,
         production_ms: None,
         totp: None,
+        allowance: store::Allowance::default(),
     })
 }

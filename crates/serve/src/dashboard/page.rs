@@ -48,6 +48,7 @@ impl From<PeopleError> for Trouble {
             PeopleError::UnknownRequest
             | PeopleError::AlreadyRequested
             | PeopleError::BadPurpose
+            | PeopleError::BadAllowance
             | PeopleError::LastOperator => Self::Refused(sentence(&error)),
         }
     }
@@ -132,7 +133,7 @@ impl Notice {
 }
 
 /// What `?done=` says, after a form led to another page. Words come from here only, never from the address.
-const DONE: [(&str, &str); 15] = [
+const DONE: &[(&str, &str)] = &[
     (
         "signed-up",
         "If the address was new, the account is ready. Sign in with the password you chose.",
@@ -148,7 +149,13 @@ const DONE: [(&str, &str); 15] = [
     ("resumed", "The account and its keys are in force again."),
     ("approved", "The request is approved. The developer can create production keys now."),
     ("refused", "The request is refused. The developer sees your note."),
+    ("limited", "The limits are set. The account's production keys have them from now on."),
     ("feed-revoked", "The feed's token is revoked."),
+    ("feed-paused", "The feed is paused: its pushes are refused until you resume it."),
+    ("feed-resumed", "The feed may push again."),
+    ("merged", "They are one event from now on. Clients see it with the next snapshot."),
+    ("split", "The ref is another event from now on. Clients see it with the next snapshot."),
+    ("parted", "They are two events, and stay two however alike they look."),
     ("maintenance-on", "Maintenance is on. The API answers 503 with Retry-After."),
     ("maintenance-off", "Maintenance is off. The API answers again."),
 ];

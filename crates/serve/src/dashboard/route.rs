@@ -82,6 +82,8 @@ pub(crate) enum ConsoleAct {
     SuspendAccount,
     ResumeAccount,
     ResetAccount,
+    Account,
+    LimitAccount,
     Requests,
     ApproveRequest,
     RefuseRequest,
@@ -90,7 +92,16 @@ pub(crate) enum ConsoleAct {
     RevokeAnyKey,
     Feeds,
     CreateFeed,
+    Feed,
     RevokeFeed,
+    PauseFeed,
+    ResumeFeed,
+    Events,
+    Event,
+    Unsure,
+    MergeEvents,
+    PartEvents,
+    SplitEvent,
     Audit,
     Maintenance,
 }
@@ -120,7 +131,7 @@ const fn post(path: &'static str, who: Who, page: Page) -> Route {
     Route { method: Method::Post, path, who, page }
 }
 
-static ROUTES: [Route; 47] = [
+static ROUTES: &[Route] = &[
     get("/status", Who::Anyone, Page::Status(StatusAct::Status)),
     get("/status.json", Who::Anyone, Page::Status(StatusAct::StatusJson)),
     get("/status.atom", Who::Anyone, Page::Status(StatusAct::StatusFeed)),
@@ -181,6 +192,8 @@ static ROUTES: [Route; 47] = [
     ),
     post("/console/accounts/{id}/resume", Who::Operator, Page::Console(ConsoleAct::ResumeAccount)),
     post("/console/accounts/{id}/reset", Who::Operator, Page::Console(ConsoleAct::ResetAccount)),
+    get("/console/accounts/{id}", Who::Operator, Page::Console(ConsoleAct::Account)),
+    post("/console/accounts/{id}/limits", Who::Operator, Page::Console(ConsoleAct::LimitAccount)),
     get("/console/requests", Who::Operator, Page::Console(ConsoleAct::Requests)),
     post(
         "/console/requests/{id}/approve",
@@ -194,6 +207,15 @@ static ROUTES: [Route; 47] = [
     get("/console/feeds", Who::Operator, Page::Console(ConsoleAct::Feeds)),
     post("/console/feeds", Who::Operator, Page::Console(ConsoleAct::CreateFeed)),
     post("/console/feeds/{id}/revoke", Who::Operator, Page::Console(ConsoleAct::RevokeFeed)),
+    get("/console/feeds/{id}", Who::Operator, Page::Console(ConsoleAct::Feed)),
+    post("/console/feeds/{id}/pause", Who::Operator, Page::Console(ConsoleAct::PauseFeed)),
+    post("/console/feeds/{id}/resume", Who::Operator, Page::Console(ConsoleAct::ResumeFeed)),
+    get("/console/events", Who::Operator, Page::Console(ConsoleAct::Events)),
+    get("/console/events/{id}", Who::Operator, Page::Console(ConsoleAct::Event)),
+    get("/console/unsure", Who::Operator, Page::Console(ConsoleAct::Unsure)),
+    post("/console/events/merge", Who::Operator, Page::Console(ConsoleAct::MergeEvents)),
+    post("/console/events/apart", Who::Operator, Page::Console(ConsoleAct::PartEvents)),
+    post("/console/events/{id}/split", Who::Operator, Page::Console(ConsoleAct::SplitEvent)),
     get("/console/audit", Who::Operator, Page::Console(ConsoleAct::Audit)),
     post("/console/maintenance", Who::Operator, Page::Console(ConsoleAct::Maintenance)),
 ];
@@ -241,7 +263,7 @@ pub(crate) fn is_ours(path: &str) -> bool {
 /// The route for a path, and what stands for its `{id}`.
 pub(crate) fn find(method: Method, path: &str) -> Result<(&'static Route, &str), Trouble> {
     let mut elsewhere = false;
-    for route in &ROUTES {
+    for route in ROUTES {
         let Some(id) = capture(route.path, path) else {
             continue;
         };

@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 
 use crate::answers::Answers;
 use crate::ledger::Odd;
+use crate::world::identities::{Identities, Tracker};
 use crate::world::start::{Entries, SANDBOX_IDS, Start, WorldError, epoch_start, play};
 use crate::world::{
     Batch, Command, NotTaken, OperateError, Published, QUEUE_BATCHES_MAX, Receipt, WorldHandle,
@@ -47,6 +48,8 @@ pub struct Writer {
     next_cut: Timestamp,
     /// The snapshot before the one in force: dropped here rather than by whichever request is the last.
     retired: Option<Arc<Published>>,
+    /// None in the sandbox: nobody says there which events are one.
+    tracker: Option<Tracker>,
 }
 
 impl WorldHandle {
@@ -72,7 +75,11 @@ impl WorldHandle {
             log.append(at.as_millis(), entries.iter())?;
         }
         let next_cut = published.until;
+        let tracker = options.simulation.is_none().then(|| Tracker::of(&start.book));
         let handle = Arc::new(Self::new(&options, published, &start.book, queue));
+        if let Some(tracker) = &tracker {
+            handle.identities.store(Arc::new(tracker.held().clone()));
+        }
         let writer = Writer {
             options,
             clock,
@@ -84,6 +91,7 @@ impl WorldHandle {
             checkpoint_at: at,
             next_cut,
             retired: None,
+            tracker,
         };
         writer.note_log(0);
         writer.note_identities();
@@ -100,6 +108,7 @@ impl WorldHandle {
         Self {
             published: ArcSwap::from_pointee(published),
             vitals: ArcSwap::from_pointee(book.vitals()),
+            identities: ArcSwap::from_pointee(Identities::default()),
             queue,
             stale_after: options.stale_after,
             refresh_interval: options.refresh_interval,
@@ -161,7 +170,9 @@ impl Writer {
         let mut entries = Entries::default();
         let receipts: Vec<Receipt> = group
             .iter_mut()
-            .map(|batch| apply_batch(&mut self.book, batch, now, &mut entries))
+            .map(|batch| {
+                apply_batch(&mut self.book, batch, now, &mut entries, self.tracker.as_mut())
+            })
             .collect();
         let joins = receipts.iter().map(|receipt| receipt.joins).sum();
         WorldHandle::count(&self.handle.stats.joins, joins);
@@ -201,11 +212,13 @@ impl Writer {
         let mut entries = Entries::default();
         for change in &changes {
             entries.push(change);
+            self.note_change(change);
         }
         if !self.append(now, &entries) {
             return Err(OperateError::LogFailed);
         }
         self.note_identities();
+        self.publish_identities();
         tracing::info!(world = %self.options.world, ?operation, changes = changes.len(), "an operator's word");
         Ok(changes.len())
     }
@@ -217,6 +230,20 @@ impl Writer {
             [(&stats.merged_ids, merged), (&stats.unsure_pairs, unsure), (&stats.aliases, aliases)]
         {
             figure.store(u64::try_from(count).unwrap_or(u64::MAX), Ordering::Relaxed);
+        }
+    }
+
+    fn note_change(&mut self, change: &Change) {
+        if let Some(tracker) = &mut self.tracker {
+            tracker.after(change);
+        }
+    }
+
+    /// Shows operators what has changed of identities since the last time.
+    fn publish_identities(&mut self) {
+        let refreshed = self.tracker.as_mut().and_then(|tracker| tracker.refresh(&self.book));
+        if let Some(identities) = refreshed {
+            self.handle.identities.store(identities);
         }
     }
 
@@ -253,6 +280,10 @@ impl Writer {
             Ok((log, book)) => {
                 self.log = log;
                 self.book = book;
+                if let Some(tracker) = &mut self.tracker {
+                    *tracker = Tracker::of(&self.book);
+                    self.handle.identities.store(Arc::new(tracker.held().clone()));
+                }
             }
             Err(error) => {
                 tracing::error!(world = %self.options.world, error = %Chain(&error), "the book cannot be read back; it stays as it was");
@@ -282,6 +313,7 @@ impl Writer {
         for change in self.book.overdue(at, self.options.lifetimes) {
             self.book.absorb(&change, at);
             entries.push(&change);
+            self.note_change(&change);
         }
         entries.push(&Change::Cut { at });
         // Without the log the service still shows what it has, with honest freshness.
@@ -292,6 +324,7 @@ impl Writer {
         let published = Published { snapshot, answers, until: self.next_cut };
         self.retired = Some(self.handle.published.swap(Arc::new(published)));
         self.handle.vitals.store(Arc::new(self.book.vitals()));
+        self.publish_identities();
         let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.handle.stats.cut_us_last.store(took, Ordering::Relaxed);
         WorldHandle::count(&self.handle.stats.snapshots, 1);
@@ -344,9 +377,14 @@ fn apply_batch(
     batch: &mut Batch,
     now: Timestamp,
     entries: &mut Entries,
+    mut tracker: Option<&mut Tracker>,
 ) -> Receipt {
     let mut receipt = Receipt::default();
     for (line, message) in mem::take(&mut batch.lines) {
+        let before = match (&tracker, &message) {
+            (Some(_), Ok(message)) => Tracker::before(book, &batch.feed, message),
+            _ => None,
+        };
         let decided =
             message.and_then(|message| Ok((book.apply(&batch.feed, &message, now)?, message)));
         match decided {
@@ -359,6 +397,9 @@ fn apply_batch(
                 for change in decision.change.iter().chain(&decision.follow) {
                     receipt.joins += u64::from(matches!(change, Change::Joined(_)));
                     entries.push(change);
+                }
+                if let Some(tracker) = &mut tracker {
+                    tracker.after_message(before, &decision);
                 }
                 if let (Some(what), Body::Event { reference, listing }) =
                     (decision.oddity, &message.body)

@@ -199,11 +199,18 @@ async fn a_feed_name_is_free_again_once_its_token_is_revoked() {
         bookmaker: None,
         created_ms: i64::from(n),
         revoked_ms: None,
+        paused_ms: None,
     };
     assert!(store.insert_feed(&feed(1)).await.unwrap());
     assert!(!store.insert_feed(&feed(2)).await.unwrap());
     assert_eq!(store.feeds().await.unwrap(), [feed(1)]);
+    let paused = store.pause_feed("pinnacle", Some(5)).await.unwrap().unwrap();
+    assert_eq!(paused.paused_ms, Some(5));
+    let again = store.pause_feed("pinnacle", Some(6)).await.unwrap().unwrap();
+    assert_eq!(again.paused_ms, Some(5), "a paused feed keeps its first instant");
+    assert_eq!(store.pause_feed("nobody", Some(6)).await.unwrap(), None);
     assert_eq!(store.revoke_feed("pinnacle", 9).await.unwrap().unwrap().revoked_ms, Some(9));
+    assert_eq!(store.pause_feed("pinnacle", None).await.unwrap(), None, "it has no live token");
     assert!(store.insert_feed(&feed(3)).await.unwrap());
     assert_eq!(store.feeds().await.unwrap(), [feed(3)]);
 }
