@@ -8,6 +8,7 @@ mod folder;
 mod identify;
 mod identities;
 mod logging;
+mod operators;
 mod program;
 mod record;
 mod replay;
@@ -65,6 +66,7 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         }
         Verb::Keys(verb) => verbs::keys(&config, &cli.data, verb)?,
         Verb::Feeds(verb) => verbs::feeds(&config, &cli.data, verb)?,
+        Verb::Operators(verb) => operators::run(&config, &cli.data, verb)?,
         Verb::Maintenance(verb) => verbs::maintenance(&cli.data, verb)?,
         Verb::Match(args) => identify::run(&load_catalogue(&config)?, args)?,
         Verb::Events(verb) => identities::events(&config, &cli.data, verb)?,

@@ -82,6 +82,7 @@ async fn run(config: &Config, data: &Path) -> anyhow::Result<()> {
     let listeners = Listeners::bind(config).await?;
     // Before anybody is told that the service is there, and might tell it to stop.
     let signals = Signals::catch()?;
+    control.write_note(Some(&public_url(config, &listeners)))?;
     greet(config, &listeners, &firsts, data)?;
     let mut serving = JoinSet::new();
     for door in listeners.doors {
@@ -424,6 +425,13 @@ fn load_tls(cert: &Path, key: &Path) -> anyhow::Result<Tls> {
         .context("server.tls_cert and server.tls_key do not go together")?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Tls(TlsAcceptor::from(Arc::new(config))))
+}
+
+/// Where people reach the service.
+fn public_url(config: &Config, listeners: &Listeners) -> String {
+    let scheme = if config.server.tls.is_some() { "https" } else { "http" };
+    let public = config.dashboard.public_url.clone();
+    public.unwrap_or_else(|| format!("{scheme}://{}", listeners.main))
 }
 
 /// Tells whoever started the service where it is and how to try it.

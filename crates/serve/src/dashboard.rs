@@ -36,6 +36,7 @@ use crate::error::{ApiError, ErrorCode};
 use crate::reply::Reply;
 use crate::request::{Asked, Method};
 
+pub use crate::dashboard::console::operation_words;
 pub use crate::dashboard::route::{RouteView, Who, routes};
 
 /// What the operator decided about the pages.

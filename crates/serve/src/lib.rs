@@ -26,7 +26,9 @@ mod v1;
 mod world;
 
 pub use app::{App, Parts, Settings};
-pub use dashboard::{DashboardSettings, RouteView, Who, routes as dashboard_routes};
+pub use dashboard::{
+    DashboardSettings, RouteView, Who, operation_words, routes as dashboard_routes,
+};
 pub use date::http_date;
 pub use error::ErrorCode;
 pub use openapi::document as openapi_document;

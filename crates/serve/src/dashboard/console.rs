@@ -17,6 +17,7 @@ use crate::dashboard::page::{self, Shell, Trouble};
 use crate::dashboard::route::ConsoleAct;
 use crate::dashboard::visit::Visit;
 use crate::reply::Reply;
+pub use market::written as operation_words;
 
 /// What `Retry-After` can be set to, in minutes: up to a day.
 const RETRY_AFTER_MIN_MAX: u32 = 1440;

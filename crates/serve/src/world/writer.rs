@@ -136,7 +136,8 @@ impl Writer {
                 }
                 Ok(Command::Operate(operation, answer)) => self.answer(&operation, answer),
                 Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => {}
+                // Nobody waits: operators need not wait for the next snapshot either.
+                Err(RecvTimeoutError::Timeout) => self.publish_identities(),
             }
         }
         tracing::info!(world = %self.options.world, seq = self.log.last_seq(), "writer stopped");
@@ -322,9 +323,10 @@ impl Writer {
         self.next_cut = at.plus(self.options.refresh_interval);
         let answers = Answers::counted_in(&self.handle.stats.answers);
         let published = Published { snapshot, answers, until: self.next_cut };
+        // Who sees an event in a snapshot finds it among the identities too.
+        self.publish_identities();
         self.retired = Some(self.handle.published.swap(Arc::new(published)));
         self.handle.vitals.store(Arc::new(self.book.vitals()));
-        self.publish_identities();
         let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.handle.stats.cut_us_last.store(took, Ordering::Relaxed);
         WorldHandle::count(&self.handle.stats.snapshots, 1);

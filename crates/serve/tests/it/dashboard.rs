@@ -2,6 +2,7 @@
 
 mod board;
 mod browser;
+mod console;
 mod flow;
 mod guard;
 mod status;

@@ -165,7 +165,7 @@ async fn operate(
 }
 
 /// An operation as the audit log has it: the deed, the event, the rest.
-pub(crate) fn written(operation: &Operation) -> (Deed, String, String) {
+pub fn written(operation: &Operation) -> (Deed, String, String) {
     match operation {
         Operation::Merge { one, other } => {
             (Deed::EventsMerged, one.to_string(), format!("and {other} are one"))
