@@ -2,11 +2,12 @@
 // anybody else, and no violation that axe knows of, in light and dark, on a phone and on a desk.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { chromium } from "playwright-core";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -47,6 +48,19 @@ export async function startService(environment = {}) {
     base,
     key: said.match(/sk_test_\w+/)[0],
     operatorLink: said.match(/\S+\/link\/\S+/)[0],
+    /** What the command line prints, on the folder of this service. */
+    async run(...words) {
+      const { stdout } = await promisify(execFile)(PROGRAM, ["--data", join(data, "data"), ...words], { cwd: data });
+      return stdout.trim();
+    },
+    /** Pushes messages under a feed's token. */
+    async push(token, messages) {
+      return fetch(`${base}/ingest/v1/messages`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${token}`, "content-type": "application/x-ndjson" },
+        body: messages.map((message) => JSON.stringify(message) + "\n").join(""),
+      });
+    },
     async stop() {
       const ended = new Promise((resolve) => child.on("exit", resolve));
       child.kill("SIGTERM");
@@ -113,6 +127,14 @@ export async function inspect({ page }, name) {
   }
   await page.setViewportSize(SIZES.desk);
   await page.emulateMedia({ colorScheme: "light" });
+}
+
+/** The page on a screen of 2560 px: nothing sticks out, and a picture. */
+export async function inspectWide({ page }, name) {
+  await page.setViewportSize({ width: 2560, height: 1440 });
+  await page.screenshot({ path: join(SHOTS, `${name}-wide-light.png`) });
+  assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), name);
+  await page.setViewportSize(SIZES.desk);
 }
 
 /** Axe, put in past the page's own policy, which lets no foreign script in. */
