@@ -18,6 +18,12 @@ for (const button of document.querySelectorAll("[data-copy]")) {
   });
 }
 
+// On a narrow screen the entry for this page may be beyond the edge of its bar.
+for (const here of document.querySelectorAll(".nav [aria-current], .subnav [aria-current]")) {
+  const bar = here.parentElement;
+  bar.scrollLeft = here.offsetLeft - (bar.clientWidth - here.offsetWidth) / 2;
+}
+
 /** A form is sent once, however often its button is pressed. */
 for (const form of document.querySelectorAll("form[method=post]")) {
   form.addEventListener("submit", (event) => {

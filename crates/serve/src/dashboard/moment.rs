@@ -62,7 +62,8 @@ pub(crate) fn latency(ms: u64) -> String {
 /// So many in a minute, as so many in a second.
 pub(crate) fn a_second(a_minute: u64) -> String {
     match a_minute {
-        0..6000 => format!("{}.{}", a_minute / 60, a_minute % 60 * 10 / 60),
+        0..60 => format!("0.{:02}", a_minute * 100 / 60),
+        60..6000 => format!("{}.{}", a_minute / 60, a_minute % 60 * 10 / 60),
         6000.. => number(a_minute / 60),
     }
 }
@@ -106,7 +107,7 @@ mod tests {
         let latencies = [0, 999, 1000, 2549, 119_999, 120_000].map(latency);
         assert_eq!(latencies, ["0 ms", "999 ms", "1.0 s", "2.5 s", "119.9 s", "2 min"]);
         let rates = [0, 5, 6, 90, 5999, 600_000].map(|n| a_second(n).replace('\u{202f}', " "));
-        assert_eq!(rates, ["0.0", "0.0", "0.1", "1.5", "99.9", "10 000"]);
+        assert_eq!(rates, ["0.00", "0.08", "0.10", "1.5", "99.9", "10 000"]);
     }
 
     #[test]

@@ -84,7 +84,11 @@ impl From<askama::Error> for Trouble {
 
 /// An error's words as a sentence for a page.
 pub(crate) fn sentence(error: &dyn std::error::Error) -> String {
-    let text = error.to_string();
+    as_sentence(&error.to_string())
+}
+
+/// A text that begins in lower case as a sentence.
+pub(crate) fn as_sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|first| first.to_uppercase().collect::<String>());
     format!("{}{}.", first.unwrap_or_default(), letters.as_str())

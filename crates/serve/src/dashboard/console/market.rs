@@ -350,7 +350,8 @@ impl Pair {
         lines.push(line("Competition", one.competition.clone(), other.competition.clone()));
         let feeds = Compared { differs: false, ..line("Listed by", one.feeds(), other.feeds()) };
         lines.push(feeds);
-        let (doubt, evidence) = (pair.doubt.to_string(), pair.evidence.to_string());
+        let (doubt, evidence) =
+            (page::as_sentence(&pair.doubt.to_string()), pair.evidence.to_string());
         Some(Self { one, other, lines, doubt, evidence, turned })
     }
 }
