@@ -19,6 +19,7 @@ mod greeting;
 mod harness;
 mod identities;
 mod numbers;
+mod operators;
 mod record;
 mod recordings;
 mod restart;
