@@ -48,13 +48,7 @@ struct RequestsPage {
 
 pub(crate) async fn answer(visit: &Visit<'_>, page: ConsoleAct) -> Result<Reply, Trouble> {
     match page {
-        ConsoleAct::Accounts
-        | ConsoleAct::Account
-        | ConsoleAct::Invite
-        | ConsoleAct::LimitAccount
-        | ConsoleAct::SuspendAccount
-        | ConsoleAct::ResumeAccount
-        | ConsoleAct::ResetAccount => accounts::answer(visit, page).await,
+        ConsoleAct::People(page) => accounts::answer(visit, page).await,
         ConsoleAct::Requests => requests_page(visit).await,
         ConsoleAct::ApproveRequest => decide(visit, AccessDecision::Approve).await,
         ConsoleAct::RefuseRequest => decide(visit, AccessDecision::Refuse).await,
@@ -67,12 +61,7 @@ pub(crate) async fn answer(visit: &Visit<'_>, page: ConsoleAct) -> Result<Reply,
         ConsoleAct::RevokeFeed => feeds::revoke(visit).await,
         ConsoleAct::PauseFeed => feeds::pause(visit, true).await,
         ConsoleAct::ResumeFeed => feeds::pause(visit, false).await,
-        ConsoleAct::Events
-        | ConsoleAct::Event
-        | ConsoleAct::Unsure
-        | ConsoleAct::MergeEvents
-        | ConsoleAct::PartEvents
-        | ConsoleAct::SplitEvent => market::answer(visit, page).await,
+        ConsoleAct::Market(page) => market::answer(visit, page).await,
         ConsoleAct::Audit => audit::show(visit).await,
         ConsoleAct::Maintenance => maintenance(visit).await,
         ConsoleAct::Console => overview(visit).await,

@@ -77,13 +77,7 @@ pub(crate) enum SecurityAct {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConsoleAct {
     Console,
-    Accounts,
-    Invite,
-    SuspendAccount,
-    ResumeAccount,
-    ResetAccount,
-    Account,
-    LimitAccount,
+    People(PeopleAct),
     Requests,
     ApproveRequest,
     RefuseRequest,
@@ -96,14 +90,32 @@ pub(crate) enum ConsoleAct {
     RevokeFeed,
     PauseFeed,
     ResumeFeed,
+    Market(MarketAct),
+    Audit,
+    Maintenance,
+}
+
+/// What operators see and decide of accounts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PeopleAct {
+    Accounts,
+    Account,
+    Invite,
+    Limit,
+    Suspend,
+    Resume,
+    Reset,
+}
+
+/// What they see and decide of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MarketAct {
     Events,
     Event,
     Unsure,
-    MergeEvents,
-    PartEvents,
-    SplitEvent,
-    Audit,
-    Maintenance,
+    Merge,
+    Part,
+    Split,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,17 +195,37 @@ static ROUTES: &[Route] = &[
         Page::Security(SecurityAct::SecondFactorOff),
     ),
     get("/console", Who::Operator, Page::Console(ConsoleAct::Console)),
-    get("/console/accounts", Who::Operator, Page::Console(ConsoleAct::Accounts)),
-    post("/console/accounts/invite", Who::Operator, Page::Console(ConsoleAct::Invite)),
+    get("/console/accounts", Who::Operator, Page::Console(ConsoleAct::People(PeopleAct::Accounts))),
+    post(
+        "/console/accounts/invite",
+        Who::Operator,
+        Page::Console(ConsoleAct::People(PeopleAct::Invite)),
+    ),
     post(
         "/console/accounts/{id}/suspend",
         Who::Operator,
-        Page::Console(ConsoleAct::SuspendAccount),
+        Page::Console(ConsoleAct::People(PeopleAct::Suspend)),
     ),
-    post("/console/accounts/{id}/resume", Who::Operator, Page::Console(ConsoleAct::ResumeAccount)),
-    post("/console/accounts/{id}/reset", Who::Operator, Page::Console(ConsoleAct::ResetAccount)),
-    get("/console/accounts/{id}", Who::Operator, Page::Console(ConsoleAct::Account)),
-    post("/console/accounts/{id}/limits", Who::Operator, Page::Console(ConsoleAct::LimitAccount)),
+    post(
+        "/console/accounts/{id}/resume",
+        Who::Operator,
+        Page::Console(ConsoleAct::People(PeopleAct::Resume)),
+    ),
+    post(
+        "/console/accounts/{id}/reset",
+        Who::Operator,
+        Page::Console(ConsoleAct::People(PeopleAct::Reset)),
+    ),
+    get(
+        "/console/accounts/{id}",
+        Who::Operator,
+        Page::Console(ConsoleAct::People(PeopleAct::Account)),
+    ),
+    post(
+        "/console/accounts/{id}/limits",
+        Who::Operator,
+        Page::Console(ConsoleAct::People(PeopleAct::Limit)),
+    ),
     get("/console/requests", Who::Operator, Page::Console(ConsoleAct::Requests)),
     post(
         "/console/requests/{id}/approve",
@@ -210,12 +242,24 @@ static ROUTES: &[Route] = &[
     get("/console/feeds/{id}", Who::Operator, Page::Console(ConsoleAct::Feed)),
     post("/console/feeds/{id}/pause", Who::Operator, Page::Console(ConsoleAct::PauseFeed)),
     post("/console/feeds/{id}/resume", Who::Operator, Page::Console(ConsoleAct::ResumeFeed)),
-    get("/console/events", Who::Operator, Page::Console(ConsoleAct::Events)),
-    get("/console/events/{id}", Who::Operator, Page::Console(ConsoleAct::Event)),
-    get("/console/unsure", Who::Operator, Page::Console(ConsoleAct::Unsure)),
-    post("/console/events/merge", Who::Operator, Page::Console(ConsoleAct::MergeEvents)),
-    post("/console/events/apart", Who::Operator, Page::Console(ConsoleAct::PartEvents)),
-    post("/console/events/{id}/split", Who::Operator, Page::Console(ConsoleAct::SplitEvent)),
+    get("/console/events", Who::Operator, Page::Console(ConsoleAct::Market(MarketAct::Events))),
+    get("/console/events/{id}", Who::Operator, Page::Console(ConsoleAct::Market(MarketAct::Event))),
+    get("/console/unsure", Who::Operator, Page::Console(ConsoleAct::Market(MarketAct::Unsure))),
+    post(
+        "/console/events/merge",
+        Who::Operator,
+        Page::Console(ConsoleAct::Market(MarketAct::Merge)),
+    ),
+    post(
+        "/console/events/apart",
+        Who::Operator,
+        Page::Console(ConsoleAct::Market(MarketAct::Part)),
+    ),
+    post(
+        "/console/events/{id}/split",
+        Who::Operator,
+        Page::Console(ConsoleAct::Market(MarketAct::Split)),
+    ),
     get("/console/audit", Who::Operator, Page::Console(ConsoleAct::Audit)),
     post("/console/maintenance", Who::Operator, Page::Console(ConsoleAct::Maintenance)),
 ];

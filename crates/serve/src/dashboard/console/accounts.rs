@@ -7,7 +7,7 @@ use crate::dashboard::console::audit::AuditLine;
 use crate::dashboard::keys::KeyLine;
 use crate::dashboard::moment::{Moment, number};
 use crate::dashboard::page::{self, Shell, Trouble};
-use crate::dashboard::route::ConsoleAct;
+use crate::dashboard::route::PeopleAct;
 use crate::dashboard::visit::Visit;
 use crate::reply::Reply;
 
@@ -88,14 +88,15 @@ struct LinkIssuedPage {
     url: String,
 }
 
-pub(super) async fn answer(visit: &Visit<'_>, page: ConsoleAct) -> Result<Reply, Trouble> {
+pub(super) async fn answer(visit: &Visit<'_>, page: PeopleAct) -> Result<Reply, Trouble> {
     match page {
-        ConsoleAct::Account => account_page(visit).await,
-        ConsoleAct::Invite => invite(visit).await,
-        ConsoleAct::LimitAccount => limit(visit).await,
-        ConsoleAct::SuspendAccount | ConsoleAct::ResumeAccount => suspend(visit, page).await,
-        ConsoleAct::ResetAccount => reset(visit).await,
-        _ => accounts_page(visit).await,
+        PeopleAct::Accounts => accounts_page(visit).await,
+        PeopleAct::Account => account_page(visit).await,
+        PeopleAct::Invite => invite(visit).await,
+        PeopleAct::Limit => limit(visit).await,
+        PeopleAct::Suspend => suspend(visit, true).await,
+        PeopleAct::Resume => suspend(visit, false).await,
+        PeopleAct::Reset => reset(visit).await,
     }
 }
 
@@ -237,9 +238,9 @@ fn link_issued(
     page::render(200, &page)
 }
 
-async fn suspend(visit: &Visit<'_>, page: ConsoleAct) -> Result<Reply, Trouble> {
+async fn suspend(visit: &Visit<'_>, suspended: bool) -> Result<Reply, Trouble> {
     let (people, actor) = (&visit.app.people, visit.actor()?);
-    let done = if page == ConsoleAct::SuspendAccount {
+    let done = if suspended {
         if visit.session()?.account.id == visit.id {
             let text = "You cannot suspend yourself; another operator can.";
             return Err(Trouble::Refused(text.to_owned()));

@@ -13,7 +13,7 @@ use market::{Operation, Unsure};
 use crate::dashboard::form;
 use crate::dashboard::moment::{Moment, number};
 use crate::dashboard::page::{self, Shell, Trouble};
-use crate::dashboard::route::ConsoleAct;
+use crate::dashboard::route::MarketAct;
 use crate::dashboard::visit::Visit;
 use crate::reply::Reply;
 use crate::world::{EventView, Identities, OperateError, RefView};
@@ -108,25 +108,25 @@ struct UnsurePage {
     paging: Paging,
 }
 
-pub(super) async fn answer(visit: &Visit<'_>, page: ConsoleAct) -> Result<Reply, Trouble> {
+pub(super) async fn answer(visit: &Visit<'_>, page: MarketAct) -> Result<Reply, Trouble> {
     match page {
-        ConsoleAct::Event => event_page(visit),
-        ConsoleAct::Unsure => unsure_page(visit),
-        ConsoleAct::MergeEvents => {
+        MarketAct::Events => events_page(visit).await,
+        MarketAct::Event => event_page(visit),
+        MarketAct::Unsure => unsure_page(visit),
+        MarketAct::Merge => {
             let (one, other) = (asked(visit, "one")?, asked(visit, "other")?);
             operate(visit, Operation::Merge { one, other }, "merged").await
         }
-        ConsoleAct::PartEvents => {
+        MarketAct::Part => {
             let (one, other) = (asked(visit, "one")?, asked(visit, "other")?);
             operate(visit, Operation::Part { one, other }, "parted").await
         }
-        ConsoleAct::SplitEvent => {
+        MarketAct::Split => {
             let event = EventId::parse(visit.id).ok_or(Trouble::NotFound)?;
             let (feed, reference) = (visit.form.get("feed"), visit.form.get("reference"));
             let (feed, reference) = (feed.into(), reference.into());
             operate(visit, Operation::Split { event, feed, reference }, "split").await
         }
-        _ => events_page(visit).await,
     }
 }
 

@@ -314,9 +314,8 @@ async fn the_audit_log_is_searched_and_read_to_its_beginning() {
     assert!(op.get("/console/audit?q=1__%25").await.text().contains("Nothing like that"));
 }
 
-#[tokio::test]
-async fn what_feeds_and_people_write_is_text_on_every_page_of_the_console() {
-    let app = TestApp::start().await;
+/// Everything that somebody else can write into the console, written by somebody evil. Gives the events' ids.
+async fn write_evil_everywhere(app: &TestApp) -> Vec<String> {
     let (one, other) = (app.feed("north", None).await, app.feed("south", None).await);
     let named = |reference: &str, home: &str| {
         let mut event = line::event(reference, "mma", home, &format!("Tom {EVIL} Reed"));
@@ -324,31 +323,31 @@ async fn what_feeds_and_people_write_is_text_on_every_page_of_the_console() {
         event
     };
     let first = named(&format!("n{EVIL}"), "Bobby Vance");
-    push(&app, &one, &[first]).await;
+    push(app, &one, &[first]).await;
     let second = named(&format!("s{EVIL}"), "King Vance");
-    push(
-        &app,
-        &other,
-        &[second, json!({ "type": EVIL }), json!({ "type": "remove", "ref": EVIL })],
-    )
-    .await;
+    push(app, &other, &[second, json!({ "type": EVIL }), json!({ "type": "remove", "ref": EVIL })])
+        .await;
     let title = line::tournament(&format!("t{EVIL}"), EVIL);
-    push(&app, &one, &[title]).await;
+    push(app, &one, &[title]).await;
     app.publish().await;
     app.app.people.sign_up(account("ann@example.com", EVIL), &nowhere()).await.unwrap();
-    let mut ann = Browser::new(&app);
+    let mut ann = Browser::new(app);
     ann.sign_in("ann@example.com").await;
     ann.post("/dashboard/keys", &[("name", EVIL), ("kind", "sandbox")]).await;
     ann.post("/dashboard/access", &[("purpose", EVIL)]).await;
-    let ann_id = account_id(&app, "ann@example.com").await;
     let actor = accounts::Actor::command_line();
     app.app.people.note(&actor, accounts::Deed::KeyCreated, EVIL, EVIL).await.unwrap();
+    let identities = app.app.world(World::Live).identities();
+    identities.events().map(|event| event.id.to_string()).collect()
+}
+
+#[tokio::test]
+async fn what_feeds_and_people_write_is_text_on_every_page_of_the_console() {
+    let app = TestApp::start().await;
+    let ids = write_evil_everywhere(&app).await;
+    let ann_id = account_id(&app, "ann@example.com").await;
     let mut op = Browser::operator(&app).await;
     let evil = super::browser::percent(EVIL);
-    let ids: Vec<String> = {
-        let identities = app.app.world(World::Live).identities();
-        identities.events().map(|event| event.id.to_string()).collect()
-    };
     assert_eq!(ids.len(), 3);
     let mut paths: Vec<String> = [
         "",
