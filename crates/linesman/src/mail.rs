@@ -89,3 +89,6 @@ async fn send(transport: &Transport, message: &Message, waits: &[Duration]) -> b
         tokio::time::sleep(*wait).await;
     }
 }
+
+#[cfg(test)]
+mod tests;

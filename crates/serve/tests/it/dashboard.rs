@@ -2,6 +2,9 @@
 
 mod board;
 mod browser;
+mod explore;
 mod flow;
 mod guard;
+mod mail;
 mod status;
+mod usage;
