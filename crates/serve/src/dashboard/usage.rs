@@ -12,7 +12,7 @@ use domain::Timestamp;
 use crate::dashboard::chart::{self, Chart, Range};
 use crate::dashboard::keys::KeyLine;
 use crate::dashboard::moment::{Moment, number, span};
-use crate::dashboard::page::{self, Shell, Trouble};
+use crate::dashboard::page::{self, Part, Shell, Trouble, parts};
 use crate::dashboard::visit::Visit;
 use crate::reply::Reply;
 use crate::v1::endpoint::Endpoint;
@@ -111,7 +111,7 @@ struct FailureLine {
     target: String,
     status: u16,
     code: &'static str,
-    message: String,
+    message: Vec<Part>,
     times: u32,
     key: String,
 }
@@ -145,10 +145,10 @@ pub(crate) async fn answer(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let meant = |view: &&KeyView| key.is_empty() || view.record.id.as_str() == key;
     let key_id = (!key.is_empty()).then_some(key);
     let query = UsageQuery { account_id, key_id, step: range.step, from: range.from(now) };
-    let rows = accounts.usage(query, &Endpoint::NAMES).await?;
+    let rows = accounts.usage(query, &Endpoint::names()).await?;
     let hour_ago = Timestamp::from_millis(Step::Hour.start_ms(now.as_millis()) - PACE_S * 1000);
     let recent = UsageQuery { step: Step::Hour, from: hour_ago, ..query };
-    let recent = accounts.usage(recent, &Endpoint::NAMES).await?;
+    let recent = accounts.usage(recent, &Endpoint::names()).await?;
     let records: Vec<_> = views.iter().filter(meant).map(|view| &view.record).collect();
     let failures = accounts.failures(&records, FAILURES_MAX);
     let page = UsagePage {
@@ -268,7 +268,7 @@ fn failure_line(failure: accounts::Failure, of: Option<&KeyView>, now: Timestamp
         target: failure.target.into(),
         status: failure.status,
         code: failure.code,
-        message: failure.message.into(),
+        message: parts(&failure.message),
         times: failure.times,
         key: of.map_or_else(String::new, |view| {
             let line = KeyLine::new(view, now);
