@@ -21,6 +21,8 @@ use crate::v1::endpoint::Endpoint;
 const NOTES_MAX: usize = 3;
 /// Over how long the pace is taken: the hour before this one, and this one so far.
 const PACE_S: i64 = 3600;
+/// A key's first minutes tell little about its day.
+const PACE_LEAST_S: u64 = 900;
 
 /// A word about a key whose quota runs low.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +89,7 @@ struct QuotaLine {
     id: String,
     name: String,
     kind: &'static str,
+    /// `today`, `this month`.
     window: &'static str,
     limit: String,
     left: String,
@@ -195,12 +198,16 @@ fn quota(view: &KeyView, recent: &[CountRow], now: Timestamp) -> Option<QuotaLin
         .sum();
     let into_hour = now.as_secs().rem_euclid(PACE_S);
     let age = now.since(view.record.created_at).as_secs();
-    let over = u64::try_from(PACE_S + into_hour).unwrap_or(1).min(age.max(60));
+    let over = u64::try_from(PACE_S + into_hour).unwrap_or(1).min(age.max(PACE_LEAST_S));
     Some(QuotaLine {
         id: line.id,
         name: line.name,
         kind: line.kind,
-        window: window_word(quota.window),
+        window: match quota.window {
+            Window::Minute => "this minute",
+            Window::Day => "today",
+            Window::Month => "this month",
+        },
         limit: number(quota.limit),
         left: number(quota.remaining),
         used_n: quota.used,
