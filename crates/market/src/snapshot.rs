@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use domain::{BookmakerId, Catalogue, EventId, Market, RecordId, SportId, Status, Timestamp};
 
+use crate::block::Blocks;
 use crate::book::{Book, Event, EventTexts, Record};
 use crate::freshness::Source;
 use crate::render::{self, RecordText};
@@ -54,6 +55,7 @@ pub struct EventRow {
     pub texts: Arc<EventTexts>,
     /// Its records' positions.
     pub records: Range<u32>,
+    pub(crate) blocks: Blocks,
 }
 
 /// One odds record.
@@ -175,6 +177,7 @@ impl SportView {
                 status: event.score.status,
                 texts: Arc::clone(texts),
                 records: from..view.next_record(),
+                blocks: Blocks::default(),
             });
         }
         for (younger, elder) in book.merged() {
@@ -187,7 +190,7 @@ impl SportView {
         view
     }
 
-    fn next_record(&self) -> u32 {
+    pub(crate) fn next_record(&self) -> u32 {
         u32::try_from(self.records.len()).unwrap_or(u32::MAX)
     }
 
