@@ -149,6 +149,7 @@ async fn make_operator(home: &Home) {
         password: None,
         created_ms: 1,
         suspended_ms: None,
+        confirmed_ms: None,
         production_ms: None,
         totp: None,
         allowance: store::Allowance::default(),

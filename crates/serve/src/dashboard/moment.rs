@@ -16,6 +16,17 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
+    /// The time of day, `14:05`.
+    pub(crate) fn time(at: Timestamp) -> String {
+        at.to_string().get(11..16).unwrap_or_default().to_owned()
+    }
+
+    /// The day without its year, `3 Feb`.
+    pub(crate) fn day(at: Timestamp) -> String {
+        let text = Self::new(at, at).text;
+        text.splitn(3, ' ').take(2).collect::<Vec<_>>().join(" ")
+    }
+
     pub(crate) fn new(at: Timestamp, now: Timestamp) -> Self {
         let iso = at.to_string();
         let part = |from: usize, to: usize| iso.get(from..to).unwrap_or_default();
@@ -100,6 +111,8 @@ mod tests {
             (moment.iso.as_str(), moment.text.as_str()),
             ("2026-02-03T04:05:06Z", "3 Feb 2026, 04:05 UTC")
         );
+        let at = Timestamp::parse("2026-02-03T04:05:06Z").unwrap();
+        assert_eq!((Moment::day(at), Moment::time(at)), ("3 Feb".to_owned(), "04:05".to_owned()));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use accounts::{AccountError, Maintenance, PeopleError};
 use askama::Template;
 
 use crate::dashboard::asset;
+use crate::dashboard::usage::QuotaNote;
 use crate::dashboard::visit::Visit;
 use crate::reply::Reply;
 
@@ -94,6 +95,19 @@ pub(crate) fn as_sentence(text: &str) -> String {
     format!("{}{}.", first.unwrap_or_default(), letters.as_str())
 }
 
+/// A piece of a text, set as code or as words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) text: String,
+    pub(crate) is_code: bool,
+}
+
+/// A text whose code stands in backticks, in its pieces.
+pub(crate) fn parts(text: &str) -> Vec<Part> {
+    let part = |(n, text): (usize, &str)| Part { text: text.to_owned(), is_code: n % 2 == 1 };
+    text.split('`').enumerate().map(part).collect()
+}
+
 /// The frame of a page.
 #[derive(Debug)]
 pub(crate) struct Shell {
@@ -105,6 +119,7 @@ pub(crate) struct Shell {
     pub(crate) form_token: String,
     pub(crate) notice: Option<Notice>,
     pub(crate) maintenance: bool,
+    pub(crate) alerts: Vec<QuotaNote>,
     pub(crate) public: PublicPages,
     pub(crate) style: &'static str,
     pub(crate) script: &'static str,
@@ -142,6 +157,19 @@ const DONE: &[(&str, &str)] = &[
         "signed-up",
         "If the address was new, the account is ready. Sign in with the password you chose.",
     ),
+    (
+        "signed-up-mail",
+        "Look into your mail: a letter says how to go on. It may take a minute, and may be taken for spam.",
+    ),
+    (
+        "unconfirmed",
+        "Confirm your address first: the letter with the link is on its way to you once more.",
+    ),
+    ("confirmed", "The address is confirmed. Sign in with the password you chose."),
+    (
+        "reset-mail",
+        "If the address has an account, a letter with a link to set a new password is on its way.",
+    ),
     ("signed-out", "You are signed out."),
     ("password-reset", "The password is set. Sign in with it."),
     ("key-revoked", "The key is revoked. Requests with it are refused from now on."),
@@ -178,6 +206,7 @@ impl Shell {
             form_token: visit.token.form_token(),
             notice: notice.map(|(_, text)| Notice::good(*text)),
             maintenance: visit.app.accounts.maintenance() != Maintenance::Off,
+            alerts: visit.alerts.clone(),
             public: PublicPages {
                 status: visit.app.settings.dashboard.status_page,
                 board: visit.app.settings.dashboard.board.is_some(),

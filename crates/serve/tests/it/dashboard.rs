@@ -3,6 +3,9 @@
 mod board;
 mod browser;
 mod console;
+mod explore;
 mod flow;
 mod guard;
+mod mail;
 mod status;
+mod usage;
