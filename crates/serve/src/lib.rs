@@ -26,7 +26,7 @@ mod v1;
 mod world;
 
 pub use app::{App, Parts, Settings};
-pub use dashboard::{DashboardSettings, RouteView, Who, routes as dashboard_routes};
+pub use dashboard::{DashboardSettings, RouteView, Who, keep_pages, routes as dashboard_routes};
 pub use date::http_date;
 pub use error::ErrorCode;
 pub use openapi::document as openapi_document;

@@ -105,6 +105,8 @@ pub(crate) struct Browser<'a> {
     pub(crate) origin: Option<&'a [u8]>,
     pub(crate) fetch_site: Option<&'a [u8]>,
     pub(crate) agent: Option<&'a [u8]>,
+    /// What a browser that watches a board saw last.
+    pub(crate) last_event_id: Option<&'a [u8]>,
 }
 
 impl fmt::Debug for Browser<'_> {
@@ -125,6 +127,8 @@ impl<'a> Browser<'a> {
             &mut self.fetch_site
         } else if name.eq_ignore_ascii_case("user-agent") {
             &mut self.agent
+        } else if name.eq_ignore_ascii_case("last-event-id") {
+            &mut self.last_event_id
         } else {
             return;
         };

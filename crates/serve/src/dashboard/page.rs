@@ -9,7 +9,7 @@ use crate::reply::Reply;
 
 /// What a page may do: be styled and moved by its own assets, talk to its own service, and nothing else.
 /// The referrer policy is not `no-referrer`: browsers would then hide the origin of our own forms.
-const GUARD: [(&str, &str); 8] = [
+pub(crate) const GUARD: [(&str, &str); 7] = [
     (
         "content-security-policy",
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
@@ -21,7 +21,6 @@ const GUARD: [(&str, &str); 8] = [
     ("cross-origin-opener-policy", "same-origin"),
     ("cross-origin-resource-policy", "same-origin"),
     ("permissions-policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
-    ("cache-control", "no-store"),
 ];
 
 /// Why there is no page.
@@ -189,11 +188,12 @@ pub(crate) fn render(status: u16, page: &impl Template) -> Result<Reply, Trouble
     Ok(guarded(Reply::new(status, "text/html; charset=utf-8", page.render()?)))
 }
 
-/// Adds the headers that guard a page.
+/// Adds the headers that guard a page, which is nobody's to keep.
 pub(crate) fn guarded(mut reply: Reply) -> Reply {
     for (name, value) in GUARD {
         reply.head.put(name, value);
     }
+    reply.head.put("cache-control", "no-store");
     reply
 }
 

@@ -99,7 +99,9 @@ pub(crate) enum ConsoleAct {
 pub(crate) enum BoardAct {
     Front,
     Board,
-    Prices,
+    Stream,
+    Event,
+    EventStream,
 }
 
 /// One row of the table.
@@ -120,13 +122,15 @@ const fn post(path: &'static str, who: Who, page: Page) -> Route {
     Route { method: Method::Post, path, who, page }
 }
 
-static ROUTES: [Route; 47] = [
+static ROUTES: [Route; 49] = [
     get("/status", Who::Anyone, Page::Status(StatusAct::Status)),
     get("/status.json", Who::Anyone, Page::Status(StatusAct::StatusJson)),
     get("/status.atom", Who::Anyone, Page::Status(StatusAct::StatusFeed)),
     get("/board", Who::Anyone, Page::Board(BoardAct::Front)),
     get("/board/{id}", Who::Anyone, Page::Board(BoardAct::Board)),
-    get("/board/{id}/prices", Who::Anyone, Page::Board(BoardAct::Prices)),
+    get("/board/event/{id}", Who::Anyone, Page::Board(BoardAct::Event)),
+    get("/board/event/{id}/stream", Who::Anyone, Page::Board(BoardAct::EventStream)),
+    get("/board/{id}/stream", Who::Anyone, Page::Board(BoardAct::Stream)),
     get("/signin", Who::Anyone, Page::Sign(SignAct::SignInForm)),
     post("/signin", Who::Anyone, Page::Sign(SignAct::SignIn)),
     get("/signin/code", Who::HalfSignedIn, Page::Sign(SignAct::CodeForm)),
