@@ -157,6 +157,7 @@ impl Registry {
             rotated_from: None,
             account_id: new.account_id,
             last_used_ms: None,
+            last_agent: None,
             suspended_ms: None,
         };
         Ok((secret, row))
@@ -216,6 +217,7 @@ impl Registry {
             created_ms: now.as_millis(),
             rotated_from: Some(old.id.clone()),
             last_used_ms: None,
+            last_agent: None,
             ..old
         };
         if !self.store.rotate_key(end, &successor).await? {

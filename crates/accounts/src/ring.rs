@@ -16,10 +16,17 @@ use std::{
 use arc_swap::ArcSwap;
 use domain::{Clock, Timestamp};
 use serde::Serialize;
-use store::{Digest, KeyKind, KeyRow, Store, StoreError, Unspent, UsageRow};
+use store::{Digest, KeyKind, KeyRow, KeyUse, Store, StoreError, Unspent, UsageRow};
 use tokio::sync::{Mutex, mpsc};
 
-use crate::{KeyId, KeySecret, meter::Meters, registry::ODDS_READ, window, worker::Order};
+use crate::{
+    KeyId, KeySecret,
+    meter::Meters,
+    registry::ODDS_READ,
+    tally::{Call, Failure, FailureCount, Tally},
+    window,
+    worker::Order,
+};
 
 /// How exactly the last use of a key is known.
 const USE_STEP_MS: i64 = 1000;
@@ -62,6 +69,7 @@ pub struct KeyEntry {
     used_ms: AtomicI64,
     /// The use that the store knows of.
     noted_ms: AtomicI64,
+    pub(crate) tally: Tally,
 }
 
 impl KeyEntry {
@@ -75,6 +83,17 @@ impl KeyEntry {
         (used_ms != NEVER_MS).then(|| Timestamp::from_millis(used_ms))
     }
 
+    /// Counts a request that this key was let in with.
+    pub fn count(&self, call: Call<'_>, now: Timestamp) {
+        self.note_use(now);
+        self.tally.count(call, now);
+    }
+
+    /// Takes down a request that was not answered as hoped.
+    pub fn note_failure(&self, failure: Failure) {
+        self.tally.fail(failure);
+    }
+
     /// A second is near enough for people, and spares the cache line on every request of a busy key.
     fn note_use(&self, now: Timestamp) {
         let now_ms = now.as_millis();
@@ -84,9 +103,13 @@ impl KeyEntry {
     }
 
     /// The last use, where the store does not know of it yet; from here on it counts as known.
-    fn take_unnoted_use(&self) -> Option<i64> {
+    fn take_unnoted_use(&self) -> Option<KeyUse> {
         let used_ms = self.used_ms.load(Ordering::Relaxed);
-        (self.noted_ms.swap(used_ms, Ordering::Relaxed) != used_ms).then_some(used_ms)
+        (self.noted_ms.swap(used_ms, Ordering::Relaxed) != used_ms).then(|| KeyUse {
+            id: self.grant.key_id.as_str().to_owned(),
+            used_ms,
+            agent: self.tally.agent(),
+        })
     }
 
     fn follow(&self, row: &KeyRow) {
@@ -128,11 +151,22 @@ pub struct KeyRing {
     orders: mpsc::Sender<Order>,
     /// Held while following the store, so that an older reading never overwrites a newer one.
     meters: Mutex<HashMap<String, Arc<Meters>>>,
+    /// Keys that went out of force with something left to write down.
+    retired: std::sync::Mutex<Vec<Arc<KeyEntry>>>,
+    failures: Arc<FailureCount>,
 }
 
 impl KeyRing {
     pub(crate) fn new(store: Store, clock: Arc<dyn Clock>, orders: mpsc::Sender<Order>) -> Self {
-        Self { keys: ArcSwap::default(), store, clock, orders, meters: Mutex::new(HashMap::new()) }
+        Self {
+            keys: ArcSwap::default(),
+            store,
+            clock,
+            orders,
+            meters: Mutex::new(HashMap::new()),
+            retired: std::sync::Mutex::default(),
+            failures: Arc::default(),
+        }
     }
 
     /// Looks a key up by its text. `None`, without a reason, for everything that is not a live key.
@@ -156,12 +190,8 @@ impl KeyRing {
     }
 
     /// The last uses that the store does not know of.
-    pub(crate) fn take_unnoted_uses(&self) -> Vec<(KeyId, i64)> {
-        let keys = self.keys.load();
-        let unnoted = |entry: &Arc<KeyEntry>| {
-            entry.take_unnoted_use().map(|used_ms| (entry.grant.key_id.clone(), used_ms))
-        };
-        keys.values().filter_map(unnoted).collect()
+    pub(crate) fn take_unnoted_uses(&self) -> Vec<KeyUse> {
+        self.keys.load().values().filter_map(|entry| entry.take_unnoted_use()).collect()
     }
 
     /// The same for a connection that was let in before. Who comes with the same key again is recognised without
@@ -209,7 +239,7 @@ impl KeyRing {
         for row in &rows {
             let usage = usage_by_meter.get(row.meter_id.as_str()).map_or(&[][..], Vec::as_slice);
             let own = self.meters_for(&mut meters, row, usage, now);
-            apply(&mut keys, row, own);
+            self.apply(&mut keys, row, own);
         }
         self.keys.store(Arc::new(keys));
         Ok(())
@@ -228,7 +258,7 @@ impl KeyRing {
         let usage = self.store.usage(window::starts(now), Some(&row.meter_id)).await?;
         let own = self.meters_for(&mut meters, &row, &usage, now);
         let mut keys = DigestMap::clone(&self.keys.load());
-        apply(&mut keys, &row, own);
+        self.apply(&mut keys, &row, own);
         self.keys.store(Arc::new(keys));
         Ok(())
     }
@@ -241,7 +271,32 @@ impl KeyRing {
         if let Some(entry) = keys.remove(&row.digest) {
             entry.follow(row);
             self.keys.store(Arc::new(keys));
+            self.retire(entry);
         }
+    }
+
+    /// Every key that may have something to write down.
+    pub(crate) fn to_write_down(&self) -> Vec<Arc<KeyEntry>> {
+        let mut entries: Vec<Arc<KeyEntry>> = self.keys.load().values().map(Arc::clone).collect();
+        entries.extend(self.retired().iter().map(Arc::clone));
+        entries
+    }
+
+    /// Lets retired keys go that nobody holds any more, and so nobody can count to.
+    pub(crate) fn forget_retired(&self) {
+        let now = self.clock.now();
+        let is_idle = |entry: &Arc<KeyEntry>| {
+            Arc::strong_count(entry) == 1 && entry.tally.pending(now).is_empty()
+        };
+        self.retired().retain(|entry| !is_idle(entry));
+    }
+
+    fn retired(&self) -> std::sync::MutexGuard<'_, Vec<Arc<KeyEntry>>> {
+        self.retired.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn retire(&self, entry: Arc<KeyEntry>) {
+        self.retired().push(entry);
     }
 
     /// Stops all meters and gives up what they have in hand.
@@ -262,25 +317,27 @@ impl KeyRing {
         };
         Arc::clone(meters.entry(row.meter_id.clone()).or_insert_with(new))
     }
-}
 
-/// Puts a key as the store has it into the map; a revoked or suspended one goes out of it.
-fn apply(keys: &mut DigestMap<Arc<KeyEntry>>, row: &KeyRow, meters: Arc<Meters>) {
-    if let Some(entry) = keys.get(&row.digest) {
-        // The entry itself is told, too: a stream may hold it.
-        entry.follow(row);
-    } else {
-        let entry = KeyEntry {
-            grant: grant(row),
-            meters,
-            revoked_from_ms: AtomicI64::new(revoked_from_ms(row)),
-            used_ms: AtomicI64::new(row.last_used_ms.unwrap_or(NEVER_MS)),
-            noted_ms: AtomicI64::new(row.last_used_ms.unwrap_or(NEVER_MS)),
-        };
-        keys.insert(row.digest, Arc::new(entry));
-    }
-    if row.revoked_ms.or(row.suspended_ms).is_some() {
-        keys.remove(&row.digest);
+    /// Puts a key as the store has it into the map; a revoked or suspended one goes out of it.
+    fn apply(&self, keys: &mut DigestMap<Arc<KeyEntry>>, row: &KeyRow, meters: Arc<Meters>) {
+        let is_out = row.revoked_ms.or(row.suspended_ms).is_some();
+        if let Some(entry) = keys.get(&row.digest) {
+            // The entry itself is told, too: a stream may hold it.
+            entry.follow(row);
+        } else if !is_out {
+            let entry = KeyEntry {
+                grant: grant(row),
+                meters,
+                revoked_from_ms: AtomicI64::new(revoked_from_ms(row)),
+                used_ms: AtomicI64::new(row.last_used_ms.unwrap_or(NEVER_MS)),
+                noted_ms: AtomicI64::new(row.last_used_ms.unwrap_or(NEVER_MS)),
+                tally: Tally::new(Arc::clone(&self.failures)),
+            };
+            keys.insert(row.digest, Arc::new(entry));
+        }
+        if is_out && let Some(entry) = keys.remove(&row.digest) {
+            self.retire(entry);
+        }
     }
 }
 

@@ -124,6 +124,8 @@ pub(crate) struct Dashboard {
     pub(crate) session_max: Duration,
     pub(crate) status_page: bool,
     pub(crate) board: Board,
+    pub(crate) board_watchers_max: usize,
+    pub(crate) docs: bool,
 }
 
 /// The operator's additions to the catalogue.
@@ -343,6 +345,8 @@ impl Effective {
                 session_max: self.required("dashboard.session_max")?,
                 status_page: self.required("dashboard.status_page")?,
                 board: self.required("dashboard.board")?,
+                board_watchers_max: self.required("dashboard.board_watchers_max")?,
+                docs: self.required("dashboard.docs")?,
             },
             catalogue: Catalogue { file: self.optional("catalogue.file")? },
             log: Log { filter: self.required("log.filter")?, format: self.required("log.format")? },

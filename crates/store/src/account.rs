@@ -57,6 +57,8 @@ pub struct AccountRow {
     pub created_ms: i64,
     pub suspended_ms: Option<i64>,
     pub production_ms: Option<i64>,
+    /// When mail was known to reach the address, or an operator vouched for it.
+    pub confirmed_ms: Option<i64>,
     pub totp: Option<Totp>,
 }
 
@@ -80,6 +82,7 @@ struct RawAccount {
     created_ms: i64,
     suspended_ms: Option<i64>,
     production_ms: Option<i64>,
+    confirmed_ms: Option<i64>,
     totp_secret: Option<Vec<u8>>,
     totp_confirmed_ms: Option<i64>,
     totp_step: Option<i64>,
@@ -99,6 +102,7 @@ impl TryFrom<RawAccount> for AccountRow {
             created_ms: raw.created_ms,
             suspended_ms: raw.suspended_ms,
             production_ms: raw.production_ms,
+            confirmed_ms: raw.confirmed_ms,
             totp: raw.totp_secret.map(|secret| Totp { secret, confirmed_ms, step }),
         })
     }
@@ -112,8 +116,8 @@ impl Store {
     pub async fn insert_account(&self, account: &AccountRow) -> Result<bool, StoreError> {
         let mut tx = self.begin_write().await?;
         let kept = sqlx::query(
-            "INSERT INTO account (id, email, name, role, password, created_ms) \
-             VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (email) DO NOTHING",
+            "INSERT INTO account (id, email, name, role, password, created_ms, confirmed_ms) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (email) DO NOTHING",
         )
         .bind(&account.id)
         .bind(&account.email)
@@ -121,6 +125,7 @@ impl Store {
         .bind(account.role.as_str())
         .bind(account.password.as_deref())
         .bind(account.created_ms)
+        .bind(account.confirmed_ms)
         .execute(&mut *tx)
         .await?;
         tx.commit().await?;
@@ -196,6 +201,20 @@ impl Store {
         sqlx::query("DELETE FROM session WHERE account_id = $1 AND digest IS NOT $2")
             .bind(account_id)
             .bind(kept.map(Digest::as_slice))
+            .execute(&mut *tx)
+            .await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// Notes that mail reaches an account's address; a first note stays.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn confirm_account(&self, account_id: &str, now_ms: i64) -> Result<(), StoreError> {
+        let mut tx = self.begin_write().await?;
+        sqlx::query("UPDATE account SET confirmed_ms = COALESCE(confirmed_ms, $2) WHERE id = $1")
+            .bind(account_id)
+            .bind(now_ms)
             .execute(&mut *tx)
             .await?;
         Ok(tx.commit().await?)

@@ -10,6 +10,7 @@ mod account;
 mod audit;
 mod error;
 mod feed;
+mod history;
 mod key;
 mod link;
 mod session;
@@ -30,7 +31,8 @@ pub use crate::{
     audit::{AuditEntry, AuditRow},
     error::StoreError,
     feed::FeedRow,
-    key::{Digest, KeyEnd, KeyKind, KeyRow},
+    history::{CountRow, Outcome, Step},
+    key::{Digest, KeyEnd, KeyKind, KeyRow, KeyUse},
     link::{LinkPurpose, LinkRow},
     session::{SessionRow, Stage},
     usage::{Lease, LeaseAsk, Unspent, UsageRow, Window, WindowStarts},

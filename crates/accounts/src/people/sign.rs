@@ -273,7 +273,7 @@ impl People {
         let (role, how) = match link.purpose {
             LinkPurpose::FirstOperator => (Role::Operator, "first operator's link"),
             LinkPurpose::Invitation => (Role::Developer, "invitation"),
-            LinkPurpose::PasswordReset => return refused,
+            LinkPurpose::PasswordReset | LinkPurpose::Confirmation => return refused,
         };
         let email = &new.profile.email;
         let bound = link.email.as_deref().is_none_or(|bound| bound == email.as_str());
@@ -421,6 +421,7 @@ fn account_row(
         created_ms: now.as_millis(),
         suspended_ms: None,
         production_ms: None,
+        confirmed_ms: None,
         totp: None,
     })
 }

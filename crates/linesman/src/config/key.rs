@@ -42,6 +42,8 @@ pub(super) const KEYS: [Key; 29] = [
     Key::new("dashboard", "session_max", Kind::Duration { min_ms: MINUTE_MS, max_ms: YEAR_MS }),
     Key::new("dashboard", "status_page", Kind::Switch),
     Key::new("dashboard", "board", Kind::Board),
+    Key::new("dashboard", "board_watchers_max", Kind::Count { min: 1, max: 1_000_000 }),
+    Key::new("dashboard", "docs", Kind::Switch),
     Key::new("database", "url", Kind::Url),
     Key::new("cluster", "nats_url", Kind::Url),
     Key::new("catalogue", "file", Kind::Path),

@@ -110,6 +110,7 @@ pub(crate) struct Shell {
 pub(crate) struct PublicPages {
     pub(crate) status: bool,
     pub(crate) board: bool,
+    pub(crate) docs: bool,
 }
 
 /// A word to whoever reads.
@@ -169,6 +170,7 @@ impl Shell {
             public: PublicPages {
                 status: visit.app.settings.dashboard.status_page,
                 board: visit.app.settings.dashboard.board.is_some(),
+                docs: visit.app.settings.dashboard.docs,
             },
             style: asset::style_path(),
             script: asset::script_path(),

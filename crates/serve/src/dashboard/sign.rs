@@ -207,6 +207,7 @@ async fn link_page(visit: &Visit<'_>, not: Option<(u16, Notice)>) -> Result<Repl
         LinkPurpose::PasswordReset => {
             ("Set a new password", "All sessions of the account are signed out with it.")
         }
+        LinkPurpose::Confirmation => ("Confirm your address", "One press, and you can sign in."),
     };
     let (status, notice) = not.map_or((200, None), |(status, notice)| (status, Some(notice)));
     let typed = visit.form.get("email").to_owned();

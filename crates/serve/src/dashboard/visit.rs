@@ -55,7 +55,7 @@ impl<'a> Visit<'a> {
             Some(token) => token,
             None => SessionToken::generate()?,
         };
-        let agent = asked.browser.agent.unwrap_or_default();
+        let agent = asked.agent.unwrap_or_default();
         Ok(Self {
             app,
             asked,

@@ -173,6 +173,7 @@ impl Builder {
             sandbox,
         }));
         let (stop, stopping) = watch::channel(false);
+        tokio::spawn(serve::keep_pages(Arc::clone(&app), stopping.clone()));
         TestApp {
             addr: listen(&app, Doors::Main, &stopping).await,
             push_addr: listen(&app, Doors::Ingest, &stopping).await,

@@ -33,6 +33,7 @@ fn key(n: u8) -> KeyRow {
         rotated_from: None,
         account_id: None,
         last_used_ms: None,
+        last_agent: None,
         suspended_ms: None,
     }
 }
