@@ -36,10 +36,10 @@ use crate::error::{ApiError, ErrorCode};
 use crate::reply::Reply;
 use crate::request::{Asked, Method};
 
-pub(crate) use crate::dashboard::board::{Board, BoardWatch};
 pub use crate::dashboard::board::keep_pages;
-pub(crate) use crate::dashboard::status::Record as StatusRecord;
+pub(crate) use crate::dashboard::board::{Board, BoardWatch};
 pub use crate::dashboard::route::{RouteView, Who, routes};
+pub(crate) use crate::dashboard::status::Record as StatusRecord;
 
 /// What the operator decided about the pages.
 #[derive(Clone, Debug)]

@@ -192,9 +192,12 @@ async fn shown(visit: &Visit<'_>, view: View) -> Result<Reply, Trouble> {
         }
     }
     let made = {
-        let (app, accepts) = (Arc::clone(app), visit.asked.accept_encoding.as_deref().map(<[u8]>::to_vec));
+        let (app, accepts) =
+            (Arc::clone(app), visit.asked.accept_encoding.as_deref().map(<[u8]>::to_vec));
         // Making and packing a large page takes milliseconds, which other requests need not wait.
-        tokio::task::spawn_blocking(move || make(&app, shell, key, find, common, accepts.as_deref()))
+        tokio::task::spawn_blocking(move || {
+            make(&app, shell, key, find, common, accepts.as_deref())
+        })
     };
     let page = made.await.map_err(|error| Trouble::Failed(Box::new(error)))??;
     Ok(page.reply(visit.asked))

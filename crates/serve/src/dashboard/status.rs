@@ -161,7 +161,10 @@ fn sports(visit: &Visit<'_>, world: World) -> Vec<SportState> {
                     }
                 })
                 .collect();
-            sources.sort_by(|a, b| (b.delayed, &a.bookmaker).cmp(&(a.delayed, &b.bookmaker)));
+            sources.sort_by(|a, b| {
+                let name = |own: &SourceState| own.bookmaker.to_lowercase();
+                (b.delayed, name(a)).cmp(&(a.delayed, name(b)))
+            });
             SportState {
                 key: sport.key.to_string(),
                 title: sport.title.to_string(),
@@ -185,7 +188,8 @@ impl Strip {
             count(Slot::Delayed),
             count(Slot::Mixed),
         );
-        let runs = [Slot::Fresh, Slot::Delayed, Slot::Mixed].map(|slot| (slot.word(), runs(&slots, slot)));
+        let runs =
+            [Slot::Fresh, Slot::Delayed, Slot::Mixed].map(|slot| (slot.word(), runs(&slots, slot)));
         Self { slots, runs, words }
     }
 }
@@ -230,7 +234,8 @@ fn delays(visit: &Visit<'_>) -> Vec<DelayShown> {
             DelayShown {
                 bookmaker: bookmaker
                     .map_or_else(|| delay.source.bookmaker.clone(), |own| own.title.to_string()),
-                sport: sport.map_or_else(|| delay.source.sport.clone(), |own| own.title.to_string()),
+                sport: sport
+                    .map_or_else(|| delay.source.sport.clone(), |own| own.title.to_string()),
                 began: Moment::new(began, visit.now),
                 ended: ended.map(|at| Moment::new(at, visit.now)),
                 lasted: span(ended.unwrap_or(visit.now).since(began)),

@@ -33,7 +33,12 @@ enum Kept {
 
 impl Asset {
     pub(crate) fn new(content_type: &'static str, body: impl Into<Vec<u8>>) -> Self {
-        Self { answer: Answer::new(body.into(), None), content_type, guard: &[], kept: Kept::Awhile }
+        Self {
+            answer: Answer::new(body.into(), None),
+            content_type,
+            guard: &[],
+            kept: Kept::Awhile,
+        }
     }
 
     /// Adds headers that tell a browser what the page may not do.

@@ -18,8 +18,8 @@ use crate::answers::Answers;
 use crate::ledger::Odd;
 use crate::world::start::{Entries, SANDBOX_IDS, Start, WorldError, epoch_start, play};
 use crate::world::{
-    Batch, Command, NotTaken, OperateError, Past, Published, QUEUE_BATCHES_MAX, Receipt, WorldHandle,
-    WorldOptions, WorldStats,
+    Batch, Command, NotTaken, OperateError, Past, Published, QUEUE_BATCHES_MAX, Receipt,
+    WorldHandle, WorldOptions, WorldStats,
 };
 
 /// A checkpoint is due after so many entries: replaying these takes a fraction of a second.

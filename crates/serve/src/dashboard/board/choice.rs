@@ -100,7 +100,8 @@ impl Choice {
         shown
             .map(|(id, sport)| {
                 let market = offered(&sport.markets).first().copied().unwrap_or(self.market);
-                let market = if sport.markets.contains(&self.market) { self.market } else { market };
+                let market =
+                    if sport.markets.contains(&self.market) { self.market } else { market };
                 Link {
                     title: sport.title.to_string(),
                     href: format!("/board/{}{}", sport.key, Self { market, ..*self }.query()),

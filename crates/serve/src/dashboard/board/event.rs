@@ -91,7 +91,13 @@ pub(crate) fn render(
     let block = block(rows, chosen, choice.market.outcome_rule() == OutcomeRule::Pairing);
     let history = app.board.history.read().unwrap_or_else(PoisonError::into_inner);
     let mine = rows.get(chosen);
-    let about = About { screen: &screen, block, mine, winners: winners(choice.market), format: choice.format };
+    let about = About {
+        screen: &screen,
+        block,
+        mine,
+        winners: winners(choice.market),
+        format: choice.format,
+    };
     let page = EventPage {
         shell,
         frame: Frame::new(app, &choice, &path, screen.cut),
@@ -187,9 +193,10 @@ impl About<'_> {
                     point: None,
                 });
                 let prices = self.prices(at);
-                let chance = prices.as_deref().zip(place).and_then(|(prices, place)| {
-                    fair(prices, self.winners).get(place).copied()
-                });
+                let chance = prices
+                    .as_deref()
+                    .zip(place)
+                    .and_then(|(prices, place)| fair(prices, self.winners).get(place).copied());
                 BookRow {
                     colour: at,
                     title: column.title.clone(),
@@ -208,18 +215,20 @@ impl About<'_> {
     /// The middle of what bookmakers that are not late think.
     fn fair(&self) -> Vec<FairRow> {
         let fresh = self.screen.columns.iter().enumerate().filter(|(_, own)| own.late.is_empty());
-        let views: Vec<Vec<u32>> = fresh
-            .filter_map(|(at, _)| Some(fair(&self.prices(at)?, self.winners)))
+        let views: Vec<Vec<u32>> =
+            fresh.filter_map(|(at, _)| Some(fair(&self.prices(at)?, self.winners))).collect();
+        let middles: Option<Vec<Chance>> = (0..self.block.len())
+            .map(|at| median(views.iter().filter_map(|view| view.get(at).copied()).collect()))
+            .map(|middle| middle.and_then(Chance::new))
             .collect();
-        let rows = self.block.iter().enumerate().take(FAIR_MAX);
-        rows.filter_map(|(at, row)| {
-            let middle = median(views.iter().filter_map(|view| view.get(at).copied()).collect())?;
-            Some(FairRow {
-                name: row.name.clone(),
-                percent: percent(i64::from(middle)),
-                width: (middle + 5_000_000) / 10_000_000,
-                price: price_at(i64::from(middle), self.format),
-            })
+        // Middles of each add up to a little more or less than the whole.
+        let middles = fair(&middles.unwrap_or_default(), self.winners);
+        let rows = self.block.iter().zip(middles).take(FAIR_MAX);
+        rows.map(|(row, middle)| FairRow {
+            name: row.name.clone(),
+            percent: percent(i64::from(middle)),
+            width: (middle + 5_000_000) / 10_000_000,
+            price: price_at(i64::from(middle), self.format),
         })
         .collect()
     }

@@ -68,6 +68,19 @@ impl History {
         self.paths
     }
 
+    /// Puts what was before in front of what was noted so far.
+    pub(crate) fn lead_in(&mut self, mut past: Self) {
+        for (id, followed) in &mut self.followed {
+            let Some(before) = past.followed.remove(id) else { continue };
+            for (name, eldest) in before.paths {
+                let found = followed.paths.iter_mut().find(|(own, _)| *own == name);
+                if let Some((_, path)) = found {
+                    path.lead_in(eldest);
+                }
+            }
+        }
+    }
+
     /// Takes note of what a snapshot shows.
     pub(crate) fn note(&mut self, snapshot: &Snapshot) {
         self.round += 1;
@@ -106,7 +119,11 @@ impl History {
         followed.record = Some(Arc::clone(record));
         for (name, path) in &mut followed.paths {
             let point = main_offer(&record.outcomes, *name);
-            path.push(at_s, point.map(|offer| chance(offer.quote.price)), point.and_then(|o| o.point));
+            path.push(
+                at_s,
+                point.map(|offer| chance(offer.quote.price)),
+                point.and_then(|o| o.point),
+            );
         }
         let mut added = 0;
         for outcome in &record.outcomes {
@@ -156,6 +173,22 @@ impl Path {
         self.points.push_back(Point { at_s, chance, line });
     }
 
+    fn lead_in(&mut self, before: Self) {
+        let Some(first) = self.points.front().copied() else { return };
+        self.opened = before.opened;
+        let mut points: VecDeque<Point> =
+            before.points.into_iter().filter(|point| point.at_s < first.at_s).collect();
+        let same = |last: &Point| last.chance == first.chance && last.line == first.line;
+        if points.back().is_some_and(same) {
+            self.points.pop_front();
+        }
+        points.append(&mut self.points);
+        while points.len() > POINTS_MAX {
+            points.pop_front();
+        }
+        self.points = points;
+    }
+
     /// What stood at an instant.
     pub(crate) fn at(&self, at: Timestamp) -> Option<Point> {
         self.points.iter().rev().find(|point| point.at() <= at).copied()
@@ -196,7 +229,24 @@ mod tests {
         assert_eq!(path.opened, offer("2").quote, "the opening price stays");
         assert_eq!(path.at(Timestamp::from_secs(0)), None, "it is not known any more");
         let last = path.at(Timestamp::from_secs(1_000_000)).unwrap();
-        assert_eq!(last.chance.map(NonZeroU32::get), Some(9 + 2 * u32::try_from(POINTS_MAX).unwrap()));
+        assert_eq!(
+            last.chance.map(NonZeroU32::get),
+            Some(9 + 2 * u32::try_from(POINTS_MAX).unwrap())
+        );
+    }
+
+    #[test]
+    fn what_was_before_comes_in_front() {
+        let mut before = Path::open(&offer("2"), 0);
+        for (at_s, price) in [(10, "2.1"), (20, "2.2"), (90, "9")] {
+            before.push(at_s, Some(chance(offer(price).quote.price)), None);
+        }
+        let mut path = Path::open(&offer("2.2"), 50);
+        path.push(60, Some(chance(offer("2.3").quote.price)), None);
+        path.lead_in(before);
+        let times: Vec<u32> = path.points.iter().map(|point| point.at_s).collect();
+        assert_eq!(times, [0, 10, 20, 60], "the same price is not a change");
+        assert_eq!(path.opened, offer("2").quote);
     }
 
     #[test]

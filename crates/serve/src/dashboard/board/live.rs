@@ -123,7 +123,9 @@ impl Gallery {
         if since != Some(shown.screen.cut) {
             let missed = shown.deltas.iter().position(|(from, _)| Some(*from) == since);
             match missed {
-                Some(at) => first.extend(shown.deltas.iter().skip(at).map(|(_, frame)| frame.clone())),
+                Some(at) => {
+                    first.extend(shown.deltas.iter().skip(at).map(|(_, frame)| frame.clone()))
+                }
                 None => first.push_back(whole(shown.screen.cut)),
             }
         }

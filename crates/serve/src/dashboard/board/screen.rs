@@ -22,6 +22,9 @@ const ROWS_MAX: usize = 20;
 /// Outcomes on an event's own page.
 const ROWS_WHOLE_MAX: usize = 400;
 
+/// So many with the same best price are a crowd.
+const TIES_MIN: usize = 5;
+
 /// What a screen is made from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scene<'a> {
@@ -285,14 +288,19 @@ impl Painter<'_> {
         offers: &Offers<'_>,
     ) -> Row {
         let usual = usual_line(offers.values().map(|(_, offer)| offer.point));
-        let fresh = self.columns.iter().filter_map(|column| {
-            let (row, offer) = offers.get(&column.id)?;
-            let counts = Some(offer.point) == usual && self.age(column, row).is_empty();
-            counts.then_some((offer, column))
-        });
+        let fresh = || {
+            self.columns.iter().filter_map(|column| {
+                let (row, offer) = offers.get(&column.id)?;
+                let counts = Some(offer.point) == usual && self.age(column, row).is_empty();
+                counts.then_some((offer, column))
+            })
+        };
         // Of equals the first, so that nothing changes hands while prices stand still.
-        let best = fresh.rev().max_by_key(|(offer, _)| offer.quote.price);
+        let best = fresh().rev().max_by_key(|(offer, _)| offer.quote.price);
         let best_price = best.map(|(offer, _)| offer.quote.price);
+        let ties = fresh().filter(|(offer, _)| Some(offer.quote.price) == best_price).count();
+        // What nearly everybody offers is not worth a mark.
+        let marks = ties < TIES_MIN || ties * 3 <= fresh().count() * 2;
         let cell = |column: &Column| {
             let Some((row, offer)) = offers.get(&column.id) else {
                 let closed = self.is_suspended(event, column.id);
@@ -301,7 +309,7 @@ impl Painter<'_> {
             let age = self.age(column, row);
             let price = offer.quote.price;
             let is_best =
-                age.is_empty() && best_price == Some(price) && Some(offer.point) == usual;
+                marks && age.is_empty() && best_price == Some(price) && Some(offer.point) == usual;
             Cell::Priced(Priced {
                 price,
                 text: price_text(offer, self.choice.format),
@@ -336,7 +344,10 @@ impl Painter<'_> {
             OutcomeRule::Entrants | OutcomeRule::Pairing => &[],
         };
         let none = Offers::new();
-        names.iter().map(|name| self.row(event, words.outcome(event, *name), *name, &none)).collect()
+        names
+            .iter()
+            .map(|name| self.row(event, words.outcome(event, *name), *name, &none))
+            .collect()
     }
 
     fn is_suspended(&self, event: &EventRow, bookmaker: BookmakerId) -> bool {
@@ -370,7 +381,8 @@ pub(crate) struct Words {
 
 impl Words {
     pub(crate) fn read(event: &EventRow) -> Self {
-        let parsed = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap_or_default();
+        let parsed =
+            |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap_or_default();
         let own = parsed(&event.texts.event);
         let score = parsed(&event.texts.score);
         let text = |field: &str| own.get(field).and_then(|value| value.as_str());
@@ -396,9 +408,10 @@ impl Words {
             OutcomeName::Draw => "Draw".to_owned(),
             OutcomeName::Over => "Over".to_owned(),
             OutcomeName::Under => "Under".to_owned(),
-            OutcomeName::Entrant(number) => {
-                event.entrants.get(usize::from(number)).map_or_else(String::new, ToString::to_string)
-            }
+            OutcomeName::Entrant(number) => event
+                .entrants
+                .get(usize::from(number))
+                .map_or_else(String::new, ToString::to_string),
         }
     }
 }

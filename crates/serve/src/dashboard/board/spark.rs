@@ -26,7 +26,8 @@ pub(crate) fn draw(paths: &[&Path], now: Timestamp) -> String {
     };
     let from = eldest.max(now.minus(SPAN));
     let span_ms = i64::try_from(now.since(from).as_millis()).unwrap_or(0);
-    let instants = (0..=STEPS).map(|step| Timestamp::from_millis(from.as_millis() + span_ms * step / STEPS));
+    let instants =
+        (0..=STEPS).map(|step| Timestamp::from_millis(from.as_millis() + span_ms * step / STEPS));
     let series: Vec<Option<i64>> = if moves_line(paths) {
         instants.map(|at| middle(paths, at, line_of)).collect()
     } else {
@@ -40,7 +41,9 @@ pub(crate) fn draw(paths: &[&Path], now: Timestamp) -> String {
 
 /// Whether it is the line that moved; where it stood, the chance is what tells.
 fn moves_line(paths: &[&Path]) -> bool {
-    let lines = |path: &Path| path.points.iter().filter_map(|point| point.line).map(Line::quarters).collect::<Vec<_>>();
+    let lines = |path: &Path| {
+        path.points.iter().filter_map(|point| point.line).map(Line::quarters).collect::<Vec<_>>()
+    };
     paths.iter().any(|path| lines(path).windows(2).any(|pair| matches!(pair, [a, b] if a != b)))
 }
 
@@ -61,9 +64,10 @@ fn middle(paths: &[&Path], at: Timestamp, of: fn(Point) -> Option<u32>) -> Optio
 }
 
 fn trace(series: &[Option<i64>]) -> String {
-    let (low, high) = series.iter().flatten().fold((i64::MAX, i64::MIN), |(low, high), value| {
-        (low.min(*value), high.max(*value))
-    });
+    let (low, high) = series
+        .iter()
+        .flatten()
+        .fold((i64::MAX, i64::MIN), |(low, high), value| (low.min(*value), high.max(*value)));
     let rise = (high - low).max(RISE_MIN);
     let middle = i64::midpoint(low, high);
     let mut path = String::new();

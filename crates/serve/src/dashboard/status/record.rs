@@ -152,8 +152,13 @@ impl Record {
     /// Delays of one world, the newest first.
     pub(crate) fn delays(&self, world: World) -> Vec<Delay> {
         let world = world.to_string();
-        let mut delays: Vec<Delay> =
-            self.lock().delays.iter().filter(|delay| delay.source.world == world).cloned().collect();
+        let mut delays: Vec<Delay> = self
+            .lock()
+            .delays
+            .iter()
+            .filter(|delay| delay.source.world == world)
+            .cloned()
+            .collect();
         delays.sort_by_key(|delay| std::cmp::Reverse((delay.began_ms, delay.source.clone())));
         delays
     }
@@ -281,7 +286,8 @@ mod tests {
         for (slot, delayed) in [(0, false), (0, true), (3, true), (4, false)] {
             record.lock().note(source(), delayed, at(slot), at(slot));
         }
-        let words: String = record.strip(&source(), at(5)).iter().map(|slot| slot.letter()).collect();
+        let words: String =
+            record.strip(&source(), at(5)).iter().map(|slot| slot.letter()).collect();
         assert_eq!(words.len(), SLOTS);
         assert!(words.ends_with("m..df."), "{words}");
         for slot in 5..500 {
