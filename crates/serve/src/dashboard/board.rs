@@ -93,7 +93,7 @@ pub(crate) struct Frame {
     pub(crate) stream: String,
     pub(crate) cut: Timestamp,
     pub(crate) cut_text: String,
-    /// How wide a price is: `narrow`, `wide` or `widest`.
+    /// How wide a price is, from `w1` to `w3`.
     pub(crate) width: &'static str,
 }
 
@@ -124,9 +124,9 @@ fn clock_text(at: Timestamp) -> String {
 fn width(market: Market, format: Format) -> &'static str {
     let has_line = market.point_rule() != PointRule::None;
     match (has_line, format) {
-        (false, Format::American | Format::Decimal) => "narrow",
-        (true, Format::American | Format::Decimal) | (false, Format::Fractional) => "wide",
-        (true, Format::Fractional) => "widest",
+        (false, Format::American | Format::Decimal) => "w1",
+        (true, Format::American | Format::Decimal) | (false, Format::Fractional) => "w2",
+        (true, Format::Fractional) => "w3",
     }
 }
 

@@ -5,3 +5,4 @@ mod browser;
 mod flow;
 mod guard;
 mod status;
+mod watch;

@@ -68,9 +68,16 @@ pub(crate) struct Builder {
     settings: Settings,
     sandbox_seed: Option<u64>,
     people: PeopleRules,
+    keeps_pages: bool,
 }
 
 impl Builder {
+    /// Boards renew themselves, and the record of freshness is kept.
+    pub(crate) fn keeping_pages(mut self) -> Self {
+        self.keeps_pages = true;
+        self
+    }
+
     /// Something plays in the sandbox.
     pub(crate) fn sandbox(mut self, seed: u64) -> Self {
         self.sandbox_seed = Some(seed);
@@ -173,7 +180,9 @@ impl Builder {
             sandbox,
         }));
         let (stop, stopping) = watch::channel(false);
-        tokio::spawn(serve::keep_pages(Arc::clone(&app), stopping.clone()));
+        if self.keeps_pages {
+            tokio::spawn(serve::keep_pages(Arc::clone(&app), stopping.clone()));
+        }
         TestApp {
             addr: listen(&app, Doors::Main, &stopping).await,
             push_addr: listen(&app, Doors::Ingest, &stopping).await,
@@ -239,6 +248,7 @@ impl TestApp {
             },
             sandbox_seed: None,
             people: PeopleRules::default(),
+            keeps_pages: false,
         }
     }
 

@@ -12,7 +12,7 @@ const SPAN: Duration = Duration::from_secs(24 * 3600);
 /// The drawing's size, and the part of it that has the lines, in its own units.
 pub(crate) const WIDTH: i64 = 640;
 pub(crate) const HEIGHT: i64 = 300;
-const LEFT: i64 = 62;
+const LEFT: i64 = 84;
 const RIGHT: i64 = WIDTH - 14;
 const TOP: i64 = 16;
 const BOTTOM: i64 = HEIGHT - 38;
