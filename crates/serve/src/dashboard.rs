@@ -90,7 +90,11 @@ pub(crate) fn is_watched(path: &str) -> bool {
 ///
 /// # Errors
 /// The reply that says why not.
-pub(crate) fn watch(app: &Arc<App>, asked: &Asked<'_>) -> Result<(Reply, BoardWatch), Reply> {
+pub(crate) fn watch(
+    app: &Arc<App>,
+    asked: &Asked<'_>,
+    request_id: &str,
+) -> Result<(Reply, BoardWatch), Reply> {
     if app.settings.dashboard.board.is_none() {
         return Err(page::trouble_reply(Trouble::NotFound));
     }
@@ -102,7 +106,7 @@ pub(crate) fn watch(app: &Arc<App>, asked: &Asked<'_>) -> Result<(Reply, BoardWa
         Err(board::NotWatched::Trouble(trouble)) => Err(page::trouble_reply(trouble)),
         Err(board::NotWatched::NoPlace) => {
             let text = "too many browsers watch boards at the moment; try again shortly";
-            Err(ApiError::unavailable(text).into_reply(&app.next_request_id()))
+            Err(ApiError::unavailable(text).into_reply(request_id))
         }
     }
 }

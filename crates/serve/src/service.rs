@@ -96,7 +96,7 @@ pub(crate) fn answer_watcher(
     asked: &Asked<'_>,
 ) -> Result<(Reply, dashboard::BoardWatch), Reply> {
     let request_id = app.next_request_id();
-    let mut answered = dashboard::watch(app, asked);
+    let mut answered = dashboard::watch(app, asked, &request_id);
     let head = match &mut answered {
         Ok((reply, _)) | Err(reply) => &mut reply.head,
     };

@@ -86,7 +86,8 @@ impl Asset {
         }
         head.put("vary", "Accept-Encoding");
         head.put("x-content-type-options", "nosniff");
-        for (name, value) in self.guard {
+        let rest = self.guard.iter().filter(|(name, _)| *name != "x-content-type-options");
+        for (name, value) in rest {
             head.put(name, value);
         }
         if asked.holds(&encoded.etag) {
