@@ -31,9 +31,10 @@ pub use crate::{
     history::{ALERT_PERCENTS, QuotaAlert, UsageQuery, alert_percent},
     meter::{Charge, Meters, Refusal, Spend, Standing, WindowStanding},
     people::{
-        AccessDecision, AccessRecord, AccountRecord, Actor, AuditRecord, Deed, Email, Gate,
-        LinkToken, NewAccount, Origin, Password, PasswordFault, People, PeopleError, PeopleRules,
-        Profile, RecoveryCode, Session, SessionRecord, SessionToken, SignIn, SignUp, TotpSecret,
+        AccessDecision, AccessRecord, AccountRecord, Actor, AuditRecord, Deed, Email, Gate, Letter,
+        LinkToken, MailFigures, NewAccount, Origin, Outbox, Password, PasswordFault, People,
+        PeopleError, PeopleRules, Postbag, Profile, RecoveryCode, Session, SessionRecord,
+        SessionToken, SignIn, SignUp, TotpSecret, outbox,
     },
     registry::{FeedRecord, KeyRecord, Maintenance, NewKey, Registry},
     ring::{Acquaintance, Grant, KeyEntry, KeyRing, Limits},
@@ -201,6 +202,21 @@ impl Accounts {
     pub async fn keys_of(&self, account_id: &str) -> Result<Vec<KeyView>, AccountError> {
         let rows = self.store.keys_of(account_id).await?;
         Ok(rows.into_iter().map(|row| self.view(row)).collect())
+    }
+
+    /// A key of an account that is let in; `None` where it is not, or is somebody else's.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn own_entry(
+        &self,
+        account_id: &str,
+        key_id: &str,
+    ) -> Result<Option<Arc<KeyEntry>>, AccountError> {
+        let row = self.store.key(key_id).await?;
+        let own = row.filter(|row| row.account_id.as_deref() == Some(account_id));
+        let now = self.registry.now();
+        Ok(own.and_then(|row| self.keys.entry(&row.digest)).filter(|entry| entry.is_active(now)))
     }
 
     /// Every key ever issued, oldest first, with how it stands.

@@ -5,6 +5,7 @@
 
 mod desk;
 mod hash;
+mod letter;
 mod second;
 mod sign;
 mod text;
@@ -23,6 +24,7 @@ use crate::AccountError;
 use crate::people::hash::Hasher;
 use crate::people::throttle::{Pace, Throttle};
 pub use crate::people::{
+    letter::{Letter, MailFigures, Outbox, Postbag, outbox},
     text::{Email, Password, PasswordFault},
     token::{LinkToken, RecoveryCode, SessionToken},
     totp::TotpSecret,
@@ -46,6 +48,13 @@ const SOURCE_PACE: Pace = Pace { burst: 30, every: Duration::from_secs(10) };
 const CODE_PACE: Pace = Pace { burst: 5, every: Duration::from_secs(60) };
 /// New accounts from one source.
 const SIGN_UP_PACE: Pace = Pace { burst: 5, every: Duration::from_secs(600) };
+
+/// Requests to be told how to set a new password, from one source.
+const RESET_PACE: Pace = Pace { burst: 5, every: Duration::from_secs(300) };
+/// Letters to one address that somebody else may have caused.
+const LETTER_PACE: Pace = Pace { burst: 3, every: Duration::from_secs(600) };
+/// Requests that the explorer makes for one account.
+const EXPLORE_PACE: Pace = Pace { burst: 20, every: Duration::from_secs(2) };
 
 /// Who may make an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,6 +146,7 @@ impl Actor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deed {
     AccountCreated,
+    AccountConfirmed,
     AccountSuspended,
     AccountResumed,
     SignedIn,
@@ -165,6 +175,7 @@ impl Deed {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::AccountCreated => "account.created",
+            Self::AccountConfirmed => "account.confirmed",
             Self::AccountSuspended => "account.suspended",
             Self::AccountResumed => "account.resumed",
             Self::SignedIn => "session.started",
@@ -300,6 +311,8 @@ pub enum SignIn {
     In(SessionToken),
     /// The password was right; the second factor is owed.
     Half(SessionToken),
+    /// The password was right; the address has to be confirmed first. A letter says how.
+    Unconfirmed,
     Not(Gate),
 }
 
@@ -334,6 +347,8 @@ pub struct People {
     rules: PeopleRules,
     hasher: Hasher,
     throttles: Mutex<Throttles>,
+    /// `None`: no mail is sent, and operators hand out links instead.
+    mail: Option<Outbox>,
 }
 
 #[derive(Debug)]
@@ -342,6 +357,9 @@ struct Throttles {
     source: Throttle,
     code: Throttle,
     sign_up: Throttle,
+    explore: Throttle,
+    reset: Throttle,
+    letters: Throttle,
 }
 
 impl People {
@@ -357,9 +375,20 @@ impl People {
             source: Throttle::new(SOURCE_PACE),
             code: Throttle::new(CODE_PACE),
             sign_up: Throttle::new(SIGN_UP_PACE),
+            explore: Throttle::new(EXPLORE_PACE),
+            reset: Throttle::new(RESET_PACE),
+            letters: Throttle::new(LETTER_PACE),
         };
         let hasher = Hasher::new()?;
-        Ok(Self { store, clock, rules, hasher, throttles: Mutex::new(throttles) })
+        let throttles = Mutex::new(throttles);
+        Ok(Self { store, clock, rules, hasher, throttles, mail: None })
+    }
+
+    /// With letters: addresses are confirmed and passwords reset by mail.
+    #[must_use]
+    pub fn with_mail(mut self, mail: Option<Outbox>) -> Self {
+        self.mail = mail;
+        self
     }
 
     pub fn rules(&self) -> PeopleRules {
@@ -388,6 +417,14 @@ impl People {
             address: actor.address.clone(),
         };
         Ok(self.store.append_audit(&entry).await?)
+    }
+
+    /// Counts a request that the explorer is to make for somebody.
+    pub fn admit_exploring(&self, of: &Session) -> Gate {
+        match self.throttles().explore.admit(&of.account.id, self.clock.now()) {
+            Ok(()) => Gate::Done,
+            Err(wait) => throttled(wait),
+        }
     }
 
     fn throttles(&self) -> MutexGuard<'_, Throttles> {

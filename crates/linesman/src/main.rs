@@ -8,6 +8,7 @@ mod folder;
 mod identify;
 mod identities;
 mod logging;
+mod mail;
 mod program;
 mod record;
 mod replay;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use accounts::{Accounts, KeyKind, KeySecret, LinkToken, NewKey, People, PeopleRules};
+use accounts::{Accounts, KeyKind, KeySecret, LinkToken, NewKey, Outbox, People, PeopleRules};
 use anyhow::{Context, bail};
 use domain::{Catalogue, Clock, World};
 use feeds::sandbox::Simulation;
@@ -31,7 +31,7 @@ use crate::clock::SystemClock;
 use crate::config::{Config, OpsListen};
 use crate::control::Control;
 use crate::folder::Folder;
-use crate::{load_catalogue, verbs};
+use crate::{load_catalogue, mail, verbs};
 
 /// Runs the service until it is told to stop.
 pub(crate) fn serve(config: &Config, data: &Path) -> anyhow::Result<()> {
@@ -64,7 +64,8 @@ async fn run(config: &Config, data: &Path) -> anyhow::Result<()> {
     let writers =
         [spawn_writer(live_writer, &end, "live")?, spawn_writer(sandbox_writer, &end, "sandbox")?];
 
-    let people = open_people(config, &store, &clock)?;
+    let (mail, mailing) = open_mail(config, &end)?;
+    let people = open_people(config, &store, &clock)?.with_mail(mail);
     let firsts = Firsts::make(config, &accounts, &people).await?;
     let app = Arc::new(App::new(Parts {
         catalogue,
@@ -94,6 +95,9 @@ async fn run(config: &Config, data: &Path) -> anyhow::Result<()> {
     while serving.join_next().await.is_some() {}
     controlling.abort();
     keeping.abort();
+    if let Some(mailing) = mailing {
+        mailing.abort();
+    }
     control.close();
     live.stop();
     sandbox.stop();
@@ -306,6 +310,19 @@ fn settings(config: &Config) -> Settings {
     }
 }
 
+/// The way for letters, and who sends them; neither where no mail server is configured.
+fn open_mail(
+    config: &Config,
+    end: &mpsc::Sender<Ended>,
+) -> anyhow::Result<(Option<Outbox>, Option<tokio::task::JoinHandle<()>>)> {
+    let Some(mail) = config.mail.as_ref().filter(|_| config.dashboard.enabled) else {
+        return Ok((None, None));
+    };
+    let (outbox, postbag) = accounts::outbox(&mail.public_url);
+    let delivering = mail::deliver(mail, postbag)?;
+    Ok((Some(outbox), Some(watched(end, "the mail", delivering))))
+}
+
 fn open_people(config: &Config, store: &Store, clock: &Arc<dyn Clock>) -> anyhow::Result<People> {
     let dashboard = &config.dashboard;
     let rules = PeopleRules {
@@ -326,7 +343,7 @@ async fn first_key(accounts: &Accounts) -> anyhow::Result<Option<KeySecret>> {
     Ok(Some(secret))
 }
 
-/// How often the last uses of keys are written down and what has ended is forgotten.
+/// How often the uses of keys are written down, quotas looked at, and what has ended is forgotten.
 const KEEP_EVERY: std::time::Duration = std::time::Duration::from_secs(60);
 
 async fn keep_accounts(app: Arc<App>) {
@@ -342,6 +359,12 @@ async fn keep_accounts(app: Arc<App>) {
 async fn keep_accounts_once(app: &App) {
     if let Err(error) = app.accounts.note_key_uses().await {
         tracing::warn!(error = &error as &dyn std::error::Error, "keys' last uses are not written");
+    }
+    if let Err(error) = app.write_usage().await {
+        tracing::warn!(error = &error as &dyn std::error::Error, "usage is not written down yet");
+    }
+    if let Err(error) = app.tell_quotas().await {
+        tracing::warn!(error = &error as &dyn std::error::Error, "quotas running low are not told");
     }
     if let Err(error) = app.people.prune().await {
         tracing::warn!(error = &error as &dyn std::error::Error, "ended sessions are still kept");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use accounts::{Accounts, People};
+use accounts::{AccountError, Accounts, People, PeopleError};
 use domain::{Catalogue, Clock, World};
 
 use crate::dashboard::{Board, DashboardSettings, StatusRecord};
@@ -14,6 +14,7 @@ use crate::docs::Pages;
 use crate::metrics::Metrics;
 use crate::pressure::Pressure;
 use crate::v1::Shelf;
+use crate::v1::endpoint::Endpoint;
 use crate::v1::region::RegionTable;
 use crate::world::WorldHandle;
 
@@ -95,6 +96,25 @@ impl App {
     pub fn is_ready(&self) -> bool {
         let now = self.clock.now();
         World::ALL.iter().all(|world| self.world(*world).is_current(now))
+    }
+
+    /// Writes down what keys were used for since the last time.
+    ///
+    /// # Errors
+    /// The store cannot be written; it is tried again with the next call.
+    pub async fn write_usage(&self) -> Result<(), AccountError> {
+        self.accounts.write_usage(&Endpoint::NAMES).await
+    }
+
+    /// Writes to the owners of keys whose quota runs low, once for each share and window.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub async fn tell_quotas(&self) -> Result<(), PeopleError> {
+        for alert in self.accounts.take_quota_alerts().await? {
+            self.people.mail_alert(&alert).await?;
+        }
+        Ok(())
     }
 
     /// Where names in queries are looked up.

@@ -8,15 +8,19 @@
 mod access;
 mod asset;
 mod board;
+mod chart;
 mod console;
+mod explore;
 mod form;
 mod keys;
 mod moment;
 mod page;
+mod qr;
 mod route;
 mod security;
 mod sign;
 mod status;
+mod usage;
 mod visit;
 
 use std::sync::Arc;
@@ -150,6 +154,7 @@ async fn respond(app: &Arc<App>, asked: &Asked<'_>, form: Form) -> Reply {
     let outcome = match found {
         Ok((route, id)) => {
             visit.id = id;
+            visit.look_at_quotas().await;
             attend(&visit, route).await
         }
         Err(trouble) => Err(trouble),
@@ -194,6 +199,8 @@ async fn act(visit: &Visit<'_>, page: Page) -> Result<Reply, Trouble> {
         Page::Sign(page) => sign::answer(visit, page).await,
         Page::Keys(page) => keys::answer(visit, page).await,
         Page::Access(page) => access::answer(visit, page).await,
+        Page::Usage => usage::answer(visit).await,
+        Page::Explore(page) => explore::answer(visit, page).await,
         Page::Security(page) => security::answer(visit, page).await,
         Page::Console(page) => console::answer(visit, page).await,
     }

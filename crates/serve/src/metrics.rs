@@ -318,6 +318,15 @@ fn accounts(page: &mut Page, app: &App) {
     page.line(format_args!("linesman_quota_leases_total {}", leases.granted));
     page.family("linesman_quota_lease_failures_total", "counter", "Leases the store did not give.");
     page.line(format_args!("linesman_quota_lease_failures_total {}", leases.failed));
+    let mail = app.people.mail_figures();
+    page.family("linesman_mail_queued", "gauge", "Letters that wait for the mail server.");
+    page.line(format_args!("linesman_mail_queued {}", mail.queued));
+    page.family("linesman_mail_letters_total", "counter", "Letters by what became of them.");
+    for (outcome, count) in
+        [("sent", mail.sent), ("failed", mail.failed), ("dropped", mail.dropped)]
+    {
+        page.line(format_args!("linesman_mail_letters_total{{outcome=\"{outcome}\"}} {count}"));
+    }
     let closed = u8::from(app.accounts.maintenance() != accounts::Maintenance::Off);
     page.family("linesman_maintenance", "gauge", "1 while the service is closed for maintenance.");
     page.line(format_args!("linesman_maintenance {closed}"));

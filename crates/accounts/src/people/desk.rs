@@ -101,6 +101,7 @@ impl People {
         };
         let row = self.store.decide_access(&decided).await?.ok_or(PeopleError::UnknownRequest)?;
         self.note(actor, deed, &row.account_id, row.note.as_deref().unwrap_or_default()).await?;
+        self.mail_decision(&row.account_id, row.state == AccessState::Approved).await?;
         Ok(access_record(row))
     }
 

@@ -28,6 +28,8 @@ pub(crate) struct KeyLine {
     pub(crate) groups: String,
     pub(crate) created: Moment,
     pub(crate) last_used: Option<Moment>,
+    /// What its client last called itself: hostile text.
+    pub(crate) agent: Option<String>,
     pub(crate) used: String,
     pub(crate) limit: String,
     pub(crate) used_n: u32,
@@ -51,6 +53,7 @@ impl KeyLine {
             groups: record.groups.as_ref().map_or("all".to_owned(), |groups| groups.join(", ")),
             created: Moment::new(record.created_at, now),
             last_used: view.last_used.map(|at| Moment::new(at, now)),
+            agent: view.last_agent.clone(),
             used: number(used),
             limit: number(record.limits.requests_per_day),
             used_n: used,

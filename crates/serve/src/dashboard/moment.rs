@@ -16,6 +16,17 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
+    /// The time of day, `14:05`.
+    pub(crate) fn time(at: Timestamp) -> String {
+        at.to_string().get(11..16).unwrap_or_default().to_owned()
+    }
+
+    /// The day without its year, `3 Feb`.
+    pub(crate) fn day(at: Timestamp) -> String {
+        let text = Self::new(at, at).text;
+        text.splitn(3, ' ').take(2).collect::<Vec<_>>().join(" ")
+    }
+
     pub(crate) fn new(at: Timestamp, now: Timestamp) -> Self {
         let iso = at.to_string();
         let part = |from: usize, to: usize| iso.get(from..to).unwrap_or_default();
@@ -51,8 +62,8 @@ pub(crate) fn span(duration: Duration) -> String {
 }
 
 /// A number with thin spaces between its thousands, which do not break.
-pub(crate) fn number(value: u32) -> String {
-    let digits = value.to_string();
+pub(crate) fn number(value: impl Into<u64>) -> String {
+    let digits = value.into().to_string();
     let mut text = String::with_capacity(digits.len() + 6);
     for (n, digit) in digits.chars().enumerate() {
         if n > 0 && (digits.len() - n).is_multiple_of(3) {
@@ -82,11 +93,13 @@ mod tests {
             (moment.iso.as_str(), moment.text.as_str()),
             ("2026-02-03T04:05:06Z", "3 Feb 2026, 04:05 UTC")
         );
+        let at = Timestamp::parse("2026-02-03T04:05:06Z").unwrap();
+        assert_eq!((Moment::day(at), Moment::time(at)), ("3 Feb".to_owned(), "04:05".to_owned()));
     }
 
     #[test]
     fn thousands_are_set_apart() {
-        let shown = |n| number(n).replace('\u{202f}', " ");
+        let shown = |n: u32| number(n).replace('\u{202f}', " ");
         assert_eq!(
             [shown(0), shown(999), shown(1000), shown(1_234_567)],
             ["0", "999", "1 000", "1 234 567"]

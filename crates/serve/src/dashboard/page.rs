@@ -4,6 +4,7 @@ use accounts::{AccountError, Maintenance, PeopleError};
 use askama::Template;
 
 use crate::dashboard::asset;
+use crate::dashboard::usage::QuotaNote;
 use crate::dashboard::visit::Visit;
 use crate::reply::Reply;
 
@@ -99,6 +100,7 @@ pub(crate) struct Shell {
     pub(crate) form_token: String,
     pub(crate) notice: Option<Notice>,
     pub(crate) maintenance: bool,
+    pub(crate) alerts: Vec<QuotaNote>,
     pub(crate) public: PublicPages,
     pub(crate) style: &'static str,
     pub(crate) script: &'static str,
@@ -132,10 +134,23 @@ impl Notice {
 }
 
 /// What `?done=` says, after a form led to another page. Words come from here only, never from the address.
-const DONE: [(&str, &str); 15] = [
+const DONE: [(&str, &str); 19] = [
     (
         "signed-up",
         "If the address was new, the account is ready. Sign in with the password you chose.",
+    ),
+    (
+        "signed-up-mail",
+        "Look into your mail: a letter says how to go on. It may take a minute, and may be taken for spam.",
+    ),
+    (
+        "unconfirmed",
+        "Confirm your address first: the letter with the link is on its way to you once more.",
+    ),
+    ("confirmed", "The address is confirmed. Sign in with the password you chose."),
+    (
+        "reset-mail",
+        "If the address has an account, a letter with a link to set a new password is on its way.",
     ),
     ("signed-out", "You are signed out."),
     ("password-reset", "The password is set. Sign in with it."),
@@ -167,6 +182,7 @@ impl Shell {
             form_token: visit.token.form_token(),
             notice: notice.map(|(_, text)| Notice::good(*text)),
             maintenance: visit.app.accounts.maintenance() != Maintenance::Off,
+            alerts: visit.alerts.clone(),
             public: PublicPages {
                 status: visit.app.settings.dashboard.status_page,
                 board: visit.app.settings.dashboard.board.is_some(),

@@ -23,6 +23,8 @@ pub(crate) enum Page {
     Sign(SignAct),
     Keys(KeysAct),
     Access(AccessAct),
+    Usage,
+    Explore(ExploreAct),
     Security(SecurityAct),
     Console(ConsoleAct),
 }
@@ -45,6 +47,8 @@ pub(crate) enum SignAct {
     SignOut,
     LinkForm,
     Link,
+    ForgotForm,
+    Forgot,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +65,12 @@ pub(crate) enum KeysAct {
 pub(crate) enum AccessAct {
     Access,
     RequestAccess,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ExploreAct {
+    Explore,
+    Run,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +132,7 @@ const fn post(path: &'static str, who: Who, page: Page) -> Route {
     Route { method: Method::Post, path, who, page }
 }
 
-static ROUTES: [Route; 49] = [
+static ROUTES: [Route; 54] = [
     get("/status", Who::Anyone, Page::Status(StatusAct::Status)),
     get("/status.json", Who::Anyone, Page::Status(StatusAct::StatusJson)),
     get("/status.atom", Who::Anyone, Page::Status(StatusAct::StatusFeed)),
@@ -140,6 +150,8 @@ static ROUTES: [Route; 49] = [
     post("/signout", Who::Anyone, Page::Sign(SignAct::SignOut)),
     get("/link/{id}", Who::Anyone, Page::Sign(SignAct::LinkForm)),
     post("/link/{id}", Who::Anyone, Page::Sign(SignAct::Link)),
+    get("/forgot", Who::Anyone, Page::Sign(SignAct::ForgotForm)),
+    post("/forgot", Who::Anyone, Page::Sign(SignAct::Forgot)),
     get("/dashboard", Who::Developer, Page::Keys(KeysAct::Keys)),
     post("/dashboard/keys", Who::Developer, Page::Keys(KeysAct::CreateKey)),
     get("/dashboard/keys/{id}", Who::Developer, Page::Keys(KeysAct::Key)),
@@ -148,6 +160,9 @@ static ROUTES: [Route; 49] = [
     post("/dashboard/keys/{id}/revoke", Who::Developer, Page::Keys(KeysAct::RevokeKey)),
     get("/dashboard/access", Who::Developer, Page::Access(AccessAct::Access)),
     post("/dashboard/access", Who::Developer, Page::Access(AccessAct::RequestAccess)),
+    get("/dashboard/usage", Who::Developer, Page::Usage),
+    get("/dashboard/explore", Who::Developer, Page::Explore(ExploreAct::Explore)),
+    post("/dashboard/explore", Who::Developer, Page::Explore(ExploreAct::Run)),
     get("/dashboard/security", Who::Developer, Page::Security(SecurityAct::Security)),
     post(
         "/dashboard/security/password",
@@ -203,7 +218,7 @@ static ROUTES: [Route; 49] = [
 ];
 
 /// First parts of paths that are the pages'.
-const OURS: [&str; 11] = [
+const OURS: [&str; 12] = [
     "board",
     "status",
     "status.json",
@@ -212,6 +227,7 @@ const OURS: [&str; 11] = [
     "signup",
     "signout",
     "link",
+    "forgot",
     "dashboard",
     "console",
     "assets",

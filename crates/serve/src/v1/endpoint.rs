@@ -27,6 +27,21 @@ impl Endpoint {
         Self::Unknown,
     ];
 
+    /// The names in the order of [`Endpoint::index`].
+    pub(crate) const NAMES: [&'static str; Self::ALL.len()] = {
+        let mut names = [""; Self::ALL.len()];
+        let mut n = 0;
+        while n < names.len() {
+            names[n] = Self::ALL[n].name();
+            n += 1;
+        }
+        names
+    };
+
+    pub(crate) fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|endpoint| endpoint.name() == name)
+    }
+
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Sports => "list_sports",
@@ -133,3 +148,6 @@ impl Endpoint {
         }
     }
 }
+
+// Every endpoint has a place in a key's books.
+const _: () = assert!(Endpoint::ALL.len() <= accounts::PLACES_MAX);

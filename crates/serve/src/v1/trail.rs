@@ -6,6 +6,7 @@ use domain::Timestamp;
 use crate::error::ApiError;
 use crate::request::Asked;
 use crate::v1::param::Param;
+use crate::v1::query::decode;
 
 /// What stands for a key in an address.
 const MASK: &str = "***";
@@ -48,7 +49,11 @@ fn target(path: &str, query: &str) -> String {
     format!("{path}?{}", pairs.join("&"))
 }
 
+/// However it is spelt and encoded; what cannot be decoded is taken for one.
 fn is_key_name(name: &str) -> bool {
+    let Some(name) = decode(name) else {
+        return true;
+    };
     let plain: String =
         name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
     let own: String = Param::ApiKey.name().chars().filter(char::is_ascii_alphanumeric).collect();
@@ -56,10 +61,11 @@ fn is_key_name(name: &str) -> bool {
 }
 
 fn masked(text: &str) -> String {
-    let looks_like_key = ["sk_", "sk%5", "fk_", "fk%5"]
-        .iter()
-        .any(|start| text.to_ascii_lowercase().contains(start));
-    if looks_like_key { MASK.to_owned() } else { text.to_owned() }
+    let is_key = decode(text).is_none_or(|text| {
+        let text = text.to_ascii_lowercase();
+        ["sk_", "fk_"].iter().any(|start| text.contains(start))
+    });
+    if is_key { MASK.to_owned() } else { text.to_owned() }
 }
 
 #[cfg(test)]
@@ -77,6 +83,8 @@ mod tests {
             ("/v1/books", "key=sk_live_abc", "/v1/books?key=***"),
             ("/v1/books", "key=sk%5Flive_abc", "/v1/books?key=***"),
             ("/v1/books", "sk_live_abc", "/v1/books?***"),
+            ("/v1/books", "api%5Fkey=abc", "/v1/books?api%5Fkey=***"),
+            ("/v1/books", "x=%73k_live_abc&y=%zz", "/v1/books?x=***&y=***"),
             ("/v1/sk_live_abc", "", "***"),
         ] {
             assert_eq!(target(path, query), kept);

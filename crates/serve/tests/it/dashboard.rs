@@ -2,7 +2,10 @@
 
 mod board;
 mod browser;
+mod explore;
 mod flow;
 mod guard;
+mod mail;
 mod status;
+mod usage;
 mod watch;

@@ -69,6 +69,7 @@ pub(crate) struct Builder {
     sandbox_seed: Option<u64>,
     people: PeopleRules,
     keeps_pages: bool,
+    mail: bool,
 }
 
 impl Builder {
@@ -123,6 +124,12 @@ impl Builder {
         self
     }
 
+    /// Letters are written; [`TestApp::letter`] reads them.
+    pub(crate) fn mail(mut self) -> Self {
+        self.mail = true;
+        self
+    }
+
     pub(crate) fn connections_max(mut self, max: usize) -> Self {
         self.settings.connections_max = max;
         self
@@ -150,6 +157,8 @@ impl Builder {
         let (accounts, worker) = Accounts::load(store.clone(), Arc::clone(&clock)).await.unwrap();
         tokio::spawn(worker.run());
         let people = People::new(store.clone(), Arc::clone(&clock), self.people).unwrap();
+        let (outbox, postbag) = accounts::outbox("https://odds.example.com");
+        let people = people.with_mail(self.mail.then_some(outbox));
         let catalogue = Arc::new(Catalogue::load(None).unwrap());
         let open = |world: World, seed: Option<u64>| {
             let options = WorldOptions {
@@ -191,6 +200,7 @@ impl Builder {
             refresh_interval: self.refresh_interval,
             waker: tokio::sync::OnceCell::new(),
             names: AtomicU32::new(0),
+            postbag: tokio::sync::Mutex::new(postbag),
             time: self.time,
             app,
             manual,
@@ -222,6 +232,7 @@ pub(crate) struct TestApp {
     writers: Vec<(World, JoinHandle<()>)>,
     /// Token of a feed that sends empty batches, which wake the writer.
     waker: tokio::sync::OnceCell<String>,
+    postbag: tokio::sync::Mutex<accounts::Postbag>,
     names: AtomicU32,
 }
 
@@ -249,6 +260,7 @@ impl TestApp {
             sandbox_seed: None,
             people: PeopleRules::default(),
             keeps_pages: false,
+            mail: false,
         }
     }
 
@@ -268,6 +280,17 @@ impl TestApp {
     }
 
     /// Makes a key as described.
+    /// The next letter that was written.
+    pub(crate) async fn letter(&self) -> accounts::Letter {
+        let mut postbag = self.postbag.lock().await;
+        tokio::time::timeout(PATIENCE, postbag.next()).await.expect("a letter").expect("an outbox")
+    }
+
+    /// Whether no letter is waiting.
+    pub(crate) fn no_letter(&self) -> bool {
+        self.app.people.mail_figures().queued == 0
+    }
+
     pub(crate) async fn key(&self, new: NewKey) -> String {
         self.app.accounts.create_key(new).await.unwrap().0.expose().to_owned()
     }

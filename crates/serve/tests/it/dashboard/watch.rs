@@ -154,7 +154,7 @@ async fn places_are_bounded_and_come_free_again() {
         assert!(begun.elapsed() < PATIENCE, "no place came free");
     }
     let metrics = board.app.get_operator("/metrics").await;
-    let refused = "linesman_board_watchers_refused_total ";
+    let refused = "\nlinesman_board_watchers_refused_total ";
     let count = metrics.text().split(refused).nth(1).unwrap().split('\n').next().unwrap();
     assert!(count.parse::<u32>().unwrap() >= 1);
 }
