@@ -56,6 +56,7 @@ const READ_BYTES: usize = 4 << 10;
 pub(crate) const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n";
 
 /// What the bytes read so far are.
+#[expect(clippy::large_enum_variant, reason = "looked at where it was made, never kept")]
 enum Reading<'a> {
     More,
     Plain {

@@ -214,7 +214,7 @@ fn make(
     let screen = app.board.gallery.screen(app, key.view).ok_or(Trouble::NotFound)?;
     let cut = screen.cut;
     let html = match key.view.event {
-        Some(id) => event::render(app, shell, &key, id, screen)?,
+        Some(id) => event::render(app, shell, &key, id, &screen)?,
         None => render(app, shell, key.view.choice, find, screen)?,
     };
     let page = Asset::new("text/html; charset=utf-8", html).guarded(&page::GUARD);

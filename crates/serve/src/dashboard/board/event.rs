@@ -77,7 +77,7 @@ pub(crate) fn render(
     shell: Shell,
     key: &PageKey,
     id: EventId,
-    screen: Arc<Screen>,
+    screen: &Arc<Screen>,
 ) -> Result<String, Trouble> {
     let choice = key.view.choice;
     let world = app.world(app.settings.dashboard.board.ok_or(Trouble::NotFound)?);
@@ -91,13 +91,8 @@ pub(crate) fn render(
     let block = block(rows, chosen, choice.market.outcome_rule() == OutcomeRule::Pairing);
     let history = app.board.history.read().unwrap_or_else(PoisonError::into_inner);
     let mine = rows.get(chosen);
-    let about = About {
-        screen: &screen,
-        block,
-        mine,
-        winners: winners(choice.market),
-        format: choice.format,
-    };
+    let about =
+        About { screen, block, mine, winners: winners(choice.market), format: choice.format };
     let page = EventPage {
         shell,
         frame: Frame::new(app, &choice, &path, screen.cut),
@@ -125,7 +120,7 @@ pub(crate) fn render(
         chart: about.chart(&history),
         books: about.books(&history),
         fair: about.fair(),
-        screen: Arc::clone(&screen),
+        screen: Arc::clone(screen),
     };
     drop(history);
     Ok(page.render()?)

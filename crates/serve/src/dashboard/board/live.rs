@@ -53,11 +53,18 @@ struct Shown {
     watchers: Vec<mpsc::Sender<Bytes>>,
 }
 
+/// Pages of one publication.
+#[derive(Debug, Default)]
+struct Pages {
+    cut: Option<Timestamp>,
+    ready: HashMap<PageKey, Arc<Asset>>,
+}
+
 /// All boards that are looked at.
 #[derive(Debug, Default)]
 pub(crate) struct Gallery {
     shown: Mutex<HashMap<View, Arc<Mutex<Option<Shown>>>>>,
-    pages: Mutex<(Option<Timestamp>, HashMap<PageKey, Arc<Asset>>)>,
+    pages: Mutex<Pages>,
     watchers: Arc<AtomicUsize>,
     dropped: AtomicU64,
     refused: AtomicU64,
@@ -124,7 +131,7 @@ impl Gallery {
             let missed = shown.deltas.iter().position(|(from, _)| Some(*from) == since);
             match missed {
                 Some(at) => {
-                    first.extend(shown.deltas.iter().skip(at).map(|(_, frame)| frame.clone()))
+                    first.extend(shown.deltas.iter().skip(at).map(|(_, frame)| frame.clone()));
                 }
                 None => first.push_back(whole(shown.screen.cut)),
             }
@@ -176,16 +183,16 @@ impl Gallery {
     /// A page made before for the same publication.
     pub(crate) fn page(&self, cut: Timestamp, key: &PageKey) -> Option<Arc<Asset>> {
         let pages = lock(&self.pages);
-        (pages.0 == Some(cut)).then(|| pages.1.get(key).cloned()).flatten()
+        (pages.cut == Some(cut)).then(|| pages.ready.get(key).cloned()).flatten()
     }
 
     pub(crate) fn keep_page(&self, cut: Timestamp, key: PageKey, page: &Arc<Asset>) {
         let mut pages = lock(&self.pages);
-        if pages.0 != Some(cut) {
-            *pages = (Some(cut), HashMap::new());
+        if pages.cut != Some(cut) {
+            *pages = Pages { cut: Some(cut), ready: HashMap::new() };
         }
-        if pages.1.len() < PAGES_MAX {
-            pages.1.insert(key, Arc::clone(page));
+        if pages.ready.len() < PAGES_MAX {
+            pages.ready.insert(key, Arc::clone(page));
         }
     }
 
