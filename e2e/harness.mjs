@@ -22,9 +22,9 @@ const SIZES = { phone: { width: 360, height: 780 }, desk: { width: 1280, height:
 export const PASSWORD = "correct horse battery";
 
 /** Starts the program on a folder of its own and reads what it prints. */
-export async function startService(environment = {}) {
+export async function startService(environment = {}, listen = "127.0.0.1:0") {
   const data = mkdtempSync(join(tmpdir(), "linesman-e2e-"));
-  const child = spawn(PROGRAM, ["--data", join(data, "data"), "serve", "--listen", "127.0.0.1:0"], {
+  const child = spawn(PROGRAM, ["--data", join(data, "data"), "serve", "--listen", listen], {
     env: {
       ...process.env,
       LINESMAN_SERVER__OPS_LISTEN: "127.0.0.1:0",

@@ -41,6 +41,9 @@ pub(crate) struct Options {
     /// Write the table and the plots into docs/
     #[arg(long)]
     record: bool,
+    /// Measure only these parts, and no growth
+    #[arg(long, value_delimiter = ',', conflicts_with = "record")]
+    only: Vec<measure::Part>,
     /// Only count instructions and compare them with the baseline
     #[arg(long)]
     instructions: bool,
@@ -76,8 +79,8 @@ pub(crate) fn run(repository: &Repository, options: &Options) -> Result<()> {
         Effort { rounds: 9, seconds: 1.0, records: 200_000 }
     };
     machine::pin_self()?;
-    let bars = measure::bars(&program, effort)?;
-    let plots = growth::plots(&program, effort)?;
+    let bars = measure::bars(&program, effort, &options.only)?;
+    let plots = if options.only.is_empty() { growth::plots(&program, effort)? } else { Vec::new() };
     if options.json {
         shell::print(&report::to_json(&bars, &plots))?;
     } else {

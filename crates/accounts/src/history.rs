@@ -28,6 +28,9 @@ pub(crate) struct Writing {
     pruned_at: Option<Timestamp>,
 }
 
+/// A key, the window and its start, and the share that was reached.
+pub(crate) type Told = (String, (Window, i64, u32));
+
 /// Which part of an account's usage is meant.
 #[derive(Clone, Copy, Debug)]
 pub struct UsageQuery<'a> {

@@ -79,7 +79,7 @@ pub struct Accounts {
     counters: Arc<LeaseCounters>,
     writing: Mutex<history::Writing>,
     /// Alerts that the store knows of, so that it is not asked every minute.
-    told: Mutex<HashSet<(String, (Window, i64, u32))>>,
+    told: Mutex<HashSet<history::Told>>,
 }
 
 impl Accounts {

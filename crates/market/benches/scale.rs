@@ -155,7 +155,7 @@ fn answer(world: &World, catalogue: &Arc<Catalogue>) -> Result<(), Failure> {
     while pages < 2_000 {
         out.clear();
         let page = black_box(&selection).select(&snapshot);
-        selection.write(&page.items, &mut out);
+        selection.write(&snapshot, &page.items, &mut out);
         black_box(&out);
         selection.after = page.next;
         pages += 1;

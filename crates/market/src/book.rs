@@ -27,7 +27,7 @@ use domain::{BookmakerId, Catalogue, EventId, Market, RecordId, SportId, Timesta
 
 use crate::change::Change;
 use crate::freshness::{Source, Vitals};
-use crate::matching::{Evidence, Hashed, Index, Lexicon};
+use crate::matching::{Contest, Evidence, Hashed, Index, Lexicon, Sketch};
 pub use event::{Event, EventTexts, Outcome, OutcomeName, Record};
 pub(crate) use event::{FeedIx, Slot, SlotKey};
 pub use image::{IMAGE_VERSION, ImageError};
@@ -122,6 +122,9 @@ pub(crate) struct Offer {
     pub(crate) competition: Box<str>,
     pub(crate) commence_time: Timestamp,
     pub(crate) fixture: Fixture,
+    /// Who takes part, ready to be compared: every listing that comes may be compared with it.
+    pub(crate) contest: Contest,
+    pub(crate) sketch: Sketch,
     pub(crate) placed: Placed,
     /// The event it was in before that was merged into this one.
     pub(crate) came_from: Option<EventId>,
@@ -131,7 +134,7 @@ pub(crate) struct Offer {
 #[derive(Debug)]
 pub(crate) struct Feed {
     pub(crate) name: Box<str>,
-    pub(crate) offers: HashMap<Box<str>, Offer>,
+    pub(crate) offers: HashMap<Box<str>, Box<Offer>>,
 }
 
 /// All of one world.
@@ -140,12 +143,19 @@ pub struct Book {
     catalogue: Arc<Catalogue>,
     ids: Ids,
     events_made: u64,
-    events: HashMap<EventId, Event, BuildHasherDefault<Hashed>>,
+    /// Boxed, as offers are: a table of large things takes long to grow.
+    events: HashMap<EventId, Box<Event>, BuildHasherDefault<Hashed>>,
     feeds: Vec<Feed>,
     sources: BTreeMap<(SportId, BookmakerId), Source>,
     index: Index<EventId>,
     lexicon: Arc<Lexicon>,
     memory: Memory,
+}
+
+impl Feed {
+    pub(crate) fn offer(&self, reference: &str) -> Option<&Offer> {
+        self.offers.get(reference).map(|offer| &**offer)
+    }
 }
 
 impl Book {
@@ -173,11 +183,11 @@ impl Book {
     }
 
     pub fn events(&self) -> impl Iterator<Item = &Event> {
-        self.events.values()
+        self.events.values().map(|event| &**event)
     }
 
     pub fn event(&self, id: EventId) -> Option<&Event> {
-        self.events.get(&id)
+        self.events.get(&id).map(|event| &**event)
     }
 
     pub fn sources(&self) -> impl Iterator<Item = (SportId, BookmakerId, Source)> {
@@ -202,7 +212,7 @@ impl Book {
         message: &FeedMessage,
         now: Timestamp,
     ) -> Result<Decision, Reject> {
-        let (mut decision, keys) = self.judge(feed, message, now)?;
+        let (mut decision, heard) = self.judge(feed, message, now)?;
         let Some(change) = &decision.change else { return Ok(decision) };
         let stood_for = match &message.body {
             Body::Event { reference, .. } | Body::Remove { reference } => {
@@ -210,15 +220,18 @@ impl Book {
             }
             Body::Odds(_) | Body::Score(_) | Body::Heartbeat { .. } => None,
         };
+        let alone = heard.as_ref().is_some_and(|heard| heard.alone);
         if let Change::Listed(listed) = change {
-            self.absorb_listed(listed, keys, now);
+            self.absorb_listed(listed, heard, now);
         } else {
             self.absorb(change, now);
         }
         for change in &decision.follow {
             self.absorb(change, now);
         }
-        if let Body::Event { reference, .. } = &message.body {
+        if let Body::Event { reference, .. } = &message.body
+            && !alone
+        {
             let learnt = self.settle_taught(&decision.follow, now);
             decision.follow.extend(learnt);
             decision.follow.extend(self.settle(feed, reference, now));
@@ -235,7 +248,7 @@ impl Book {
 
     /// The event that a ref is listed for.
     fn stands_for(&self, feed: &str, reference: &str) -> Option<EventId> {
-        let offer = self.feed(self.feed_ix(feed)?)?.offers.get(reference)?;
+        let offer = self.feed(self.feed_ix(feed)?)?.offer(reference)?;
         offer.active.then_some(offer.event)
     }
 

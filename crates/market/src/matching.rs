@@ -1,7 +1,7 @@
 //! Which event is this? Identity of events across feeds.
 //!
-//! Names are taken apart into words ([`name`], [`word`]) and laid side by side; both participants together, in
-//! whichever order, with the time and the competition make [`judge`] say same, different, or not sure. Whom to
+//! Names are taken apart into words ([`name`], [`word`]) and laid side by side ([`likeness`]); both participants
+//! together, in whichever order, with the time and the competition make [`judge`] say same, different, or not sure. Whom to
 //! compare with comes from an index by pairs of words ([`index`]), never from a scan, and most of those are told apart
 //! at a glance ([`sketch`]). What was learnt about names
 //! is in [`aliases`]. The book uses these for each listing as it comes and keeps to what it decided; [`solve`] does
@@ -11,6 +11,7 @@ mod aliases;
 mod contest;
 mod index;
 mod judge;
+mod likeness;
 mod name;
 mod roll;
 mod sketch;
@@ -25,17 +26,17 @@ pub(crate) use contest::{Contest, Lexicon, Party};
 pub(crate) use index::{Glance, Hashed, Index, Owner};
 pub use judge::{Doubt, Evidence, Tie};
 pub(crate) use judge::{Face, Verdict};
-pub use name::Likeness;
+pub use likeness::Likeness;
 pub(crate) use name::Name;
 pub use roll::{Found, Roll};
 pub(crate) use sketch::Sketch;
 
 /// The participants of a fixture, folded and in an order of their own: equal only for the same names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Participants(Box<str>);
+struct Participants(Box<str>);
 
 impl Participants {
-    pub(crate) fn of(fixture: &Fixture) -> Self {
+    fn of(fixture: &Fixture) -> Self {
         match fixture {
             Fixture::HeadToHead { home, away } => {
                 let (one, other) = (fold(home), fold(away));
@@ -45,6 +46,11 @@ impl Participants {
             Fixture::Field { title } => Self(fold(title).into()),
         }
     }
+}
+
+/// Whether two fixtures are of the same names, whichever comes first.
+pub(crate) fn same_names(one: &Fixture, other: &Fixture) -> bool {
+    one == other || Participants::of(one) == Participants::of(other)
 }
 
 /// A name without what differs from source to source: accents, case, punctuation, spacing.

@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::book::OutcomeName;
 use crate::cursor::RecordPlace;
 pub use crate::cursor::{Cursor, Paging};
-use crate::render::{RecordText, push_json_str};
+use crate::render::push_json_str;
 use crate::snapshot::{EventRow, RecordRow, Snapshot, SportView};
 
 /// Event ids to scope an answer to, sorted and without repeats.
@@ -81,25 +81,28 @@ impl<T> Page<T> {
     fn fill(
         mut items: impl Iterator<Item = T>,
         limit: usize,
-        cursor: impl Fn(&T) -> Cursor,
+        cursor: impl Fn(&T) -> Option<Cursor>,
     ) -> Self {
         let taken: Vec<T> = items.by_ref().take(limit).collect();
         let more = items.next().is_some();
-        let next = taken.last().filter(|_| more).map(cursor);
+        let next = taken.last().filter(|_| more).and_then(cursor);
         Self { items: taken, next }
     }
 }
 
 impl OddsSelection {
-    pub fn select<'a>(&self, snapshot: &'a Snapshot) -> Page<&'a RecordRow> {
+    /// Positions in the sport's records.
+    pub fn select(&self, snapshot: &Snapshot) -> Page<u32> {
         let view = snapshot.sport(self.sport);
         let start =
             self.after.as_ref().map_or(0, |after| view.records_up_to(snapshot.catalogue(), after));
-        let wanted = |row: &&RecordRow| {
-            self.bookmakers.contains(row.bookmaker)
-                && self.market.is_none_or(|market| market == row.market)
+        let wanted = |at: &u32| {
+            view.record(*at).is_some_and(|row| {
+                self.bookmakers.contains(row.bookmaker)
+                    && self.market.is_none_or(|market| market == row.market)
+            })
         };
-        let cursor = |row: &&RecordRow| view.cursor_of(snapshot.catalogue(), row);
+        let cursor = |at: &u32| Some(view.cursor_of(snapshot.catalogue(), view.record(*at)?));
         if let Some(ids) = &self.events {
             let mut ranges: Vec<_> =
                 ids.iter().filter_map(|id| view.event(*id)).map(|e| e.records.clone()).collect();
@@ -107,11 +110,7 @@ impl OddsSelection {
             // Two ids may be the same event by now.
             ranges.dedup();
             let positions = ranges.into_iter().flatten().filter(|at| *at >= start);
-            return Page::fill(
-                positions.filter_map(|at| view.record(at)).filter(wanted),
-                self.limit,
-                cursor,
-            );
+            return Page::fill(positions.filter(wanted), self.limit, cursor);
         }
         let index = match (self.bookmaker, self.market) {
             (Some(bookmaker), Some(market)) => {
@@ -125,50 +124,32 @@ impl OddsSelection {
         match index {
             Some(positions) => {
                 let from = positions.partition_point(|at| *at < start);
-                let rows = positions.iter().skip(from).filter_map(|at| view.record(*at));
-                Page::fill(rows.filter(wanted), self.limit, cursor)
+                let positions = positions.iter().skip(from).copied();
+                Page::fill(positions.filter(wanted), self.limit, cursor)
             }
-            None => {
-                let from = usize::try_from(start).unwrap_or(usize::MAX);
-                Page::fill(view.records.iter().skip(from).filter(wanted), self.limit, cursor)
-            }
+            None => Page::fill((start..view.next_record()).filter(wanted), self.limit, cursor),
         }
     }
 
-    /// The answer's body: an array of records.
-    pub fn write(&self, rows: &[&RecordRow], out: &mut Vec<u8>) {
+    /// Writes the answer's body, an array of records, and names it without looking at all of it: bodies that differ have
+    /// names that differ, but for chance.
+    pub fn write(&self, snapshot: &Snapshot, positions: &[u32], out: &mut Vec<u8>) -> u128 {
+        let view = snapshot.sport(self.sport);
+        let runs = || view.runs(positions, self.format);
         // Texts lie all over the memory of a large market. Asking for their lengths first brings them in while nothing
         // waits for them yet, and gives the body its true size.
-        let texts = || rows.iter().filter_map(|row| row.text());
-        out.reserve_exact(texts().map(|text| text.len(self.format) + 1).sum::<usize>() + 1);
+        out.reserve_exact(runs().map(|run| run.len()).sum::<usize>() + 1);
+        let mut names = Vec::with_capacity(size_of::<u64>() * positions.len() + 1);
+        names.push(self.format as u8);
         out.push(b'[');
-        // Neighbouring records mostly share their freshness to the second.
-        let mut stamp = (i64::MIN, [0; 20]);
-        for (i, row) in rows.iter().enumerate() {
-            if i > 0 {
-                out.push(b',');
-            }
-            if stamp.0 != row.last_update.as_secs() {
-                stamp = (row.last_update.as_secs(), row.last_update.seconds_text());
-            }
-            if let Some(text) = row.text() {
-                text.write(self.format, &stamp.1, out);
-            }
+        for run in runs() {
+            run.write(out, &mut names);
         }
-        out.push(b']');
-    }
-
-    /// Names the body that [`OddsSelection::write`] makes of these records without looking at all of it: bodies that
-    /// differ have names that differ, but for chance.
-    pub fn name(&self, rows: &[&RecordRow]) -> u128 {
-        let mut parts = Vec::with_capacity(16 * rows.len() + 1);
-        parts.push(self.format as u8);
-        for row in rows {
-            let hash = row.text().map_or(0, RecordText::hash);
-            parts.extend_from_slice(&hash.to_le_bytes());
-            parts.extend_from_slice(&row.last_update.as_secs().to_le_bytes());
+        match out.last_mut() {
+            Some(comma) if !positions.is_empty() => *comma = b']',
+            _ => out.push(b']'),
         }
-        xxh3_128(&parts)
+        xxh3_128(&names)
     }
 }
 
@@ -188,7 +169,7 @@ impl BoutSelection {
                 .collect();
             (!rows.is_empty()).then_some((event, rows))
         });
-        Page::fill(bouts, self.limit, |(event, _)| event.cursor())
+        Page::fill(bouts, self.limit, |(event, _)| Some(event.cursor()))
     }
 
     /// The answer's body: the grouped shape.
@@ -261,7 +242,7 @@ impl ScoreSelection {
     pub fn select<'a>(&self, snapshot: &'a Snapshot) -> Page<&'a EventRow> {
         let events = snapshot.sport(self.sport).events_after(&self.events, self.after.as_ref());
         let wanted = events.filter(|event| self.status.is_none_or(|status| status == event.status));
-        Page::fill(wanted, self.limit, |event| event.cursor())
+        Page::fill(wanted, self.limit, |event| Some(event.cursor()))
     }
 
     /// The answer's body: an array of scores.
@@ -278,7 +259,7 @@ impl EventSelection {
                 && self.from.is_none_or(|from| event.commence_time >= from)
                 && self.to.is_none_or(|to| event.commence_time < to)
         });
-        Page::fill(wanted, self.limit, |event| event.cursor())
+        Page::fill(wanted, self.limit, |event| Some(event.cursor()))
     }
 
     /// The answer's body: an array of events.

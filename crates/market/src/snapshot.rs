@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use domain::{BookmakerId, Catalogue, EventId, Market, RecordId, SportId, Status, Timestamp};
 
+use crate::block::Blocks;
 use crate::book::{Book, Event, EventTexts, Record};
 use crate::freshness::Source;
 use crate::render::{self, RecordText};
@@ -58,6 +59,7 @@ pub struct EventRow {
     pub entrants: Arc<Vec<Box<str>>>,
     /// Markets without prices at the moment, of bookmakers whose feed lists the event: suspended (D24).
     pub suspended: Vec<(BookmakerId, Market)>,
+    pub(crate) blocks: Blocks,
 }
 
 /// One odds record.
@@ -181,6 +183,7 @@ impl SportView {
                 records: from..view.next_record(),
                 entrants: Arc::clone(event.field.names()),
                 suspended: suspended(event),
+                blocks: Blocks::default(),
             });
         }
         for (younger, elder) in book.merged() {
@@ -193,7 +196,7 @@ impl SportView {
         view
     }
 
-    fn next_record(&self) -> u32 {
+    pub(crate) fn next_record(&self) -> u32 {
         u32::try_from(self.records.len()).unwrap_or(u32::MAX)
     }
 

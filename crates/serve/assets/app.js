@@ -24,6 +24,7 @@ offerCopies(document);
 /** A choice that shows another page does so at once. */
 for (const choice of document.querySelectorAll("select[data-submit]")) {
   choice.addEventListener("change", () => choice.form.requestSubmit());
+  for (const button of choice.form.querySelectorAll("button")) button.hidden = true;
 }
 
 /** The explorer's lines follow what is filled in. They are made where they always are, by the service. */

@@ -103,7 +103,7 @@ impl App {
     /// # Errors
     /// The store cannot be written; it is tried again with the next call.
     pub async fn write_usage(&self) -> Result<(), AccountError> {
-        self.accounts.write_usage(&Endpoint::NAMES).await
+        self.accounts.write_usage(&Endpoint::names()).await
     }
 
     /// Writes to the owners of keys whose quota runs low, once for each share and window.

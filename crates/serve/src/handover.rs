@@ -47,6 +47,7 @@ pub(crate) async fn serve<S>(
     app: Arc<App>,
     doors: Doors,
     stream: Rewound<S>,
+    peer: Peer,
     mut stopping: watch::Receiver<bool>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -71,7 +72,6 @@ pub(crate) async fn serve<S>(
     }
     let (answering, metrics) = (Arc::clone(&waits), Arc::clone(&app));
     // Requests of HTTP/2 are answered on tasks of their own.
-    let peer = Peer::current();
     let service = service_fn(move |request| {
         let (app, waits) = (Arc::clone(&app), Arc::clone(&answering));
         async move { Ok::<_, Infallible>(peer.serve(respond(app, doors, request, &waits)).await) }
@@ -147,7 +147,8 @@ async fn respond(
         } else if asked.method == Method::Post && service::takes_forms(&app, doors, asked.path) {
             service::answer_form(&app, &asked, body).await
         } else {
-            service::answer(&app, doors, &asked, &mut Visitor::new(&*app.clock)).await
+            service::answer(&app, doors, &asked, &mut Visitor::new(&*app.clock, Peer::current()))
+                .await
         }
     };
     into_response(reply, asked.method, waits)

@@ -36,6 +36,7 @@ use crate::error::ErrorCode;
 use crate::handover::{self, Rewound};
 use crate::metrics::Metrics;
 use crate::patience::Patience;
+use crate::peer::Peer;
 use crate::reply::{Reply, status_line};
 use crate::request::{Asked, HEAD_BYTES_MAX, HEADERS_MAX, Method, Visitor};
 use crate::server;
@@ -74,6 +75,7 @@ pub(crate) async fn serve<S>(
     app: Arc<App>,
     doors: Doors,
     stream: S,
+    peer: Peer,
     stopping: watch::Receiver<bool>,
 ) where
     S: Socket,
@@ -81,7 +83,7 @@ pub(crate) async fn serve<S>(
     let mut wire = Wire::new(stream, stopping.clone());
     let mut held = Vec::new();
     let mut in_head = false;
-    let mut visitor = Visitor::new(&*app.clock);
+    let mut visitor = Visitor::new(&*app.clock, peer);
     visitor.takes_spooled = S::SENDS_SPOOLED;
     loop {
         let answered = match examine(&held) {
@@ -118,7 +120,7 @@ pub(crate) async fn serve<S>(
             Reading::Unusual => {
                 let stream = Rewound::new(Bytes::from(held), wire.stream);
                 // Boxed, or every connection would be as large as one of hyper's.
-                return Box::pin(handover::serve(app, doors, stream, stopping)).await;
+                return Box::pin(handover::serve(app, doors, stream, peer, stopping)).await;
             }
         };
         held.drain(..answered);

@@ -1,6 +1,6 @@
 //! Who is at the other end of a connection, for the pages that count tries and write down who did what.
 //!
-//! Carried beside the connection's task, not through every call: the API's way does not need it.
+//! A connection knows it; while a page is answered it stands beside the task, not in every call.
 
 use std::future::Future;
 use std::net::IpAddr;

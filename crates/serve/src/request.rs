@@ -7,6 +7,7 @@ use accounts::Acquaintance;
 use domain::{Clock, Timestamp};
 use tokio::time::Instant;
 
+use crate::peer::Peer;
 use crate::v1::fault;
 
 /// Longest path and query.
@@ -72,15 +73,16 @@ pub(crate) struct Visitor {
     pub(crate) begun: Instant,
     /// Whom the connection is known to belong to.
     pub(crate) known: Acquaintance,
+    pub(crate) peer: Peer,
     /// Whether the connection can send a spooled body.
     pub(crate) takes_spooled: bool,
 }
 
 impl Visitor {
     /// Somebody not known yet.
-    pub(crate) fn new(clock: &dyn Clock) -> Self {
+    pub(crate) fn new(clock: &dyn Clock, peer: Peer) -> Self {
         let (now, begun) = (clock.now(), Instant::now());
-        Self { now, begun, known: Acquaintance::default(), takes_spooled: false }
+        Self { now, begun, known: Acquaintance::default(), peer, takes_spooled: false }
     }
 
     /// Comes with the next request.

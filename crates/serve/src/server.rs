@@ -83,10 +83,10 @@ pub async fn run(app: Arc<App>, door: Door, mut stopping: watch::Receiver<bool>)
                     }
                     continue;
                 }
-                let serving =
-                    connection(guard, door.doors, door.tls.clone(), stream, stopping.clone());
                 let peer = Peer { address: Some(address.ip()), encrypted: door.tls.is_some() };
-                connections.spawn(peer.serve(serving));
+                let serving =
+                    connection(guard, door.doors, door.tls.clone(), stream, peer, stopping.clone());
+                connections.spawn(serving);
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
@@ -106,6 +106,7 @@ async fn connection(
     doors: Doors,
     tls: Option<Tls>,
     stream: TcpStream,
+    peer: Peer,
     stopping: watch::Receiver<bool>,
 ) {
     // Answers are written whole: waiting to fill a packet only delays them.
@@ -114,11 +115,11 @@ async fn connection(
     }
     let app = Arc::clone(&guard.0);
     match tls {
-        None => lane::serve(app, doors, stream, stopping).await,
+        None => lane::serve(app, doors, stream, peer, stopping).await,
         Some(Tls(acceptor)) => {
             match tokio::time::timeout(HANDSHAKE_TIME_MAX, acceptor.accept(stream)).await {
                 // Boxed, or every connection would be as large as an encrypted one.
-                Ok(Ok(stream)) => Box::pin(lane::serve(app, doors, stream, stopping)).await,
+                Ok(Ok(stream)) => Box::pin(lane::serve(app, doors, stream, peer, stopping)).await,
                 Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
                 Err(_) => tracing::debug!("a TLS handshake took too long"),
             }

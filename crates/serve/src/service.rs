@@ -171,7 +171,7 @@ async fn route(
             Ok(reply)
         }
         Doors::Main if dashboard::covers(app, asked.path) => {
-            Ok(dashboard::answer(app, asked).await)
+            Ok(visitor.peer.serve(dashboard::answer(app, asked)).await)
         }
         Doors::Main => ops::answer(app, asked),
         Doors::Operator => ops::answer_operator(app, asked),

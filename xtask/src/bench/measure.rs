@@ -129,33 +129,63 @@ impl Stage {
 /// nginx gets a tag of its own.
 const NOT_MODIFIED: &str = "not modified";
 
-pub(super) fn bars(program: &Path, effort: Effort) -> Result<Vec<Bar>> {
+/// What can be measured on its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Part {
+    Memory,
+    Ready,
+    First,
+    Mix,
+    Gzip,
+    Unchanged,
+    Changes,
+    Overload,
+    Ingest,
+    Start,
+    Instructions,
+}
+
+/// Measures the bars of these parts, or of all where none is named.
+pub(super) fn bars(program: &Path, effort: Effort, parts: &[Part]) -> Result<Vec<Bar>> {
+    let wanted = |part: Part| parts.is_empty() || parts.contains(&part);
     shell::say(&format!("filling a market of {} records", effort.records));
     let stage = Stage::set(program, effort.records, effort)?;
     let mut bars = Vec::new();
-    // Before anything else has made it grow.
-    shell::say("memory");
-    memory(&stage, &mut bars)?;
-    against_nginx(&stage, &mut bars)?;
-    shell::say("changes while it answers");
-    bars.push(with_changes(&stage)?);
-    shell::say("three times what it can answer");
-    bars.push(overload(&stage)?);
-    shell::say("the push door");
-    ingest(&stage, &mut bars)?;
-    shell::say("starts");
-    bars.push(start(stage)?);
-    shell::say("instructions");
-    let counted = instructions::count(program)?.total;
-    bars.push(Bar {
-        name: "user instructions, ready answer of 100 records",
-        unit: Unit::Count,
-        better: Better::Less,
-        must: 18_000.0,
-        goal: 9_000.0,
-        measured: counted,
-        note: "callgrind".to_owned(),
-    });
+    type Measure = fn(&Stage, &mut Vec<Bar>) -> Result<()>;
+    let measures: [(Part, &str, Measure); 9] = [
+        // Before anything else has made it grow.
+        (Part::Memory, "memory", memory),
+        (Part::Ready, "ready answers", ready),
+        (Part::First, "first answers", first),
+        (Part::Mix, "a mix", mix),
+        (Part::Gzip, "gzip", gzip),
+        (Part::Unchanged, "unchanged answers", unchanged),
+        (Part::Changes, "changes while it answers", with_changes),
+        (Part::Overload, "three times what it can answer", overload),
+        (Part::Ingest, "the push door", ingest),
+    ];
+    for (part, name, measure) in measures {
+        if wanted(part) {
+            shell::say(name);
+            measure(&stage, &mut bars)?;
+        }
+    }
+    if wanted(Part::Start) {
+        shell::say("starts");
+        bars.push(start(stage)?);
+    }
+    if wanted(Part::Instructions) {
+        shell::say("instructions");
+        bars.push(Bar {
+            name: "user instructions, ready answer of 100 records",
+            unit: Unit::Count,
+            better: Better::Less,
+            must: 18_000.0,
+            goal: 9_000.0,
+            measured: instructions::count(program)?.total,
+            note: "callgrind".to_owned(),
+        });
+    }
     Ok(bars)
 }
 
@@ -173,19 +203,13 @@ fn push(bars: &mut Vec<Bar>, name: &'static str, (must, goal): (f64, f64), compa
     });
 }
 
-fn against_nginx(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
-    let (ten, hundred, most) = (
-        stage.answer("limit=10", "")?,
-        stage.answer("limit=100", "")?,
-        stage.answer("limit=500", "")?,
-    );
-    push(
-        bars,
-        "ready, 10 records",
-        (1.0, 1.3),
-        &stage.compare(&[stage.ask("limit=10")], &[&ten], "")?,
-    );
-    let saturated = stage.compare(&[stage.ask("limit=100")], &[&hundred], "")?;
+fn ready(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
+    let compare = |query: &str| {
+        let answer = stage.answer(query, "")?;
+        anyhow::Ok((stage.compare(&[stage.ask(query)], &[&answer], "")?, answer))
+    };
+    push(bars, "ready, 10 records", (1.0, 1.3), &compare("limit=10")?.0);
+    let (saturated, hundred) = compare("limit=100")?;
     push(bars, "ready, 100 records", (0.85, 1.1), &saturated);
     bars.push(Bar {
         name: "the same, as wrk sees it",
@@ -196,30 +220,7 @@ fn against_nginx(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
         measured: stage.second_opinion(&hundred)?,
         note: String::new(),
     });
-    push(
-        bars,
-        "ready, 500 records",
-        (0.75, 1.0),
-        &stage.compare(&[stage.ask("limit=500")], &[&most], "")?,
-    );
-    let first = stage.compare(&unheard_of(stage)?, &[&hundred], "")?;
-    push(bars, "first of an epoch, 100 records", (0.75, 0.95), &first);
-    let mixed: Vec<Answer> =
-        MIX.iter().map(|query| stage.answer(query, "")).collect::<Result<_>>()?;
-    let asked: Vec<Vec<u8>> = MIX.iter().map(|query| stage.ask(query)).collect();
-    let mix = stage.compare(&asked, &mixed.iter().collect::<Vec<_>>(), "")?;
-    push(bars, "mix of 8 selections", (0.75, 1.1), &mix);
-    let accept = "accept-encoding: gzip\r\n";
-    let packed = stage.answer("limit=100", accept)?;
-    let asked = request(&format!("{ODDS}?limit=100"), &(stage.auth() + accept));
-    push(bars, "gzip, 100 records", (1.0, 1.3), &stage.compare(&[asked], &[&packed], accept)?);
-    let tag = hundred.header("etag").context("no tag")?;
-    let condition = format!("{}if-none-match: {tag}\r\n", stage.auth());
-    let asked = request(&format!("{ODDS}?limit=100"), &condition);
-    let unchanged = stage.compare(&[asked], &[&hundred], NOT_MODIFIED)?;
-    let still = get(stage.service.address, &format!("{ODDS}?limit=100"), &condition)?;
-    ensure!(still.status == 304, "the market changed under the conditional requests");
-    push(bars, "304 against nginx's 304", (0.95, 1.25), &unchanged);
+    push(bars, "ready, 500 records", (0.75, 1.0), &compare("limit=500")?.0);
     bars.push(Bar {
         name: "p99 at saturation against nginx's",
         unit: Unit::Times,
@@ -229,6 +230,42 @@ fn against_nginx(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
         measured: saturated.p99_ratio,
         note: "100 records".to_owned(),
     });
+    Ok(())
+}
+
+fn first(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
+    let hundred = stage.answer("limit=100", "")?;
+    let compared = stage.compare(&unheard_of(stage)?, &[&hundred], "")?;
+    push(bars, "first of an epoch, 100 records", (0.75, 0.95), &compared);
+    Ok(())
+}
+
+fn mix(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
+    let mixed: Vec<Answer> =
+        MIX.iter().map(|query| stage.answer(query, "")).collect::<Result<_>>()?;
+    let asked: Vec<Vec<u8>> = MIX.iter().map(|query| stage.ask(query)).collect();
+    let compared = stage.compare(&asked, &mixed.iter().collect::<Vec<_>>(), "")?;
+    push(bars, "mix of 8 selections", (0.75, 1.1), &compared);
+    Ok(())
+}
+
+fn gzip(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
+    let accept = "accept-encoding: gzip\r\n";
+    let packed = stage.answer("limit=100", accept)?;
+    let asked = request(&format!("{ODDS}?limit=100"), &(stage.auth() + accept));
+    push(bars, "gzip, 100 records", (1.0, 1.3), &stage.compare(&[asked], &[&packed], accept)?);
+    Ok(())
+}
+
+fn unchanged(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
+    let hundred = stage.answer("limit=100", "")?;
+    let tag = hundred.header("etag").context("no tag")?;
+    let condition = format!("{}if-none-match: {tag}\r\n", stage.auth());
+    let asked = request(&format!("{ODDS}?limit=100"), &condition);
+    let compared = stage.compare(&[asked], &[&hundred], NOT_MODIFIED)?;
+    let still = get(stage.service.address, &format!("{ODDS}?limit=100"), &condition)?;
+    ensure!(still.status == 304, "the market changed under the conditional requests");
+    push(bars, "304 against nginx's 304", (0.95, 1.25), &compared);
     Ok(())
 }
 
@@ -300,7 +337,7 @@ pub(super) fn half_rate(stage: &Stage, requests: &[Vec<u8>]) -> Result<f64> {
 /// Beyond this, the half idle service was not left alone.
 const QUIET_P99_MAX_US: f64 = 5_000.0;
 
-fn with_changes(stage: &Stage) -> Result<Bar> {
+fn with_changes(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
     let requests = [stage.ask("limit=100")];
     let rate = half_rate(stage, &requests)?;
     let (mut ratios, mut quiet, mut busy) = (Vec::new(), Vec::new(), Vec::new());
@@ -314,7 +351,7 @@ fn with_changes(stage: &Stage) -> Result<Bar> {
     // A service that is half idle answers in well under a millisecond. Where it does not without any changes, something
     // else has the core, and the ratio says nothing about changes.
     let disturbed = median(quiet.clone()) > QUIET_P99_MAX_US;
-    Ok(Bar {
+    bars.push(Bar {
         name: "p99 at half the saturating rate with 10,000 changes/s, against none",
         unit: Unit::Times,
         better: Better::Less,
@@ -322,10 +359,11 @@ fn with_changes(stage: &Stage) -> Result<Bar> {
         goal: 1.2,
         measured: if disturbed { f64::NAN } else { median(ratios) },
         note: format!("{:.0} µs, without {:.0} µs; one core for both", median(busy), median(quiet)),
-    })
+    });
+    Ok(())
 }
 
-fn overload(stage: &Stage) -> Result<Bar> {
+fn overload(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
     let mut requests: Vec<Vec<u8>> = MIX.iter().map(|query| stage.ask(query)).collect();
     requests.extend(unheard_of(stage)?.into_iter().take(1));
     let side = stage.side(&requests);
@@ -347,7 +385,7 @@ fn overload(stage: &Stage) -> Result<Bar> {
             watching.join().map_err(|_| anyhow::anyhow!("the watching thread died"))??;
         anyhow::Ok((median(ratios), slowest))
     })?;
-    Ok(Bar {
+    bars.push(Bar {
         name: "good answers at three times the saturating load, against the peak",
         unit: Unit::Times,
         better: Better::More,
@@ -355,7 +393,8 @@ fn overload(stage: &Stage) -> Result<Bar> {
         goal: 0.95,
         measured: ratio,
         note: format!("1,024 connections; `/readyz` took {} ms at the most", slowest.as_millis()),
-    })
+    });
+    Ok(())
 }
 
 /// Asks the operator's listener all the while, and says how long the slowest answer took.

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use domain::message::Fixture;
 use domain::score::Status;
-use domain::{BookmakerId, EventId, RecordId, SportId, Timestamp};
+use domain::{BookmakerId, EventId, RecordId, Timestamp};
 
+use crate::book::decide::Heard;
 use crate::book::event::{Event, Outcome, Record};
 use crate::book::memory::turned;
 use crate::book::{Book, FeedIx, Offer, Placed, Slot, SlotKey};
-use crate::change::{Change, Joined, Listed, MarketKey, Quoted, Reported};
+use crate::change::{By, Change, Joined, Listed, MarketKey, Quoted, Reported};
 use crate::freshness::Source;
-use crate::matching::{Contest, Likeness, Participants};
+use crate::matching::{Alias, Contest, Likeness, Sketch, same_names};
 
 impl Book {
     /// Applies a change. `at` is when it was accepted. A key that has left the catalogue since makes the
@@ -41,19 +41,6 @@ impl Book {
                 }
             }
             Change::Cut { .. } => {}
-            Change::Joined(_)
-            | Change::Merged { .. }
-            | Change::Split { .. }
-            | Change::Doubted { .. }
-            | Change::Cleared { .. }
-            | Change::Parted { .. }
-            | Change::Taught { .. }
-            | Change::Untaught { .. } => self.absorb_identity(change, at),
-        }
-    }
-
-    fn absorb_identity(&mut self, change: &Change, at: Timestamp) {
-        match change {
             Change::Joined(joined) => self.absorb_joined(joined),
             Change::Merged { elder, younger, swapped, by } => {
                 self.absorb_merged((*elder, *younger), *swapped, *by, at);
@@ -74,24 +61,16 @@ impl Book {
                 self.memory.doubts.remove((*one, *other));
                 self.memory.apart.insert((*one, *other));
             }
-            Change::Taught { alias, by } => {
-                self.memory.aliases.teach(alias);
-                // They are found by what their names mean, too.
-                for event in self.named(alias, *by) {
-                    self.reindex(event);
-                }
-            }
+            Change::Taught { alias, by } => self.absorb_taught(alias, *by),
             Change::Untaught { alias } => self.memory.aliases.forget(alias),
-            Change::Founded { .. }
-            | Change::Listed(_)
-            | Change::Quoted(_)
-            | Change::Confirmed { .. }
-            | Change::Scored { .. }
-            | Change::Withdrawn { .. }
-            | Change::Beat { .. }
-            | Change::Expired { .. }
-            | Change::SourceForgotten { .. }
-            | Change::Cut { .. } => {}
+        }
+    }
+
+    fn absorb_taught(&mut self, alias: &Alias, by: By) {
+        self.memory.aliases.teach(alias);
+        // They are found by what their names mean, too.
+        for event in self.named(alias, by) {
+            self.reindex(event);
         }
     }
 
@@ -108,8 +87,8 @@ impl Book {
         }
     }
 
-    /// `keys` is what the listing is found by, where that is known already.
-    pub(super) fn absorb_listed(&mut self, listed: &Listed, keys: Option<Vec<u64>>, at: Timestamp) {
+    /// `heard` is what deciding on the listing has worked out, where it was decided on just now.
+    pub(super) fn absorb_listed(&mut self, listed: &Listed, heard: Option<Heard>, at: Timestamp) {
         let is_new = !self.events.contains_key(&listed.event);
         // Counted even where the sport is gone: an id once given is never given again.
         self.events_made += u64::from(is_new);
@@ -122,12 +101,16 @@ impl Book {
             let said = (listed.competition.clone(), listed.commence_time, listed.fixture.clone());
             let mut event = Event::found(listed.event, sport, said, listed.ts, at);
             event.born = self.events_made;
-            self.events.insert(listed.event, event);
+            self.events.insert(listed.event, Box::new(event));
         }
         let offers = self.feed(feed).map(|feed| &feed.offers);
         let before = offers.and_then(|offers| offers.get(&listed.reference));
         let stays = before.filter(|before| before.event == listed.event);
-        let offer = Offer {
+        let (contest, keys) = match heard {
+            Some(heard) => (heard.contest, heard.keys),
+            None => (Contest::parse(&self.lexicon, sport, &listed.fixture), None),
+        };
+        let offer = Box::new(Offer {
             event: listed.event,
             swapped: listed.swapped,
             active: true,
@@ -135,11 +118,12 @@ impl Book {
             competition: listed.competition.clone(),
             commence_time: listed.commence_time,
             fixture: listed.fixture.clone(),
+            sketch: Sketch::of(&contest),
+            contest,
             placed: stays.map_or(Placed::First, |before| before.placed.clone()),
             came_from: stays.and_then(|before| before.came_from),
-        };
-        let others =
-            stays.is_some_and(|before| self.are_others(sport, &before.fixture, &offer.fixture));
+        });
+        let others = stays.is_some_and(|before| are_others(before, &offer));
         let mut joins = false;
         if let Some(event) = self.events.get_mut(&listed.event) {
             event.mentioned_at = at;
@@ -165,16 +149,6 @@ impl Book {
         } else {
             self.reindex(listed.event);
         }
-    }
-
-    /// Whether a corrected listing is about somebody else.
-    fn are_others(&self, sport: SportId, before: &Fixture, now: &Fixture) -> bool {
-        if Participants::of(before) == Participants::of(now) {
-            return false;
-        }
-        let contest = |fixture| Contest::parse(&self.lexicon, sport, fixture, |_| None);
-        let agreement = contest(before).compare(&contest(now));
-        agreement.sides.iter().any(|side| *side < Likeness::Kin)
     }
 
     /// A ref that stood for another event takes its listing and prices away from there.
@@ -340,6 +314,12 @@ impl Book {
 fn slot_key(event: EventId, bookmaker: BookmakerId, key: &MarketKey) -> SlotKey {
     let record = RecordId::new(event, &key.bookmaker, key.market, key.group.as_deref());
     SlotKey { bookmaker, market: key.market, record }
+}
+
+/// Whether a corrected listing is about somebody else.
+fn are_others(before: &Offer, now: &Offer) -> bool {
+    let sides = || before.contest.compare(&now.contest).sides;
+    !same_names(&before.fixture, &now.fixture) && sides().iter().any(|side| *side < Likeness::Kin)
 }
 
 /// The leading feed's listing becomes the event's, seen from the event's side.

@@ -13,7 +13,17 @@ use crate::book::resolve::Speaker;
 use crate::book::{Book, Decision, Oddity, Offer, OutcomeName, Verdict, slot_key_of};
 use crate::change::{Change, Joined, Listed, MarketKey, Quoted, QuotedOutcome, Reported, Who};
 use crate::freshness::Source;
-use crate::matching::{Contest, Likeness, Participants};
+use crate::matching::{Contest, Likeness, same_names};
+
+/// What deciding on a listing has worked out, for taking it in.
+#[derive(Debug)]
+pub(super) struct Heard {
+    pub(super) contest: Contest,
+    /// What it is found by.
+    pub(super) keys: Option<Vec<u64>>,
+    /// Nothing that is listed is anything like it, so nothing follows from it.
+    pub(super) alone: bool,
+}
 
 impl Book {
     /// Says what a message of `feed` changes at `now`, if anything.
@@ -29,13 +39,13 @@ impl Book {
         self.judge(feed, message, now).map(|(decision, _)| decision)
     }
 
-    /// The same, with what a new ref's listing is found by, which takes long enough not to be worked out twice.
+    /// The same, with what was worked out on the way of a listing, which takes long enough not to be done twice.
     pub(super) fn judge(
         &self,
         feed: &str,
         message: &FeedMessage,
         now: Timestamp,
-    ) -> Result<(Decision, Option<Vec<u64>>), Reject> {
+    ) -> Result<(Decision, Option<Heard>), Reject> {
         let ts = message.ts.unwrap_or(now);
         if ts.as_millis() > now.as_millis().saturating_add(FUTURE_TS_MS_MAX) {
             let text = format!("`ts` {ts} is more than 5 s ahead of the service's clock, {now}");
@@ -59,7 +69,7 @@ impl Book {
         reference: &str,
         listing: &Listing,
         ts: Timestamp,
-    ) -> Result<(Decision, Option<Vec<u64>>), Reject> {
+    ) -> Result<(Decision, Option<Heard>), Reject> {
         let feed_ix = self.feed_ix(feed);
         let offer = self.offer(feed_ix, reference);
         if let Some(offer) = offer {
@@ -73,22 +83,24 @@ impl Book {
             let text = format!("this feed lists {REFS_MAX} events already; remove some first");
             return Err(Reject::new(RejectCode::TooLarge, text));
         }
+        let contest = Contest::parse(&self.lexicon, listing.sport, &listing.fixture);
+        let face = self.listing_face(feed, listing, &contest);
         let known = feed_ix.zip(offer);
         let stays =
-            known.filter(|(ix, offer)| self.stays_with((*ix, feed), reference, offer, listing));
+            known.filter(|(ix, offer)| self.stays_with((*ix, reference), offer, (listing, &face)));
         let mut follow = Vec::new();
         let mut oddity = None;
-        let mut keys = None;
+        let (mut keys, mut alone) = (None, false);
         let (event, swapped) = match stays {
             Some((_, offer)) => {
                 let event = self.event(offer.event);
-                let swapped = event.is_some_and(|event| self.is_turned(feed, event, listing));
-                oddity = self.oddity_of_correction(offer, listing, swapped);
+                let swapped = event.is_some_and(|event| self.is_turned(feed, event, &face));
+                oddity = self.oddity_of_correction(offer, (listing, &contest), swapped);
                 (offer.event, swapped)
             }
             None => {
-                let place = self.place((feed_ix, feed), reference, listing);
-                keys = Some(place.keys);
+                let place = self.place((feed_ix, reference), listing, &face);
+                (keys, alone) = (Some(place.keys), offer.is_none() && place.alone);
                 let reused = offer.is_some_and(|offer| offer.active);
                 let duplicate = place.duplicate.then_some(Oddity::Duplicate);
                 oddity = oddity.or(reused.then_some(Oddity::ReusedRef)).or(duplicate);
@@ -99,7 +111,7 @@ impl Book {
                     }
                     Some((id, None)) => {
                         let event = self.event(id);
-                        (id, event.is_some_and(|event| self.is_turned(feed, event, listing)))
+                        (id, event.is_some_and(|event| self.is_turned(feed, event, &face)))
                     }
                     None => (self.new_id(reference), false),
                 }
@@ -116,7 +128,8 @@ impl Book {
             swapped,
             ts,
         };
-        Ok((Decision { follow, oddity, ..Decision::change(Change::Listed(listed)) }, keys))
+        let decision = Decision { follow, oddity, ..Decision::change(Change::Listed(listed)) };
+        Ok((decision, Some(Heard { contest, keys, alone })))
     }
 
     /// Why a ref was taken for an event, and what that teaches about its feed's names.
@@ -143,14 +156,13 @@ impl Book {
     fn oddity_of_correction(
         &self,
         offer: &Offer,
-        listing: &Listing,
+        (listing, contest): (&Listing, &Contest),
         swapped: bool,
     ) -> Option<Oddity> {
-        if offer.active && Participants::of(&offer.fixture) == Participants::of(&listing.fixture) {
+        if offer.active && same_names(&offer.fixture, &listing.fixture) {
             return (offer.swapped != swapped).then_some(Oddity::Turned);
         }
-        let contest = |fixture| Contest::parse(&self.lexicon, listing.sport, fixture, |_| None);
-        let sides = contest(&offer.fixture).compare(&contest(&listing.fixture)).sides;
+        let sides = offer.contest.compare(contest).sides;
         sides.iter().any(|side| *side < Likeness::Kin).then_some(Oddity::Replaced)
     }
 
@@ -284,7 +296,7 @@ impl Book {
     }
 
     fn offer(&self, feed: Option<FeedIx>, reference: &str) -> Option<&Offer> {
-        self.feed(feed?)?.offers.get(reference)
+        self.feed(feed?)?.offer(reference)
     }
 
     /// The event a feed means by a ref it has listed.

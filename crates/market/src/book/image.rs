@@ -4,7 +4,7 @@
 //! bookmaker that is no longer there is left out when it is read.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use domain::{Catalogue, EventId, Market, Score, Timestamp};
 use crate::book::event::{Event, Field, Outcome, Record, Slot};
 use crate::book::{Book, Feed, FeedIx, Ids, Offer, Placed, slot_key_of};
 use crate::freshness::Source;
-use crate::matching::{Alias, Doubt, Evidence};
+use crate::matching::{Alias, Contest, Doubt, Evidence, Sketch};
 
 /// Version of the images written now.
 pub const IMAGE_VERSION: u8 = 2;
@@ -176,13 +176,17 @@ impl Book {
         let head: Head = take(&mut bytes)?;
         let mut book = Self::new(catalogue, head.ids);
         book.events_made = head.events_made;
+        let mut feeds = Vec::new();
         for _ in 0..head.feeds {
-            let image: FeedImage<'_> = take(&mut bytes)?;
-            book.feeds.push(feed_from(image));
+            feeds.push(take::<FeedImage<'_>>(&mut bytes)?);
         }
         for _ in 0..head.events {
             let image: EventImage<'_> = take(&mut bytes)?;
             book.insert_image(image);
+        }
+        for image in feeds {
+            let feed = book.feed_from(image);
+            book.feeds.push(feed);
         }
         for _ in 0..head.sources {
             let image: SourceImage<'_> = take(&mut bytes)?;
@@ -237,6 +241,33 @@ impl Book {
         }
     }
 
+    /// Without what it lists of a sport that is gone.
+    fn feed_from(&self, image: FeedImage<'_>) -> Feed {
+        let offer = |offer: OfferImage<'_>| {
+            let sport = self.event(offer.event)?.sport;
+            let fixture = offer.fixture.into_owned();
+            let contest = Contest::parse(&self.lexicon, sport, &fixture);
+            Some(Box::new(Offer {
+                event: offer.event,
+                swapped: offer.swapped,
+                active: offer.active,
+                ts: offer.ts,
+                competition: offer.competition.into_owned().into(),
+                commence_time: offer.commence_time,
+                fixture,
+                sketch: Sketch::of(&contest),
+                contest,
+                placed: Placed::First,
+                came_from: None,
+            }))
+        };
+        let offers = image.offers.into_iter();
+        let offers = offers.filter_map(|(reference, listed)| {
+            Some((reference.into_owned().into(), offer(listed)?))
+        });
+        Feed { name: image.name.into_owned().into(), offers: offers.collect() }
+    }
+
     fn insert_image(&mut self, image: EventImage<'_>) {
         let Some(sport) = self.catalogue.sport_id(&image.sport) else {
             return;
@@ -277,7 +308,7 @@ impl Book {
             slots,
             texts: OnceLock::new(),
         };
-        self.events.insert(event.id, event);
+        self.events.insert(event.id, Box::new(event));
     }
 }
 
@@ -295,28 +326,6 @@ fn feed_image(feed: &Feed) -> FeedImage<'_> {
         (Cow::Borrowed(&**reference), image)
     });
     FeedImage { name: Cow::Borrowed(&feed.name), offers: offers.collect() }
-}
-
-fn feed_from(image: FeedImage<'_>) -> Feed {
-    let offers: HashMap<Box<str>, Offer> = image
-        .offers
-        .into_iter()
-        .map(|(reference, offer)| {
-            let offer = Offer {
-                event: offer.event,
-                swapped: offer.swapped,
-                active: offer.active,
-                ts: offer.ts,
-                competition: offer.competition.into_owned().into(),
-                commence_time: offer.commence_time,
-                fixture: offer.fixture.into_owned(),
-                placed: Placed::First,
-                came_from: None,
-            };
-            (reference.into_owned().into(), offer)
-        })
-        .collect();
-    Feed { name: image.name.into_owned().into(), offers }
 }
 
 fn event_image<'a>(event: &'a Event, catalogue: &'a Catalogue) -> EventImage<'a> {

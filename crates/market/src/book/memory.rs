@@ -11,7 +11,7 @@ use crate::book::event::{Event, Outcome, OutcomeName, Record, Slot, SlotKey};
 use crate::book::settle::ordered;
 use crate::book::{Book, FeedIx, Placed};
 use crate::change::By;
-use crate::matching::{Aliases, Glance, Owner};
+use crate::matching::{Aliases, Glance, Owner, Sketch};
 
 /// Identities, as far as they are not the events' own.
 #[derive(Debug, Default)]
@@ -100,7 +100,7 @@ impl Book {
         self.memory.follow_merge(elder, younger);
         let catalogue = Arc::clone(&self.catalogue);
         if let Some(event) = self.events.get_mut(&elder) {
-            event.take_over(gone, swapped, &catalogue, at);
+            event.take_over(*gone, swapped, &catalogue, at);
         }
         self.reindex(elder);
     }
@@ -126,7 +126,7 @@ impl Book {
         at: Timestamp,
     ) {
         let Some(feed) = self.feed_ix(feed) else { return };
-        let Some(offer) = self.feed(feed).and_then(|feed| feed.offers.get(reference)) else {
+        let Some(offer) = self.feed(feed).and_then(|feed| feed.offer(reference)) else {
             return;
         };
         if offer.event != event || self.events.contains_key(&into) {
@@ -144,7 +144,7 @@ impl Book {
         let slots = from.give_slots(feed);
         parted.take_slots(slots, &from.field_names(), swapped, &self.catalogue);
         parted.listed_by.push((feed, reference.into()));
-        self.events.insert(into, parted);
+        self.events.insert(into, Box::new(parted));
         self.unlist(event, feed, reference, at);
         if let Some(offer) = self.feed_mut(feed).and_then(|feed| feed.offers.get_mut(reference)) {
             (offer.event, offer.swapped, offer.came_from) = (into, false, None);
@@ -168,10 +168,9 @@ impl Book {
             keys.extend(self.index.keys(event.sport, &face.contest));
         }
         if !event.is_listed() {
-            let shown =
-                super::place::Listed { commence_time: event.commence_time, competition: "" };
-            let face = self.face("", event.sport, (&event.fixture, &shown));
-            keys.extend(self.index.keys(event.sport, &face.contest));
+            let contest = self.contest_of(event);
+            let meant = self.meaning("", event.sport, &contest);
+            keys.extend(self.index.keys(event.sport, &meant));
         }
         let (glance, owner) = (self.glance_of(event), owner_of(event));
         self.index.set(id, glance, owner, keys);
@@ -184,7 +183,7 @@ impl Book {
         (feed, reference): (FeedIx, &str),
         keys: Option<Vec<u64>>,
     ) {
-        let offer = self.feed(feed).and_then(|feed| feed.offers.get(reference));
+        let offer = self.feed(feed).and_then(|feed| feed.offer(reference));
         let (Some(event), Some(offer)) = (self.events.get(&id), offer) else { return };
         let keys = keys.unwrap_or_else(|| {
             let face = self.offer_face(feed, event.sport, offer);
@@ -196,7 +195,11 @@ impl Book {
 
     /// By the eldest who lists it, whose names and start are the event's.
     fn glance_of(&self, event: &Event) -> Glance {
-        let sketch = self.sketch(event.sport, &event.fixture);
+        let mut offers = self.offers_of(event);
+        let eldest =
+            offers.next().map(|(feed, _, offer)| self.offer_face(feed, event.sport, offer));
+        // What nobody lists comes back under the same names only, which no sketch can tell.
+        let sketch = eldest.map_or(Sketch::BLANK, |face| face.sketch);
         Glance { at: event.commence_time, sketch }
     }
 }

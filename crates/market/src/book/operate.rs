@@ -9,7 +9,7 @@ use crate::book::event::{Event, FeedIx};
 use crate::book::settle::{merge, ordered};
 use crate::book::{Book, Offer, Placed};
 use crate::change::{By, Change};
-use crate::matching::{Alias, Contest, Doubt, Evidence, Likeness, Meaning, Party};
+use crate::matching::{Alias, Contest, Doubt, Evidence, Likeness, Meaning, Name, Party};
 
 /// An operator's word.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -117,8 +117,9 @@ impl Book {
         Ok(changes)
     }
 
-    fn contest_of(&self, event: &Event) -> Contest {
-        Contest::parse(&self.lexicon, event.sport, &event.fixture, |_| None)
+    /// As it is shown, which nobody who lists it may say in so many words.
+    pub(super) fn contest_of(&self, event: &Event) -> Contest {
+        Contest::parse(&self.lexicon, event.sport, &event.fixture)
     }
 
     /// Every name of the younger for which the elder has another stands for the elder's from now on.
@@ -149,7 +150,7 @@ impl Book {
     }
 
     fn party(&self, event: &Event, name: &str) -> Party {
-        Party::parse(&self.lexicon, event.sport, name, None)
+        Party::parse(&self.lexicon, event.sport, name)
     }
 
     fn alias(&self, event: &Event, feed: Option<&str>, name: &str, meaning: Meaning) -> Alias {
@@ -186,8 +187,8 @@ impl Book {
         for (ours, theirs) in pairs {
             let (our_party, their_party) = (self.party(event, ours), self.party(event, theirs));
             let likeness = our_party.like(&their_party);
-            let known =
-                self.memory.aliases.meaning(&self.catalogue.sport(event.sport).key, feed, theirs);
+            let sport = &self.catalogue.sport(event.sport).key;
+            let known = self.memory.aliases.meaning(sport, feed, &Name::parse(theirs));
             // What is firm needs no teaching, and what is short stands for many.
             let worth = likeness < Likeness::Within && our_party.is_full() && their_party.is_full();
             if worth && known != Some(&**ours) && self.memory.aliases.has_room(Some(feed)) {
@@ -220,7 +221,7 @@ impl Book {
         if event.listed_by.len() < 2 {
             return Err(NotDone(format!("{feed}:{reference} is all that event {} has", event.id)));
         }
-        let offer = ix.and_then(|ix| self.feed(ix)?.offers.get(reference));
+        let offer = ix.and_then(|ix| self.feed(ix)?.offer(reference));
         let before = offer
             .and_then(|offer| offer.came_from)
             .filter(|id| self.memory.merged.get(id) == Some(&event.id));

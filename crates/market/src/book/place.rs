@@ -1,14 +1,15 @@
 //! Where a listing belongs: with the event its ref stood for, with one that others list, or in one of its own.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
-use domain::message::{Fixture, Listing};
-use domain::{EventId, SportId, Timestamp};
+use domain::message::Listing;
+use domain::{EventId, SportId};
 
 use crate::book::event::{Event, FeedIx};
 use crate::book::{Book, Ids, Offer, Placed};
 use crate::matching::{
-    Contest, Doubt, Evidence, Face, Glance, Likeness, Participants, Party, Sketch, Verdict,
+    Contest, Doubt, Evidence, Face, Glance, Likeness, Party, Sketch, Verdict, same_names,
 };
 
 /// A listing seen against an event.
@@ -40,41 +41,61 @@ pub(super) struct Place {
     pub(super) duplicate: bool,
     /// What the listing is found by.
     pub(super) keys: Vec<u64>,
+    /// Nothing that is listed is anything like it.
+    pub(super) alone: bool,
 }
 
 impl Book {
-    /// What of a feed's words on an event is compared.
-    pub(super) fn face(
+    /// A contest with whom a feed means by its names, where that was learnt.
+    pub(super) fn meaning<'a>(
         &self,
         feed: &str,
         sport: SportId,
-        listing: (&Fixture, &Listed<'_>),
-    ) -> Face {
-        let (fixture, rest) = listing;
+        contest: &'a Contest,
+    ) -> Cow<'a, Contest> {
         let aliases = &self.memory.aliases;
-        let key = &*self.catalogue.sport(sport).key;
-        let known = !aliases.is_empty();
-        let means = |name: &str| if known { aliases.meaning(key, feed, name) } else { None };
-        Face {
-            contest: Contest::parse(&self.lexicon, sport, fixture, means),
-            commence_time: rest.commence_time,
-            competition: rest.competition.into(),
-            sketch: self.sketch(sport, fixture),
+        if aliases.is_empty() {
+            return Cow::Borrowed(contest);
         }
+        let key = &*self.catalogue.sport(sport).key;
+        contest.meaning(|name| aliases.meaning(key, feed, name))
     }
 
-    /// False where a glance shows that somebody who lists the event has another: the starts, how words begin.
-    pub(super) fn may_be(&self, glance: Glance, event: &Event, ignored: &[FeedIx]) -> bool {
-        let after = self.candidates_within(event.sport);
-        let eldest = event.listed_by.first();
-        let mut offers = self.offers_of(event).filter(|(feed, ..)| !ignored.contains(feed));
-        offers.all(|(feed, reference, offer)| {
-            let apart = offer.commence_time.as_millis().abs_diff(glance.at.as_millis());
-            // The index has seen to the eldest's names.
-            let seen = eldest.is_some_and(|(lister, held)| *lister == feed && held == reference);
-            u128::from(apart) <= after.as_millis()
-                && (seen || glance.sketch.may_be(&self.sketch(event.sport, &offer.fixture)))
-        })
+    /// What of a feed's listing is compared.
+    pub(super) fn listing_face<'a>(
+        &self,
+        feed: &str,
+        listing: &'a Listing,
+        contest: &'a Contest,
+    ) -> Face<'a> {
+        let contest = self.meaning(feed, listing.sport, contest);
+        let sketch = Sketch::of(&contest);
+        let Listing { commence_time, competition, .. } = listing;
+        Face { contest, commence_time: *commence_time, competition, sketch }
+    }
+
+    /// The same of a listing that is held.
+    pub(super) fn offer_face<'a>(
+        &'a self,
+        feed: FeedIx,
+        sport: SportId,
+        offer: &'a Offer,
+    ) -> Face<'a> {
+        let name = self.feed(feed).map_or("", |feed| &*feed.name);
+        let contest = self.meaning(name, sport, &offer.contest);
+        let sketch = match contest {
+            Cow::Borrowed(_) => offer.sketch,
+            Cow::Owned(_) => Sketch::BLANK,
+        };
+        let (commence_time, competition) = (offer.commence_time, &*offer.competition);
+        Face { contest, commence_time, competition, sketch }
+    }
+
+    /// An event as it is shown, and as a feed would mean it.
+    fn shown_face<'a>(&self, feed: &str, event: &'a Event, contest: &'a Contest) -> Face<'a> {
+        let contest = self.meaning(feed, event.sport, contest);
+        let (commence_time, competition) = (event.commence_time, &*event.competition);
+        Face { contest, commence_time, competition, sketch: Sketch::BLANK }
     }
 
     /// How far from the eldest listing of an event a listing can start and be the same.
@@ -83,25 +104,24 @@ impl Book {
         self.catalogue.sport(sport).other_event_after + Duration::from_secs(60)
     }
 
-    /// Names at a glance, where a glance can tell: not those of clubs, nor such that may have been given a meaning.
-    pub(super) fn sketch(&self, sport: SportId, fixture: &Fixture) -> Sketch {
-        let Fixture::HeadToHead { home, away } = fixture else { return Sketch::BLANK };
-        let aliases = &self.memory.aliases;
-        let plain = self.catalogue.sport(sport).clubs.is_empty()
-            && !aliases.may_mean(home)
-            && !aliases.may_mean(away);
-        if plain { Sketch::of(fixture) } else { Sketch::BLANK }
-    }
-
-    pub(super) fn offer_face(&self, feed: FeedIx, sport: SportId, offer: &Offer) -> Face {
-        let name = self.feed(feed).map_or("", |feed| &*feed.name);
-        let rest = Listed { commence_time: offer.commence_time, competition: &offer.competition };
-        self.face(name, sport, (&offer.fixture, &rest))
+    /// False where a glance shows that two listings are two events: the starts, how words begin.
+    fn may_be(&self, sport: SportId, one: Glance, other: Glance) -> bool {
+        let apart = one.at.as_millis().abs_diff(other.at.as_millis());
+        u128::from(apart) <= self.candidates_within(sport).as_millis()
+            && one.sketch.may_be(&other.sketch)
     }
 
     /// The evidence, minding what an operator said of names.
-    pub(super) fn evidence(&self, sport: SportId, one: &Face, other: &Face) -> Evidence {
-        let mut evidence = Evidence::gather(one, other);
+    pub(super) fn evidence(&self, sport: SportId, one: &Face<'_>, other: &Face<'_>) -> Evidence {
+        self.minding(sport, (one, other), Evidence::gather(one, other))
+    }
+
+    fn minding(
+        &self,
+        sport: SportId,
+        (one, other): (&Face<'_>, &Face<'_>),
+        mut evidence: Evidence,
+    ) -> Evidence {
         if self.memory.aliases.is_empty() {
             return evidence;
         }
@@ -127,34 +147,39 @@ impl Book {
         event: &'a Event,
     ) -> impl Iterator<Item = (FeedIx, &'a Box<str>, &'a Offer)> {
         event.listed_by.iter().filter_map(|(feed, reference)| {
-            Some((*feed, reference, self.feed(*feed)?.offers.get(reference)?))
+            Some((*feed, reference, self.feed(*feed)?.offer(reference)?))
         })
     }
 
     /// How a listing fits an event: as well as with the best of those who list it, and not at all if it is another
     /// event than any of them has.
-    pub(super) fn fit(&self, face: &Face, event: &Event) -> Option<Fit> {
+    pub(super) fn fit(&self, face: &Face<'_>, event: &Event) -> Option<Fit> {
         self.fit_without(face, event, &[])
     }
 
     /// The same, as if some feeds did not list it.
     pub(super) fn fit_without(
         &self,
-        face: &Face,
+        face: &Face<'_>,
         event: &Event,
         ignored: &[FeedIx],
     ) -> Option<Fit> {
         let sport = self.catalogue.sport(event.sport);
-        let mut best: Option<Fit> = None;
-        let mut stranger = false;
-        let offers = self.offers_of(event).filter(|(feed, ..)| !ignored.contains(feed));
+        let faces = || {
+            let offers = self.offers_of(event).filter(|(feed, ..)| !ignored.contains(feed));
+            offers.map(|(feed, reference, offer)| {
+                (feed, reference, offer, self.offer_face(feed, event.sport, offer))
+            })
+        };
         // The cheap question first.
-        if !self.may_be(face.glance(), event, ignored) {
+        if !faces().all(|(.., theirs)| self.may_be(event.sport, theirs.glance(), face.glance())) {
             return None;
         }
-        for (feed, reference, offer) in offers {
-            let theirs = self.offer_face(feed, event.sport, offer);
-            let evidence = self.evidence(event.sport, &theirs, face);
+        let mut best: Option<Fit> = None;
+        let mut stranger = false;
+        for (feed, reference, offer, theirs) in faces() {
+            let evidence = Evidence::gather_alike(&theirs, face)?;
+            let evidence = self.minding(event.sport, (&theirs, face), evidence);
             if evidence.weaker() <= Likeness::Conflict || evidence.gap() > sport.other_event_after {
                 return None;
             }
@@ -177,7 +202,7 @@ impl Book {
     }
 
     /// Events that might be the same as a listing, the likeliest first.
-    pub(super) fn candidates(&self, sport: SportId, face: &Face) -> Vec<EventId> {
+    pub(super) fn candidates(&self, sport: SportId, face: &Face<'_>) -> Vec<EventId> {
         let keys = self.index.keys(sport, &face.contest);
         self.index.find(&keys, face.glance(), self.candidates_within(sport))
     }
@@ -185,24 +210,21 @@ impl Book {
     /// Finds the event that a listing is the same as.
     pub(super) fn place(
         &self,
-        feed: (Option<FeedIx>, &str),
-        reference: &str,
+        (feed, reference): (Option<FeedIx>, &str),
         listing: &Listing,
+        face: &Face<'_>,
     ) -> Place {
         // What it stood for it does not mean any more.
-        let former = feed.0.and_then(|feed| self.feed(feed)?.offers.get(reference));
+        let former = feed.and_then(|feed| self.feed(feed)?.offer(reference));
         let former = former.map(|offer| offer.event);
-        let rest =
-            Listed { commence_time: listing.commence_time, competition: &listing.competition };
-        let face = self.face(feed.1, listing.sport, (&listing.fixture, &rest));
-        let mut place = Place::default();
+        let mut place = Place { alone: true, ..Place::default() };
         let mut fits: Vec<(EventId, Fit)> = Vec::new();
         let mut left: Option<(u64, EventId)> = None;
         place.keys = self.index.keys(listing.sport, &face.contest);
         let within = self.candidates_within(listing.sport);
         for id in self.index.find(&place.keys, face.glance(), within) {
             let Some(event) = self.event(id) else { continue };
-            let taken = self.is_taken(id, feed.0, reference);
+            let taken = self.is_taken(id, feed, reference);
             if Some(id) == former && !taken {
                 continue;
             }
@@ -212,17 +234,15 @@ impl Book {
                 }
                 continue;
             }
-            let Some(fit) = self.fit(&face, event).filter(|fit| fit.verdict == Verdict::Same)
-            else {
-                continue;
-            };
-            if taken {
-                place.duplicate = true;
-            } else {
-                fits.push((id, fit));
+            let Some(fit) = self.fit(face, event) else { continue };
+            match fit.verdict {
+                Verdict::Same if taken => place.duplicate = true,
+                Verdict::Same => fits.push((id, fit)),
+                Verdict::Unsure(_) | Verdict::Different => {}
             }
+            place.alone = false;
         }
-        place.same = match self.choose(&face, fits) {
+        place.same = match self.choose(face, fits) {
             Choice::One(id, fit) => Some((id, Some(fit))),
             Choice::Nothing => left.map(|(_, id)| (id, None)),
             Choice::Rivals(_) => None,
@@ -235,7 +255,7 @@ impl Book {
     /// A feed that lists two of them contradicts itself or repeats itself, so its word counts only where nobody else
     /// has one: who floods us with duplicates cannot draw others' listings of one event to different ones. Where the
     /// events are those of different people the names decide, and if they do not it cannot be told.
-    pub(super) fn choose(&self, face: &Face, mut fits: Vec<(EventId, Fit)>) -> Choice {
+    pub(super) fn choose(&self, face: &Face<'_>, mut fits: Vec<(EventId, Fit)>) -> Choice {
         if fits.len() < 2 {
             return fits.pop().map_or(Choice::Nothing, |(id, fit)| Choice::One(id, fit));
         }
@@ -275,14 +295,14 @@ impl Book {
 
     /// Whether a listing that stood for an event of several feeds now surely is another that others list: what it
     /// says agrees with nobody here any more, or with nobody but a feed that lists both.
-    fn has_moved(&self, feed: (FeedIx, &str), event: &Event, face: &Face) -> bool {
+    fn has_moved(&self, feed: FeedIx, event: &Event, face: &Face<'_>) -> bool {
         let is_same = |fit: &Fit| fit.verdict == Verdict::Same;
         let elsewhere: Vec<&Event> = self
             .candidates(event.sport, face)
             .into_iter()
             .filter(|id| *id != event.id && !self.memory.are_apart(*id, event.id))
             .filter_map(|id| self.event(id))
-            .filter(|other| other.is_listed() && !other.is_listed_by(feed.0))
+            .filter(|other| other.is_listed() && !other.is_listed_by(feed))
             .filter(|other| self.fit(face, other).as_ref().is_some_and(is_same))
             .collect();
         if elsewhere.is_empty() {
@@ -291,12 +311,12 @@ impl Book {
         let fits = |event: &Event, ignored: &[FeedIx]| {
             self.fit_without(face, event, ignored).as_ref().is_some_and(is_same)
         };
-        if !fits(event, &[feed.0]) {
+        if !fits(event, &[feed]) {
             return true;
         }
         let ids = elsewhere.iter().map(|other| other.id).chain([event.id]);
         let mut doubled = self.listed_twice(ids);
-        doubled.push(feed.0);
+        doubled.push(feed);
         !fits(event, &doubled) && elsewhere.iter().any(|other| fits(other, &doubled))
     }
 
@@ -304,11 +324,10 @@ impl Book {
     /// same names.
     fn are_told_apart(&self, one: EventId, other: EventId) -> bool {
         let (Some(one), Some(other)) = (self.event(one), self.event(other)) else { return false };
-        let face = |event: &Event| {
-            let rest = Listed { commence_time: event.commence_time, competition: "" };
-            self.face("", event.sport, (&event.fixture, &rest))
-        };
-        let evidence = self.evidence(one.sport, &face(one), &face(other));
+        let contests = (self.contest_of(one), self.contest_of(other));
+        let faces =
+            (self.shown_face("", one, &contests.0), self.shown_face("", other, &contests.1));
+        let evidence = self.evidence(one.sport, &faces.0, &faces.1);
         let both = one.listed_by.iter().any(|(feed, _)| other.is_listed_by(*feed));
         !evidence.is_compatible() || (both && !evidence.weaker().is_firm())
     }
@@ -317,7 +336,7 @@ impl Book {
     fn fits_left(&self, event: &Event, listing: &Listing) -> Option<u64> {
         let window = self.catalogue.sport(listing.sport).same_event_within.as_millis();
         let apart = event.commence_time.as_millis().abs_diff(listing.commence_time.as_millis());
-        let same = Participants::of(&event.fixture) == Participants::of(&listing.fixture);
+        let same = same_names(&event.fixture, &listing.fixture);
         (same && u128::from(apart) <= window).then_some(apart)
     }
 
@@ -336,71 +355,60 @@ impl Book {
     /// Whether a corrected listing still means the event its ref stood for.
     pub(super) fn stays_with(
         &self,
-        feed: (FeedIx, &str),
-        reference: &str,
+        (feed, reference): (FeedIx, &str),
         offer: &Offer,
-        listing: &Listing,
+        (listing, face): (&Listing, &Face<'_>),
     ) -> bool {
         let Some(event) = self.event(offer.event).filter(|event| event.sport == listing.sport)
         else {
             return false;
         };
         let by_operator = offer.placed == Placed::ByOperator;
-        if self.is_taken(event.id, Some(feed.0), reference) && !by_operator {
+        if self.is_taken(event.id, Some(feed), reference) && !by_operator {
             return false;
         }
         let sport = self.catalogue.sport(event.sport);
-        let rest =
-            Listed { commence_time: listing.commence_time, competition: &listing.competition };
-        let face = self.face(feed.1, listing.sport, (&listing.fixture, &rest));
-        let own = self.evidence(event.sport, &self.offer_face(feed.0, event.sport, offer), &face);
+        let own = self.evidence(event.sport, &self.offer_face(feed, event.sport, offer), face);
         if event.is_final() && own.gap() > sport.same_event_within {
             // A ref used anew for the next meeting of the two.
             return false;
         }
         let mut others = self
             .offers_of(event)
-            .filter(|(lister, held, _)| (*lister, &***held) != (feed.0, reference))
+            .filter(|(lister, held, _)| (*lister, &***held) != (feed, reference))
             .peekable();
         if others.peek().is_none() {
             // Its own event, of which it may correct what it likes as long as somebody stays.
             return match offer.active {
                 true => own.sides.iter().any(|side| *side >= Likeness::OneWord),
-                false => self.same_names(event, &listing.fixture),
+                false => same_names(&event.fixture, &listing.fixture),
             };
         }
         if by_operator {
-            return self.same_names(event, &listing.fixture) || own.weaker() >= Likeness::OneWord;
+            let names = same_names(&event.fixture, &listing.fixture);
+            return names || own.weaker() >= Likeness::OneWord;
         }
-        let same_names = self.same_names(event, &listing.fixture);
+        let same_names = same_names(&event.fixture, &listing.fixture);
         let agrees = others.all(|(lister, _, offer)| {
             let theirs = self.offer_face(lister, event.sport, offer);
-            let evidence = self.evidence(event.sport, &theirs, &face);
+            let evidence = self.evidence(event.sport, &theirs, face);
             // So far from theirs it is another event, whatever it was before.
             evidence.gap() <= sport.other_event_after
                 && (same_names || evidence.weaker() >= Likeness::Kin)
         });
         // Somebody whom it would not be taken for under this name may be somebody else by now.
         let is_known = || {
-            let fit = self.fit_without(&face, event, &[feed.0]);
+            let fit = self.fit_without(face, event, &[feed]);
             own.weaker().is_firm() || fit.is_some_and(|fit| fit.verdict == Verdict::Same)
         };
-        agrees && (same_names || is_known()) && !self.has_moved(feed, event, &face)
-    }
-
-    fn same_names(&self, event: &Event, fixture: &Fixture) -> bool {
-        Participants::of(&event.fixture) == Participants::of(fixture)
+        agrees && (same_names || is_known()) && !self.has_moved(feed, event, face)
     }
 
     /// Which way round a listing names the participants of the event it stays with.
-    pub(super) fn is_turned(&self, feed: &str, event: &Event, listing: &Listing) -> bool {
-        let rest =
-            Listed { commence_time: listing.commence_time, competition: &listing.competition };
-        let face = self.face(feed, listing.sport, (&listing.fixture, &rest));
-        let as_shown =
-            Listed { commence_time: event.commence_time, competition: &event.competition };
-        let shown = self.face(feed, event.sport, (&event.fixture, &as_shown));
-        let evidence = self.evidence(event.sport, &shown, &face);
+    pub(super) fn is_turned(&self, feed: &str, event: &Event, face: &Face<'_>) -> bool {
+        let contest = self.contest_of(event);
+        let shown = self.shown_face(feed, event, &contest);
+        let evidence = self.evidence(event.sport, &shown, face);
         // Somebody else's order says nothing about ours.
         evidence.weaker() >= Likeness::Kin && evidence.swapped
     }
@@ -448,11 +456,4 @@ impl Fit {
         let names = self.evidence.weaker().min(Likeness::Near);
         (verdict, std::cmp::Reverse(names), self.evidence.gap_minutes)
     }
-}
-
-/// The rest of what a listing says.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Listed<'a> {
-    pub(super) commence_time: Timestamp,
-    pub(super) competition: &'a str,
 }

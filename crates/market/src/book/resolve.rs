@@ -86,7 +86,7 @@ impl Speaker<'_> {
     /// The side whose name is like it, if the other's is not.
     fn side_like(&self, fixture: &Fixture, name: &str) -> Option<Side> {
         let Fixture::HeadToHead { home, away } = fixture else { return None };
-        let party = |raw: &str| Party::parse(self.lexicon, self.event.sport, raw, None);
+        let party = |raw: &str| Party::parse(self.lexicon, self.event.sport, raw);
         let meant = party(name);
         let (home, away) = (party(home).like(&meant), party(away).like(&meant));
         let (side, best, other) =

@@ -115,21 +115,12 @@ impl Book {
 
     fn next_step(&self, feed: &str, reference: &str) -> Option<Change> {
         let feed = self.feed_ix(feed)?;
-        let offer = self.feed(feed)?.offers.get(reference).filter(|offer| offer.active)?;
+        let offer = self.feed(feed)?.offer(reference).filter(|offer| offer.active)?;
         let event = self.event(offer.event)?;
         let mut doubted = Vec::new();
         let mut fits = Vec::new();
-        let sketch = self.sketch(event.sport, &offer.fixture);
-        let glance = Glance { at: offer.commence_time, sketch };
-        let mut near = self.index.near(event.id, glance, self.candidates_within(event.sport));
-        near.retain(|id| {
-            let other = self.event(*id).filter(|other| other.id != event.id && other.is_listed());
-            other.is_some_and(|other| self.may_be(glance, other, &shared_feeds(event, other)))
-        });
-        if near.is_empty() {
-            return self.next_doubt(event.id, &doubted);
-        }
         let face = self.offer_face(feed, event.sport, offer);
+        let near = self.index.near(event.id, face.glance(), self.candidates_within(event.sport));
         for id in near {
             let Some(other) =
                 self.event(id).filter(|other| other.id != event.id && other.is_listed())
@@ -200,19 +191,21 @@ impl Book {
     /// they do not keep apart what others say is one.
     fn only_repeat(&self, feeds: &[FeedIx], one: &Event, other: &Event) -> bool {
         let sport = self.catalogue.sport(one.sport);
-        let faces = |event: &Event, of: FeedIx| -> Vec<Face> {
-            let offers = self.offers_of(event).filter(|(feed, ..)| *feed == of);
-            offers.map(|(feed, _, offer)| self.offer_face(feed, event.sport, offer)).collect()
-        };
         feeds.iter().all(|feed| {
-            let theirs = faces(other, *feed);
-            faces(one, *feed).iter().all(|face| {
+            let theirs = self.faces_of(other, *feed);
+            self.faces_of(one, *feed).iter().all(|face| {
                 theirs.iter().all(|their_face| {
                     let evidence = self.evidence(one.sport, face, their_face);
                     evidence.weaker().is_firm() && evidence.verdict(sport) == Verdict::Same
                 })
             })
         })
+    }
+
+    /// What one feed says of an event.
+    fn faces_of<'a>(&'a self, event: &'a Event, of: FeedIx) -> Vec<Face<'a>> {
+        let offers = self.offers_of(event).filter(|(feed, ..)| *feed == of);
+        offers.map(|(feed, _, offer)| self.offer_face(feed, event.sport, offer)).collect()
     }
 
     /// Whether nothing that is said of the one contradicts what is said of the other.

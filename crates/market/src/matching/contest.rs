@@ -1,11 +1,13 @@
 //! Who takes part in a listing, in a form that can be compared: two parties, or a tournament's title.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
 use domain::message::Fixture;
 use domain::{Catalogue, SportId};
 
-use super::name::{Likeness, Name};
+use super::likeness::Likeness;
+use super::name::Name;
 
 /// What the catalogue knows of the clubs of a sport, by every form of their names.
 #[derive(Debug, Default)]
@@ -26,19 +28,27 @@ struct Clubs {
 /// One side of an event.
 #[derive(Clone, Debug)]
 pub(crate) struct Party {
-    /// Two for a pair of players.
-    names: Vec<Name>,
-    /// What the name is known to stand for.
-    means: Option<Name>,
-    clubs: ClubSet,
-    is_team: bool,
+    name: Name,
+    /// Whom the name is known to stand for.
+    means: Option<Box<Name>>,
+    is: Is,
+}
+
+/// What a side is. Most are one person, so the rest is kept aside.
+#[derive(Clone, Debug)]
+enum Is {
+    Person,
+    /// With a second player.
+    Pair(Box<Name>),
+    /// One of these clubs, or of none that is known.
+    Team(Box<ClubSet>),
 }
 
 /// All who take part.
 #[derive(Clone, Debug)]
 pub(crate) enum Contest {
     Sides(Box<[Party; 2]>),
-    Field(Title),
+    Field(Box<Title>),
 }
 
 /// How two contests compare, in the orientation that fits better.
@@ -127,10 +137,10 @@ impl Lexicon {
             for (at, club) in sport.clubs.iter().enumerate() {
                 let nickname = club.name.rsplit(' ').next().unwrap_or_default();
                 for form in club.forms.iter().chain([&club.name]) {
-                    *clubs.by_form.entry(fold(form)).or_default() |= 1 << at;
+                    *clubs.by_form.entry(super::fold(form)).or_default() |= 1 << at;
                     // "KC Chiefs", "SF 49ers".
                     if form.len() <= 3 {
-                        let form = fold(&format!("{form} {nickname}"));
+                        let form = super::fold(&format!("{form} {nickname}"));
                         *clubs.by_form.entry(form).or_default() |= 1 << at;
                     }
                 }
@@ -152,118 +162,167 @@ impl Clubs {
 }
 
 impl Party {
-    /// `means` is what the name is known to stand for, where that was learnt.
-    pub(crate) fn parse(lexicon: &Lexicon, sport: SportId, raw: &str, means: Option<&str>) -> Self {
-        let clubs = lexicon.of(sport);
-        let is_team = clubs.is_some_and(|clubs| clubs.teams);
-        let names = if is_team { vec![Name::parse(raw)] } else { people(raw) };
-        let set = match clubs.filter(|clubs| clubs.teams) {
-            // "LAR (NFC)": what is said aside makes no other club.
-            Some(clubs) => {
-                clubs.find(&fold(raw)).or_else(|| clubs.find(&bare(&names))).unwrap_or(0)
-            }
-            None => 0,
+    pub(crate) fn parse(lexicon: &Lexicon, sport: SportId, raw: &str) -> Self {
+        let Some(clubs) = lexicon.of(sport).filter(|clubs| clubs.teams) else {
+            return Self::person_or_pair(raw);
         };
-        Self { names, means: means.map(Name::parse), clubs: set, is_team }
+        let name = Name::parse(raw);
+        // "LAR (NFC)": what is said aside makes no other club.
+        let set = clubs.find(&super::fold(raw)).or_else(|| clubs.find(&bare(&name))).unwrap_or(0);
+        Self { name, means: None, is: Is::Team(Box::new(set)) }
+    }
+
+    fn person_or_pair(raw: &str) -> Self {
+        let is_pair = raw.bytes().any(|byte| b"/&+".contains(&byte))
+            || raw.split(' ').any(|word| word == "and");
+        let between = if is_pair { &["/", " & ", " + ", " and "][..] } else { &[] };
+        match between.iter().find_map(|between| raw.split_once(between)) {
+            Some((one, other)) => {
+                let partner = Box::new(Name::parse(other));
+                Self { name: Name::parse(one), means: None, is: Is::Pair(partner) }
+            }
+            None => Self { name: Name::parse(raw), means: None, is: Is::Person },
+        }
+    }
+
+    /// The clubs that it may be.
+    fn clubs(&self) -> ClubSet {
+        match &self.is {
+            Is::Person | Is::Pair(_) => 0,
+            Is::Team(clubs) => **clubs,
+        }
+    }
+
+    fn set_clubs(&mut self, set: ClubSet) {
+        match &mut self.is {
+            Is::Person | Is::Pair(_) => {}
+            Is::Team(clubs) => **clubs = set,
+        }
     }
 
     pub(crate) fn like(&self, other: &Self) -> Likeness {
-        if self.clubs != 0 && other.clubs != 0 {
-            let both = self.clubs & other.clubs;
-            return match both {
+        let (clubs, their_clubs) = (self.clubs(), other.clubs());
+        if clubs != 0 && their_clubs != 0 {
+            return match clubs & their_clubs {
                 0 => Likeness::Nothing,
-                _ if self.clubs.count_ones() == 1 && other.clubs.count_ones() == 1 => {
-                    Likeness::Same
-                }
+                _ if clubs.count_ones() == 1 && their_clubs.count_ones() == 1 => Likeness::Same,
                 // "LA" is one of two; the opponent and the time have to tell.
                 _ => Likeness::Within,
             };
         }
-        let ours = self.names.iter().chain(&self.means);
-        let single = match (&*self.names, &*other.names) {
-            ([_], [_]) => ours
-                .flat_map(|name| {
-                    other.names.iter().chain(&other.means).map(|theirs| name.like(theirs))
-                })
-                .max()
-                .unwrap_or(Likeness::Nothing),
-            ([one, two], [first, second]) => {
-                let straight = one.like(first).min(two.like(second));
-                straight.max(one.like(second).min(two.like(first)))
+        let single = match (&self.is, &other.is) {
+            (Is::Pair(partner), Is::Pair(their_partner)) => {
+                let straight = self.name.like(&other.name).min(partner.like(their_partner));
+                straight.max(self.name.like(their_partner).min(partner.like(&other.name)))
             }
             // A pair is nobody alone.
-            _ => Likeness::Nothing,
+            (Is::Pair(_), _) | (_, Is::Pair(_)) => Likeness::Nothing,
+            (Is::Person | Is::Team(_), Is::Person | Is::Team(_)) => self.like_alone(other),
         };
-        if self.is_team && single > Likeness::Conflict && self.qualifiers() != other.qualifiers() {
+        let is_team = matches!(self.is, Is::Team(_));
+        if is_team && single > Likeness::Conflict && self.qualifiers() != other.qualifiers() {
             return Likeness::Conflict;
         }
         // A form that is not known beside one that is: the same words may be a college's.
-        if (self.clubs == 0) == (other.clubs == 0) { single } else { single.min(Likeness::Near) }
+        if (clubs == 0) == (their_clubs == 0) { single } else { single.min(Likeness::Near) }
+    }
+
+    /// By the name or by whom it stands for, whichever is more alike.
+    fn like_alone(&self, other: &Self) -> Likeness {
+        let theirs = || std::iter::once(&other.name).chain(other.means.as_deref());
+        let ours = std::iter::once(&self.name).chain(self.means.as_deref());
+        let alike = ours.flat_map(|name| theirs().map(|other| name.like(other)));
+        alike.max().unwrap_or(Likeness::Nothing)
     }
 
     fn qualifiers(&self) -> Vec<&str> {
-        let mut found: Vec<&str> = self
-            .names
-            .iter()
-            .flat_map(Name::words)
-            .filter(|word| QUALIFIERS.contains(word))
-            .collect();
+        let mut found: Vec<&str> =
+            self.name.words().filter(|word| QUALIFIERS.contains(word)).collect();
         found.sort_unstable();
         found
     }
 
     /// What it is found by.
     fn keys(&self, each: &mut impl FnMut(Key<'_>)) {
-        let mut rest = self.clubs;
+        let mut rest = self.clubs();
         while rest != 0 {
             each(Key::Club(rest.trailing_zeros()));
             rest &= rest - 1;
         }
-        for name in self.names.iter().chain(&self.means) {
+        for name in self.names().chain(self.means.as_deref()) {
             name.keys().for_each(|word| each(Key::Word(word)));
         }
     }
 
-    /// The name as one text that is equal for equal names, for a person named in full.
+    fn names(&self) -> impl Iterator<Item = &Name> {
+        let partner = match &self.is {
+            Is::Pair(partner) => Some(&**partner),
+            Is::Person | Is::Team(_) => None,
+        };
+        std::iter::once(&self.name).chain(partner)
+    }
+
+    /// The name, where it is one person's and stands for nobody else.
+    pub(super) fn person(&self) -> Option<&Name> {
+        match self.is {
+            Is::Person if self.means.is_none() => Some(&self.name),
+            Is::Person | Is::Pair(_) | Is::Team(_) => None,
+        }
+    }
+
+    /// The name as one text that is equal for equal names, for a person.
     pub(crate) fn spelling(&self) -> Option<String> {
-        match &*self.names {
-            [name] if !self.is_team => Some(name.folded()),
-            _ => None,
+        match self.is {
+            Is::Person => Some(self.name.folded()),
+            Is::Pair(_) | Is::Team(_) => None,
         }
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.names.iter().all(Name::is_full)
+        self.names().all(Name::is_full)
     }
 }
 
 impl Contest {
-    /// `means` tells what a name of this source is known to stand for.
-    pub(crate) fn parse<'a>(
-        lexicon: &Lexicon,
-        sport: SportId,
-        fixture: &'a Fixture,
-        means: impl Fn(&'a str) -> Option<&'a str>,
-    ) -> Self {
+    pub(crate) fn parse(lexicon: &Lexicon, sport: SportId, fixture: &Fixture) -> Self {
         match fixture {
             Fixture::HeadToHead { home, away } => {
-                let party = |raw: &'a str| Party::parse(lexicon, sport, raw, means(raw));
-                let mut sides = [party(home), party(away)];
-                // "Washington v Oregon State": a city alone is a club only against a club.
-                if sides.iter().any(|side| side.clubs == 0) {
-                    sides.iter_mut().for_each(|side| side.clubs = 0);
-                }
+                let mut sides = [home, away].map(|raw| Party::parse(lexicon, sport, raw));
                 let [one, other] = &mut sides;
-                // "LA v LAC": it cannot be both.
-                if one.clubs.count_ones() == 1 && other.clubs.count_ones() > 1 {
-                    other.clubs &= !one.clubs;
-                } else if other.clubs.count_ones() == 1 && one.clubs.count_ones() > 1 {
-                    one.clubs &= !other.clubs;
+                let (clubs, their_clubs) = (one.clubs(), other.clubs());
+                if clubs == 0 || their_clubs == 0 {
+                    // "Washington v Oregon State": a city alone is a club only against a club.
+                    one.set_clubs(0);
+                    other.set_clubs(0);
+                } else if clubs.count_ones() == 1 && their_clubs.count_ones() > 1 {
+                    // "LA v LAC": it cannot be both.
+                    other.set_clubs(their_clubs & !clubs);
+                } else if their_clubs.count_ones() == 1 && clubs.count_ones() > 1 {
+                    one.set_clubs(clubs & !their_clubs);
                 }
                 Self::Sides(Box::new(sides))
             }
-            Fixture::Field { title } => Self::Field(Title::parse(title)),
+            Fixture::Field { title } => Self::Field(Box::new(Title::parse(title))),
         }
+    }
+
+    /// The contest with whom its names are known to stand for, where `means` says so of any. A pair stands for nobody
+    /// else: what was learnt is learnt of one.
+    pub(crate) fn meaning<'a>(&self, means: impl Fn(&Name) -> Option<&'a str>) -> Cow<'_, Self> {
+        let meant = |side: &Party| match side.is {
+            Is::Person | Is::Team(_) => means(&side.name),
+            Is::Pair(_) => None,
+        };
+        let Self::Sides(sides) = self else { return Cow::Borrowed(self) };
+        let meanings = sides.each_ref().map(meant);
+        if meanings.iter().all(Option::is_none) {
+            return Cow::Borrowed(self);
+        }
+        let mut sides = sides.clone();
+        for (side, meaning) in sides.iter_mut().zip(meanings) {
+            side.means = meaning.map(|name| Box::new(Name::parse(name)));
+        }
+        Cow::Owned(Self::Sides(sides))
     }
 
     pub(crate) fn compare(&self, other: &Self) -> Agreement {
@@ -273,8 +332,6 @@ impl Contest {
                 let [their_home, their_away] = &**theirs;
                 let straight = [home.like(their_home), away.like(their_away)];
                 let turned = [home.like(their_away), away.like(their_home)];
-                let rank =
-                    |sides: [Likeness; 2]| (sides.into_iter().min(), sides.into_iter().max());
                 let swapped = rank(turned) > rank(straight);
                 Agreement { sides: if swapped { turned } else { straight }, swapped }
             }
@@ -283,6 +340,24 @@ impl Contest {
             }
             _ => Agreement { sides: [Likeness::Nothing; 2], swapped: false },
         }
+    }
+
+    /// The same, where no side is another's in it: most who share two words by chance are seen to be others by one.
+    pub(crate) fn agree(&self, other: &Self) -> Option<Agreement> {
+        let (Self::Sides(ours), Self::Sides(theirs)) = (self, other) else {
+            return Some(self.compare(other)).filter(|found| found.weaker() > Likeness::Conflict);
+        };
+        let [home, away] = &**ours;
+        let [their_home, their_away] = &**theirs;
+        let fits = |one: &Party, other: &Party| {
+            Some(one.like(other)).filter(|likeness| *likeness > Likeness::Conflict)
+        };
+        let both = |first: &Party, second: &Party| Some([fits(home, first)?, fits(away, second)?]);
+        let straight = both(their_home, their_away);
+        let turned = both(their_away, their_home);
+        let swapped = turned.map(rank) > straight.map(rank);
+        let sides = if swapped { turned } else { straight };
+        sides.map(|sides| Agreement { sides, swapped })
     }
 
     /// What it is found by.
@@ -307,6 +382,17 @@ impl Contest {
             Self::Field(_) => &[],
         }
     }
+}
+
+impl Agreement {
+    pub(crate) fn weaker(&self) -> Likeness {
+        rank(self.sides).0
+    }
+}
+
+/// Of two ways round the better has the better weaker side.
+fn rank([home, away]: [Likeness; 2]) -> (Likeness, Likeness) {
+    (home.min(away), home.max(away))
 }
 
 impl Title {
@@ -350,28 +436,9 @@ impl Title {
     }
 }
 
-/// One player, or the two of a pair.
-fn people(raw: &str) -> Vec<Name> {
-    let is_pair =
-        raw.bytes().any(|byte| b"/&+".contains(&byte)) || raw.split(' ').any(|word| word == "and");
-    if !is_pair {
-        return vec![Name::parse(raw)];
-    }
-    for between in ["/", " & ", " + ", " and "] {
-        if let Some((one, other)) = raw.split_once(between) {
-            return vec![Name::parse(one), Name::parse(other)];
-        }
-    }
-    vec![Name::parse(raw)]
-}
-
 /// The words of a name without what is said aside.
-fn bare(names: &[Name]) -> String {
-    names.iter().flat_map(Name::words).collect::<Vec<_>>().join(" ")
-}
-
-fn fold(form: &str) -> String {
-    super::fold(form)
+fn bare(name: &Name) -> String {
+    name.words().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

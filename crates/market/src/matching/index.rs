@@ -31,8 +31,12 @@ const WORDS_MAX: usize = 16;
 /// Who has which words.
 #[derive(Debug)]
 pub(crate) struct Index<Id> {
-    postings: HashMap<u64, Vec<Entry<Id>>, BuildHasherDefault<Hashed>>,
-    keys: HashMap<Id, Box<[u64]>, BuildHasherDefault<Hashed>>,
+    /// Places among the entries.
+    postings: HashMap<u64, Vec<u32>, BuildHasherDefault<Hashed>>,
+    entries: Vec<Option<Entry<Id>>>,
+    places: HashMap<Id, u32, BuildHasherDefault<Hashed>>,
+    /// Places to be used again.
+    vacant: Vec<u32>,
     hasher: RandomState,
 }
 
@@ -44,12 +48,13 @@ pub(crate) enum Owner {
     Nobody,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Entry<Id> {
     id: Id,
-    at: Timestamp,
+    glance: Glance,
     owner: Owner,
-    sketch: Sketch,
+    /// Where it is found, in order.
+    keys: Box<[u64]>,
 }
 
 /// What one is looked for by, and found by.
@@ -86,7 +91,13 @@ impl Hasher for Hashed {
 
 impl<Id> Default for Index<Id> {
     fn default() -> Self {
-        Self { postings: HashMap::default(), keys: HashMap::default(), hasher: RandomState::new() }
+        Self {
+            postings: HashMap::default(),
+            entries: Vec::new(),
+            places: HashMap::default(),
+            vacant: Vec::new(),
+            hasher: RandomState::new(),
+        }
     }
 }
 
@@ -117,79 +128,111 @@ impl<Id: Copy + Eq + Hash + Ord> Index<Id> {
     }
 
     /// Puts `id` where its keys are, in place of where it was.
-    pub(crate) fn set(&mut self, id: Id, glance: Glance, owner: Owner, keys: Vec<u64>) {
+    pub(crate) fn set(&mut self, id: Id, glance: Glance, owner: Owner, mut keys: Vec<u64>) {
+        keys.sort_unstable();
+        keys.dedup();
+        if let Some(held) = self.entry_mut(id)
+            && *held.keys == *keys
+        {
+            (held.glance, held.owner) = (glance, owner);
+            return;
+        }
         self.remove(id);
         self.add(id, glance, owner, keys);
     }
 
     /// Puts `id` where these keys are too.
     pub(crate) fn add(&mut self, id: Id, glance: Glance, owner: Owner, mut keys: Vec<u64>) {
-        let Glance { at, sketch } = glance;
-        let entry = Entry { id, at, owner, sketch };
+        let before = self.entry_mut(id).map(|held| std::mem::take(&mut held.keys));
+        let before = before.unwrap_or_default();
+        let place = self.place_of(id);
         keys.sort_unstable();
         keys.dedup();
-        let before = self.keys.remove(&id).unwrap_or_default();
-        for key in &before {
-            let mut held = self.postings.get_mut(key).into_iter().flatten();
-            if let Some(held) = held.find(|held| held.id == id) {
-                *held = entry;
-            }
+        keys.retain(|key| before.binary_search(key).is_err() && self.post(*key, place, owner));
+        keys.extend(&before);
+        keys.sort_unstable();
+        let entry = Entry { id, glance, owner, keys: keys.into() };
+        if let Some(held) = self.entries.get_mut(at(place)) {
+            *held = Some(entry);
         }
-        keys.retain(|key| {
-            if before.contains(key) {
-                return false;
-            }
-            let held = self.postings.entry(*key).or_default();
-            let full = owner != Owner::Several
-                && held.len() >= ENTRIES_OF_OWNER_MAX
-                && held.iter().filter(|entry| entry.owner == owner).count() >= ENTRIES_OF_OWNER_MAX;
-            if !full {
-                held.push(entry);
-            }
-            !full
-        });
-        if !before.is_empty() {
-            keys.extend(before);
+    }
+
+    fn entry(&self, place: u32) -> Option<&Entry<Id>> {
+        self.entries.get(at(place))?.as_ref()
+    }
+
+    fn entry_mut(&mut self, id: Id) -> Option<&mut Entry<Id>> {
+        self.entries.get_mut(at(*self.places.get(&id)?))?.as_mut()
+    }
+
+    /// The place of one that is in the index, or one for it.
+    fn place_of(&mut self, id: Id) -> u32 {
+        *self.places.entry(id).or_insert_with(|| {
+            self.vacant.pop().unwrap_or_else(|| {
+                self.entries.push(None);
+                u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX)
+            })
+        })
+    }
+
+    /// Adds it under a key, unless the key is full of what its source has.
+    fn post(&mut self, key: u64, place: u32, owner: Owner) -> bool {
+        let entries = &self.entries;
+        let is_owners = |place: &&u32| {
+            let entry = entries.get(at(**place)).and_then(Option::as_ref);
+            entry.is_some_and(|entry| entry.owner == owner)
+        };
+        let held = self.postings.entry(key).or_default();
+        let full = owner != Owner::Several
+            && held.len() >= ENTRIES_OF_OWNER_MAX
+            && held.iter().filter(is_owners).count() >= ENTRIES_OF_OWNER_MAX;
+        if !full {
+            held.push(place);
         }
-        self.keys.insert(id, keys.into());
+        !full
     }
 
     pub(crate) fn remove(&mut self, id: Id) {
-        for key in self.keys.remove(&id).unwrap_or_default() {
+        let Some(place) = self.places.remove(&id) else { return };
+        let entry = self.entries.get_mut(at(place)).and_then(Option::take);
+        for key in entry.map(|entry| entry.keys).unwrap_or_default() {
             if let Some(held) = self.postings.get_mut(&key) {
-                held.retain(|entry| entry.id != id);
+                held.retain(|other| *other != place);
                 if held.is_empty() {
                     self.postings.remove(&key);
                 }
             }
         }
+        self.vacant.push(place);
     }
 
     /// Those who share any key with one that is in the index, itself among them.
     pub(crate) fn near(&self, id: Id, glance: Glance, within: Duration) -> Vec<Id> {
-        self.keys.get(&id).map(|keys| self.find(keys, glance, within)).unwrap_or_default()
+        let entry = self.places.get(&id).and_then(|place| self.entry(*place));
+        entry.map(|entry| self.find(&entry.keys, glance, within)).unwrap_or_default()
     }
 
     /// Those who share any of the keys and may be the same at a glance: the most alike first, of these the nearest.
     pub(crate) fn find(&self, keys: &[u64], glance: Glance, within: Duration) -> Vec<Id> {
-        let Glance { at, sketch } = glance;
         let within = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
-        let mut hits: Vec<(Id, u64, Owner)> = Vec::new();
+        let apart = |entry: &Entry<Id>| entry.glance.at.as_millis().abs_diff(glance.at.as_millis());
+        let may_be = |place: &u32| {
+            self.entry(*place).is_some_and(|entry| {
+                apart(entry) <= within && glance.sketch.may_be(&entry.glance.sketch)
+            })
+        };
+        let mut hits: Vec<u32> = Vec::new();
         for held in keys.iter().filter_map(|key| self.postings.get(key)) {
-            if held.len() > POSTINGS_MAX {
-                continue;
+            if held.len() <= POSTINGS_MAX {
+                hits.extend(held.iter().copied().filter(may_be));
             }
-            hits.extend(held.iter().filter_map(|entry| {
-                let apart = entry.at.as_millis().abs_diff(at.as_millis());
-                let may_be = apart <= within && sketch.may_be(&entry.sketch);
-                may_be.then_some((entry.id, apart, entry.owner))
-            }));
         }
-        hits.sort_unstable_by_key(|(id, ..)| *id);
+        hits.sort_unstable();
         let mut found: Vec<(Reverse<usize>, u64, Id, Owner)> = hits
-            .chunk_by(|one, other| one.0 == other.0)
+            .chunk_by(|one, other| one == other)
             .filter_map(|same| {
-                same.first().map(|(id, apart, owner)| (Reverse(same.len()), *apart, *id, *owner))
+                let entry = self.entry(*same.first()?)?;
+                Some((Reverse(same.len()), apart(entry), entry.id, entry.owner))
             })
             .collect();
         found.sort_unstable_by_key(|(hits, apart, id, _)| (*hits, *apart, *id));
@@ -210,6 +253,10 @@ impl<Id: Copy + Eq + Hash + Ord> Index<Id> {
         found.truncate(CANDIDATES_MAX);
         found.into_iter().map(|(_, _, id, _)| id).collect()
     }
+}
+
+fn at(place: u32) -> usize {
+    usize::try_from(place).unwrap_or(usize::MAX)
 }
 
 fn pairs(mut words: Vec<u64>) -> Vec<u64> {
@@ -253,7 +300,7 @@ mod tests {
 
         fn keys(&self, home: &str, away: &str) -> Vec<u64> {
             let fixture = Fixture::HeadToHead { home: home.into(), away: away.into() };
-            let contest = Contest::parse(&self.lexicon, self.sport, &fixture, |_| None);
+            let contest = Contest::parse(&self.lexicon, self.sport, &fixture);
             self.index.keys(self.sport, &contest)
         }
 

@@ -1,5 +1,6 @@
 //! Are these two listings the same event? Both participants together, the time, the competition.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use domain::{Sport, Timestamp};
 
 use super::contest::{Agreement, Contest};
 use super::index::Glance;
-use super::name::Likeness;
+use super::likeness::Likeness;
 use super::sketch::Sketch;
 
 /// Names that are only nearly the same need starts this close: the same session.
@@ -54,26 +55,34 @@ pub enum Tie {
 
 /// What of a listing is compared.
 #[derive(Clone, Debug)]
-pub(crate) struct Face {
-    pub(crate) contest: Contest,
+pub(crate) struct Face<'a> {
+    pub(crate) contest: Cow<'a, Contest>,
     pub(crate) commence_time: Timestamp,
-    pub(crate) competition: Box<str>,
+    pub(crate) competition: &'a str,
     /// To tell at a glance who cannot be the same.
     pub(crate) sketch: Sketch,
 }
 
-impl Face {
+impl Face<'_> {
     pub(crate) fn glance(&self) -> Glance {
         Glance { at: self.commence_time, sketch: self.sketch }
     }
 }
 
 impl Evidence {
-    pub(crate) fn gather(one: &Face, other: &Face) -> Self {
-        let Agreement { sides, swapped } = one.contest.compare(&other.contest);
+    pub(crate) fn gather(one: &Face<'_>, other: &Face<'_>) -> Self {
+        Self::with(one.contest.compare(&other.contest), one, other)
+    }
+
+    /// The same, unless the names show that they are two.
+    pub(crate) fn gather_alike(one: &Face<'_>, other: &Face<'_>) -> Option<Self> {
+        Some(Self::with(one.contest.agree(&other.contest)?, one, other))
+    }
+
+    fn with(Agreement { sides, swapped }: Agreement, one: &Face<'_>, other: &Face<'_>) -> Self {
         let gap = one.commence_time.as_millis().abs_diff(other.commence_time.as_millis()) / 60_000;
         let gap_minutes = u32::try_from(gap).unwrap_or(u32::MAX);
-        Self { sides, swapped, gap_minutes, competition: tie(&one.competition, &other.competition) }
+        Self { sides, swapped, gap_minutes, competition: tie(one.competition, other.competition) }
     }
 
     pub(crate) fn gap(&self) -> Duration {

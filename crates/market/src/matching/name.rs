@@ -1,95 +1,47 @@
-//! Names of people and teams as sources write them, and how alike two of them are.
+//! Names of people and teams as sources write them, taken apart into words.
 //!
-//! A name is taken apart into words; accents, case, punctuation, nicknames in quotes, country tags in brackets
-//! and the habit of putting the surname first go. Two names are then laid word against word, in whichever order.
-//! The answer is not a number but what was seen, so that it can be told to a person and reasoned with.
+//! Accents, case, punctuation, nicknames in quotes, country tags in brackets and the habit of putting the surname
+//! first go. A listing's names are taken apart once and kept so, hundreds of thousands of them, so a name is small:
+//! one text with the letters of all its words, and where each of them ends.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::{Deserialize, Serialize};
-
-use super::word::{Alike, Kind, Word};
+use super::likeness::{Laid, Likeness};
+use super::word::{Forms, Kind, Word, push_sound};
 
 /// Words of a name that are looked at: a longer one is a mistake or an attack.
-const WORDS_MAX: usize = 10;
+pub(super) const WORDS_MAX: usize = 10;
+/// Letters of a word that are looked at. What it sounds like has no more than twice as many, which fits a byte.
+const LETTERS_MAX: usize = 120;
 /// A clipped given name is this short: "Zh.", "Alex."
 const CLIPPED_LEN_MAX: usize = 5;
 
 /// A name, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Name {
-    words: Vec<Word>,
+    /// Each word's text and then what it sounds like.
+    letters: Box<str>,
+    parts: [Part; WORDS_MAX],
+    count: u8,
     /// "Jr." is 2, "III" is 3.
     generation: Option<u8>,
 }
 
-/// What was seen when two names were laid side by side. Later is more alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Likeness {
-    /// Nothing in common.
-    Nothing,
-    /// A word in common, and something that speaks against it: other initials, another generation.
-    Conflict,
-    /// A word in common and others that differ.
-    Shared,
-    /// The same surname, and given names that begin alike.
-    Kin,
-    /// One word is all that one of them has, and the other has it too.
-    OneWord,
-    /// Two words in common, and others that differ.
-    Overlap,
-    /// The same words, but for a slip of the pen or a short form.
-    Near,
-    /// All words of the shorter are in the longer.
-    Within,
-    /// The same surname, and initials that fit the given names.
-    Initials,
-    /// The same words, written as they sound in another language.
-    Sound,
-    /// The same words.
-    Same,
+/// Where a word ends in the letters of its name, and what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Part {
+    text_len: u8,
+    sound_len: u8,
+    kind: Kind,
+    forms: Forms,
 }
 
-impl Likeness {
-    /// Whether this alone is as good as the same name.
-    pub(crate) fn is_firm(self) -> bool {
-        self >= Self::Within
-    }
-
-    /// How sure it makes one, in thousandths.
-    pub(crate) fn weight(self) -> u16 {
-        match self {
-            Self::Nothing | Self::Conflict => 0,
-            Self::Shared => 550,
-            Self::Kin => 700,
-            Self::OneWord => 780,
-            Self::Overlap => 850,
-            Self::Near => 920,
-            Self::Within => 950,
-            Self::Initials => 970,
-            Self::Sound => 980,
-            Self::Same => 1000,
-        }
-    }
-}
-
-impl fmt::Display for Likeness {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Nothing => "another name",
-            Self::Conflict => "a word in common, but another person",
-            Self::Shared => "one word in common",
-            Self::Kin => "the same surname and first letter",
-            Self::OneWord => "the one word it has",
-            Self::Overlap => "two words in common",
-            Self::Near => "a slip of the pen or short form",
-            Self::Within => "the longer form of the name",
-            Self::Initials => "the same surname and initials",
-            Self::Sound => "the same name in another spelling",
-            Self::Same => "the same name",
-        })
-    }
+/// A name while its words are found.
+#[derive(Debug)]
+struct Words {
+    letters: String,
+    parts: [Part; WORDS_MAX],
+    count: usize,
 }
 
 impl Name {
@@ -99,9 +51,9 @@ impl Name {
         let bare = if aside { Cow::Owned(without_asides(&text)) } else { Cow::Borrowed(&*text) };
         let bare = if bare.chars().any(char::is_alphanumeric) { &*bare } else { &*text };
         let shouted = !bare.bytes().any(|byte| byte.is_ascii_lowercase());
-        let mut words = Vec::with_capacity(4);
+        let mut words = Words::with_room_for(bare);
         let mut generation = None;
-        let (mut prefix, mut lower) = (String::new(), String::new());
+        let (mut prefix, mut lower) = (String::new(), String::with_capacity(bare.len()));
         for part in in_order(bare) {
             let dotted = part.ends_with('.');
             let letters = || part.chars().filter(char::is_ascii_alphanumeric);
@@ -110,7 +62,7 @@ impl Name {
             lower.push_str(&prefix);
             lower.extend(letters().map(|c| c.to_ascii_lowercase()));
             prefix.clear();
-            if let Some(number) = generation_of(&lower).filter(|_| !words.is_empty()) {
+            if let Some(number) = generation_of(&lower).filter(|_| words.count > 0) {
                 generation = Some(number);
             } else if !dotted && (is("O") || lower == "mc") {
                 // "O Brien" is "O'Brien".
@@ -118,49 +70,69 @@ impl Name {
             } else if is("e") || is("y") {
                 // "and" between two Portuguese or Spanish surnames.
             } else if lower.len() == 1 && !lower.starts_with(|c: char| c.is_ascii_digit()) {
-                join_initial(&mut words, &lower);
-            } else if !lower.is_empty() && words.len() < WORDS_MAX {
+                words.join_initial(&lower);
+            } else if !lower.is_empty() {
                 let capitals = letters().count() <= 3 && letters().all(|c| c.is_ascii_uppercase());
-                words.push(if capitals && !shouted && !dotted {
-                    Word::of(&lower, Kind::Initials)
+                if capitals && !shouted && !dotted {
+                    words.push(&lower, Kind::Initials);
                 } else if dotted
                     && lower.len() <= CLIPPED_LEN_MAX
                     && !["st", "mc"].contains(&&*lower)
                 {
-                    Word::of(&lower, Kind::Clipped)
+                    words.push(&lower, Kind::Clipped);
                 } else {
-                    Word::new(&lower)
-                });
+                    words.push_whole(&lower);
+                }
             }
         }
         if !prefix.is_empty() {
-            join_initial(&mut words, &prefix);
+            words.join_initial(&prefix);
         }
-        if words.is_empty() {
+        if words.count == 0 {
             // A name of nothing but signs still has to differ from another such name.
-            words.push(Word::new(&raw.trim().to_lowercase()));
+            words.push_whole(&raw.trim().to_lowercase());
         }
-        Self { words, generation }
+        let count = u8::try_from(words.count).unwrap_or(u8::MAX);
+        Self { letters: words.letters.into(), parts: words.parts, count, generation }
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.parts.iter().take(usize::from(self.count))
+    }
+
+    pub(super) fn each(&self) -> impl Iterator<Item = Word<'_>> {
+        let mut rest = &*self.letters;
+        self.parts().map(move |part| {
+            let (text, after) = rest.split_at_checked(part.text_len.into()).unwrap_or_default();
+            let (sound, after) = after.split_at_checked(part.sound_len.into()).unwrap_or_default();
+            rest = after;
+            Word { text, sound, kind: part.kind, forms: part.forms }
+        })
     }
 
     /// Keys to find the name by: one for each telling word, the same for spellings that sound alike. Initials are
     /// half the world's, so they are keys only of a name that has nothing else.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
-        let wanted = |word: &&Word| match word.kind {
+        let has_plain = self.parts().any(|part| part.kind == Kind::Plain);
+        let wanted = move |word: &Word<'_>| match word.kind {
             Kind::Plain => true,
-            Kind::Initials | Kind::Clipped => count_plain(&self.words) == 0,
+            Kind::Initials | Kind::Clipped => !has_plain,
             Kind::Particle => false,
         };
-        self.words.iter().filter(wanted).map(Word::sound)
+        self.each().filter(wanted).map(|word| word.sound)
     }
 
     pub(crate) fn words(&self) -> impl Iterator<Item = &str> {
-        self.words.iter().map(Word::text)
+        self.each().map(|word| word.text)
+    }
+
+    pub(super) fn has_generation(&self) -> bool {
+        self.generation.is_some()
     }
 
     /// The words in an order of their own: equal for two spellings that are the same.
     pub(crate) fn folded(&self) -> String {
-        let mut words: Vec<&str> = self.words.iter().map(Word::text).collect();
+        let mut words: Vec<&str> = self.words().collect();
         words.sort_unstable();
         let mut folded = words.join(" ");
         if let Some(generation) = self.generation {
@@ -176,8 +148,7 @@ impl Name {
 
     /// Whether it names somebody in full: what is short stands for many people.
     pub(crate) fn is_full(&self) -> bool {
-        self.words.iter().filter(|word| word.kind == Kind::Plain && word.text().len() > 1).count()
-            >= 2
+        self.each().filter(Word::is_telling).count() >= 2
     }
 
     pub(crate) fn like(&self, other: &Self) -> Likeness {
@@ -192,269 +163,69 @@ impl Name {
             return Likeness::Same;
         }
         // Words are laid out greedily, so who is laid against whom must not depend on who asks.
-        let ours = self.words.iter().map(|word| (word.text(), word.kind));
-        let theirs = other.words.iter().map(|word| (word.text(), word.kind));
-        let laid = if ours.cmp(theirs).is_le() {
-            Laid::of(&self.words, &other.words)
-        } else {
-            Laid::of(&other.words, &self.words)
-        };
+        let ours = self.each().map(|word| (word.text, word.kind));
+        let theirs = other.each().map(|word| (word.text, word.kind));
+        let laid =
+            if ours.cmp(theirs).is_le() { Laid::of(self, other) } else { Laid::of(other, self) };
         laid.likeness()
     }
 
     /// The same letters when spaces go and the words are turned: "Alatengheili" and "Heili Alateng".
     fn is_rotation_of(&self, other: &Self) -> bool {
-        let letters = |words: &[Word]| words.iter().map(|word| word.text().len()).sum::<usize>();
-        if letters(&self.words) != letters(&other.words) {
+        let letters =
+            |name: &Self| name.parts().map(|part| usize::from(part.text_len)).sum::<usize>();
+        if letters(self) != letters(other) {
             return false;
         }
-        let turns_to = |words: &[Word], ours: &[Word]| {
-            let ours: String = ours.iter().map(Word::text).collect();
-            (0..words.len()).any(|turn| {
-                let (head, tail) = words.split_at(turn);
-                let turned = tail.iter().chain(head).flat_map(|word| word.text().bytes());
-                turned.eq(ours.bytes())
+        let turns_to = |turned: &Self, ours: &Self| {
+            (0..usize::from(turned.count)).any(|turn| {
+                let words = turned.words().skip(turn).chain(turned.words().take(turn));
+                words.flat_map(str::bytes).eq(ours.words().flat_map(str::bytes))
             })
         };
-        turns_to(&self.words, &other.words) || turns_to(&other.words, &self.words)
+        turns_to(self, other) || turns_to(other, self)
     }
 }
 
-/// Two names laid word against word.
-#[derive(Debug)]
-struct Laid<'a> {
-    /// The weakest of the words that met, and how many of them are words rather than initials.
-    weakest: Alike,
-    met: usize,
-    telling: usize,
-    /// A telling word that met is the last of both.
-    surname: bool,
-    left: Vec<&'a Word>,
-    right: Vec<&'a Word>,
-    plain: (usize, usize),
-}
+impl Words {
+    fn with_room_for(text: &str) -> Self {
+        let none = Part { text_len: 0, sound_len: 0, kind: Kind::Plain, forms: Forms::default() };
+        let letters = String::with_capacity(2 * text.len() + 2);
+        Self { letters, parts: [none; WORDS_MAX], count: 0 }
+    }
 
-/// How each word of one name is each of another.
-type Table = [[Alike; WORDS_MAX]; WORDS_MAX];
+    fn push_whole(&mut self, text: &str) {
+        // "St. Preux" and "Saint Preux" are one.
+        let text = if text == "st" { "saint" } else { text };
+        self.push(text, Kind::of(text));
+    }
 
-impl<'a> Laid<'a> {
-    fn of(ours: &'a [Word], theirs: &'a [Word]) -> Self {
-        let mut laid = Self {
-            weakest: Alike::Equal,
-            met: 0,
-            telling: 0,
-            surname: false,
-            left: Vec::new(),
-            right: Vec::new(),
-            plain: (count_plain(ours), count_plain(theirs)),
-        };
-        let mut table: Table = [[Alike::No; WORDS_MAX]; WORDS_MAX];
-        for (row, word) in table.iter_mut().zip(ours) {
-            for (alike, other) in row.iter_mut().zip(theirs) {
-                *alike = word.alike(other);
+    fn push(&mut self, text: &str, kind: Kind) {
+        let Some(part) = self.parts.get_mut(self.count) else { return };
+        let text = text.get(..text.floor_char_boundary(LETTERS_MAX)).unwrap_or_default();
+        self.letters.push_str(text);
+        let before = self.letters.len();
+        push_sound(text, &mut self.letters);
+        let len = |len: usize| u8::try_from(len).unwrap_or(u8::MAX);
+        let sound_len = len(self.letters.len() - before);
+        *part = Part { text_len: len(text.len()), sound_len, kind, forms: Forms::of(text) };
+        self.count += 1;
+    }
+
+    /// "J. M." is "J.M.".
+    fn join_initial(&mut self, letter: &str) {
+        let last = self.count.checked_sub(1).and_then(|last| self.parts.get(last)).copied();
+        match last {
+            Some(last) if last.kind == Kind::Initials && usize::from(last.text_len) < WORDS_MAX => {
+                let len = usize::from(last.text_len) + usize::from(last.sound_len);
+                let from = self.letters.len() - len;
+                let mut text = self.letters.split_off(from);
+                text.truncate(last.text_len.into());
+                self.count -= 1;
+                self.push(&(text + letter), Kind::Initials);
             }
+            _ => self.push(letter, Kind::Initials),
         }
-        let last = |words: &[Word]| words.iter().rposition(Word::is_telling);
-        let surnames = (last(ours), last(theirs));
-        let (mut free, mut their_free) = ([true; WORDS_MAX], [true; WORDS_MAX]);
-        for wanted in [Alike::Equal, Alike::Sound] {
-            laid.meet_words(wanted, &table, (ours, &mut free), (theirs, &mut their_free), surnames);
-        }
-        laid.take_rest((ours, &free), (theirs, &their_free));
-        if laid.meet_compounds() {
-            // Words that stood side by side are gone: who is left is found anew.
-            let is_left = |rest: &[&Word], word: &Word| rest.iter().any(|w| std::ptr::eq(*w, word));
-            for (free, word) in free.iter_mut().zip(ours) {
-                *free &= is_left(&laid.left, word);
-            }
-            for (free, word) in their_free.iter_mut().zip(theirs) {
-                *free &= is_left(&laid.right, word);
-            }
-        }
-        for wanted in [Alike::Close, Alike::Short] {
-            laid.meet_words(wanted, &table, (ours, &mut free), (theirs, &mut their_free), surnames);
-        }
-        laid.take_rest((ours, &free), (theirs, &their_free));
-        laid.meet_initials();
-        laid.left.retain(|word| word.kind != Kind::Particle);
-        laid.right.retain(|word| word.kind != Kind::Particle);
-        laid
-    }
-
-    fn meet_words(
-        &mut self,
-        wanted: Alike,
-        table: &Table,
-        (ours, free): (&[Word], &mut [bool; WORDS_MAX]),
-        (theirs, their_free): (&[Word], &mut [bool; WORDS_MAX]),
-        surnames: (Option<usize>, Option<usize>),
-    ) {
-        for (at, ((word, free), row)) in ours.iter().zip(free).zip(table).enumerate() {
-            let mut others = theirs.iter().zip(&mut *their_free).zip(row).enumerate();
-            let met = others
-                .find(|(_, ((_, their_free), alike))| *free && **their_free && **alike == wanted);
-            if let Some((found, ((other, their_free), _))) = met {
-                (*free, *their_free) = (false, false);
-                self.note(wanted);
-                self.telling += usize::from(word.is_telling() && other.is_telling());
-                self.surname |= surnames == (Some(at), Some(found));
-            }
-        }
-    }
-
-    fn take_rest(
-        &mut self,
-        (ours, free): (&'a [Word], &[bool; WORDS_MAX]),
-        (theirs, their_free): (&'a [Word], &[bool; WORDS_MAX]),
-    ) {
-        let rest = |words: &'a [Word], free: &[bool; WORDS_MAX]| {
-            words.iter().zip(free).filter(|(_, free)| **free).map(|(word, _)| word).collect()
-        };
-        (self.left, self.right) = (rest(ours, free), rest(theirs, their_free));
-    }
-
-    /// "Doo Ho" and "Dooho", "Al Hassan" and "Alhassan".
-    fn meet_compounds(&mut self) -> bool {
-        if let Some((from, found)) = compound(&self.left, &self.right) {
-            self.left.drain(from..from + 2);
-            self.right.remove(found);
-        } else if let Some((from, found)) = compound(&self.right, &self.left) {
-            self.right.drain(from..from + 2);
-            self.left.remove(found);
-        } else {
-            return false;
-        }
-        self.note(Alike::Sound);
-        self.telling += 1;
-        true
-    }
-
-    /// Initials meet the words they begin, all of them or none.
-    fn meet_initials(&mut self) {
-        if take_initials(&mut self.left, &mut self.right)
-            || take_initials(&mut self.right, &mut self.left)
-        {
-            self.note(Alike::Initial);
-        }
-    }
-
-    fn note(&mut self, alike: Alike) {
-        self.met += 1;
-        self.weakest = self.weakest.min(alike);
-    }
-
-    fn likeness(&self) -> Likeness {
-        if self.telling == 0 {
-            // Particles or initials alone say nothing.
-            return if self.met > 0 && self.left.is_empty() && self.right.is_empty() {
-                Likeness::OneWord
-            } else {
-                Likeness::Nothing
-            };
-        }
-        match (self.left.is_empty(), self.right.is_empty()) {
-            (true, true) => match self.weakest {
-                Alike::Equal => Likeness::Same,
-                Alike::Sound => Likeness::Sound,
-                Alike::Initial => Likeness::Initials,
-                Alike::Close | Alike::Short | Alike::No => Likeness::Near,
-            },
-            (false, false) => self.likeness_despite_rest(),
-            _ if self.met < 2 => self.likeness_of_one(),
-            _ if self.weakest == Alike::Initial => Likeness::Initials,
-            _ if matches!(self.weakest, Alike::Close | Alike::Short) => Likeness::Near,
-            _ => Likeness::Within,
-        }
-    }
-
-    /// One word met, and only one of the names has more.
-    fn likeness_of_one(&self) -> Likeness {
-        let (ours, theirs) = self.plain;
-        let shorter = ours.min(theirs) == 1;
-        if self.weakest >= Alike::Close && shorter { Likeness::OneWord } else { Likeness::Shared }
-    }
-
-    fn likeness_despite_rest(&self) -> Likeness {
-        let initials = |words: &[&Word]| words.iter().any(|word| word.is_abbreviation());
-        if initials(&self.left) || initials(&self.right) {
-            return Likeness::Conflict;
-        }
-        if self.met >= 2 {
-            return Likeness::Overlap;
-        }
-        let first = |words: &[&Word]| words.first().and_then(|word| word.text().chars().next());
-        if self.surname && self.weakest >= Alike::Sound && first(&self.left) == first(&self.right) {
-            Likeness::Kin
-        } else {
-            Likeness::Shared
-        }
-    }
-}
-
-fn count_plain(words: &[Word]) -> usize {
-    words.iter().filter(|word| word.kind == Kind::Plain).count()
-}
-
-/// Two words side by side in one that are one word in the other.
-fn compound(pairs: &[&Word], singles: &[&Word]) -> Option<(usize, usize)> {
-    pairs.windows(2).enumerate().find_map(|(from, pair)| {
-        let [first, second] = pair else { return None };
-        let found = singles.iter().position(|single| {
-            single.text().len() == first.text().len() + second.text().len()
-                && single.text().starts_with(first.text())
-                && single.text().ends_with(second.text())
-        })?;
-        Some((from, found))
-    })
-}
-
-/// Takes the abbreviation of the one and the words of the other that it stands for.
-fn take_initials(initials: &mut Vec<&Word>, words: &mut Vec<&Word>) -> bool {
-    let Some(at) = initials.iter().position(|word| word.is_abbreviation()) else {
-        return false;
-    };
-    let Some(short) = initials.get(at).copied() else { return false };
-    let taken = if short.kind == Kind::Clipped {
-        words.iter().position(|word| word.text().starts_with(short.text())).into_iter().collect()
-    } else {
-        begun_by(short.text(), words)
-    };
-    if taken.is_empty() {
-        return false;
-    }
-    initials.remove(at);
-    for i in taken.into_iter().rev() {
-        words.remove(i);
-    }
-    true
-}
-
-/// The words that the letters begin, in their order. Either all letters have a word ("J.M." for "Juan Martin"), or
-/// the words that are left all have a letter ("M.T." for "Tomas"): what sources leave out differs.
-fn begun_by(letters: &str, words: &[&Word]) -> Vec<usize> {
-    let mut taken = Vec::new();
-    let mut rest = letters.chars();
-    for (i, word) in words.iter().enumerate().filter(|(_, word)| !word.is_abbreviation()) {
-        let mut ahead = rest.clone();
-        if ahead.any(|letter| word.text().starts_with(letter)) {
-            rest = ahead;
-            taken.push(i);
-        }
-    }
-    let unused = letters.len() - taken.len();
-    let unmet =
-        words.iter().filter(|word| word.kind == Kind::Plain).count().saturating_sub(taken.len());
-    if unused == 0 || unmet == 0 { taken } else { Vec::new() }
-}
-
-fn join_initial(words: &mut Vec<Word>, letter: &str) {
-    let full = words.len() >= WORDS_MAX;
-    match words.last_mut() {
-        Some(last) if last.kind == Kind::Initials && last.text().len() < WORDS_MAX => {
-            *last = Word::of(&format!("{}{letter}", last.text()), Kind::Initials);
-        }
-        _ if !full => words.push(Word::of(letter, Kind::Initials)),
-        _ => {}
     }
 }
 

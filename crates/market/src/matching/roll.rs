@@ -1,5 +1,6 @@
 //! Listings of several feeds, called up and matched all at once: what `linesman match` does.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -56,9 +57,9 @@ impl Roll {
                 feeds.push(feed);
             }
             let face = Face {
-                contest: Contest::parse(&lexicon, listing.sport, &listing.fixture, |_| None),
+                contest: Cow::Owned(Contest::parse(&lexicon, listing.sport, &listing.fixture)),
                 commence_time: listing.commence_time,
-                competition: listing.competition.clone(),
+                competition: &listing.competition,
                 sketch: Sketch::BLANK,
             };
             items.push(Item { feed: feeds.len(), sport: listing.sport, face });

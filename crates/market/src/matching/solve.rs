@@ -11,14 +11,14 @@ use domain::{Catalogue, SportId};
 
 use super::index::{Glance, Index, Owner};
 use super::judge::{Doubt, Evidence, Face, Tie, Verdict};
-use super::name::Likeness;
+use super::likeness::Likeness;
 
 /// A listing of a feed.
 #[derive(Clone, Debug)]
-pub(crate) struct Item {
+pub(crate) struct Item<'a> {
     pub(crate) feed: usize,
     pub(crate) sport: SportId,
-    pub(crate) face: Face,
+    pub(crate) face: Face<'a>,
 }
 
 /// Two listings of two feeds that may be the same.
@@ -50,7 +50,7 @@ const CLOCK_SLACK: i64 = 36 * 60;
 /// Everything that is worked out on the way.
 struct Solver<'a> {
     catalogue: &'a Catalogue,
-    items: &'a [Item],
+    items: &'a [Item<'a>],
     edges: Vec<Edge>,
     ties: Ties,
     clocks: BTreeMap<(SportId, usize, usize), (i64, i64)>,
@@ -72,7 +72,7 @@ struct Groups {
     unsure: Vec<Option<(usize, Evidence, Doubt)>>,
 }
 
-pub(crate) fn solve(catalogue: &Catalogue, items: &[Item]) -> Vec<Solved> {
+pub(crate) fn solve(catalogue: &Catalogue, items: &[Item<'_>]) -> Vec<Solved> {
     let edges = candidates(catalogue, items);
     let mut solver = Solver {
         catalogue,
@@ -96,7 +96,7 @@ pub(crate) fn solve(catalogue: &Catalogue, items: &[Item]) -> Vec<Solved> {
 }
 
 /// Every two listings of two feeds with enough in common to be worth a look.
-fn candidates(catalogue: &Catalogue, items: &[Item]) -> Vec<Edge> {
+fn candidates(catalogue: &Catalogue, items: &[Item<'_>]) -> Vec<Edge> {
     let mut index: Index<usize> = Index::default();
     let mut edges = Vec::new();
     for (at, item) in items.iter().enumerate() {
@@ -119,7 +119,7 @@ fn candidates(catalogue: &Catalogue, items: &[Item]) -> Vec<Edge> {
 }
 
 impl Solver<'_> {
-    fn item(&self, at: usize) -> Option<&Item> {
+    fn item(&self, at: usize) -> Option<&Item<'_>> {
         self.items.get(at)
     }
 
@@ -287,8 +287,8 @@ struct Rank {
     pair: (usize, usize),
 }
 
-fn signed_gap(one: &Item, other: &Item) -> ((SportId, usize, usize), i64) {
-    let minutes = |item: &Item| item.face.commence_time.as_millis() / 60_000;
+fn signed_gap(one: &Item<'_>, other: &Item<'_>) -> ((SportId, usize, usize), i64) {
+    let minutes = |item: &Item<'_>| item.face.commence_time.as_millis() / 60_000;
     if one.feed < other.feed {
         ((one.sport, one.feed, other.feed), minutes(other) - minutes(one))
     } else {
@@ -297,14 +297,14 @@ fn signed_gap(one: &Item, other: &Item) -> ((SportId, usize, usize), i64) {
 }
 
 impl Ties {
-    fn key(item: &Item) -> u64 {
+    fn key(item: &Item<'_>) -> u64 {
         use std::hash::{DefaultHasher, Hash, Hasher};
         let mut hasher = DefaultHasher::new();
         (item.sport, &item.face.competition).hash(&mut hasher);
         hasher.finish()
     }
 
-    fn note(&mut self, one: &Item, other: &Item) {
+    fn note(&mut self, one: &Item<'_>, other: &Item<'_>) {
         for (one, other) in [(one, other), (other, one)] {
             let (mine, theirs) = (Self::key(one), Self::key(other));
             let seen = self.seen.entry((one.feed, other.feed, mine, theirs)).or_default();
@@ -315,7 +315,7 @@ impl Ties {
     }
 
     /// Whether the competitions go together; they do not when each has another with which it does.
-    fn tie(&self, one: &Item, other: &Item) -> Tie {
+    fn tie(&self, one: &Item<'_>, other: &Item<'_>) -> Tie {
         let ways = [(one, other), (other, one)].map(|(one, other)| {
             let (mine, theirs) = (Self::key(one), Self::key(other));
             let seen = self.seen.get(&(one.feed, other.feed, mine, theirs)).copied().unwrap_or(0);
@@ -347,7 +347,7 @@ impl Groups {
     }
 
     /// Two listings of one feed are two events.
-    fn may_join(&self, items: &[Item], edge: &Edge) -> bool {
+    fn may_join(&self, items: &[Item<'_>], edge: &Edge) -> bool {
         let feeds = |at: usize| -> Vec<usize> {
             self.members_of(at).iter().filter_map(|at| Some(items.get(*at)?.feed)).collect()
         };
@@ -356,7 +356,7 @@ impl Groups {
             && feeds(edge.one).iter().all(|feed| !theirs.contains(feed))
     }
 
-    fn join(&mut self, items: &[Item], catalogue: &Catalogue, edge: &Edge) {
+    fn join(&mut self, items: &[Item<'_>], catalogue: &Catalogue, edge: &Edge) {
         if self.group.get(edge.one) == self.group.get(edge.other) {
             self.note(edge);
             return;
@@ -381,7 +381,7 @@ impl Groups {
         }
     }
 
-    fn join_renamed(&mut self, items: &[Item], edge: &Edge) {
+    fn join_renamed(&mut self, items: &[Item<'_>], edge: &Edge) {
         if self.may_join(items, edge) {
             self.unite(edge);
         }

@@ -19,13 +19,19 @@ pub(super) enum Kind {
 }
 
 /// A word, folded to lower-case ASCII letters and digits.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Word {
-    /// The text and what it sounds like, one after the other: names are taken apart all the time.
-    both: Box<str>,
-    text_len: usize,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Word<'a> {
+    pub(super) text: &'a str,
+    /// What it sounds like.
+    pub(super) sound: &'a str,
     pub(super) kind: Kind,
+    /// The given names that it is a form of.
+    pub(super) forms: Forms,
 }
+
+/// A word of [`SHORT_FORMS`], by its number from one on; none of them is zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Forms(u8);
 
 /// How one word is another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -116,28 +122,8 @@ const SHORT_FORMS: [&[&str]; 46] = [
     &["william", "will", "bill", "billy", "willie", "wilhelm"],
 ];
 
-impl Word {
-    pub(super) fn new(text: &str) -> Self {
-        // "St. Preux" and "Saint Preux" are one.
-        let text = if text == "st" { "saint" } else { text };
-        let particle = text.len() <= PARTICLE_LEN_MAX && PARTICLES.contains(&text);
-        Self::of(text, if particle { Kind::Particle } else { Kind::Plain })
-    }
-
-    pub(super) fn of(text: &str, kind: Kind) -> Self {
-        let mut both = String::with_capacity(2 * text.len() + 2);
-        both.push_str(text);
-        push_sound(text, &mut both);
-        Self { both: both.into(), text_len: text.len(), kind }
-    }
-
-    pub(super) fn text(&self) -> &str {
-        self.both.get(..self.text_len).unwrap_or_default()
-    }
-
-    pub(super) fn sound(&self) -> &str {
-        self.both.get(self.text_len..).unwrap_or_default()
-    }
+impl Word<'_> {
+    pub(super) const BLANK: Self = Self { text: "", sound: "", kind: Kind::Plain, forms: Forms(0) };
 
     /// Stands for a given name without being one.
     pub(super) fn is_abbreviation(&self) -> bool {
@@ -146,48 +132,87 @@ impl Word {
 
     /// A word that weighs something when it is shared.
     pub(super) fn is_telling(&self) -> bool {
-        self.kind == Kind::Plain && self.text().len() >= 2
+        self.kind == Kind::Plain && self.text.len() >= 2
     }
 
     pub(super) fn alike(&self, other: &Self) -> Alike {
-        if self.text() == other.text() {
+        if self.text == other.text {
             return Alike::Equal;
         }
         if self.is_abbreviation() || other.is_abbreviation() {
             return Alike::No;
         }
         let (short, long) =
-            if self.text().len() <= other.text().len() { (self, other) } else { (other, self) };
-        if self.sound() == other.sound() && short.text().len() >= 2 {
+            if self.text.len() <= other.text.len() { (self, other) } else { (other, self) };
+        if self.sound == other.sound && short.text.len() >= 2 {
             return Alike::Sound;
         }
-        if is_close(self.text(), other.text()) || is_close(self.sound(), other.sound()) {
+        if is_close(self.text, other.text) || is_close(self.sound, other.sound) {
             return Alike::Close;
         }
-        let begins = short.text().len() >= SHORT_LEN_MIN && long.text().starts_with(short.text());
-        if begins || names_known(short.text()) & names_known(long.text()) != 0 {
-            Alike::Short
-        } else {
-            Alike::No
-        }
+        let begins = short.text.len() >= SHORT_LEN_MIN && long.text.starts_with(short.text);
+        if begins || short.forms.rows() & long.forms.rows() != 0 { Alike::Short } else { Alike::No }
     }
 }
 
-type Rows = HashMap<&'static str, u64, BuildHasherDefault<Hashed>>;
+impl Kind {
+    /// What a whole word is.
+    pub(super) fn of(text: &str) -> Self {
+        let particle = text.len() <= PARTICLE_LEN_MAX && PARTICLES.contains(&text);
+        if particle { Self::Particle } else { Self::Plain }
+    }
+}
 
-/// The rows of [`SHORT_FORMS`] that a word is in, as bits.
-pub(super) fn names_known(word: &str) -> u64 {
-    static ROWS: LazyLock<Rows> = LazyLock::new(|| {
-        let mut rows = Rows::default();
-        for (at, row) in SHORT_FORMS.iter().enumerate() {
-            for word in *row {
-                *rows.entry(word).or_default() |= 1 << at;
+/// The words of [`SHORT_FORMS`] with their numbers, and the rows that each is in, as bits.
+#[derive(Debug, Default)]
+struct Known {
+    numbers: HashMap<&'static str, u8, BuildHasherDefault<Hashed>>,
+    rows: Vec<u64>,
+}
+
+static KNOWN: LazyLock<Known> = LazyLock::new(|| {
+    let mut known = Known::default();
+    for (at, row) in SHORT_FORMS.iter().enumerate() {
+        for word in *row {
+            let next = u8::try_from(known.rows.len() + 1).unwrap_or(0);
+            let number = *known.numbers.entry(word).or_insert(next);
+            if number == next {
+                known.rows.push(0);
+            }
+            if let Some(rows) = known.rows.get_mut(usize::from(number).wrapping_sub(1)) {
+                *rows |= 1 << at;
             }
         }
-        rows
-    });
-    // The longest of them.
-    if word.len() > "christopher".len() { 0 } else { ROWS.get(word).copied().unwrap_or(0) }
+    }
+    known
+});
+
+impl Forms {
+    pub(super) fn of(word: &str) -> Self {
+        // The longest of them.
+        if word.len() > "christopher".len() {
+            return Self(0);
+        }
+        Self(KNOWN.numbers.get(word).copied().unwrap_or(0))
+    }
+
+    pub(super) fn is_any(self) -> bool {
+        self.0 != 0
+    }
+
+    fn rows(self) -> u64 {
+        match self.0 {
+            0 => 0,
+            number => KNOWN.rows.get(usize::from(number) - 1).copied().unwrap_or(0),
+        }
+    }
+
+    /// Every word that can stand in its place.
+    pub(super) fn others(self) -> impl Iterator<Item = &'static str> {
+        let rows = self.rows();
+        let in_rows = SHORT_FORMS.iter().enumerate().filter(move |(at, _)| rows >> at & 1 == 1);
+        in_rows.flat_map(|(_, row)| *row).copied()
+    }
 }
 
 /// Whether two words differ by no more than a slip of the pen.
@@ -205,7 +230,7 @@ fn is_close(one: &str, other: &str) -> bool {
 }
 
 /// Adds what remains when different ways to write a sound in Latin letters are made one: "Sergey", "Serghei".
-fn push_sound(text: &str, out: &mut String) {
+pub(super) fn push_sound(text: &str, out: &mut String) {
     let bytes = text.as_bytes();
     let at = |i: usize| bytes.get(i).copied().unwrap_or(0);
     let (mut i, mut last) = (0, '\0');
@@ -242,9 +267,27 @@ mod tests {
     use super::*;
 
     fn alike(one: &str, other: &str) -> Alike {
-        let alike = Word::new(one).alike(&Word::new(other));
-        assert_eq!(alike, Word::new(other).alike(&Word::new(one)), "{one} {other}");
-        alike
+        let sound = |text: &str| {
+            let mut sound = String::new();
+            push_sound(text, &mut sound);
+            sound
+        };
+        let sounds = (sound(one), sound(other));
+        let word = |text, sound| Word { text, sound, kind: Kind::of(text), forms: Forms::of(text) };
+        let (one, other) = (word(one, &*sounds.0), word(other, &*sounds.1));
+        assert_eq!(one.alike(&other), other.alike(&one), "{one:?} {other:?}");
+        one.alike(&other)
+    }
+
+    #[test]
+    fn every_short_form_has_a_number_of_its_own() {
+        let words: std::collections::BTreeSet<&str> =
+            SHORT_FORMS.iter().copied().flatten().copied().collect();
+        assert!(words.iter().all(|word| Forms::of(word).is_any()));
+        assert_eq!(KNOWN.rows.len(), words.len());
+        assert_eq!(KNOWN.numbers.len(), words.len());
+        let nick: Vec<&str> = Forms::of("nick").others().collect();
+        assert!(nick.contains(&"dominic") && nick.contains(&"nicholas"));
     }
 
     #[test]

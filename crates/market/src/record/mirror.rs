@@ -319,7 +319,7 @@ impl Mirror {
     }
 
     fn offer(&self, reference: &str) -> Option<&Offer> {
-        self.book.feed(self.book.feed_ix(FEED)?)?.offers.get(reference)
+        self.book.feed(self.book.feed_ix(FEED)?)?.offer(reference)
     }
 
     /// The ref an event here was listed under; each has had one.

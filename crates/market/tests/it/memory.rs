@@ -247,7 +247,7 @@ fn every_change_of_identities_is_written_and_read_alike() {
 }
 
 proptest! {
-    #![proptest_config(crate::desk::repeatable(64))]
+    #![proptest_config(crate::desk::cases(64))]
 
     /// Changes about events that are not there, in any order, harm nothing.
     #[test]

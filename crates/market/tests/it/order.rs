@@ -39,7 +39,7 @@ fn partition_of(roll: &Roll) -> Partition {
 }
 
 proptest! {
-    #![proptest_config(crate::desk::repeatable(96))]
+    #![proptest_config(crate::desk::cases(96))]
 
     #[test]
     fn whatever_the_order_the_same_refs_are_one_event((world, messages) in shuffled()) {

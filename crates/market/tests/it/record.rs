@@ -243,7 +243,7 @@ fn played(steps: &[Step]) -> Desk {
 }
 
 proptest! {
-    #![proptest_config(crate::desk::repeatable(128))]
+    #![proptest_config(crate::desk::cases(128))]
 
     #[test]
     fn whatever_is_recorded_shows_the_same_when_replayed(

@@ -2,8 +2,9 @@
 
 use domain::message::{Body, ScoreBody};
 use domain::{Format, Market, RecordId, Status};
+use linesman_market::OddsSelection;
 
-use crate::desk::{ACCEPTED, Desk, outcome, period, report, score};
+use crate::desk::{ACCEPTED, Desk, all_odds, outcome, period, report, score};
 
 fn with_bout() -> Desk {
     let mut desk = Desk::open();
@@ -149,4 +150,41 @@ fn nothing_is_an_empty_answer() {
     let grouped =
         r#"{"sport":"boxing","generated_at":"2026-11-14T12:00:00.000Z","sources":[],"bouts":[]}"#;
     assert_eq!(desk.bouts_text("boxing"), grouped);
+}
+
+/// A sparse answer is put together record by record, a dense one from the event's block, and a sparse one after a dense
+/// one from the block too.
+#[test]
+fn an_answer_and_its_name_do_not_depend_on_what_was_asked_before() {
+    let mut desk = with_bout();
+    for (bookmaker, price) in [("fanduel", 100), ("bet365", 110), ("draftkings", 120)] {
+        let prices = [("Tomas \"Tank\" Veldt", price), ("Oren Castellane", -price)];
+        let body = desk.quote("n-1", bookmaker, Market::Moneyline, &prices);
+        assert_eq!(desk.say("north", body), ACCEPTED);
+        desk.wait(1);
+        let over = vec![outcome("Over", price, Some("2.5")), outcome("Under", -price, Some("2.5"))];
+        let body = desk.odds_body("n-1", bookmaker, Market::TotalRounds, None, over);
+        assert_eq!(desk.say("north", body), ACCEPTED);
+    }
+    let snapshot = desk.snapshot();
+    let dense = all_odds(desk.sport("mma"), Format::Decimal);
+    let sparse = OddsSelection { limit: 1, ..dense.clone() };
+    let written = |selection: &OddsSelection| {
+        let mut out = Vec::new();
+        let name = selection.write(&snapshot, &selection.select(&snapshot).items, &mut out);
+        (String::from_utf8(out).unwrap(), name)
+    };
+    let before = written(&sparse);
+    let whole = written(&dense);
+    assert_eq!(written(&sparse), before);
+    assert_eq!(written(&dense), whole);
+    assert_ne!(before.1, whole.1);
+    let first: serde_json::Value = serde_json::from_str(&before.0).unwrap();
+    let all: serde_json::Value = serde_json::from_str(&whole.0).unwrap();
+    assert_eq!(all.as_array().unwrap().len(), 6);
+    assert_eq!(first[0], all[0]);
+    let middle = OddsSelection { market: Some(Market::TotalRounds), ..dense };
+    let middle: serde_json::Value = serde_json::from_str(&written(&middle).0).unwrap();
+    let expected: Vec<_> = all.as_array().unwrap().iter().skip(1).step_by(2).cloned().collect();
+    assert_eq!(middle, serde_json::Value::from(expected));
 }

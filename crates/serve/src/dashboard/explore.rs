@@ -15,7 +15,7 @@ use crate::dashboard::explore::field::Field;
 use crate::dashboard::explore::line::Line;
 use crate::dashboard::form::Form;
 use crate::dashboard::keys::KeyLine;
-use crate::dashboard::page::{self, Notice, Shell, Trouble};
+use crate::dashboard::page::{self, Notice, Part, Shell, Trouble, parts};
 use crate::dashboard::route::ExploreAct;
 use crate::dashboard::sign;
 use crate::dashboard::visit::Visit;
@@ -39,17 +39,6 @@ struct KeyChoice {
     id: String,
     label: String,
     selected: bool,
-}
-
-/// A text in which every other part is code.
-struct Part {
-    text: String,
-    is_code: bool,
-}
-
-fn parts(text: &str) -> Vec<Part> {
-    let part = |(n, text): (usize, &str)| Part { text: text.to_owned(), is_code: n % 2 == 1 };
-    text.split('`').enumerate().map(part).collect()
 }
 
 struct Outcome {

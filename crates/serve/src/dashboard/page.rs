@@ -89,6 +89,19 @@ pub(crate) fn sentence(error: &dyn std::error::Error) -> String {
     format!("{}{}.", first.unwrap_or_default(), letters.as_str())
 }
 
+/// A piece of a text, set as code or as words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) text: String,
+    pub(crate) is_code: bool,
+}
+
+/// A text whose code stands in backticks, in its pieces.
+pub(crate) fn parts(text: &str) -> Vec<Part> {
+    let part = |(n, text): (usize, &str)| Part { text: text.to_owned(), is_code: n % 2 == 1 };
+    text.split('`').enumerate().map(part).collect()
+}
+
 /// The frame of a page.
 #[derive(Debug)]
 pub(crate) struct Shell {

@@ -12,7 +12,7 @@ use domain::Timestamp;
 use crate::dashboard::chart::{self, Chart, Range};
 use crate::dashboard::keys::KeyLine;
 use crate::dashboard::moment::{Moment, number, span};
-use crate::dashboard::page::{self, Shell, Trouble};
+use crate::dashboard::page::{self, Part, Shell, Trouble, parts};
 use crate::dashboard::visit::Visit;
 use crate::reply::Reply;
 use crate::v1::endpoint::Endpoint;
@@ -21,6 +21,8 @@ use crate::v1::endpoint::Endpoint;
 const NOTES_MAX: usize = 3;
 /// Over how long the pace is taken: the hour before this one, and this one so far.
 const PACE_S: i64 = 3600;
+/// A key's first minutes tell little about its day.
+const PACE_LEAST_S: u64 = 900;
 
 /// A word about a key whose quota runs low.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +89,7 @@ struct QuotaLine {
     id: String,
     name: String,
     kind: &'static str,
+    /// `today`, `this month`.
     window: &'static str,
     limit: String,
     left: String,
@@ -111,7 +114,7 @@ struct FailureLine {
     target: String,
     status: u16,
     code: &'static str,
-    message: String,
+    message: Vec<Part>,
     times: u32,
     key: String,
 }
@@ -145,10 +148,10 @@ pub(crate) async fn answer(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let meant = |view: &&KeyView| key.is_empty() || view.record.id.as_str() == key;
     let key_id = (!key.is_empty()).then_some(key);
     let query = UsageQuery { account_id, key_id, step: range.step, from: range.from(now) };
-    let rows = accounts.usage(query, &Endpoint::NAMES).await?;
+    let rows = accounts.usage(query, &Endpoint::names()).await?;
     let hour_ago = Timestamp::from_millis(Step::Hour.start_ms(now.as_millis()) - PACE_S * 1000);
     let recent = UsageQuery { step: Step::Hour, from: hour_ago, ..query };
-    let recent = accounts.usage(recent, &Endpoint::NAMES).await?;
+    let recent = accounts.usage(recent, &Endpoint::names()).await?;
     let records: Vec<_> = views.iter().filter(meant).map(|view| &view.record).collect();
     let failures = accounts.failures(&records, FAILURES_MAX);
     let page = UsagePage {
@@ -195,12 +198,16 @@ fn quota(view: &KeyView, recent: &[CountRow], now: Timestamp) -> Option<QuotaLin
         .sum();
     let into_hour = now.as_secs().rem_euclid(PACE_S);
     let age = now.since(view.record.created_at).as_secs();
-    let over = u64::try_from(PACE_S + into_hour).unwrap_or(1).min(age.max(60));
+    let over = u64::try_from(PACE_S + into_hour).unwrap_or(1).min(age.max(PACE_LEAST_S));
     Some(QuotaLine {
         id: line.id,
         name: line.name,
         kind: line.kind,
-        window: window_word(quota.window),
+        window: match quota.window {
+            Window::Minute => "this minute",
+            Window::Day => "today",
+            Window::Month => "this month",
+        },
         limit: number(quota.limit),
         left: number(quota.remaining),
         used_n: quota.used,
@@ -268,7 +275,7 @@ fn failure_line(failure: accounts::Failure, of: Option<&KeyView>, now: Timestamp
         target: failure.target.into(),
         status: failure.status,
         code: failure.code,
-        message: failure.message.into(),
+        message: parts(&failure.message),
         times: failure.times,
         key: of.map_or_else(String::new, |view| {
             let line = KeyLine::new(view, now);

@@ -28,15 +28,9 @@ impl Endpoint {
     ];
 
     /// The names in the order of [`Endpoint::index`].
-    pub(crate) const NAMES: [&'static str; Self::ALL.len()] = {
-        let mut names = [""; Self::ALL.len()];
-        let mut n = 0;
-        while n < names.len() {
-            names[n] = Self::ALL[n].name();
-            n += 1;
-        }
-        names
-    };
+    pub(crate) fn names() -> [&'static str; Self::ALL.len()] {
+        Self::ALL.map(Self::name)
+    }
 
     pub(crate) fn by_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|endpoint| endpoint.name() == name)

@@ -40,8 +40,8 @@ pub(crate) fn make(selector: &Selector, snapshot: &Snapshot) -> Answer {
         }
         Selector::Odds(odds) => {
             let page = odds.select(snapshot);
-            odds.write(&page.items, &mut body);
-            return Answer::named(odds.name(&page.items), body, page.next.as_ref());
+            let name = odds.write(snapshot, &page.items, &mut body);
+            return Answer::named(name, body, page.next.as_ref());
         }
         Selector::Bouts(bouts) => {
             let page = bouts.select(snapshot);

@@ -22,7 +22,7 @@ impl Ring {
             None => Fixture::Field { title: text.into() },
         };
         let sport = self.catalogue.sport_id(sport).unwrap();
-        Contest::parse(&self.lexicon, sport, &fixture, |_| None)
+        Contest::parse(&self.lexicon, sport, &fixture)
     }
 
     fn compare(&self, sport: &str, one: &str, other: &str) -> Agreement {
@@ -207,11 +207,9 @@ fn a_learnt_meaning_stands_beside_the_name() {
     let fixture =
         Fixture::HeadToHead { home: "Kimbo Slice".into(), away: "Houston Alexander".into() };
     let theirs = ring.contest("mma", "Kevin Ferguson v Houston Alexander");
-    let plain = Contest::parse(&ring.lexicon, sport, &fixture, |_| None);
+    let plain = Contest::parse(&ring.lexicon, sport, &fixture);
     assert_eq!(plain.compare(&theirs).sides, [Likeness::Nothing, Likeness::Same]);
-    let learnt = Contest::parse(&ring.lexicon, sport, &fixture, |name| {
-        (name == "Kimbo Slice").then_some("Kevin Ferguson")
-    });
+    let learnt = plain.meaning(|name| (name.folded() == "kimbo slice").then_some("Kevin Ferguson"));
     assert_eq!(learnt.compare(&theirs).sides, [Likeness::Same; 2]);
     assert_eq!(learnt.compare(&plain).sides, [Likeness::Same; 2]);
 }
@@ -261,9 +259,11 @@ proptest! {
         let sport = ring.catalogue.sport_id(sport).unwrap();
         let contest = |(home, away): &(String, String)| {
             let fixture = Fixture::HeadToHead { home: home.as_str().into(), away: away.as_str().into() };
-            Contest::parse(&ring.lexicon, sport, &fixture, |_| None)
+            Contest::parse(&ring.lexicon, sport, &fixture)
         };
         let (first, second) = (contest(&one), contest(&other));
+        let agreed = Some(first.compare(&second)).filter(|found| found.weaker() > Likeness::Conflict);
+        prop_assert_eq!(first.agree(&second), agreed);
         let mut there = first.compare(&second).sides;
         let mut back = second.compare(&first).sides;
         there.sort_unstable();

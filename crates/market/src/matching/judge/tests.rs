@@ -22,7 +22,7 @@ impl Bench {
     }
 
     /// "Home v Away [competition]".
-    fn face(&self, sport: &str, text: &str, secs: i64) -> Face {
+    fn face<'a>(&self, sport: &str, text: &'a str, secs: i64) -> Face<'a> {
         let (names, competition) = text.split_once(" [").unwrap_or((text, ""));
         let fixture = match names.split_once(" v ") {
             Some((home, away)) => Fixture::HeadToHead { home: home.into(), away: away.into() },
@@ -30,9 +30,9 @@ impl Bench {
         };
         let sport = self.catalogue.sport_id(sport).unwrap();
         Face {
-            contest: Contest::parse(&self.lexicon, sport, &fixture, |_| None),
+            contest: Cow::Owned(Contest::parse(&self.lexicon, sport, &fixture)),
             commence_time: Timestamp::from_secs(secs),
-            competition: competition.trim_end_matches(']').into(),
+            competition: competition.trim_end_matches(']'),
             sketch: Sketch::BLANK,
         }
     }

@@ -3,8 +3,8 @@
 use domain::Catalogue;
 use serde_json::Value;
 
-use crate::dashboard::explore::{Part, parts};
 use crate::dashboard::form::Form;
+use crate::dashboard::page::{Part, parts};
 use crate::openapi::parameter;
 use crate::v1::endpoint::Endpoint;
 
@@ -14,10 +14,7 @@ pub(crate) enum Control {
     Choice,
     /// Any of these.
     Choices,
-    Number {
-        min: String,
-        max: String,
-    },
+    Number,
     Text,
 }
 
@@ -82,12 +79,8 @@ fn field(parameter: &Value, asked: &Form) -> Field {
     {
         value.clone_from(first);
     }
-    let number =
-        |pointer: &str| parameter.pointer(pointer).map(Value::to_string).unwrap_or_default();
     let control = match text("/schema/type").as_str() {
-        "integer" => {
-            Control::Number { min: number("/schema/minimum"), max: number("/schema/maximum") }
-        }
+        "integer" => Control::Number,
         _ if allowed.is_empty() => Control::Text,
         "array" => Control::Choices,
         _ => Control::Choice,
@@ -124,12 +117,15 @@ fn hint(parameter: &Value) -> String {
         Value::Array(list) => list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
     };
-    let default = parameter.pointer("/schema/default").map(plain);
+    let [least, most, default] = ["minimum", "maximum", "default"]
+        .map(|fact| parameter.pointer(&format!("/schema/{fact}")).map(plain));
     let example = ["/example", "/schema/examples/0"]
         .iter()
         .find_map(|pointer| parameter.pointer(pointer))
         .map(|example| format!("such as {}", plain(example)));
-    default.map(|default| format!("{default} unless given")).or(example).unwrap_or_default()
+    let bounds = least.zip(most).map(|(least, most)| format!("{least} to {most}"));
+    let default = default.map(|default| format!("{default} unless given"));
+    [bounds, default, example].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -167,9 +163,9 @@ mod tests {
         assert_eq!(find("regions").choices.iter().filter(|choice| choice.chosen).count(), 2);
         assert_eq!(
             (find("limit").value.as_str(), find("limit").hint.as_str()),
-            ("7", "100 unless given")
+            ("7", "1 to 500, 100 unless given")
         );
-        assert!(matches!(&find("limit").control, Control::Number { max, .. } if max == "500"));
+        assert!(matches!(find("limit").control, Control::Number));
         assert!(
             find("market").choices.iter().any(|choice| choice.value == "spread" && choice.chosen)
         );

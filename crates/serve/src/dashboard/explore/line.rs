@@ -43,7 +43,7 @@ fn encode(text: &str, also: &str) -> String {
 pub(crate) fn all(base: &str, target: &str) -> Vec<Line> {
     let url = format!("{base}{target}");
     [
-        ("curl", "curl", format!("curl -H \"X-API-Key: $LINESMAN_KEY\" '{url}'")),
+        ("curl", "curl", format!("curl -H \"X-API-Key: $LINESMAN_KEY\" \\\n  '{url}'")),
         (
             "python",
             "Python",

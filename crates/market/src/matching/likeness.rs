@@ -1,0 +1,320 @@
+//! How alike two names are: they are laid word against word, in whichever order. The answer is not a number but
+//! what was seen, so that it can be told to a person and reasoned with.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::name::{Name, WORDS_MAX};
+use super::word::{Alike, Kind, Word};
+
+/// What was seen when two names were laid side by side. Later is more alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Likeness {
+    /// Nothing in common.
+    Nothing,
+    /// A word in common, and something that speaks against it: other initials, another generation.
+    Conflict,
+    /// A word in common and others that differ.
+    Shared,
+    /// The same surname, and given names that begin alike.
+    Kin,
+    /// One word is all that one of them has, and the other has it too.
+    OneWord,
+    /// Two words in common, and others that differ.
+    Overlap,
+    /// The same words, but for a slip of the pen or a short form.
+    Near,
+    /// All words of the shorter are in the longer.
+    Within,
+    /// The same surname, and initials that fit the given names.
+    Initials,
+    /// The same words, written as they sound in another language.
+    Sound,
+    /// The same words.
+    Same,
+}
+
+impl Likeness {
+    /// Whether this alone is as good as the same name.
+    pub(crate) fn is_firm(self) -> bool {
+        self >= Self::Within
+    }
+
+    /// How sure it makes one, in thousandths.
+    pub(crate) fn weight(self) -> u16 {
+        match self {
+            Self::Nothing | Self::Conflict => 0,
+            Self::Shared => 550,
+            Self::Kin => 700,
+            Self::OneWord => 780,
+            Self::Overlap => 850,
+            Self::Near => 920,
+            Self::Within => 950,
+            Self::Initials => 970,
+            Self::Sound => 980,
+            Self::Same => 1000,
+        }
+    }
+}
+
+impl fmt::Display for Likeness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Nothing => "another name",
+            Self::Conflict => "a word in common, but another person",
+            Self::Shared => "one word in common",
+            Self::Kin => "the same surname and first letter",
+            Self::OneWord => "the one word it has",
+            Self::Overlap => "two words in common",
+            Self::Near => "a slip of the pen or short form",
+            Self::Within => "the longer form of the name",
+            Self::Initials => "the same surname and initials",
+            Self::Sound => "the same name in another spelling",
+            Self::Same => "the same name",
+        })
+    }
+}
+
+/// The words of a name, side by side, and which of them have met nobody yet, as bits.
+#[derive(Debug)]
+struct Row<'a> {
+    words: [Word<'a>; WORDS_MAX],
+    count: usize,
+    free: u16,
+}
+
+/// Two names laid word against word.
+#[derive(Debug)]
+pub(super) struct Laid<'a> {
+    left: Row<'a>,
+    right: Row<'a>,
+    /// The weakest of the words that met, and how many of them are words rather than initials.
+    weakest: Alike,
+    met: usize,
+    telling: usize,
+    /// A telling word that met is the last of both.
+    surname: bool,
+}
+
+impl<'a> Row<'a> {
+    fn of(name: &'a Name) -> Self {
+        let mut row = Self { words: [Word::BLANK; WORDS_MAX], count: 0, free: 0 };
+        for (at, (to, word)) in row.words.iter_mut().zip(name.each()).enumerate() {
+            *to = word;
+            row.count = at + 1;
+            row.free |= 1 << at;
+        }
+        row
+    }
+
+    fn words(&self) -> impl DoubleEndedIterator<Item = (usize, &Word<'a>)> + ExactSizeIterator {
+        self.words.get(..self.count).unwrap_or_default().iter().enumerate()
+    }
+
+    fn is_free(&self, at: usize) -> bool {
+        self.free >> at & 1 == 1
+    }
+
+    fn take(&mut self, at: usize) {
+        self.free &= !(1 << at);
+    }
+
+    /// The words that have met nobody.
+    fn rest(&self) -> impl Iterator<Item = (usize, &Word<'a>)> {
+        self.words().filter(|(at, _)| self.is_free(*at))
+    }
+
+    fn has_rest(&self) -> bool {
+        self.free != 0
+    }
+
+    fn surname(&self) -> Option<usize> {
+        self.words().rfind(|(_, word)| word.is_telling()).map(|(at, _)| at)
+    }
+
+    fn count_plain(&self) -> usize {
+        self.words().filter(|(_, word)| word.kind == Kind::Plain).count()
+    }
+
+    /// Some sources have them and some do not.
+    fn leave_out_particles(&mut self) {
+        for (at, word) in self.words.iter().enumerate() {
+            if word.kind == Kind::Particle {
+                self.free &= !(1 << at);
+            }
+        }
+    }
+}
+
+impl<'a> Laid<'a> {
+    pub(super) fn of(one: &'a Name, other: &'a Name) -> Self {
+        let mut laid = Self {
+            left: Row::of(one),
+            right: Row::of(other),
+            weakest: Alike::Equal,
+            met: 0,
+            telling: 0,
+            surname: false,
+        };
+        let mut table = [[Alike::No; WORDS_MAX]; WORDS_MAX];
+        for (row, (_, word)) in table.iter_mut().zip(laid.left.words()) {
+            for (alike, (_, other)) in row.iter_mut().zip(laid.right.words()) {
+                *alike = word.alike(other);
+            }
+        }
+        let surnames = (laid.left.surname(), laid.right.surname());
+        let meet = |laid: &mut Self, wanted: Alike| {
+            for (at, row) in table.iter().enumerate().take(laid.left.count) {
+                let met = row.iter().enumerate().take(laid.right.count).find(|(found, alike)| {
+                    **alike == wanted && laid.left.is_free(at) && laid.right.is_free(*found)
+                });
+                if let Some((found, _)) = met {
+                    laid.meet((at, found), wanted);
+                    laid.surname |= surnames == (Some(at), Some(found));
+                }
+            }
+        };
+        meet(&mut laid, Alike::Equal);
+        meet(&mut laid, Alike::Sound);
+        laid.meet_compounds();
+        meet(&mut laid, Alike::Close);
+        meet(&mut laid, Alike::Short);
+        laid.meet_initials();
+        laid.left.leave_out_particles();
+        laid.right.leave_out_particles();
+        laid
+    }
+    fn meet(&mut self, (at, found): (usize, usize), alike: Alike) {
+        let is_telling = |row: &Row<'_>, at: usize| row.words.get(at).is_some_and(Word::is_telling);
+        self.telling += usize::from(is_telling(&self.left, at) && is_telling(&self.right, found));
+        self.left.take(at);
+        self.right.take(found);
+        self.note(alike);
+    }
+
+    /// "Doo Ho" and "Dooho", "Al Hassan" and "Alhassan".
+    fn meet_compounds(&mut self) {
+        if take_compound(&mut self.left, &mut self.right)
+            || take_compound(&mut self.right, &mut self.left)
+        {
+            self.note(Alike::Sound);
+            self.telling += 1;
+        }
+    }
+
+    /// Initials meet the words they begin, all of them or none.
+    fn meet_initials(&mut self) {
+        if take_initials(&mut self.left, &mut self.right)
+            || take_initials(&mut self.right, &mut self.left)
+        {
+            self.note(Alike::Initial);
+        }
+    }
+
+    fn note(&mut self, alike: Alike) {
+        self.met += 1;
+        self.weakest = self.weakest.min(alike);
+    }
+
+    pub(super) fn likeness(&self) -> Likeness {
+        if self.telling == 0 {
+            // Particles or initials alone say nothing.
+            return if self.met > 0 && !self.left.has_rest() && !self.right.has_rest() {
+                Likeness::OneWord
+            } else {
+                Likeness::Nothing
+            };
+        }
+        match (self.left.has_rest(), self.right.has_rest()) {
+            (false, false) => match self.weakest {
+                Alike::Equal => Likeness::Same,
+                Alike::Sound => Likeness::Sound,
+                Alike::Initial => Likeness::Initials,
+                Alike::Close | Alike::Short | Alike::No => Likeness::Near,
+            },
+            (true, true) => self.likeness_despite_rest(),
+            _ if self.met < 2 => self.likeness_of_one(),
+            _ if self.weakest == Alike::Initial => Likeness::Initials,
+            _ if matches!(self.weakest, Alike::Close | Alike::Short) => Likeness::Near,
+            _ => Likeness::Within,
+        }
+    }
+
+    /// One word met, and only one of the names has more.
+    fn likeness_of_one(&self) -> Likeness {
+        let shorter = self.left.count_plain().min(self.right.count_plain()) == 1;
+        if self.weakest >= Alike::Close && shorter { Likeness::OneWord } else { Likeness::Shared }
+    }
+
+    fn likeness_despite_rest(&self) -> Likeness {
+        let initials = |row: &Row<'_>| row.rest().any(|(_, word)| word.is_abbreviation());
+        if initials(&self.left) || initials(&self.right) {
+            return Likeness::Conflict;
+        }
+        if self.met >= 2 {
+            return Likeness::Overlap;
+        }
+        let first =
+            |row: &Row<'_>| row.rest().next().and_then(|(_, word)| word.text.chars().next());
+        if self.surname && self.weakest >= Alike::Sound && first(&self.left) == first(&self.right) {
+            Likeness::Kin
+        } else {
+            Likeness::Shared
+        }
+    }
+}
+
+/// Takes two words side by side in the one that are one word in the other.
+fn take_compound(pairs: &mut Row<'_>, singles: &mut Row<'_>) -> bool {
+    let found = pairs.rest().zip(pairs.rest().skip(1)).find_map(|((at, first), (next, second))| {
+        let (single, _) = singles.rest().find(|(_, single)| {
+            single.text.len() == first.text.len() + second.text.len()
+                && single.text.starts_with(first.text)
+                && single.text.ends_with(second.text)
+        })?;
+        Some((at, next, single))
+    });
+    let Some((at, next, single)) = found else { return false };
+    pairs.take(at);
+    pairs.take(next);
+    singles.take(single);
+    true
+}
+
+/// Takes the abbreviation of the one and the words of the other that it stands for.
+fn take_initials(initials: &mut Row<'_>, words: &mut Row<'_>) -> bool {
+    let Some((at, short)) = initials.rest().find(|(_, word)| word.is_abbreviation()) else {
+        return false;
+    };
+    let taken = if short.kind == Kind::Clipped {
+        let begun = words.rest().find(|(_, word)| word.text.starts_with(short.text));
+        begun.map_or(0, |(at, _)| 1 << at)
+    } else {
+        begun_by(short.text, words)
+    };
+    if taken == 0 {
+        return false;
+    }
+    initials.take(at);
+    words.free &= !taken;
+    true
+}
+
+/// The words that the letters begin, in their order, as bits. Either all letters have a word ("J.M." for "Juan
+/// Martin"), or the words that are left all have a letter ("M.T." for "Tomas"): what sources leave out differs.
+fn begun_by(letters: &str, words: &Row<'_>) -> u16 {
+    let (mut taken, mut count) = (0, 0);
+    let mut rest = letters.chars();
+    for (at, word) in words.rest().filter(|(_, word)| !word.is_abbreviation()) {
+        let mut ahead = rest.clone();
+        if ahead.any(|letter| word.text.starts_with(letter)) {
+            rest = ahead;
+            taken |= 1 << at;
+            count += 1;
+        }
+    }
+    let unused = letters.len() - count;
+    let plain = words.rest().filter(|(_, word)| word.kind == Kind::Plain).count();
+    if unused == 0 || plain <= count { taken } else { 0 }
+}
