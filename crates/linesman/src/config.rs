@@ -126,6 +126,8 @@ pub(crate) struct Dashboard {
     pub(crate) session_max: Duration,
     pub(crate) status_page: bool,
     pub(crate) board: Board,
+    pub(crate) board_watchers_max: usize,
+    pub(crate) docs: bool,
 }
 
 /// The mail server, and who letters are from. `Debug` does not show the address, which may hold a password.
@@ -377,6 +379,8 @@ impl Effective {
                 session_max: self.required("dashboard.session_max")?,
                 status_page: self.required("dashboard.status_page")?,
                 board: self.required("dashboard.board")?,
+                board_watchers_max: self.required("dashboard.board_watchers_max")?,
+                docs: self.required("dashboard.docs")?,
             },
             mail: self.mail()?,
             catalogue: Catalogue { file: self.optional("catalogue.file")? },

@@ -89,6 +89,7 @@ async fn run(config: &Config, data: &Path) -> anyhow::Result<()> {
     for door in listeners.doors {
         serving.spawn(serve::run(Arc::clone(&app), door, stopping.clone()));
     }
+    serving.spawn(serve::keep_pages(Arc::clone(&app), stopping.clone()));
     let outcome = until_told(signals, &mut ended).await;
 
     stop.send_replace(true);
@@ -304,6 +305,8 @@ fn settings(config: &Config) -> Settings {
             public_url: dashboard.public_url.clone(),
             status_page: dashboard.status_page,
             board: dashboard.board.0,
+            board_watchers_max: dashboard.board_watchers_max,
+            docs: dashboard.docs,
         },
     }
 }

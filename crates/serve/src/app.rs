@@ -9,7 +9,7 @@ use std::time::Duration;
 use accounts::{AccountError, Accounts, People, PeopleError};
 use domain::{Catalogue, Clock, World};
 
-use crate::dashboard::DashboardSettings;
+use crate::dashboard::{Board, DashboardSettings, StatusRecord};
 use crate::docs::Pages;
 use crate::metrics::Metrics;
 use crate::pressure::Pressure;
@@ -46,6 +46,8 @@ pub struct App {
     pub(crate) metrics: Metrics,
     pub(crate) pressure: Pressure,
     pub(crate) pages: Pages,
+    pub(crate) board: Board,
+    pub(crate) status: StatusRecord,
     regions: RegionTable,
     request_ids: RequestIds,
 }
@@ -77,6 +79,8 @@ impl App {
             sandbox,
             metrics: Metrics::default(),
             pages: Pages::default(),
+            board: Board::default(),
+            status: StatusRecord::default(),
             request_ids: RequestIds::default(),
         }
     }

@@ -100,6 +100,7 @@ pub(crate) fn render(app: &App) -> String {
     worlds(&mut page, app);
     sources(&mut page, app);
     accounts(&mut page, app);
+    boards(&mut page, app);
     page.0
 }
 
@@ -340,6 +341,22 @@ fn accounts(page: &mut Page, app: &App) {
     let closed = u8::from(app.accounts.maintenance() != accounts::Maintenance::Off);
     page.family("linesman_maintenance", "gauge", "1 while the service is closed for maintenance.");
     page.line(format_args!("linesman_maintenance {closed}"));
+}
+
+fn boards(page: &mut Page, app: &App) {
+    let name = "linesman_board_watchers";
+    page.family(name, "gauge", "Browsers that watch a board now.");
+    page.line(format_args!("{name} {}", app.board.gallery.watchers()));
+    let [dropped, refused] = app.board.gallery.losses();
+    let name = "linesman_board_watchers_dropped_total";
+    page.family(name, "counter", "Watchers let go because they did not keep up; they come back.");
+    page.line(format_args!("{name} {}", read(dropped)));
+    let name = "linesman_board_watchers_refused_total";
+    page.family(name, "counter", "Watchers turned away because too many watched.");
+    page.line(format_args!("{name} {}", read(refused)));
+    let name = "linesman_board_paths";
+    page.family(name, "gauge", "Outcomes at bookmakers whose price changes are kept in memory.");
+    page.line(format_args!("{name} {}", app.board.paths()));
 }
 
 fn read(counter: &AtomicU64) -> String {

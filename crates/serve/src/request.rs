@@ -117,6 +117,8 @@ pub(crate) struct Browser<'a> {
     pub(crate) host: Option<&'a [u8]>,
     pub(crate) origin: Option<&'a [u8]>,
     pub(crate) fetch_site: Option<&'a [u8]>,
+    /// What a browser that watches a board saw last.
+    pub(crate) last_event_id: Option<&'a [u8]>,
 }
 
 impl fmt::Debug for Browser<'_> {
@@ -135,6 +137,8 @@ impl<'a> Browser<'a> {
             &mut self.origin
         } else if name.eq_ignore_ascii_case("sec-fetch-site") {
             &mut self.fetch_site
+        } else if name.eq_ignore_ascii_case("last-event-id") {
+            &mut self.last_event_id
         } else {
             return;
         };

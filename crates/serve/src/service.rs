@@ -102,6 +102,28 @@ pub(crate) fn takes_forms(app: &App, doors: Doors, path: &str) -> bool {
     doors == Doors::Main && dashboard::covers(app, path)
 }
 
+/// Whether the answer has no end of its own.
+pub(crate) fn is_watched(app: &App, doors: Doors, path: &str) -> bool {
+    doors == Doors::Main && dashboard::is_watched(path) && dashboard::covers(app, path)
+}
+
+/// Answers who wants to watch a board.
+///
+/// # Errors
+/// The whole answer that says why not.
+pub(crate) fn answer_watcher(
+    app: &Arc<App>,
+    asked: &Asked<'_>,
+) -> Result<(Reply, dashboard::BoardWatch), Reply> {
+    let request_id = app.next_request_id();
+    let mut answered = dashboard::watch(app, asked, &request_id);
+    let head = match &mut answered {
+        Ok((reply, _)) | Err(reply) => &mut reply.head,
+    };
+    head.put("x-request-id", &request_id);
+    answered
+}
+
 /// Whether a push may be delivered here.
 pub(crate) fn takes_pushes(app: &App, doors: Doors, path: &str) -> bool {
     path == ingest::PATH

@@ -18,13 +18,14 @@ use domain::message::{FeedMessage, Reject};
 use domain::{Catalogue, Timestamp, World};
 use feeds::sandbox::Simulation;
 use market::{Health, Lifetimes, NotDone, Operation, Snapshot, Vitals};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::answers::{Answers, Figures};
 use crate::ledger::Odd;
 use crate::reply::Head;
 pub use identities::{EventView, Identities, RefView};
 pub use start::WorldError;
+pub(crate) use start::{SANDBOX_IDS, play_back};
 pub use writer::Writer;
 
 /// Batches waiting for the writer; further ones are refused so that memory stays bounded.
@@ -139,7 +140,18 @@ pub struct WorldHandle {
     queue: SyncSender<Command>,
     stale_after: Duration,
     refresh_interval: Duration,
+    /// Told of every publication.
+    news: watch::Sender<()>,
+    /// Where its past can be looked up.
+    pub(crate) past: Past,
     pub(crate) stats: WorldStats,
+}
+
+/// What the time before this process can be told from.
+#[derive(Debug)]
+pub(crate) struct Past {
+    pub(crate) folder: PathBuf,
+    pub(crate) simulation: Option<Simulation>,
 }
 
 impl std::fmt::Debug for Command {
@@ -155,6 +167,11 @@ impl std::fmt::Debug for Command {
 impl WorldHandle {
     pub fn published(&self) -> arc_swap::Guard<Arc<Published>> {
         self.published.load()
+    }
+
+    /// Says when a snapshot was published since this was last asked.
+    pub(crate) fn news(&self) -> watch::Receiver<()> {
+        self.news.subscribe()
     }
 
     /// How the world is doing at this moment, not at the last cut.
@@ -173,11 +190,6 @@ impl WorldHandle {
 
     pub(crate) fn stale_after(&self) -> Duration {
         self.stale_after
-    }
-
-    /// How often a new snapshot is due.
-    pub(crate) fn refresh_interval(&self) -> Duration {
-        self.refresh_interval
     }
 
     /// Whether the snapshot in force is as young as it should be: a writer that died or hangs shows here.

@@ -10,7 +10,7 @@ use crate::reply::Reply;
 
 /// What a page may do: be styled and moved by its own assets, talk to its own service, and nothing else.
 /// The referrer policy is not `no-referrer`: browsers would then hide the origin of our own forms.
-const GUARD: [(&str, &str); 8] = [
+pub(crate) const GUARD: [(&str, &str); 7] = [
     (
         "content-security-policy",
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
@@ -22,7 +22,6 @@ const GUARD: [(&str, &str); 8] = [
     ("cross-origin-opener-policy", "same-origin"),
     ("cross-origin-resource-policy", "same-origin"),
     ("permissions-policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
-    ("cache-control", "no-store"),
 ];
 
 /// Why there is no page.
@@ -131,6 +130,7 @@ pub(crate) struct Shell {
 pub(crate) struct PublicPages {
     pub(crate) status: bool,
     pub(crate) board: bool,
+    pub(crate) docs: bool,
 }
 
 /// A word to whoever reads.
@@ -210,6 +210,7 @@ impl Shell {
             public: PublicPages {
                 status: visit.app.settings.dashboard.status_page,
                 board: visit.app.settings.dashboard.board.is_some(),
+                docs: visit.app.settings.dashboard.docs,
             },
             style: asset::style_path(),
             script: asset::script_path(),
@@ -229,11 +230,12 @@ pub(crate) fn render(status: u16, page: &impl Template) -> Result<Reply, Trouble
     Ok(guarded(Reply::new(status, "text/html; charset=utf-8", page.render()?)))
 }
 
-/// Adds the headers that guard a page.
+/// Adds the headers that guard a page, which is nobody's to keep.
 pub(crate) fn guarded(mut reply: Reply) -> Reply {
     for (name, value) in GUARD {
         reply.head.put(name, value);
     }
+    reply.head.put("cache-control", "no-store");
     reply
 }
 

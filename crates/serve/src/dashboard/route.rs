@@ -132,7 +132,9 @@ pub(crate) enum MarketAct {
 pub(crate) enum BoardAct {
     Front,
     Board,
-    Prices,
+    Stream,
+    Event,
+    EventStream,
 }
 
 /// One row of the table.
@@ -159,7 +161,9 @@ static ROUTES: &[Route] = &[
     get("/status.atom", Who::Anyone, Page::Status(StatusAct::StatusFeed)),
     get("/board", Who::Anyone, Page::Board(BoardAct::Front)),
     get("/board/{id}", Who::Anyone, Page::Board(BoardAct::Board)),
-    get("/board/{id}/prices", Who::Anyone, Page::Board(BoardAct::Prices)),
+    get("/board/event/{id}", Who::Anyone, Page::Board(BoardAct::Event)),
+    get("/board/event/{id}/stream", Who::Anyone, Page::Board(BoardAct::EventStream)),
+    get("/board/{id}/stream", Who::Anyone, Page::Board(BoardAct::Stream)),
     get("/signin", Who::Anyone, Page::Sign(SignAct::SignInForm)),
     post("/signin", Who::Anyone, Page::Sign(SignAct::SignIn)),
     get("/signin/code", Who::HalfSignedIn, Page::Sign(SignAct::CodeForm)),

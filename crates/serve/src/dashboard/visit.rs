@@ -149,7 +149,10 @@ impl<'a> Visit<'a> {
             .head
             .iter()
             .any(|(name, value)| name == b"content-type" && value.starts_with(b"text/html"));
-        if self.is_new && is_page && !has_cookie {
+        // A page that may be kept is the same for everybody, and has no forms.
+        let is_own =
+            reply.head.iter().any(|(name, value)| name == b"cache-control" && value == b"no-store");
+        if self.is_new && is_page && is_own && !has_cookie {
             self.put_cookie(&mut reply, &self.token.expose(), "");
         }
         if self.secure {

@@ -12,15 +12,15 @@ use domain::message::Body;
 use domain::{Clock, Timestamp};
 use market::book::IMAGE_VERSION;
 use market::{Book, Change, Operation, Snapshot, Verdict};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::answers::Answers;
 use crate::ledger::Odd;
 use crate::world::identities::{Identities, Tracker};
 use crate::world::start::{Entries, SANDBOX_IDS, Start, WorldError, epoch_start, play};
 use crate::world::{
-    Batch, Command, NotTaken, OperateError, Published, QUEUE_BATCHES_MAX, Receipt, WorldHandle,
-    WorldOptions, WorldStats,
+    Batch, Command, NotTaken, OperateError, Past, Published, QUEUE_BATCHES_MAX, Receipt,
+    WorldHandle, WorldOptions, WorldStats,
 };
 
 /// A checkpoint is due after so many entries: replaying these takes a fraction of a second.
@@ -112,6 +112,8 @@ impl WorldHandle {
             queue,
             stale_after: options.stale_after,
             refresh_interval: options.refresh_interval,
+            news: watch::Sender::new(()),
+            past: Past { folder: options.folder.clone(), simulation: options.simulation.clone() },
             stats: WorldStats { answers, ..WorldStats::default() },
         }
     }
@@ -327,6 +329,7 @@ impl Writer {
         self.publish_identities();
         self.retired = Some(self.handle.published.swap(Arc::new(published)));
         self.handle.vitals.store(Arc::new(self.book.vitals()));
+        self.handle.news.send_replace(());
         let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.handle.stats.cut_us_last.store(took, Ordering::Relaxed);
         WorldHandle::count(&self.handle.stats.snapshots, 1);

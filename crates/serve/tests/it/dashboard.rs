@@ -9,3 +9,4 @@ mod guard;
 mod mail;
 mod status;
 mod usage;
+mod watch;

@@ -68,10 +68,17 @@ pub(crate) struct Builder {
     settings: Settings,
     sandbox_seed: Option<u64>,
     people: PeopleRules,
+    keeps_pages: bool,
     mail: bool,
 }
 
 impl Builder {
+    /// Boards renew themselves, and the record of freshness is kept.
+    pub(crate) fn keeping_pages(mut self) -> Self {
+        self.keeps_pages = true;
+        self
+    }
+
     /// Something plays in the sandbox.
     pub(crate) fn sandbox(mut self, seed: u64) -> Self {
         self.sandbox_seed = Some(seed);
@@ -182,6 +189,9 @@ impl Builder {
             sandbox,
         }));
         let (stop, stopping) = watch::channel(false);
+        if self.keeps_pages {
+            tokio::spawn(serve::keep_pages(Arc::clone(&app), stopping.clone()));
+        }
         TestApp {
             addr: listen(&app, Doors::Main, &stopping).await,
             push_addr: listen(&app, Doors::Ingest, &stopping).await,
@@ -249,6 +259,7 @@ impl TestApp {
             },
             sandbox_seed: None,
             people: PeopleRules::default(),
+            keeps_pages: false,
             mail: false,
         }
     }
