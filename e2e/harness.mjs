@@ -2,11 +2,12 @@
 // anybody else, and no violation that axe knows of, in light and dark, on a phone and on a desk.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { chromium } from "playwright-core";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -22,9 +23,9 @@ const SIZES = { phone: { width: 360, height: 780 }, desk: { width: 1280, height:
 export const PASSWORD = "correct horse battery";
 
 /** Starts the program on a folder of its own and reads what it prints. */
-export async function startService(environment = {}) {
+export async function startService(environment = {}, listen = "127.0.0.1:0") {
   const data = mkdtempSync(join(tmpdir(), "linesman-e2e-"));
-  const child = spawn(PROGRAM, ["--data", join(data, "data"), "serve", "--listen", "127.0.0.1:0"], {
+  const child = spawn(PROGRAM, ["--data", join(data, "data"), "serve", "--listen", listen], {
     env: {
       ...process.env,
       LINESMAN_SERVER__OPS_LISTEN: "127.0.0.1:0",
@@ -47,6 +48,19 @@ export async function startService(environment = {}) {
     base,
     key: said.match(/sk_test_\w+/)[0],
     operatorLink: said.match(/\S+\/link\/\S+/)[0],
+    /** What the command line prints, on the folder of this service. */
+    async run(...words) {
+      const { stdout } = await promisify(execFile)(PROGRAM, ["--data", join(data, "data"), ...words], { cwd: data });
+      return stdout.trim();
+    },
+    /** Pushes messages under a feed's token. */
+    async push(token, messages) {
+      return fetch(`${base}/ingest/v1/messages`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${token}`, "content-type": "application/x-ndjson" },
+        body: messages.map((message) => JSON.stringify(message) + "\n").join(""),
+      });
+    },
     async stop() {
       const ended = new Promise((resolve) => child.on("exit", resolve));
       child.kill("SIGTERM");
@@ -85,6 +99,11 @@ export async function visitor(browser, service, options = {}) {
     context,
     open: (path) => page.goto(path.startsWith("http") ? path : service.base + path),
     press: (name) => page.getByRole("button", { name }).first().click(),
+    /** What a test provoked itself is no fault. */
+    forgive(pattern) {
+      const left = complaints.filter((told) => !pattern.test(told));
+      complaints.splice(0, complaints.length, ...left);
+    },
     async done() {
       assert.deepEqual(complaints, []);
       await context.close();
@@ -113,6 +132,14 @@ export async function inspect({ page }, name) {
   }
   await page.setViewportSize(SIZES.desk);
   await page.emulateMedia({ colorScheme: "light" });
+}
+
+/** The page on a screen of 2560 px: nothing sticks out, and a picture. */
+export async function inspectWide({ page }, name) {
+  await page.setViewportSize({ width: 2560, height: 1440 });
+  await page.screenshot({ path: join(SHOTS, `${name}-wide-light.png`) });
+  assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), name);
+  await page.setViewportSize(SIZES.desk);
 }
 
 /** Axe, put in past the page's own policy, which lets no foreign script in. */

@@ -1,8 +1,10 @@
-// Pages for everybody.
+// Pages for everybody: the board, an event, status, docs. Each flow once, each page in every dress.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { inspect, startBrowser, startService, visitor } from "../harness.mjs";
+
+const SHOTS = process.env.LINESMAN_SHOTS ?? "../target/screenshots";
 
 let service;
 let browser;
@@ -17,50 +19,141 @@ after(async () => {
   await service?.stop();
 });
 
-test("the status page shows every source, for people, machines and feed readers", async () => {
+test("the status page shows every source and its day, for people, machines and feed readers", async () => {
   const anybody = await visitor(browser, service);
   await anybody.open("/status");
   await anybody.page.getByRole("heading", { level: 1 }).waitFor();
+  assert.ok((await anybody.page.locator("svg.day").count()) > 20);
   await inspect(anybody, "status");
   const status = await (await fetch(`${service.base}/status.json`)).json();
   assert.equal(status.status, "operational");
-  assert.ok(status.sandbox.length > 0);
+  assert.equal(status.sandbox[0].sources[0].last_24h.length, 96);
   const feed = await fetch(`${service.base}/status.atom`);
   assert.match(await feed.text(), /<feed xmlns="http:\/\/www\.w3\.org\/2005\/Atom">/);
   await anybody.done();
 });
 
-test("the board shows prices, marks the best, finds events and renews itself", async () => {
+test("the board shows prices, marks the best, and switches market, format, region and sport", async () => {
   const anybody = await visitor(browser, service);
   const { page, open } = anybody;
   await open("/board");
   await page.waitForURL(/\/board\/\w+$/);
-  const cells = page.locator(".board .p b");
-  assert.ok((await cells.count()) > 20);
-  assert.ok((await page.locator(".board .best").count()) > 5);
-  assert.equal(await page.locator(".board .best.stale").count(), 0);
+  assert.ok((await page.locator(".board td.p").count()) > 100);
+  assert.ok((await page.locator(".board td.b").count()) > 5);
   await inspect(anybody, "board");
-  await page.getByRole("link", { name: "american", exact: true }).click();
+  await page.getByRole("link", { name: "American", exact: true }).click();
   await page.waitForURL(/format=american/);
-  assert.match(await cells.first().textContent(), /^[+-]\d+$/);
-  await page.getByRole("link", { name: "NFL" }).or(page.getByRole("link", { name: /football/i })).first().click();
-  await page.getByRole("link", { name: "spread", exact: true }).click();
+  assert.match(await page.locator(".board td.best b").first().textContent(), /^[+\u2212]\d+$/);
+  await page.getByRole("link", { name: "American Football" }).click();
+  await page.getByRole("link", { name: "Spread", exact: true }).click();
+  await page.waitForURL(/market=spread&format=american/);
+  assert.match(await page.locator(".board td.p i").first().textContent(), /^[+\u2212]?\d/);
+  await page.getByRole("link", { name: "UK", exact: true }).click();
+  await page.waitForURL(/region=uk/);
+  assert.equal(await page.locator(".board thead th", { hasText: "DraftKings" }).count(), 0);
   await inspect(anybody, "board-spread");
   await page.setViewportSize({ width: 2560, height: 1300 });
-  await page.screenshot({ path: `${process.env.LINESMAN_SHOTS ?? "../target/screenshots"}/board-wall.png` });
+  await open("/board/mma");
+  await page.screenshot({ path: `${SHOTS}/board-wall.png` });
+  await anybody.done();
+});
 
-  // A cell that shows something else is set right with the next prices.
-  const cell = page.locator(".board td.p[id] b").first();
-  const right = await cell.textContent();
-  await cell.evaluate((shown) => { shown.textContent = "+1"; });
+test("golf with its long fields is readable, and leads to all players", async () => {
+  const anybody = await visitor(browser, service);
+  const { page, open } = anybody;
+  await open("/board/golf");
+  await inspect(anybody, "board-golf");
+  await page.locator(".board .m a").first().click();
+  await page.waitForURL(/\/board\/event\/evt_/);
+  assert.ok((await page.locator(".board tr.o").count()) > 20);
+  await inspect(anybody, "event-golf");
+  await anybody.done();
+});
+
+test("an event has its prices, their paths, margins and fair chances", async () => {
+  const anybody = await visitor(browser, service);
+  const { page, open } = anybody;
+  await open("/board/tennis");
+  await page.locator(".board .t a").first().click();
+  await page.waitForURL(/\/board\/event\/evt_/);
+  await page.getByRole("heading", { name: "Fair chances" }).waitFor();
+  assert.ok((await page.locator(".price-chart .lines path").count()) > 3);
+  await page.locator(".outcomes a").nth(1).click();
+  await page.waitForURL(/outcome=a/);
+  await page.waitForFunction(() => document.querySelector("#live")?.dataset.state === "on");
+  await inspect(anybody, "event");
+  await page.getByRole("link", { name: "Tennis" }).first().click();
+  await page.waitForURL(/\/board\/tennis/);
+  await anybody.done();
+});
+
+test("the board renews itself: prices that moved, rows that came, a table that is another", async () => {
+  const anybody = await visitor(browser, service);
+  const { page, open } = anybody;
+  await open("/board/tennis");
+  await page.waitForFunction(() => document.querySelector("#live").dataset.state === "on");
+  const cut = await page.locator("#cut").textContent();
+  await page.waitForFunction((old) => document.querySelector("#cut").textContent !== old, cut);
+
+  // What the service says is put in as it says; nothing else on the page moves.
+  const place = page.locator(".board tr.o").first();
+  const before = await place.boundingBox();
   await page.waitForFunction(
-    ([text]) => document.querySelector(".board td.p[id] b").textContent !== text, ["+1"], { timeout: 15_000 },
+    () => document.querySelector("td.up, td.down") !== null, null, { timeout: 60_000, polling: 50 },
   );
-  assert.match(right, /^[+-]\d+$/);
+  assert.deepEqual(await place.boundingBox(), before);
+  await page.screenshot({ path: `${SHOTS}/board-moving.png` });
 
-  const title = await page.locator("tbody[data-event]").last().getAttribute("data-event");
-  await page.getByLabel("Find an event").fill(title);
-  assert.equal(await page.locator("tbody[data-event]:visible").count(), 1);
+  // A page that lost its place in the stream is taken afresh, without a reload.
+  await page.evaluate(() => { document.title = "still the same page"; });
+  await page.context().setOffline(true);
+  await page.waitForFunction(() => document.querySelector("#live").dataset.state === "off");
+  await page.context().setOffline(false);
+  await page.waitForFunction(() => document.querySelector("#live").dataset.state === "on", null, { timeout: 30_000 });
+  assert.equal(await page.title(), "still the same page");
+  anybody.forgive(/ERR_INTERNET_DISCONNECTED|ERR_NETWORK_CHANGED/);
+  await anybody.done();
+});
+
+test("an event is found while typing, by the keyboard alone, and without a script", async () => {
+  const anybody = await visitor(browser, service);
+  const { page, open } = anybody;
+  await open("/board/mma");
+  const name = await page.locator(".board tr.o th").last().textContent();
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  const field = page.getByLabel("Find an event");
+  for (let steps = 0; steps < 40 && !(await field.evaluate((own) => own === document.activeElement)); steps += 1) {
+    await page.keyboard.press("Tab");
+  }
+  await page.keyboard.type(name);
+  assert.equal(await page.locator(".board tbody:visible").count(), 1);
+  await page.keyboard.press("Tab");
+  const box = await page.evaluate(() => document.activeElement.className);
+  assert.match(box, /board-box/, "the table can be scrolled with the keyboard");
+  await anybody.done();
+
+  const plain = await visitor(browser, service, { javaScriptEnabled: false });
+  await plain.open("/board/mma");
+  await plain.page.getByLabel("Find an event").fill(name);
+  await plain.page.getByRole("button", { name: "Find" }).click();
+  await plain.page.waitForURL(/q=/);
+  assert.equal(await plain.page.locator(".board tbody").count(), 1);
+  await plain.page.locator(".board .t a").click();
+  await plain.page.getByRole("heading", { name: "Bookmakers" }).waitFor();
+  await plain.done();
+});
+
+test("the docs say how to begin, how to come over, and have an anchor for every code", async () => {
+  const anybody = await visitor(browser, service);
+  const { page, open } = anybody;
+  await open("/docs");
+  for (const name of ["Getting started in five minutes", "Migration from the prior interface", "Changelog", "Sandbox"]) {
+    await page.getByRole("heading", { name, exact: true }).waitFor();
+  }
+  await open("/docs#error-quota_exceeded");
+  assert.ok(await page.locator("#error-quota_exceeded").isVisible());
+  await inspect(anybody, "docs");
   await anybody.done();
 });
 

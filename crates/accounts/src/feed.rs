@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use domain::Timestamp;
 use store::{Store, StoreError};
 use tokio::sync::Mutex;
 
@@ -14,6 +15,8 @@ pub struct FeedGrant {
     pub name: String,
     /// The only bookmaker the feed may speak for; `None` is any.
     pub bookmaker: Option<String>,
+    /// Since when an operator refuses its pushes.
+    pub paused_at: Option<Timestamp>,
 }
 
 /// Every live feed token.
@@ -36,6 +39,13 @@ impl Feeds {
         self.feeds.load().get(&digest).map(Arc::clone)
     }
 
+    /// Every live feed, by name.
+    pub fn list(&self) -> Vec<Arc<FeedGrant>> {
+        let mut feeds: Vec<Arc<FeedGrant>> = self.feeds.load().values().map(Arc::clone).collect();
+        feeds.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        feeds
+    }
+
     /// Follows the store: when this returns, its word is in force.
     ///
     /// # Errors
@@ -46,7 +56,12 @@ impl Feeds {
         let live = rows.into_iter().filter(|row| row.revoked_ms.is_none());
         let feeds = live
             .map(|row| {
-                (row.digest, Arc::new(FeedGrant { name: row.name, bookmaker: row.bookmaker }))
+                let grant = FeedGrant {
+                    name: row.name,
+                    bookmaker: row.bookmaker,
+                    paused_at: row.paused_ms.map(Timestamp::from_millis),
+                };
+                (row.digest, Arc::new(grant))
             })
             .collect();
         self.feeds.store(Arc::new(feeds));

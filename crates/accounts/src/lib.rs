@@ -6,38 +6,46 @@
 
 mod error;
 mod feed;
+mod history;
 mod meter;
 mod people;
 mod registry;
 mod ring;
 mod secret;
 mod slice;
+mod tally;
 mod window;
 mod worker;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use domain::{Clock, Timestamp};
 use store::{KeyRow, Store};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc, oneshot};
 
 use crate::worker::{LeaseCounters, Order};
 pub use crate::{
     error::AccountError,
     feed::{FeedGrant, Feeds},
+    history::{ALERT_PERCENTS, QuotaAlert, UsageQuery, alert_percent},
     meter::{Charge, Meters, Refusal, Spend, Standing, WindowStanding},
     people::{
-        AccessDecision, AccessRecord, AccountRecord, Actor, AuditRecord, Deed, Email, Gate,
-        LinkToken, NewAccount, Origin, Password, PasswordFault, People, PeopleError, PeopleRules,
-        Profile, RecoveryCode, Session, SessionRecord, SessionToken, SignIn, SignUp, TotpSecret,
+        AUDIT_ROWS_MAX, AccessDecision, AccessRecord, AccountRecord, Actor, AuditRecord, Deed,
+        Email, Gate, Letter, LinkToken, MailFigures, NewAccount, Origin, Outbox, Password,
+        PasswordFault, People, PeopleError, PeopleRules, Postbag, Profile, RecoveryCode, Session,
+        SessionRecord, SessionToken, SignIn, SignUp, TotpSecret, outbox,
     },
     registry::{FeedRecord, KeyRecord, Maintenance, NewKey, Registry},
     ring::{Acquaintance, Grant, KeyEntry, KeyRing, Limits},
     secret::{FeedToken, KeyId, KeySecret},
+    tally::{Call, FAILURES_MAX, Failure, PLACES_MAX},
     worker::{LeaseFigures, LeaseWorker},
 };
-pub use store::{AccessState, Digest as KeyDigest, KeyKind, LinkPurpose, Role, Stage, Window};
+pub use store::{
+    AccessState, Allowance, AuditFilter, CountRow, Digest as KeyDigest, KeyKind, LinkPurpose,
+    Outcome, Role, Stage, Step, Window,
+};
 
 /// How long a release waits for the worker's last transaction: longer than the store waits for a lock.
 const STOP_WAIT: Duration = Duration::from_secs(15);
@@ -47,6 +55,10 @@ const STOP_WAIT: Duration = Duration::from_secs(15);
 pub struct KeyView {
     pub record: KeyRecord,
     pub last_used: Option<Timestamp>,
+    /// What its client last called itself.
+    pub last_agent: Option<String>,
+    /// Where its day and its tightest window stand; `None` for a key that is not let in.
+    pub standing: Option<Standing>,
     /// What it has spent of its day; `None` for a key that is not let in.
     pub today: Option<WindowStanding>,
     /// Out of force while its account is suspended.
@@ -65,6 +77,9 @@ pub struct Accounts {
     store: Store,
     orders: mpsc::Sender<Order>,
     counters: Arc<LeaseCounters>,
+    writing: Mutex<history::Writing>,
+    /// Alerts that the store knows of, so that it is not asked every minute.
+    told: Mutex<HashSet<history::Told>>,
 }
 
 impl Accounts {
@@ -87,6 +102,8 @@ impl Accounts {
             store,
             orders,
             counters,
+            writing: Mutex::default(),
+            told: Mutex::default(),
         };
         accounts.reload().await?;
         Ok((accounts, worker))
@@ -187,6 +204,21 @@ impl Accounts {
         Ok(rows.into_iter().map(|row| self.view(row)).collect())
     }
 
+    /// A key of an account that is let in; `None` where it is not, or is somebody else's.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn own_entry(
+        &self,
+        account_id: &str,
+        key_id: &str,
+    ) -> Result<Option<Arc<KeyEntry>>, AccountError> {
+        let row = self.store.key(key_id).await?;
+        let own = row.filter(|row| row.account_id.as_deref() == Some(account_id));
+        let now = self.registry.now();
+        Ok(own.and_then(|row| self.keys.entry(&row.digest)).filter(|entry| entry.is_active(now)))
+    }
+
     /// Every key ever issued, oldest first, with how it stands.
     ///
     /// # Errors
@@ -199,9 +231,15 @@ impl Accounts {
         let entry = self.keys.entry(&row.digest);
         let stored = row.last_used_ms.map(Timestamp::from_millis);
         let now = self.registry.now();
+        let live = entry.as_ref().filter(|entry| entry.is_active(now));
         KeyView {
             last_used: entry.as_ref().and_then(|entry| entry.last_used()).or(stored),
-            today: entry.filter(|entry| entry.is_active(now)).map(|entry| entry.meters.day(now)),
+            last_agent: entry
+                .as_ref()
+                .and_then(|entry| entry.tally.agent())
+                .or_else(|| row.last_agent.clone()),
+            standing: live.map(|entry| entry.meters.standing(now)),
+            today: live.map(|entry| entry.meters.day(now)),
             suspended: row.suspended_ms.is_some(),
             record: registry::record(row),
         }
@@ -216,7 +254,6 @@ impl Accounts {
         if uses.is_empty() {
             return Ok(());
         }
-        let uses: Vec<(&str, i64)> = uses.iter().map(|(id, at)| (id.as_str(), *at)).collect();
         Ok(self.store.note_key_uses(&uses).await?)
     }
 
@@ -248,6 +285,16 @@ impl Accounts {
     /// There is no such feed, or the store cannot be written.
     pub async fn revoke_feed(&self, name: &str) -> Result<FeedRecord, AccountError> {
         let record = self.registry.revoke_feed(name).await?;
+        self.feeds.reload().await?;
+        Ok(record)
+    }
+
+    /// As [`Registry::pause_feed`]; in force once this has returned.
+    ///
+    /// # Errors
+    /// There is no live feed of that name, or the store cannot be written.
+    pub async fn pause_feed(&self, name: &str, paused: bool) -> Result<FeedRecord, AccountError> {
+        let record = self.registry.pause_feed(name, paused).await?;
         self.feeds.reload().await?;
         Ok(record)
     }

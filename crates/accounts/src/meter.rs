@@ -96,10 +96,7 @@ impl Meters {
         now: Timestamp,
         orders: mpsc::Sender<Order>,
     ) -> Self {
-        let slice = |window, limit| {
-            let row = usage.iter().find(|row| row.meter_id == id && row.window == window);
-            Slice::new(window, limit, row.map_or(0, |row| row.granted), now)
-        };
+        let slice = |window, limit| slice_of(id, window, limit, usage, now);
         let state = State {
             minute: slice(Window::Minute, limits.burst_per_minute),
             day: slice(Window::Day, limits.requests_per_day),
@@ -129,6 +126,24 @@ impl Meters {
     /// Counts one request to the day and the month, waiting for a lease where it must.
     pub async fn charge_quota(self: &Arc<Self>, now: Timestamp) -> Charge {
         self.charge(now, State::spend_quota).await
+    }
+
+    /// Follows limits that were changed: what is in hand beyond them is not handed out any more.
+    pub(crate) fn set_limits(&self, limits: Limits, usage: &[UsageRow], now: Timestamp) {
+        let mut state = self.lock();
+        state.roll(now);
+        state.minute.set_limit(limits.burst_per_minute);
+        state.day.set_limit(limits.requests_per_day);
+        match (&mut state.month, limits.requests_per_month) {
+            (Some(month), Some(limit)) => month.set_limit(limit),
+            (month @ None, Some(limit)) => {
+                *month = Some(slice_of(&self.id, Window::Month, limit, usage, now));
+            }
+            (month, None) => *month = None,
+        }
+        drop(state);
+        // Who waits at a limit that was raised need not wait any longer.
+        self.refilled.notify_waiters();
     }
 
     /// Where the key stands; spends nothing.
@@ -263,6 +278,11 @@ impl Meters {
         // Nothing in here panics half-way through a change; a poisoned lock still holds true counts.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn slice_of(id: &str, window: Window, limit: u32, usage: &[UsageRow], now: Timestamp) -> Slice {
+    let row = usage.iter().find(|row| row.meter_id == id && row.window == window);
+    Slice::new(window, limit, row.map_or(0, |row| row.granted), now)
 }
 
 impl State {

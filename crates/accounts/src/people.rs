@@ -5,6 +5,7 @@
 
 mod desk;
 mod hash;
+mod letter;
 mod second;
 mod sign;
 mod text;
@@ -17,16 +18,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use domain::{Clock, Timestamp};
-use store::{AccessRow, AccessState, AccountRow, AuditEntry, Role, SessionRow, Stage, Store};
+use store::{
+    AccessRow, AccessState, AccountRow, Allowance, AuditEntry, Role, SessionRow, Stage, Store,
+};
 
-use crate::AccountError;
 use crate::people::hash::Hasher;
 use crate::people::throttle::{Pace, Throttle};
 pub use crate::people::{
+    desk::AUDIT_ROWS_MAX,
+    letter::{Letter, MailFigures, Outbox, Postbag, outbox},
     text::{Email, Password, PasswordFault},
     token::{LinkToken, RecoveryCode, SessionToken},
     totp::TotpSecret,
 };
+use crate::{AccountError, Limits};
 
 /// Longest name of a person.
 const NAME_CHARS_MAX: usize = 100;
@@ -34,6 +39,10 @@ const NAME_CHARS_MAX: usize = 100;
 const SESSIONS_MAX: u32 = 50;
 /// What is kept of a browser's name.
 const AGENT_CHARS_MAX: usize = 200;
+/// Keys of one account that are in force at the same time, unless an operator allows it another number.
+const KEYS_MAX: u32 = 20;
+/// The most keys that an operator can allow an account.
+const KEYS_MAX_MAX: u32 = 1000;
 /// What is kept of a detail in the audit log.
 const DETAIL_CHARS_MAX: usize = 500;
 
@@ -46,6 +55,13 @@ const SOURCE_PACE: Pace = Pace { burst: 30, every: Duration::from_secs(10) };
 const CODE_PACE: Pace = Pace { burst: 5, every: Duration::from_secs(60) };
 /// New accounts from one source.
 const SIGN_UP_PACE: Pace = Pace { burst: 5, every: Duration::from_secs(600) };
+
+/// Requests to be told how to set a new password, from one source.
+const RESET_PACE: Pace = Pace { burst: 5, every: Duration::from_secs(300) };
+/// Letters to one address that somebody else may have caused.
+const LETTER_PACE: Pace = Pace { burst: 3, every: Duration::from_secs(600) };
+/// Requests that the explorer makes for one account.
+const EXPLORE_PACE: Pace = Pace { burst: 20, every: Duration::from_secs(2) };
 
 /// Who may make an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,8 +153,10 @@ impl Actor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deed {
     AccountCreated,
+    AccountConfirmed,
     AccountSuspended,
     AccountResumed,
+    AccountLimited,
     SignedIn,
     SignedOut,
     SessionEnded,
@@ -157,16 +175,57 @@ pub enum Deed {
     KeyRevoked,
     FeedCreated,
     FeedRevoked,
+    FeedPaused,
+    FeedResumed,
+    EventsMerged,
+    EventSplit,
+    EventsParted,
+    AliasesTaught,
     MaintenanceOn,
     MaintenanceOff,
 }
 
 impl Deed {
+    pub const ALL: [Self; 30] = [
+        Self::AccountCreated,
+        Self::AccountSuspended,
+        Self::AccountResumed,
+        Self::AccountLimited,
+        Self::SignedIn,
+        Self::SignedOut,
+        Self::SessionEnded,
+        Self::SessionsEnded,
+        Self::PasswordChanged,
+        Self::PasswordReset,
+        Self::SecondFactorOn,
+        Self::SecondFactorOff,
+        Self::RecoveryCodeUsed,
+        Self::LinkIssued,
+        Self::AccessRequested,
+        Self::AccessApproved,
+        Self::AccessRefused,
+        Self::KeyCreated,
+        Self::KeyRotated,
+        Self::KeyRevoked,
+        Self::FeedCreated,
+        Self::FeedRevoked,
+        Self::FeedPaused,
+        Self::FeedResumed,
+        Self::EventsMerged,
+        Self::EventSplit,
+        Self::EventsParted,
+        Self::AliasesTaught,
+        Self::MaintenanceOn,
+        Self::MaintenanceOff,
+    ];
+
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::AccountCreated => "account.created",
+            Self::AccountConfirmed => "account.confirmed",
             Self::AccountSuspended => "account.suspended",
             Self::AccountResumed => "account.resumed",
+            Self::AccountLimited => "account.limited",
             Self::SignedIn => "session.started",
             Self::SignedOut => "session.signed_out",
             Self::SessionEnded => "session.ended",
@@ -185,6 +244,12 @@ impl Deed {
             Self::KeyRevoked => "key.revoked",
             Self::FeedCreated => "feed.created",
             Self::FeedRevoked => "feed.revoked",
+            Self::FeedPaused => "feed.paused",
+            Self::FeedResumed => "feed.resumed",
+            Self::EventsMerged => "events.merged",
+            Self::EventSplit => "events.split",
+            Self::EventsParted => "events.parted",
+            Self::AliasesTaught => "aliases.taught",
             Self::MaintenanceOn => "maintenance.on",
             Self::MaintenanceOff => "maintenance.off",
         }
@@ -203,6 +268,28 @@ pub struct AccountRecord {
     /// Since when it may have production keys.
     pub production_since: Option<Timestamp>,
     pub second_factor: bool,
+    /// What an operator allows it, where that is not what every account has.
+    pub allowance: Allowance,
+}
+
+impl AccountRecord {
+    /// Keys that may be in force at the same time.
+    pub fn keys_max(&self) -> u32 {
+        self.allowance.keys_max.unwrap_or(KEYS_MAX)
+    }
+
+    /// What each of its production keys may ask for.
+    pub fn limits(&self) -> Limits {
+        limits_of(&self.allowance)
+    }
+}
+
+fn limits_of(allowance: &Allowance) -> Limits {
+    Limits {
+        burst_per_minute: allowance.burst_per_minute.unwrap_or(Limits::DEFAULT.burst_per_minute),
+        requests_per_day: allowance.requests_per_day.unwrap_or(Limits::DEFAULT.requests_per_day),
+        requests_per_month: allowance.requests_per_month,
+    }
 }
 
 /// A session that was found good.
@@ -300,6 +387,8 @@ pub enum SignIn {
     In(SessionToken),
     /// The password was right; the second factor is owed.
     Half(SessionToken),
+    /// The password was right; the address has to be confirmed first. A letter says how.
+    Unconfirmed,
     Not(Gate),
 }
 
@@ -314,6 +403,8 @@ pub enum PeopleError {
     AlreadyRequested,
     #[error("say in 20 to 2000 characters what the data is for")]
     BadPurpose,
+    #[error("an account can be allowed at most {KEYS_MAX_MAX} keys, and limits of at least 1")]
+    BadAllowance,
     #[error("the last operator cannot be suspended; make another operator first")]
     LastOperator,
     #[error(transparent)]
@@ -334,6 +425,8 @@ pub struct People {
     rules: PeopleRules,
     hasher: Hasher,
     throttles: Mutex<Throttles>,
+    /// `None`: no mail is sent, and operators hand out links instead.
+    mail: Option<Outbox>,
 }
 
 #[derive(Debug)]
@@ -342,6 +435,9 @@ struct Throttles {
     source: Throttle,
     code: Throttle,
     sign_up: Throttle,
+    explore: Throttle,
+    reset: Throttle,
+    letters: Throttle,
 }
 
 impl People {
@@ -357,9 +453,20 @@ impl People {
             source: Throttle::new(SOURCE_PACE),
             code: Throttle::new(CODE_PACE),
             sign_up: Throttle::new(SIGN_UP_PACE),
+            explore: Throttle::new(EXPLORE_PACE),
+            reset: Throttle::new(RESET_PACE),
+            letters: Throttle::new(LETTER_PACE),
         };
         let hasher = Hasher::new()?;
-        Ok(Self { store, clock, rules, hasher, throttles: Mutex::new(throttles) })
+        let throttles = Mutex::new(throttles);
+        Ok(Self { store, clock, rules, hasher, throttles, mail: None })
+    }
+
+    /// With letters: addresses are confirmed and passwords reset by mail.
+    #[must_use]
+    pub fn with_mail(mut self, mail: Option<Outbox>) -> Self {
+        self.mail = mail;
+        self
     }
 
     pub fn rules(&self) -> PeopleRules {
@@ -390,6 +497,14 @@ impl People {
         Ok(self.store.append_audit(&entry).await?)
     }
 
+    /// Counts a request that the explorer is to make for somebody.
+    pub fn admit_exploring(&self, of: &Session) -> Gate {
+        match self.throttles().explore.admit(&of.account.id, self.clock.now()) {
+            Ok(()) => Gate::Done,
+            Err(wait) => throttled(wait),
+        }
+    }
+
     fn throttles(&self) -> MutexGuard<'_, Throttles> {
         // A number for each key: nothing in there can be left half-changed.
         self.throttles.lock().unwrap_or_else(PoisonError::into_inner)
@@ -417,6 +532,7 @@ fn record(row: &AccountRow) -> AccountRecord {
         suspended_at: row.suspended_ms.map(Timestamp::from_millis),
         production_since: row.production_ms.map(Timestamp::from_millis),
         second_factor: row.totp.as_ref().is_some_and(|totp| totp.confirmed_ms.is_some()),
+        allowance: row.allowance,
     }
 }
 

@@ -81,6 +81,9 @@ pub struct FeedRecord {
     pub created_at: Timestamp,
     #[serde(serialize_with = "maybe_instant_text")]
     pub revoked_at: Option<Timestamp>,
+    /// Since when its pushes are refused.
+    #[serde(serialize_with = "maybe_instant_text")]
+    pub paused_at: Option<Timestamp>,
 }
 
 /// Whether the service is closed for maintenance.
@@ -157,6 +160,7 @@ impl Registry {
             rotated_from: None,
             account_id: new.account_id,
             last_used_ms: None,
+            last_agent: None,
             suspended_ms: None,
         };
         Ok((secret, row))
@@ -216,6 +220,7 @@ impl Registry {
             created_ms: now.as_millis(),
             rotated_from: Some(old.id.clone()),
             last_used_ms: None,
+            last_agent: None,
             ..old
         };
         if !self.store.rotate_key(end, &successor).await? {
@@ -244,6 +249,7 @@ impl Registry {
             bookmaker: bookmaker.map(String::from),
             created_ms: self.clock.now().as_millis(),
             revoked_ms: None,
+            paused_ms: None,
         };
         if !self.store.insert_feed(&row).await? {
             return Err(AccountError::FeedExists(row.name));
@@ -265,6 +271,16 @@ impl Registry {
     /// There is no such feed, or the store cannot be written.
     pub async fn revoke_feed(&self, name: &str) -> Result<FeedRecord, AccountError> {
         let row = self.store.revoke_feed(name, self.clock.now().as_millis()).await?;
+        row.map(feed_record).ok_or_else(|| AccountError::UnknownFeed(String::from(name)))
+    }
+
+    /// Refuses a feed's pushes from now on, or takes them again. Its token stays good.
+    ///
+    /// # Errors
+    /// There is no live feed of that name, or the store cannot be written.
+    pub async fn pause_feed(&self, name: &str, paused: bool) -> Result<FeedRecord, AccountError> {
+        let paused_ms = paused.then(|| self.clock.now().as_millis());
+        let row = self.store.pause_feed(name, paused_ms).await?;
         row.map(feed_record).ok_or_else(|| AccountError::UnknownFeed(String::from(name)))
     }
 
@@ -387,6 +403,7 @@ fn feed_record(row: FeedRow) -> FeedRecord {
         bookmaker: row.bookmaker,
         created_at: Timestamp::from_millis(row.created_ms),
         revoked_at: row.revoked_ms.map(Timestamp::from_millis),
+        paused_at: row.paused_ms.map(Timestamp::from_millis),
     }
 }
 

@@ -16,10 +16,17 @@ use std::{
 use arc_swap::ArcSwap;
 use domain::{Clock, Timestamp};
 use serde::Serialize;
-use store::{Digest, KeyKind, KeyRow, Store, StoreError, Unspent, UsageRow};
+use store::{Digest, KeyKind, KeyRow, KeyUse, Store, StoreError, Unspent, UsageRow};
 use tokio::sync::{Mutex, mpsc};
 
-use crate::{KeyId, KeySecret, meter::Meters, registry::ODDS_READ, window, worker::Order};
+use crate::{
+    KeyId, KeySecret,
+    meter::Meters,
+    registry::ODDS_READ,
+    tally::{Call, Failure, FailureCount, Tally},
+    window,
+    worker::Order,
+};
 
 /// How exactly the last use of a key is known.
 const USE_STEP_MS: i64 = 1000;
@@ -62,6 +69,8 @@ pub struct KeyEntry {
     used_ms: AtomicI64,
     /// The use that the store knows of.
     noted_ms: AtomicI64,
+    /// Shared with the entry that takes this one's place.
+    pub(crate) tally: Arc<Tally>,
 }
 
 impl KeyEntry {
@@ -75,6 +84,17 @@ impl KeyEntry {
         (used_ms != NEVER_MS).then(|| Timestamp::from_millis(used_ms))
     }
 
+    /// Counts a request that this key was let in with.
+    pub fn count(&self, call: Call<'_>, now: Timestamp) {
+        self.note_use(now);
+        self.tally.count(call, now);
+    }
+
+    /// Takes down a request that was not answered as hoped.
+    pub fn note_failure(&self, failure: Failure) {
+        self.tally.fail(failure);
+    }
+
     /// A second is near enough for people, and spares the cache line on every request of a busy key.
     fn note_use(&self, now: Timestamp) {
         let now_ms = now.as_millis();
@@ -84,9 +104,13 @@ impl KeyEntry {
     }
 
     /// The last use, where the store does not know of it yet; from here on it counts as known.
-    fn take_unnoted_use(&self) -> Option<i64> {
+    fn take_unnoted_use(&self) -> Option<KeyUse> {
         let used_ms = self.used_ms.load(Ordering::Relaxed);
-        (self.noted_ms.swap(used_ms, Ordering::Relaxed) != used_ms).then_some(used_ms)
+        (self.noted_ms.swap(used_ms, Ordering::Relaxed) != used_ms).then(|| KeyUse {
+            id: self.grant.key_id.as_str().to_owned(),
+            used_ms,
+            agent: self.tally.agent(),
+        })
     }
 
     fn follow(&self, row: &KeyRow) {
@@ -128,11 +152,22 @@ pub struct KeyRing {
     orders: mpsc::Sender<Order>,
     /// Held while following the store, so that an older reading never overwrites a newer one.
     meters: Mutex<HashMap<String, Arc<Meters>>>,
+    /// Keys that went out of force with something left to write down.
+    retired: std::sync::Mutex<Vec<Arc<KeyEntry>>>,
+    failures: Arc<FailureCount>,
 }
 
 impl KeyRing {
     pub(crate) fn new(store: Store, clock: Arc<dyn Clock>, orders: mpsc::Sender<Order>) -> Self {
-        Self { keys: ArcSwap::default(), store, clock, orders, meters: Mutex::new(HashMap::new()) }
+        Self {
+            keys: ArcSwap::default(),
+            store,
+            clock,
+            orders,
+            meters: Mutex::new(HashMap::new()),
+            retired: std::sync::Mutex::default(),
+            failures: Arc::default(),
+        }
     }
 
     /// Looks a key up by its text. `None`, without a reason, for everything that is not a live key.
@@ -156,12 +191,8 @@ impl KeyRing {
     }
 
     /// The last uses that the store does not know of.
-    pub(crate) fn take_unnoted_uses(&self) -> Vec<(KeyId, i64)> {
-        let keys = self.keys.load();
-        let unnoted = |entry: &Arc<KeyEntry>| {
-            entry.take_unnoted_use().map(|used_ms| (entry.grant.key_id.clone(), used_ms))
-        };
-        keys.values().filter_map(unnoted).collect()
+    pub(crate) fn take_unnoted_uses(&self) -> Vec<KeyUse> {
+        self.keys.load().values().filter_map(|entry| entry.take_unnoted_use()).collect()
     }
 
     /// The same for a connection that was let in before. Who comes with the same key again is recognised without
@@ -172,10 +203,12 @@ impl KeyRing {
         now: Timestamp,
         last: &mut Acquaintance,
     ) -> Option<Arc<KeyEntry>> {
+        // An entry that ended may have a successor with other limits; one that was revoked has none.
         if let Some((secret, entry)) = &last.0
             && secret.is(text)
+            && entry.is_active(now)
         {
-            return entry.is_active(now).then(|| Arc::clone(entry));
+            return Some(Arc::clone(entry));
         }
         let entry = self.authenticate(text, now)?;
         last.0 = KeySecret::parse(text).map(|secret| (secret, Arc::clone(&entry)));
@@ -206,12 +239,14 @@ impl KeyRing {
             usage_by_meter.entry(row.meter_id.as_str()).or_default().push(row.clone());
         }
         let mut keys = DigestMap::clone(&self.keys.load());
+        let mut replaced = Vec::new();
         for row in &rows {
             let usage = usage_by_meter.get(row.meter_id.as_str()).map_or(&[][..], Vec::as_slice);
             let own = self.meters_for(&mut meters, row, usage, now);
-            apply(&mut keys, row, own);
+            replaced.extend(self.apply(&mut keys, row, own));
         }
         self.keys.store(Arc::new(keys));
+        end_all(&replaced);
         Ok(())
     }
 
@@ -228,8 +263,9 @@ impl KeyRing {
         let usage = self.store.usage(window::starts(now), Some(&row.meter_id)).await?;
         let own = self.meters_for(&mut meters, &row, &usage, now);
         let mut keys = DigestMap::clone(&self.keys.load());
-        apply(&mut keys, &row, own);
+        let replaced = self.apply(&mut keys, &row, own);
         self.keys.store(Arc::new(keys));
+        end_all(replaced.as_slice());
         Ok(())
     }
 
@@ -241,7 +277,32 @@ impl KeyRing {
         if let Some(entry) = keys.remove(&row.digest) {
             entry.follow(row);
             self.keys.store(Arc::new(keys));
+            self.retire(entry);
         }
+    }
+
+    /// Every key that may have something to write down.
+    pub(crate) fn to_write_down(&self) -> Vec<Arc<KeyEntry>> {
+        let mut entries: Vec<Arc<KeyEntry>> = self.keys.load().values().map(Arc::clone).collect();
+        entries.extend(self.retired().iter().map(Arc::clone));
+        entries
+    }
+
+    /// Lets retired keys go that nobody holds any more, and so nobody can count to.
+    pub(crate) fn forget_retired(&self) {
+        let now = self.clock.now();
+        let is_idle = |entry: &Arc<KeyEntry>| {
+            Arc::strong_count(entry) == 1 && entry.tally.pending(now).is_empty()
+        };
+        self.retired().retain(|entry| !is_idle(entry));
+    }
+
+    fn retired(&self) -> std::sync::MutexGuard<'_, Vec<Arc<KeyEntry>>> {
+        self.retired.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn retire(&self, entry: Arc<KeyEntry>) {
+        self.retired().push(entry);
     }
 
     /// Stops all meters and gives up what they have in hand.
@@ -260,27 +321,53 @@ impl KeyRing {
             let orders = self.orders.clone();
             Arc::new(Meters::new(&row.meter_id, limits(row), usage, now, orders))
         };
-        Arc::clone(meters.entry(row.meter_id.clone()).or_insert_with(new))
+        let own = meters.entry(row.meter_id.clone()).or_insert_with(new);
+        // What has ended keeps the limits it ended with, and has no say about its successors'.
+        if row.revoked_ms.is_none() {
+            own.set_limits(limits(row), usage, now);
+        }
+        Arc::clone(own)
+    }
+
+    /// Puts a key as the store has it into the map; a revoked or suspended one goes out of it. Gives the entry that was
+    /// replaced because its limits are others now: it is to be ended once the map with its successor is in force.
+    fn apply(
+        &self,
+        keys: &mut DigestMap<Arc<KeyEntry>>,
+        row: &KeyRow,
+        meters: Arc<Meters>,
+    ) -> Option<Arc<KeyEntry>> {
+        let is_out = row.revoked_ms.or(row.suspended_ms).is_some();
+        let limited = |entry: &&Arc<KeyEntry>| !is_out && entry.grant.limits != limits(row);
+        let replaced = keys.get(&row.digest).filter(limited).map(Arc::clone);
+        if let Some(entry) = keys.get(&row.digest).filter(|_| replaced.is_none()) {
+            // The entry itself is told, too: a stream may hold it.
+            entry.follow(row);
+        } else if !is_out {
+            let used_ms = replaced.as_ref().and_then(|entry| entry.last_used());
+            let used_ms = used_ms.map(Timestamp::as_millis).or(row.last_used_ms);
+            let tally = replaced.as_ref().map(|entry| Arc::clone(&entry.tally));
+            let entry = KeyEntry {
+                grant: grant(row),
+                meters,
+                revoked_from_ms: AtomicI64::new(revoked_from_ms(row)),
+                used_ms: AtomicI64::new(used_ms.unwrap_or(NEVER_MS)),
+                noted_ms: AtomicI64::new(row.last_used_ms.unwrap_or(NEVER_MS)),
+                tally: tally.unwrap_or_else(|| Arc::new(Tally::new(Arc::clone(&self.failures)))),
+            };
+            keys.insert(row.digest, Arc::new(entry));
+        }
+        if is_out && let Some(entry) = keys.remove(&row.digest) {
+            self.retire(entry);
+        }
+        replaced
     }
 }
 
-/// Puts a key as the store has it into the map; a revoked or suspended one goes out of it.
-fn apply(keys: &mut DigestMap<Arc<KeyEntry>>, row: &KeyRow, meters: Arc<Meters>) {
-    if let Some(entry) = keys.get(&row.digest) {
-        // The entry itself is told, too: a stream may hold it.
-        entry.follow(row);
-    } else {
-        let entry = KeyEntry {
-            grant: grant(row),
-            meters,
-            revoked_from_ms: AtomicI64::new(revoked_from_ms(row)),
-            used_ms: AtomicI64::new(row.last_used_ms.unwrap_or(NEVER_MS)),
-            noted_ms: AtomicI64::new(row.last_used_ms.unwrap_or(NEVER_MS)),
-        };
-        keys.insert(row.digest, Arc::new(entry));
-    }
-    if row.revoked_ms.or(row.suspended_ms).is_some() {
-        keys.remove(&row.digest);
+/// Whoever holds one of these has to look its key up again.
+fn end_all(entries: &[Arc<KeyEntry>]) {
+    for entry in entries {
+        entry.revoked_from_ms.store(i64::MIN, Ordering::SeqCst);
     }
 }
 

@@ -69,6 +69,20 @@ impl Slice {
         }
     }
 
+    /// Another limit from now on. What is in hand beyond a lower one is lost to the window.
+    pub(crate) fn set_limit(&mut self, limit: u32) {
+        self.limit = limit;
+        if let Next::Held(lease) = &mut self.next {
+            lease.given = lease.given.min(limit);
+        }
+        self.keep_within();
+    }
+
+    /// Lets go of what was leased beyond the limit, which was higher then.
+    fn keep_within(&mut self) {
+        self.left -= self.left.min(self.granted.saturating_sub(self.limit));
+    }
+
     /// Enters the window around `now`, if that is a later one.
     pub(crate) fn roll(&mut self, now: Timestamp) {
         if now.as_millis() >= self.end_ms {
@@ -79,6 +93,7 @@ impl Slice {
                 && self.start_ms == next_ms
             {
                 (self.left, self.filled, self.granted) = (lease.given, lease.given, lease.granted);
+                self.keep_within();
             }
         }
     }
@@ -145,6 +160,7 @@ impl Slice {
             self.left = self.left.saturating_add(lease.given);
             self.filled = self.left;
             self.granted = lease.granted;
+            self.keep_within();
             self.wanted = false;
             self.checked_ms = now.as_millis();
         } else if ask.window == self.window && ask.start_ms == self.end_ms {

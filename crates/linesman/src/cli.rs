@@ -58,13 +58,20 @@ pub(crate) enum Verb {
         after_help = "Example:\n  linesman keys create --kind production --name \"Acme\" --groups combat,golf"
     )]
     Keys(KeysVerb),
-    /// Issue, list and revoke the tokens with which feeds push prices
+    /// Issue, list, revoke, pause and resume the feeds that push prices
     #[command(
         subcommand,
         arg_required_else_help = false,
         after_help = "Example:\n  linesman feeds create pinnacle --bookmaker pinnacle"
     )]
     Feeds(FeedsVerb),
+    /// See who runs the service, and let a locked-out operator in again
+    #[command(
+        subcommand,
+        arg_required_else_help = false,
+        after_help = "Example:\n  linesman operators list\n  linesman operators link olive@example.com"
+    )]
+    Operators(OperatorsVerb),
     /// Switch the service status `maintenance` on or off
     #[command(
         subcommand,
@@ -223,7 +230,13 @@ pub(crate) enum FeedsVerb {
     List,
     /// Revoke a feed's token
     #[command(after_help = "Example:\n  linesman feeds revoke pinnacle")]
-    Revoke(FeedsRevokeArgs),
+    Revoke(FeedNameArgs),
+    /// Refuse a feed's pushes until it is resumed, also after a restart; its token stays good
+    #[command(after_help = "Example:\n  linesman feeds pause pinnacle")]
+    Pause(FeedNameArgs),
+    /// Take a paused feed's pushes again
+    #[command(after_help = "Example:\n  linesman feeds resume pinnacle")]
+    Resume(FeedNameArgs),
 }
 
 #[derive(Debug, Args)]
@@ -237,10 +250,36 @@ pub(crate) struct FeedsCreateArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct FeedsRevokeArgs {
+pub(crate) struct FeedNameArgs {
     /// The feed's name
     #[arg(value_name = "NAME", value_parser = parse_name)]
     pub(crate) name: String,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum OperatorsVerb {
+    /// List the operators
+    #[command(after_help = "Example:\n  linesman operators list")]
+    List,
+    /// Print a one-time link with which an operator sets a new password, good for a day
+    #[command(
+        after_help = "Example:\n  linesman operators link olive@example.com\n  linesman operators link olive@example.com --without-second-factor\n  \
+                      linesman operators link --new\n\nWithout an address it is for the only operator; where there is none, it makes the first one."
+    )]
+    Link(OperatorsLinkArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OperatorsLinkArgs {
+    /// The operator's mail address [default: the only operator's]
+    #[arg(value_name = "EMAIL", value_parser = parse_name, conflicts_with = "new")]
+    pub(crate) email: Option<String>,
+    /// A link that makes one more operator instead
+    #[arg(long)]
+    pub(crate) new: bool,
+    /// Turn the operator's second factor off too: phone and recovery codes are lost
+    #[arg(long, conflicts_with = "new")]
+    pub(crate) without_second_factor: bool,
 }
 
 #[derive(Debug, Subcommand)]

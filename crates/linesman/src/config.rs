@@ -50,6 +50,8 @@ pub(crate) struct Config {
     pub(crate) sandbox: Sandbox,
     pub(crate) api: Api,
     pub(crate) dashboard: Dashboard,
+    /// `None`: no mail is sent.
+    pub(crate) mail: Option<Mail>,
     pub(crate) catalogue: Catalogue,
     pub(crate) log: Log,
     /// What the sections were made of, one per key that has a value.
@@ -124,6 +126,22 @@ pub(crate) struct Dashboard {
     pub(crate) session_max: Duration,
     pub(crate) status_page: bool,
     pub(crate) board: Board,
+    pub(crate) board_watchers_max: usize,
+    pub(crate) docs: bool,
+}
+
+/// The mail server, and who letters are from. `Debug` does not show the address, which may hold a password.
+pub(crate) struct Mail {
+    pub(crate) url: String,
+    pub(crate) from: String,
+    /// Where people reach the service: what links in letters begin with.
+    pub(crate) public_url: String,
+}
+
+impl fmt::Debug for Mail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mail").field("from", &self.from).finish_non_exhaustive()
+    }
 }
 
 /// The operator's additions to the catalogue.
@@ -289,6 +307,24 @@ impl Effective {
                 faults.push(Fault::at(&set.origin, message));
             }
         }
+        for (one, other) in [
+            ("mail.url", "mail.from"),
+            ("mail.from", "mail.url"),
+            ("mail.url", "dashboard.public_url"),
+        ] {
+            if let (Some(set), None) = (self.0.get(one), self.0.get(other)) {
+                let message = format!("`{one}` needs `{other}` beside it");
+                faults.push(Fault::at(&set.origin, message));
+            }
+        }
+        if let Some(set) = self.0.get("mail.url")
+            && crate::mail::transport(&set.text).is_err()
+        {
+            // Not repeated: it may hold a password.
+            let message = "`mail.url` is not an address such as smtps://user:password@mail.example.com or \
+                           smtp://localhost:25";
+            faults.push(Fault::at(&set.origin, message.to_owned()));
+        }
         for path in ["database.url", "cluster.nats_url"] {
             if let Some(set) = self.0.get(path) {
                 let message = format!(
@@ -343,10 +379,22 @@ impl Effective {
                 session_max: self.required("dashboard.session_max")?,
                 status_page: self.required("dashboard.status_page")?,
                 board: self.required("dashboard.board")?,
+                board_watchers_max: self.required("dashboard.board_watchers_max")?,
+                docs: self.required("dashboard.docs")?,
             },
+            mail: self.mail()?,
             catalogue: Catalogue { file: self.optional("catalogue.file")? },
             log: Log { filter: self.required("log.filter")?, format: self.required("log.format")? },
             settings: self.0.into_values().collect(),
+        })
+    }
+
+    fn mail(&self) -> Result<Option<Mail>, Fault> {
+        let (url, from) = (self.optional("mail.url")?, self.optional("mail.from")?);
+        let public_url = self.optional("dashboard.public_url")?;
+        Ok(match (url, from, public_url) {
+            (Some(url), Some(from), Some(public_url)) => Some(Mail { url, from, public_url }),
+            _ => None,
         })
     }
 

@@ -1,8 +1,8 @@
 //! How a command line reaches a running server, and waits until what it wants is in force.
 //!
 //! The server listens on a loopback port and writes port and password into the data folder, readable by its
-//! owner only. A command is one line, the answer is one line. There are two: the password alone means that the store
-//! has changed and is to be read again; with an operation behind it, that is to be carried out.
+//! owner only. A command is one line, the answer is one line. The password alone means that the store has changed and is
+//! to be read again; behind it there may be a wish: an operation to carry out, or something to be shown.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use domain::World;
+use domain::{EventId, World};
 use market::Operation;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serve::App;
 use subtle::ConstantTimeEq;
@@ -21,13 +22,28 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
 use crate::folder::Folder;
+use crate::identities::{ShownEvent, ShownPair};
 
 /// A command and its answer are shorter; whoever has more to say says it in several.
 const LINE_BYTES_MAX: u64 = 1 << 20;
+/// The longest answer: ten thousand pairs in doubt, in words.
+const ANSWER_BYTES_MAX: u64 = 32 << 20;
 /// How long either side waits for the other's line; reading a hundred thousand keys takes under a second.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(15);
 /// How long a command line waits for a server that is just starting or stopping.
 const SERVER_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// What a command line wants of a server.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Wish {
+    /// An operator's word on identities.
+    Operate(Operation),
+    /// An event with all its refs.
+    Show(EventId),
+    /// Pairs that may be one.
+    Unsure,
+}
 
 /// The server's side.
 #[derive(Debug)]
@@ -45,10 +61,17 @@ impl Control {
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("no control port")?;
         let password: String =
             rand::random::<[u64; 4]>().iter().map(|n| format!("{n:016x}")).collect();
-        let note = json!({ "address": listener.local_addr()?.to_string(), "password": password });
-        write_private(folder, &note.to_string())
-            .with_context(|| format!("{} cannot be written", folder.control().display()))?;
-        Ok(Self { listener, password, folder: folder.clone() })
+        let control = Self { listener, password, folder: folder.clone() };
+        control.write_note(None)?;
+        Ok(control)
+    }
+
+    /// Writes down how to reach the server, for command lines; and where people reach it, once that is known.
+    pub(crate) fn write_note(&self, url: Option<&str>) -> anyhow::Result<()> {
+        let address = self.listener.local_addr()?.to_string();
+        let note = json!({ "address": address, "password": self.password, "url": url });
+        write_private(&self.folder, &note.to_string())
+            .with_context(|| format!("{} cannot be written", self.folder.control().display()))
     }
 
     /// Answers commands for as long as the server runs.
@@ -75,21 +98,21 @@ impl Control {
         let (reader, mut writer) = stream.split();
         let mut line = String::new();
         let read = BufReader::new(reader.take(LINE_BYTES_MAX)).read_line(&mut line).await;
-        let (password, operation) = match line.trim().split_once(' ') {
-            Some((password, operation)) => (password, Some(operation)),
+        let (password, wish) = match line.trim().split_once(' ') {
+            Some((password, wish)) => (password, Some(wish)),
             None => (line.trim(), None),
         };
         let known = read.is_ok() && bool::from(password.as_bytes().ct_eq(self.password.as_bytes()));
-        let answer = match operation {
+        let answer = match wish {
             _ if !known => Err("the server does not know this password".to_owned()),
-            Some(operation) => operate(app, operation).await,
+            Some(wish) => fulfil(app, wish).await,
             None => match app.accounts.reload().await {
-                Ok(()) => Ok(()),
+                Ok(()) => Ok(String::new()),
                 Err(error) => Err(format!("the server cannot read its store: {error}")),
             },
         };
         let answer = match answer {
-            Ok(()) => "ok\n".to_owned(),
+            Ok(shown) => format!("ok {shown}\n"),
             Err(why) => format!("{}\n", why.replace('\n', " ")),
         };
         if let Err(error) = writer.write_all(answer.as_bytes()).await {
@@ -105,26 +128,43 @@ impl Control {
     }
 }
 
-async fn operate(app: &App, operation: &str) -> Result<(), String> {
-    let operation = serde_json::from_str(operation)
-        .map_err(|_| "the server does not know this operation; is it of the same version?")?;
-    let done = app.world(World::Live).operate(operation).await;
-    done.map(drop).map_err(|error| error.to_string())
+/// Does what is wished, and gives what is to be shown as one line of JSON.
+async fn fulfil(app: &App, wish: &str) -> Result<String, String> {
+    let wish = serde_json::from_str(wish)
+        .map_err(|_| "the server does not know this command; is it of the same version?")?;
+    let live = app.world(World::Live);
+    match wish {
+        Wish::Operate(operation) => {
+            let done = live.operate(operation).await;
+            done.map(|_| String::new()).map_err(|error| error.to_string())
+        }
+        Wish::Show(event) => {
+            let shown = ShownEvent::published(&live.identities(), event, &app.catalogue);
+            let shown = shown.ok_or_else(|| format!("there is no event {event}"))?;
+            serde_json::to_string(&shown).map_err(|error| error.to_string())
+        }
+        Wish::Unsure => {
+            let identities = live.identities();
+            let pairs: Vec<ShownPair> = identities
+                .unsure()
+                .iter()
+                .map(|pair| ShownPair::published(pair, &identities))
+                .collect();
+            serde_json::to_string(&pairs).map_err(|error| error.to_string())
+        }
+    }
 }
 
-/// Has a running server carry out an operation; `None` where none runs on the folder.
-pub(crate) async fn operate_on_server(
-    folder: &Folder,
-    operation: &Operation,
-) -> anyhow::Result<Option<()>> {
+/// Has a running server fulfil a wish and gives what it shows; `None` where none runs on the folder.
+pub(crate) async fn ask_server(folder: &Folder, wish: &Wish) -> anyhow::Result<Option<String>> {
     let begun = Instant::now();
-    let text = serde_json::to_string(operation)?;
+    let text = serde_json::to_string(wish)?;
     loop {
         if !folder.is_served()? {
             return Ok(None);
         }
         match tell(folder, Some(&text)).await {
-            Ok(Told::Done) => return Ok(Some(())),
+            Ok(Told::Done(shown)) => return Ok(Some(shown)),
             Ok(Told::Refused(why)) => bail!("{why}"),
             Ok(Told::Nobody) if begun.elapsed() < SERVER_TIME_MAX => {}
             Ok(Told::Nobody) => bail!("the server that runs on this folder does not answer"),
@@ -144,7 +184,7 @@ pub(crate) async fn make_effective(folder: &Folder) -> anyhow::Result<()> {
             return Ok(());
         }
         let told = tell(folder, None).await;
-        if matches!(told, Ok(Told::Done)) {
+        if matches!(told, Ok(Told::Done(_))) {
             return Ok(());
         }
         if begun.elapsed() >= SERVER_TIME_MAX {
@@ -152,7 +192,7 @@ pub(crate) async fn make_effective(folder: &Folder) -> anyhow::Result<()> {
                 Ok(Told::Refused(why)) => {
                     bail!("the change is stored, but the running server did not take it: {why}")
                 }
-                Ok(Told::Done | Told::Nobody) => bail!("{NOT_CONFIRMED}"),
+                Ok(Told::Done(_) | Told::Nobody) => bail!("{NOT_CONFIRMED}"),
                 Err(error) => Err(error).context(NOT_CONFIRMED),
             };
         }
@@ -164,12 +204,20 @@ pub(crate) async fn make_effective(folder: &Folder) -> anyhow::Result<()> {
 const NOT_CONFIRMED: &str = "the change is stored, but the server that runs on this folder did not confirm it; restart it to be sure";
 
 enum Told {
-    Done,
+    /// With what there is to show.
+    Done(String),
     Refused(String),
     Nobody,
 }
 
-async fn tell(folder: &Folder, operation: Option<&str>) -> anyhow::Result<Told> {
+/// Where the server that runs on a folder is reached by people, if it has said so.
+pub(crate) fn address(folder: &Folder) -> Option<String> {
+    let note = fs::read_to_string(folder.control()).ok()?;
+    let note: serde_json::Value = serde_json::from_str(&note).ok()?;
+    Some(note.get("url")?.as_str()?.to_owned())
+}
+
+async fn tell(folder: &Folder, wish: Option<&str>) -> anyhow::Result<Told> {
     let note = match fs::read_to_string(folder.control()) {
         Ok(note) => note,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Told::Nobody),
@@ -181,20 +229,23 @@ async fn tell(folder: &Folder, operation: Option<&str>) -> anyhow::Result<Told> 
     let address: SocketAddr = field("address").parse().context("the control note is damaged")?;
     let asking = async {
         let mut stream = TcpStream::connect(address).await?;
-        let command = match operation {
-            Some(operation) => format!("{} {operation}\n", field("password")),
+        let command = match wish {
+            Some(wish) => format!("{} {wish}\n", field("password")),
             None => format!("{}\n", field("password")),
         };
         stream.write_all(command.as_bytes()).await?;
         let mut answer = String::new();
-        stream.take(LINE_BYTES_MAX).read_to_string(&mut answer).await?;
+        stream.take(ANSWER_BYTES_MAX).read_to_string(&mut answer).await?;
         anyhow::Ok(answer)
     };
     let answer = timeout(ANSWER_TIME_MAX, asking).await.context("no answer in time")??;
     Ok(match answer.trim() {
-        "ok" => Told::Done,
+        "ok" => Told::Done(String::new()),
         "" => Told::Nobody,
-        why => Told::Refused(why.to_owned()),
+        answer => match answer.strip_prefix("ok ") {
+            Some(shown) => Told::Done(shown.to_owned()),
+            None => Told::Refused(answer.to_owned()),
+        },
     })
 }
 

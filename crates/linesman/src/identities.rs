@@ -1,25 +1,27 @@
 //! What an operator sees and says of identities: `linesman events` and `linesman aliases`.
 //!
-//! Looking reads the live world's log, so it works whether a server runs or not. What changes something is carried out by
-//! the server where one runs, and otherwise here, in its place.
+//! Looking asks the server where one runs, which has it ready, and otherwise reads the live world's log. What changes
+//! something is carried out by the server where one runs, and otherwise here, in its place.
 
-use std::fmt::Write;
+mod shown;
+
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use change_log::{LogError, LogView};
-use domain::message::Fixture;
-use domain::{Catalogue, World};
-use market::{Alias, Book, Change, Ids, Meaning, Operation, Profile, Unsure};
+use domain::{Catalogue, EventId, World};
+use market::{Alias, Book, Change, Ids, Meaning, Operation};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::cli::{AliasesVerb, EventsVerb, ListerRef, output};
 use crate::config::Config;
+use crate::control::Wish;
 use crate::folder::Folder;
-use crate::{control, load_catalogue, program};
+pub(crate) use crate::identities::shown::{ShownEvent, ShownPair};
+use crate::{control, load_catalogue, program, verbs};
 
 /// Aliases told to a server in one line of the control port.
 const ALIASES_AT_ONCE: usize = 500;
@@ -29,16 +31,11 @@ const ALIASES_VERSION: u32 = 1;
 pub(crate) fn events(config: &Config, data: &Path, verb: &EventsVerb) -> anyhow::Result<()> {
     let operation = match verb {
         EventsVerb::Show(args) => {
-            let book = read_book(&load_catalogue(config)?, data)?;
-            let profile = book.profile(args.event);
-            let profile = profile.with_context(|| format!("there is no event {}", args.event))?;
-            let text =
-                if args.json { profile_json(&profile) } else { profile_text(&book, &profile) };
+            let shown = show(config, data, args.event)?;
+            let text = if args.json { serde_json::to_string(&shown)? } else { shown.to_text() };
             return Ok(output::print_line(&text)?);
         }
-        EventsVerb::Unsure(args) => {
-            return list_unsure(&read_book(&load_catalogue(config)?, data)?, args.json);
-        }
+        EventsVerb::Unsure(args) => return list_unsure(&unsure(config, data)?, args.json),
         EventsVerb::Merge(args) => Operation::Merge { one: args.one, other: args.other },
         EventsVerb::Apart(args) => Operation::Part { one: args.one, other: args.other },
         EventsVerb::Split(args) => {
@@ -71,20 +68,51 @@ pub(crate) fn aliases(config: &Config, data: &Path, verb: &AliasesVerb) -> anyho
     }
 }
 
-/// Carries out operations in the server that runs on the folder, or here where none does.
+/// An event as the server that runs on the folder has it, or as the log tells it where none does.
+fn show(config: &Config, data: &Path, event: EventId) -> anyhow::Result<ShownEvent> {
+    if let Some(shown) = ask_server(data, &Wish::Show(event))? {
+        return Ok(serde_json::from_str(&shown)?);
+    }
+    let book = read_book(&load_catalogue(config)?, data)?;
+    let profile = book.profile(event).with_context(|| format!("there is no event {event}"))?;
+    Ok(ShownEvent::of(&profile, &book))
+}
+
+/// Pairs that may be one, likewise.
+fn unsure(config: &Config, data: &Path) -> anyhow::Result<Vec<ShownPair>> {
+    if let Some(shown) = ask_server(data, &Wish::Unsure)? {
+        return Ok(serde_json::from_str(&shown)?);
+    }
+    let book = read_book(&load_catalogue(config)?, data)?;
+    Ok(book.unsure().map(|pair| ShownPair::of(&pair, &book)).collect())
+}
+
+/// `None`: no server runs on the folder, or there is none.
+fn ask_server(data: &Path, wish: &Wish) -> anyhow::Result<Option<String>> {
+    if !data.is_dir() {
+        return Ok(None);
+    }
+    let folder = Folder::at(data);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(control::ask_server(&folder, wish))
+}
+
+/// Carries out operations in the server that runs on the folder, or here where none does, and writes them down.
 fn operate(config: &Config, data: &Path, operations: &[Operation]) -> anyhow::Result<()> {
     let folder = Folder::open(data)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         for (done, operation) in operations.iter().enumerate() {
-            if control::operate_on_server(&folder, operation).await?.is_none() {
+            let wish = Wish::Operate(operation.clone());
+            if control::ask_server(&folder, &wish).await?.is_none() {
                 // Nobody can start one in between while the lock is held.
                 let _lock = folder.lock().await?;
                 let rest = operations.get(done..).unwrap_or_default();
-                return program::operate_alone(config, &folder, rest);
+                program::operate_alone(config, &folder, rest)?;
+                break;
             }
         }
-        Ok(())
+        verbs::note_operations(&folder, operations).await
     })
 }
 
@@ -119,101 +147,15 @@ fn read_book(catalogue: &Arc<Catalogue>, data: &Path) -> anyhow::Result<Book> {
     Ok(book)
 }
 
-fn profile_text(book: &Book, profile: &Profile) -> String {
-    let mut text = format!(
-        "{} {}\n  {}, {}, starts {}",
-        profile.event, profile.fixture, profile.sport, profile.competition, profile.commence_time
-    );
-    for id in &profile.also {
-        put(&mut text, format_args!("\n  also answers as {id}"));
-    }
-    for held in &profile.refs {
-        put(
-            &mut text,
-            format_args!(
-                "\n  {}:{} {}{}, {}, starts {}\n    {}",
-                held.feed,
-                held.reference,
-                held.fixture,
-                if held.swapped { " (the other way round)" } else { "" },
-                held.competition,
-                held.commence_time,
-                held.why
-            ),
-        );
-    }
-    for unsure in &profile.unsure {
-        put(&mut text, format_args!("\n  not sure: {}", unsure_text(book, unsure)));
-    }
-    text
-}
-
-fn put(text: &mut String, more: std::fmt::Arguments<'_>) {
-    // Writing to a `String` cannot fail.
-    let written = text.write_fmt(more);
-    debug_assert!(written.is_ok());
-}
-
-fn profile_json(profile: &Profile) -> String {
-    let refs = profile.refs.iter().map(|held| {
-        let mut value = json!({
-            "feed": held.feed, "ref": held.reference, "competition": held.competition,
-            "commence_time": held.commence_time.to_string(), "swapped": held.swapped, "why": held.why,
-        });
-        add_names(&mut value, &held.fixture);
-        value
-    });
-    let mut value = json!({
-        "id": profile.event.to_string(), "sport": profile.sport, "competition": profile.competition,
-        "commence_time": profile.commence_time.to_string(),
-        "also": profile.also.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "refs": refs.collect::<Vec<_>>(),
-        "unsure": profile.unsure.iter().map(unsure_json).collect::<Vec<_>>(),
-    });
-    add_names(&mut value, &profile.fixture);
-    value.to_string()
-}
-
-fn add_names(value: &mut serde_json::Value, fixture: &Fixture) {
-    let Some(fields) = value.as_object_mut() else { return };
-    match fixture {
-        Fixture::HeadToHead { home, away } => {
-            fields.insert("home".to_owned(), json!(home));
-            fields.insert("away".to_owned(), json!(away));
-        }
-        Fixture::Field { title } => {
-            fields.insert("title".to_owned(), json!(title));
-        }
-    }
-}
-
-fn list_unsure(book: &Book, json: bool) -> anyhow::Result<()> {
-    let mut any = false;
-    for unsure in book.unsure() {
-        any = true;
-        let line = if json { unsure_json(&unsure).to_string() } else { unsure_text(book, &unsure) };
+fn list_unsure(pairs: &[ShownPair], json: bool) -> anyhow::Result<()> {
+    for pair in pairs {
+        let line = if json { serde_json::to_string(pair)? } else { pair.to_text() };
         output::print_line(&line)?;
     }
-    if !any && !json {
+    if pairs.is_empty() && !json {
         output::print_line("nothing is unsure")?;
     }
     Ok(())
-}
-
-fn unsure_text(book: &Book, unsure: &Unsure) -> String {
-    let side = |id| match book.event(id) {
-        Some(event) => format!("{id} {}, starts {}", event.fixture, event.commence_time),
-        None => format!("{id}"),
-    };
-    let (one, other) = (side(unsure.one), side(unsure.other));
-    format!("{one} | {other} | {} ({})", unsure.doubt, unsure.evidence)
-}
-
-fn unsure_json(unsure: &Unsure) -> serde_json::Value {
-    json!({
-        "one": unsure.one.to_string(), "other": unsure.other.to_string(),
-        "doubt": unsure.doubt.to_string(), "evidence": unsure.evidence.to_string(),
-    })
 }
 
 /// An alias as a line of a file.

@@ -8,7 +8,9 @@ mod folder;
 mod identify;
 mod identities;
 mod logging;
+mod mail;
 mod migrate;
+mod operators;
 mod program;
 mod record;
 mod replay;
@@ -66,6 +68,7 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         }
         Verb::Keys(verb) => verbs::keys(&config, &cli.data, verb)?,
         Verb::Feeds(verb) => verbs::feeds(&config, &cli.data, verb)?,
+        Verb::Operators(verb) => operators::run(&config, &cli.data, verb)?,
         Verb::Maintenance(verb) => verbs::maintenance(&cli.data, verb)?,
         Verb::Match(args) => identify::run(&load_catalogue(&config)?, args)?,
         Verb::Events(verb) => identities::events(&config, &cli.data, verb)?,

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use accounts::{Accounts, KeyKind, KeySecret, LinkToken, NewKey, People, PeopleRules};
+use accounts::{Accounts, KeyKind, KeySecret, LinkToken, NewKey, Outbox, People, PeopleRules};
 use anyhow::{Context, bail};
 use change_log::{Options, Place};
 use domain::{Catalogue, Clock, World};
@@ -32,7 +32,7 @@ use crate::clock::SystemClock;
 use crate::config::{Config, OpsListen};
 use crate::control::Control;
 use crate::folder::Folder;
-use crate::{load_catalogue, verbs};
+use crate::{load_catalogue, mail, verbs};
 
 /// Runs the service until it is told to stop.
 pub(crate) fn serve(config: &Config, data: &Path) -> anyhow::Result<()> {
@@ -65,7 +65,8 @@ async fn run(config: &Config, data: &Path) -> anyhow::Result<()> {
     let writers =
         [spawn_writer(live_writer, &end, "live")?, spawn_writer(sandbox_writer, &end, "sandbox")?];
 
-    let people = open_people(config, &store, &clock)?;
+    let (mail, mailing) = open_mail(config, &end)?;
+    let people = open_people(config, &store, &clock)?.with_mail(mail);
     let firsts = Firsts::make(config, &accounts, &people).await?;
     let app = Arc::new(App::new(Parts {
         catalogue,
@@ -83,17 +84,22 @@ async fn run(config: &Config, data: &Path) -> anyhow::Result<()> {
     let listeners = Listeners::bind(config).await?;
     // Before anybody is told that the service is there, and might tell it to stop.
     let signals = Signals::catch()?;
+    control.write_note(Some(&public_url(config, &listeners)))?;
     greet(config, &listeners, &firsts, data)?;
     let mut serving = JoinSet::new();
     for door in listeners.doors {
         serving.spawn(serve::run(Arc::clone(&app), door, stopping.clone()));
     }
+    serving.spawn(serve::keep_pages(Arc::clone(&app), stopping.clone()));
     let outcome = until_told(signals, &mut ended).await;
 
     stop.send_replace(true);
     while serving.join_next().await.is_some() {}
     controlling.abort();
     keeping.abort();
+    if let Some(mailing) = mailing {
+        mailing.abort();
+    }
     control.close();
     live.stop();
     sandbox.stop();
@@ -300,8 +306,23 @@ fn settings(config: &Config) -> Settings {
             public_url: dashboard.public_url.clone(),
             status_page: dashboard.status_page,
             board: dashboard.board.0,
+            board_watchers_max: dashboard.board_watchers_max,
+            docs: dashboard.docs,
         },
     }
+}
+
+/// The way for letters, and who sends them; neither where no mail server is configured.
+fn open_mail(
+    config: &Config,
+    end: &mpsc::Sender<Ended>,
+) -> anyhow::Result<(Option<Outbox>, Option<tokio::task::JoinHandle<()>>)> {
+    let Some(mail) = config.mail.as_ref().filter(|_| config.dashboard.enabled) else {
+        return Ok((None, None));
+    };
+    let (outbox, postbag) = accounts::outbox(&mail.public_url);
+    let delivering = mail::deliver(mail, postbag)?;
+    Ok((Some(outbox), Some(watched(end, "the mail", delivering))))
 }
 
 fn open_people(config: &Config, store: &Store, clock: &Arc<dyn Clock>) -> anyhow::Result<People> {
@@ -324,7 +345,7 @@ async fn first_key(accounts: &Accounts) -> anyhow::Result<Option<KeySecret>> {
     Ok(Some(secret))
 }
 
-/// How often the last uses of keys are written down and what has ended is forgotten.
+/// How often the uses of keys are written down, quotas looked at, and what has ended is forgotten.
 const KEEP_EVERY: std::time::Duration = std::time::Duration::from_secs(60);
 
 async fn keep_accounts(app: Arc<App>) {
@@ -340,6 +361,12 @@ async fn keep_accounts(app: Arc<App>) {
 async fn keep_accounts_once(app: &App) {
     if let Err(error) = app.accounts.note_key_uses().await {
         tracing::warn!(error = &error as &dyn std::error::Error, "keys' last uses are not written");
+    }
+    if let Err(error) = app.write_usage().await {
+        tracing::warn!(error = &error as &dyn std::error::Error, "usage is not written down yet");
+    }
+    if let Err(error) = app.tell_quotas().await {
+        tracing::warn!(error = &error as &dyn std::error::Error, "quotas running low are not told");
     }
     if let Err(error) = app.people.prune().await {
         tracing::warn!(error = &error as &dyn std::error::Error, "ended sessions are still kept");
@@ -425,6 +452,13 @@ fn load_tls(cert: &Path, key: &Path) -> anyhow::Result<Tls> {
         .context("server.tls_cert and server.tls_key do not go together")?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Tls(TlsAcceptor::from(Arc::new(config))))
+}
+
+/// Where people reach the service.
+fn public_url(config: &Config, listeners: &Listeners) -> String {
+    let scheme = if config.server.tls.is_some() { "https" } else { "http" };
+    let public = config.dashboard.public_url.clone();
+    public.unwrap_or_else(|| format!("{scheme}://{}", listeners.main))
 }
 
 /// Tells whoever started the service where it is and how to try it.

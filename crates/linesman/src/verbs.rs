@@ -7,6 +7,7 @@ use std::sync::Arc;
 use accounts::{Deed, KeyRecord, Limits, Maintenance, NewKey, Registry};
 use anyhow::{Context, bail};
 use domain::suggest::did_you_mean;
+use market::Operation;
 use store::Store;
 
 use crate::cli::{
@@ -85,7 +86,11 @@ pub(crate) fn feeds(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::R
         FeedsVerb::List => {
             let feeds = registry.list_feeds().await?;
             let lines = feeds.iter().map(|feed| {
-                let state = feed.revoked_at.map_or("live".to_owned(), |at| format!("revoked {at}"));
+                let state = match (feed.revoked_at, feed.paused_at) {
+                    (Some(at), _) => format!("revoked {at}"),
+                    (None, Some(at)) => format!("paused {at}"),
+                    (None, None) => "live".to_owned(),
+                };
                 let bookmaker = feed.bookmaker.as_deref().unwrap_or("any");
                 format!(
                     "{:<24} {:<16} {:<22} {state}",
@@ -100,6 +105,13 @@ pub(crate) fn feeds(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::R
         FeedsVerb::Revoke(args) => {
             registry.revoke_feed(&args.name).await?;
             registry.note(Deed::FeedRevoked, &args.name, "").await?;
+            control::make_effective(folder).await
+        }
+        FeedsVerb::Pause(args) | FeedsVerb::Resume(args) => {
+            let paused = matches!(verb, FeedsVerb::Pause(_));
+            registry.pause_feed(&args.name, paused).await?;
+            let deed = if paused { Deed::FeedPaused } else { Deed::FeedResumed };
+            registry.note(deed, &args.name, "").await?;
             control::make_effective(folder).await
         }
     })
@@ -122,6 +134,21 @@ pub(crate) fn maintenance(data: &Path, verb: &MaintenanceVerb) -> anyhow::Result
         registry.note(deed, "service", "").await?;
         control::make_effective(folder).await
     })
+}
+
+/// Writes down what was said of identities on the command line.
+pub(crate) async fn note_operations(
+    folder: &Folder,
+    operations: &[Operation],
+) -> anyhow::Result<()> {
+    let store = open_store(folder).await?;
+    let registry = Registry::new(store.clone(), Arc::new(SystemClock));
+    for operation in operations {
+        let (deed, subject, detail) = serve::operation_words(operation);
+        registry.note(deed, &subject, &detail).await?;
+    }
+    store.close().await;
+    Ok(())
 }
 
 /// Runs a verb on the folder's store.

@@ -48,6 +48,15 @@ impl Participants {
     }
 }
 
+/// Letters without case and accents, other signs as they are: what a search is made with.
+pub fn plain_letters(text: &str) -> String {
+    let plain = |c: char| match deunicode::deunicode_char(c) {
+        Some(plain) if c.is_alphabetic() => plain.to_ascii_lowercase(),
+        _ => c.to_lowercase().collect(),
+    };
+    text.chars().map(plain).collect()
+}
+
 /// Whether two fixtures are of the same names, whichever comes first.
 pub(crate) fn same_names(one: &Fixture, other: &Fixture) -> bool {
     one == other || Participants::of(one) == Participants::of(other)

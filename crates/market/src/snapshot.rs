@@ -55,6 +55,10 @@ pub struct EventRow {
     pub texts: Arc<EventTexts>,
     /// Its records' positions.
     pub records: Range<u32>,
+    /// The players of a field by their numbers; empty for head-to-head events.
+    pub entrants: Arc<Vec<Box<str>>>,
+    /// Markets without prices at the moment, of bookmakers whose feed lists the event: suspended (D24).
+    pub suspended: Vec<(BookmakerId, Market)>,
     pub(crate) blocks: Blocks,
 }
 
@@ -177,6 +181,8 @@ impl SportView {
                 status: event.score.status,
                 texts: Arc::clone(texts),
                 records: from..view.next_record(),
+                entrants: Arc::clone(event.field.names()),
+                suspended: suspended(event),
                 blocks: Blocks::default(),
             });
         }
@@ -231,6 +237,19 @@ impl RecordRow {
     pub(crate) fn text(&self) -> Option<&RecordText> {
         self.record.text.get()
     }
+}
+
+fn suspended(event: &Event) -> Vec<(BookmakerId, Market)> {
+    if event.is_final() {
+        return Vec::new();
+    }
+    let closed = event.slots.iter().filter(|(_, slot)| slot.open.is_none());
+    let offered = closed.filter(|(_, slot)| event.is_listed_by(slot.feed));
+    let mut markets: Vec<(BookmakerId, Market)> =
+        offered.map(|(key, _)| (key.bookmaker, key.market)).collect();
+    // One for all pairings of a market (D30); slots are in the order of bookmakers, then markets.
+    markets.dedup();
+    markets
 }
 
 fn source_rows(

@@ -1,21 +1,54 @@
 // What pages can do better with a script; without it, everything still works.
 
 /** Copy buttons: hidden until somebody is there to work them. */
-for (const button of document.querySelectorAll("[data-copy]")) {
-  const source = document.getElementById(button.dataset.copy);
-  if (!source || !navigator.clipboard) continue;
-  button.hidden = false;
-  const label = button.textContent;
-  button.addEventListener("click", async () => {
-    try {
-      await navigator.clipboard.writeText(source.textContent.trim());
-      button.textContent = "Copied";
-    } catch {
-      getSelection().selectAllChildren(source);
-      button.textContent = "Selected";
-    }
-    setTimeout(() => { button.textContent = label; }, 2000);
+function offerCopies(within) {
+  for (const button of within.querySelectorAll("[data-copy]")) {
+    const source = document.getElementById(button.dataset.copy);
+    if (!source || !navigator.clipboard) continue;
+    button.hidden = false;
+    const label = button.innerHTML;
+    button.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(source.textContent.trim());
+        button.textContent = "Copied";
+      } catch {
+        getSelection().selectAllChildren(source);
+        button.textContent = "Selected";
+      }
+      setTimeout(() => { button.innerHTML = label; }, 2000);
+    });
+  }
+}
+offerCopies(document);
+
+/** A choice that shows another page does so at once. */
+for (const choice of document.querySelectorAll("select[data-submit]")) {
+  choice.addEventListener("change", () => choice.form.requestSubmit());
+  for (const button of choice.form.querySelectorAll("button")) button.hidden = true;
+}
+
+/** The explorer's lines follow what is filled in. They are made where they always are, by the service. */
+const explorer = document.querySelector("form[data-explore]");
+if (explorer) {
+  let latest = 0;
+  explorer.addEventListener("change", async () => {
+    const turn = ++latest;
+    const fields = new URLSearchParams(new FormData(explorer));
+    fields.set("act", "show");
+    const answer = await fetch(explorer.action, { method: "POST", body: fields });
+    if (!answer.ok || turn !== latest) return;
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const lines = page.getElementById("lines");
+    if (!lines) return;
+    document.getElementById("lines").replaceWith(lines);
+    offerCopies(lines);
   });
+}
+
+// On a narrow screen the entry for this page may be beyond the edge of its bar.
+for (const here of document.querySelectorAll(".nav [aria-current], .subnav [aria-current]")) {
+  const bar = here.parentElement;
+  bar.scrollLeft = here.offsetLeft - (bar.clientWidth - here.offsetWidth) / 2;
 }
 
 /** A form is sent once, however often its button is pressed. */

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use accounts::{Accounts, People};
+use accounts::{AccountError, Accounts, People, PeopleError};
 use domain::{Catalogue, Clock, World};
 
-use crate::dashboard::DashboardSettings;
+use crate::dashboard::{Board, DashboardSettings, StatusRecord};
 use crate::docs::Pages;
 use crate::metrics::Metrics;
 use crate::pressure::Pressure;
 use crate::v1::Shelf;
+use crate::v1::endpoint::Endpoint;
 use crate::v1::region::RegionTable;
 use crate::world::WorldHandle;
 
@@ -45,6 +46,8 @@ pub struct App {
     pub(crate) metrics: Metrics,
     pub(crate) pressure: Pressure,
     pub(crate) pages: Pages,
+    pub(crate) board: Board,
+    pub(crate) status: StatusRecord,
     regions: RegionTable,
     request_ids: RequestIds,
 }
@@ -76,6 +79,8 @@ impl App {
             sandbox,
             metrics: Metrics::default(),
             pages: Pages::default(),
+            board: Board::default(),
+            status: StatusRecord::default(),
             request_ids: RequestIds::default(),
         }
     }
@@ -91,6 +96,25 @@ impl App {
     pub fn is_ready(&self) -> bool {
         let now = self.clock.now();
         World::ALL.iter().all(|world| self.world(*world).is_current(now))
+    }
+
+    /// Writes down what keys were used for since the last time.
+    ///
+    /// # Errors
+    /// The store cannot be written; it is tried again with the next call.
+    pub async fn write_usage(&self) -> Result<(), AccountError> {
+        self.accounts.write_usage(&Endpoint::names()).await
+    }
+
+    /// Writes to the owners of keys whose quota runs low, once for each share and window.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub async fn tell_quotas(&self) -> Result<(), PeopleError> {
+        for alert in self.accounts.take_quota_alerts().await? {
+            self.people.mail_alert(&alert).await?;
+        }
+        Ok(())
     }
 
     /// Where names in queries are looked up.

@@ -8,15 +8,19 @@
 mod access;
 mod asset;
 mod board;
+mod chart;
 mod console;
+mod explore;
 mod form;
 mod keys;
 mod moment;
 mod page;
+mod qr;
 mod route;
 mod security;
 mod sign;
 mod status;
+mod usage;
 mod visit;
 
 use std::sync::Arc;
@@ -36,7 +40,11 @@ use crate::error::{ApiError, ErrorCode};
 use crate::reply::Reply;
 use crate::request::{Asked, Method};
 
+pub use crate::dashboard::board::keep_pages;
+pub(crate) use crate::dashboard::board::{Board, BoardWatch};
+pub use crate::dashboard::console::operation_words;
 pub use crate::dashboard::route::{RouteView, Who, routes};
+pub(crate) use crate::dashboard::status::Record as StatusRecord;
 
 /// What the operator decided about the pages.
 #[derive(Clone, Debug)]
@@ -49,11 +57,22 @@ pub struct DashboardSettings {
     pub status_page: bool,
     /// Which market the board shows to everybody; `None`: there is no board.
     pub board: Option<World>,
+    /// Browsers that may watch boards at the same time.
+    pub board_watchers_max: usize,
+    /// Whether the API's reference is open to everybody.
+    pub docs: bool,
 }
 
 impl Default for DashboardSettings {
     fn default() -> Self {
-        Self { enabled: true, public_url: None, status_page: true, board: Some(World::Sandbox) }
+        Self {
+            enabled: true,
+            public_url: None,
+            status_page: true,
+            board: Some(World::Sandbox),
+            board_watchers_max: 1000,
+            docs: true,
+        }
     }
 }
 
@@ -65,6 +84,36 @@ const FORM_TIME_MAX: Duration = Duration::from_secs(10);
 /// Whether a path is one of the pages.
 pub(crate) fn covers(app: &App, path: &str) -> bool {
     app.settings.dashboard.enabled && route::is_ours(path)
+}
+
+/// Whether a path may be watched: its answer has no end of its own.
+pub(crate) fn is_watched(path: &str) -> bool {
+    path.starts_with("/board/") && path.ends_with("/stream")
+}
+
+/// Begins to watch a board.
+///
+/// # Errors
+/// The reply that says why not.
+pub(crate) fn watch(
+    app: &Arc<App>,
+    asked: &Asked<'_>,
+    request_id: &str,
+) -> Result<(Reply, BoardWatch), Reply> {
+    if app.settings.dashboard.board.is_none() {
+        return Err(page::trouble_reply(Trouble::NotFound));
+    }
+    match board::watch(app, asked) {
+        Ok(watch) => {
+            let head = Reply::new(200, "text/event-stream", "");
+            Ok((page::guarded(head), watch))
+        }
+        Err(board::NotWatched::Trouble(trouble)) => Err(page::trouble_reply(trouble)),
+        Err(board::NotWatched::NoPlace) => {
+            let text = "too many browsers watch boards at the moment; try again shortly";
+            Err(ApiError::unavailable(text).into_reply(request_id))
+        }
+    }
 }
 
 /// Answers a request without a body.
@@ -106,6 +155,7 @@ async fn respond(app: &Arc<App>, asked: &Asked<'_>, form: Form) -> Reply {
     let outcome = match found {
         Ok((route, id)) => {
             visit.id = id;
+            visit.look_at_quotas().await;
             attend(&visit, route).await
         }
         Err(trouble) => Err(trouble),
@@ -146,10 +196,12 @@ async fn attend(visit: &Visit<'_>, route: &Route) -> Result<Reply, Trouble> {
 async fn act(visit: &Visit<'_>, page: Page) -> Result<Reply, Trouble> {
     match page {
         Page::Status(page) => status::answer(visit, page),
-        Page::Board(page) => board::answer(visit, page),
+        Page::Board(page) => board::answer(visit, page).await,
         Page::Sign(page) => sign::answer(visit, page).await,
         Page::Keys(page) => keys::answer(visit, page).await,
         Page::Access(page) => access::answer(visit, page).await,
+        Page::Usage => usage::answer(visit).await,
+        Page::Explore(page) => explore::answer(visit, page).await,
         Page::Security(page) => security::answer(visit, page).await,
         Page::Console(page) => console::answer(visit, page).await,
     }

@@ -41,7 +41,16 @@ pub(crate) struct Pages {
 /// The page itself.
 pub(crate) fn page(app: &App, asked: &Asked<'_>) -> Reply {
     let make = || {
-        let html = render::page(&openapi::value(&app.catalogue));
+        let pages = &app.settings.dashboard;
+        let others: Vec<(&str, &str)> = [
+            (pages.enabled && pages.board.is_some(), ("/board", "Board")),
+            (pages.enabled && pages.status_page, ("/status", "Status")),
+            (pages.enabled, ("/dashboard", "Dashboard")),
+        ]
+        .into_iter()
+        .filter_map(|(there, link)| there.then_some(link))
+        .collect();
+        let html = render::page(&openapi::value(&app.catalogue), &others);
         Asset::new("text/html; charset=utf-8", html).guarded(&GUARD)
     };
     app.pages.page.get_or_init(make).reply(asked)

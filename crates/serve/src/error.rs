@@ -17,6 +17,7 @@ pub enum ErrorCode {
     EventNotFound,
     NotFound,
     MethodNotAllowed,
+    FeedPaused,
     BodyTooLarge,
     TargetTooLong,
     HeadTooLarge,
@@ -28,7 +29,7 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::InvalidParameter,
         Self::InvalidBody,
         Self::AuthenticationFailed,
@@ -37,6 +38,7 @@ impl ErrorCode {
         Self::EventNotFound,
         Self::NotFound,
         Self::MethodNotAllowed,
+        Self::FeedPaused,
         Self::BodyTooLarge,
         Self::TargetTooLong,
         Self::HeadTooLarge,
@@ -54,6 +56,7 @@ impl ErrorCode {
             Self::Forbidden => 403,
             Self::SportNotFound | Self::EventNotFound | Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
+            Self::FeedPaused => 409,
             Self::BodyTooLarge => 413,
             Self::TargetTooLong => 414,
             Self::HeadTooLarge => 431,
@@ -73,6 +76,7 @@ impl ErrorCode {
             Self::EventNotFound => "event_not_found",
             Self::NotFound => "not_found",
             Self::MethodNotAllowed => "method_not_allowed",
+            Self::FeedPaused => "feed_paused",
             Self::BodyTooLarge | Self::TargetTooLong | Self::HeadTooLarge => "request_too_large",
             Self::RateLimited => "rate_limited",
             Self::QuotaExceeded => "quota_exceeded",
@@ -99,6 +103,9 @@ impl ErrorCode {
             Self::EventNotFound => "The event is unknown, cancelled or removed.",
             Self::NotFound => "There is no such path.",
             Self::MethodNotAllowed => "The path takes other methods; `Allow` names them.",
+            Self::FeedPaused => {
+                "An operator has paused the feed; its pushes are refused until it is resumed."
+            }
             Self::BodyTooLarge => "The body is larger than the door takes.",
             Self::TargetTooLong => "The path and query are longer than 8 KiB.",
             Self::HeadTooLarge => "The request's headers are larger than 16 KiB or more than 64.",
@@ -150,7 +157,7 @@ impl ApiError {
         Self { param: Some(param.into()), ..Self::new(ErrorCode::InvalidParameter, message) }
     }
 
-    /// For 429 and 503.
+    /// For 429 and 503, and for a feed that is paused.
     #[must_use]
     pub(crate) fn retry_after(mut self, seconds: u32) -> Self {
         self.retry_after_s = Some(seconds.max(1));

@@ -1,5 +1,6 @@
 //! Connections that hyper serves: HTTP/2, and HTTP/1.1 with bodies or other unusual needs.
 
+mod body;
 mod rewound;
 mod waits;
 
@@ -14,7 +15,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, HeaderName, HeaderValue};
 use http::{HeaderMap, Request, Response, StatusCode};
-use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -22,8 +22,10 @@ use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
-use self::waits::{Late, Piece, Waits};
+use self::body::Body;
+use self::waits::{Late, Waits};
 use crate::app::App;
+use crate::dashboard::BoardWatch;
 use crate::error::ErrorCode;
 use crate::ingest::{Delivery, Token};
 use crate::lane::{HTTP2_PREFACE, IDLE_TIME_MAX};
@@ -115,7 +117,7 @@ async fn respond(
     doors: Doors,
     request: Request<Incoming>,
     waits: &Arc<Waits>,
-) -> Response<Full<Piece>> {
+) -> Response<Body> {
     waits.begin_answer();
     let (parts, body) = request.into_parts();
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
@@ -137,7 +139,12 @@ async fn respond(
         if let Some(authority) = parts.uri.authority() {
             asked.browser.host = Some(authority.as_str().as_bytes());
         }
-        if asked.method == Method::Post && service::takes_forms(&app, doors, asked.path) {
+        if asked.method == Method::Get && service::is_watched(&app, doors, asked.path) {
+            match service::answer_watcher(&app, &asked) {
+                Ok((head, watch)) => return into_watched(head, watch, waits),
+                Err(reply) => reply,
+            }
+        } else if asked.method == Method::Post && service::takes_forms(&app, doors, asked.path) {
             service::answer_form(&app, &asked, body).await
         } else {
             service::answer(&app, doors, &asked, &mut Visitor::new(&*app.clock, Peer::current()))
@@ -159,10 +166,18 @@ fn too_heavy(target: &str, headers: &HeaderMap) -> Option<&'static str> {
     }
 }
 
-fn into_response(reply: Reply, method: Method, waits: &Arc<Waits>) -> Response<Full<Piece>> {
+/// An answer that goes on for as long as somebody watches.
+fn into_watched(head: Reply, watch: BoardWatch, waits: &Arc<Waits>) -> Response<Body> {
+    let mut response = into_response(head, Method::Get, waits);
+    response.headers_mut().remove(CONTENT_LENGTH);
+    *response.body_mut() = Body::watched(watch, waits);
+    response
+}
+
+fn into_response(reply: Reply, method: Method, waits: &Arc<Waits>) -> Response<Body> {
     let length = reply.body.len();
     let body = if method == Method::Head { Bytes::new() } else { reply.body };
-    let mut response = Response::new(Full::new(waits.end_answer(body)));
+    let mut response = Response::new(Body::whole(waits.end_answer(body)));
     *response.status_mut() =
         StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();

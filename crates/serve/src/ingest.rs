@@ -14,6 +14,7 @@ use serde_json::json;
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorCode};
+use crate::ledger::{Push, SAMPLES_MAX, Stamps, cut};
 use crate::reply::Reply;
 use crate::world::{NotTaken, Receipt};
 
@@ -25,6 +26,8 @@ pub(crate) const BODY_BYTES_MAX: usize = 8 << 20;
 pub(crate) const LINES_MAX: usize = 200_000;
 /// How long a body may take to arrive (D32).
 const BODY_TIME_MAX: Duration = Duration::from_secs(30);
+/// When a paused feed is told to come back.
+const PAUSED_RETRY_S: u32 = 60;
 
 /// What the request's headers say that the door needs.
 #[derive(Debug)]
@@ -48,7 +51,12 @@ where
     B: BodyExt<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    let arrived = app.clock.now();
     let feed = authenticate(app, &delivery)?;
+    if feed.paused_at.is_some() {
+        app.metrics.ledger.note_paused(&feed.name);
+        return Err(paused(&feed.name));
+    }
     let packing = Packing::parse(delivery.packing.as_deref())?;
     let body = read_whole(body).await?;
     let parser = Arc::clone(app);
@@ -56,12 +64,46 @@ where
     // Unpacking and parsing megabytes is not for a thread that answers requests.
     let parsed = tokio::task::spawn_blocking(move || {
         let body = packing.unpack(body)?;
-        parse(&parser, &feed, &body)
+        parse(&parser, &feed, &body).map(|lines| (lines, body))
     });
-    let lines = parsed.await.map_err(|_| ApiError::internal())??;
+    let (lines, body) = parsed.await.map_err(|_| ApiError::internal())??;
+    let mut stamps = Stamps::default();
+    for message in lines.iter().filter_map(|(_, line)| line.as_ref().ok()) {
+        stamps.add(message.ts);
+    }
     let receipt = app.world(World::Live).push(name.clone(), lines).await.map_err(not_taken)?;
-    app.metrics.ledger.note(&name, &receipt, app.clock.now());
+    let push = Push {
+        receipt: &receipt,
+        stamps: &stamps,
+        arrived,
+        durable: app.clock.now(),
+        sent: &sent_lines(&body, &receipt),
+    };
+    app.metrics.ledger.note(&name, &push);
     Ok(Reply::new(200, "application/json", receipt_text(&receipt)))
+}
+
+fn paused(feed: &str) -> ApiError {
+    let text = format!(
+        "feed `{feed}` is paused by the operator and nothing of this was taken; push again once it is resumed"
+    );
+    ApiError::new(ErrorCode::FeedPaused, text).retry_after(PAUSED_RETRY_S)
+}
+
+/// What the last lines that were refused or odd looked like, for an operator to see.
+fn sent_lines(body: &[u8], receipt: &Receipt) -> Vec<(usize, String)> {
+    let rejected = receipt.rejected.iter().map(|(line, _)| *line);
+    let mut wanted: Vec<usize> = rejected.chain(receipt.odd.iter().map(|odd| odd.line)).collect();
+    wanted.sort_unstable();
+    wanted.dedup();
+    let wanted = wanted.split_off(wanted.len().saturating_sub(SAMPLES_MAX));
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    push::split_lines(body)
+        .filter(|(number, _)| wanted.contains(number))
+        .map(|(number, line)| (number, cut(&String::from_utf8_lossy(line))))
+        .collect()
 }
 
 fn authenticate(app: &App, delivery: &Delivery) -> Result<Arc<FeedGrant>, ApiError> {

@@ -30,6 +30,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::watch;
 
 use crate::app::App;
+use crate::dashboard;
 use crate::date::http_date_bytes;
 use crate::error::ErrorCode;
 use crate::handover::{self, Rewound};
@@ -56,6 +57,7 @@ const READ_BYTES: usize = 4 << 10;
 pub(crate) const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n";
 
 /// What the bytes read so far are.
+#[expect(clippy::large_enum_variant, reason = "looked at where it was made, never kept")]
 enum Reading<'a> {
     More,
     Plain {
@@ -199,8 +201,8 @@ fn classify<'a>(request: &httparse::Request<'_, 'a>, head_bytes: usize) -> Readi
     let mut hosts = 0;
     let mut length: Option<&[u8]> = None;
     let mut chunked = false;
-    // A push may be empty; it is the other way's all the same.
-    let mut plain = asked.method != Method::Post;
+    // A push may be empty; it is the other way's all the same. So is an answer that goes on.
+    let mut plain = asked.method != Method::Post && !dashboard::is_watched(asked.path);
     for header in &*request.headers {
         let is = |name: &str| header.name.eq_ignore_ascii_case(name);
         if is("host") {

@@ -1,4 +1,6 @@
-//! What each feed has sent and what became of it, with samples of what was refused or odd.
+//! What each feed has sent and what became of it: how much, how late, with samples of what was refused or odd.
+
+mod pace;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,9 +12,11 @@ use serde_json::{Value, json};
 
 use crate::metrics::Page;
 use crate::world::Receipt;
+use pace::{BOUNDS_MS, Pace};
+pub(crate) use pace::{Recent, Stamps};
 
 /// Samples kept of each feed, the newest.
-const SAMPLES_MAX: usize = 20;
+pub(crate) const SAMPLES_MAX: usize = 20;
 /// A sample's text is cut here: a feed decides what is in it.
 const SAMPLE_CHARS_MAX: usize = 300;
 
@@ -28,14 +32,47 @@ struct Account {
     rejected: BTreeMap<&'static str, u64>,
     odd: BTreeMap<&'static str, u64>,
     samples: VecDeque<Sample>,
+    pace: Pace,
+    /// Pushes refused because the feed was paused.
+    paused: u64,
+    last_push: Option<Timestamp>,
 }
 
+/// Something that was refused or odd.
+#[derive(Clone, Debug)]
+pub(crate) struct Sample {
+    pub(crate) at: Timestamp,
+    pub(crate) line: usize,
+    pub(crate) code: &'static str,
+    /// Why.
+    pub(crate) text: String,
+    /// What was sent; empty where it is not known any more.
+    pub(crate) sent: String,
+}
+
+/// A push as the ledger needs to know it.
 #[derive(Debug)]
-struct Sample {
-    at: Timestamp,
-    line: usize,
-    code: &'static str,
-    text: String,
+pub(crate) struct Push<'a> {
+    pub(crate) receipt: &'a Receipt,
+    pub(crate) stamps: &'a Stamps,
+    /// When it arrived.
+    pub(crate) arrived: Timestamp,
+    /// When all of it was durable.
+    pub(crate) durable: Timestamp,
+    /// Lines as they were sent, by number, for the samples.
+    pub(crate) sent: &'a [(usize, String)],
+}
+
+/// How a feed is doing, since the start where nothing else is said.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FeedFigures {
+    pub(crate) taken: u64,
+    /// Codes with how often each was the reason.
+    pub(crate) rejected: Vec<(&'static str, u64)>,
+    pub(crate) odd: Vec<(&'static str, u64)>,
+    pub(crate) recent: Recent,
+    pub(crate) paused: u64,
+    pub(crate) last_push: Option<Timestamp>,
 }
 
 /// A message that was taken although a sound source rarely sends such.
@@ -51,9 +88,12 @@ impl Ledger {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn note(&self, feed: &str, receipt: &Receipt, at: Timestamp) {
+    pub(crate) fn note(&self, feed: &str, push: &Push<'_>) {
+        let (receipt, at) = (push.receipt, push.durable);
         let mut accounts = self.accounts();
         let account = accounts.entry(feed.to_owned()).or_default();
+        account.pace.note(push.stamps, push.arrived, at);
+        account.last_push = Some(at);
         account.accepted += receipt.accepted;
         account.unchanged += receipt.unchanged;
         account.superseded += receipt.superseded;
@@ -67,17 +107,46 @@ impl Ledger {
         });
         let mut samples: Vec<(usize, &'static str, &str)> = rejected.chain(odd).collect();
         samples.sort_unstable();
-        for (line, code, text) in samples {
-            account.keep(at, line, code, text);
+        // Only the last can stay.
+        for (line, code, text) in samples.split_off(samples.len().saturating_sub(SAMPLES_MAX)) {
+            let sent = push.sent.iter().find(|(number, _)| *number == line);
+            account.keep(Sample {
+                at,
+                line,
+                code,
+                text: cut(text),
+                sent: sent.map_or_else(String::new, |(_, sent)| sent.clone()),
+            });
         }
     }
 
-    /// Lines of a feed taken since the start, and lines refused with their reasons.
-    pub(crate) fn figures(&self, feed: &str) -> (u64, Vec<(&'static str, u64)>) {
-        self.accounts().get(feed).map_or((0, Vec::new()), |account| {
-            let taken = account.accepted + account.unchanged + account.superseded;
-            (taken, account.rejected.iter().map(|(reason, count)| (*reason, *count)).collect())
+    /// Counts a push that was refused because its feed is paused.
+    pub(crate) fn note_paused(&self, feed: &str) {
+        self.accounts().entry(feed.to_owned()).or_default().paused += 1;
+    }
+
+    pub(crate) fn figures(&self, feed: &str, now: Timestamp) -> FeedFigures {
+        let counted = |counts: &BTreeMap<&'static str, u64>| {
+            let mut counts: Vec<_> = counts.iter().map(|(code, count)| (*code, *count)).collect();
+            counts.sort_unstable_by_key(|(_, count)| std::cmp::Reverse(*count));
+            counts
+        };
+        self.accounts().get(feed).map_or_else(FeedFigures::default, |account| FeedFigures {
+            taken: account.accepted + account.unchanged + account.superseded,
+            rejected: counted(&account.rejected),
+            odd: counted(&account.odd),
+            recent: account.pace.recent(now),
+            paused: account.paused,
+            last_push: account.last_push,
         })
+    }
+
+    /// What a feed sent that was refused or odd, the newest first.
+    pub(crate) fn samples(&self, feed: &str) -> Vec<Sample> {
+        let accounts = self.accounts();
+        accounts
+            .get(feed)
+            .map_or_else(Vec::new, |account| account.samples.iter().rev().cloned().collect())
     }
 
     pub(crate) fn render(&self, page: &mut Page) {
@@ -123,6 +192,32 @@ impl Ledger {
         }
     }
 
+    /// How late messages were, and the pushes of paused feeds.
+    pub(crate) fn render_pace(&self, page: &mut Page) {
+        let accounts = self.accounts();
+        let name = "linesman_feed_latency_seconds";
+        page.family(
+            name,
+            "histogram",
+            "From a message's own time, or its arrival where it has none, until it was durable.",
+        );
+        for (feed, Account { pace, .. }) in &*accounts {
+            let mut total = 0;
+            for (bound, count) in BOUNDS_MS.iter().map(Some).chain([None]).zip(&pace.buckets) {
+                total += count;
+                let bound = bound.map_or("+Inf".to_owned(), |ms| seconds(*ms));
+                page.line(format_args!("{name}_bucket{{feed=\"{feed}\",le=\"{bound}\"}} {total}"));
+            }
+            page.line(format_args!("{name}_sum{{feed=\"{feed}\"}} {}", seconds(pace.sum_ms)));
+            page.line(format_args!("{name}_count{{feed=\"{feed}\"}} {}", pace.count));
+        }
+        let name = "linesman_feed_pushes_paused_total";
+        page.family(name, "counter", "Pushes refused because their feed is paused.");
+        for (feed, account) in &*accounts {
+            page.line(format_args!("{name}{{feed=\"{feed}\"}} {}", account.paused));
+        }
+    }
+
     /// Every feed's account as JSON, the newest samples first.
     pub(crate) fn to_json(&self) -> Value {
         let accounts = self.accounts();
@@ -130,7 +225,7 @@ impl Ledger {
             let samples = account.samples.iter().rev().map(|sample| {
                 json!({
                     "at": sample.at.to_string(), "line": sample.line,
-                    "code": sample.code, "message": sample.text,
+                    "code": sample.code, "message": sample.text, "sent": sample.sent,
                 })
             });
             json!({
@@ -140,6 +235,7 @@ impl Ledger {
                 "superseded": account.superseded,
                 "rejected": account.rejected,
                 "odd": account.odd,
+                "pushes_while_paused": account.paused,
                 "samples": samples.collect::<Vec<_>>(),
             })
         });
@@ -148,11 +244,20 @@ impl Ledger {
 }
 
 impl Account {
-    fn keep(&mut self, at: Timestamp, line: usize, code: &'static str, text: &str) {
+    fn keep(&mut self, sample: Sample) {
         if self.samples.len() == SAMPLES_MAX {
             self.samples.pop_front();
         }
-        let text = text.chars().take(SAMPLE_CHARS_MAX).collect();
-        self.samples.push_back(Sample { at, line, code, text });
+        self.samples.push_back(sample);
     }
+}
+
+/// A feed's text, as far as it is kept.
+pub(crate) fn cut(text: &str) -> String {
+    text.chars().take(SAMPLE_CHARS_MAX).collect()
+}
+
+/// Milliseconds as decimal seconds, exactly.
+fn seconds(ms: u64) -> String {
+    format!("{}.{:03}", ms / 1000, ms % 1000)
 }

@@ -26,11 +26,16 @@ mod v1;
 mod world;
 
 pub use app::{App, Parts, Settings};
-pub use dashboard::{DashboardSettings, RouteView, Who, routes as dashboard_routes};
+pub use dashboard::{
+    DashboardSettings, RouteView, Who, keep_pages, operation_words, routes as dashboard_routes,
+};
 pub use date::http_date;
 pub use error::ErrorCode;
 pub use openapi::document as openapi_document;
 pub use server::{Door, Tls, run};
 pub use service::Doors;
 pub use v1::check_target;
-pub use world::{OperateError, Published, WorldError, WorldHandle, WorldOptions, Writer};
+pub use world::{
+    EventView, Identities, OperateError, Published, RefView, WorldError, WorldHandle, WorldOptions,
+    Writer,
+};

@@ -95,9 +95,12 @@ pub(crate) fn render(app: &App) -> String {
     connections(&mut page, &app.metrics);
     pressure(&mut page, &app.pressure);
     app.metrics.ledger.render(&mut page);
+    app.metrics.ledger.render_pace(&mut page);
+    paused(&mut page, app);
     worlds(&mut page, app);
     sources(&mut page, app);
     accounts(&mut page, app);
+    boards(&mut page, app);
     page.0
 }
 
@@ -308,6 +311,15 @@ fn sources(page: &mut Page, app: &App) {
     }
 }
 
+fn paused(page: &mut Page, app: &App) {
+    let name = "linesman_feed_paused";
+    page.family(name, "gauge", "1 while an operator has the feed's pushes refused.");
+    for feed in app.accounts.feeds.list() {
+        let paused = u8::from(feed.paused_at.is_some());
+        page.line(format_args!("{name}{{feed=\"{}\"}} {paused}", feed.name));
+    }
+}
+
 fn accounts(page: &mut Page, app: &App) {
     let keys = app.accounts.keys.len();
     page.family("linesman_keys", "gauge", "API keys that are let in.");
@@ -317,9 +329,34 @@ fn accounts(page: &mut Page, app: &App) {
     page.line(format_args!("linesman_quota_leases_total {}", leases.granted));
     page.family("linesman_quota_lease_failures_total", "counter", "Leases the store did not give.");
     page.line(format_args!("linesman_quota_lease_failures_total {}", leases.failed));
+    let mail = app.people.mail_figures();
+    page.family("linesman_mail_queued", "gauge", "Letters that wait for the mail server.");
+    page.line(format_args!("linesman_mail_queued {}", mail.queued));
+    page.family("linesman_mail_letters_total", "counter", "Letters by what became of them.");
+    for (outcome, count) in
+        [("sent", mail.sent), ("failed", mail.failed), ("dropped", mail.dropped)]
+    {
+        page.line(format_args!("linesman_mail_letters_total{{outcome=\"{outcome}\"}} {count}"));
+    }
     let closed = u8::from(app.accounts.maintenance() != accounts::Maintenance::Off);
     page.family("linesman_maintenance", "gauge", "1 while the service is closed for maintenance.");
     page.line(format_args!("linesman_maintenance {closed}"));
+}
+
+fn boards(page: &mut Page, app: &App) {
+    let name = "linesman_board_watchers";
+    page.family(name, "gauge", "Browsers that watch a board now.");
+    page.line(format_args!("{name} {}", app.board.gallery.watchers()));
+    let [dropped, refused] = app.board.gallery.losses();
+    let name = "linesman_board_watchers_dropped_total";
+    page.family(name, "counter", "Watchers let go because they did not keep up; they come back.");
+    page.line(format_args!("{name} {}", read(dropped)));
+    let name = "linesman_board_watchers_refused_total";
+    page.family(name, "counter", "Watchers turned away because too many watched.");
+    page.line(format_args!("{name} {}", read(refused)));
+    let name = "linesman_board_paths";
+    page.family(name, "gauge", "Outcomes at bookmakers whose price changes are kept in memory.");
+    page.line(format_args!("{name} {}", app.board.paths()));
 }
 
 fn read(counter: &AtomicU64) -> String {

@@ -8,7 +8,7 @@ mod example;
 mod header;
 mod operation;
 mod other;
-mod parameter;
+pub(crate) mod parameter;
 mod push;
 mod response;
 mod schema;

@@ -128,6 +128,7 @@ pub(crate) const fn status_line(status: u16) -> &'static str {
         403 => "HTTP/1.1 403 Forbidden\r\n",
         404 => "HTTP/1.1 404 Not Found\r\n",
         405 => "HTTP/1.1 405 Method Not Allowed\r\n",
+        409 => "HTTP/1.1 409 Conflict\r\n",
         413 => "HTTP/1.1 413 Content Too Large\r\n",
         414 => "HTTP/1.1 414 URI Too Long\r\n",
         429 => "HTTP/1.1 429 Too Many Requests\r\n",

@@ -36,6 +36,15 @@ impl Method {
         }
     }
 
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Head => "HEAD",
+            Self::Post => "POST",
+            Self::Other => "other",
+        }
+    }
+
     pub(crate) fn reads(self) -> bool {
         matches!(self, Self::Get | Self::Head)
     }
@@ -94,6 +103,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) if_none_match: Option<Cow<'a, [u8]>>,
     /// The fault a sandbox client wants to see.
     pub(crate) fault: Option<&'a [u8]>,
+    /// What the client calls itself.
+    pub(crate) agent: Option<&'a [u8]>,
     /// What browsers tell beside; not looked at on the API's way.
     pub(crate) browser: Browser<'a>,
     is_api: bool,
@@ -106,7 +117,8 @@ pub(crate) struct Browser<'a> {
     pub(crate) host: Option<&'a [u8]>,
     pub(crate) origin: Option<&'a [u8]>,
     pub(crate) fetch_site: Option<&'a [u8]>,
-    pub(crate) agent: Option<&'a [u8]>,
+    /// What a browser that watches a board saw last.
+    pub(crate) last_event_id: Option<&'a [u8]>,
 }
 
 impl fmt::Debug for Browser<'_> {
@@ -125,8 +137,8 @@ impl<'a> Browser<'a> {
             &mut self.origin
         } else if name.eq_ignore_ascii_case("sec-fetch-site") {
             &mut self.fetch_site
-        } else if name.eq_ignore_ascii_case("user-agent") {
-            &mut self.agent
+        } else if name.eq_ignore_ascii_case("last-event-id") {
+            &mut self.last_event_id
         } else {
             return;
         };
@@ -151,6 +163,7 @@ impl<'a> Asked<'a> {
             accept_encoding: None,
             if_none_match: None,
             fault: None,
+            agent: None,
             browser: Browser::default(),
             is_api: path.starts_with("/v1/"),
         }
@@ -169,6 +182,8 @@ impl<'a> Asked<'a> {
             join(&mut self.if_none_match, value);
         } else if name.eq_ignore_ascii_case(fault::HEADER) {
             self.fault = Some(value);
+        } else if name.eq_ignore_ascii_case("user-agent") {
+            self.agent = Some(value);
         }
         if !self.is_api {
             self.browser.header(name, value);

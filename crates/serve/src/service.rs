@@ -8,6 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 
+use accounts::KeyEntry;
+use tokio::time::Instant;
+
 use crate::app::App;
 use crate::error::{ApiError, ErrorCode};
 use crate::metrics::Metrics;
@@ -77,9 +80,48 @@ where
     reply
 }
 
+/// Answers a request under `/v1` that a page makes for somebody, with a key of theirs. Everything but the wire is as
+/// if they had sent it themselves.
+pub(crate) async fn answer_for(app: &Arc<App>, asked: &Asked<'_>, entry: &KeyEntry) -> Reply {
+    let request_id = app.next_request_id();
+    let begun = Instant::now();
+    let answering = async {
+        check_target(asked)?;
+        let (endpoint, reply) = v1::answer_as(app, asked, entry, &request_id).await;
+        app.metrics.note_answer(endpoint, &reply, begun.elapsed());
+        Ok(reply)
+    };
+    let mut reply =
+        caught(&app.metrics, answering).await.unwrap_or_else(|error| error.into_reply(&request_id));
+    reply.head.put("x-request-id", &request_id);
+    reply
+}
+
 /// Whether a form may be sent here.
 pub(crate) fn takes_forms(app: &App, doors: Doors, path: &str) -> bool {
     doors == Doors::Main && dashboard::covers(app, path)
+}
+
+/// Whether the answer has no end of its own.
+pub(crate) fn is_watched(app: &App, doors: Doors, path: &str) -> bool {
+    doors == Doors::Main && dashboard::is_watched(path) && dashboard::covers(app, path)
+}
+
+/// Answers who wants to watch a board.
+///
+/// # Errors
+/// The whole answer that says why not.
+pub(crate) fn answer_watcher(
+    app: &Arc<App>,
+    asked: &Asked<'_>,
+) -> Result<(Reply, dashboard::BoardWatch), Reply> {
+    let request_id = app.next_request_id();
+    let mut answered = dashboard::watch(app, asked, &request_id);
+    let head = match &mut answered {
+        Ok((reply, _)) | Err(reply) => &mut reply.head,
+    };
+    head.put("x-request-id", &request_id);
+    answered
 }
 
 /// Whether a push may be delivered here.
@@ -101,6 +143,14 @@ pub(crate) fn refuse(app: &App, code: ErrorCode, message: &'static str) -> Reply
     reply
 }
 
+fn check_target(asked: &Asked<'_>) -> Result<(), ApiError> {
+    if asked.path.len() + asked.query.len() > TARGET_BYTES_MAX {
+        let text = "the path and query are longer than 8 KiB";
+        return Err(ApiError::new(ErrorCode::TargetTooLong, text));
+    }
+    Ok(())
+}
+
 async fn route(
     app: &Arc<App>,
     doors: Doors,
@@ -108,10 +158,7 @@ async fn route(
     visitor: &mut Visitor,
     request_id: &str,
 ) -> Result<Reply, ApiError> {
-    if asked.path.len() + asked.query.len() > TARGET_BYTES_MAX {
-        let text = "the path and query are longer than 8 KiB";
-        return Err(ApiError::new(ErrorCode::TargetTooLong, text));
-    }
+    check_target(asked)?;
     if takes_pushes(app, doors, asked.path) {
         let mut error = ApiError::new(ErrorCode::MethodNotAllowed, "the push door takes POST only");
         error.allow = Some("POST");

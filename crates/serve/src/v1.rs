@@ -6,11 +6,14 @@ pub(crate) mod param;
 pub(crate) mod path;
 mod query;
 pub(crate) mod region;
+mod trail;
 mod wire;
 
 use std::sync::Arc;
 
-use accounts::{Charge, Grant, KeyEntry, KeyKind, Maintenance, Refusal, Standing, Window};
+use accounts::{
+    Call, Charge, Grant, KeyEntry, KeyKind, Maintenance, Outcome, Refusal, Standing, Window,
+};
 use domain::{Catalogue, SportId, Timestamp, World};
 use tokio::time::Instant;
 
@@ -43,24 +46,27 @@ pub(crate) async fn answer(
     let Some((entry, way)) = authenticate(app, asked, &query, visitor) else {
         return (Endpoint::Unknown, no_valid_key().into_reply(request_id));
     };
-    let mut endpoint = Endpoint::Unknown;
     let spools = visitor.takes_spooled && asked.method == Method::Get;
     let visit = Visit { app, asked, query, entry: &entry, now, begun: visitor.begun, spools };
-    let (mut reply, standing) = match visit.run(&mut endpoint).await {
-        Ok((reply, standing)) => (reply, standing),
-        Err(error) => (error.into_reply(request_id), None),
-    };
-    let mut standing = standing.unwrap_or_else(|| entry.meters.standing(now));
-    if let Ok(Some(fault)) = Fault::parse(asked.fault, &entry) {
-        fault.bend(&mut standing);
-    }
-    put_standing(&mut reply.head, &entry.grant, &standing, now);
+    let (endpoint, mut reply) = visit.answer(request_id).await;
     if way == KeyWay::Query {
         // RFC 9745 and RFC 8594: since when the query form is discouraged, and when it ends.
         reply.head.put("deprecation", QUERY_KEY_DEPRECATED_SINCE);
         reply.head.put("sunset", &app.settings.query_key_sunset);
     }
     (endpoint, reply)
+}
+
+/// Answers a request that came another way than over the wire, for a key that was let in otherwise.
+pub(crate) async fn answer_as(
+    app: &App,
+    asked: &Asked<'_>,
+    entry: &KeyEntry,
+    request_id: &str,
+) -> (Endpoint, Reply) {
+    let (now, begun) = (app.clock.now(), Instant::now());
+    let query = Query::new(asked.query);
+    Visit { app, asked, query, entry, now, begun, spools: false }.answer(request_id).await
 }
 
 /// 2026-11-01T00:00:00Z, when this service began and the header was preferred from the start.
@@ -132,6 +138,27 @@ pub fn check_target(path: &str, query: &str, catalogue: &Catalogue) -> Result<()
 type Answered = Result<(Reply, Option<Standing>), ApiError>;
 
 impl Visit<'_> {
+    /// Answers and counts it to the key.
+    async fn answer(&self, request_id: &str) -> (Endpoint, Reply) {
+        let (entry, now) = (self.entry, self.now);
+        let mut endpoint = Endpoint::Unknown;
+        let (mut reply, standing) = match self.run(&mut endpoint).await {
+            Ok((reply, standing)) => (reply, standing),
+            Err(error) => {
+                trail::note(entry, self.asked, &error, request_id, now);
+                (error.into_reply(request_id), None)
+            }
+        };
+        let outcome = Outcome::of_status(reply.status);
+        entry.count(Call { place: endpoint.index(), outcome, agent: self.asked.agent }, now);
+        let mut standing = standing.unwrap_or_else(|| entry.meters.standing(now));
+        if let Ok(Some(fault)) = Fault::parse(self.asked.fault, entry) {
+            fault.bend(&mut standing);
+        }
+        put_standing(&mut reply.head, &entry.grant, &standing, now);
+        (endpoint, reply)
+    }
+
     async fn run(&self, endpoint: &mut Endpoint) -> Answered {
         let standing = charged(self.app.accounts.charge_burst(self.entry, self.now).await)?;
         let place = Place::parse(self.asked.path).ok_or_else(no_such_path)?;

@@ -3,9 +3,11 @@
 //! One thread owns the book and the log ([`Writer`]); everybody else sees immutable values through atomic
 //! pointers. A request never waits for the writer.
 
+mod identities;
 mod start;
 mod writer;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
@@ -17,12 +19,14 @@ use domain::message::{FeedMessage, Reject};
 use domain::{Catalogue, Timestamp, World};
 use feeds::sandbox::Simulation;
 use market::{Health, Lifetimes, NotDone, Operation, Snapshot, Vitals};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::answers::{Answers, Figures};
 use crate::ledger::Odd;
 use crate::reply::Head;
+pub use identities::{EventView, Identities, RefView};
 pub use start::WorldError;
+pub(crate) use start::{SANDBOX_IDS, play_back};
 pub use writer::Writer;
 
 /// Batches waiting for the writer; further ones are refused so that memory stays bounded.
@@ -133,10 +137,23 @@ pub(crate) struct WorldStats {
 pub struct WorldHandle {
     published: ArcSwap<Published>,
     vitals: ArcSwap<Vitals>,
+    identities: ArcSwap<Identities>,
     queue: SyncSender<Command>,
     stale_after: Duration,
     refresh_interval: Duration,
+    /// Told of every publication.
+    news: watch::Sender<()>,
+    /// Where its past can be looked up.
+    pub(crate) past: Past,
     pub(crate) stats: WorldStats,
+}
+
+/// What the time before this process can be told from.
+#[derive(Debug)]
+pub(crate) struct Past {
+    /// The log's folder; a log on servers is not looked up.
+    pub(crate) folder: Option<PathBuf>,
+    pub(crate) simulation: Option<Simulation>,
 }
 
 impl std::fmt::Debug for Command {
@@ -154,6 +171,11 @@ impl WorldHandle {
         self.published.load()
     }
 
+    /// Says when a snapshot was published since this was last asked.
+    pub(crate) fn news(&self) -> watch::Receiver<()> {
+        self.news.subscribe()
+    }
+
     /// How the world is doing at this moment, not at the last cut.
     pub fn health(&self, now: Timestamp) -> Health {
         self.vitals.load().health(now, self.stale_after)
@@ -163,13 +185,13 @@ impl WorldHandle {
         self.vitals.load()
     }
 
-    pub(crate) fn stale_after(&self) -> Duration {
-        self.stale_after
+    /// Which feeds list which event, and which pairs may be one. Empty for the sandbox, where nobody doubts.
+    pub fn identities(&self) -> arc_swap::Guard<Arc<Identities>> {
+        self.identities.load()
     }
 
-    /// How often a new snapshot is due.
-    pub(crate) fn refresh_interval(&self) -> Duration {
-        self.refresh_interval
+    pub(crate) fn stale_after(&self) -> Duration {
+        self.stale_after
     }
 
     /// Whether the snapshot in force is as young as it should be: a writer that died or hangs shows here.

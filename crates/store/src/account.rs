@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Digest, Store, StoreError, database::query};
+use crate::{Digest, Store, StoreError, containing, database::query};
 
 /// What an account may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,6 +45,16 @@ impl fmt::Debug for Totp {
     }
 }
 
+/// What an operator allows an account beyond, or short of, what every account has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Allowance {
+    /// Keys in force at the same time.
+    pub keys_max: Option<u32>,
+    pub burst_per_minute: Option<u32>,
+    pub requests_per_day: Option<u32>,
+    pub requests_per_month: Option<u32>,
+}
+
 /// One account. `Debug` does not show the password's hash.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AccountRow {
@@ -57,7 +67,10 @@ pub struct AccountRow {
     pub created_ms: i64,
     pub suspended_ms: Option<i64>,
     pub production_ms: Option<i64>,
+    /// When mail was known to reach the address, or an operator vouched for it.
+    pub confirmed_ms: Option<i64>,
     pub totp: Option<Totp>,
+    pub allowance: Allowance,
 }
 
 impl fmt::Debug for AccountRow {
@@ -73,8 +86,9 @@ impl fmt::Debug for AccountRow {
 /// Named one by one, here and in every statement: a newer version of the program may add columns while this one runs.
 macro_rules! columns {
     () => {
-        "id, email, name, role, password, created_ms, suspended_ms, production_ms, totp_secret, \
-         totp_confirmed_ms, totp_step"
+        "id, email, name, role, password, created_ms, suspended_ms, production_ms, confirmed_ms, \
+         totp_secret, totp_confirmed_ms, totp_step, keys_max, burst_per_minute, \
+         requests_per_day, requests_per_month"
     };
 }
 
@@ -88,9 +102,14 @@ struct RawAccount {
     created_ms: i64,
     suspended_ms: Option<i64>,
     production_ms: Option<i64>,
+    confirmed_ms: Option<i64>,
     totp_secret: Option<Vec<u8>>,
     totp_confirmed_ms: Option<i64>,
     totp_step: Option<i64>,
+    keys_max: Option<i64>,
+    burst_per_minute: Option<i64>,
+    requests_per_day: Option<i64>,
+    requests_per_month: Option<i64>,
 }
 
 impl TryFrom<RawAccount> for AccountRow {
@@ -98,6 +117,10 @@ impl TryFrom<RawAccount> for AccountRow {
 
     fn try_from(raw: RawAccount) -> Result<Self, StoreError> {
         let (confirmed_ms, step) = (raw.totp_confirmed_ms, raw.totp_step);
+        let count = |column: Option<i64>| {
+            let count = column.map(u32::try_from).transpose();
+            count.map_err(|_| StoreError::corrupt("limit out of range"))
+        };
         Ok(Self {
             id: raw.id,
             email: raw.email,
@@ -107,7 +130,14 @@ impl TryFrom<RawAccount> for AccountRow {
             created_ms: raw.created_ms,
             suspended_ms: raw.suspended_ms,
             production_ms: raw.production_ms,
+            confirmed_ms: raw.confirmed_ms,
             totp: raw.totp_secret.map(|secret| Totp { secret, confirmed_ms, step }),
+            allowance: Allowance {
+                keys_max: count(raw.keys_max)?,
+                burst_per_minute: count(raw.burst_per_minute)?,
+                requests_per_day: count(raw.requests_per_day)?,
+                requests_per_month: count(raw.requests_per_month)?,
+            },
         })
     }
 }
@@ -120,8 +150,8 @@ impl Store {
     pub async fn insert_account(&self, account: &AccountRow) -> Result<bool, StoreError> {
         let mut tx = self.begin_write().await?;
         let kept = query(
-            "INSERT INTO account (id, email, name, role, password, created_ms) \
-             VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (email) DO NOTHING",
+            "INSERT INTO account (id, email, name, role, password, created_ms, confirmed_ms) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (email) DO NOTHING",
         )
         .bind(&account.id)
         .bind(&account.email)
@@ -129,6 +159,7 @@ impl Store {
         .bind(account.role.as_str())
         .bind(account.password.as_deref())
         .bind(account.created_ms)
+        .bind(account.confirmed_ms)
         .execute(&mut tx)
         .await?;
         tx.commit().await?;
@@ -145,6 +176,45 @@ impl Store {
             columns!(),
             " FROM account ORDER BY created_ms DESC, id LIMIT $1"
         ))
+        .bind(i64::from(limit))
+        .fetch_all(&self.database)
+        .await?;
+        rows.into_iter().map(AccountRow::try_from).collect()
+    }
+
+    /// Accounts with a text in their name, address or id, newest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn find_accounts(
+        &self,
+        text: &str,
+        limit: u32,
+    ) -> Result<Vec<AccountRow>, StoreError> {
+        let rows: Vec<RawAccount> = query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM account WHERE LOWER(email) LIKE $1 ESCAPE '!' OR LOWER(name) LIKE $1 ESCAPE '!' \
+             OR LOWER(id) LIKE $1 ESCAPE '!' ORDER BY created_ms DESC, id LIMIT $2"
+        ))
+        .bind(containing(text))
+        .bind(i64::from(limit))
+        .fetch_all(&self.database)
+        .await?;
+        rows.into_iter().map(AccountRow::try_from).collect()
+    }
+
+    /// Every account of a role, the eldest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn accounts_of(&self, role: Role, limit: u32) -> Result<Vec<AccountRow>, StoreError> {
+        let rows: Vec<RawAccount> = query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM account WHERE role = $1 ORDER BY created_ms, id LIMIT $2"
+        ))
+        .bind(role.as_str())
         .bind(i64::from(limit))
         .fetch_all(&self.database)
         .await?;
@@ -212,6 +282,20 @@ impl Store {
         tx.commit().await
     }
 
+    /// Notes that mail reaches an account's address; a first note stays.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn confirm_account(&self, account_id: &str, now_ms: i64) -> Result<(), StoreError> {
+        let mut tx = self.begin_write().await?;
+        query("UPDATE account SET confirmed_ms = COALESCE(confirmed_ms, $2) WHERE id = $1")
+            .bind(account_id)
+            .bind(now_ms)
+            .execute(&mut tx)
+            .await?;
+        tx.commit().await
+    }
+
     /// Shuts an account out, with all its sessions and keys, or lets it and its keys in again.
     ///
     /// # Errors
@@ -238,6 +322,42 @@ impl Store {
                 .execute(&mut tx)
                 .await?;
         }
+        tx.commit().await
+    }
+
+    /// Sets what an account is allowed, and gives its live production keys the limits that follow from it, all or
+    /// nothing.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn allow_account(
+        &self,
+        account_id: &str,
+        allowance: &Allowance,
+        (burst_per_minute, requests_per_day): (u32, u32),
+    ) -> Result<(), StoreError> {
+        let mut tx = self.begin_write().await?;
+        query(
+            "UPDATE account SET keys_max = $2, burst_per_minute = $3, requests_per_day = $4, \
+             requests_per_month = $5 WHERE id = $1",
+        )
+        .bind(account_id)
+        .bind(allowance.keys_max.map(i64::from))
+        .bind(allowance.burst_per_minute.map(i64::from))
+        .bind(allowance.requests_per_day.map(i64::from))
+        .bind(allowance.requests_per_month.map(i64::from))
+        .execute(&mut tx)
+        .await?;
+        query(
+            "UPDATE api_key SET burst_per_minute = $2, requests_per_day = $3, requests_per_month = $4 \
+             WHERE account_id = $1 AND kind = 'production' AND revoked_ms IS NULL",
+        )
+        .bind(account_id)
+        .bind(i64::from(burst_per_minute))
+        .bind(i64::from(requests_per_day))
+        .bind(allowance.requests_per_month.map(i64::from))
+        .execute(&mut tx)
+        .await?;
         tx.commit().await
     }
 

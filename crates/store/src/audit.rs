@@ -1,6 +1,6 @@
 //! Who did what, when and from where. Rows are added and read, never changed; the database refuses it too.
 
-use crate::{Store, StoreError, database::query};
+use crate::{Store, StoreError, containing, database::query};
 
 /// Something to be written down.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +21,19 @@ pub struct AuditEntry {
 pub struct AuditRow {
     pub seq: i64,
     pub entry: AuditEntry,
+}
+
+/// Which entries are looked for; each `None` lets everything pass.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AuditFilter<'a> {
+    /// Whose.
+    pub account_id: Option<&'a str>,
+    /// What was done.
+    pub action: Option<&'a str>,
+    /// Somewhere in who, subject, detail or address.
+    pub text: Option<&'a str>,
+    /// Only entries with a smaller number.
+    pub before: Option<i64>,
 }
 
 /// Named one by one, here and in every statement: a newer version of the program may add columns while this one runs.
@@ -92,14 +105,32 @@ impl Store {
         before: Option<i64>,
         limit: u32,
     ) -> Result<Vec<AuditRow>, StoreError> {
+        let filter = AuditFilter { account_id, before, ..AuditFilter::default() };
+        self.find_audit(&filter, limit).await
+    }
+
+    /// Entries that pass, newest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn find_audit(
+        &self,
+        filter: &AuditFilter<'_>,
+        limit: u32,
+    ) -> Result<Vec<AuditRow>, StoreError> {
         let rows: Vec<RawAudit> = query(concat!(
             "SELECT ",
             columns!(),
-            " FROM audit WHERE ($1 IS NULL OR account_id = $1) \
-             AND ($2 IS NULL OR seq < $2) ORDER BY seq DESC LIMIT $3"
+            " FROM audit WHERE ($1 IS NULL OR account_id = $1) AND ($2 IS NULL OR seq < $2) \
+             AND ($3 IS NULL OR action = $3) \
+             AND ($4 IS NULL OR LOWER(who) LIKE $4 ESCAPE '!' OR LOWER(subject) LIKE $4 ESCAPE '!' \
+             OR LOWER(detail) LIKE $4 ESCAPE '!' OR LOWER(address) LIKE $4 ESCAPE '!') \
+             ORDER BY seq DESC LIMIT $5"
         ))
-        .bind(account_id)
-        .bind(before)
+        .bind(filter.account_id)
+        .bind(filter.before)
+        .bind(filter.action)
+        .bind(filter.text.map(containing))
         .bind(i64::from(limit))
         .fetch_all(&self.database)
         .await?;

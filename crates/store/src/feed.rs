@@ -12,12 +12,14 @@ pub struct FeedRow {
     pub bookmaker: Option<String>,
     pub created_ms: i64,
     pub revoked_ms: Option<i64>,
+    /// Since when its pushes are refused.
+    pub paused_ms: Option<i64>,
 }
 
 /// Named one by one, here and in every statement: a newer version of the program may add columns while this one runs.
 macro_rules! columns {
     () => {
-        "name, digest, bookmaker, created_ms, revoked_ms"
+        "name, digest, bookmaker, created_ms, revoked_ms, paused_ms"
     };
 }
 
@@ -28,6 +30,7 @@ struct RawFeed {
     bookmaker: Option<String>,
     created_ms: i64,
     revoked_ms: Option<i64>,
+    paused_ms: Option<i64>,
 }
 
 impl TryFrom<RawFeed> for FeedRow {
@@ -40,6 +43,7 @@ impl TryFrom<RawFeed> for FeedRow {
             bookmaker: raw.bookmaker,
             created_ms: raw.created_ms,
             revoked_ms: raw.revoked_ms,
+            paused_ms: raw.paused_ms,
         })
     }
 }
@@ -55,7 +59,8 @@ impl Store {
             "INSERT INTO feed (name, digest, bookmaker, created_ms, revoked_ms) \
              VALUES ($1, $2, $3, $4, NULL) \
              ON CONFLICT (name) DO UPDATE SET digest = excluded.digest, \
-             bookmaker = excluded.bookmaker, created_ms = excluded.created_ms, revoked_ms = NULL \
+             bookmaker = excluded.bookmaker, created_ms = excluded.created_ms, revoked_ms = NULL, \
+             paused_ms = NULL \
              WHERE feed.revoked_ms IS NOT NULL",
         )
         .bind(&feed.name)
@@ -95,6 +100,29 @@ impl Store {
         ))
         .bind(name)
         .bind(now_ms)
+        .fetch_optional(&mut tx)
+        .await?;
+        tx.commit().await?;
+        row.map(FeedRow::try_from).transpose()
+    }
+
+    /// Pauses a live feed, or lets it push again with `None`. One that is paused keeps its first instant. Gives the feed as
+    /// it now is; `None`: there is no live feed of that name.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn pause_feed(
+        &self,
+        name: &str,
+        paused_ms: Option<i64>,
+    ) -> Result<Option<FeedRow>, StoreError> {
+        let mut tx = self.begin_write().await?;
+        let row: Option<RawFeed> = query(
+            concat!("UPDATE feed SET paused_ms = CASE WHEN $2 IS NULL THEN NULL ELSE COALESCE(paused_ms, $2) END \
+             WHERE name = $1 AND revoked_ms IS NULL RETURNING ", columns!()),
+        )
+        .bind(name)
+        .bind(paused_ms)
         .fetch_optional(&mut tx)
         .await?;
         tx.commit().await?;

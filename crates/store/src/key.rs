@@ -79,8 +79,19 @@ pub struct KeyRow {
     pub account_id: Option<String>,
     /// When it was last let in, to the minute or so.
     pub last_used_ms: Option<i64>,
+    /// What its client last called itself.
+    pub last_agent: Option<String>,
     /// Out of force since then, with its account.
     pub suspended_ms: Option<i64>,
+}
+
+/// When a key was last let in, and what its client called itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyUse {
+    pub id: String,
+    pub used_ms: i64,
+    /// `None`: as before.
+    pub agent: Option<String>,
 }
 
 /// How a rotated key ends.
@@ -95,7 +106,8 @@ macro_rules! columns {
     () => {
         "id, name, kind, digest, hint, sport_groups, permissions, burst_per_minute, \
          requests_per_day, requests_per_month, meter_id, created_ms, revoked_ms, expires_ms, \
-         rotated_from, account_id, last_used_ms, suspended_ms"
+         rotated_from, account_id, last_used_ms, last_agent, \
+         suspended_ms"
     };
 }
 
@@ -118,6 +130,7 @@ struct RawKey {
     rotated_from: Option<String>,
     account_id: Option<String>,
     last_used_ms: Option<i64>,
+    last_agent: Option<String>,
     suspended_ms: Option<i64>,
 }
 
@@ -144,6 +157,7 @@ impl TryFrom<RawKey> for KeyRow {
             rotated_from: raw.rotated_from,
             account_id: raw.account_id,
             last_used_ms: raw.last_used_ms,
+            last_agent: raw.last_agent,
             suspended_ms: raw.suspended_ms,
         })
     }
@@ -206,23 +220,25 @@ impl Store {
         rows.into_iter().map(KeyRow::try_from).collect()
     }
 
-    /// Notes when keys were last let in; an older note does not replace a newer one.
+    /// Notes when keys were last let in, and by which client where that is known; an older note does not
+    /// replace a newer one.
     ///
     /// # Errors
     /// The store cannot be written; then some may not have been noted.
-    pub async fn note_key_uses(&self, uses: &[(&str, i64)]) -> Result<(), StoreError> {
-        let mut uses = uses.to_vec();
+    pub async fn note_key_uses(&self, uses: &[KeyUse]) -> Result<(), StoreError> {
+        let mut uses: Vec<&KeyUse> = uses.iter().collect();
         // In one order everywhere, so that nodes that note the same keys do not wait for each other in a circle.
-        uses.sort_unstable();
+        uses.sort_unstable_by(|a, b| a.id.cmp(&b.id));
         for some in uses.chunks(NOTED_AT_ONCE) {
             let mut tx = self.begin_write().await?;
-            for (id, used_ms) in some {
+            for used in some {
                 query(
-                    "UPDATE api_key SET last_used_ms = $2 \
+                    "UPDATE api_key SET last_used_ms = $2, last_agent = COALESCE($3, last_agent) \
                      WHERE id = $1 AND (last_used_ms IS NULL OR last_used_ms < $2)",
                 )
-                .bind(*id)
-                .bind(*used_ms)
+                .bind(&used.id)
+                .bind(used.used_ms)
+                .bind(used.agent.as_deref())
                 .execute(&mut tx)
                 .await?;
             }

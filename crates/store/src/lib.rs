@@ -12,6 +12,7 @@ mod audit;
 mod database;
 mod error;
 mod feed;
+mod history;
 mod key;
 mod link;
 mod postgres;
@@ -26,11 +27,12 @@ use std::path::Path;
 use crate::database::{Database, Tx};
 pub use crate::{
     access::{AccessRow, AccessState},
-    account::{AccountRow, Role, Totp},
-    audit::{AuditEntry, AuditRow},
+    account::{AccountRow, Allowance, Role, Totp},
+    audit::{AuditEntry, AuditFilter, AuditRow},
     error::StoreError,
     feed::FeedRow,
-    key::{Digest, KeyEnd, KeyKind, KeyRow},
+    history::{CountRow, Outcome, Step},
+    key::{Digest, KeyEnd, KeyKind, KeyRow, KeyUse},
     link::{LinkPurpose, LinkRow},
     session::{SessionRow, Stage},
     transfer::{Transferred, transfer},
@@ -72,4 +74,18 @@ impl Store {
     async fn begin_write(&self) -> Result<Tx, StoreError> {
         self.database.begin().await
     }
+}
+
+/// The pattern for what contains a text in small letters, whatever signs are in it. The two databases agree on ASCII
+/// letters alone.
+fn containing(text: &str) -> String {
+    let mut pattern = String::from("%");
+    for letter in text.to_ascii_lowercase().chars() {
+        if matches!(letter, '!' | '%' | '_') {
+            pattern.push('!');
+        }
+        pattern.push(letter);
+    }
+    pattern.push('%');
+    pattern
 }

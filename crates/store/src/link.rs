@@ -14,6 +14,8 @@ pub enum LinkPurpose {
     Invitation,
     /// Set an account's password.
     PasswordReset,
+    /// Show that mail reaches the account's address.
+    Confirmation,
 }
 
 impl LinkPurpose {
@@ -22,11 +24,12 @@ impl LinkPurpose {
             Self::FirstOperator => "first_operator",
             Self::Invitation => "invitation",
             Self::PasswordReset => "password_reset",
+            Self::Confirmation => "confirmation",
         }
     }
 
     fn parse(text: &str) -> Result<Self, StoreError> {
-        [Self::FirstOperator, Self::Invitation, Self::PasswordReset]
+        [Self::FirstOperator, Self::Invitation, Self::PasswordReset, Self::Confirmation]
             .into_iter()
             .find(|purpose| purpose.as_str() == text)
             .ok_or_else(|| StoreError::corrupt("unknown link purpose"))
@@ -38,7 +41,7 @@ impl LinkPurpose {
 pub struct LinkRow {
     pub digest: Digest,
     pub purpose: LinkPurpose,
-    /// Whose password is set anew.
+    /// Whose password is set anew, or whose address is confirmed.
     pub account_id: Option<String>,
     /// The only address an invitation is for.
     pub email: Option<String>,

@@ -1,12 +1,12 @@
 //! What operators decide: accounts, access, and reading the audit log.
 
 use domain::Timestamp;
-use store::{AccessRow, AccessState, Role};
+use store::{AccessRow, AccessState, Allowance, AuditFilter, AuditRow, Role};
 
-use crate::people::{access_record, record};
+use crate::people::{KEYS_MAX, KEYS_MAX_MAX, access_record, limits_of, record};
 use crate::secret::public_id;
 use crate::{
-    AccessDecision, AccessRecord, AccountRecord, Actor, AuditRecord, Deed, Origin, People,
+    AccessDecision, AccessRecord, AccountRecord, Actor, AuditRecord, Deed, Limits, Origin, People,
     PeopleError, Session,
 };
 
@@ -17,6 +17,8 @@ const PURPOSE_CHARS_MAX: usize = 2000;
 const NOTE_CHARS_MAX: usize = 500;
 /// Rows on one page of the console.
 const ROWS_MAX: u32 = 200;
+/// Lines of the audit log that are read at once: when there are so many, there may be more.
+pub const AUDIT_ROWS_MAX: usize = 200;
 
 impl People {
     /// Asks for production access.
@@ -101,6 +103,7 @@ impl People {
         };
         let row = self.store.decide_access(&decided).await?.ok_or(PeopleError::UnknownRequest)?;
         self.note(actor, deed, &row.account_id, row.note.as_deref().unwrap_or_default()).await?;
+        self.mail_decision(&row.account_id, row.state == AccessState::Approved).await?;
         Ok(access_record(row))
     }
 
@@ -110,6 +113,14 @@ impl People {
     /// The store cannot be read.
     pub async fn accounts(&self) -> Result<Vec<AccountRecord>, PeopleError> {
         Ok(self.store.accounts(ROWS_MAX).await?.iter().map(record).collect())
+    }
+
+    /// The newest accounts with a text in their name, address or id; all where it is empty.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn find_accounts(&self, text: &str) -> Result<Vec<AccountRecord>, PeopleError> {
+        Ok(self.store.find_accounts(text, ROWS_MAX).await?.iter().map(record).collect())
     }
 
     /// One account.
@@ -147,6 +158,55 @@ impl People {
         self.note(actor, Deed::AccountResumed, id, &account.email).await
     }
 
+    /// Sets what an account is allowed; its live production keys have the limits that follow from it. The keys' ring has to
+    /// follow the store afterwards.
+    ///
+    /// # Errors
+    /// There is no such account, a limit is out of its bounds, or the store cannot be written.
+    pub async fn limit(
+        &self,
+        id: &str,
+        allowance: Allowance,
+        actor: &Actor,
+    ) -> Result<(), PeopleError> {
+        let account = self.account(id).await?;
+        let limits =
+            [allowance.burst_per_minute, allowance.requests_per_day, allowance.requests_per_month];
+        if limits.contains(&Some(0)) || allowance.keys_max.is_some_and(|max| max > KEYS_MAX_MAX) {
+            return Err(PeopleError::BadAllowance);
+        }
+        let Limits { burst_per_minute, requests_per_day, requests_per_month } =
+            limits_of(&allowance);
+        self.store.allow_account(id, &allowance, (burst_per_minute, requests_per_day)).await?;
+        let month = requests_per_month.map_or("any number".to_owned(), |n| n.to_string());
+        let detail = format!(
+            "{}: {} keys; {burst_per_minute} a minute, {requests_per_day} a day, {month} a month",
+            account.email,
+            allowance.keys_max.unwrap_or(KEYS_MAX)
+        );
+        self.note(actor, Deed::AccountLimited, id, &detail).await
+    }
+
+    /// Every operator, the eldest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn operators(&self) -> Result<Vec<AccountRecord>, PeopleError> {
+        Ok(self.store.accounts_of(Role::Operator, ROWS_MAX).await?.iter().map(record).collect())
+    }
+
+    /// Lines of the audit log that pass, newest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn find_audit(
+        &self,
+        filter: &AuditFilter<'_>,
+    ) -> Result<Vec<AuditRecord>, PeopleError> {
+        let rows = self.store.find_audit(filter, ROWS_MAX).await?;
+        Ok(rows.into_iter().map(audit_record).collect())
+    }
+
     /// The audit log, newest first, older than `before` where it is given; of one account, or of all.
     ///
     /// # Errors
@@ -156,18 +216,19 @@ impl People {
         account_id: Option<&str>,
         before: Option<i64>,
     ) -> Result<Vec<AuditRecord>, PeopleError> {
-        let rows = self.store.audit(account_id, before, ROWS_MAX).await?;
-        Ok(rows
-            .into_iter()
-            .map(|row| AuditRecord {
-                seq: row.seq,
-                at: Timestamp::from_millis(row.entry.at_ms),
-                who: row.entry.who,
-                action: row.entry.action,
-                subject: row.entry.subject,
-                detail: row.entry.detail,
-                address: row.entry.address,
-            })
-            .collect())
+        let filter = AuditFilter { account_id, before, ..AuditFilter::default() };
+        self.find_audit(&filter).await
+    }
+}
+
+fn audit_record(row: AuditRow) -> AuditRecord {
+    AuditRecord {
+        seq: row.seq,
+        at: Timestamp::from_millis(row.entry.at_ms),
+        who: row.entry.who,
+        action: row.entry.action,
+        subject: row.entry.subject,
+        detail: row.entry.detail,
+        address: row.entry.address,
     }
 }

@@ -18,8 +18,9 @@ pub(super) const HALF_MAX: Duration = Duration::from_secs(600);
 const TOUCH_AFTER: Duration = Duration::from_secs(60);
 
 const FIRST_OPERATOR_TIME: Duration = Duration::from_secs(86_400);
+pub(super) const CONFIRM_TIME: Duration = Duration::from_secs(7 * 86_400);
 const INVITATION_TIME: Duration = Duration::from_secs(7 * 86_400);
-const RESET_TIME: Duration = Duration::from_secs(86_400);
+pub(super) const RESET_TIME: Duration = Duration::from_secs(86_400);
 
 impl People {
     /// Makes a developer's account where sign-up is open. The answer is the same, after the same time,
@@ -42,6 +43,9 @@ impl People {
         if self.store.insert_account(&row).await? {
             let actor = Actor::account(&super::record(&row), from);
             self.note(&actor, Deed::AccountCreated, &row.id, "signed up").await?;
+            self.mail_confirmation(&row).await?;
+        } else {
+            self.mail_known(&new.profile.email);
         }
         Ok(Gate::Done)
     }
@@ -70,6 +74,10 @@ impl People {
             return Ok(SignIn::Not(Gate::Refused));
         };
         self.refund_try(email, from);
+        if self.owes_confirmation(&row) {
+            self.mail_confirmation(&row).await?;
+            return Ok(SignIn::Unconfirmed);
+        }
         let account = super::record(&row);
         if account.second_factor {
             let token = self.start_session(&row.id, Stage::Password, from, replaced).await?;
@@ -206,6 +214,17 @@ impl People {
         self.issue_link(LinkPurpose::FirstOperator, None, None, FIRST_OPERATOR_TIME).await.map(Some)
     }
 
+    /// A link that makes one more operator. Earlier ones end.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn operator_link(&self, actor: &Actor) -> Result<LinkToken, PeopleError> {
+        let purpose = LinkPurpose::FirstOperator;
+        let link = self.issue_link(purpose, None, None, FIRST_OPERATOR_TIME).await?;
+        self.note(actor, Deed::LinkIssued, "anybody", "a new operator").await?;
+        Ok(link)
+    }
+
     /// A link with which one person can make an account; bound to an address where one is given.
     ///
     /// # Errors
@@ -271,9 +290,9 @@ impl People {
             return refused;
         };
         let (role, how) = match link.purpose {
-            LinkPurpose::FirstOperator => (Role::Operator, "first operator's link"),
+            LinkPurpose::FirstOperator => (Role::Operator, "operator's link"),
             LinkPurpose::Invitation => (Role::Developer, "invitation"),
-            LinkPurpose::PasswordReset => return refused,
+            LinkPurpose::PasswordReset | LinkPurpose::Confirmation => return refused,
         };
         let email = &new.profile.email;
         let bound = link.email.as_deref().is_none_or(|bound| bound == email.as_str());
@@ -285,7 +304,11 @@ impl People {
             return Ok(SignIn::Not(Gate::Busy));
         };
         let now = self.clock.now();
-        let row = account_row(&new.profile, role, password, now)?;
+        let row = AccountRow {
+            // Whoever was given the link is known to whoever gave it.
+            confirmed_ms: Some(now.as_millis()),
+            ..account_row(&new.profile, role, password, now)?
+        };
         if !self.store.use_link(&token.digest(), now.as_millis()).await?
             || !self.store.insert_account(&row).await?
         {
@@ -308,8 +331,7 @@ impl People {
         password: Password,
         from: &Origin,
     ) -> Result<Gate, PeopleError> {
-        let link = self.good_link(token).await?;
-        let Some(id) = link.and_then(|link| link.account_id) else {
+        let Some(id) = self.account_of_link(token, LinkPurpose::PasswordReset).await? else {
             return Ok(Gate::Refused);
         };
         let Some(account) = self.store.account(&id).await? else {
@@ -322,9 +344,45 @@ impl People {
             return Ok(Gate::Refused);
         }
         self.store.set_password(&id, &password, None).await?;
+        // The link came by mail or from an operator: either is as good as a confirmation.
+        self.store.confirm_account(&id, self.clock.now().as_millis()).await?;
         let actor = Actor::account(&super::record(&account), from);
         self.note(&actor, Deed::PasswordReset, &id, "by one-time link").await?;
         Ok(Gate::Done)
+    }
+
+    /// Notes that mail reaches the account that a link is for.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub async fn confirm_by_link(
+        &self,
+        token: &LinkToken,
+        from: &Origin,
+    ) -> Result<Gate, PeopleError> {
+        let Some(id) = self.account_of_link(token, LinkPurpose::Confirmation).await? else {
+            return Ok(Gate::Refused);
+        };
+        let now_ms = self.clock.now().as_millis();
+        if !self.store.use_link(&token.digest(), now_ms).await? {
+            return Ok(Gate::Refused);
+        }
+        self.store.confirm_account(&id, now_ms).await?;
+        if let Some(account) = self.store.account(&id).await? {
+            let actor = Actor::account(&super::record(&account), from);
+            self.note(&actor, Deed::AccountConfirmed, &id, "by mail").await?;
+        }
+        Ok(Gate::Done)
+    }
+
+    /// Whose link it is, if it is good and for that.
+    async fn account_of_link(
+        &self,
+        token: &LinkToken,
+        purpose: LinkPurpose,
+    ) -> Result<Option<String>, PeopleError> {
+        let link = self.good_link(token).await?;
+        Ok(link.filter(|link| link.purpose == purpose).and_then(|link| link.account_id))
     }
 
     /// Forgets sessions and links that have ended.
@@ -377,7 +435,7 @@ impl People {
         throttles.account.refund(email);
     }
 
-    async fn issue_link(
+    pub(super) async fn issue_link(
         &self,
         purpose: LinkPurpose,
         account_id: Option<&str>,
@@ -421,6 +479,8 @@ fn account_row(
         created_ms: now.as_millis(),
         suspended_ms: None,
         production_ms: None,
+        confirmed_ms: None,
         totp: None,
+        allowance: store::Allowance::default(),
     })
 }

@@ -13,11 +13,13 @@ mod key;
 mod model;
 mod people;
 mod quota;
+mod usage;
 
 use std::{ops::Deref, path::Path, sync::Arc, time::Duration};
 
 use accounts::{Accounts, KeyEntry, KeyKind, KeySecret, Limits, NewKey, Registry};
 use domain::{Clock, ManualClock, Timestamp};
+use sqlx::{Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
 use store::Store;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -61,6 +63,14 @@ impl World {
         let store = self.store().await;
         let (accounts, worker) = Accounts::load(store.clone(), clock).await.unwrap();
         Node { accounts: Arc::new(accounts), worker: tokio::spawn(worker.run()), store }
+    }
+
+    /// Does to the file what only a fault would.
+    async fn sql(&self, statement: &'static str) {
+        let options = SqliteConnectOptions::new().filename(self.database());
+        let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
+        sqlx::query(statement).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
     }
 
     async fn issue(&self, limits: Limits) -> KeySecret {

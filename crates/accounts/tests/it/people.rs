@@ -141,7 +141,10 @@ async fn guessing_is_throttled_for_known_and_unknown_accounts_alike() {
                     answers.push((refused, retry_after_s));
                     break;
                 }
-                other @ (SignIn::In(_) | SignIn::Half(_) | SignIn::Not(_)) => panic!("{other:?}"),
+                other
+                @ (SignIn::In(_) | SignIn::Half(_) | SignIn::Unconfirmed | SignIn::Not(_)) => {
+                    panic!("{other:?}")
+                }
             }
         }
     }

@@ -16,7 +16,7 @@ use toml::de::DeValue;
 use crate::config::duration::parse_duration;
 
 /// Every key, in the order in which they are printed.
-pub(super) const KEYS: [Key; 29] = [
+pub(super) const KEYS: [Key; 33] = [
     Key::new("server", "listen", Kind::Address),
     Key::new("server", "ingest_listen", Kind::Address),
     Key::new("server", "ops_listen", Kind::Address),
@@ -42,6 +42,10 @@ pub(super) const KEYS: [Key; 29] = [
     Key::new("dashboard", "session_max", Kind::Duration { min_ms: MINUTE_MS, max_ms: YEAR_MS }),
     Key::new("dashboard", "status_page", Kind::Switch),
     Key::new("dashboard", "board", Kind::Board),
+    Key::new("dashboard", "board_watchers_max", Kind::Count { min: 1, max: 1_000_000 }),
+    Key::new("dashboard", "docs", Kind::Switch),
+    Key::new("mail", "url", Kind::Url),
+    Key::new("mail", "from", Kind::Sender),
     Key::new("database", "url", Kind::Url),
     Key::new("cluster", "nats_url", Kind::Url),
     Key::new("catalogue", "file", Kind::Path),
@@ -91,6 +95,8 @@ pub(super) enum Kind {
     Board,
     /// Scheme and host, as a browser shows them: no path, no password.
     Origin,
+    /// A mail address, with or without a name before it.
+    Sender,
 }
 
 /// A value that has been read and lies within its key's bounds.
@@ -194,6 +200,12 @@ impl Kind {
                 "live" => Ok(Value::Board(Board(Some(World::Live)))),
                 _ => Err(refusal("not one of off, sandbox, live".to_owned())),
             },
+            Self::Sender => match text.parse::<lettre::message::Mailbox>() {
+                Ok(_) => Ok(Value::Text(text.to_owned())),
+                Err(_) => Err(refusal(
+                    "not a mail address such as Linesman <odds@example.com>".to_owned(),
+                )),
+            },
             Self::Origin if is_origin(text) => Ok(Value::Text(text.to_owned())),
             Self::Origin => {
                 Err(refusal("not a scheme and host such as https://odds.example.com".to_owned()))
@@ -232,7 +244,8 @@ impl Kind {
             | Self::Format
             | Self::SignUp
             | Self::Board
-            | Self::Origin => toml::Value::String(text.to_owned()).to_string(),
+            | Self::Origin
+            | Self::Sender => toml::Value::String(text.to_owned()).to_string(),
         }
     }
 
@@ -249,6 +262,7 @@ impl Kind {
             Self::Format => "one of \"auto\", \"human\", \"json\"",
             Self::SignUp => "one of \"open\", \"invitation\", \"closed\"",
             Self::Board => "one of \"off\", \"sandbox\", \"live\"",
+            Self::Sender => "a mail address in quotes such as \"Linesman <odds@example.com>\"",
             Self::Origin => "an address in quotes such as \"https://odds.example.com\"",
         }
     }
@@ -327,6 +341,8 @@ mod tests {
             (Kind::Format, "json", "JSON"),
             (Kind::Board, "sandbox", "true"),
             (Kind::SignUp, "invitation", "invite"),
+            (Kind::Sender, "Linesman <odds@example.com>", "odds"),
+            (Kind::Sender, "odds@example.com", "a@b.c\r\nBcc: x@y.z"),
             (Kind::Origin, "https://odds.example.com:8443", "https://odds.example.com/"),
             (Kind::Origin, "http://[::1]:80", "https://user:password@example.com"),
         ] {

@@ -49,7 +49,8 @@ fn shown(setting: &Setting) -> String {
         | Kind::Format
         | Kind::SignUp
         | Kind::Board
-        | Kind::Origin) => kind.to_toml(&setting.text),
+        | Kind::Origin
+        | Kind::Sender) => kind.to_toml(&setting.text),
     }
 }
 
@@ -104,6 +105,7 @@ mod tests {
             ("postgres://db/odds", "postgres://db/odds"),
             ("nats://token@bus:4222", "nats://***@bus:4222"),
             ("linesman:hunter2@db", "linesman:***@db"),
+            ("smtps://odds:hunter2@mail:465", "smtps://odds:***@mail:465"),
         ] {
             assert_eq!(mask_url(url), shown);
         }

@@ -249,6 +249,32 @@ fn an_outside_database_or_cluster_is_refused_for_now_without_telling_its_passwor
 }
 
 #[test]
+fn mail_needs_a_server_a_sender_and_an_address_of_ours_and_its_password_is_never_shown() {
+    const URL: &str = "[mail]\nurl = \"smtps://odds:hunter2@mail.example.com\"\n";
+    assert!(defaults().mail.is_none());
+    let listed = faults(URL, &[]);
+    assert!(
+        listed[0].contains("`mail.from`") && listed[1].contains("`dashboard.public_url`"),
+        "{listed:?}"
+    );
+    let rest = [
+        ("LINESMAN_MAIL__FROM", "Linesman <odds@example.com>"),
+        ("LINESMAN_DASHBOARD__PUBLIC_URL", "https://odds.example.com"),
+    ];
+    let config = assemble(URL, &rest).unwrap();
+    assert_eq!(config.mail.as_ref().unwrap().public_url, "https://odds.example.com");
+    assert!(config.to_toml().contains("url = \"smtps://odds:***@mail.example.com\""));
+    for text in [config.to_toml(), format!("{:?}", config.mail)] {
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+    let listed = faults("[mail]\nurl = \"https://odds:hunter2@mail\"", &rest);
+    assert!(
+        listed.len() == 1 && listed[0].contains("smtps://") && !listed[0].contains("hunter2"),
+        "{listed:?}"
+    );
+}
+
+#[test]
 fn the_ops_listener_knows_whether_it_was_chosen() {
     assert!(matches!(defaults().server.ops_listen, OpsListen::Default(_)));
     // The same address, but asked for: it must not be swapped for another one.
@@ -292,10 +318,13 @@ fn the_printed_configuration_is_a_file_that_gives_the_same_configuration() {
 }
 
 fn sections(config: &Config) -> impl fmt::Debug {
-    let Config { server, market, sandbox, api, dashboard, catalogue, log, settings: _ } = config;
+    let Config { server, market, sandbox, api, dashboard, mail, catalogue, log, settings: _ } =
+        config;
     // `ops_listen` becomes a chosen address by being written down.
     let server = (server.listen, server.ops_listen.address(), server.workers);
-    format!("{server:?} {market:?} {sandbox:?} {api:?} {dashboard:?} {catalogue:?} {log:?}")
+    format!(
+        "{server:?} {market:?} {sandbox:?} {api:?} {dashboard:?} {mail:?} {catalogue:?} {log:?}"
+    )
 }
 
 #[test]

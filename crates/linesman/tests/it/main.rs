@@ -20,6 +20,7 @@ mod harness;
 mod identities;
 mod migrate;
 mod numbers;
+mod operators;
 mod record;
 mod recordings;
 mod restart;

@@ -102,7 +102,8 @@ pub enum OutcomeName {
 /// The players of a field, by the spelling that came first.
 #[derive(Debug, Default)]
 pub(crate) struct Field {
-    names: Vec<Box<str>>,
+    /// Shared with snapshots; copied when a player is added while one still holds it.
+    names: Arc<Vec<Box<str>>>,
     by_folded: HashMap<Box<str>, u16>,
     /// By the words of their names.
     by_word: HashMap<Box<str>, Vec<u16>>,
@@ -120,7 +121,7 @@ impl Field {
     }
 
     fn note(&mut self, name: &str, at: u16) {
-        self.names.push(name.into());
+        Arc::make_mut(&mut self.names).push(name.into());
         for word in Name::parse(name).keys() {
             self.by_word.entry(word.into()).or_default().push(at);
         }
@@ -142,7 +143,7 @@ impl Field {
         alike
     }
 
-    pub(crate) fn names(&self) -> &[Box<str>] {
+    pub(crate) fn names(&self) -> &Arc<Vec<Box<str>>> {
         &self.names
     }
 

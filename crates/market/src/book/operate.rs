@@ -289,9 +289,18 @@ impl Book {
         changes
     }
 
-    /// An event with every feed's ref, names and reason.
-    pub fn profile(&self, id: EventId) -> Option<Profile> {
-        let event = self.event(self.resolve(id))?;
+    /// The event that a feed's ref is listed for at present.
+    pub fn listed_for(&self, feed: &str, reference: &str) -> Option<EventId> {
+        self.stands_for(feed, reference)
+    }
+
+    /// Every id that stands for another event, with that.
+    pub fn stand_ins(&self) -> impl Iterator<Item = (EventId, EventId)> + '_ {
+        self.merged()
+    }
+
+    /// Every feed's ref of an event, with names and reason, the eldest first. Costs nothing beyond that event.
+    pub fn refs(&self, event: &Event) -> Vec<ProfileRef> {
         let refs = self.offers_of(event).filter_map(|(feed, reference, offer)| {
             Some(ProfileRef {
                 feed: self.feed(feed)?.name.clone(),
@@ -303,6 +312,12 @@ impl Book {
                 why: offer.placed.to_string(),
             })
         });
+        refs.collect()
+    }
+
+    /// An event with every feed's ref, names and reason.
+    pub fn profile(&self, id: EventId) -> Option<Profile> {
+        let event = self.event(self.resolve(id))?;
         let also =
             self.memory.merged.iter().filter(|(_, elder)| **elder == event.id).map(|(id, _)| *id);
         Some(Profile {
@@ -312,7 +327,7 @@ impl Book {
             commence_time: event.commence_time,
             fixture: event.fixture.clone(),
             also: also.collect(),
-            refs: refs.collect(),
+            refs: self.refs(event),
             unsure: self
                 .unsure()
                 .filter(|unsure| [unsure.one, unsure.other].contains(&event.id))

@@ -9,6 +9,7 @@ use crate::docs::asset::Asset;
 
 const STYLE: &str = include_str!("../../assets/app.css");
 const SCRIPT: &str = include_str!("../../assets/app.js");
+const BOARD_STYLE: &str = include_str!("../../assets/board.css");
 const BOARD: &str = include_str!("../../assets/board.js");
 const MARK: &str = include_str!("../../assets/mark.svg");
 
@@ -24,11 +25,12 @@ impl Named {
     }
 }
 
-static ASSETS: LazyLock<[Named; 4]> = LazyLock::new(|| {
+static ASSETS: LazyLock<[Named; 5]> = LazyLock::new(|| {
     [
         Named::new("app", "css", "text/css; charset=utf-8", STYLE),
         Named::new("app", "js", "text/javascript; charset=utf-8", SCRIPT),
         Named::new("board", "js", "text/javascript; charset=utf-8", BOARD),
+        Named::new("board", "css", "text/css; charset=utf-8", BOARD_STYLE),
         Named::new("mark", "svg", "image/svg+xml", MARK),
     ]
 });
@@ -38,21 +40,26 @@ pub(crate) fn find(path: &str) -> Option<&'static Asset> {
 }
 
 pub(crate) fn style_path() -> &'static str {
-    let [style, _, _, _] = &*ASSETS;
+    let [style, ..] = &*ASSETS;
     &style.path
 }
 
 pub(crate) fn script_path() -> &'static str {
-    let [_, script, _, _] = &*ASSETS;
+    let [_, script, ..] = &*ASSETS;
     &script.path
 }
 
 pub(crate) fn board_path() -> &'static str {
-    let [_, _, board, _] = &*ASSETS;
+    let [_, _, board, ..] = &*ASSETS;
     &board.path
 }
 
 pub(crate) fn mark_path() -> &'static str {
-    let [_, _, _, mark] = &*ASSETS;
+    let [.., mark] = &*ASSETS;
     &mark.path
+}
+
+pub(crate) fn board_style_path() -> &'static str {
+    let [_, _, _, style, _] = &*ASSETS;
+    &style.path
 }

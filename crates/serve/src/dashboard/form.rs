@@ -40,6 +40,26 @@ impl Form {
     }
 }
 
+/// A query with these fields, the empty ones left out: `?q=two+words`, or nothing.
+pub(crate) fn query(fields: &[(&str, &str)]) -> String {
+    let mut query = String::new();
+    for (name, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
+        query.push(if query.is_empty() { '?' } else { '&' });
+        query.push_str(name);
+        query.push('=');
+        for byte in value.bytes() {
+            match byte {
+                b' ' => query.push('+'),
+                _ if byte.is_ascii_alphanumeric() || b"-._".contains(&byte) => {
+                    query.push(char::from(byte));
+                }
+                _ => query.push_str(&format!("%{byte:02X}")),
+            }
+        }
+    }
+    query
+}
+
 fn decode(text: &[u8]) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.iter();
@@ -75,6 +95,15 @@ mod tests {
         for bad in ["a=%", "a=%4", "a=%zz", "a=%ff", &"a=1&".repeat(65)] {
             assert!(Form::parse(bad.as_bytes()).is_none(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_query_says_what_it_was_made_of() {
+        let made = query(&[("q", "Jiří & \"x\"+<1>"), ("sport", ""), ("page", "2")]);
+        assert!(made.is_ascii() && made.starts_with("?q="), "{made}");
+        let read = Form::parse(made.trim_start_matches('?').as_bytes()).unwrap();
+        assert_eq!((read.get("q"), read.get("page")), ("Jiří & \"x\"+<1>", "2"));
+        assert_eq!(query(&[("q", "")]), "");
     }
 
     #[test]

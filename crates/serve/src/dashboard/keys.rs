@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use accounts::{Deed, KeyKind, KeyView, NewKey};
+use accounts::{Deed, KeyKind, KeyView, Limits, NewKey};
 use askama::Template;
 use domain::Timestamp;
 
@@ -13,8 +13,6 @@ use crate::dashboard::route::KeysAct;
 use crate::dashboard::visit::Visit;
 use crate::reply::Reply;
 
-/// Keys of one account that are in force at the same time.
-const LIVE_KEYS_MAX: usize = 20;
 /// How long an old key may go on beside its successor; the words the form uses.
 const OVERLAPS: [(&str, u64); 4] = [("none", 0), ("1h", 3600), ("24h", 86_400), ("7d", 604_800)];
 
@@ -28,6 +26,8 @@ pub(crate) struct KeyLine {
     pub(crate) groups: String,
     pub(crate) created: Moment,
     pub(crate) last_used: Option<Moment>,
+    /// What its client last called itself: hostile text.
+    pub(crate) agent: Option<String>,
     pub(crate) used: String,
     pub(crate) limit: String,
     pub(crate) used_n: u32,
@@ -51,6 +51,7 @@ impl KeyLine {
             groups: record.groups.as_ref().map_or("all".to_owned(), |groups| groups.join(", ")),
             created: Moment::new(record.created_at, now),
             last_used: view.last_used.map(|at| Moment::new(at, now)),
+            agent: view.last_agent.clone(),
             used: number(used),
             limit: number(record.limits.requests_per_day),
             used_n: used,
@@ -153,7 +154,7 @@ async fn list(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let (keys, ended): (Vec<_>, Vec<_>) = lines.into_iter().partition(|key| key.state != "revoked");
     let page = KeysPage {
         shell: Shell::new(visit, "Keys", "keys"),
-        room: keys.len() < LIVE_KEYS_MAX,
+        room: keys.len() < keys_max(visit)?,
         keys,
         ended,
         production: may_have_production(visit),
@@ -173,10 +174,11 @@ async fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         _ => KeyKind::Sandbox,
     };
     let live = lines(visit, &account.id).await?.iter().filter(|key| key.state != "revoked").count();
-    if live >= LIVE_KEYS_MAX {
-        let text =
-            "An account has at most 20 keys in force. Revoke one that is not needed any more.";
-        return Err(Trouble::Refused(text.to_owned()));
+    let most = keys_max(visit)?;
+    if live >= most {
+        return Err(Trouble::Refused(format!(
+            "This account has at most {most} keys in force. Revoke one that is not needed any more."
+        )));
     }
     let known = groups(visit.app);
     let chosen: Vec<String> = visit
@@ -189,6 +191,10 @@ async fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         name: visit.form.get("name").trim().to_owned(),
         groups: (!chosen.is_empty()).then_some(chosen),
         account_id: Some(account.id.clone()),
+        limits: match kind {
+            KeyKind::Production => account.limits(),
+            KeyKind::Sandbox => Limits::DEFAULT,
+        },
         ..NewKey::of_kind(kind)
     };
     let (secret, record) = visit.app.accounts.create_key(new).await?;
@@ -260,6 +266,11 @@ async fn own(visit: &Visit<'_>) -> Result<KeyLine, Trouble> {
 async fn lines(visit: &Visit<'_>, account_id: &str) -> Result<Vec<KeyLine>, Trouble> {
     let keys = visit.app.accounts.keys_of(account_id).await?;
     Ok(keys.iter().map(|view| KeyLine::new(view, visit.now)).collect())
+}
+
+/// Keys that the visitor may have in force at the same time.
+fn keys_max(visit: &Visit<'_>) -> Result<usize, Trouble> {
+    Ok(usize::try_from(visit.session()?.account.keys_max()).unwrap_or(usize::MAX))
 }
 
 fn may_have_production(visit: &Visit<'_>) -> bool {

@@ -16,6 +16,17 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
+    /// The time of day, `14:05`.
+    pub(crate) fn time(at: Timestamp) -> String {
+        at.to_string().get(11..16).unwrap_or_default().to_owned()
+    }
+
+    /// The day without its year, `3 Feb`.
+    pub(crate) fn day(at: Timestamp) -> String {
+        let text = Self::new(at, at).text;
+        text.splitn(3, ' ').take(2).collect::<Vec<_>>().join(" ")
+    }
+
     pub(crate) fn new(at: Timestamp, now: Timestamp) -> Self {
         let iso = at.to_string();
         let part = |from: usize, to: usize| iso.get(from..to).unwrap_or_default();
@@ -50,9 +61,27 @@ pub(crate) fn span(duration: Duration) -> String {
     format!("{count} {unit}")
 }
 
+/// A latency as people read it: exact while that matters.
+pub(crate) fn latency(ms: u64) -> String {
+    match ms {
+        0..1000 => format!("{ms} ms"),
+        1000..120_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
+        120_000.. => span(Duration::from_millis(ms)),
+    }
+}
+
+/// So many in a minute, as so many in a second.
+pub(crate) fn a_second(a_minute: u64) -> String {
+    match a_minute {
+        0..60 => format!("0.{:02}", a_minute * 100 / 60),
+        60..6000 => format!("{}.{}", a_minute / 60, a_minute % 60 * 10 / 60),
+        6000.. => number(a_minute / 60),
+    }
+}
+
 /// A number with thin spaces between its thousands, which do not break.
-pub(crate) fn number(value: u32) -> String {
-    let digits = value.to_string();
+pub(crate) fn number(value: impl Into<u64>) -> String {
+    let digits = value.into().to_string();
     let mut text = String::with_capacity(digits.len() + 6);
     for (n, digit) in digits.chars().enumerate() {
         if n > 0 && (digits.len() - n).is_multiple_of(3) {
@@ -82,11 +111,21 @@ mod tests {
             (moment.iso.as_str(), moment.text.as_str()),
             ("2026-02-03T04:05:06Z", "3 Feb 2026, 04:05 UTC")
         );
+        let at = Timestamp::parse("2026-02-03T04:05:06Z").unwrap();
+        assert_eq!((Moment::day(at), Moment::time(at)), ("3 Feb".to_owned(), "04:05".to_owned()));
+    }
+
+    #[test]
+    fn latencies_and_rates_read_as_people_say_them() {
+        let latencies = [0, 999, 1000, 2549, 119_999, 120_000].map(latency);
+        assert_eq!(latencies, ["0 ms", "999 ms", "1.0 s", "2.5 s", "119.9 s", "2 min"]);
+        let rates = [0, 5, 6, 90, 5999, 600_000].map(|n| a_second(n).replace('\u{202f}', " "));
+        assert_eq!(rates, ["0.00", "0.08", "0.10", "1.5", "99.9", "10 000"]);
     }
 
     #[test]
     fn thousands_are_set_apart() {
-        let shown = |n| number(n).replace('\u{202f}', " ");
+        let shown = |n: u32| number(n).replace('\u{202f}', " ");
         assert_eq!(
             [shown(0), shown(999), shown(1000), shown(1_234_567)],
             ["0", "999", "1 000", "1 234 567"]

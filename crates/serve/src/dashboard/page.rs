@@ -4,12 +4,13 @@ use accounts::{AccountError, Maintenance, PeopleError};
 use askama::Template;
 
 use crate::dashboard::asset;
+use crate::dashboard::usage::QuotaNote;
 use crate::dashboard::visit::Visit;
 use crate::reply::Reply;
 
 /// What a page may do: be styled and moved by its own assets, talk to its own service, and nothing else.
 /// The referrer policy is not `no-referrer`: browsers would then hide the origin of our own forms.
-const GUARD: [(&str, &str); 8] = [
+pub(crate) const GUARD: [(&str, &str); 7] = [
     (
         "content-security-policy",
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
@@ -21,7 +22,6 @@ const GUARD: [(&str, &str); 8] = [
     ("cross-origin-opener-policy", "same-origin"),
     ("cross-origin-resource-policy", "same-origin"),
     ("permissions-policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
-    ("cache-control", "no-store"),
 ];
 
 /// Why there is no page.
@@ -48,6 +48,7 @@ impl From<PeopleError> for Trouble {
             PeopleError::UnknownRequest
             | PeopleError::AlreadyRequested
             | PeopleError::BadPurpose
+            | PeopleError::BadAllowance
             | PeopleError::LastOperator => Self::Refused(sentence(&error)),
         }
     }
@@ -83,10 +84,27 @@ impl From<askama::Error> for Trouble {
 
 /// An error's words as a sentence for a page.
 pub(crate) fn sentence(error: &dyn std::error::Error) -> String {
-    let text = error.to_string();
+    as_sentence(&error.to_string())
+}
+
+/// A text that begins in lower case as a sentence.
+pub(crate) fn as_sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|first| first.to_uppercase().collect::<String>());
     format!("{}{}.", first.unwrap_or_default(), letters.as_str())
+}
+
+/// A piece of a text, set as code or as words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) text: String,
+    pub(crate) is_code: bool,
+}
+
+/// A text whose code stands in backticks, in its pieces.
+pub(crate) fn parts(text: &str) -> Vec<Part> {
+    let part = |(n, text): (usize, &str)| Part { text: text.to_owned(), is_code: n % 2 == 1 };
+    text.split('`').enumerate().map(part).collect()
 }
 
 /// The frame of a page.
@@ -100,6 +118,7 @@ pub(crate) struct Shell {
     pub(crate) form_token: String,
     pub(crate) notice: Option<Notice>,
     pub(crate) maintenance: bool,
+    pub(crate) alerts: Vec<QuotaNote>,
     pub(crate) public: PublicPages,
     pub(crate) style: &'static str,
     pub(crate) script: &'static str,
@@ -111,6 +130,7 @@ pub(crate) struct Shell {
 pub(crate) struct PublicPages {
     pub(crate) status: bool,
     pub(crate) board: bool,
+    pub(crate) docs: bool,
 }
 
 /// A word to whoever reads.
@@ -132,10 +152,23 @@ impl Notice {
 }
 
 /// What `?done=` says, after a form led to another page. Words come from here only, never from the address.
-const DONE: [(&str, &str); 15] = [
+const DONE: &[(&str, &str)] = &[
     (
         "signed-up",
         "If the address was new, the account is ready. Sign in with the password you chose.",
+    ),
+    (
+        "signed-up-mail",
+        "Look into your mail: a letter says how to go on. It may take a minute, and may be taken for spam.",
+    ),
+    (
+        "unconfirmed",
+        "Confirm your address first: the letter with the link is on its way to you once more.",
+    ),
+    ("confirmed", "The address is confirmed. Sign in with the password you chose."),
+    (
+        "reset-mail",
+        "If the address has an account, a letter with a link to set a new password is on its way.",
     ),
     ("signed-out", "You are signed out."),
     ("password-reset", "The password is set. Sign in with it."),
@@ -148,7 +181,13 @@ const DONE: [(&str, &str); 15] = [
     ("resumed", "The account and its keys are in force again."),
     ("approved", "The request is approved. The developer can create production keys now."),
     ("refused", "The request is refused. The developer sees your note."),
+    ("limited", "The limits are set. The account's production keys have them from now on."),
     ("feed-revoked", "The feed's token is revoked."),
+    ("feed-paused", "The feed is paused: its pushes are refused until you resume it."),
+    ("feed-resumed", "The feed may push again."),
+    ("merged", "They are one event from now on. Clients see it with the next snapshot."),
+    ("split", "The ref is another event from now on. Clients see it with the next snapshot."),
+    ("parted", "They are two events, and stay two however alike they look."),
     ("maintenance-on", "Maintenance is on. The API answers 503 with Retry-After."),
     ("maintenance-off", "Maintenance is off. The API answers again."),
 ];
@@ -167,9 +206,11 @@ impl Shell {
             form_token: visit.token.form_token(),
             notice: notice.map(|(_, text)| Notice::good(*text)),
             maintenance: visit.app.accounts.maintenance() != Maintenance::Off,
+            alerts: visit.alerts.clone(),
             public: PublicPages {
                 status: visit.app.settings.dashboard.status_page,
                 board: visit.app.settings.dashboard.board.is_some(),
+                docs: visit.app.settings.dashboard.docs,
             },
             style: asset::style_path(),
             script: asset::script_path(),
@@ -189,11 +230,12 @@ pub(crate) fn render(status: u16, page: &impl Template) -> Result<Reply, Trouble
     Ok(guarded(Reply::new(status, "text/html; charset=utf-8", page.render()?)))
 }
 
-/// Adds the headers that guard a page.
+/// Adds the headers that guard a page, which is nobody's to keep.
 pub(crate) fn guarded(mut reply: Reply) -> Reply {
     for (name, value) in GUARD {
         reply.head.put(name, value);
     }
+    reply.head.put("cache-control", "no-store");
     reply
 }
 

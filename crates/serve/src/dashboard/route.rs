@@ -23,6 +23,8 @@ pub(crate) enum Page {
     Sign(SignAct),
     Keys(KeysAct),
     Access(AccessAct),
+    Usage,
+    Explore(ExploreAct),
     Security(SecurityAct),
     Console(ConsoleAct),
 }
@@ -45,6 +47,8 @@ pub(crate) enum SignAct {
     SignOut,
     LinkForm,
     Link,
+    ForgotForm,
+    Forgot,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +68,12 @@ pub(crate) enum AccessAct {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ExploreAct {
+    Explore,
+    Run,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SecurityAct {
     Security,
     ChangePassword,
@@ -77,11 +87,7 @@ pub(crate) enum SecurityAct {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConsoleAct {
     Console,
-    Accounts,
-    Invite,
-    SuspendAccount,
-    ResumeAccount,
-    ResetAccount,
+    People(PeopleAct),
     Requests,
     ApproveRequest,
     RefuseRequest,
@@ -90,16 +96,45 @@ pub(crate) enum ConsoleAct {
     RevokeAnyKey,
     Feeds,
     CreateFeed,
+    Feed,
     RevokeFeed,
+    PauseFeed,
+    ResumeFeed,
+    Market(MarketAct),
     Audit,
     Maintenance,
+}
+
+/// What operators see and decide of accounts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PeopleAct {
+    Accounts,
+    Account,
+    Invite,
+    Limit,
+    Suspend,
+    Resume,
+    Reset,
+}
+
+/// What they see and decide of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MarketAct {
+    Events,
+    Event,
+    Unsure,
+    Merge,
+    Part,
+    Split,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BoardAct {
     Front,
     Board,
-    Prices,
+    Stream,
+    Event,
+    EventStream,
 }
 
 /// One row of the table.
@@ -120,13 +155,15 @@ const fn post(path: &'static str, who: Who, page: Page) -> Route {
     Route { method: Method::Post, path, who, page }
 }
 
-static ROUTES: [Route; 47] = [
+static ROUTES: &[Route] = &[
     get("/status", Who::Anyone, Page::Status(StatusAct::Status)),
     get("/status.json", Who::Anyone, Page::Status(StatusAct::StatusJson)),
     get("/status.atom", Who::Anyone, Page::Status(StatusAct::StatusFeed)),
     get("/board", Who::Anyone, Page::Board(BoardAct::Front)),
     get("/board/{id}", Who::Anyone, Page::Board(BoardAct::Board)),
-    get("/board/{id}/prices", Who::Anyone, Page::Board(BoardAct::Prices)),
+    get("/board/event/{id}", Who::Anyone, Page::Board(BoardAct::Event)),
+    get("/board/event/{id}/stream", Who::Anyone, Page::Board(BoardAct::EventStream)),
+    get("/board/{id}/stream", Who::Anyone, Page::Board(BoardAct::Stream)),
     get("/signin", Who::Anyone, Page::Sign(SignAct::SignInForm)),
     post("/signin", Who::Anyone, Page::Sign(SignAct::SignIn)),
     get("/signin/code", Who::HalfSignedIn, Page::Sign(SignAct::CodeForm)),
@@ -136,6 +173,8 @@ static ROUTES: [Route; 47] = [
     post("/signout", Who::Anyone, Page::Sign(SignAct::SignOut)),
     get("/link/{id}", Who::Anyone, Page::Sign(SignAct::LinkForm)),
     post("/link/{id}", Who::Anyone, Page::Sign(SignAct::Link)),
+    get("/forgot", Who::Anyone, Page::Sign(SignAct::ForgotForm)),
+    post("/forgot", Who::Anyone, Page::Sign(SignAct::Forgot)),
     get("/dashboard", Who::Developer, Page::Keys(KeysAct::Keys)),
     post("/dashboard/keys", Who::Developer, Page::Keys(KeysAct::CreateKey)),
     get("/dashboard/keys/{id}", Who::Developer, Page::Keys(KeysAct::Key)),
@@ -144,6 +183,9 @@ static ROUTES: [Route; 47] = [
     post("/dashboard/keys/{id}/revoke", Who::Developer, Page::Keys(KeysAct::RevokeKey)),
     get("/dashboard/access", Who::Developer, Page::Access(AccessAct::Access)),
     post("/dashboard/access", Who::Developer, Page::Access(AccessAct::RequestAccess)),
+    get("/dashboard/usage", Who::Developer, Page::Usage),
+    get("/dashboard/explore", Who::Developer, Page::Explore(ExploreAct::Explore)),
+    post("/dashboard/explore", Who::Developer, Page::Explore(ExploreAct::Run)),
     get("/dashboard/security", Who::Developer, Page::Security(SecurityAct::Security)),
     post(
         "/dashboard/security/password",
@@ -172,15 +214,37 @@ static ROUTES: [Route; 47] = [
         Page::Security(SecurityAct::SecondFactorOff),
     ),
     get("/console", Who::Operator, Page::Console(ConsoleAct::Console)),
-    get("/console/accounts", Who::Operator, Page::Console(ConsoleAct::Accounts)),
-    post("/console/accounts/invite", Who::Operator, Page::Console(ConsoleAct::Invite)),
+    get("/console/accounts", Who::Operator, Page::Console(ConsoleAct::People(PeopleAct::Accounts))),
+    post(
+        "/console/accounts/invite",
+        Who::Operator,
+        Page::Console(ConsoleAct::People(PeopleAct::Invite)),
+    ),
     post(
         "/console/accounts/{id}/suspend",
         Who::Operator,
-        Page::Console(ConsoleAct::SuspendAccount),
+        Page::Console(ConsoleAct::People(PeopleAct::Suspend)),
     ),
-    post("/console/accounts/{id}/resume", Who::Operator, Page::Console(ConsoleAct::ResumeAccount)),
-    post("/console/accounts/{id}/reset", Who::Operator, Page::Console(ConsoleAct::ResetAccount)),
+    post(
+        "/console/accounts/{id}/resume",
+        Who::Operator,
+        Page::Console(ConsoleAct::People(PeopleAct::Resume)),
+    ),
+    post(
+        "/console/accounts/{id}/reset",
+        Who::Operator,
+        Page::Console(ConsoleAct::People(PeopleAct::Reset)),
+    ),
+    get(
+        "/console/accounts/{id}",
+        Who::Operator,
+        Page::Console(ConsoleAct::People(PeopleAct::Account)),
+    ),
+    post(
+        "/console/accounts/{id}/limits",
+        Who::Operator,
+        Page::Console(ConsoleAct::People(PeopleAct::Limit)),
+    ),
     get("/console/requests", Who::Operator, Page::Console(ConsoleAct::Requests)),
     post(
         "/console/requests/{id}/approve",
@@ -194,12 +258,33 @@ static ROUTES: [Route; 47] = [
     get("/console/feeds", Who::Operator, Page::Console(ConsoleAct::Feeds)),
     post("/console/feeds", Who::Operator, Page::Console(ConsoleAct::CreateFeed)),
     post("/console/feeds/{id}/revoke", Who::Operator, Page::Console(ConsoleAct::RevokeFeed)),
+    get("/console/feeds/{id}", Who::Operator, Page::Console(ConsoleAct::Feed)),
+    post("/console/feeds/{id}/pause", Who::Operator, Page::Console(ConsoleAct::PauseFeed)),
+    post("/console/feeds/{id}/resume", Who::Operator, Page::Console(ConsoleAct::ResumeFeed)),
+    get("/console/events", Who::Operator, Page::Console(ConsoleAct::Market(MarketAct::Events))),
+    get("/console/events/{id}", Who::Operator, Page::Console(ConsoleAct::Market(MarketAct::Event))),
+    get("/console/unsure", Who::Operator, Page::Console(ConsoleAct::Market(MarketAct::Unsure))),
+    post(
+        "/console/events/merge",
+        Who::Operator,
+        Page::Console(ConsoleAct::Market(MarketAct::Merge)),
+    ),
+    post(
+        "/console/events/apart",
+        Who::Operator,
+        Page::Console(ConsoleAct::Market(MarketAct::Part)),
+    ),
+    post(
+        "/console/events/{id}/split",
+        Who::Operator,
+        Page::Console(ConsoleAct::Market(MarketAct::Split)),
+    ),
     get("/console/audit", Who::Operator, Page::Console(ConsoleAct::Audit)),
     post("/console/maintenance", Who::Operator, Page::Console(ConsoleAct::Maintenance)),
 ];
 
 /// First parts of paths that are the pages'.
-const OURS: [&str; 11] = [
+const OURS: [&str; 12] = [
     "board",
     "status",
     "status.json",
@@ -208,6 +293,7 @@ const OURS: [&str; 11] = [
     "signup",
     "signout",
     "link",
+    "forgot",
     "dashboard",
     "console",
     "assets",
@@ -241,7 +327,7 @@ pub(crate) fn is_ours(path: &str) -> bool {
 /// The route for a path, and what stands for its `{id}`.
 pub(crate) fn find(method: Method, path: &str) -> Result<(&'static Route, &str), Trouble> {
     let mut elsewhere = false;
-    for route in &ROUTES {
+    for route in ROUTES {
         let Some(id) = capture(route.path, path) else {
             continue;
         };

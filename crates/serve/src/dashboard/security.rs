@@ -5,6 +5,7 @@ use askama::Template;
 
 use crate::dashboard::moment::Moment;
 use crate::dashboard::page::{self, Notice, Shell, Trouble};
+use crate::dashboard::qr::Qr;
 use crate::dashboard::route::SecurityAct;
 use crate::dashboard::sign;
 use crate::dashboard::visit::Visit;
@@ -48,6 +49,7 @@ struct SecondFactorPage {
     shell: Shell,
     secret: String,
     uri: String,
+    qr: Option<Qr>,
 }
 
 #[derive(Template)]
@@ -186,10 +188,12 @@ async fn second_factor_page(
     let plain = secret.expose();
     let groups: Vec<String> =
         plain.as_bytes().chunks(4).map(|group| group.escape_ascii().to_string()).collect();
+    let uri = secret.expose_uri("Linesman", &session.account.email);
     let page = SecondFactorPage {
         shell: Shell::new(visit, "Second factor", "security").with(notice),
         secret: groups.join(" "),
-        uri: secret.expose_uri("Linesman", &session.account.email),
+        qr: Qr::new(&uri),
+        uri,
     };
     page::render(status, &page)
 }

@@ -1,4 +1,6 @@
-//! Signing in, up and out; one-time links.
+//! Signing in, up and out; one-time links; forgotten passwords.
+
+use std::sync::Arc;
 
 use accounts::{
     Email, Gate, LinkPurpose, LinkToken, NewAccount, Password, PasswordFault, Profile, Role,
@@ -23,6 +25,15 @@ struct SignInPage {
     email: String,
     next: String,
     sign_up: bool,
+    by_mail: bool,
+}
+
+#[derive(Template)]
+#[template(path = "forgot.html")]
+struct ForgotPage {
+    shell: Shell,
+    by_mail: bool,
+    email: String,
 }
 
 #[derive(Template)]
@@ -49,6 +60,8 @@ struct LinkPage {
     heading: &'static str,
     text: &'static str,
     token: String,
+    /// Nothing is to be filled in.
+    confirms: bool,
     resets: bool,
     /// The address cannot be chosen.
     bound: bool,
@@ -66,6 +79,8 @@ pub(crate) async fn answer(visit: &Visit<'_>, page: SignAct) -> Result<Reply, Tr
         SignAct::SignOut => sign_out(visit).await,
         SignAct::LinkForm => link_page(visit, None).await,
         SignAct::Link => use_link(visit).await,
+        SignAct::ForgotForm => forgot_page(visit, None),
+        SignAct::Forgot => forgot(visit),
         SignAct::SignInForm if visit.session.is_some() => Ok(page::redirect(home(visit))),
         SignAct::SignInForm => sign_in_page(visit, None),
     }
@@ -107,6 +122,7 @@ fn sign_in_page(visit: &Visit<'_>, not: Option<Gate>) -> Result<Reply, Trouble> 
         email: visit.form.get("email").to_owned(),
         next: next_of(visit),
         sign_up: visit.app.people.rules().sign_up == SignUp::Open,
+        by_mail: visit.app.people.sends_mail(),
     };
     gated(not, page::render(not.map_or(200, status), &page)?)
 }
@@ -128,6 +144,7 @@ async fn sign_in(visit: &Visit<'_>) -> Result<Reply, Trouble> {
             let query = if next.is_empty() { String::new() } else { format!("?next={next}") };
             Ok(visit.with_session(page::redirect(&format!("/signin/code{query}")), &token))
         }
+        SignIn::Unconfirmed => Ok(page::redirect("/signin?done=unconfirmed")),
         SignIn::Not(gate) => sign_in_page(visit, Some(gate)),
     }
 }
@@ -149,6 +166,7 @@ async fn finish_sign_in(visit: &Visit<'_>) -> Result<Reply, Trouble> {
             let to = destination(visit, &token).await?;
             Ok(visit.with_session(page::redirect(&to), &token))
         }
+        SignIn::Unconfirmed => Ok(page::redirect("/signin?done=unconfirmed")),
         SignIn::Not(gate) => code_page(visit, Some(gate)),
     }
 }
@@ -172,6 +190,9 @@ async fn sign_up(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         Err(text) => return sign_up_page(visit, Some((400, Notice::bad(text)))),
     };
     match visit.app.people.sign_up(new, &visit.origin).await? {
+        Gate::Done if visit.app.people.sends_mail() => {
+            Ok(page::redirect("/signin?done=signed-up-mail"))
+        }
         Gate::Done => Ok(page::redirect("/signin?done=signed-up")),
         gate @ (Gate::Refused | Gate::Throttled { .. } | Gate::Busy) => {
             let notice = notice(gate, "Accounts are not open to everybody here.");
@@ -185,6 +206,37 @@ async fn sign_out(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         visit.app.people.sign_out(session, &visit.origin).await?;
     }
     Ok(visit.without_session(page::redirect("/signin?done=signed-out")))
+}
+
+fn forgot_page(visit: &Visit<'_>, not: Option<(u16, Notice)>) -> Result<Reply, Trouble> {
+    let (status, notice) = not.map_or((200, None), |(status, notice)| (status, Some(notice)));
+    let page = ForgotPage {
+        shell: Shell::new(visit, "Forgotten password", "").with(notice),
+        by_mail: visit.app.people.sends_mail(),
+        email: visit.form.get("email").to_owned(),
+    };
+    page::render(status, &page)
+}
+
+/// The answer is the same, and takes the same time, whether the address has an account or not.
+fn forgot(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    let Some(email) = Email::parse(visit.form.get("email")) else {
+        return forgot_page(visit, Some((400, Notice::bad(NO_ADDRESS))));
+    };
+    match visit.app.people.admit_reset(&visit.origin) {
+        Gate::Done => {}
+        gate @ (Gate::Refused | Gate::Throttled { .. } | Gate::Busy) => {
+            let notice = notice(gate, "No mail is sent here; ask the operator for a link.");
+            return gated(Some(gate), forgot_page(visit, Some((status(gate), notice)))?);
+        }
+    }
+    let (app, origin) = (Arc::clone(visit.app), visit.origin.clone());
+    tokio::spawn(async move {
+        if let Err(error) = app.people.mail_reset(&email, &origin).await {
+            tracing::error!(error = &error as &dyn std::error::Error, "no reset by mail");
+        }
+    });
+    Ok(page::redirect("/signin?done=reset-mail"))
 }
 
 async fn link_page(visit: &Visit<'_>, not: Option<(u16, Notice)>) -> Result<Reply, Trouble> {
@@ -207,6 +259,7 @@ async fn link_page(visit: &Visit<'_>, not: Option<(u16, Notice)>) -> Result<Repl
         LinkPurpose::PasswordReset => {
             ("Set a new password", "All sessions of the account are signed out with it.")
         }
+        LinkPurpose::Confirmation => ("Confirm your address", "One press, and you can sign in."),
     };
     let (status, notice) = not.map_or((200, None), |(status, notice)| (status, Some(notice)));
     let typed = visit.form.get("email").to_owned();
@@ -215,6 +268,7 @@ async fn link_page(visit: &Visit<'_>, not: Option<(u16, Notice)>) -> Result<Repl
         heading,
         text,
         token: visit.id.to_owned(),
+        confirms: purpose == LinkPurpose::Confirmation,
         resets: purpose == LinkPurpose::PasswordReset,
         bound: email.is_some(),
         email: email.unwrap_or(typed),
@@ -229,6 +283,12 @@ async fn use_link(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let Some((purpose, bound)) = people.look_at_link(&token).await? else {
         return link_page(visit, None).await;
     };
+    if purpose == LinkPurpose::Confirmation {
+        return match people.confirm_by_link(&token, &visit.origin).await? {
+            Gate::Done => Ok(page::redirect("/signin?done=confirmed")),
+            Gate::Refused | Gate::Throttled { .. } | Gate::Busy => link_page(visit, None).await,
+        };
+    }
     let email = bound.unwrap_or_else(|| visit.form.get("email").to_owned());
     if purpose == LinkPurpose::PasswordReset {
         let chosen = Email::parse(&email).ok_or(NO_ADDRESS).and_then(|email| choose(visit, &email));
@@ -252,6 +312,7 @@ async fn use_link(visit: &Visit<'_>) -> Result<Reply, Trouble> {
             let to = destination(visit, &token).await?;
             Ok(visit.with_session(page::redirect(&to), &token))
         }
+        SignIn::Unconfirmed => Ok(page::redirect("/signin?done=unconfirmed")),
         SignIn::Not(gate) => {
             let notice = notice(gate, "This address cannot be used with this link; try another.");
             link_page(visit, Some((status(gate), notice))).await

@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
-use accounts::{Actor, Origin, Role, Session, SessionToken};
+use accounts::{Actor, Origin, Role, Session, SessionToken, Stage};
 use domain::Timestamp;
 
 use crate::app::App;
 use crate::dashboard::form::Form;
 use crate::dashboard::page::Trouble;
+use crate::dashboard::usage::{self, QuotaNote};
 use crate::peer::Peer;
 use crate::reply::Reply;
 use crate::request::Asked;
@@ -31,6 +32,8 @@ pub(crate) struct Visit<'a> {
     pub(crate) session: Option<Session>,
     pub(crate) origin: Origin,
     pub(crate) now: Timestamp,
+    /// Keys of the visitor whose quota runs low, the fullest first.
+    pub(crate) alerts: Vec<QuotaNote>,
     secure: bool,
     /// The browser has no token of ours yet.
     is_new: bool,
@@ -55,7 +58,7 @@ impl<'a> Visit<'a> {
             Some(token) => token,
             None => SessionToken::generate()?,
         };
-        let agent = asked.browser.agent.unwrap_or_default();
+        let agent = asked.agent.unwrap_or_default();
         Ok(Self {
             app,
             asked,
@@ -69,6 +72,7 @@ impl<'a> Visit<'a> {
                 agent: String::from_utf8_lossy(agent).into_owned(),
             },
             now: app.clock.now(),
+            alerts: Vec::new(),
             secure,
             is_new,
         })
@@ -77,6 +81,19 @@ impl<'a> Visit<'a> {
     /// The signed-in session; routes that need one are only reached with one.
     pub(crate) fn session(&self) -> Result<&Session, Trouble> {
         self.session.as_ref().ok_or(Trouble::Forbidden)
+    }
+
+    /// Finds out which of the visitor's keys run low, for the banner. A store that cannot tell costs the banner only:
+    /// the page itself says what is wrong.
+    pub(crate) async fn look_at_quotas(&mut self) {
+        let is_own_page = self.asked.path.starts_with("/dashboard");
+        let Some(session) = self.session.as_ref().filter(|session| session.stage == Stage::Full)
+        else {
+            return;
+        };
+        if is_own_page && let Ok(keys) = self.app.accounts.keys_of(&session.account.id).await {
+            self.alerts = usage::notes(&keys, self.now);
+        }
     }
 
     pub(crate) fn actor(&self) -> Result<Actor, Trouble> {
@@ -132,7 +149,10 @@ impl<'a> Visit<'a> {
             .head
             .iter()
             .any(|(name, value)| name == b"content-type" && value.starts_with(b"text/html"));
-        if self.is_new && is_page && !has_cookie {
+        // A page that may be kept is the same for everybody, and has no forms.
+        let is_own =
+            reply.head.iter().any(|(name, value)| name == b"cache-control" && value == b"no-store");
+        if self.is_new && is_page && is_own && !has_cookie {
             self.put_cookie(&mut reply, &self.token.expose(), "");
         }
         if self.secure {

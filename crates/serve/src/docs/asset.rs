@@ -16,13 +16,29 @@ pub(crate) struct Asset {
     answer: Answer,
     content_type: &'static str,
     guard: &'static [(&'static str, &'static str)],
+    kept: Kept,
+}
+
+/// For how long a browser may keep it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kept {
+    Awhile,
     /// Its address changes with its content, so that it never has to be asked for again.
-    immutable: bool,
+    ForGood,
+    /// It may be kept, and is asked for each time.
+    Checked,
+    /// It is somebody's own.
+    Never,
 }
 
 impl Asset {
     pub(crate) fn new(content_type: &'static str, body: impl Into<Vec<u8>>) -> Self {
-        Self { answer: Answer::new(body.into(), None), content_type, guard: &[], immutable: false }
+        Self {
+            answer: Answer::new(body.into(), None),
+            content_type,
+            guard: &[],
+            kept: Kept::Awhile,
+        }
     }
 
     /// Adds headers that tell a browser what the page may not do.
@@ -35,22 +51,43 @@ impl Asset {
     /// For what is served under an address that names its content.
     #[must_use]
     pub(crate) fn immutable(mut self) -> Self {
-        self.immutable = true;
+        self.kept = Kept::ForGood;
         self
+    }
+
+    /// For what anybody may keep, and asks for again each time.
+    #[must_use]
+    pub(crate) fn checked(mut self) -> Self {
+        self.kept = Kept::Checked;
+        self
+    }
+
+    /// For what is somebody's own.
+    #[must_use]
+    pub(crate) fn private(mut self) -> Self {
+        self.kept = Kept::Never;
+        self
+    }
+
+    /// Packs the body ahead, the way that this client likes it.
+    pub(crate) fn pack(&self, accept_encoding: Option<&[u8]>) {
+        self.answer.encoded(accept_encoding);
     }
 
     pub(crate) fn reply(&self, asked: &Asked<'_>) -> Reply {
         let encoded = self.answer.encoded(asked.accept_encoding.as_deref());
         let mut head = Head::default();
         head.put("etag", &encoded.etag);
-        if self.immutable {
-            head.put("cache-control", "public, max-age=31536000, immutable");
-        } else {
-            head.put("cache-control", format!("public, max-age={KEPT_S}"));
+        match self.kept {
+            Kept::Awhile => head.put("cache-control", format!("public, max-age={KEPT_S}")),
+            Kept::ForGood => head.put("cache-control", "public, max-age=31536000, immutable"),
+            Kept::Checked => head.put("cache-control", "no-cache"),
+            Kept::Never => head.put("cache-control", "no-store"),
         }
         head.put("vary", "Accept-Encoding");
         head.put("x-content-type-options", "nosniff");
-        for (name, value) in self.guard {
+        let rest = self.guard.iter().filter(|(name, _)| *name != "x-content-type-options");
+        for (name, value) in rest {
             head.put(name, value);
         }
         if asked.holds(&encoded.etag) {

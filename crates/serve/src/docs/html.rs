@@ -37,11 +37,12 @@ fn marked(text: &str, mark: &str, tag: &str, rest: impl Fn(&str) -> String) -> S
         .collect()
 }
 
-/// Paragraphs, lists and fenced code.
+/// Paragraphs, lists, tables, small headings and fenced code.
 pub(crate) fn block(markdown: &str) -> String {
     let mut out = String::new();
     let mut paragraph: Vec<&str> = Vec::new();
     let mut items: Vec<&str> = Vec::new();
+    let mut rows: Vec<&str> = Vec::new();
     let mut code: Option<Vec<&str>> = None;
     for line in markdown.lines().chain([""]) {
         if line.starts_with("```") {
@@ -54,15 +55,39 @@ pub(crate) fn block(markdown: &str) -> String {
             };
         } else if let Some(lines) = &mut code {
             lines.push(line);
+        } else if let Some(title) = line.strip_prefix("### ") {
+            flush(&mut out, &mut paragraph, &mut items);
+            out.push_str(&format!("<h3>{}</h3>\n", inline(title)));
+        } else if line.starts_with('|') {
+            rows.push(line);
         } else if let Some(item) = line.strip_prefix("- ") {
             items.push(item);
         } else if line.trim().is_empty() {
+            out.push_str(&table(&std::mem::take(&mut rows)));
             flush(&mut out, &mut paragraph, &mut items);
         } else {
             paragraph.push(line);
         }
     }
     out
+}
+
+/// A table: a row of heads, a row of dashes, rows.
+fn table(rows: &[&str]) -> String {
+    let cells = |row: &str, tag: &str| -> String {
+        let cells = row.trim().trim_matches('|').split('|');
+        let end = tag.split(' ').next().unwrap_or(tag);
+        cells.map(|cell| format!("<{tag}>{}</{end}>", inline(cell.trim()))).collect()
+    };
+    let Some((heads, rest)) = rows.split_first() else {
+        return String::new();
+    };
+    let heads = cells(heads, "th scope=\"col\"");
+    let rows: String =
+        rest.iter().skip(1).map(|row| format!("<tr>{}</tr>\n", cells(row, "td"))).collect();
+    format!(
+        "<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table></div>\n"
+    )
 }
 
 fn flush(out: &mut String, paragraph: &mut Vec<&str>, items: &mut Vec<&str>) {
@@ -185,6 +210,16 @@ mod tests {
             "<p>One two.</p>\n<ul>\n<li>a</li>\n<li><code>b</code></li>\n</ul>\n\
              <pre tabindex=\"0\"><code>x &lt; y\n\nz</code></pre>\n<p>end</p>\n"
         );
+    }
+
+    #[test]
+    fn tables_and_small_headings_are_what_they_look_like() {
+        let html = block("### A `b`\n\n| x | `y` |\n|---|---|\n| <1> | 2 |\n");
+        assert!(html.starts_with("<h3>A <code>b</code></h3>\n"), "{html}");
+        assert!(
+            html.contains("<tr><th scope=\"col\">x</th><th scope=\"col\"><code>y</code></th></tr>")
+        );
+        assert!(html.contains("<tr><td>&lt;1&gt;</td><td>2</td></tr>"), "{html}");
     }
 
     #[test]

@@ -6,6 +6,12 @@ use crate::docs::html::{block, code_block, escape, inline, json};
 use crate::docs::refusal;
 use crate::docs::shape::{at, kind, referred, rules};
 
+/// What is written for people alone: it is no part of the OpenAPI document.
+const START: &str = include_str!("../../../../docs/api/start.md");
+const SANDBOX: &str = include_str!("../../../../docs/api/sandbox.md");
+const MIGRATION: &str = include_str!("../../../../docs/api/migration.md");
+const CHANGES: &str = include_str!("../../../../CHANGELOG.md");
+
 /// Where the service listens unless told otherwise; what examples are sent to.
 const BASE_URL: &str = "http://localhost:8080";
 
@@ -19,13 +25,24 @@ struct Section {
 }
 
 /// The whole page.
-pub(crate) fn page(document: &Value) -> String {
+pub(crate) fn page(document: &Value, others: &[(&str, &str)]) -> String {
     let (lead, mut sections) =
         guide(at(document, "/info/description").as_str().unwrap_or_default());
+    sections.insert(0, prose("getting-started", "Getting started in five minutes", START));
+    sections.push(prose("sandbox", "Sandbox", SANDBOX));
     sections.extend([endpoints(document), objects(document)]);
     sections.extend([refusal_section(document), push_door(document), open_paths(document)]);
+    sections.push(prose("migration", "Migration from the prior interface", MIGRATION));
+    // The title and the line under it are the file's own.
+    let changes = CHANGES.split_once("\n## ").map_or(CHANGES, |(_, rest)| rest);
+    let changes = format!("### {}", changes.replace("\n## ", "\n### "));
+    sections.push(prose("changelog", "Changelog", &changes));
     let links: String = sections.iter().map(links).collect();
     let main: String = sections.iter().map(|part| part.html.as_str()).collect();
+    let others: String = others
+        .iter()
+        .map(|(path, title)| format!("<a href=\"{path}\">{}</a>\n", escape(title)))
+        .collect();
     let version = escape(at(document, "/info/version").as_str().unwrap_or_default());
     let title = escape(at(document, "/info/title").as_str().unwrap_or_default());
     let licence = escape(at(document, "/info/license/name").as_str().unwrap_or_default());
@@ -34,6 +51,7 @@ pub(crate) fn page(document: &Value) -> String {
         .replace("{{version}}", &version)
         .replace("{{licence}}", &licence)
         .replace("{{lead}}", &lead)
+        .replace("{{others}}", &others)
         .replace("{{links}}", &links)
         .replace("{{main}}", &main)
 }
@@ -56,6 +74,12 @@ fn section(id: &str, title: &str, inside: Vec<(String, String)>, body: &str) -> 
         escape(title)
     );
     Section { id: id.to_owned(), title: title.to_owned(), inside, html }
+}
+
+/// A section of text.
+fn prose(id: &str, title: &str, markdown: &str) -> Section {
+    let body = format!("<div class=\"prose\">\n{}</div>\n", block(markdown));
+    section(id, title, Vec::new(), &body)
 }
 
 /// The lead, and the guide's sections.

@@ -5,7 +5,8 @@ use crate::error::ErrorCode;
 use crate::openapi;
 
 fn page() -> String {
-    render::page(&openapi::value(&Catalogue::load(None).unwrap()))
+    let others = [("/board", "Board"), ("/status", "Status")];
+    render::page(&openapi::value(&Catalogue::load(None).unwrap()), &others)
 }
 
 #[test]
@@ -45,4 +46,30 @@ fn the_page_needs_nothing_from_elsewhere_and_runs_nothing() {
     for address in page.split("src=\"").skip(1).chain(page.split("href=\"").skip(1)) {
         assert!(["#", "/", "data:"].iter().any(|own| address.starts_with(own)), "{address:.40}");
     }
+}
+
+#[test]
+fn the_page_has_every_part_that_a_newcomer_looks_for() {
+    let page = page();
+    for part in [
+        "getting-started",
+        "endpoints",
+        "error-codes",
+        "limits",
+        "freshness-and-caching",
+        "sandbox",
+        "migration",
+        "changelog",
+    ] {
+        assert!(page.contains(&format!("<section id=\"{part}\"")), "{part}");
+    }
+    for name in [
+        "<code>h2h</code>",
+        "<code>oddsFormat</code>",
+        "<code>eventIds</code>",
+        "<h3>Unreleased</h3>",
+    ] {
+        assert!(page.contains(name), "{name}");
+    }
+    assert!(page.contains("<a href=\"/board\">Board</a>"));
 }

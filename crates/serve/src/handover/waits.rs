@@ -68,6 +68,13 @@ impl Waits {
     pub(super) fn end_answer(self: &Arc<Self>, body: Bytes) -> Piece {
         let mut state = self.lock();
         state.answering = state.answering.saturating_sub(1);
+        drop(state);
+        self.piece(body)
+    }
+
+    /// A part of a body; it is waited for until it is dropped.
+    pub(super) fn piece(self: &Arc<Self>, body: Bytes) -> Piece {
+        let mut state = self.lock();
         let mark = (!body.is_empty()).then(|| {
             state.bodies_ever += 1;
             let number = state.bodies_ever;

@@ -138,6 +138,6 @@ fn can_answer(endpoint: Endpoint, code: ErrorCode) -> bool {
         ErrorCode::Forbidden | ErrorCode::SportNotFound | ErrorCode::NotFound => in_sport,
         ErrorCode::EventNotFound => endpoint == Endpoint::Event,
         ErrorCode::QuotaExceeded | ErrorCode::Maintenance => endpoint != Endpoint::Status,
-        ErrorCode::InvalidBody | ErrorCode::BodyTooLarge => false,
+        ErrorCode::InvalidBody | ErrorCode::BodyTooLarge | ErrorCode::FeedPaused => false,
     }
 }

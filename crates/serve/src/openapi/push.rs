@@ -84,6 +84,7 @@ fn can_answer(code: ErrorCode) -> bool {
         | ErrorCode::AuthenticationFailed
         | ErrorCode::Forbidden
         | ErrorCode::MethodNotAllowed
+        | ErrorCode::FeedPaused
         | ErrorCode::BodyTooLarge
         | ErrorCode::TargetTooLong
         | ErrorCode::HeadTooLarge

@@ -115,6 +115,7 @@ fn header_of(code: ErrorCode) -> Option<&'static str> {
     match code {
         ErrorCode::RateLimited
         | ErrorCode::QuotaExceeded
+        | ErrorCode::FeedPaused
         | ErrorCode::Maintenance
         | ErrorCode::Unavailable => Some(RETRY_AFTER),
         ErrorCode::MethodNotAllowed => Some(ALLOW),
@@ -147,6 +148,7 @@ fn is_after_key(code: ErrorCode) -> bool {
         | ErrorCode::Unavailable => true,
         ErrorCode::AuthenticationFailed
         | ErrorCode::InvalidBody
+        | ErrorCode::FeedPaused
         | ErrorCode::BodyTooLarge
         | ErrorCode::TargetTooLong
         | ErrorCode::HeadTooLarge

@@ -27,6 +27,15 @@ impl Endpoint {
         Self::Unknown,
     ];
 
+    /// The names in the order of [`Endpoint::index`].
+    pub(crate) fn names() -> [&'static str; Self::ALL.len()] {
+        Self::ALL.map(Self::name)
+    }
+
+    pub(crate) fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|endpoint| endpoint.name() == name)
+    }
+
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Sports => "list_sports",
@@ -133,3 +142,6 @@ impl Endpoint {
         }
     }
 }
+
+// Every endpoint has a place in a key's books.
+const _: () = assert!(Endpoint::ALL.len() <= accounts::PLACES_MAX);

@@ -383,7 +383,7 @@ fn short(text: &str) -> String {
 }
 
 /// Percent-decoding, with `+` for a space; `None` for what is not UTF-8 text then.
-fn decode(text: &str) -> Option<Cow<'_, str>> {
+pub(super) fn decode(text: &str) -> Option<Cow<'_, str>> {
     if !text.bytes().any(|byte| matches!(byte, b'%' | b'+')) {
         return Some(Cow::Borrowed(text));
     }

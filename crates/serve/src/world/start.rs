@@ -50,7 +50,7 @@ impl Entries {
 }
 
 /// The sandbox's ids come from the refs of the seed's schedule alone, so that they are the same everywhere.
-pub(super) const SANDBOX_IDS: Ids = Ids::Derived { salt: 0x5a4d_b0c5 };
+pub(crate) const SANDBOX_IDS: Ids = Ids::Derived { salt: 0x5a4d_b0c5 };
 
 /// A book on its way to its first snapshot.
 pub(super) struct Start {
@@ -188,6 +188,11 @@ pub(super) fn play(book: &mut Book, message: &FeedMessage, at: Timestamp, entrie
             tracing::warn!(code = reject.code.slug(), %reject, "sandbox message refused");
         }
     }
+}
+
+/// One message of the simulator, for a book that is only looked at.
+pub(crate) fn play_back(book: &mut Book, message: &FeedMessage, at: Timestamp) {
+    play(book, message, at, &mut Entries::default());
 }
 
 /// When a simulated message arrives: a function of the message, like everything in the sandbox. Each

@@ -7,19 +7,20 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use change_log::Log;
+use change_log::{Log, Place};
 use domain::message::Body;
 use domain::{Clock, Timestamp};
 use market::book::IMAGE_VERSION;
 use market::{Book, Change, Operation, Snapshot, Verdict};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::answers::Answers;
 use crate::ledger::Odd;
+use crate::world::identities::{Identities, Tracker};
 use crate::world::start::{Entries, SANDBOX_IDS, Start, WorldError, epoch_start, play};
 use crate::world::{
-    Batch, Command, NotTaken, OperateError, Published, QUEUE_BATCHES_MAX, Receipt, WorldHandle,
-    WorldOptions, WorldStats,
+    Batch, Command, NotTaken, OperateError, Past, Published, QUEUE_BATCHES_MAX, Receipt,
+    WorldHandle, WorldOptions, WorldStats,
 };
 
 /// A checkpoint is due after so many entries: replaying these takes a fraction of a second.
@@ -49,6 +50,8 @@ pub struct Writer {
     next_cut: Timestamp,
     /// The snapshot before the one in force: dropped here rather than by whichever request is the last.
     retired: Option<Arc<Published>>,
+    /// None in the sandbox: nobody says there which events are one.
+    tracker: Option<Tracker>,
 }
 
 impl WorldHandle {
@@ -74,7 +77,11 @@ impl WorldHandle {
             log.append(at.as_millis(), entries.iter())?;
         }
         let next_cut = published.until;
+        let tracker = options.simulation.is_none().then(|| Tracker::of(&start.book));
         let handle = Arc::new(Self::new(&options, published, &start.book, queue));
+        if let Some(tracker) = &tracker {
+            handle.identities.store(Arc::new(tracker.held().clone()));
+        }
         let writer = Writer {
             options,
             clock,
@@ -87,6 +94,7 @@ impl WorldHandle {
             checkpoint_at: at,
             next_cut,
             retired: None,
+            tracker,
         };
         writer.note_log(0);
         writer.note_identities();
@@ -103,9 +111,18 @@ impl WorldHandle {
         Self {
             published: ArcSwap::from_pointee(published),
             vitals: ArcSwap::from_pointee(book.vitals()),
+            identities: ArcSwap::from_pointee(Identities::default()),
             queue,
             stale_after: options.stale_after,
             refresh_interval: options.refresh_interval,
+            news: watch::Sender::new(()),
+            past: Past {
+                folder: match &options.log {
+                    Place::Folder { dir, .. } => Some(dir.clone()),
+                    Place::Stream { .. } => None,
+                },
+                simulation: options.simulation.clone(),
+            },
             stats: WorldStats { answers, ..WorldStats::default() },
         }
     }
@@ -130,7 +147,8 @@ impl Writer {
                 }
                 Ok(Command::Operate(operation, answer)) => self.answer(&operation, answer),
                 Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => {}
+                // Nobody waits: operators need not wait for the next snapshot either.
+                Err(RecvTimeoutError::Timeout) => self.publish_identities(),
             }
         }
         tracing::info!(world = %self.options.world, seq = self.log.last_seq(), "writer stopped");
@@ -164,7 +182,9 @@ impl Writer {
         let mut entries = Entries::default();
         let receipts: Vec<Receipt> = group
             .iter_mut()
-            .map(|batch| apply_batch(&mut self.book, batch, now, &mut entries))
+            .map(|batch| {
+                apply_batch(&mut self.book, batch, now, &mut entries, self.tracker.as_mut())
+            })
             .collect();
         let joins = receipts.iter().map(|receipt| receipt.joins).sum();
         WorldHandle::count(&self.handle.stats.joins, joins);
@@ -204,11 +224,13 @@ impl Writer {
         let mut entries = Entries::default();
         for change in &changes {
             entries.push(change);
+            self.note_change(change);
         }
         if !self.append(now, &entries) {
             return Err(OperateError::LogFailed);
         }
         self.note_identities();
+        self.publish_identities();
         tracing::info!(world = %self.options.world, ?operation, changes = changes.len(), "an operator's word");
         Ok(changes.len())
     }
@@ -220,6 +242,20 @@ impl Writer {
             [(&stats.merged_ids, merged), (&stats.unsure_pairs, unsure), (&stats.aliases, aliases)]
         {
             figure.store(u64::try_from(count).unwrap_or(u64::MAX), Ordering::Relaxed);
+        }
+    }
+
+    fn note_change(&mut self, change: &Change) {
+        if let Some(tracker) = &mut self.tracker {
+            tracker.after(change);
+        }
+    }
+
+    /// Shows operators what has changed of identities since the last time.
+    fn publish_identities(&mut self) {
+        let refreshed = self.tracker.as_mut().and_then(|tracker| tracker.refresh(&self.book));
+        if let Some(identities) = refreshed {
+            self.handle.identities.store(identities);
         }
     }
 
@@ -263,6 +299,10 @@ impl Writer {
                 self.log = log;
                 self.book = book;
                 self.ahead = false;
+                if let Some(tracker) = &mut self.tracker {
+                    *tracker = Tracker::of(&self.book);
+                    self.handle.identities.store(Arc::new(tracker.held().clone()));
+                }
             }
             Err(error) => {
                 tracing::error!(world = %self.options.world, error = %Chain(&error), "the book cannot be read back; nothing is taken until it can");
@@ -292,6 +332,7 @@ impl Writer {
         for change in self.book.overdue(at, self.options.lifetimes) {
             self.book.absorb(&change, at);
             entries.push(&change);
+            self.note_change(&change);
         }
         entries.push(&Change::Cut { at });
         // Without the log the service still shows what it has, with honest freshness.
@@ -300,8 +341,11 @@ impl Writer {
         self.next_cut = at.plus(self.options.refresh_interval);
         let answers = Answers::counted_in(&self.handle.stats.answers);
         let published = Published { snapshot, answers, until: self.next_cut };
+        // Who sees an event in a snapshot finds it among the identities too.
+        self.publish_identities();
         self.retired = Some(self.handle.published.swap(Arc::new(published)));
         self.handle.vitals.store(Arc::new(self.book.vitals()));
+        self.handle.news.send_replace(());
         let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.handle.stats.cut_us_last.store(took, Ordering::Relaxed);
         WorldHandle::count(&self.handle.stats.snapshots, 1);
@@ -354,9 +398,14 @@ fn apply_batch(
     batch: &mut Batch,
     now: Timestamp,
     entries: &mut Entries,
+    mut tracker: Option<&mut Tracker>,
 ) -> Receipt {
     let mut receipt = Receipt::default();
     for (line, message) in mem::take(&mut batch.lines) {
+        let before = match (&tracker, &message) {
+            (Some(_), Ok(message)) => Tracker::before(book, &batch.feed, message),
+            _ => None,
+        };
         let decided =
             message.and_then(|message| Ok((book.apply(&batch.feed, &message, now)?, message)));
         match decided {
@@ -369,6 +418,9 @@ fn apply_batch(
                 for change in decision.change.iter().chain(&decision.follow) {
                     receipt.joins += u64::from(matches!(change, Change::Joined(_)));
                     entries.push(change);
+                }
+                if let Some(tracker) = &mut tracker {
+                    tracker.after_message(before, &decision);
                 }
                 if let (Some(what), Body::Event { reference, listing }) =
                     (decision.oddity, &message.body)

@@ -2,6 +2,11 @@
 
 mod board;
 mod browser;
+mod console;
+mod explore;
 mod flow;
 mod guard;
+mod mail;
 mod status;
+mod usage;
+mod watch;

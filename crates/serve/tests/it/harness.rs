@@ -70,6 +70,8 @@ pub(crate) struct Builder {
     sandbox_seed: Option<u64>,
     people: PeopleRules,
     log_servers: Option<LogServers>,
+    keeps_pages: bool,
+    mail: bool,
 }
 
 /// Servers that hold the logs, and the runtime that speaks with them.
@@ -79,22 +81,25 @@ pub(crate) struct LogServers {
     pub(crate) url: String,
 }
 
-impl LogServers {
-    fn place(&self, world: World) -> Place {
-        let place = StreamPlace {
-            url: self.url.clone(),
-            name: world.to_string(),
-            replicas: 1,
-            entry_bytes_max: 1024 * 1024,
-        };
-        Place::Stream { runtime: self.runtime.clone(), place }
-    }
+fn place(servers: Option<&LogServers>, dir: &Path, world: World) -> Place {
+    let name = world.to_string();
+    let Some(LogServers { runtime, url }) = servers.cloned() else {
+        return Place::Folder { dir: dir.join(name), options: Options::default() };
+    };
+    let place = StreamPlace { url, name, replicas: 1, entry_bytes_max: 1024 * 1024 };
+    Place::Stream { runtime, place }
 }
 
 impl Builder {
     /// The logs are on servers.
     pub(crate) fn log_on(mut self, servers: LogServers) -> Self {
         self.log_servers = Some(servers);
+        self
+    }
+
+    /// Boards renew themselves, and the record of freshness is kept.
+    pub(crate) fn keeping_pages(mut self) -> Self {
+        self.keeps_pages = true;
         self
     }
 
@@ -143,6 +148,12 @@ impl Builder {
         self
     }
 
+    /// Letters are written; [`TestApp::letter`] reads them.
+    pub(crate) fn mail(mut self) -> Self {
+        self.mail = true;
+        self
+    }
+
     pub(crate) fn connections_max(mut self, max: usize) -> Self {
         self.settings.connections_max = max;
         self
@@ -170,17 +181,13 @@ impl Builder {
         let (accounts, worker) = Accounts::load(store.clone(), Arc::clone(&clock)).await.unwrap();
         tokio::spawn(worker.run());
         let people = People::new(store.clone(), Arc::clone(&clock), self.people).unwrap();
+        let (outbox, postbag) = accounts::outbox("https://odds.example.com");
+        let people = people.with_mail(self.mail.then_some(outbox));
         let catalogue = Arc::new(Catalogue::load(None).unwrap());
         let open = |world: World, seed: Option<u64>| {
             let options = WorldOptions {
                 world,
-                log: match &self.log_servers {
-                    Some(servers) => servers.place(world),
-                    None => Place::Folder {
-                        dir: dir.path().join(world.to_string()),
-                        options: Options::default(),
-                    },
-                },
+                log: place(self.log_servers.as_ref(), dir.path(), world),
                 catalogue: Arc::clone(&catalogue),
                 refresh_interval: self.refresh_interval,
                 stale_after: self.stale_after,
@@ -208,6 +215,9 @@ impl Builder {
             sandbox,
         }));
         let (stop, stopping) = watch::channel(false);
+        if self.keeps_pages {
+            tokio::spawn(serve::keep_pages(Arc::clone(&app), stopping.clone()));
+        }
         TestApp {
             addr: listen(&app, Doors::Main, &stopping).await,
             push_addr: listen(&app, Doors::Ingest, &stopping).await,
@@ -216,6 +226,7 @@ impl Builder {
             refresh_interval: self.refresh_interval,
             waker: tokio::sync::OnceCell::new(),
             names: AtomicU32::new(0),
+            postbag: tokio::sync::Mutex::new(postbag),
             time: self.time,
             app,
             manual,
@@ -247,6 +258,7 @@ pub(crate) struct TestApp {
     writers: Vec<(World, JoinHandle<()>)>,
     /// Token of a feed that sends empty batches, which wake the writer.
     waker: tokio::sync::OnceCell<String>,
+    postbag: tokio::sync::Mutex<accounts::Postbag>,
     names: AtomicU32,
 }
 
@@ -274,6 +286,8 @@ impl TestApp {
             sandbox_seed: None,
             people: PeopleRules::default(),
             log_servers: None,
+            keeps_pages: false,
+            mail: false,
         }
     }
 
@@ -293,6 +307,17 @@ impl TestApp {
     }
 
     /// Makes a key as described.
+    /// The next letter that was written.
+    pub(crate) async fn letter(&self) -> accounts::Letter {
+        let mut postbag = self.postbag.lock().await;
+        tokio::time::timeout(PATIENCE, postbag.next()).await.expect("a letter").expect("an outbox")
+    }
+
+    /// Whether no letter is waiting.
+    pub(crate) fn no_letter(&self) -> bool {
+        self.app.people.mail_figures().queued == 0
+    }
+
     pub(crate) async fn key(&self, new: NewKey) -> String {
         self.app.accounts.create_key(new).await.unwrap().0.expose().to_owned()
     }

@@ -222,6 +222,9 @@ async fn refuse_feeds(app: &TestApp, document: &Value, refusals: &mut Refusals) 
     let left = app.feed("left", Some("corner_shop")).await;
     let answer = app.post(&left, b"{}\n".to_vec(), None).await;
     keep("PushForbidden", "PushForbidden", &answer);
+    let resting = app.feed("resting", None).await;
+    app.app.accounts.pause_feed("resting", true).await.unwrap();
+    keep("PushFeedPaused", "FeedPaused", &app.post(&resting, b"{}\n".to_vec(), None).await);
     let answer = Answer::of(app.request(Method::GET, DOOR)).await;
     keep("PushMethodNotAllowed", "PushMethodNotAllowed", &answer);
     let answer = app.post(&feed, vec![b'\n'; 9 << 20], None).await;

@@ -71,11 +71,11 @@ CREATE TABLE audit (
     -- Null for somebody without an account: the command line, the first start, a stranger.
     account_id TEXT COLLATE "C",
     -- As whom they were known then: an address, or a word such as "command line".
-    who TEXT NOT NULL,
-    action TEXT NOT NULL,
-    subject TEXT NOT NULL,
-    detail TEXT NOT NULL,
-    address TEXT NOT NULL
+    who TEXT COLLATE "C" NOT NULL,
+    action TEXT COLLATE "C" NOT NULL,
+    subject TEXT COLLATE "C" NOT NULL,
+    detail TEXT COLLATE "C" NOT NULL,
+    address TEXT COLLATE "C" NOT NULL
 );
 
 CREATE INDEX audit_account ON audit (account_id, seq);

@@ -2,8 +2,8 @@
 
 use sqlx::{Connection as _, PgConnection, SqliteConnection, sqlite::SqliteConnectOptions};
 use store::{
-    AccessRow, AccessState, AccountRow, AuditEntry, Digest, FeedRow, KeyKind, KeyRow, LeaseAsk,
-    LinkPurpose, LinkRow, Role, SessionRow, Stage, Store, Window,
+    AccessRow, AccessState, AccountRow, Allowance, AuditEntry, Digest, FeedRow, KeyKind, KeyRow,
+    LeaseAsk, LinkPurpose, LinkRow, Role, SessionRow, Stage, Store, Window,
 };
 use tempfile::TempDir;
 
@@ -64,6 +64,7 @@ pub(crate) fn key(n: u8) -> KeyRow {
         rotated_from: None,
         account_id: None,
         last_used_ms: None,
+        last_agent: None,
         suspended_ms: None,
     }
 }
@@ -75,6 +76,7 @@ pub(crate) fn feed(name: &str, n: u8) -> FeedRow {
         bookmaker: None,
         created_ms: i64::from(n),
         revoked_ms: None,
+        paused_ms: None,
     }
 }
 
@@ -99,7 +101,9 @@ pub(crate) fn account(id: &str) -> AccountRow {
         created_ms: 5,
         suspended_ms: None,
         production_ms: None,
+        confirmed_ms: None,
         totp: None,
+        allowance: Allowance::default(),
     }
 }
 

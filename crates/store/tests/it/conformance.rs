@@ -1,10 +1,12 @@
 //! What holds on both databases. `sqlite.rs` and `postgres.rs` run every case of [`for_each_case`].
 
+mod people;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use store::{
-    AccessRow, AccessState, AccountRow, KeyEnd, KeyRow, LeaseAsk, LinkPurpose, Role, Stage,
-    StoreError, Totp, Unspent, Window, WindowStarts,
+    AccessRow, AccessState, Allowance, CountRow, KeyEnd, KeyKind, KeyRow, KeyUse, LeaseAsk,
+    LinkPurpose, Outcome, Step, StoreError, Unspent, Window, WindowStarts,
 };
 
 use crate::bed::{Bed, access, account, ask, deed, digest, feed, key, link, session};
@@ -36,11 +38,16 @@ macro_rules! for_each_case {
             a_code_is_good_once
             an_access_request_is_open_once_and_decided_once
             a_newer_program_may_add_columns_meanwhile
+            accounts_and_deeds_are_found_by_a_text_in_any_case
+            an_allowance_reaches_the_accounts_live_production_keys
+            requests_are_counted_by_hour_and_day_from_many_nodes
+            an_alert_is_given_once
             the_ends_of_the_numbers_come_back
         }
     };
 }
 pub(crate) use for_each_case;
+pub(crate) use people::*;
 
 pub(crate) async fn a_key_comes_back_as_it_was_kept(bed: Bed) {
     let store = bed.open().await;
@@ -111,10 +118,20 @@ pub(crate) async fn a_key_is_rotated_once(bed: Bed) {
 pub(crate) async fn the_latest_use_of_a_key_stands(bed: Bed) {
     let store = bed.open().await;
     store.insert_keys(&[key(1), key(2)]).await.unwrap();
-    store.note_key_uses(&[("key_2", 40), ("key_1", 50), ("nobody", 1)]).await.unwrap();
-    store.note_key_uses(&[("key_1", 45), ("key_2", 60)]).await.unwrap();
-    let used: Vec<_> = store.keys().await.unwrap().iter().map(|key| key.last_used_ms).collect();
-    assert_eq!(used, [Some(50), Some(60)]);
+    let used = |id: &str, used_ms, agent: Option<&str>| KeyUse {
+        id: String::from(id),
+        used_ms,
+        agent: agent.map(String::from),
+    };
+    let first = [used("key_2", 40, None), used("key_1", 50, Some("curl")), used("nobody", 1, None)];
+    store.note_key_uses(&first).await.unwrap();
+    let next = [used("key_1", 45, Some("old")), used("key_2", 60, Some("wget"))];
+    store.note_key_uses(&next).await.unwrap();
+    store.note_key_uses(&[used("key_2", 61, None)]).await.unwrap();
+    let keys = store.keys().await.unwrap();
+    let noted: Vec<_> =
+        keys.iter().map(|key| (key.last_used_ms, key.last_agent.as_deref())).collect();
+    assert_eq!(noted, [(Some(50), Some("curl")), (Some(61), Some("wget"))]);
 }
 
 pub(crate) async fn a_feed_name_is_free_again_once_its_token_is_revoked(bed: Bed) {
@@ -123,7 +140,13 @@ pub(crate) async fn a_feed_name_is_free_again_once_its_token_is_revoked(bed: Bed
     assert!(store.insert_feed(&named(1)).await.unwrap());
     assert!(!store.insert_feed(&named(2)).await.unwrap());
     assert_eq!(store.feeds().await.unwrap(), [named(1)]);
+    let paused = store.pause_feed("pinnacle", Some(5)).await.unwrap().unwrap();
+    assert_eq!(paused.paused_ms, Some(5));
+    let again = store.pause_feed("pinnacle", Some(6)).await.unwrap().unwrap();
+    assert_eq!(again.paused_ms, Some(5), "a paused feed keeps its first instant");
+    assert_eq!(store.pause_feed("nobody", Some(6)).await.unwrap(), None);
     assert_eq!(store.revoke_feed("pinnacle", 9).await.unwrap().unwrap().revoked_ms, Some(9));
+    assert_eq!(store.pause_feed("pinnacle", None).await.unwrap(), None, "it has no live token");
     assert!(store.insert_feed(&named(3)).await.unwrap());
     assert_eq!(store.feeds().await.unwrap(), [named(3)]);
     assert!(matches!(store.insert_feed(&feed("other", 3)).await, Err(StoreError::Conflict(_))));
@@ -273,148 +296,6 @@ pub(crate) async fn the_audit_log_is_read_backwards_in_pages(bed: Bed) {
     assert_eq!(own.iter().map(|row| row.entry.at_ms).collect::<Vec<_>>(), [4, 2]);
 }
 
-pub(crate) async fn an_address_has_one_account(bed: Bed) {
-    let store = bed.open().await;
-    let ann = account("ann");
-    assert!(store.insert_account(&ann).await.unwrap());
-    let twin = AccountRow { id: String::from("twin"), ..ann.clone() };
-    assert!(!store.insert_account(&twin).await.unwrap());
-    assert_eq!(store.account("ann").await.unwrap().as_ref(), Some(&ann));
-    assert_eq!(store.account_by_email("ann@example.com").await.unwrap(), Some(ann.clone()));
-    assert_eq!(store.account_by_email("Ann@example.com").await.unwrap(), None);
-    let bob = AccountRow { role: Role::Operator, password: None, created_ms: 6, ..account("bob") };
-    assert!(store.insert_account(&bob).await.unwrap());
-    assert_eq!(store.accounts(9).await.unwrap(), [bob, ann]);
-    assert_eq!(store.count_accounts(Role::Operator).await.unwrap(), 1);
-    store.set_password("bob", "$new", None).await.unwrap();
-    let password = store.account("bob").await.unwrap().unwrap().password;
-    assert_eq!(password.as_deref(), Some("$new"));
-}
-
-pub(crate) async fn a_suspended_account_loses_sessions_and_keys_and_gets_the_keys_back(bed: Bed) {
-    let store = bed.open().await;
-    store.insert_account(&account("ann")).await.unwrap();
-    let own = KeyRow { account_id: Some(String::from("ann")), ..key(1) };
-    store.insert_keys(&[own.clone(), key(2)]).await.unwrap();
-    store.insert_session(&session(1, "ann"), None, 5).await.unwrap();
-    store.suspend_account("ann", Some(77)).await.unwrap();
-    assert_eq!(store.sessions_of("ann").await.unwrap(), []);
-    assert_eq!(store.account("ann").await.unwrap().unwrap().suspended_ms, Some(77));
-    assert_eq!(store.count_accounts(Role::Developer).await.unwrap(), 0);
-    let suspended: Vec<_> =
-        store.keys().await.unwrap().into_iter().map(|key| key.suspended_ms).collect();
-    assert_eq!(suspended, [Some(77), None]);
-    store.suspend_account("ann", None).await.unwrap();
-    assert_eq!(store.keys_of("ann").await.unwrap(), [own]);
-}
-
-pub(crate) async fn sessions_are_bounded_and_end_one_by_one_or_together(bed: Bed) {
-    let store = bed.open().await;
-    store.insert_account(&account("ann")).await.unwrap();
-    store.insert_account(&account("bob")).await.unwrap();
-    store.insert_session(&session(9, "bob"), None, 3).await.unwrap();
-    let half = |n| store::SessionRow { stage: Stage::Password, ..session(n, "ann") };
-    store.insert_session(&half(1), None, 3).await.unwrap();
-    store.insert_session(&session(2, "ann"), Some(&digest(1)), 3).await.unwrap();
-    assert_eq!(store.session(&digest(1)).await.unwrap(), None);
-    for n in 3..=5 {
-        store.insert_session(&session(n, "ann"), None, 3).await.unwrap();
-    }
-    let ids = |rows: Vec<store::SessionRow>| rows.into_iter().map(|s| s.id).collect::<Vec<_>>();
-    assert_eq!(ids(store.sessions_of("ann").await.unwrap()), ["ses_5", "ses_4", "ses_3"]);
-    store.touch_session(&digest(3), 99).await.unwrap();
-    assert_eq!(ids(store.sessions_of("ann").await.unwrap()), ["ses_3", "ses_5", "ses_4"]);
-    assert!(!store.end_session("bob", "ses_4").await.unwrap(), "not bob's");
-    assert!(store.end_session("ann", "ses_4").await.unwrap());
-    assert_eq!(store.end_sessions("ann", Some(&digest(5))).await.unwrap(), 1);
-    assert_eq!(ids(store.sessions_of("ann").await.unwrap()), ["ses_5"]);
-    store.set_password("ann", "$new", None).await.unwrap();
-    assert_eq!(store.sessions_of("ann").await.unwrap(), []);
-    assert_eq!(store.end_sessions("bob", None).await.unwrap(), 1);
-}
-
-pub(crate) async fn only_the_newest_link_works_and_only_once(bed: Bed) {
-    let store = bed.open().await;
-    store.insert_account(&account("ann")).await.unwrap();
-    let reset = |n| link(n, LinkPurpose::PasswordReset, Some("ann"));
-    store.insert_link(&reset(1)).await.unwrap();
-    store.insert_link(&reset(2)).await.unwrap();
-    store.insert_link(&link(3, LinkPurpose::FirstOperator, None)).await.unwrap();
-    store.insert_link(&link(4, LinkPurpose::FirstOperator, None)).await.unwrap();
-    store.insert_link(&link(5, LinkPurpose::Invitation, None)).await.unwrap();
-    store.insert_link(&link(6, LinkPurpose::Invitation, None)).await.unwrap();
-    let mut there = Vec::new();
-    for n in 1..=6 {
-        there.push(store.link(&digest(n)).await.unwrap().is_some());
-    }
-    assert_eq!(there, [false, true, false, true, true, true]);
-    assert!(!store.use_link(&digest(2), 100).await.unwrap(), "expired");
-    let other = bed.open().await;
-    let (one, another) = (digest(2), digest(2));
-    let (one, another) = tokio::join!(store.use_link(&one, 50), other.use_link(&another, 51));
-    assert_eq!(u8::from(one.unwrap()) + u8::from(another.unwrap()), 1);
-    assert_eq!(store.prune_sessions(0, 0, 100).await.unwrap(), 4);
-}
-
-pub(crate) async fn who_make_links_at_once_leave_one_in_force(bed: Bed) {
-    let stores = [bed.open().await, bed.open().await, bed.open().await, bed.open().await];
-    let making = (1..).zip(stores.clone()).map(|(n, store)| {
-        tokio::spawn(async move {
-            store.insert_link(&link(n, LinkPurpose::FirstOperator, None)).await.unwrap();
-        })
-    });
-    for made in making.collect::<Vec<_>>() {
-        made.await.unwrap();
-    }
-    let mut in_force = 0;
-    for n in 1..=4 {
-        in_force += usize::from(stores[0].link(&digest(n)).await.unwrap().is_some());
-    }
-    assert_eq!(in_force, 1);
-}
-
-pub(crate) async fn a_code_is_good_once(bed: Bed) {
-    let store = bed.open().await;
-    store.insert_account(&account("ann")).await.unwrap();
-    let totp = Totp { secret: vec![0, 255, 7], confirmed_ms: Some(3), step: None };
-    store.set_totp("ann", Some(&totp), &[digest(1), digest(2)]).await.unwrap();
-    assert_eq!(store.account("ann").await.unwrap().unwrap().totp, Some(totp));
-    assert!(store.use_totp_step("ann", 10).await.unwrap());
-    assert!(!store.use_totp_step("ann", 10).await.unwrap());
-    assert!(!store.use_totp_step("ann", 9).await.unwrap());
-    assert!(store.use_totp_step("ann", 11).await.unwrap());
-    assert!(store.use_recovery_code("ann", &digest(1)).await.unwrap());
-    assert!(!store.use_recovery_code("ann", &digest(1)).await.unwrap());
-    assert_eq!(store.count_recovery_codes("ann").await.unwrap(), 1);
-    store.set_totp("ann", None, &[]).await.unwrap();
-    assert_eq!(store.count_recovery_codes("ann").await.unwrap(), 0);
-    assert_eq!(store.account("ann").await.unwrap().unwrap().totp, None);
-}
-
-pub(crate) async fn an_access_request_is_open_once_and_decided_once(bed: Bed) {
-    let store = bed.open().await;
-    for id in ["ann", "bob", "op"] {
-        store.insert_account(&account(id)).await.unwrap();
-    }
-    assert!(store.insert_access(&access("req_1", "ann")).await.unwrap());
-    assert!(!store.insert_access(&access("req_2", "ann")).await.unwrap());
-    assert!(store.insert_access(&access("req_3", "bob")).await.unwrap());
-    assert_eq!(store.count_pending_access().await.unwrap(), 2);
-    let decided = AccessRow {
-        state: AccessState::Approved,
-        decided_ms: Some(30),
-        decided_by: Some(String::from("op")),
-        note: Some(String::from("fine")),
-        ..access("req_1", "ann")
-    };
-    assert_eq!(store.decide_access(&decided).await.unwrap().as_ref(), Some(&decided));
-    assert_eq!(store.decide_access(&decided).await.unwrap(), None);
-    assert_eq!(store.account("ann").await.unwrap().unwrap().production_ms, Some(30));
-    let listed = store.access_requests(None, 9).await.unwrap();
-    assert_eq!(listed.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["req_3", "req_1"]);
-    assert_eq!(store.access_requests(Some("ann"), 9).await.unwrap(), [decided]);
-}
-
 /// A rolling upgrade: the tables are widened while this program has them open and its statements prepared.
 pub(crate) async fn a_newer_program_may_add_columns_meanwhile(bed: Bed) {
     let store = bed.open().await;
@@ -467,10 +348,85 @@ pub(crate) async fn the_ends_of_the_numbers_come_back(bed: Bed) {
         ..key(1)
     };
     store.insert_key(&extreme).await.unwrap();
-    store.note_key_uses(&[("key_1", i64::MIN)]).await.unwrap();
+    let used = KeyUse { id: String::from("key_1"), used_ms: i64::MIN, agent: None };
+    store.note_key_uses(&[used]).await.unwrap();
     let kept = store.key("key_1").await.unwrap().unwrap();
     assert_eq!(kept, KeyRow { last_used_ms: Some(i64::MIN), ..extreme });
     let huge = LeaseAsk { slice_max: u32::MAX, divisor: 1, ..ask(u32::MAX) };
     let lease = store.lease(&[huge.clone(), huge]).await.unwrap();
     assert_eq!((lease[0].given, lease[1].given, lease[1].granted), (u32::MAX, 0, u32::MAX));
+}
+
+pub(crate) async fn an_allowance_reaches_the_accounts_live_production_keys(bed: Bed) {
+    let store = bed.open().await;
+    store.insert_account(&account("ann")).await.unwrap();
+    let own = |n| KeyRow { account_id: Some(String::from("ann")), ..key(n) };
+    let sandbox = KeyRow { kind: KeyKind::Sandbox, ..own(3) };
+    store.insert_keys(&[own(1), own(2), sandbox, key(4)]).await.unwrap();
+    store.revoke_key("key_2", 1).await.unwrap();
+    let allowance =
+        Allowance { keys_max: Some(0), requests_per_month: Some(u32::MAX), ..Allowance::default() };
+    store.allow_account("ann", &allowance, (7, 8)).await.unwrap();
+    assert_eq!(store.account("ann").await.unwrap().unwrap().allowance, allowance);
+    let keys = store.keys().await.unwrap();
+    let limits: Vec<_> = keys.iter().map(|k| (k.burst_per_minute, k.requests_per_day)).collect();
+    assert_eq!(limits, [(7, 8), (60, 10_000), (60, 10_000), (60, 10_000)]);
+    assert_eq!(keys[0].requests_per_month, Some(u32::MAX));
+}
+
+pub(crate) async fn requests_are_counted_by_hour_and_day_from_many_nodes(bed: Bed) {
+    let store = bed.open().await;
+    store.insert_account(&account("ann")).await.unwrap();
+    let own = |n| KeyRow { account_id: Some(String::from("ann")), ..key(n) };
+    store.insert_keys(&[own(1), own(2), key(3)]).await.unwrap();
+    let count = |id: &str, hour: i64, outcome| CountRow {
+        key_id: String::from(id),
+        start_ms: hour * Step::Hour.millis(),
+        endpoint: String::from("odds"),
+        outcome,
+        requests: 2,
+    };
+    let mut nodes = Vec::new();
+    for turn in 0..4 {
+        let store = bed.open().await;
+        let mut rows = vec![
+            count("key_1", 1, Outcome::Ok),
+            count("key_1", 2, Outcome::Ok),
+            count("key_2", 1, Outcome::Limited),
+            count("key_3", 1, Outcome::Ok),
+        ];
+        rows.rotate_left(turn);
+        nodes.push(tokio::spawn(async move {
+            for _ in 0..10 {
+                store.add_counts(&rows).await.unwrap();
+            }
+            store.close().await;
+        }));
+    }
+    for node in nodes {
+        node.await.unwrap();
+    }
+    let told = |rows: Vec<CountRow>| {
+        let mut told: Vec<_> =
+            rows.into_iter().map(|row| (row.key_id, row.start_ms, row.requests)).collect();
+        told.sort_unstable();
+        told
+    };
+    let hour = Step::Hour.millis();
+    let hours = store.counts("ann", None, Step::Hour, 0).await.unwrap();
+    let key = |n: u8| format!("key_{n}");
+    assert_eq!(told(hours), [(key(1), hour, 80), (key(1), 2 * hour, 80), (key(2), hour, 80)]);
+    let days = store.counts("ann", Some("key_1"), Step::Day, 0).await.unwrap();
+    assert_eq!(told(days), [(key(1), 0, 160)]);
+    assert_eq!(store.prune_counts(2 * hour, 0).await.unwrap(), 3);
+    assert_eq!(store.counts("ann", None, Step::Hour, 0).await.unwrap().len(), 1);
+}
+
+pub(crate) async fn an_alert_is_given_once(bed: Bed) {
+    let store = bed.open().await;
+    let note =
+        async |percents: &[u32]| store.note_alerts("m", Window::Day, 5, percents).await.unwrap();
+    assert_eq!(note(&[50, 80]).await, Some(80));
+    assert_eq!(note(&[50, 80]).await, None);
+    assert_eq!(note(&[50, 80, 100]).await, Some(100));
 }

@@ -1,7 +1,9 @@
 //! A file's rows in a PostgreSQL database, to the last of them.
 
 use rig::Postgres;
-use store::{KeyRow, LinkPurpose, Store, StoreError, Totp, Transferred, transfer};
+use store::{
+    CountRow, KeyRow, LinkPurpose, Outcome, Store, StoreError, Totp, Transferred, Window, transfer,
+};
 use tempfile::TempDir;
 
 use crate::bed::{Bed, access, account, ask, deed, digest, feed, key, link, session};
@@ -23,6 +25,15 @@ async fn fill(store: &Store) {
     store.insert_link(&link(1, LinkPurpose::PasswordReset, Some("ann"))).await.unwrap();
     store.insert_access(&access("req_1", "ann")).await.unwrap();
     store.lease(&[ask(100)]).await.unwrap();
+    let count = CountRow {
+        key_id: String::from("key_1"),
+        start_ms: 3_600_000,
+        endpoint: String::from("odds"),
+        outcome: Outcome::Ok,
+        requests: 3,
+    };
+    store.add_counts(&[count]).await.unwrap();
+    store.note_alerts("key_1", Window::Day, 0, &[80]).await.unwrap();
     // More than go at once.
     for at_ms in 0..1100 {
         store.append_audit(&deed(at_ms, None)).await.unwrap();
@@ -42,7 +53,7 @@ async fn everything_arrives_or_nothing_and_only_in_an_empty_database() {
     let moved = transfer(&path, &url, &mut |far| told.push(far)).await.unwrap();
     assert_eq!(told.last(), Some(&moved));
     assert!(told.len() > 5 && told.is_sorted_by_key(|far| far.rows), "{told:?}");
-    assert_eq!(moved, Transferred { rows: moved.of, of: 1111 });
+    assert_eq!(moved, Transferred { rows: moved.of, of: 1114 });
 
     let new = Store::connect(&url).await.unwrap();
     assert_eq!(new.keys().await.unwrap(), old.keys().await.unwrap());

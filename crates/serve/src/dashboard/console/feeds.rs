@@ -1,22 +1,67 @@
-//! Feeds: their tokens, and how fresh what they say is.
+//! Feeds: how much they send and how late, what is refused of it, their tokens, and pausing them.
 
-use accounts::Deed;
+use accounts::{Deed, FeedRecord};
 use askama::Template;
-use domain::World;
+use domain::{Timestamp, World};
 
-use crate::dashboard::moment::{Moment, span};
+use crate::dashboard::moment::{Moment, a_second, latency, number, span};
 use crate::dashboard::page::{self, Notice, Shell, Trouble};
 use crate::dashboard::visit::Visit;
+use crate::ledger::FeedFigures;
 use crate::reply::Reply;
 
+/// A feed as the pages show it.
 struct FeedLine {
     name: String,
     bookmaker: String,
     created: Moment,
-    revoked: Option<Moment>,
-    taken: u64,
-    refused: u64,
-    reasons: String,
+    /// `live`, `paused` or `revoked`, and since when it is not live.
+    state: &'static str,
+    since: Option<Moment>,
+    last_push: Option<Moment>,
+    a_second: String,
+    p50: String,
+    p95: String,
+    taken: String,
+    refused: String,
+    any_refused: bool,
+    refused_paused: u64,
+}
+
+impl FeedLine {
+    fn new(feed: FeedRecord, figures: &FeedFigures, now: Timestamp) -> Self {
+        let recent = figures.recent;
+        let late = |ms: Option<u64>| ms.map_or_else(|| "–".to_owned(), latency);
+        let refused: u64 = figures.rejected.iter().map(|(_, count)| count).sum();
+        let (state, since) = match (feed.revoked_at, feed.paused_at) {
+            (Some(at), _) => ("revoked", Some(at)),
+            (None, Some(at)) => ("paused", Some(at)),
+            (None, None) => ("live", None),
+        };
+        Self {
+            name: feed.name,
+            bookmaker: feed.bookmaker.unwrap_or_else(|| "any".to_owned()),
+            created: Moment::new(feed.created_at, now),
+            state,
+            since: since.map(|at| Moment::new(at, now)),
+            last_push: figures.last_push.map(|at| Moment::new(at, now)),
+            a_second: a_second(recent.a_minute),
+            p50: late(recent.p50_ms),
+            p95: late(recent.p95_ms),
+            taken: number(figures.taken),
+            refused: number(refused),
+            any_refused: refused > 0,
+            refused_paused: figures.paused,
+        }
+    }
+
+    fn is_live(&self) -> bool {
+        self.state == "live"
+    }
+
+    fn is_paused(&self) -> bool {
+        self.state == "paused"
+    }
 }
 
 struct SourceLine {
@@ -24,7 +69,7 @@ struct SourceLine {
     bookmaker: String,
     read: Moment,
     age: String,
-    latency_ms: u32,
+    latency: String,
     stale: bool,
 }
 
@@ -47,22 +92,38 @@ struct NewFeedPage {
     base: String,
 }
 
+struct SampleLine {
+    at: Moment,
+    line: usize,
+    code: &'static str,
+    text: String,
+    sent: String,
+}
+
+#[derive(Template)]
+#[template(path = "feed.html")]
+struct FeedPage {
+    shell: Shell,
+    feed: FeedLine,
+    reasons: Vec<(&'static str, String)>,
+    oddities: Vec<(&'static str, String)>,
+    samples: Vec<SampleLine>,
+}
+
 pub(super) async fn show(visit: &Visit<'_>, notice: Option<Notice>) -> Result<Reply, Trouble> {
     let app = visit.app;
-    let feeds = app.accounts.list_feeds().await?.into_iter().map(|feed| {
-        let (taken, reasons) = app.metrics.ledger.figures(&feed.name);
-        let words: Vec<String> =
-            reasons.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
-        FeedLine {
-            bookmaker: feed.bookmaker.unwrap_or_else(|| "any".to_owned()),
-            created: Moment::new(feed.created_at, visit.now),
-            revoked: feed.revoked_at.map(|at| Moment::new(at, visit.now)),
-            name: feed.name,
-            taken,
-            refused: reasons.iter().map(|(_, count)| count).sum(),
-            reasons: words.join(", "),
-        }
-    });
+    let mut feeds: Vec<FeedLine> = app
+        .accounts
+        .list_feeds()
+        .await?
+        .into_iter()
+        .map(|feed| {
+            let figures = app.metrics.ledger.figures(&feed.name, visit.now);
+            FeedLine::new(feed, &figures, visit.now)
+        })
+        .collect();
+    // What has ended is only looked for.
+    feeds.sort_by_key(|feed| feed.state == "revoked");
     let live = app.world(World::Live);
     let mut sources: Vec<SourceLine> = live
         .vitals()
@@ -73,7 +134,7 @@ pub(super) async fn show(visit: &Visit<'_>, notice: Option<Notice>) -> Result<Re
             bookmaker: app.catalogue.bookmaker(*bookmaker).title.to_string(),
             read: Moment::new(source.read_at, visit.now),
             age: span(visit.now.since(source.read_at)),
-            latency_ms: source.latency_ms,
+            latency: latency(u64::from(source.latency_ms)),
             stale: source.is_stale(visit.now, live.stale_after()),
         })
         .collect();
@@ -83,7 +144,7 @@ pub(super) async fn show(visit: &Visit<'_>, notice: Option<Notice>) -> Result<Re
     let titled = |key: &str, title: &str| (key.to_owned(), title.to_owned());
     let page = FeedsPage {
         shell: Shell::new(visit, "Feeds", "feeds").with(notice),
-        feeds: feeds.collect(),
+        feeds,
         sources,
         bookmakers: app
             .catalogue
@@ -91,6 +152,31 @@ pub(super) async fn show(visit: &Visit<'_>, notice: Option<Notice>) -> Result<Re
             .map(|(_, own)| titled(&own.key, &own.title))
             .collect(),
         stale_after: span(live.stale_after()),
+    };
+    page::render(200, &page)
+}
+
+pub(super) async fn one(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    let feeds = visit.app.accounts.list_feeds().await?;
+    let feed = feeds.into_iter().find(|feed| feed.name == visit.id).ok_or(Trouble::NotFound)?;
+    let ledger = &visit.app.metrics.ledger;
+    let figures = ledger.figures(&feed.name, visit.now);
+    let counted = |counts: &[(&'static str, u64)]| {
+        counts.iter().map(|(code, count)| (*code, number(*count))).collect()
+    };
+    let samples = ledger.samples(&feed.name).into_iter().map(|sample| SampleLine {
+        at: Moment::new(sample.at, visit.now),
+        line: sample.line,
+        code: sample.code,
+        text: sample.text,
+        sent: sample.sent,
+    });
+    let page = FeedPage {
+        shell: Shell::new(visit, "Feed", "feeds"),
+        reasons: counted(&figures.rejected),
+        oddities: counted(&figures.odd),
+        samples: samples.collect(),
+        feed: FeedLine::new(feed, &figures, visit.now),
     };
     page::render(200, &page)
 }
@@ -117,4 +203,19 @@ pub(super) async fn revoke(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     visit.app.accounts.revoke_feed(visit.id).await?;
     visit.app.people.note(&visit.actor()?, Deed::FeedRevoked, visit.id, "").await?;
     Ok(page::redirect("/console/feeds?done=feed-revoked"))
+}
+
+pub(super) async fn pause(visit: &Visit<'_>, paused: bool) -> Result<Reply, Trouble> {
+    let record = visit.app.accounts.pause_feed(visit.id, paused).await?;
+    let (deed, done) = if paused {
+        (Deed::FeedPaused, "feed-paused")
+    } else {
+        (Deed::FeedResumed, "feed-resumed")
+    };
+    visit.app.people.note(&visit.actor()?, deed, &record.name, "").await?;
+    // Back to where the button was pressed.
+    Ok(page::redirect(&match visit.form.get("back") {
+        "feed" => format!("/console/feeds/{}?done={done}", record.name),
+        _ => format!("/console/feeds?done={done}"),
+    }))
 }

@@ -1,95 +1,260 @@
-//! The board: what it shows is what the API answers, quickly and small.
+//! The board: what it shows is what the API answers, small, escaped, and the same for everybody.
 
 use std::time::{Duration, Instant};
 
 use accounts::PeopleRules;
 use domain::World;
-use serde_json::Value;
+use serde_json::{Value, json};
 use serve::DashboardSettings;
 
 use super::browser::{Browser, between};
-use crate::harness::{Answer, TestApp};
+use crate::board::{ANN, BEA, Board};
+use crate::harness::{Answer, TestApp, line};
 
-async fn sandbox() -> TestApp {
-    let app = TestApp::builder().sandbox(7).start().await;
-    app.publish_both().await;
-    app
+/// Pages that show the live market, which tests can push to.
+pub(crate) fn live() -> DashboardSettings {
+    DashboardSettings { board: Some(World::Live), ..DashboardSettings::default() }
+}
+
+pub(crate) async fn live_board() -> Board {
+    let app = TestApp::builder().pages(PeopleRules::default(), live()).start().await;
+    Board::on(app).await
+}
+
+/// The cells of one outcome's row: class and text.
+pub(crate) fn cells(page: &str, name: &str) -> Vec<(String, String)> {
+    let row = page.split("<tr class=\"o").find(|row| row.contains(&format!("<bdi>{name}</bdi>")));
+    let row = row.unwrap_or_else(|| panic!("no row of {name}")).split("</tr>").next().unwrap();
+    row.split("<td class=\"p")
+        .skip(1)
+        .map(|cell| {
+            let (class, rest) = cell.split_once("\">").unwrap();
+            let text = rest.split("</td>").next().unwrap();
+            (class.trim().to_owned(), text.replace("<i>", "").replace("</i>", " "))
+        })
+        .collect()
+}
+
+fn texts(page: &str, name: &str) -> Vec<String> {
+    cells(page, name).into_iter().map(|(_, text)| text).collect()
 }
 
 #[tokio::test]
 async fn the_board_shows_the_prices_that_the_api_answers_and_marks_the_best() {
-    let app = sandbox().await;
-    let key = app.sandbox_key().await;
-    let path =
-        "/v1/sports/mma/odds?market=moneyline&odds_format=decimal&regions=us,uk,eu,au&limit=100";
-    let records = app.get(path, &key).await.json();
-    let shown = Answer::of(app.request(reqwest::Method::GET, "/board/mma/prices")).await.json();
-    let cells = shown["cells"].as_object().unwrap();
-    assert!(cells.len() > 50, "{}", cells.len());
-    let priced = |cell: &Value| cell[0].as_str().unwrap().to_owned();
-    // Each record has two outcomes, each of which is a cell with that price.
-    let mut answered = 0;
-    for record in records.as_array().unwrap() {
-        let event = record["event_id"].as_str().unwrap();
-        for outcome in record["outcomes"].as_array().unwrap() {
-            // The board writes 1.9 as 1.90.
-            let price = outcome["price"].as_f64().unwrap();
-            let there = |(key, cell): (&String, &Value)| {
-                key.starts_with(event)
-                    && (priced(cell).parse::<f64>().unwrap() - price).abs() < f64::EPSILON
-            };
-            assert!(cells.iter().any(there), "{event} {price}");
-            answered += 1;
-        }
+    let board = live_board().await;
+    let mut browser = Browser::new(&board.app);
+    let page = browser.get("/board/mma?format=american").await;
+    // 888sport, bet365, DraftKings, FanDuel, Sportsbet.
+    assert_eq!(texts(page.text(), ANN), ["+118", "+125", "+125", "+120", "+119"]);
+    let marked: Vec<bool> = cells(page.text(), ANN).iter().map(|(class, _)| class == "b").collect();
+    assert_eq!(marked, [false, true, true, false, false]);
+    let best: Vec<String> = cells(page.text(), BEA)
+        .into_iter()
+        .filter(|(class, _)| class == "b")
+        .map(|(_, text)| text)
+        .collect();
+    assert_eq!(best, ["\u{2212}138"]);
+    let decimal = browser.get("/board/mma").await;
+    assert_eq!(texts(decimal.text(), ANN), ["2.18", "2.25", "2.25", "2.20", "2.19"]);
+    let fractional = browser.get("/board/mma?format=fractional&region=us").await;
+    assert_eq!(texts(fractional.text(), ANN), ["5/4", "5/4", "6/5"]);
+    let spread = browser.get("/board/tennis?market=spread&format=american").await;
+    assert_eq!(texts(spread.text(), "Ingrid Ivanova"), ["\u{2212}3.5 \u{2212}110"]);
+    assert!(!page.text().contains("<script>") && page.text().contains("type=\"module\""));
+}
+
+#[tokio::test]
+async fn suspended_and_late_prices_are_shown_as_such_and_are_never_best() {
+    let board = live_board().await;
+    let suspended = json!({
+        "type": "odds", "ref": "bout-1", "bookmaker": "bet365", "market": "moneyline",
+        "format": "decimal", "outcomes": [], "suspended": true,
+    });
+    board.push(&[suspended]).await;
+    board.app.advance(Duration::from_secs(200));
+    let again = line::moneyline("bout-1", "sportsbet", (ANN, 101), (BEA, -139));
+    board.push(&[again]).await;
+    board.app.publish().await;
+    let page = Browser::new(&board.app).get("/board/mma?format=american").await;
+    let cells = cells(page.text(), ANN);
+    assert_eq!(cells[1], ("x".to_owned(), "susp.".to_owned()));
+    let (class, text) = &cells[2];
+    assert_eq!((class.as_str(), text.ends_with("+125")), ("s", true), "{text}");
+    assert!(text.starts_with('3'), "its age in minutes: {text}");
+    assert_eq!(cells[4], ("b".to_owned(), "+101".to_owned()), "the only one that is not late");
+}
+
+#[tokio::test]
+async fn an_events_page_has_margins_fair_chances_and_the_path_of_each_price() {
+    let app =
+        TestApp::builder().pages(PeopleRules::default(), live()).keeping_pages().start().await;
+    let board = Board::on(app).await;
+    for price in [130, 140] {
+        board.push(&[line::moneyline("bout-1", "fanduel", (ANN, price), (BEA, -140))]).await;
+        board.app.publish().await;
     }
-    assert!(answered > 50);
-    for (key, cell) in cells.iter().filter(|(_, cell)| cell[2] == true) {
-        assert_eq!(cell[3], false, "a late price is never the best");
-        let row = key.rsplit_once('-').unwrap().0;
-        let others = cells.iter().filter(|(other, _)| other.rsplit_once('-').unwrap().0 == row);
-        let best = others
-            .filter(|(_, other)| other[3] == false)
-            .map(|(_, other)| priced(other).parse::<f64>().unwrap())
-            .fold(0.0, f64::max);
-        assert!((priced(cell).parse::<f64>().unwrap() - best).abs() < 1e-9, "{key}");
+    let id = board.bout_id().await;
+    let path = format!("/board/event/{id}?format=american");
+    let mut browser = Browser::new(&board.app);
+    let mut page = browser.get(&path).await;
+    let begun = Instant::now();
+    while !page.text().contains("class=\"lines\"") || !page.text().contains("+120</td>") {
+        assert!(begun.elapsed() < Duration::from_secs(20), "no path: {}", page.text());
+        board.app.publish().await;
+        page = browser.get(&path).await;
+    }
+    // FanDuel opened at +120 and is at +140 now; with -140 on the other side its prices add up to 100.0 %.
+    let row = page.text().split("<tr>").find(|row| row.contains("</svg>FanDuel")).unwrap();
+    assert!(row.contains("<td class=\"num\">+120</td><td class=\"num\">+140</td>"), "{row}");
+    assert!(row.contains("0.0\u{a0}%") && row.contains("41.7\u{a0}%"), "{row}");
+    let lines = between(page.text(), "<g class=\"lines\">", "</g>").unwrap();
+    assert!(lines.matches("<path").count() >= 5, "{lines}");
+    let fair: Vec<&str> = page.text().split("<li><span class=\"n\">").skip(1).collect();
+    assert_eq!(fair.len(), 2);
+    assert!(
+        browser.get(&format!("{path}&outcome=a")).await.text().contains("Beatrix Bowen</bdi></h2>")
+    );
+    assert_eq!(browser.get("/board/event/evt_00000000000").await.status, 404);
+    assert_eq!(browser.get("/board/event/nonsense").await.status, 404);
+}
+
+#[tokio::test]
+async fn golf_shows_favourites_first_and_the_score_by_periods_is_on_the_page() {
+    let board = live_board().await;
+    let players: Vec<Value> = (0..60)
+        .map(|n| json!({ "name": format!("Player Number{n}"), "price": 500 + 100 * ((n * 37) % 60) }))
+        .collect();
+    let outright = line::odds("open-1", "draftkings", "outright", "american", &json!(players));
+    let score = json!({
+        "type": "score", "ref": "bout-1", "status": "live", "home_score": 0, "away_score": 1,
+        "periods": [{ "number": 1, "home_score": 9, "away_score": 10 }],
+    });
+    board.push(&[outright, score]).await;
+    board.app.publish().await;
+    let mut browser = Browser::new(&board.app);
+    let page = browser.get("/board/golf?format=american").await;
+    let prices: Vec<i32> = page
+        .text()
+        .split("<td class=\"best\"><b>+")
+        .skip(1)
+        .map(|rest| rest.split('<').next().unwrap().parse().unwrap())
+        .collect();
+    assert_eq!(prices.len(), 20);
+    assert!(prices.is_sorted(), "{prices:?}");
+    assert!(page.text().contains(">42 more</a>"));
+    let golf = board.event_of("golf", "Harbour Open").await["id"].as_str().unwrap().to_owned();
+    let whole = browser.get(&format!("/board/event/{golf}")).await;
+    assert_eq!(whole.text().matches("<tr class=\"o").count(), 62);
+    let bout = browser.get(&format!("/board/event/{}", board.bout_id().await)).await;
+    let periods = between(bout.text(), "<table class=\"periods\">", "</table>").unwrap();
+    assert!(periods.contains("<td>9</td>") && periods.contains("<td>10</td>"), "{periods}");
+    assert!(bout.text().contains("0\u{2013}1"));
+}
+
+/// Names that want to be more than text.
+const HOSTILE: [&str; 2] =
+    ["<script>alert(1)</script> O'Neil \"Q\" & Co", "\u{202e}gnorw eht yaw\u{202e} </tbody><b>"];
+
+#[tokio::test]
+async fn whatever_a_name_has_in_it_stays_text() {
+    let board = live_board().await;
+    let [home, away] = HOSTILE;
+    board
+        .push(&[
+            line::event("evil", "mma", home, away),
+            line::moneyline("evil", "fanduel", (home, 150), (away, -170)),
+        ])
+        .await;
+    board.app.publish().await;
+    let id = board.event_of("mma", home).await["id"].as_str().unwrap().to_owned();
+    let mut browser = Browser::new(&board.app);
+    for path in ["/board/mma", "/board/mma?q=%3Cscript%3E", &format!("/board/event/{id}")] {
+        let page = browser.get(path).await;
+        assert_eq!(page.status, 200, "{path}");
+        let text = page.text();
+        assert!(!text.contains("<script>") && !text.contains("</tbody><b>"), "{path}");
+        assert!(
+            text.contains("&#60;script&#62;alert(1)") || text.contains("&lt;script&gt;alert(1)")
+        );
+        // What turns the writing round is kept inside its own element.
+        for (at, _) in text.match_indices('\u{202e}') {
+            let before = &text[..at];
+            assert!(before.rfind("<bdi>") > before.rfind("</bdi>"), "{path}: {before}");
+        }
     }
 }
 
 #[tokio::test]
-async fn an_unchanged_board_is_told_in_a_few_bytes_and_a_whole_one_is_small_and_quick() {
-    let app = sandbox().await;
-    let page = app.get_with("/board/football", "", &[("accept-encoding", "br")]).await;
-    let page = if page.status == 200 {
-        page
-    } else {
-        app.get_with("/board/mma", "", &[("accept-encoding", "br")]).await
+async fn a_market_of_a_hundred_events_and_twelve_bookmakers_is_small() {
+    let board = live_board().await;
+    let books: Vec<String> = {
+        let catalogue = &board.app.app.catalogue;
+        catalogue.bookmakers().take(12).map(|(_, own)| own.key.to_string()).collect()
     };
-    assert_eq!((page.status, page.header("content-encoding")), (200, Some("br")));
-    assert!(page.body.len() < 150_000, "{}", page.body.len());
-    let begun = Instant::now();
-    let prices = Answer::of(app.request(reqwest::Method::GET, "/board/mma/prices")).await;
-    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
-    let tag = prices.header("etag").unwrap().to_owned();
-    let again = app.get_with("/board/mma/prices", "", &[("if-none-match", &tag)]).await;
-    assert_eq!((again.status, again.body.len()), (304, 0));
-    app.publish_both().await;
-    let later = app.get_with("/board/mma/prices", "", &[("if-none-match", &tag)]).await;
-    assert_eq!(later.status, 200);
+    assert_eq!(books.len(), 12);
+    let mut lines = Vec::new();
+    for n in 0..100 {
+        let (home, away) = (format!("Homer{n} Longname{n}"), format!("Visitor{n} Othername{n}"));
+        let reference = format!("big-{n}");
+        lines.push(line::event(&reference, "boxing", &home, &away));
+        for (at, book) in books.iter().enumerate() {
+            let price = 110 + i32::try_from((n * 7 + at * 13) % 90).unwrap();
+            lines.push(line::moneyline(&reference, book, (&home, price), (&away, -price - 15)));
+        }
+    }
+    board.push(&lines).await;
+    board.app.publish().await;
+    for encoding in ["br", "gzip", "zstd"] {
+        let headers = [("accept-encoding", encoding)];
+        let begun = Instant::now();
+        let page = board.app.get_with("/board/boxing", "", &headers).await;
+        let first = begun.elapsed();
+        let begun = Instant::now();
+        let again = board.app.get_with("/board/boxing", "", &headers).await;
+        let second = begun.elapsed();
+        assert_eq!((page.status, page.header("content-encoding")), (200, Some(encoding)));
+        println!("{encoding}: {} bytes, {first:?}, again {second:?}", page.body.len());
+        assert!(page.body.len() < 150_000, "{encoding}: {}", page.body.len());
+        assert_eq!(page.body, again.body);
+        let tag = page.header("etag").unwrap().to_owned();
+        let headers = [("accept-encoding", encoding), ("if-none-match", &tag)];
+        assert_eq!(board.app.get_with("/board/boxing", "", &headers).await.status, 304);
+    }
+    let plain = board.app.get_without_key("/board/boxing").await;
+    assert_eq!(plain.text().matches("<tr class=\"o").count(), 200);
+    assert!(plain.header("set-cookie").is_none(), "a page for everybody has nobody's cookie");
 }
 
 #[tokio::test]
 async fn whatever_the_address_asks_the_board_shows_something_sensible() {
-    let app = sandbox().await;
-    let mut browser = Browser::new(&app);
+    let board = live_board().await;
+    let mut browser = Browser::new(&board.app);
     for query in ["?market=nonsense", "?format=<script>", "?region=mars", "?market=outright&x=y"] {
         let page = browser.get(&format!("/board/mma{query}")).await;
         assert_eq!(page.status, 200, "{query}");
         assert!(!page.text().contains("<script>\"") && !page.text().contains("nonsense"));
     }
-    assert_eq!(browser.get("/board/chess").await.status, 404);
-    let american = browser.get("/board/mma?format=american").await;
-    let first = between(american.text(), "<b>", "</b>").unwrap();
-    assert!(first.starts_with(['+', '-']), "{first}");
+    let found = browser.get("/board/mma?q=ARCHER").await;
+    assert!(found.text().contains(ANN) && !found.text().contains("Carla Cruz"));
+    assert!(browser.get("/board/mma?q=nobody").await.text().contains("Nothing found"));
+    let long = format!("/board/mma?q={}", "x".repeat(5000));
+    assert!(browser.get(&long).await.text().len() < 100_000);
+    for nowhere in ["/board/chess", "/board/chess/stream", "/board/mma/x"] {
+        assert_eq!(browser.get(nowhere).await.status, 404, "{nowhere}");
+    }
+    assert_eq!(browser.get("/board").await.header("location"), Some("/board/mma"));
+}
+
+#[tokio::test]
+async fn a_page_of_somebody_signed_in_is_theirs_alone() {
+    let board = live_board().await;
+    let mut dev = Browser::developer(&board.app, "dev@example.com").await;
+    let own = dev.get("/board/mma").await;
+    assert!(own.text().contains("dev@example.com"));
+    assert_eq!(own.header("cache-control"), Some("no-store"));
+    let everybodys = Browser::new(&board.app).get("/board/mma").await;
+    assert!(!everybodys.text().contains("dev@example.com"));
+    assert_eq!(everybodys.header("cache-control"), Some("no-cache"));
 }
 
 #[tokio::test]
@@ -101,7 +266,9 @@ async fn the_board_is_of_the_world_that_the_operator_opened() {
         let mut browser = Browser::new(&app);
         let page = browser.get("/board/mma").await;
         assert_eq!(page.status, status);
-        assert!(!page.text().contains("<b>"), "the live market is empty here");
+        assert!(!page.text().contains("class=\"p"), "the live market is empty here");
+        let stream = Answer::of(app.request(reqwest::Method::HEAD, "/board/mma/stream")).await;
+        assert_eq!(stream.status, status);
         let in_bar = browser.get("/signin").await.text().contains("href=\"/board\"");
         assert_eq!(in_bar, board.is_some());
     }

@@ -34,6 +34,49 @@ async fn a_source_that_falls_silent_is_shown_as_delayed_with_since_when() {
 }
 
 #[tokio::test]
+async fn a_day_is_told_in_quarters_of_an_hour_and_outlives_a_restart() {
+    let app = TestApp::builder().keeping_pages().start().await;
+    let board = Board::on(app).await;
+    let mut browser = Browser::new(&board.app);
+    browser.get("/status.json").await;
+    board.app.advance(Duration::from_secs(1800));
+    browser.get("/status.json").await;
+    board.push(&[serde_json::json!({ "type": "heartbeat", "bookmaker": "fanduel" })]).await;
+    board.app.advance(Duration::from_secs(900));
+    board.push(&[serde_json::json!({ "type": "heartbeat", "bookmaker": "fanduel" })]).await;
+    let fanduel = |json: &serde_json::Value| {
+        let sources = json["live"][0]["sources"].as_array().unwrap().clone();
+        sources.into_iter().find(|source| source["bookmaker"] == "fanduel").unwrap()
+    };
+    let json = browser.get("/status.json").await.json();
+    let day = fanduel(&json)["last_24h"].as_array().unwrap().clone();
+    assert_eq!(day.len(), 96);
+    assert_eq!(day[92..], ["fresh", "unknown", "delayed", "fresh"]);
+    let incident = |json: &serde_json::Value| {
+        let incidents = json["incidents"].as_array().unwrap().clone();
+        incidents.into_iter().find(|own| own["bookmaker"] == "fanduel" && own["sport"] == "mma")
+    };
+    assert!(incident(&json).unwrap()["ended_at"].is_string());
+    let page = browser.get("/status").await;
+    assert!(page.text().contains("class=\"day\"") && page.text().contains("was delayed for"));
+    let feed = browser.get("/status.atom").await;
+    assert!(feed.text().contains("was delayed for") && feed.text().contains("is delayed</title>"));
+    let now = board.app.now();
+    let dir = board.app.stop().await;
+    let app = TestApp::builder().on(dir).starting_at(now).keeping_pages().start().await;
+    let mut browser = Browser::new(&app);
+    let begun = std::time::Instant::now();
+    loop {
+        let json = browser.get("/status.json").await.json();
+        let day = fanduel(&json)["last_24h"].clone();
+        if day[92] == "fresh" && incident(&json).is_some() {
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "{day}");
+    }
+}
+
+#[tokio::test]
 async fn assets_are_kept_for_good_under_names_of_their_content_and_packed() {
     let app = TestApp::start().await;
     let mut browser = Browser::new(&app);
@@ -58,6 +101,11 @@ async fn pages_that_are_switched_off_are_not_there() {
     let private = DashboardSettings { status_page: false, ..DashboardSettings::default() };
     let app = TestApp::builder().pages(PeopleRules::default(), private).start().await;
     let mut browser = Browser::new(&app);
+    let closed = DashboardSettings { docs: false, ..DashboardSettings::default() };
+    let quiet = TestApp::builder().pages(PeopleRules::default(), closed).start().await;
+    assert_eq!(quiet.get_without_key("/docs").await.status, 404);
+    assert_eq!(quiet.get_without_key("/openapi.json").await.status, 200);
+    assert!(!Browser::new(&quiet).get("/signin").await.text().contains("href=\"/docs\""));
     for path in ["/status", "/status.json", "/status.atom"] {
         assert_eq!(browser.get(path).await.status, 404);
     }

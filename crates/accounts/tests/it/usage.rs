@@ -1,0 +1,220 @@
+//! Usage over time: nothing is counted twice or lost on its way to the store, and quotas are told of once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use accounts::{
+    Call, Charge, CountRow, Email, Failure, KeyKind, KeySecret, NewAccount, NewKey, Origin,
+    Outcome, Password, People, PeopleRules, Profile, Step, UsageQuery,
+};
+use domain::{Clock, Timestamp};
+
+use crate::{DAY, Node, World, limits};
+
+const NOON: &str = "2026-11-14T12:59:30Z";
+const NONE: [u32; 0] = [];
+const ENDPOINTS: [&str; 3] = ["get_odds", "list_books", "unknown"];
+
+fn call(place: usize, outcome: Outcome) -> Call<'static> {
+    Call { place, outcome, agent: Some(b"curl/8.5.0") }
+}
+
+/// An account with so many keys.
+async fn account(world: &World, keys: usize) -> (String, Vec<KeySecret>) {
+    let clock = Arc::clone(&world.clock) as Arc<dyn Clock>;
+    let people = People::new(world.store().await, clock, PeopleRules::default()).unwrap();
+    let email = Email::parse("ann@example.com").unwrap();
+    let password = Password::choose("correct horse battery".to_owned(), &email).unwrap();
+    let profile = Profile::try_new(email, "Ann").unwrap();
+    let from = Origin { address: None, agent: String::new() };
+    people.sign_up(NewAccount { profile, password }, &from).await.unwrap();
+    let id = people.accounts().await.unwrap()[0].id.clone();
+    let registry = world.command_line().await;
+    let mut secrets = Vec::new();
+    for _ in 0..keys {
+        let new = NewKey {
+            account_id: Some(id.clone()),
+            limits: limits(1000, 20, None),
+            ..NewKey::of_kind(KeyKind::Sandbox)
+        };
+        secrets.push(registry.create_key(new).await.unwrap().0);
+    }
+    (id, secrets)
+}
+
+async fn told(node: &Node, account_id: &str, step: Step) -> Vec<CountRow> {
+    let from = Timestamp::from_secs(0);
+    node.usage(UsageQuery { account_id, key_id: None, step, from }, &ENDPOINTS).await.unwrap()
+}
+
+fn sum(rows: &[CountRow]) -> u64 {
+    rows.iter().map(|row| row.requests).sum()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn sums_are_what_was_asked_however_counting_and_writing_meet() {
+    const EACH: u64 = 20_000;
+    let world = World::at(NOON);
+    let (id, keys) = account(&world, 2).await;
+    let node = world.node().await;
+    let counting: Vec<_> = (0..4)
+        .map(|n: usize| {
+            let (entry, clock) = (node.entry(&keys[n % 2], world.now()), Arc::clone(&world.clock));
+            tokio::task::spawn_blocking(move || {
+                for _ in 0..EACH {
+                    entry.count(call(n % 2, Outcome::Ok), clock.now());
+                }
+            })
+        })
+        .collect();
+    while !counting.iter().all(tokio::task::JoinHandle::is_finished) {
+        node.write_usage(&ENDPOINTS).await.unwrap();
+        assert!(sum(&told(&node, &id, Step::Hour).await) <= 4 * EACH);
+        // Over the turn of an hour, too.
+        world.clock.advance(Duration::from_secs(1));
+    }
+    for counted in counting {
+        counted.await.unwrap();
+    }
+    // Told before it is written, and the same after.
+    for _ in 0..2 {
+        for step in [Step::Hour, Step::Day] {
+            assert_eq!(sum(&told(&node, &id, step).await), 4 * EACH);
+        }
+        node.write_usage(&ENDPOINTS).await.unwrap();
+    }
+    node.shut_down().await;
+    let again = world.node().await;
+    let rows = told(&again, &id, Step::Day).await;
+    assert_eq!(sum(&rows), 4 * EACH, "it outlives a restart");
+    let of = |name: &str| {
+        rows.iter().filter(|row| row.endpoint == name).map(|row| row.requests).sum::<u64>()
+    };
+    assert_eq!((of("get_odds"), of("list_books")), (2 * EACH, 2 * EACH));
+}
+
+#[tokio::test]
+async fn what_the_store_did_not_take_is_counted_again() {
+    let world = World::at(NOON);
+    let (id, keys) = account(&world, 1).await;
+    let node = world.node().await;
+    let entry = node.entry(&keys[0], world.now());
+    entry.count(call(0, Outcome::Ok), world.now());
+    entry.count(call(0, Outcome::Failed), world.now());
+    world.sql("ALTER TABLE usage_day RENAME TO out_of_reach").await;
+    assert!(node.write_usage(&ENDPOINTS).await.is_err());
+    entry.count(call(0, Outcome::Ok), world.now());
+    assert!(node.write_usage(&ENDPOINTS).await.is_err());
+    world.sql("ALTER TABLE out_of_reach RENAME TO usage_day").await;
+    node.write_usage(&ENDPOINTS).await.unwrap();
+    node.write_usage(&ENDPOINTS).await.unwrap();
+    for step in [Step::Hour, Step::Day] {
+        assert_eq!(sum(&told(&node, &id, step).await), 3);
+    }
+}
+
+#[tokio::test]
+async fn a_revoked_keys_last_requests_are_written_too() {
+    let world = World::at(NOON);
+    let (id, keys) = account(&world, 1).await;
+    let node = world.node().await;
+    let entry = node.entry(&keys[0], world.now());
+    entry.count(call(0, Outcome::Ok), world.now());
+    node.revoke_key(keys[0].expose()).await.unwrap();
+    // A request that was under way.
+    entry.count(call(0, Outcome::Ok), world.now());
+    node.write_usage(&ENDPOINTS).await.unwrap();
+    entry.count(call(0, Outcome::Ok), world.now());
+    drop(entry);
+    node.write_usage(&ENDPOINTS).await.unwrap();
+    assert_eq!(sum(&told(&node, &id, Step::Hour).await), 3);
+}
+
+#[tokio::test]
+async fn hours_are_kept_for_a_week_and_days_for_a_year() {
+    let world = World::at(NOON);
+    let (id, keys) = account(&world, 1).await;
+    let node = world.node().await;
+    let entry = node.entry(&keys[0], world.now());
+    entry.count(call(0, Outcome::Ok), world.now());
+    node.write_usage(&ENDPOINTS).await.unwrap();
+    world.clock.advance(9 * DAY);
+    node.write_usage(&ENDPOINTS).await.unwrap();
+    assert_eq!(sum(&told(&node, &id, Step::Hour).await), 0);
+    assert_eq!(sum(&told(&node, &id, Step::Day).await), 1);
+    world.clock.advance(400 * DAY);
+    node.write_usage(&ENDPOINTS).await.unwrap();
+    assert_eq!(sum(&told(&node, &id, Step::Day).await), 0);
+}
+
+#[tokio::test]
+async fn the_client_is_known_after_a_restart() {
+    let world = World::at(NOON);
+    let (id, keys) = account(&world, 1).await;
+    let node = world.node().await;
+    node.entry(&keys[0], world.now()).count(call(0, Outcome::Ok), world.now());
+    assert_eq!(node.keys_of(&id).await.unwrap()[0].last_agent.as_deref(), Some("curl/8.5.0"));
+    node.note_key_uses().await.unwrap();
+    node.shut_down().await;
+    let again = world.node().await;
+    assert_eq!(again.keys_of(&id).await.unwrap()[0].last_agent.as_deref(), Some("curl/8.5.0"));
+}
+
+#[tokio::test]
+async fn failures_are_told_newest_first_and_of_the_keys_that_are_meant() {
+    let world = World::at(NOON);
+    let (id, keys) = account(&world, 2).await;
+    let node = world.node().await;
+    for (n, key) in [(1, &keys[0]), (2, &keys[1]), (3, &keys[0])] {
+        node.entry(key, world.now()).note_failure(Failure {
+            at: Timestamp::from_secs(n),
+            request_id: format!("req_{n}").into(),
+            method: "GET",
+            target: format!("/v1/{n}").into(),
+            status: 400,
+            code: "invalid_parameter",
+            message: "no".into(),
+            times: 1,
+        });
+    }
+    let views = node.keys_of(&id).await.unwrap();
+    let records: Vec<_> = views.iter().map(|view| &view.record).collect();
+    let ids = |keys: &[&accounts::KeyRecord], max| -> Vec<String> {
+        node.failures(keys, max).into_iter().map(|(_, failure)| failure.request_id.into()).collect()
+    };
+    assert_eq!(ids(&records, 100), ["req_3", "req_2", "req_1"]);
+    assert_eq!(ids(&records, 2), ["req_3", "req_2"]);
+    let is_first = |hint: &str| keys[0].expose().starts_with(hint.trim_end_matches('…'));
+    let first = records.iter().find(|record| is_first(&record.hint)).unwrap();
+    assert_eq!(ids(&[first], 100), ["req_3", "req_1"]);
+    assert_eq!(ids(&[], 100), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn each_share_of_a_quota_is_told_once_a_day_whatever_restarts() {
+    let world = World::at(NOON);
+    let (_, keys) = account(&world, 1).await;
+    let node = world.node().await;
+    let spend = async |node: &Node, n: usize| {
+        let entry = node.entry(&keys[0], world.now());
+        for _ in 0..n {
+            assert!(matches!(node.charge_quota(&entry, world.now()).await, Charge::Granted(_)));
+        }
+    };
+    let alerts = async |node: &Node| -> Vec<u32> {
+        node.take_quota_alerts().await.unwrap().iter().map(|alert| alert.percent).collect()
+    };
+    spend(&node, 9).await;
+    assert_eq!(alerts(&node).await, NONE);
+    spend(&node, 1).await;
+    assert_eq!(alerts(&node).await, [50]);
+    assert_eq!(alerts(&node).await, NONE);
+    spend(&node, 10).await;
+    assert_eq!(alerts(&node).await, [95], "the largest alone");
+    node.shut_down().await;
+    let node = world.node().await;
+    assert_eq!(alerts(&node).await, NONE, "told before the restart");
+    world.clock.advance(DAY);
+    spend(&node, 16).await;
+    assert_eq!(alerts(&node).await, [80], "another day");
+}

@@ -1,0 +1,147 @@
+//! Letters against a mail server of a few lines: it takes, puts off, refuses, or is not there.
+
+use std::sync::{Arc, Mutex};
+
+use accounts::{Email, NewAccount, Origin, Password, People, PeopleRules, Profile};
+use domain::{Clock, ManualClock, Timestamp};
+use store::Store;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::*;
+
+/// What the server says after a letter, in turn; the last again and again.
+type Verdicts = Vec<&'static str>;
+type Mails = Arc<Mutex<Vec<String>>>;
+
+async fn converse(stream: TcpStream, verdicts: &Mutex<Verdicts>, mails: &Mails) -> Option<()> {
+    let (read, mut write) = stream.into_split();
+    let mut lines = BufReader::new(read).lines();
+    write.write_all(b"220 test\r\n").await.ok()?;
+    while let Some(line) = lines.next_line().await.ok()? {
+        let verb = line.get(..4).unwrap_or_default().to_ascii_uppercase();
+        let answer = match verb.as_str() {
+            "EHLO" => "250 test\r\n".to_owned(),
+            "DATA" => {
+                write.write_all(b"354 go on\r\n").await.ok()?;
+                let mut mail = String::new();
+                while let Some(line) = lines.next_line().await.ok()?.filter(|line| line != ".") {
+                    mail.push_str(&line);
+                    mail.push('\n');
+                }
+                let verdict = {
+                    let mut verdicts = verdicts.lock().unwrap();
+                    if verdicts.len() > 1 { verdicts.remove(0) } else { verdicts[0] }
+                };
+                if verdict.starts_with('2') {
+                    mails.lock().unwrap().push(mail);
+                }
+                format!("{verdict}\r\n")
+            }
+            "QUIT" => "221 bye\r\n".to_owned(),
+            _ => "250 ok\r\n".to_owned(),
+        };
+        write.write_all(answer.as_bytes()).await.ok()?;
+    }
+    Some(())
+}
+
+async fn server(verdicts: Verdicts) -> (String, Mails) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("smtp://{}", listener.local_addr().unwrap());
+    let (verdicts, mails) = (Arc::new(Mutex::new(verdicts)), Mails::default());
+    let kept = Arc::clone(&mails);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let (verdicts, mails) = (Arc::clone(&verdicts), Arc::clone(&kept));
+            tokio::spawn(async move { converse(stream, &verdicts, &mails).await });
+        }
+    });
+    (url, mails)
+}
+
+/// People who write one letter, to a server at that address, tried again after these waits.
+async fn write_to(url: &str, waits: &[u64]) -> (People, tempfile::TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path().join("accounts.db")).await.unwrap();
+    let now = Timestamp::parse("2026-11-14T12:00:00Z").unwrap();
+    let clock: Arc<dyn Clock> = Arc::new(ManualClock::at(now));
+    let (outbox, postbag) = accounts::outbox("https://odds.example.com/");
+    let from: Mailbox = "Linesman <odds@example.com>".parse().unwrap();
+    let waits = waits.iter().map(|ms| Duration::from_millis(*ms)).collect();
+    tokio::spawn(work(transport(url).unwrap(), from, postbag, waits));
+    let people = People::new(store, clock, PeopleRules::default()).unwrap().with_mail(Some(outbox));
+    let email = Email::parse("ann@example.com").unwrap();
+    let password = Password::choose("correct horse battery".to_owned(), &email).unwrap();
+    let profile = Profile::try_new(email, "Ann").unwrap();
+    let from = Origin { address: None, agent: String::new() };
+    let begun = tokio::time::Instant::now();
+    people.sign_up(NewAccount { profile, password }, &from).await.unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(5), "nobody waits for the mail server");
+    (people, dir)
+}
+
+async fn until(people: &People, what: impl Fn(accounts::MailFigures) -> bool) {
+    let done = async {
+        while !what(people.mail_figures()) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(20), done).await;
+    assert!(waited.is_ok(), "{:?}", people.mail_figures());
+}
+
+#[tokio::test]
+async fn a_letter_arrives_whole() {
+    let (url, mails) = server(vec!["250 taken"]).await;
+    let (people, _dir) = write_to(&url, &[]).await;
+    until(&people, |figures| figures.sent == 1 && figures.queued == 0).await;
+    let mails = mails.lock().unwrap();
+    for part in [
+        "From: Linesman <odds@example.com>",
+        "To: ann@example.com",
+        "Subject: Confirm your address for Linesman",
+        "https://odds.example.com/link/",
+    ] {
+        assert!(mails[0].contains(part), "{part} is not in {}", mails[0]);
+    }
+}
+
+#[tokio::test]
+async fn a_letter_that_is_put_off_is_tried_again_and_arrives_once() {
+    let (url, mails) = server(vec!["451 later", "451 later", "250 taken"]).await;
+    let (people, _dir) = write_to(&url, &[1, 1, 1]).await;
+    until(&people, |figures| figures.sent == 1).await;
+    assert_eq!((mails.lock().unwrap().len(), people.mail_figures().failed), (1, 0));
+}
+
+#[tokio::test]
+async fn a_letter_that_is_refused_is_given_up_at_once() {
+    let (url, mails) = server(vec!["550 no such mailbox"]).await;
+    let (people, _dir) = write_to(&url, &[60_000]).await;
+    until(&people, |figures| figures.failed == 1).await;
+    assert_eq!(mails.lock().unwrap().len(), 0);
+}
+
+#[tokio::test]
+async fn a_dead_mail_server_harms_nobody_and_is_counted() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("smtp://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let (people, _dir) = write_to(&url, &[1, 1]).await;
+    until(&people, |figures| figures.failed == 1 && figures.queued == 0).await;
+}
+
+#[test]
+fn only_a_mail_servers_address_is_one() {
+    for good in [
+        "smtp://localhost",
+        "smtps://user:p%40ss@mail.example.com:465",
+        "smtp://h:587?tls=required",
+    ] {
+        assert!(transport(good).is_ok(), "{good}");
+    }
+    for bad in ["", "mail.example.com", "https://mail.example.com", "smtp://"] {
+        assert!(transport(bad).is_err(), "{bad}");
+    }
+}

@@ -1,0 +1,108 @@
+//! Who runs the service, and the way back in for one who is locked out: `linesman operators`.
+//!
+//! Whoever can write the data folder is trusted with everything in it, so no password is asked for here.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use accounts::{AccountRecord, Actor, LinkToken, People, PeopleRules};
+use anyhow::{Context, bail};
+use domain::suggest::did_you_mean;
+
+use crate::cli::{OperatorsLinkArgs, OperatorsVerb, output};
+use crate::clock::SystemClock;
+use crate::config::Config;
+use crate::folder::Folder;
+use crate::{control, verbs};
+
+pub(crate) fn run(config: &Config, data: &Path, verb: &OperatorsVerb) -> anyhow::Result<()> {
+    let folder = Folder::open(data)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let store = verbs::open_store(&folder).await?;
+        let people = People::new(store.clone(), Arc::new(SystemClock), PeopleRules::default())?;
+        let done = match verb {
+            OperatorsVerb::List => list(&people).await,
+            OperatorsVerb::Link(args) => link(&people, args).await.and_then(|(token, note)| {
+                output::print_trouble(note);
+                let base = base_url(config, &folder)?;
+                Ok(output::print_line(&format!("{base}/link/{}", token.expose()))?)
+            }),
+        };
+        store.close().await;
+        done
+    })
+}
+
+async fn list(people: &People) -> anyhow::Result<()> {
+    let mut lines =
+        vec![format!("{:<40} {:<24} {:<14} state", "address", "since", "second factor")];
+    for operator in people.operators().await? {
+        let state = operator.suspended_at.map_or("live".to_owned(), |at| format!("suspended {at}"));
+        let factor = if operator.second_factor { "on" } else { "off" };
+        let since = operator.created_at.to_string();
+        lines.push(format!("{:<40} {since:<24} {factor:<14} {state}", operator.email));
+    }
+    Ok(output::print_line(&lines.join("\n"))?)
+}
+
+/// A link, and a word to whoever asked for it.
+async fn link(
+    people: &People,
+    args: &OperatorsLinkArgs,
+) -> anyhow::Result<(LinkToken, &'static str)> {
+    let actor = Actor::command_line();
+    let operators = people.operators().await?;
+    if args.new || (operators.is_empty() && args.email.is_none()) {
+        let note = "this link makes one operator, once, within a day:";
+        return Ok((people.operator_link(&actor).await?, note));
+    }
+    let operator = find(&operators, args.email.as_deref())?;
+    if operator.suspended_at.is_some() {
+        bail!(
+            "{} is suspended; another operator can resume the account in the console",
+            operator.email
+        );
+    }
+    if args.without_second_factor {
+        people.lift_second_factor(&operator.id, &actor).await?;
+    }
+    let token = people.reset_link(&operator.id, &actor).await?;
+    let note = if operator.second_factor && !args.without_second_factor {
+        "this link sets a new password, once, within a day; the second factor is still asked for (--without-second-factor turns it off):"
+    } else {
+        "this link sets a new password, once, within a day:"
+    };
+    Ok((token, note))
+}
+
+fn find<'a>(
+    operators: &'a [AccountRecord],
+    email: Option<&str>,
+) -> anyhow::Result<&'a AccountRecord> {
+    match (email, operators) {
+        (Some(email), _) => {
+            let email = email.to_lowercase();
+            operators.iter().find(|operator| operator.email == email).with_context(|| {
+                let known = operators.iter().map(|operator| operator.email.as_str());
+                let near = did_you_mean(&email, known);
+                format!("there is no operator {email}{near}; see `linesman operators list`")
+            })
+        }
+        (None, [only]) => Ok(only),
+        (None, _) => {
+            bail!("there are several operators; say whose link it is to be: operators link EMAIL")
+        }
+    }
+}
+
+/// Where people reach the service: as the server that runs says, or as the configuration does.
+fn base_url(config: &Config, folder: &Folder) -> anyhow::Result<String> {
+    let running = folder.is_served()?.then(|| control::address(folder)).flatten();
+    let configured = || {
+        let scheme = if config.server.tls.is_some() { "https" } else { "http" };
+        let public = config.dashboard.public_url.clone();
+        public.unwrap_or_else(|| format!("{scheme}://{}", config.server.listen))
+    };
+    Ok(running.unwrap_or_else(configured).trim_end_matches('/').to_owned())
+}

@@ -1,0 +1,151 @@
+//! Who keeps the boards and the record of freshness up to date: one task that wakes with every publication.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use change_log::LogView;
+use domain::{Timestamp, World};
+use market::{Book, Change, Ids, Snapshot};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::app::App;
+use crate::dashboard::board::history::History;
+use crate::server;
+use crate::world::play_back;
+
+/// How far back the sandbox's paths begin: it is a function of an instant, so any past can be had.
+const SANDBOX_BACK: Duration = Duration::from_secs(3 * 3600);
+/// How far apart the looks at the past are.
+const BACK_STEP: Duration = Duration::from_secs(900);
+/// The same in a log, which has what was published only since its last checkpoint.
+const LOG_STEP: Duration = Duration::from_secs(60);
+/// How often sources are looked at, beside the publications.
+const LOOK_EVERY: Duration = Duration::from_secs(15);
+
+/// Keeps boards and status up to date until the service stops.
+pub async fn keep_pages(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
+    let board = app.settings.dashboard.board.filter(|_| app.settings.dashboard.enabled);
+    let mut news = board.map(|world| app.world(world).news());
+    let mut back = JoinSet::new();
+    if let Some(world) = board {
+        blocking(&app, move |app| renew(app, world)).await;
+        back.spawn(look_back(Arc::clone(&app), world));
+    }
+    app.status.restore(&app).await;
+    let mut looks = tokio::time::interval(LOOK_EVERY);
+    looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        let told = async {
+            match &mut news {
+                Some(news) => news.changed().await.is_ok(),
+                None => std::future::pending().await,
+            }
+        };
+        // A publication that is missed while another is worked on is seen with the next: `changed` remembers.
+        tokio::select! {
+            told = told => {
+                if !told {
+                    break;
+                }
+                if let Some(world) = board {
+                    blocking(&app, move |app| renew(app, world)).await;
+                }
+            }
+            _ = looks.tick() => {}
+            Some(_) = back.join_next() => {}
+            () = server::stopped(&mut stopping) => break,
+        }
+        app.status.look(&app).await;
+    }
+    app.board.gallery.close();
+    back.shutdown().await;
+    app.status.save(&app).await;
+}
+
+async fn blocking(app: &Arc<App>, work: impl FnOnce(&App) + Send + 'static) {
+    let app = Arc::clone(app);
+    if let Err(error) = tokio::task::spawn_blocking(move || work(&app)).await {
+        tracing::error!(%error, "the boards could not be renewed");
+    }
+}
+
+fn renew(app: &App, world: World) {
+    note(app, &app.world(world).published().snapshot);
+    app.board.gallery.renew(app);
+}
+
+fn note(app: &App, snapshot: &Snapshot) {
+    app.board.history.write().unwrap_or_else(PoisonError::into_inner).note(snapshot);
+}
+
+/// Where the prices of this start came from: from the log since its last checkpoint, or, in the sandbox, from its
+/// seed. A past that cannot be read is no past; the board begins with the present. Goes on beside the present, in
+/// steps, so that a service that stops need not wait for it.
+async fn look_back(app: Arc<App>, world: World) {
+    let past = Arc::new(Mutex::new(History::default()));
+    let until = app.world(world).published().snapshot.cut_at;
+    if app.world(world).past.simulation.is_some() {
+        let mut at = until.minus(SANDBOX_BACK);
+        while at < until {
+            let past = Arc::clone(&past);
+            blocking(&app, move |app| play_at(app, world, at, &past)).await;
+            at = at.plus(BACK_STEP);
+        }
+    } else {
+        let past = Arc::clone(&past);
+        blocking(&app, move |app| {
+            if let Err(error) = read_back(app, world, until, &past) {
+                let error = &*error as &dyn std::error::Error;
+                tracing::warn!(error, "price paths begin now: the log's past cannot be read");
+            }
+        })
+        .await;
+    }
+    let past = std::mem::take(&mut *past.lock().unwrap_or_else(PoisonError::into_inner));
+    app.board.history.write().unwrap_or_else(PoisonError::into_inner).lead_in(past);
+}
+
+fn play_at(app: &App, world: World, at: Timestamp, past: &Mutex<History>) {
+    let handle = app.world(world);
+    let Some(simulation) = &handle.past.simulation else { return };
+    let mut book = Book::new(Arc::clone(&app.catalogue), crate::world::SANDBOX_IDS);
+    for message in simulation.world_at(at) {
+        play_back(&mut book, &message, at);
+    }
+    let snapshot = Snapshot::cut(&book, at, handle.stale_after());
+    past.lock().unwrap_or_else(PoisonError::into_inner).note(&snapshot);
+}
+
+fn read_back(
+    app: &App,
+    world: World,
+    until: Timestamp,
+    past: &Mutex<History>,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    let handle = app.world(world);
+    let Some(folder) = &handle.past.folder else { return Ok(()) };
+    let log = LogView::open(folder)?;
+    let mut book = Book::new(Arc::clone(&app.catalogue), Ids::Minted { salt: 0 });
+    let mut from = log.first_seq();
+    if let Some(seq) = log.checkpoints().last() {
+        let held = log.checkpoint(*seq)?;
+        book = Book::from_image(held.version, &held.payload, Arc::clone(&app.catalogue))?;
+        from = seq + 1;
+    }
+    let mut noted: Option<Timestamp> = None;
+    for entry in log.read_from(from)? {
+        let entry = entry?;
+        let change = Change::decode(entry.version, &entry.payload)?;
+        book.absorb(&change, Timestamp::from_millis(entry.at_ms));
+        if let Change::Cut { at } = change {
+            let due = noted.is_none_or(|noted| at.since(noted) >= LOG_STEP);
+            if due && at < until {
+                let snapshot = Snapshot::cut(&book, at, handle.stale_after());
+                past.lock().unwrap_or_else(PoisonError::into_inner).note(&snapshot);
+                noted = Some(at);
+            }
+        }
+    }
+    Ok(())
+}

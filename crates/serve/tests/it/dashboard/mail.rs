@@ -1,0 +1,165 @@
+//! What is done by mail where mail is sent, and how it is done where it is not.
+
+use std::time::Duration;
+
+use super::browser::{Browser, PASSWORD, account, between, nowhere};
+use crate::harness::TestApp;
+
+const ANN: &str = "ann@example.com";
+
+/// The way a letter points to.
+fn path(letter: &accounts::Letter) -> String {
+    let token = between(&letter.body, "https://odds.example.com/link/", "\n").expect("a link");
+    format!("/link/{token}")
+}
+
+async fn sign_up(browser: &mut Browser<'_>, email: &str) {
+    browser.get("/signup").await;
+    let fields = [("name", "Ann"), ("email", email), ("password", PASSWORD)];
+    let done = browser.post("/signup", &fields).await;
+    assert_eq!(done.header("location"), Some("/signin?done=signed-up-mail"));
+}
+
+#[tokio::test]
+async fn a_new_address_is_confirmed_before_anybody_gets_in() {
+    let app = TestApp::builder().mail().start().await;
+    let mut ann = Browser::new(&app);
+    sign_up(&mut ann, ANN).await;
+    let first = path(&app.letter().await);
+    ann.get("/signin").await;
+    let fields = [("email", ANN), ("password", PASSWORD)];
+    let refused = ann.post("/signin", &fields).await;
+    assert_eq!(refused.header("location"), Some("/signin?done=unconfirmed"));
+    assert_eq!(ann.get("/dashboard").await.status, 303, "the password alone opens nothing");
+    let letter = app.letter().await;
+    assert!(letter.subject.contains("Confirm"), "it is sent again");
+    let link = path(&letter);
+    assert_eq!(ann.get(&first).await.status, 400, "only the newest works");
+    let page = ann.get(&link).await;
+    assert!(page.text().contains("Confirm ann@example.com"));
+    assert_eq!(
+        ann.get("/dashboard").await.status,
+        303,
+        "a mail scanner that follows links changes nothing"
+    );
+    ann.get(&link).await;
+    assert_eq!(ann.post(&link, &[]).await.header("location"), Some("/signin?done=confirmed"));
+    assert_eq!(ann.post(&link, &[]).await.status, 400, "once");
+    ann.sign_in(ANN).await;
+    assert_eq!(ann.get("/dashboard").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_told_nothing_of_confirmation() {
+    let app = TestApp::builder().mail().start().await;
+    let mut ann = Browser::new(&app);
+    sign_up(&mut ann, ANN).await;
+    app.letter().await;
+    ann.get("/signin").await;
+    let refused = ann.post("/signin", &[("email", ANN), ("password", "wrong words here")]).await;
+    assert_eq!(refused.status, 403);
+    assert!(refused.text().contains("do not go together"));
+}
+
+#[tokio::test]
+async fn an_address_with_an_account_is_written_to_and_the_page_says_the_same() {
+    let app = TestApp::builder().mail().start().await;
+    let mut browser = Browser::new(&app);
+    sign_up(&mut browser, ANN).await;
+    assert!(app.letter().await.subject.starts_with("Confirm"));
+    sign_up(&mut browser, ANN).await;
+    let letter = app.letter().await;
+    assert!(letter.subject.starts_with("You have an account") && !letter.body.contains("/link/"));
+}
+
+#[tokio::test]
+async fn a_forgotten_password_is_set_by_mail_and_strangers_learn_nothing() {
+    let app = TestApp::builder().mail().start().await;
+    app.app.people.sign_up(account(ANN, "Ann"), &nowhere()).await.unwrap();
+    app.letter().await;
+    let mut browser = Browser::new(&app);
+    assert!(browser.get("/signin").await.text().contains("href=\"/forgot\""));
+    let mut pages = Vec::new();
+    for email in ["nobody@example.com", ANN] {
+        browser.get("/forgot").await;
+        let done = browser.post("/forgot", &[("email", email)]).await;
+        pages.push((
+            done.status,
+            done.header("location").map(str::to_owned),
+            done.text().to_owned(),
+        ));
+    }
+    assert_eq!(pages[0], pages[1]);
+    let letter = app.letter().await;
+    assert_eq!(letter.to.as_str(), ANN, "nobody else was written to");
+    let link = path(&letter);
+    browser.get(&link).await;
+    let new = "another battery staple";
+    assert_eq!(
+        browser.post(&link, &[("password", new)]).await.header("location"),
+        Some("/signin?done=password-reset")
+    );
+    browser.get("/signin").await;
+    let entered = browser.post("/signin", &[("email", ANN), ("password", new)]).await;
+    assert_eq!(
+        entered.header("location"),
+        Some("/dashboard"),
+        "and the address is confirmed with it"
+    );
+    app.advance(Duration::from_secs(86_400));
+    assert_eq!(browser.get(&link).await.status, 400);
+}
+
+#[tokio::test]
+async fn nobodys_mailbox_is_filled_from_here() {
+    let app = TestApp::builder().mail().start().await;
+    app.app.people.sign_up(account(ANN, "Ann"), &nowhere()).await.unwrap();
+    for n in 0..20 {
+        let from = accounts::Origin {
+            address: Some(std::net::IpAddr::from([10, 0, 0, n])),
+            agent: String::new(),
+        };
+        assert_eq!(app.app.people.admit_reset(&from), accounts::Gate::Done);
+        app.app.people.mail_reset(&accounts::Email::parse(ANN).unwrap(), &from).await.unwrap();
+    }
+    assert_eq!(app.app.people.mail_figures().queued, 3);
+    let from = nowhere();
+    let gates: Vec<_> = (0..6).map(|_| app.app.people.admit_reset(&from)).collect();
+    assert!(matches!(gates[5], accounts::Gate::Throttled { .. }), "{gates:?}");
+}
+
+#[tokio::test]
+async fn without_mail_the_operator_hands_out_the_link() {
+    let app = TestApp::start().await;
+    let mut ann = Browser::developer(&app, ANN).await;
+    assert_eq!(
+        ann.get("/dashboard").await.status,
+        200,
+        "there is nobody to ask for a confirmation"
+    );
+    let mut stranger = Browser::new(&app);
+    assert!(stranger.get("/forgot").await.text().contains("sends no mail"));
+    let refused = stranger.post("/forgot", &[("email", ANN)]).await;
+    assert_eq!(refused.status, 403);
+    let mut op = Browser::operator(&app).await;
+    let id = super::browser::account_id(&app, ANN).await;
+    op.get("/console/accounts").await;
+    let issued = op.post(&format!("/console/accounts/{id}/reset"), &[]).await;
+    assert!(issued.text().contains("/link/"));
+    assert!(app.no_letter());
+}
+
+#[tokio::test]
+async fn a_decision_about_access_is_written() {
+    let app = TestApp::builder().mail().start().await;
+    let mut op = Browser::operator(&app).await;
+    let purpose = [("purpose", "A comparison page for readers.")];
+    assert_eq!(op.post("/dashboard/access", &purpose).await.status, 303);
+    let id = app.app.people.access_requests(None).await.unwrap()[0].id.clone();
+    op.get("/console/requests").await;
+    assert_eq!(
+        op.post(&format!("/console/requests/{id}/approve"), &[("note", "")]).await.status,
+        303
+    );
+    assert_eq!(app.letter().await.subject, "Production access: approved");
+}

@@ -1,0 +1,221 @@
+//! Watching a board: what changed comes by itself, once for everybody, and nobody is waited for.
+
+use std::time::Duration;
+
+use accounts::PeopleRules;
+use reqwest::{Method, Response};
+use serde_json::Value;
+use serve::DashboardSettings;
+
+use super::board::live;
+use crate::board::{ANN, BEA, Board};
+use crate::harness::{Answer, TestApp, line};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+async fn kept(pages: DashboardSettings) -> Board {
+    let app = TestApp::builder().pages(PeopleRules::default(), pages).keeping_pages().start().await;
+    Board::on(app).await
+}
+
+/// Frames of a stream: id, event, data.
+struct Stream {
+    response: Response,
+    held: String,
+}
+
+impl Stream {
+    async fn open(board: &Board, path: &str, last: Option<&str>) -> Self {
+        let mut request = board.app.request(Method::GET, path);
+        if let Some(last) = last {
+            request = request.header("last-event-id", last);
+        }
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        assert_eq!(response.headers()["cache-control"], "no-store");
+        let mut stream = Self { response, held: String::new() };
+        assert_eq!(stream.frame().await.as_deref(), Some("retry: 3000"));
+        stream
+    }
+
+    async fn frame(&mut self) -> Option<String> {
+        loop {
+            if let Some((frame, rest)) = self.held.split_once("\n\n") {
+                let frame = frame.to_owned();
+                self.held = rest.to_owned();
+                return Some(frame);
+            }
+            let chunk =
+                tokio::time::timeout(PATIENCE, self.response.chunk()).await.expect("a frame");
+            self.held.push_str(std::str::from_utf8(&chunk.unwrap()?).unwrap());
+        }
+    }
+
+    async fn next(&mut self) -> (String, String, Value) {
+        let frame = self.frame().await.expect("a frame");
+        let field = |name: &str| {
+            let line = frame.lines().find_map(|line| line.strip_prefix(name));
+            line.unwrap_or_else(|| panic!("no {name} in {frame}")).to_owned()
+        };
+        let data = serde_json::from_str(&field("data: ")).unwrap();
+        (field("id: "), field("event: "), data)
+    }
+}
+
+/// The cut that a page shows.
+async fn cut_of(board: &Board, path: &str) -> String {
+    let page = board.app.get_without_key(path).await;
+    page.text().split("data-cut=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
+}
+
+async fn move_to(board: &Board, price: i32) {
+    board.push(&[line::moneyline("bout-1", "fanduel", (ANN, price), (BEA, -140))]).await;
+    board.app.publish().await;
+}
+
+const PATH: &str = "/board/mma?market=moneyline&format=american&region=us";
+const STREAM: &str = "/board/mma/stream?market=moneyline&format=american&region=us";
+
+#[tokio::test]
+async fn a_move_comes_as_a_small_delta_to_everybody_who_watches() {
+    let board = kept(live()).await;
+    let since = cut_of(&board, PATH).await;
+    let from = format!("{STREAM}&since={since}");
+    let (mut one, mut other) =
+        (Stream::open(&board, &from, None).await, Stream::open(&board, &from, None).await);
+    move_to(&board, 131).await;
+    let (id, event, delta) = one.next().await;
+    assert_eq!(
+        (event.as_str(), &(id.clone(), event.clone(), delta.clone())),
+        ("delta", &other.next().await)
+    );
+    let bout = board.bout_id().await;
+    // FanDuel is the third column of this region; the price rose and is the best now.
+    let moved = serde_json::json!([bout, 0, 2, "p b", "", "+131", "up"]);
+    assert!(delta["cells"].as_array().unwrap().contains(&moved), "{delta}");
+    assert_eq!(delta["best"][0], serde_json::json!([bout, 0, "+131", "FanDuel"]));
+    assert_eq!((delta["events"].as_array().unwrap().len(), &delta["order"]), (0, &Value::Null));
+    assert!(delta.to_string().len() < 1000, "{delta}");
+    // Who comes back gets what was missed; who is up to date, nothing; who was away too long, the page afresh.
+    move_to(&board, 120).await;
+    let (_, _, second) = one.next().await;
+    let is_down = |cell: &&Value| cell[6] == "down";
+    assert_eq!(second["cells"].as_array().unwrap().iter().find(is_down).unwrap()[5], "+120");
+    let mut back = Stream::open(&board, STREAM, Some(&id)).await;
+    assert_eq!(back.next().await.2, second);
+    let mut twice = Stream::open(&board, STREAM, Some(&since)).await;
+    assert_eq!((twice.next().await.2, twice.next().await.2), (delta, second));
+    let mut stranger = Stream::open(&board, STREAM, Some("12345")).await;
+    assert_eq!(stranger.next().await.1, "whole");
+    let metrics = board.app.get_operator("/metrics").await;
+    assert!(metrics.text().contains("\nlinesman_board_watchers 5\n"), "{}", metrics.text());
+}
+
+#[tokio::test]
+async fn events_that_come_and_go_come_as_rows_that_are_text() {
+    let board = kept(live()).await;
+    let since = cut_of(&board, PATH).await;
+    let mut stream = Stream::open(&board, &format!("{STREAM}&since={since}"), None).await;
+    let home = "<script>alert(1)</script> \u{202e}Evil";
+    board
+        .push(&[
+            line::event("evil", "mma", home, "Somebody Else"),
+            line::moneyline("evil", "fanduel", (home, 150), ("Somebody Else", -170)),
+        ])
+        .await;
+    board.app.publish().await;
+    let (_, _, delta) = stream.next().await;
+    let html = delta["events"][0][1].as_str().unwrap();
+    assert!(html.starts_with("<tbody id=\"evt_") && !html.contains("<script>"), "{html}");
+    assert!(html.contains("alert(1)"));
+    assert_eq!(delta["order"].as_array().unwrap().len(), 3);
+    board.push(&[serde_json::json!({ "type": "remove", "ref": "evil" })]).await;
+    board.app.publish().await;
+    let (_, _, delta) = stream.next().await;
+    assert_eq!(delta["order"].as_array().unwrap().len(), 2);
+    // A bookmaker more is another table.
+    board.push(&[line::moneyline("bout-1", "betmgm", (ANN, 120), (BEA, -140))]).await;
+    board.app.publish().await;
+    assert_eq!(stream.next().await.1, "whole");
+}
+
+#[tokio::test]
+async fn places_are_bounded_and_come_free_again() {
+    let board = kept(DashboardSettings { board_watchers_max: 2, ..live() }).await;
+    let (first, second) =
+        (Stream::open(&board, STREAM, None).await, Stream::open(&board, STREAM, None).await);
+    let third = Answer::of(board.app.request(Method::GET, STREAM)).await;
+    assert_eq!(third.refusal(), (503, "unavailable".to_owned()));
+    assert!(third.header("retry-after").is_some());
+    drop((first, second));
+    let begun = std::time::Instant::now();
+    while board.app.request(Method::GET, STREAM).send().await.unwrap().status() != 200 {
+        assert!(begun.elapsed() < PATIENCE, "no place came free");
+    }
+    let metrics = board.app.get_operator("/metrics").await;
+    let refused = "\nlinesman_board_watchers_refused_total ";
+    let count = metrics.text().split(refused).nth(1).unwrap().split('\n').next().unwrap();
+    assert!(count.parse::<u32>().unwrap() >= 1);
+}
+
+#[tokio::test]
+async fn who_does_not_keep_up_is_let_go_and_nobody_waits_for_them() {
+    let board = kept(live()).await;
+    let mut quick = Stream::open(&board, STREAM, None).await;
+    assert_eq!(quick.next().await.1, "whole");
+    // Never read from again: its frames fill the socket and then its queue. Large ones, so that it does not take long.
+    let slow = board.app.request(Method::GET, STREAM).send().await.unwrap();
+    let dropped = async || {
+        let metrics = board.app.get_operator("/metrics").await;
+        let name = "\nlinesman_board_watchers_dropped_total ";
+        let count =
+            metrics.text().split(name).nth(1).unwrap().split('\n').next().unwrap().to_owned();
+        count.parse::<u32>().unwrap()
+    };
+    let crowd: Vec<String> = (0..90).map(|n| format!("Crowd{n} Member{n}")).collect();
+    let begun = std::time::Instant::now();
+    let mut round = 0;
+    while dropped().await == 0 {
+        assert!(begun.elapsed() < 3 * PATIENCE, "nobody was let go in {round} rounds");
+        let mut lines = Vec::new();
+        for (n, name) in crowd.iter().enumerate() {
+            let (home, away) = (format!("{name} {}", "x".repeat(80)), format!("Other{n} Side{n}"));
+            if round == 0 {
+                lines.push(line::event(&format!("c-{n}"), "mma", &home, &away));
+            }
+            // With and without a draw: the rows are others, so that whole events are sent.
+            let mut outcomes = vec![
+                serde_json::json!({ "name": home, "price": 150 + round }),
+                serde_json::json!({ "name": away, "price": -180 }),
+            ];
+            if round % 2 == 0 {
+                outcomes.push(serde_json::json!({ "name": "Draw", "price": 900 }));
+            }
+            let outcomes = serde_json::json!(outcomes);
+            lines.push(line::odds(
+                &format!("c-{n}"),
+                "fanduel",
+                "moneyline",
+                "american",
+                &outcomes,
+            ));
+        }
+        board.push(&lines).await;
+        board.app.publish().await;
+        assert_eq!(quick.next().await.1, "delta");
+        round += 1;
+    }
+    assert!(round > 1);
+    drop(slow);
+}
+
+#[tokio::test]
+async fn a_service_that_stops_lets_its_watchers_go() {
+    let board = kept(live()).await;
+    let mut stream = Stream::open(&board, STREAM, None).await;
+    assert_eq!(stream.next().await.1, "whole");
+    let stopping = tokio::spawn(async move { board.app.stop().await });
+    assert_eq!(stream.frame().await, None);
+    stopping.await.unwrap();
+}
