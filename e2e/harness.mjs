@@ -85,11 +85,6 @@ export async function visitor(browser, service, options = {}) {
     context,
     open: (path) => page.goto(path.startsWith("http") ? path : service.base + path),
     press: (name) => page.getByRole("button", { name }).first().click(),
-    /** What a test provoked itself is no fault. */
-    forgive(pattern) {
-      const left = complaints.filter((told) => !pattern.test(told));
-      complaints.splice(0, complaints.length, ...left);
-    },
     async done() {
       assert.deepEqual(complaints, []);
       await context.close();
