@@ -99,11 +99,6 @@ export async function visitor(browser, service, options = {}) {
     context,
     open: (path) => page.goto(path.startsWith("http") ? path : service.base + path),
     press: (name) => page.getByRole("button", { name }).first().click(),
-    /** What a test provoked itself is no fault. */
-    forgive(pattern) {
-      const left = complaints.filter((told) => !pattern.test(told));
-      complaints.splice(0, complaints.length, ...left);
-    },
     async done() {
       assert.deepEqual(complaints, []);
       await context.close();
@@ -112,13 +107,13 @@ export async function visitor(browser, service, options = {}) {
 }
 
 /** Looks at the page as it stands in every dress: checks it with axe, keeps a picture. */
-export async function inspect({ page }, name) {
+export async function inspect({ page }, name, { fullPage = true } = {}) {
   mkdirSync(SHOTS, { recursive: true });
   for (const [size, viewport] of Object.entries(SIZES)) {
     for (const colorScheme of ["light", "dark"]) {
       await page.setViewportSize(viewport);
       await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-      await page.screenshot({ path: join(SHOTS, `${name}-${size}-${colorScheme}.png`), fullPage: true });
+      await page.screenshot({ path: join(SHOTS, `${name}-${size}-${colorScheme}.png`), fullPage });
       const wide = await page.evaluate(() => {
         const over = document.documentElement.scrollWidth - innerWidth;
         const sticks = [...document.querySelectorAll("main *")].find((part) => part.getBoundingClientRect().right > innerWidth);

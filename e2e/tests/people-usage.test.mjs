@@ -87,7 +87,7 @@ test("the explorer shows the lines, runs them and explains refusals", async () =
   await page.getByText("you need a sandbox key").waitFor();
   await inspect(eve, "explore-keyless");
   const key = await makeKey(eve, "try out");
-  await page.getByRole("link", { name: "Explorer" }).click();
+  await page.getByRole("link", { name: "Go on in the explorer" }).click();
   await page.getByRole("link", { name: "Get odds" }).waitFor();
   await inspect(eve, "explore");
   // The lines follow what is filled in, without a press.

@@ -78,9 +78,11 @@ impl Slice {
         self.keep_within();
     }
 
-    /// Lets go of what was leased beyond the limit, which was higher then.
+    /// Lets go of what was leased beyond the limit, which was higher then. Nobody has used it, so it does not count as used.
     fn keep_within(&mut self) {
-        self.left -= self.left.min(self.granted.saturating_sub(self.limit));
+        let beyond = self.left.min(self.granted.saturating_sub(self.limit));
+        self.left -= beyond;
+        self.granted -= beyond;
     }
 
     /// Enters the window around `now`, if that is a later one.
@@ -240,6 +242,33 @@ mod tests {
             .collect();
         assert_eq!(wanted_after, [false, false, false, true]);
         assert_eq!(slice.standing().remaining, 96);
+    }
+
+    #[test]
+    fn a_lower_limit_holds_at_once_and_a_higher_one_is_asked_for() {
+        let now = Timestamp::from_secs(0);
+        let mut slice = filled(now);
+        slice.take(now);
+        // Followed again and again, as every reading of the store does.
+        for _ in 0..3 {
+            slice.set_limit(3);
+            assert_eq!((slice.standing().used, slice.standing().remaining), (1, 2));
+        }
+        let mut more = 0;
+        while slice.readiness(now) == Readiness::Ready {
+            slice.take(now);
+            more += 1;
+        }
+        assert_eq!((more, slice.readiness(now)), (2, Readiness::Spent));
+        slice.set_limit(10);
+        assert_eq!(slice.readiness(now), Readiness::Dry);
+        // A lease that was under way with the limit of before.
+        let ask = slice.asks("m").next().unwrap();
+        slice.set_limit(4);
+        slice.refill(&ask, Lease { given: 5, granted: 8 }, now);
+        assert_eq!(slice.standing().remaining, 1);
+        slice.take(now);
+        assert_eq!(slice.readiness(now), Readiness::Spent);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use sqlx::{Connection as _, SqliteConnection, migrate::Migrator, sqlite::SqliteConnectOptions};
-use store::{KeyKind, Store, StoreError};
+use store::{Digest, KeyKind, LinkPurpose, LinkRow, Store, StoreError};
 use tempfile::TempDir;
 
 use crate::{
@@ -140,4 +140,35 @@ async fn a_file_from_before_there_were_people_opens_and_its_keys_are_nobodys() {
     let store = open(&dir).await;
     let key = store.key("key_1").await.unwrap().unwrap();
     assert_eq!((key.account_id, key.last_used_ms, key.suspended_ms), (None, None, None));
+}
+
+#[tokio::test]
+async fn a_file_from_before_there_was_mail_keeps_its_links_and_asks_nobody_to_confirm() {
+    let dir = TempDir::new().unwrap();
+    let mut old = old_file(&dir.path().join("accounts.db"), 3).await;
+    for statement in [
+        "INSERT INTO account (id, email, name, role, password, created_ms) \
+         VALUES ('acc_1', 'ann@example.com', 'Ann', 'developer', 'x', 5)",
+        "INSERT INTO link (digest, purpose, account_id, created_ms, expires_ms) \
+         VALUES (x'0707070707070707070707070707070707070707070707070707070707070707', \
+         'password_reset', 'acc_1', 5, 900)",
+    ] {
+        sqlx::query(statement).execute(&mut old).await.unwrap();
+    }
+    old.close().await.unwrap();
+    let store = open(&dir).await;
+    assert_eq!(store.account("acc_1").await.unwrap().unwrap().confirmed_ms, Some(5));
+    let link = store.link(&Digest::from_bytes([7; 32])).await.unwrap().unwrap();
+    assert_eq!(
+        (link.purpose, link.account_id.as_deref()),
+        (LinkPurpose::PasswordReset, Some("acc_1"))
+    );
+    let confirmation = LinkRow {
+        digest: Digest::from_bytes([8; 32]),
+        purpose: LinkPurpose::Confirmation,
+        ..link.clone()
+    };
+    store.insert_link(&confirmation).await.unwrap();
+    assert_eq!(store.link(&confirmation.digest).await.unwrap(), Some(confirmation));
+    assert!(store.use_link(&link.digest, 10).await.unwrap(), "another purpose's link stays good");
 }

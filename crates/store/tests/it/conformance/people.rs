@@ -77,17 +77,18 @@ pub(crate) async fn only_the_newest_link_works_and_only_once(bed: Bed) {
     store.insert_link(&link(4, LinkPurpose::FirstOperator, None)).await.unwrap();
     store.insert_link(&link(5, LinkPurpose::Invitation, None)).await.unwrap();
     store.insert_link(&link(6, LinkPurpose::Invitation, None)).await.unwrap();
+    store.insert_link(&link(7, LinkPurpose::Confirmation, Some("ann"))).await.unwrap();
     let mut there = Vec::new();
-    for n in 1..=6 {
+    for n in 1..=7 {
         there.push(store.link(&digest(n)).await.unwrap().is_some());
     }
-    assert_eq!(there, [false, true, false, true, true, true]);
+    assert_eq!(there, [false, true, false, true, true, true, true]);
     assert!(!store.use_link(&digest(2), 100).await.unwrap(), "expired");
     let other = bed.open().await;
     let (one, another) = (digest(2), digest(2));
     let (one, another) = tokio::join!(store.use_link(&one, 50), other.use_link(&another, 51));
     assert_eq!(u8::from(one.unwrap()) + u8::from(another.unwrap()), 1);
-    assert_eq!(store.prune_sessions(0, 0, 100).await.unwrap(), 4);
+    assert_eq!(store.prune_sessions(0, 0, 100).await.unwrap(), 5);
 }
 
 pub(crate) async fn who_make_links_at_once_leave_one_in_force(bed: Bed) {
