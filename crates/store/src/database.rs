@@ -251,6 +251,17 @@ impl Tx {
         Ok(())
     }
 
+    /// The time by the database's clock.
+    pub(crate) async fn now_ms(&mut self) -> Result<i64, StoreError> {
+        let text = match self {
+            Self::Sqlite(_) => "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+            Self::Postgres(_) => {
+                "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"
+            }
+        };
+        query(text).fetch_number(self).await
+    }
+
     pub(crate) async fn commit(self) -> Result<(), StoreError> {
         match self {
             Self::Sqlite(tx) => Ok(tx.commit().await?),

@@ -14,6 +14,7 @@ mod error;
 mod feed;
 mod history;
 mod key;
+mod lead;
 mod link;
 mod postgres;
 mod session;
@@ -33,6 +34,7 @@ pub use crate::{
     feed::FeedRow,
     history::{CountRow, Outcome, Step},
     key::{Digest, KeyEnd, KeyKind, KeyRow, KeyUse},
+    lead::Lead,
     link::{LinkPurpose, LinkRow},
     session::{SessionRow, Stage},
     transfer::{Transferred, transfer},

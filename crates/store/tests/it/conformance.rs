@@ -42,6 +42,7 @@ macro_rules! for_each_case {
             an_allowance_reaches_the_accounts_live_production_keys
             requests_are_counted_by_hour_and_day_from_many_nodes
             an_alert_is_given_once
+            a_lead_has_one_holder_and_changes_hands_with_a_new_term
             the_ends_of_the_numbers_come_back
         }
     };
@@ -429,4 +430,38 @@ pub(crate) async fn an_alert_is_given_once(bed: Bed) {
     assert_eq!(note(&[50, 80]).await, Some(80));
     assert_eq!(note(&[50, 80]).await, None);
     assert_eq!(note(&[50, 80, 100]).await, Some(100));
+}
+
+pub(crate) async fn a_lead_has_one_holder_and_changes_hands_with_a_new_term(bed: Bed) {
+    let (one, two) = (bed.open().await, bed.open().await);
+    // Both at once: one of them has it.
+    let (first, second) =
+        tokio::join!(one.take_lead("live", "one", 60_000), two.take_lead("live", "two", 60_000));
+    let (first, second) = (first.unwrap(), second.unwrap());
+    let (holder, waiting) = if first.is_some() { ("one", "two") } else { ("two", "one") };
+    assert_eq!((first.is_some(), second.is_some()), (holder == "one", holder == "two"));
+    assert_eq!(first.or(second).map(|lead| lead.term), Some(1));
+    // Prolonged, it is the same lead; another world has another.
+    let again = one.take_lead("live", holder, 60_000).await.unwrap();
+    assert_eq!(again.map(|lead| lead.term), Some(1));
+    assert_eq!(one.take_lead("live", waiting, 60_000).await.unwrap(), None);
+    assert_eq!(two.take_lead("sandbox", waiting, 60_000).await.unwrap().unwrap().term, 1);
+    // Given up by who does not have it, it stays; given up by the holder, it is free.
+    two.give_up_lead("live", waiting).await.unwrap();
+    assert_eq!(one.take_lead("live", waiting, 60_000).await.unwrap(), None);
+    one.give_up_lead("live", holder).await.unwrap();
+    let taken = one.take_lead("live", waiting, 150).await.unwrap();
+    assert_eq!(taken.map(|lead| lead.term), Some(2));
+    assert_eq!(one.take_lead("live", holder, 60_000).await.unwrap(), None);
+    // Not prolonged, it runs out by itself.
+    let begun = std::time::Instant::now();
+    let back = loop {
+        if let Some(lead) = one.take_lead("live", holder, 60_000).await.unwrap() {
+            break lead;
+        }
+        assert!(begun.elapsed() < std::time::Duration::from_secs(20), "it never runs out");
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(back.term, 3);
+    assert_eq!(two.take_lead("live", waiting, 150).await.unwrap(), None, "who slept is refused");
 }
