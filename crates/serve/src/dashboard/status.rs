@@ -71,7 +71,8 @@ pub(crate) struct DelayShown {
 #[template(path = "status.html")]
 struct StatusPage {
     shell: Shell,
-    overall: &'static str,
+    /// How the heading is coloured.
+    tone: &'static str,
     heading: &'static str,
     worlds: Vec<WorldState>,
     delays: Vec<DelayShown>,
@@ -90,17 +91,17 @@ pub(crate) fn answer(visit: &Visit<'_>, page: StatusAct) -> Result<Reply, Troubl
         StatusAct::StatusJson => Ok(as_json(visit, overall, &worlds, &delays)),
         StatusAct::StatusFeed => Ok(public(feed::reply(visit, overall, &delays))),
         StatusAct::Status => {
-            let heading = match overall {
-                "maintenance" => "Closed for maintenance",
+            let (tone, heading) = match overall {
+                "maintenance" => (overall, "Closed for maintenance"),
                 _ if worlds.iter().all(|world| world.key != "live" || world.sports.is_empty()) => {
-                    "No live sources yet"
+                    ("idle", "No live sources yet")
                 }
-                "degraded" => "Some sources are delayed",
-                _ => "All sources are fresh",
+                "degraded" => (overall, "Some sources are delayed"),
+                _ => (overall, "All sources are fresh"),
             };
             let page = StatusPage {
                 shell: Shell::new(visit, "Status", "status"),
-                overall,
+                tone,
                 heading,
                 worlds,
                 delays: delays.into_iter().take(DELAYS_SHOWN).collect(),
