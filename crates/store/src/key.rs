@@ -150,10 +150,12 @@ impl TryFrom<RawKey> for KeyRow {
     }
 }
 
+/// A key made while its account is being suspended is suspended with it.
 const INSERT: &str = "INSERT INTO api_key (id, name, kind, digest, hint, sport_groups, permissions, \
     burst_per_minute, requests_per_day, requests_per_month, meter_id, created_ms, revoked_ms, \
-    expires_ms, rotated_from, account_id) \
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
+    expires_ms, rotated_from, account_id, suspended_ms) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, \
+    (SELECT suspended_ms FROM account WHERE id = $16))";
 
 impl Store {
     /// Keeps a new key.
@@ -263,7 +265,7 @@ impl Store {
     }
 
     /// Ends a key and keeps its successor, both or neither. `false`: the old key is not there, has
-    /// ended or is already ending, and nothing was changed.
+    /// ended, is already ending or is suspended, and nothing was changed.
     ///
     /// # Errors
     /// The store cannot be written.
@@ -275,7 +277,7 @@ impl Store {
         let mut tx = self.begin_write().await?;
         let ended = sqlx::query(
             "UPDATE api_key SET revoked_ms = $2, expires_ms = $3 \
-             WHERE id = $1 AND revoked_ms IS NULL AND expires_ms IS NULL",
+             WHERE id = $1 AND revoked_ms IS NULL AND expires_ms IS NULL AND suspended_ms IS NULL",
         )
         .bind(successor.rotated_from.as_deref())
         .bind(revoked_ms)

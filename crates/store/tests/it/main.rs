@@ -9,8 +9,8 @@ use std::path::Path;
 
 use sqlx::{Connection, SqliteConnection, migrate::Migrator, sqlite::SqliteConnectOptions};
 use store::{
-    AuditEntry, Digest, FeedRow, KeyEnd, KeyKind, KeyRow, LeaseAsk, LinkPurpose, LinkRow, Store,
-    StoreError, Unspent, Window, WindowStarts,
+    AccountRow, Allowance, AuditEntry, Digest, FeedRow, KeyEnd, KeyKind, KeyRow, LeaseAsk,
+    LinkPurpose, LinkRow, Role, Store, StoreError, Unspent, Window, WindowStarts,
 };
 use tempfile::TempDir;
 
@@ -188,6 +188,35 @@ async fn a_key_is_rotated_once() {
         keys.iter().map(|k| (k.revoked_ms, k.expires_ms)).collect::<Vec<_>>(),
         [(None, Some(70)), (None, None)]
     );
+}
+
+#[tokio::test]
+async fn no_key_of_a_suspended_account_comes_into_force() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir).await;
+    let account = AccountRow {
+        id: "acc_1".to_owned(),
+        email: "ann@example.com".to_owned(),
+        name: String::new(),
+        role: Role::Developer,
+        password: None,
+        created_ms: 1,
+        suspended_ms: None,
+        production_ms: None,
+        confirmed_ms: None,
+        totp: None,
+        allowance: Allowance::default(),
+    };
+    assert!(store.insert_account(&account).await.unwrap());
+    let own = |n| KeyRow { account_id: Some("acc_1".to_owned()), ..key(n) };
+    store.insert_key(&own(1)).await.unwrap();
+    store.suspend_account("acc_1", Some(50)).await.unwrap();
+    // Both were under way when the account was suspended.
+    store.insert_key(&own(2)).await.unwrap();
+    let successor = KeyRow { rotated_from: Some(String::from("key_1")), ..own(3) };
+    assert!(!store.rotate_key(KeyEnd::AtOnce { now_ms: 60 }, &successor).await.unwrap());
+    let keys = store.keys().await.unwrap();
+    assert_eq!(keys.iter().map(|k| k.suspended_ms).collect::<Vec<_>>(), [Some(50), Some(50)]);
 }
 
 #[tokio::test]
