@@ -186,8 +186,9 @@ pub enum Deed {
 }
 
 impl Deed {
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::AccountCreated,
+        Self::AccountConfirmed,
         Self::AccountSuspended,
         Self::AccountResumed,
         Self::AccountLimited,

@@ -74,7 +74,20 @@ pub(crate) async fn serve<S>(
     // Requests of HTTP/2 are answered on tasks of their own.
     let service = service_fn(move |request| {
         let (app, waits) = (Arc::clone(&app), Arc::clone(&answering));
-        async move { Ok::<_, Infallible>(peer.serve(respond(app, doors, request, &waits)).await) }
+        let changes = request.method() == http::Method::POST;
+        let responding = peer.serve(respond(Arc::clone(&app), doors, request, Arc::clone(&waits)));
+        async move {
+            if !changes {
+                return Ok::<_, Infallible>(responding.await);
+            }
+            // What changes something goes on to its end when the client hangs up half-way: the store, what is in
+            // force and what is written down about it stay together.
+            let done = tokio::spawn(responding).await;
+            Ok(done.unwrap_or_else(|_| {
+                let reply = service::refuse(&app, ErrorCode::Internal, "this was not done");
+                into_response(reply, Method::Post, &waits)
+            }))
+        }
     });
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let mut patience = Patience::new(IDLE_TIME_MAX);
@@ -116,7 +129,7 @@ async fn respond(
     app: Arc<App>,
     doors: Doors,
     request: Request<Incoming>,
-    waits: &Arc<Waits>,
+    waits: Arc<Waits>,
 ) -> Response<Body> {
     waits.begin_answer();
     let (parts, body) = request.into_parts();
@@ -141,7 +154,7 @@ async fn respond(
         }
         if asked.method == Method::Get && service::is_watched(&app, doors, asked.path) {
             match service::answer_watcher(&app, &asked) {
-                Ok((head, watch)) => return into_watched(head, watch, waits),
+                Ok((head, watch)) => return into_watched(head, watch, &waits),
                 Err(reply) => reply,
             }
         } else if asked.method == Method::Post && service::takes_forms(&app, doors, asked.path) {
@@ -151,7 +164,7 @@ async fn respond(
                 .await
         }
     };
-    into_response(reply, asked.method, waits)
+    into_response(reply, asked.method, &waits)
 }
 
 /// What is wrong with a head larger than the lane would take.

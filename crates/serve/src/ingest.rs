@@ -71,6 +71,11 @@ where
     for message in lines.iter().filter_map(|(_, line)| line.as_ref().ok()) {
         stamps.add(message.ts);
     }
+    // The body may have taken its time: what holds is what holds now.
+    if authenticate(app, &delivery)?.paused_at.is_some() {
+        app.metrics.ledger.note_paused(&name);
+        return Err(paused(&name));
+    }
     let receipt = app.world(World::Live).push(name.clone(), lines).await.map_err(not_taken)?;
     let push = Push {
         receipt: &receipt,

@@ -207,6 +207,7 @@ fn classify<'a>(request: &httparse::Request<'_, 'a>, head_bytes: usize) -> Readi
         let is = |name: &str| header.name.eq_ignore_ascii_case(name);
         if is("host") {
             hosts += 1;
+            asked.browser.host = Some(header.value);
         } else if is("connection") {
             let value = std::str::from_utf8(header.value).unwrap_or_default();
             let says =

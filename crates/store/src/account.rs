@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use crate::{Digest, Store, StoreError, containing, database::query};
+use crate::{
+    Digest, Store, StoreError, containing,
+    database::{Alone, query},
+};
 
 /// What an account may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -306,6 +309,7 @@ impl Store {
         suspended_ms: Option<i64>,
     ) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
+        tx.be_alone(Alone::Keys { account_id }).await?;
         query("UPDATE account SET suspended_ms = $2 WHERE id = $1")
             .bind(account_id)
             .bind(suspended_ms)

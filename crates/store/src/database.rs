@@ -57,6 +57,8 @@ pub(crate) enum Alone<'a> {
     Links,
     /// Deciding which sessions of an account are.
     Sessions { account_id: &'a str },
+    /// Making keys of an account, or suspending it with all of them.
+    Keys { account_id: &'a str },
 }
 
 /// Where a statement that reads is run.
@@ -239,6 +241,7 @@ impl Tx {
         let (class, subject) = match alone {
             Alone::Links => (1, ""),
             Alone::Sessions { account_id } => (2, account_id),
+            Alone::Keys { account_id } => (3, account_id),
         };
         if let Self::Postgres(tx) = self {
             let work = sqlx::query("SELECT pg_advisory_xact_lock($1, hashtext($2))")

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{
     Store, StoreError,
-    database::{Tx, query},
+    database::{Alone, Tx, query},
 };
 
 /// SHA-256 of a key or token. `Debug` does not show it.
@@ -166,10 +166,12 @@ impl TryFrom<RawKey> for KeyRow {
 /// Keys whose last use is noted in one transaction: who revokes one of them meanwhile waits for the rest.
 const NOTED_AT_ONCE: usize = 200;
 
+/// A key made while its account is being suspended is suspended with it.
 const INSERT: &str = "INSERT INTO api_key (id, name, kind, digest, hint, sport_groups, permissions, \
     burst_per_minute, requests_per_day, requests_per_month, meter_id, created_ms, revoked_ms, \
-    expires_ms, rotated_from, account_id) \
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
+    expires_ms, rotated_from, account_id, suspended_ms) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, \
+    (SELECT suspended_ms FROM account WHERE id = $16))";
 
 impl Store {
     /// Keeps a new key.
@@ -187,6 +189,7 @@ impl Store {
     pub async fn insert_keys(&self, keys: &[KeyRow]) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
         for key in keys {
+            hold_account(&mut tx, key).await?;
             insert(&mut tx, key).await?;
         }
         tx.commit().await
@@ -292,7 +295,7 @@ impl Store {
     }
 
     /// Ends a key and keeps its successor, both or neither. `false`: the old key is not there, has
-    /// ended or is already ending, and nothing was changed.
+    /// ended, is already ending or is suspended, and nothing was changed.
     ///
     /// # Errors
     /// The store cannot be written.
@@ -302,9 +305,10 @@ impl Store {
             KeyEnd::At { expires_ms } => (None, Some(expires_ms)),
         };
         let mut tx = self.begin_write().await?;
+        hold_account(&mut tx, successor).await?;
         let ended = query(
             "UPDATE api_key SET revoked_ms = $2, expires_ms = $3 \
-             WHERE id = $1 AND revoked_ms IS NULL AND expires_ms IS NULL",
+             WHERE id = $1 AND revoked_ms IS NULL AND expires_ms IS NULL AND suspended_ms IS NULL",
         )
         .bind(successor.rotated_from.as_deref())
         .bind(revoked_ms)
@@ -317,6 +321,14 @@ impl Store {
         insert(&mut tx, successor).await?;
         tx.commit().await?;
         Ok(true)
+    }
+}
+
+/// Keeps the account of a key from being suspended until the transaction ends.
+async fn hold_account(tx: &mut Tx, key: &KeyRow) -> Result<(), StoreError> {
+    match &key.account_id {
+        Some(account_id) => tx.be_alone(Alone::Keys { account_id }).await,
+        None => Ok(()),
     }
 }
 

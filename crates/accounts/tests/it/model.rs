@@ -91,7 +91,12 @@ impl Model {
             }
             Step::Crash { node } => self.replace(node).await.crash().await,
             Step::Restart { node } => self.replace(node).await.shut_down().await,
-            Step::Reload { node } => self.nodes[node].node.reload().await.unwrap(),
+            Step::Reload { node } => {
+                let running = &mut self.nodes[node];
+                running.node.reload().await.unwrap();
+                // Following the store's limits enters the window of the day, as spending does.
+                running.latest = running.latest.max(self.world.now());
+            }
             Step::Forward { secs } => {
                 self.world.clock.advance(Duration::from_secs(secs.into()));
                 self.latest = self.latest.max(self.world.now());

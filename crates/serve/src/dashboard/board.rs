@@ -16,10 +16,12 @@ mod screen;
 mod spark;
 
 use std::sync::{Arc, RwLock};
+use std::time::Duration;
 
 use askama::Template;
 use domain::market::PointRule;
 use domain::{EventId, Format, Market, Timestamp, World};
+use tokio::sync::Semaphore;
 
 use crate::app::App;
 use crate::dashboard::asset;
@@ -172,6 +174,11 @@ fn view(app: &App, id: &str, page: BoardAct, query: &Form) -> Result<View, Troub
     }
 }
 
+/// Pages made at the same time: a search makes one for everybody who asks, and the threads are others' too.
+static MAKING: Semaphore = Semaphore::const_new(4);
+/// How long a page waits for its turn to be made.
+const TURN_WAIT_MAX: Duration = Duration::from_secs(2);
+
 /// A page: one that was made before for the same publication, or a new one.
 async fn shown(visit: &Visit<'_>, view: View) -> Result<Reply, Trouble> {
     let app = visit.app;
@@ -179,9 +186,11 @@ async fn shown(visit: &Visit<'_>, view: View) -> Result<Reply, Trouble> {
     let shell = Shell { notice: None, ..Shell::new(visit, "Board", "board") };
     // What has nobody's name on it, is everybody's.
     let common = shell.email.is_none() && find.is_empty();
+    // Only an event's page has paths to choose from; elsewhere the word would make pages that are all alike.
+    let outcome = if view.event.is_some() { visit.query.get("outcome") } else { "" };
     let key = PageKey {
         view,
-        outcome: visit.query.get("outcome").chars().take(8).collect(),
+        outcome: outcome.chars().take(8).collect(),
         maintenance: shell.maintenance,
     };
     if common {
@@ -191,11 +200,14 @@ async fn shown(visit: &Visit<'_>, view: View) -> Result<Reply, Trouble> {
             return Ok(page.reply(visit.asked));
         }
     }
+    let turn = tokio::time::timeout(TURN_WAIT_MAX, MAKING.acquire()).await;
+    let Ok(Ok(turn)) = turn else { return Err(Trouble::Busy) };
     let made = {
         let (app, accepts) =
             (Arc::clone(app), visit.asked.accept_encoding.as_deref().map(<[u8]>::to_vec));
         // Making and packing a large page takes milliseconds, which other requests need not wait.
         tokio::task::spawn_blocking(move || {
+            let _turn = turn;
             make(&app, shell, key, find, common, accepts.as_deref())
         })
     };

@@ -173,13 +173,7 @@ async fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         }
         _ => KeyKind::Sandbox,
     };
-    let live = lines(visit, &account.id).await?.iter().filter(|key| key.state != "revoked").count();
-    let most = keys_max(visit)?;
-    if live >= most {
-        return Err(Trouble::Refused(format!(
-            "This account has at most {most} keys in force. Revoke one that is not needed any more."
-        )));
-    }
+    check_room(visit).await?;
     let known = groups(visit.app);
     let chosen: Vec<String> = visit
         .form
@@ -226,6 +220,10 @@ async fn rotate(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         )
     })?;
     let lasts = (overlap.1 > 0).then(|| Duration::from_secs(overlap.1));
+    if lasts.is_some() {
+        // Both are in force for a while.
+        check_room(visit).await?;
+    }
     let (secret, record) = visit.app.accounts.rotate_key(&key.id, lasts).await?;
     let detail = format!("overlap {}; new key {}", overlap.0, record.id);
     visit.app.people.note(&visit.actor()?, Deed::KeyRotated, &key.id, &detail).await?;
@@ -266,6 +264,19 @@ async fn own(visit: &Visit<'_>) -> Result<KeyLine, Trouble> {
 async fn lines(visit: &Visit<'_>, account_id: &str) -> Result<Vec<KeyLine>, Trouble> {
     let keys = visit.app.accounts.keys_of(account_id).await?;
     Ok(keys.iter().map(|view| KeyLine::new(view, visit.now)).collect())
+}
+
+/// Refuses one key more than the account may have in force.
+async fn check_room(visit: &Visit<'_>) -> Result<(), Trouble> {
+    let account = &visit.session()?.account;
+    let live = lines(visit, &account.id).await?.iter().filter(|key| key.state != "revoked").count();
+    let most = keys_max(visit)?;
+    if live >= most {
+        return Err(Trouble::Refused(format!(
+            "This account has at most {most} keys in force. Revoke one that is not needed any more."
+        )));
+    }
+    Ok(())
 }
 
 /// Keys that the visitor may have in force at the same time.

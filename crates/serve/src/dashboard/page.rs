@@ -37,6 +37,8 @@ pub(crate) enum Trouble {
     Expired,
     /// What was asked cannot be done; the sentence says why.
     Refused(String),
+    /// Too much is asked at the moment.
+    Busy,
     Failed(Box<dyn std::error::Error + Send + Sync>),
 }
 
@@ -274,6 +276,7 @@ fn words(trouble: Trouble) -> (u16, &'static str, String) {
             (405, "That does not go here", "This address takes forms of its own page only.")
         }
         Trouble::Forbidden => (403, "For operators", "Your account may not see this page."),
+        Trouble::Busy => (503, "Busy", "Much is asked at this moment. Try again shortly."),
         Trouble::Foreign => (
             403,
             "Not from here",

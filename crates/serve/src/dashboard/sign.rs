@@ -14,6 +14,10 @@ use crate::dashboard::visit::Visit;
 use crate::reply::Reply;
 
 const WRONG: &str = "Address and password do not go together.";
+/// The same where addresses are confirmed by mail. One sentence for both: who signs up with somebody else's address must not
+/// learn from it whether there was an account already.
+const WRONG_OR_UNCONFIRMED: &str = "Address and password do not go together, or the address is not confirmed yet: \
+    then the letter with the link is on its way to you once more.";
 const WRONG_CODE: &str = "That code is not right, or was used already. Wait for the next one.";
 const NO_ADDRESS: &str = "This is not a mail address such as ann@example.com.";
 const NO_NAME: &str = "A name has 1 to 100 characters.";
@@ -117,8 +121,9 @@ fn next_of(visit: &Visit<'_>) -> String {
 }
 
 fn sign_in_page(visit: &Visit<'_>, not: Option<Gate>) -> Result<Reply, Trouble> {
+    let wrong = if visit.app.people.sends_mail() { WRONG_OR_UNCONFIRMED } else { WRONG };
     let page = SignInPage {
-        shell: Shell::new(visit, "Sign in", "").with(not.map(|gate| notice(gate, WRONG))),
+        shell: Shell::new(visit, "Sign in", "").with(not.map(|gate| notice(gate, wrong))),
         email: visit.form.get("email").to_owned(),
         next: next_of(visit),
         sign_up: visit.app.people.rules().sign_up == SignUp::Open,
@@ -144,7 +149,7 @@ async fn sign_in(visit: &Visit<'_>) -> Result<Reply, Trouble> {
             let query = if next.is_empty() { String::new() } else { format!("?next={next}") };
             Ok(visit.with_session(page::redirect(&format!("/signin/code{query}")), &token))
         }
-        SignIn::Unconfirmed => Ok(page::redirect("/signin?done=unconfirmed")),
+        SignIn::Unconfirmed => sign_in_page(visit, Some(Gate::Refused)),
         SignIn::Not(gate) => sign_in_page(visit, Some(gate)),
     }
 }

@@ -32,6 +32,7 @@ macro_rules! for_each_case {
             the_audit_log_is_read_backwards_in_pages
             an_address_has_one_account
             a_suspended_account_loses_sessions_and_keys_and_gets_the_keys_back
+            no_key_of_a_suspended_account_comes_into_force
             sessions_are_bounded_and_end_one_by_one_or_together
             only_the_newest_link_works_and_only_once
             who_make_links_at_once_leave_one_in_force

@@ -124,6 +124,11 @@ impl Gallery {
         }
         let (sender, rest) = mpsc::channel(QUEUE_MAX);
         let held = self.place(view);
+        // Every view that is watched is made anew with each publication.
+        if lock(&self.shown).len() > SCREENS_MAX {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            return Err(NoPlace);
+        }
         let mut shown = lock(&held);
         let shown = self.renewed(app, view, &mut shown).ok_or(NoPlace)?;
         let mut first = VecDeque::from([Bytes::from_static(RETRY.as_bytes())]);

@@ -36,6 +36,7 @@ async fn every_endpoint_can_be_run_as_it_is_offered() {
         for language in ["curl -H", "import os, requests", "await fetch(", "reqwest::Client"] {
             assert!(page.text().contains(language), "{endpoint}: {language}");
         }
+        assert!(!page.text().contains("http://localhost/"), "the address is the one asked");
         let event = super::browser::between(page.text(), "name=\"p_event_id\" value=\"", "\"")
             .unwrap_or("");
         let ran = run(&mut ann, &[("endpoint", endpoint), ("p_event_id", event)]).await;

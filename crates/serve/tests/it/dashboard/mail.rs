@@ -20,6 +20,13 @@ async fn sign_up(browser: &mut Browser<'_>, email: &str) {
     assert_eq!(done.header("location"), Some("/signin?done=signed-up-mail"));
 }
 
+/// What a page tells its visitor.
+fn said(page: &crate::harness::Answer) -> (u16, &str) {
+    let notice = between(page.text(), "role=\"alert\"", "</").unwrap_or_default();
+    assert!(notice.contains("do not go together"), "{}", page.text());
+    (page.status, notice)
+}
+
 #[tokio::test]
 async fn a_new_address_is_confirmed_before_anybody_gets_in() {
     let app = TestApp::builder().mail().start().await;
@@ -29,7 +36,9 @@ async fn a_new_address_is_confirmed_before_anybody_gets_in() {
     ann.get("/signin").await;
     let fields = [("email", ANN), ("password", PASSWORD)];
     let refused = ann.post("/signin", &fields).await;
-    assert_eq!(refused.header("location"), Some("/signin?done=unconfirmed"));
+    assert_eq!(refused.status, 403);
+    let wrong = ann.post("/signin", &[("email", ANN), ("password", "wrong words here")]).await;
+    assert_eq!(said(&wrong), said(&refused), "nobody learns whose address it is");
     assert_eq!(ann.get("/dashboard").await.status, 303, "the password alone opens nothing");
     let letter = app.letter().await;
     assert!(letter.subject.contains("Confirm"), "it is sent again");

@@ -1,8 +1,8 @@
 //! Cases about people: their accounts, sessions, links, codes and requests.
 
 use store::{
-    AccessRow, AccessState, AccountRow, AuditEntry, AuditFilter, KeyRow, LinkPurpose, Role, Stage,
-    Totp,
+    AccessRow, AccessState, AccountRow, AuditEntry, AuditFilter, KeyEnd, KeyRow, LinkPurpose, Role,
+    Stage, Totp,
 };
 
 use crate::bed::{Bed, access, account, deed, digest, key, link, session};
@@ -40,6 +40,24 @@ pub(crate) async fn a_suspended_account_loses_sessions_and_keys_and_gets_the_key
     assert_eq!(suspended, [Some(77), None]);
     store.suspend_account("ann", None).await.unwrap();
     assert_eq!(store.keys_of("ann").await.unwrap(), [own]);
+}
+
+pub(crate) async fn no_key_of_a_suspended_account_comes_into_force(bed: Bed) {
+    let store = bed.open().await;
+    store.insert_account(&account("ann")).await.unwrap();
+    let own = |n| KeyRow { account_id: Some(String::from("ann")), ..key(n) };
+    store.insert_key(&own(1)).await.unwrap();
+    // At once on two nodes, and after it.
+    let other = bed.open().await;
+    let twin = own(2);
+    let (suspended, made) =
+        tokio::join!(store.suspend_account("ann", Some(50)), other.insert_key(&twin));
+    (suspended.unwrap(), made.unwrap());
+    store.insert_key(&own(3)).await.unwrap();
+    let successor = KeyRow { rotated_from: Some(String::from("key_1")), ..own(4) };
+    assert!(!store.rotate_key(KeyEnd::AtOnce { now_ms: 60 }, &successor).await.unwrap());
+    let keys = store.keys().await.unwrap();
+    assert_eq!(keys.iter().map(|k| k.suspended_ms).collect::<Vec<_>>(), [Some(50); 3]);
 }
 
 pub(crate) async fn sessions_are_bounded_and_end_one_by_one_or_together(bed: Bed) {
