@@ -49,9 +49,10 @@ impl Caller {
         Ok(Self { client, subject: format!("linesman.{}.call", place.name).into() })
     }
 
-    /// The longest question or answer.
-    pub fn bytes_max(&self) -> usize {
-        self.client.max_payload().saturating_sub(OVERHEAD_BYTES)
+    /// The longest question or answer; `None` before a server was reached that could say.
+    pub fn bytes_max(&self) -> Option<usize> {
+        let allowed = self.client.try_server_info()?.max_payload;
+        Some(allowed.saturating_sub(OVERHEAD_BYTES)).filter(|bytes| *bytes > 0)
     }
 
     /// Asks whoever is at the desk.

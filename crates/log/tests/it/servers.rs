@@ -270,7 +270,7 @@ fn a_question_is_answered_by_whoever_is_at_the_desk() {
         let (asking, answering) =
             (Caller::open(stream).await.unwrap(), Caller::open(stream).await.unwrap());
         let begun = Instant::now();
-        while asking.bytes_max() == 0 || answering.bytes_max() == 0 {
+        while asking.bytes_max().is_none() || answering.bytes_max().is_none() {
             assert!(begun.elapsed() < Duration::from_secs(20), "no connection");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -293,4 +293,28 @@ fn a_question_is_answered_by_whoever_is_at_the_desk() {
         nats.kill(0).unwrap();
         assert!(asking.ask(b"who".to_vec()).await.is_err());
     });
+}
+
+#[test]
+fn what_is_no_entry_ends_a_reader_with_its_place() {
+    let runtime = Runtime::new().unwrap();
+    let nats = Nats::start(1).unwrap();
+    let place = on(&runtime, &nats.url(), "live", 1);
+    let (handle, stream) = stream_place(&place);
+    let mut log = Log::open(&place).unwrap();
+    append_one(&mut log);
+    let reader = StreamLog::open(handle, stream).unwrap();
+    let mut follower = reader.follow_from(1).unwrap();
+    runtime.block_on(async {
+        let client = async_nats::connect(nats.url()).await.unwrap();
+        client.publish("linesman.live.log", "no entry at all".into()).await.unwrap();
+        client.flush().await.unwrap();
+    });
+    assert_eq!(follower.next(Duration::from_secs(10)).unwrap().unwrap().seq, 1);
+    let refused = follower.next(Duration::from_secs(10));
+    // A first byte that is no format of ours is a newer program's, as far as can be told.
+    assert!(
+        matches!(refused, Err(LogError::Corrupt { .. } | LogError::UnknownFormat { .. })),
+        "{refused:?}"
+    );
 }

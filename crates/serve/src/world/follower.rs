@@ -162,6 +162,7 @@ impl Post {
             if self.turn_away() == Waiting::Stop {
                 return Ok(Followed::Stop);
             }
+            seat.inspect(|seat| seat.beat());
             if seat.is_some_and(|seat| seat.term().is_some()) {
                 return Ok(Followed::Lead);
             }
@@ -180,10 +181,8 @@ impl Post {
             let every = if overdue { LOOK_SOON } else { LOOK_EVERY };
             if looks.looked.elapsed() >= every {
                 let seq = held.as_ref().map_or(0, |held| held.seq);
-                self.look(log, seq, &mut looks)?;
-                if let Some(seat) = seat {
-                    seat.set_fit(seq >= looks.known);
-                }
+                let keeps_up = self.look(log, seq, &mut looks)?;
+                seat.inspect(|seat| seat.set_fit(keeps_up));
             }
         }
     }
@@ -214,9 +213,10 @@ impl Post {
         Ok(())
     }
 
-    /// Asks how far the log reaches, and notes how far behind this node is.
-    fn look(&self, log: &StreamLog, seq: u64, looks: &mut Looks) -> Result<(), WorldError> {
-        let Some(shared) = &self.handle.shared else { return Ok(()) };
+    /// Asks how far the log reaches, and notes how far behind this node is. `false`: it has not even what was there at the
+    /// look before.
+    fn look(&self, log: &StreamLog, seq: u64, looks: &mut Looks) -> Result<bool, WorldError> {
+        let Some(shared) = &self.handle.shared else { return Ok(true) };
         let last_seq = log.glance()?.last_seq;
         shared.lag_entries.store(last_seq.saturating_sub(seq), Ordering::Relaxed);
         // Entries that were there at the look before and have not come since are not on their way.
@@ -231,7 +231,7 @@ impl Post {
             return Err(WorldError::Stalled);
         }
         *looks = Looks { known: last_seq, seen: seq, looked: Instant::now() };
-        Ok(())
+        Ok(!behind)
     }
 
     fn is_stuck(&self) -> bool {

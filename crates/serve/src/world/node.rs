@@ -312,6 +312,7 @@ impl Writer {
     /// What follows what was just done: a node that was overtaken, or is not to write any more, steps down.
     pub(super) fn next(&mut self, next: Next) -> Next {
         let Some(turn) = &mut self.turn else { return next };
+        turn.seat.beat();
         if next != Next::GoOn {
             return next;
         }

@@ -131,7 +131,7 @@ impl Shared {
         bookmaker: Option<&str>,
         body: &[u8],
     ) -> Result<Receipt, NotTaken> {
-        let bytes_max = self.caller.bytes_max();
+        let bytes_max = reach(&self.caller).await.map_err(|_| NotTaken::NoWriter)?;
         let mut receipt = Receipt::default();
         for part in parts(body, bytes_max) {
             let taken = match part {
@@ -193,6 +193,18 @@ pub async fn operate_from_afar(
     operation: &Operation,
 ) -> Result<usize, OperateError> {
     operate(caller, operation).await
+}
+
+/// How long a question may be, as the servers say once they are reached.
+async fn reach(caller: &Caller) -> Result<usize, NoAnswer> {
+    let begun = Instant::now();
+    loop {
+        match caller.bytes_max() {
+            Some(bytes_max) => return Ok(bytes_max),
+            None if begun.elapsed() > NOBODY_TIME_MAX => return Err(NoAnswer::Nobody),
+            None => sleep(TRY_AGAIN).await,
+        }
+    }
 }
 
 /// Asks whoever writes; while nobody does, again for a while.

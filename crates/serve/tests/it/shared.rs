@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use change_log::StreamLog;
 use domain::{ManualClock, Timestamp, World};
+use rig::Proxy;
 use serde_json::{Value, json};
 use serve::Seat;
 
@@ -225,6 +226,39 @@ async fn a_writer_that_was_replaced_while_it_slept_writes_nothing_and_reads_on()
 }
 
 #[tokio::test]
+async fn a_writer_that_is_cut_off_is_unfit_and_follows_once_it_is_back() {
+    let bed = Bed::start();
+    let joining = Joining::new(&bed);
+    let proxy = Proxy::start(bed.nats.port(0).unwrap()).await.unwrap();
+    let (mut seated, seat) = joining.seated();
+    seated.servers.url = format!("nats://127.0.0.1:{}", proxy.port());
+    let old = TestApp::builder().joining(seated).start().await;
+    wait_for("a node that could write", || seat.is_fit()).await;
+    seat.grant(1);
+    leads(&old).await;
+    let (seated, heirs_seat) = joining.seated();
+    let heir = TestApp::builder().joining(seated).start().await;
+    let feed = heir.any_feed().await;
+    heir.push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
+    proxy.hold();
+    // Whoever keeps the lead gives it back then; until it has stepped down itself, the log is what stops it.
+    wait_for("the writer to be unfit", || !seat.is_fit()).await;
+    heirs_seat.grant(2);
+    leads(&heir).await;
+    let price = line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155));
+    heir.push_all(&feed, std::slice::from_ref(&price)).await;
+    proxy.mend();
+    wait_for("the old one to step down", || !old.app.world(World::Live).leads()).await;
+    wait_for("the old one to keep up", || seat.is_fit()).await;
+    publish(&joining.clock, &[&old, &heir]).await;
+    let bodies = [
+        old.get(ODDS, &old.live_key().await).await.text().to_owned(),
+        heir.get(ODDS, &heir.live_key().await).await.text().to_owned(),
+    ];
+    assert!(bodies[0].contains("135") && bodies[0] == bodies[1], "{bodies:?}");
+}
+
+#[tokio::test]
 async fn a_writer_that_was_replaced_does_not_even_say_that_nothing_changed() {
     let cluster = Cluster::start().await;
     let (seated, new_seat) = cluster.joining.seated();
@@ -314,6 +348,8 @@ async fn a_node_starts_without_servers_and_serves_once_they_are_there() {
     assert!(ready.text().contains("the log was not read yet"), "{}", ready.text());
     assert_eq!(node.get(ODDS, &key).await.status, 503, "nothing is not shown as an empty market");
     assert_eq!(node.get("/v1/status", &key).await.json()["status"], "degraded");
+    let price = line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155));
+    assert_eq!(one_push(&node, &node.any_feed().await, &price).await, 503, "not refused for good");
     bed.nats.start_again(0).unwrap();
     wait_for("the log", || cut_at(&node) > Timestamp::from_secs(1)).await;
     let events = node.get("/v1/sports/mma/events", &key).await.json();
