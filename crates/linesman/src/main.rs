@@ -2,6 +2,7 @@
 
 mod cli;
 mod clock;
+mod cluster;
 mod config;
 mod control;
 mod folder;

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use accounts::{Accounts, KeyKind, Limits, NewKey, People, PeopleRules};
+use accounts::{Accounts, Cluster, KeyKind, Limits, NewKey, People, PeopleRules};
 use change_log::{Options, Place, StreamPlace};
 use domain::{Catalogue, Clock, ManualClock, Timestamp, World};
 use feeds::sandbox::Simulation;
@@ -70,6 +70,7 @@ pub(crate) struct Builder {
     sandbox_seed: Option<u64>,
     people: PeopleRules,
     log_servers: Option<LogServers>,
+    cluster: Option<Cluster>,
     keeps_pages: bool,
     mail: bool,
 }
@@ -94,6 +95,12 @@ impl Builder {
     /// The logs are on servers.
     pub(crate) fn log_on(mut self, servers: LogServers) -> Self {
         self.log_servers = Some(servers);
+        self
+    }
+
+    /// One node of several.
+    pub(crate) fn one_of(mut self, cluster: Cluster) -> Self {
+        self.cluster = Some(cluster);
         self
     }
 
@@ -178,7 +185,11 @@ impl Builder {
             Time::System => Arc::new(SystemClock),
         };
         let store = Store::open(dir.path().join("accounts.db")).await.unwrap();
-        let (accounts, worker) = Accounts::load(store.clone(), Arc::clone(&clock)).await.unwrap();
+        let (accounts, worker) = match self.cluster {
+            Some(cluster) => Accounts::load_node(store.clone(), Arc::clone(&clock), cluster).await,
+            None => Accounts::load(store.clone(), Arc::clone(&clock)).await,
+        }
+        .unwrap();
         tokio::spawn(worker.run());
         let people = People::new(store.clone(), Arc::clone(&clock), self.people).unwrap();
         let (outbox, postbag) = accounts::outbox("https://odds.example.com");
@@ -286,6 +297,7 @@ impl TestApp {
             sandbox_seed: None,
             people: PeopleRules::default(),
             log_servers: None,
+            cluster: None,
             keeps_pages: false,
             mail: false,
         }
