@@ -70,7 +70,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (node(), by(), any::<bool>()).prop_map(|(node, by, cut)| Step::Cut { node, by, cut }),
         1 => (node(), any::<bool>()).prop_map(|(node, orderly)| Step::Restart { node, orderly }),
         2 => Just(Step::Revoke),
-        4 => (revocation(), often.clone(), often.clone()).prop_map(
+        4 => (revocation(), often, often).prop_map(
             |(revocation, arrives, told)| Step::Announce { revocation, arrives, told }
         ),
         6 => (revocation(), often).prop_map(|(revocation, store)| Step::Look { revocation, store }),

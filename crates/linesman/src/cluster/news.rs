@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use accounts::{Herald, HeraldError, Told};
+use accounts::{Cluster, Herald, HeraldError, Monotonic, Need, Told, Witnesses};
 use async_nats::{
     Client, ConnectOptions, ServerAddr,
     jetstream::{
@@ -27,6 +27,7 @@ use async_nats::{
 };
 use futures_util::StreamExt as _;
 use serde::{Deserialize, Serialize};
+use store::Store;
 use tokio::{
     sync::{Notify, OnceCell},
     task::JoinHandle,
@@ -46,6 +47,26 @@ const ANNOUNCE_TIME_MAX: Duration = Duration::from_secs(8);
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 /// The last message is all that counts; the others are for people who look.
 const KEPT_MESSAGES: i64 = 64;
+
+/// What a node needs for [`accounts::Accounts::load_node`]; the node then runs [`accounts::Accounts::follow`].
+pub(crate) async fn among_nodes(
+    nats_url: &str,
+    replicas: usize,
+    trust: Duration,
+) -> anyhow::Result<Cluster> {
+    let herald = Arc::new(News::open(nats_url, replicas).await?);
+    Ok(Cluster { herald, steady: Arc::new(Monotonic::default()), trust })
+}
+
+/// Waits until what a command line has written to the store is in force on every node.
+pub(crate) async fn confirm_everywhere(
+    store: Store,
+    among: Cluster,
+    need: Need,
+) -> anyhow::Result<()> {
+    let Cluster { herald, steady, trust } = among;
+    Ok(Witnesses { store, herald, steady, trust }.confirm(need).await?)
+}
 
 /// What a message of a register says.
 #[derive(Debug, Serialize, Deserialize)]
@@ -110,7 +131,8 @@ impl News {
 
 impl Herald for News {
     fn announce(&self, number: i64) -> Told<'_, Result<i64, HeraldError>> {
-        Box::pin(async move { timeout(ANNOUNCE_TIME_MAX, self.raise_all(number)).await? })
+        let raised = Box::pin(self.raise_all(number));
+        Box::pin(async move { timeout(ANNOUNCE_TIME_MAX, raised).await? })
     }
 
     fn confirm(&self, held: i64) -> Told<'_, Result<i64, HeraldError>> {

@@ -1,15 +1,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use accounts::{
-    Accounts, Cluster, Herald, KeyKind, KeyRefusal, KeySecret, Monotonic, NewKey, Steady as _,
-};
+use accounts::{Accounts, Herald, KeyKind, KeyRefusal, KeySecret, Need, NewKey, Registry};
 use domain::Clock;
 use rig::{Nats, Postgres, Proxy};
 use store::Store;
 
 use crate::clock::SystemClock;
-use crate::cluster::news::{News, REGISTERS};
+use crate::cluster::news::{News, REGISTERS, among_nodes, confirm_everywhere};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -126,10 +124,8 @@ impl Node {
         let to_nats = Proxy::start(nats.port(0).unwrap()).await.unwrap();
         let url = format!("postgres://postgres@127.0.0.1:{}/db", to_database.port());
         let store = Store::connect(&url).await.unwrap();
-        let news = News::open(&format!("nats://127.0.0.1:{}", to_nats.port()), 1).await.unwrap();
-        let steady = Arc::new(Monotonic::default());
-        assert!(steady.now_ms() < 60_000);
-        let cluster = Cluster { herald: Arc::new(news), steady, trust: TRUST };
+        let nats = format!("nats://127.0.0.1:{}", to_nats.port());
+        let cluster = among_nodes(&nats, 1, TRUST).await.unwrap();
         let clock = Arc::new(SystemClock) as Arc<dyn Clock>;
         let (accounts, worker) = Accounts::load_node(store, clock, cluster).await.unwrap();
         let accounts = Arc::new(accounts);
@@ -173,6 +169,14 @@ async fn a_revocation_holds_on_every_node_whatever_it_is_cut_off_from() {
     // All is well: it is confirmed, and takes no time of trust.
     one.accounts.revoke_key(keys[0].expose()).await.unwrap();
     assert_eq!(two.lets_in(&keys[0]), Err(KeyRefusal::Unknown));
+
+    // So does a command line.
+    let (key, store) = (make().await, Store::connect(&database.url("db")).await.unwrap());
+    let registry = Registry::new(store.clone(), Arc::new(SystemClock));
+    registry.revoke_key(key.expose()).await.unwrap();
+    let among = among_nodes(&nats.url(), 1, TRUST).await.unwrap();
+    confirm_everywhere(store, among, Need::Everywhere).await.unwrap();
+    assert_eq!([&one, &two].map(|node| node.lets_in(&key)), [Err(KeyRefusal::Unknown); 2]);
 
     // Cut off from the database, two goes on by what the servers of the log say, until they say that there is more.
     two.to_database.hold();
