@@ -31,12 +31,9 @@ const ENTRY_BYTES_MAX: u32 = 16 * 1024 * 1024;
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// For how long a node lets keys in without having asked anybody.
-const KEY_TRUST: Duration = Duration::from_secs(5);
-
 /// What this node's right to let keys in rests on.
 pub(crate) async fn keys(cluster: &Cluster) -> anyhow::Result<accounts::Cluster> {
-    let among = news::among_nodes(&cluster.nats_url, cluster.replicas, KEY_TRUST).await;
+    let among = news::among_nodes(&cluster.nats_url, cluster.replicas, cluster.key_trust).await;
     among.context("cluster.nats_url cannot be used")
 }
 

@@ -152,6 +152,8 @@ pub(crate) struct Cluster {
     pub(crate) nats_url: String,
     /// `None`: three, or one where there is a single server.
     pub(crate) replicas: Option<usize>,
+    /// For how long a node lets keys in without having asked anybody.
+    pub(crate) key_trust: Duration,
 }
 
 impl fmt::Debug for Cluster {
@@ -446,9 +448,10 @@ impl Effective {
         let (database_url, nats_url) =
             (self.optional("database.url")?, self.optional("cluster.nats_url")?);
         let replicas = self.optional("cluster.replicas")?;
+        let key_trust = self.required("cluster.key_trust")?;
         Ok(match (database_url, nats_url) {
             (Some(database_url), Some(nats_url)) => {
-                Some(Cluster { database_url, nats_url, replicas })
+                Some(Cluster { database_url, nats_url, replicas, key_trust })
             }
             _ => None,
         })

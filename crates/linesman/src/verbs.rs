@@ -63,10 +63,9 @@ pub(crate) fn keys(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Res
                 Some(overlap) if !overlap.is_zero() => Need::Soon,
                 Some(_) | None => Need::Everywhere,
             };
-            let effective = scene.make_effective(need).await;
-            // The new key is shown once, so it is not lost over the old one's end.
+            // Shown once, so it comes before the wait for the old one's end, which may fail or be broken off.
             print(secret.expose())?;
-            effective
+            scene.make_effective(need).await
         }
         (KeysVerb::Create(_), None) => Ok(()),
     })

@@ -254,7 +254,9 @@ fn many_nodes_need_a_database_and_a_log_on_servers_and_neither_password_is_told(
     let both = assemble(DATABASE, &bus("nats://hunter2@one:4222, nats://two:4222")).unwrap();
     let cluster = both.cluster.as_ref().unwrap();
     assert!(cluster.database_url.ends_with("@db/x") && cluster.nats_url.ends_with("two:4222"));
-    assert_eq!(cluster.replicas, None);
+    assert_eq!((cluster.replicas, cluster.key_trust), (None, Duration::from_secs(5)));
+    let hasty = faults(DATABASE, &[bus("nats://one")[0], ("LINESMAN_CLUSTER__KEY_TRUST", "1s")]);
+    assert!(hasty.len() == 1 && hasty[0].contains("the least is 2000ms"), "{hasty:?}");
     assert!(!format!("{both:?}").contains("hunter2"), "{both:?}");
     assert!(!both.to_toml().contains("hunter2"), "{}", both.to_toml());
 }
