@@ -1,5 +1,6 @@
 //! The program: command line, configuration, wiring, shutdown.
 
+mod backup;
 mod cli;
 mod clock;
 mod config;
@@ -76,6 +77,7 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         Verb::Replay(args) => replay::run(args)?,
         Verb::Record(args) => record::run(&load_catalogue(&config)?, &cli.data, args)?,
         Verb::Migrate(args) => migrate::run(args)?,
+        Verb::Backup(args) => backup::run(&cli.data, args)?,
         Verb::Openapi => {}
     }
     Ok(())
