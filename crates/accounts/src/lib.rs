@@ -10,6 +10,7 @@ mod history;
 mod meter;
 mod people;
 mod registry;
+mod rehearsal;
 mod ring;
 mod secret;
 mod slice;
@@ -37,6 +38,7 @@ pub use crate::{
         SessionRecord, SessionToken, SignIn, SignUp, TotpSecret, outbox,
     },
     registry::{FeedRecord, KeyRecord, Maintenance, NewKey, Registry},
+    rehearsal::Rehearsal,
     ring::{Acquaintance, Grant, KeyEntry, KeyRing, Limits},
     secret::{FeedToken, KeyId, KeySecret},
     tally::{Call, FAILURES_MAX, Failure, PLACES_MAX},
