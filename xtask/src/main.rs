@@ -17,6 +17,7 @@ mod layering;
 mod openapi;
 mod repository;
 mod sandbox;
+mod scale;
 mod schemathesis;
 mod servers;
 mod shell;
@@ -47,6 +48,8 @@ enum Verb {
     Schemathesis,
     /// Measure the service against nginx and its bars
     Bench(bench::Options),
+    /// Work out what many nodes serve and what they ask of the log and the database
+    Scale(scale::Options),
     /// Test the pages in a real browser, and take pictures of them
     Browser,
     /// Draw what the sandbox does as an HTML page of charts, and print where it is
@@ -78,6 +81,7 @@ fn run(verb: &Verb) -> Result<()> {
         Verb::Browser => browser::browser(&repository),
         Verb::Schemathesis => schemathesis::schemathesis(&repository),
         Verb::Bench(options) => bench::run(&repository, options),
+        Verb::Scale(options) => scale::run(&repository, options),
         Verb::SandboxReport { out } => sandbox::report(&repository, out.as_deref()),
     }
 }

@@ -12,6 +12,7 @@ mod meter;
 mod node;
 mod people;
 mod registry;
+mod rehearsal;
 mod ring;
 mod secret;
 mod slice;
@@ -41,6 +42,7 @@ pub use crate::{
         SessionRecord, SessionToken, SignIn, SignUp, TotpSecret, outbox,
     },
     registry::{FeedRecord, KeyRecord, Maintenance, NewKey, Registry},
+    rehearsal::Rehearsal,
     ring::{Acquaintance, Grant, KeyEntry, KeyRefusal, KeyRing, Limits},
     secret::{FeedToken, KeyId, KeySecret},
     tally::{Call, FAILURES_MAX, Failure, PLACES_MAX},

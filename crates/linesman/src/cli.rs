@@ -110,6 +110,12 @@ pub(crate) enum Verb {
                       replayed into, and events that ended longer ago than market.final_retention leave it again."
     )]
     Record(RecordArgs),
+    /// Copy the data folder into a new one that can take its place; a server may run meanwhile
+    #[command(
+        after_help = "Example:\n  linesman backup --data /var/lib/linesman /backup/2026-11-15\n\n\
+                            To restore, stop the server, put the copy where the data folder was, and start."
+    )]
+    Backup(BackupArgs),
     /// Move a data folder to the servers that many nodes share: an empty PostgreSQL database, and NATS
     #[command(
         after_help = "Example:\n  linesman migrate --from ./data --to postgres://linesman@db.example.com/linesman --nats nats://bus.example.com:4222\n\n\
@@ -350,6 +356,13 @@ pub(crate) struct RecordArgs {
     /// The end [default: now]
     #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
     pub(crate) to: Option<Timestamp>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BackupArgs {
+    /// The new folder; it is there under this name once it is whole
+    #[arg(value_name = "DIR")]
+    pub(crate) to: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -1,5 +1,6 @@
 //! The program: command line, configuration, wiring, shutdown.
 
+mod backup;
 mod cli;
 mod clock;
 mod cluster;
@@ -81,6 +82,7 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         ),
         Verb::Record(args) => record::run(&load_catalogue(&config)?, &cli.data, args)?,
         Verb::Migrate(args) => migrate::run(&config, args)?,
+        Verb::Backup(args) => backup::run(&config, &cli.data, args)?,
         Verb::Openapi => {}
     }
     Ok(())

@@ -30,6 +30,8 @@ pub struct Postgres {
     programs: PathBuf,
     folder: TempDir,
     port: u16,
+    /// Whether a commit waits for the disk.
+    is_durable: bool,
 }
 
 impl Postgres {
@@ -38,11 +40,23 @@ impl Postgres {
     /// # Errors
     /// PostgreSQL is not installed, or does not start.
     pub fn start() -> Result<Self> {
+        Self::start_with(false)
+    }
+
+    /// Starts a new server whose commits wait for the disk, as those of a real one do: for measuring.
+    ///
+    /// # Errors
+    /// PostgreSQL is not installed, or does not start.
+    pub fn start_durable() -> Result<Self> {
+        Self::start_with(true)
+    }
+
+    fn start_with(is_durable: bool) -> Result<Self> {
         let programs = find_programs().context(MISSING)?;
         let folder =
             tempfile::Builder::new().prefix("pg-").tempdir().context("no temporary folder")?;
         own(folder.path())?;
-        let mut server = Self { process: None, programs, folder, port: free_port()? };
+        let mut server = Self { process: None, programs, folder, port: free_port()?, is_durable };
         let data = server.data();
         let mut init = server.command("initdb");
         init.arg("-D").arg(&data).args([
@@ -72,7 +86,8 @@ impl Postgres {
             .arg(self.folder.path())
             .args(["-h", "127.0.0.1", "-p", &self.port.to_string()])
             // What is tested is who waits for whom, not the disk; and a killed server is not a power cut.
-            .args(["-c", "fsync=off", "-c", "max_connections=60"]);
+            .args(["-c", if self.is_durable { "fsync=on" } else { "fsync=off" }])
+            .args(["-c", "max_connections=60"]);
         let mut process =
             Process::start(&mut command, Signal::INT, &self.folder.path().join("output"))?;
         let mut ready = self.command("pg_isready");
@@ -93,6 +108,22 @@ impl Postgres {
         create.args(["-h", "127.0.0.1", "-p", &self.port.to_string(), "-U", "postgres", name]);
         run(&mut create)?;
         Ok(self.url(name))
+    }
+
+    /// Dumps a database and restores it as a new one, as the operators' page says; gives the new one's address.
+    ///
+    /// # Errors
+    /// Either fails.
+    pub fn dump_and_restore(&self, from: &str, to: &str) -> Result<String> {
+        let file = self.folder.path().join(format!("{to}.dump"));
+        let port = self.port.to_string();
+        let server = ["-h", "127.0.0.1", "-p", &port, "-U", "postgres"];
+        let mut dump = self.command("pg_dump");
+        run(dump.args(server).args(["-Fc", from, "-f"]).arg(&file))?;
+        let url = self.create_database(to)?;
+        let mut restore = self.command("pg_restore");
+        run(restore.args(server).args(["--exit-on-error", "-d", to]).arg(&file))?;
+        Ok(url)
     }
 
     /// Where a database is reached.

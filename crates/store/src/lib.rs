@@ -70,6 +70,20 @@ impl Store {
         Ok(Self { database: Database::Postgres(pool) })
     }
 
+    /// Writes all of a SQLite file, as it is at one instant, into a new one. Writers wait only for what they would wait for anyway.
+    ///
+    /// # Errors
+    /// There is such a file already, it cannot be written, or the store is a PostgreSQL database.
+    pub async fn back_up(&self, path: &Path) -> Result<(), StoreError> {
+        let Database::Sqlite(pool) = &self.database else {
+            return Err(StoreError::unavailable("a PostgreSQL database is backed up with pg_dump"));
+        };
+        let path =
+            path.to_str().ok_or_else(|| StoreError::unavailable("the path is not in UTF-8"))?;
+        sqlx::query("VACUUM INTO $1").bind(path).execute(pool).await?;
+        Ok(())
+    }
+
     /// Closes the connections; later calls on any clone fail.
     pub async fn close(&self) {
         self.database.close().await;

@@ -47,6 +47,14 @@ pub struct LeaseAsk {
     pub slice_max: u32,
 }
 
+impl LeaseAsk {
+    /// The slice that a window gives which has given so much before.
+    pub fn slice(&self, granted: u32) -> u32 {
+        let remaining = self.limit.saturating_sub(granted);
+        (remaining / self.divisor.max(1)).clamp(1, self.slice_max.max(1)).min(remaining)
+    }
+}
+
 /// The answer to a [`LeaseAsk`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
@@ -94,7 +102,7 @@ impl Store {
         let mut leases = Vec::with_capacity(asks.len());
         for ask in asks {
             let count = held.count(&Place::of_ask(ask))?;
-            let given = slice(ask, to_count(count.granted)?);
+            let given = ask.slice(to_count(count.granted)?);
             count.granted += i64::from(given);
             leases.push(Lease { given, granted: to_count(count.granted)? });
         }
@@ -175,11 +183,6 @@ impl Store {
         tx.commit().await?;
         Ok(pruned)
     }
-}
-
-fn slice(ask: &LeaseAsk, granted: u32) -> u32 {
-    let remaining = ask.limit.saturating_sub(granted);
-    (remaining / ask.divisor.max(1)).clamp(1, ask.slice_max.max(1)).min(remaining)
 }
 
 fn to_count(column: i64) -> Result<u32, StoreError> {

@@ -103,3 +103,30 @@ async fn with_the_database_away_keys_go_on_within_their_leases_and_no_further() 
     let rest = hammer(&[one, two], &key, now).await;
     assert!(spent + rest + 2 <= LIMIT && spent + rest + 2 >= LIMIT - 1, "{spent} and {rest}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dump_of_the_database_has_keys_and_quotas() {
+    const LIMIT: u32 = 160;
+    let world = World::at(NOON);
+    let now = world.now();
+    let key = world.issue(limits(1_000_000, LIMIT, None)).await;
+    let ended = world.issue(limits(1_000_000, LIMIT, None)).await;
+    let server = Postgres::start().unwrap();
+    let url = server.create_database("db").unwrap();
+    transfer(world.database().as_ref(), &url, &mut |_| {}).await.unwrap();
+    let node = node_on(&world, &url).await;
+    node.revoke_key(ended.expose()).await.unwrap();
+    assert_eq!(drain(&node, &key, now, 20).await, 20);
+
+    // The node goes on meanwhile, and holds a lease.
+    let restored = server.dump_and_restore("db", "restored").unwrap();
+    assert_eq!(drain(&node, &key, now, 20).await, 20);
+    let other = node_on(&world, &restored).await;
+    assert!(other.keys.authenticate(ended.expose().as_bytes(), now).is_err());
+    // What was leased counts as spent: less than two slices of it.
+    let rest = hammer(&[&other], &key, now).await;
+    let slice = LIMIT / 16;
+    assert!((LIMIT - 20 - slice * 2..=LIMIT - 20).contains(&rest), "{rest}");
+    node.shut_down().await;
+    other.shut_down().await;
+}

@@ -68,6 +68,7 @@ fn data_and_config_go_before_or_after_every_verb() {
         "match a",
         "replay a --to http://h --token fk_x",
         "record --world live",
+        "backup b",
         "config",
         "openapi",
     ] {

@@ -359,3 +359,43 @@ fn a_path_can_not_smuggle_lines_into_the_printed_file() {
     let printed = layers.assemble(Vec::new()).unwrap().to_toml();
     assert!(printed.contains("filter = \"warn\" # a\\n[evil] line 2\n"), "{printed}");
 }
+
+/// The documents and the files to run it with.
+fn operators_texts() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut paths = ["docs", "deploy", "README.md", "Dockerfile", "compose.yaml"]
+        .map(|name| root.join(name))
+        .to_vec();
+    let mut texts = Vec::new();
+    while let Some(path) = paths.pop() {
+        if path.is_dir() {
+            paths.extend(fs::read_dir(&path).unwrap().map(|item| item.unwrap().path()));
+        } else if let Ok(text) = fs::read_to_string(&path) {
+            texts.push((path, text));
+        }
+    }
+    texts
+}
+
+#[test]
+fn every_setting_that_the_documents_name_is_there() {
+    let (mut variables, mut paths) = (0, 0);
+    for (file, text) in operators_texts() {
+        let file = file.display();
+        let words = text.split(|c: char| !(c.is_ascii_uppercase() || c == '_'));
+        for word in words.filter(|word| word.starts_with("LINESMAN_") && word.contains("__")) {
+            assert!(KEYS.iter().any(|key| key.variable() == word), "{file} has {word}");
+            variables += 1;
+        }
+        for word in text.split('`') {
+            let is_name = |part: &str| part.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+            let Some((section, name)) = word.split_once('.') else { continue };
+            // `catalogue.toml` is a file.
+            if is_name(name) && name != "toml" && KEYS.iter().any(|key| key.section == section) {
+                assert!(KEYS.iter().any(|key| key.path() == word), "{file} has {word}");
+                paths += 1;
+            }
+        }
+    }
+    assert!(variables > 10 && paths > 10, "{variables} {paths}");
+}

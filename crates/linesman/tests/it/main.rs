@@ -11,6 +11,7 @@
     reason = "an integration target is nothing but tests and what they share"
 )]
 
+mod backup;
 mod cli;
 mod cluster;
 mod config;
