@@ -1,9 +1,6 @@
 //! Everything an answer may need, shared by all connections.
 
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use accounts::{AccountError, Accounts, People, PeopleError};
@@ -13,6 +10,7 @@ use crate::dashboard::{Board, DashboardSettings, StatusRecord};
 use crate::docs::Pages;
 use crate::metrics::Metrics;
 use crate::pressure::Pressure;
+use crate::request_id::{RequestId, RequestIds};
 use crate::v1::Shelf;
 use crate::v1::endpoint::Endpoint;
 use crate::v1::region::RegionTable;
@@ -122,31 +120,7 @@ impl App {
         Shelf { catalogue: &self.catalogue, regions: &self.regions }
     }
 
-    pub(crate) fn next_request_id(&self) -> String {
+    pub(crate) fn next_request_id(&self) -> RequestId {
         self.request_ids.next()
-    }
-}
-
-/// Request ids: unique in the process, different from one process to the next, cheap to make.
-#[derive(Debug)]
-struct RequestIds {
-    salt: u64,
-    count: AtomicU64,
-}
-
-impl Default for RequestIds {
-    fn default() -> Self {
-        Self { salt: RandomState::new().hash_one("request ids"), count: AtomicU64::new(0) }
-    }
-}
-
-impl RequestIds {
-    fn next(&self) -> String {
-        let count = self.count.fetch_add(1, Ordering::Relaxed);
-        let mut id = String::with_capacity(15);
-        id.push_str("req_");
-        // A bijection of the count, so no id comes twice.
-        domain::id::push_base62(domain::id::scramble(count ^ self.salt), &mut id);
-        id
     }
 }

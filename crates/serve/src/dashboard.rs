@@ -39,6 +39,7 @@ use crate::dashboard::visit::Visit;
 use crate::error::{ApiError, ErrorCode};
 use crate::reply::Reply;
 use crate::request::{Asked, Method};
+use crate::request_id::RequestId;
 
 pub use crate::dashboard::board::keep_pages;
 pub(crate) use crate::dashboard::board::{Board, BoardWatch};
@@ -98,7 +99,7 @@ pub(crate) fn is_watched(path: &str) -> bool {
 pub(crate) fn watch(
     app: &Arc<App>,
     asked: &Asked<'_>,
-    request_id: &str,
+    request_id: RequestId,
 ) -> Result<(Reply, BoardWatch), Reply> {
     if app.settings.dashboard.board.is_none() {
         return Err(page::trouble_reply(Trouble::NotFound));

@@ -19,6 +19,7 @@ mod peer;
 mod pressure;
 mod reply;
 mod request;
+mod request_id;
 mod server;
 mod service;
 mod spool;
