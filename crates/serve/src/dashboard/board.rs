@@ -14,14 +14,13 @@ mod keeper;
 mod live;
 mod screen;
 mod spark;
+mod turns;
 
 use std::sync::{Arc, RwLock};
-use std::time::Duration;
 
 use askama::Template;
 use domain::market::PointRule;
 use domain::{EventId, Format, Market, Timestamp, World};
-use tokio::sync::Semaphore;
 
 use crate::app::App;
 use crate::dashboard::asset;
@@ -29,6 +28,7 @@ use crate::dashboard::board::choice::{Choice, Link};
 use crate::dashboard::board::history::History;
 use crate::dashboard::board::live::{Gallery, NoPlace, PageKey, View, Watch};
 use crate::dashboard::board::screen::{Fixture, Screen};
+use crate::dashboard::board::turns::{NoTurn, Turns};
 use crate::dashboard::form::Form;
 use crate::dashboard::page::{self, Shell, Trouble};
 use crate::dashboard::route::{self, BoardAct, Page};
@@ -48,6 +48,7 @@ const FIND_CHARS_MAX: usize = 80;
 pub(crate) struct Board {
     pub(crate) history: RwLock<History>,
     pub(crate) gallery: Gallery,
+    turns: Turns,
 }
 
 impl Board {
@@ -174,11 +175,6 @@ fn view(app: &App, id: &str, page: BoardAct, query: &Form) -> Result<View, Troub
     }
 }
 
-/// Pages made at the same time: a search makes one for everybody who asks, and the threads are others' too.
-static MAKING: Semaphore = Semaphore::const_new(4);
-/// How long a page waits for its turn to be made.
-const TURN_WAIT_MAX: Duration = Duration::from_secs(2);
-
 /// A page: one that was made before for the same publication, or a new one.
 async fn shown(visit: &Visit<'_>, view: View) -> Result<Reply, Trouble> {
     let app = visit.app;
@@ -200,19 +196,21 @@ async fn shown(visit: &Visit<'_>, view: View) -> Result<Reply, Trouble> {
             return Ok(page.reply(visit.asked));
         }
     }
-    let turn = tokio::time::timeout(TURN_WAIT_MAX, MAKING.acquire()).await;
-    let Ok(Ok(turn)) = turn else { return Err(Trouble::Busy) };
-    let made = {
-        let (app, accepts) =
-            (Arc::clone(app), visit.asked.accept_encoding.as_deref().map(<[u8]>::to_vec));
-        // Making and packing a large page takes milliseconds, which other requests need not wait.
-        tokio::task::spawn_blocking(move || {
-            let _turn = turn;
-            make(&app, shell, key, find, common, accepts.as_deref())
-        })
-    };
-    let page = made.await.map_err(|error| Trouble::Failed(Box::new(error)))??;
+    let making = Arc::clone(app);
+    let accepts = visit.asked.accept_encoding.as_deref().map(<[u8]>::to_vec);
+    // Making and packing a large page takes milliseconds, which other requests need not wait.
+    let work = move || make(&making, shell, key, find, common, accepts.as_deref());
+    let page = app.board.turns.take(work).await??;
     Ok(page.reply(visit.asked))
+}
+
+impl From<NoTurn> for Trouble {
+    fn from(why: NoTurn) -> Self {
+        match why {
+            NoTurn::Busy => Self::Busy,
+            NoTurn::Failed(error) => Self::Failed(Box::new(error)),
+        }
+    }
 }
 
 fn make(

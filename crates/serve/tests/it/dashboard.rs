@@ -1,7 +1,7 @@
 //! The pages for people, over a socket, as a browser without scripts would use them.
 
 mod board;
-mod browser;
+pub(crate) mod browser;
 mod console;
 mod explore;
 mod flow;

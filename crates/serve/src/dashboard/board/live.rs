@@ -19,7 +19,7 @@ use crate::dashboard::board::delta;
 use crate::dashboard::board::screen::{Scene, Screen};
 use crate::docs::asset::Asset;
 
-/// Screens kept at the same time, those that are watched besides.
+/// Screens kept at the same time, and views watched at the same time.
 const SCREENS_MAX: usize = 256;
 /// Pages kept ready at the same time; the largest takes half a megabyte with its encodings.
 const PAGES_MAX: usize = 128;
@@ -123,12 +123,10 @@ impl Gallery {
             return Err(NoPlace);
         }
         let (sender, rest) = mpsc::channel(QUEUE_MAX);
-        let held = self.place(view);
-        // Every view that is watched is made anew with each publication.
-        if lock(&self.shown).len() > SCREENS_MAX {
+        let Some(held) = self.place_to_watch(view) else {
             self.refused.fetch_add(1, Ordering::Relaxed);
             return Err(NoPlace);
-        }
+        };
         let mut shown = lock(&held);
         let shown = self.renewed(app, view, &mut shown).ok_or(NoPlace)?;
         let mut first = VecDeque::from([Bytes::from_static(RETRY.as_bytes())]);
@@ -207,13 +205,22 @@ impl Gallery {
             return Arc::clone(held);
         }
         if shown.len() >= SCREENS_MAX {
-            // Whoever watches has the place; a screen that was only looked at is made again when needed.
-            shown.retain(|_, held| match held.try_lock() {
-                Ok(held) => held.as_ref().is_some_and(|shown| !shown.watchers.is_empty()),
-                Err(_) => true,
-            });
+            forget_unwatched(&mut shown);
         }
         Arc::clone(shown.entry(view).or_default())
+    }
+
+    /// The same for who comes to stay. Every view that is watched is made anew with each publication, so there are only
+    /// so many; one that is watched already takes any number of watchers.
+    fn place_to_watch(&self, view: View) -> Option<Arc<Mutex<Option<Shown>>>> {
+        let mut shown = lock(&self.shown);
+        if shown.len() >= SCREENS_MAX {
+            forget_unwatched(&mut shown);
+            if shown.len() >= SCREENS_MAX && !shown.contains_key(&view) {
+                return None;
+            }
+        }
+        Some(Arc::clone(shown.entry(view).or_default()))
     }
 
     /// Brings a view to the snapshot in force and tells its watchers.
@@ -271,6 +278,17 @@ impl Gallery {
             }
         });
     }
+}
+
+/// Whoever watches has the place; a screen that was only looked at is made again when needed.
+fn forget_unwatched(shown: &mut HashMap<View, Arc<Mutex<Option<Shown>>>>) {
+    shown.retain(|_, held| match held.try_lock() {
+        Ok(held) => held
+            .as_ref()
+            .is_some_and(|shown| shown.watchers.iter().any(|watcher| !watcher.is_closed())),
+        // Somebody is at it this moment.
+        Err(_) => true,
+    });
 }
 
 /// There is no place for another watcher.

@@ -159,6 +159,58 @@ async fn places_are_bounded_and_come_free_again() {
     assert!(count.parse::<u32>().unwrap() >= 1);
 }
 
+/// Every way to look at a sport.
+fn views() -> Vec<String> {
+    let of_bouts = |totals| vec!["moneyline", "spread", totals];
+    let sports = [
+        ("mma", of_bouts("total_rounds")),
+        ("boxing", of_bouts("total_rounds")),
+        ("american_football", of_bouts("total_points")),
+        ("tennis", of_bouts("total_points")),
+        (
+            "golf",
+            vec!["outright", "top5", "top10", "top20", "three_ball", "matchup", "round_leader"],
+        ),
+    ];
+    let mut views = Vec::new();
+    for (sport, markets) in sports {
+        for market in markets {
+            for format in ["american", "decimal", "fractional"] {
+                for region in ["all", "us", "uk", "eu", "au"] {
+                    views.push(format!(
+                        "/board/{sport}/stream?market={market}&format={format}&region={region}"
+                    ));
+                }
+            }
+        }
+    }
+    views
+}
+
+#[tokio::test]
+async fn views_that_are_watched_are_bounded_and_those_there_take_more_watchers() {
+    const VIEWS_MAX: usize = 256;
+    let board = kept(live()).await;
+    let views = views();
+    let (first, others) = views.split_at(VIEWS_MAX);
+    let mut streams = Vec::new();
+    for view in first {
+        streams.push(Stream::open(&board, view, None).await);
+    }
+    let refused = board.app.request(Method::GET, &others[0]).send().await.unwrap();
+    assert_eq!(refused.status(), 503);
+    // Looking at another page takes no place from who watches one of those.
+    let page = others[0].replace("/stream", "");
+    assert_eq!(board.app.get_without_key(&page).await.status, 200);
+    let again = Stream::open(&board, &first[0], None).await;
+    // With its only watcher a view goes, and another can be watched.
+    drop((streams.pop(), again));
+    let begun = std::time::Instant::now();
+    while board.app.request(Method::GET, &others[0]).send().await.unwrap().status() != 200 {
+        assert!(begun.elapsed() < PATIENCE, "no view came free");
+    }
+}
+
 #[tokio::test]
 async fn who_does_not_keep_up_is_let_go_and_nobody_waits_for_them() {
     let board = kept(live()).await;
