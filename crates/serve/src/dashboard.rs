@@ -145,6 +145,9 @@ where
 
 async fn respond(app: &Arc<App>, asked: &Asked<'_>, form: Form) -> Reply {
     if let Some(asset) = asset::find(asked.path) {
+        if !asked.method.reads() {
+            return page::trouble_reply(Trouble::WrongMethod { allow: route::READS });
+        }
         return asset.reply(asked);
     }
     let found = route::find(asked.method, asked.path);
