@@ -364,9 +364,7 @@ async fn keep_accounts_once(app: &App) {
     if let Err(error) = app.write_usage().await {
         tracing::warn!(error = &error as &dyn std::error::Error, "usage is not written down yet");
     }
-    if let Err(error) = app.tell_quotas().await {
-        tracing::warn!(error = &error as &dyn std::error::Error, "quotas running low are not told");
-    }
+    app.tell_quotas().await;
     if let Err(error) = app.people.prune().await {
         tracing::warn!(error = &error as &dyn std::error::Error, "ended sessions are still kept");
     }
