@@ -85,11 +85,13 @@ impl People {
             return Ok(SignIn::Unconfirmed);
         }
         let account = super::record(&row);
+        let stage = if account.second_factor { Stage::Password } else { Stage::Full };
+        let Some(token) = self.start_session(&row, stage, from, replaced).await? else {
+            return Ok(SignIn::Not(Gate::Refused));
+        };
         if account.second_factor {
-            let token = self.start_session(&row.id, Stage::Password, from, replaced).await?;
             return Ok(SignIn::Half(token));
         }
-        let token = self.start_session(&row.id, Stage::Full, from, replaced).await?;
         let actor = Actor::account(&account, from);
         self.note(&actor, Deed::SignedIn, &row.id, &from.agent_text()).await?;
         Ok(SignIn::In(token))
@@ -322,8 +324,8 @@ impl People {
         }
         let actor = Actor::account(&super::record(&row), from);
         self.note(&actor, Deed::AccountCreated, &row.id, how).await?;
-        let token = self.start_session(&row.id, Stage::Full, from, replaced).await?;
-        Ok(SignIn::In(token))
+        let token = self.start_session(&row, Stage::Full, from, replaced).await?;
+        Ok(token.map_or(SignIn::Not(Gate::Refused), SignIn::In))
     }
 
     /// Sets the password of the account that a link is for, which ends its sessions. The holder signs in
@@ -403,19 +405,21 @@ impl People {
         Ok(self.store.prune_sessions(idle, oldest, now.as_millis()).await?)
     }
 
+    /// Lets somebody in to whom the password of `account` was asked. `None`: it was set anew since the row was read,
+    /// which ends what began with the old one.
     pub(super) async fn start_session(
         &self,
-        account_id: &str,
+        account: &AccountRow,
         stage: Stage,
         from: &Origin,
         replaced: Option<&SessionToken>,
-    ) -> Result<SessionToken, PeopleError> {
+    ) -> Result<Option<SessionToken>, PeopleError> {
         let token = SessionToken::generate()?;
         let now_ms = self.clock.now().as_millis();
         let row = SessionRow {
             digest: token.digest(),
             id: public_id("ses_")?,
-            account_id: account_id.to_owned(),
+            account_id: account.id.clone(),
             stage,
             created_ms: now_ms,
             seen_ms: now_ms,
@@ -424,7 +428,14 @@ impl People {
         };
         let replaced = replaced.map(SessionToken::digest);
         self.store.insert_session(&row, replaced.as_ref(), SESSIONS_MAX).await?;
-        Ok(token)
+        // Looked at once the session is there: a password set before is seen here, one set later ends the session.
+        let now = self.store.account(&account.id).await?;
+        if now.is_some_and(|now| now.password == account.password) {
+            return Ok(Some(token));
+        }
+        self.store.end_session(&account.id, &row.id).await?;
+        tracing::info!(address = ?from.address, "a sign-in was overtaken by a new password");
+        Ok(None)
     }
 
     /// Counts a try to the account and to the source; to the account whether it exists or not.
@@ -489,4 +500,35 @@ fn account_row(
         totp: None,
         allowance: store::Allowance::default(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use domain::{Clock, ManualClock};
+    use store::Store;
+
+    use super::*;
+    use crate::{PeopleRules, people::Profile};
+
+    #[tokio::test]
+    async fn a_sign_in_that_a_new_password_overtakes_lets_nobody_in() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path().join("accounts.db")).await.unwrap();
+        let now = Timestamp::parse("2026-11-14T12:00:00Z").unwrap();
+        let clock: Arc<dyn Clock> = Arc::new(ManualClock::at(now));
+        let people = People::new(store.clone(), clock, PeopleRules::default()).unwrap();
+        let profile = Profile::try_new(Email::parse("ann@example.com").unwrap(), "Ann").unwrap();
+        let row = account_row(&profile, Role::Developer, "old".to_owned(), now).unwrap();
+        store.insert_account(&row).await.unwrap();
+        let from = Origin { address: None, agent: String::new() };
+        let enter =
+            async || people.start_session(&row, Stage::Password, &from, None).await.unwrap();
+        assert!(enter().await.is_some());
+        // The password was found right, and is another before the session begins.
+        store.set_password(&row.id, "new", None).await.unwrap();
+        assert!(enter().await.is_none());
+        assert!(store.sessions_of(&row.id).await.unwrap().is_empty());
+    }
 }

@@ -362,6 +362,39 @@ async fn the_second_factor_is_asked_for_and_each_code_is_good_once() {
 }
 
 #[tokio::test]
+async fn a_sign_in_half_way_does_not_survive_a_new_password() {
+    let world = World::at("2026-11-14T12:00:00Z");
+    let people = world.people().await;
+    let (token, session) = ann(&people).await;
+    let secret = people.offer_second_factor(&session).await.unwrap().unwrap();
+    let code = || secret.code(world.now().as_secs() / 30);
+    people.confirm_second_factor(&session, &code(), &home()).await.unwrap().unwrap();
+    let half = async |password: &str| {
+        let SignIn::Half(token) = sign_in(&people, "ann@example.com", password).await else {
+            panic!("the second factor was not asked for");
+        };
+        (people.session(&token).await.unwrap().unwrap(), token)
+    };
+    let finish = async |(half, token): (Session, SessionToken)| {
+        world.clock.advance(30 * SECOND);
+        people.finish_sign_in(&half, &token, &code(), &home()).await.unwrap()
+    };
+    // Each is found good, and then the password is set before the code is looked at.
+    let under_way = half(PASSWORD).await;
+    let link = people.reset_link(&session.account.id, &Actor::command_line()).await.unwrap();
+    let reset = people.reset_by_link(&link, typed("quite another phrase"), &home()).await;
+    assert_eq!(reset.unwrap(), Gate::Done);
+    assert!(matches!(finish(under_way).await, SignIn::Not(Gate::Refused)));
+
+    let under_way = half("quite another phrase").await;
+    let words = (typed("quite another phrase"), typed("the third phrase of all"));
+    let changed = people.change_password(&session, &token, words, &home()).await.unwrap();
+    assert_eq!(changed, Gate::Done);
+    assert!(matches!(finish(under_way).await, SignIn::Not(Gate::Refused)));
+    assert!(matches!(finish(half("the third phrase of all").await).await, SignIn::In(_)));
+}
+
+#[tokio::test]
 async fn codes_cannot_be_guessed_by_trying_them_all() {
     let world = World::at("2026-11-14T12:00:00Z");
     let people = world.people().await;
