@@ -1,23 +1,12 @@
 // Pages for everybody: the board, an event, status, docs. Each flow once, each page in every dress.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { inspect, startBrowser, startService, visitor } from "../harness.mjs";
+import { test } from "node:test";
+import { browser, inspect, service, setStage, visitor } from "../harness.mjs";
 
 const SHOTS = process.env.LINESMAN_SHOTS ?? "../target/screenshots";
 
-let service;
-let browser;
-
-before(async () => {
-  service = await startService();
-  browser = await startBrowser();
-});
-
-after(async () => {
-  await browser?.close();
-  await service?.stop();
-});
+setStage();
 
 test("the status page shows every source and its day, for people, machines and feed readers", async () => {
   const anybody = await visitor(browser, service);
