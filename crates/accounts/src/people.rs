@@ -28,7 +28,7 @@ pub use crate::people::{
     desk::AUDIT_ROWS_MAX,
     letter::{Letter, MailFigures, Outbox, Postbag, outbox},
     text::{Email, Password, PasswordFault},
-    token::{LinkToken, RecoveryCode, SessionToken},
+    token::{DeviceToken, LinkToken, RecoveryCode, SessionToken},
     totp::TotpSecret,
 };
 use crate::{AccountError, Limits};
@@ -46,9 +46,12 @@ const KEYS_MAX_MAX: u32 = 1000;
 /// What is kept of a detail in the audit log.
 const DETAIL_CHARS_MAX: usize = 500;
 
-/// Wrong passwords for one account: a person who has forgotten it gets to think, a program gets nowhere
-/// (120 an hour).
-const ACCOUNT_PACE: Pace = Pace { burst: 10, every: Duration::from_secs(30) };
+/// Wrong passwords for one account from one source, or from one browser that is known: a person who has forgotten it gets
+/// to think, a program gets nowhere (120 an hour).
+const PAIR_PACE: Pace = Pace { burst: 10, every: Duration::from_secs(30) };
+/// Wrong passwords for one account, from wherever. Looser than what one source has, or a stranger could keep its owner
+/// out by trying without end.
+const ACCOUNT_PACE: Pace = Pace { burst: 40, every: Duration::from_secs(15) };
 /// Wrong passwords from one source, whichever accounts they are for.
 const SOURCE_PACE: Pace = Pace { burst: 30, every: Duration::from_secs(10) };
 /// Wrong codes for one account: a million codes, three of which are right at any time.
@@ -98,6 +101,8 @@ pub struct Origin {
     pub address: Option<IpAddr>,
     /// What their browser calls itself.
     pub agent: String,
+    /// What shows that somebody signed in with it before.
+    pub device: Option<DeviceToken>,
 }
 
 impl Origin {
@@ -105,22 +110,24 @@ impl Origin {
         self.address.map_or_else(String::new, |address| address.to_string())
     }
 
-    /// Whom tries are counted to: an address, or the network that one customer has in IPv6.
+    /// Whom tries are counted to.
     fn source(&self) -> Option<IpAddr> {
-        self.address.map(|address| match address {
-            IpAddr::V4(_) => address,
-            IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
-                Some(v4) => v4.into(),
-                None => {
-                    let [a, b, c, d, ..] = v6.segments();
-                    IpAddr::from([a, b, c, d, 0, 0, 0, 0])
-                }
-            },
-        })
+        self.address.map(source_of)
     }
 
     fn agent_text(&self) -> String {
         self.agent.chars().filter(|c| !c.is_control()).take(AGENT_CHARS_MAX).collect()
+    }
+}
+
+/// Whom something is counted to that comes from an address: it, or the network that one customer has in IPv6.
+pub fn source_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => {
+            let [a, b, c, d, ..] = v6.segments();
+            IpAddr::from([a, b, c, d, 0, 0, 0, 0])
+        }
+        v4 @ IpAddr::V4(_) => v4,
     }
 }
 
@@ -432,6 +439,8 @@ pub struct People {
 
 #[derive(Debug)]
 struct Throttles {
+    known: Throttle,
+    pair: Throttle,
     account: Throttle,
     source: Throttle,
     code: Throttle,
@@ -450,6 +459,8 @@ impl People {
         rules: PeopleRules,
     ) -> Result<Self, AccountError> {
         let throttles = Throttles {
+            known: Throttle::new(PAIR_PACE),
+            pair: Throttle::new(PAIR_PACE),
             account: Throttle::new(ACCOUNT_PACE),
             source: Throttle::new(SOURCE_PACE),
             code: Throttle::new(CODE_PACE),

@@ -13,7 +13,8 @@ use feeds::sandbox::Simulation;
 use market::{Lifetimes, Operation};
 use rustix::process::{Resource, Rlimit, getrlimit, setpriority_process, setrlimit};
 use serve::{
-    App, DashboardSettings, Door, Doors, Parts, Settings, Tls, WorldHandle, WorldOptions, Writer,
+    App, DashboardSettings, Door, Doors, Parts, Proxies, Settings, Tls, WorldHandle, WorldOptions,
+    Writer,
 };
 use store::Store;
 use tokio::net::TcpListener;
@@ -300,6 +301,10 @@ fn settings(config: &Config) -> Settings {
         ingest_on_main: config.server.ingest_listen.is_none(),
         connections_max: config.server.connections_max,
         shed_after: config.server.shed_after,
+        proxies: Proxies {
+            trusted: config.server.trusted_proxies.clone(),
+            header: config.server.proxy_header,
+        },
         dashboard: DashboardSettings {
             enabled: dashboard.enabled,
             public_url: dashboard.public_url.clone(),

@@ -14,6 +14,7 @@ use crate::dashboard::{Board, DashboardSettings, StatusRecord};
 use crate::docs::Pages;
 use crate::metrics::Metrics;
 use crate::pressure::Pressure;
+use crate::proxy::Proxies;
 use crate::v1::Shelf;
 use crate::v1::endpoint::Endpoint;
 use crate::v1::region::RegionTable;
@@ -33,6 +34,8 @@ pub struct Settings {
     /// Connections open at the same time at the most.
     pub connections_max: usize,
     pub dashboard: DashboardSettings,
+    /// Which proxies stand before the main listener.
+    pub proxies: Proxies,
     /// How late the service may be before it refuses what is not ready.
     pub shed_after: Duration,
 }

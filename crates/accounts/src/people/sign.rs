@@ -1,5 +1,6 @@
 //! Making accounts, signing in and out, sessions, one-time links.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use domain::Timestamp;
@@ -9,8 +10,8 @@ use tokio::time::Instant;
 use crate::people::{NewAccount, SESSIONS_MAX, throttled};
 use crate::secret::public_id;
 use crate::{
-    Actor, Deed, Email, Gate, LinkToken, Origin, Password, People, PeopleError, Session,
-    SessionRecord, SessionToken, SignIn, SignUp,
+    Actor, Deed, DeviceToken, Email, Gate, LinkToken, Origin, Password, People, PeopleError,
+    Session, SessionRecord, SessionToken, SignIn, SignUp,
 };
 
 /// How long somebody may look for their phone.
@@ -24,6 +25,17 @@ const FIRST_OPERATOR_TIME: Duration = Duration::from_secs(86_400);
 pub(super) const CONFIRM_TIME: Duration = Duration::from_secs(7 * 86_400);
 const INVITATION_TIME: Duration = Duration::from_secs(7 * 86_400);
 pub(super) const RESET_TIME: Duration = Duration::from_secs(86_400);
+
+/// To whom a try at a password is counted.
+#[derive(Debug, Hash)]
+enum Trier {
+    /// A browser that the account's holder was let in with before.
+    Device([u8; 16]),
+    /// Somebody signed in.
+    Session(String),
+    /// Anybody else: the address they try and where they are.
+    Stranger(Email, Option<IpAddr>),
+}
 
 impl People {
     /// Makes a developer's account where sign-up is open. The answer is the same, after the same time,
@@ -67,7 +79,8 @@ impl People {
         from: &Origin,
         replaced: Option<&SessionToken>,
     ) -> Result<SignIn, PeopleError> {
-        if let Err(gate) = self.count_try(email, from) {
+        let by = self.trier(email, from).await?;
+        if let Err(gate) = self.count_try(&by) {
             return Ok(SignIn::Not(gate));
         }
         let row = self.store.account_by_email(email.as_str()).await?;
@@ -79,7 +92,7 @@ impl People {
             tracing::info!(address = ?from.address, "a sign-in was refused");
             return Ok(SignIn::Not(Gate::Refused));
         };
-        self.refund_try(email, from);
+        self.refund_try(&by);
         if self.owes_confirmation(&row) {
             self.mail_confirmation(&row).await?;
             return Ok(SignIn::Unconfirmed);
@@ -189,10 +202,9 @@ impl People {
         (old, new): (Password, Password),
         from: &Origin,
     ) -> Result<Gate, PeopleError> {
-        let Some(email) = Email::parse(&of.account.email) else {
-            return Ok(Gate::Refused);
-        };
-        if let Err(gate) = self.count_try(&email, from) {
+        // Whoever is signed in already does not answer for strangers' tries.
+        let by = Trier::Session(of.id.clone());
+        if let Err(gate) = self.count_try(&by) {
             return Ok(gate);
         }
         let row = self.store.account(&of.account.id).await?;
@@ -200,7 +212,7 @@ impl People {
         match self.hasher.verify(old, stored).await {
             Err(_) => return Ok(Gate::Busy),
             Ok(false) => return Ok(Gate::Refused),
-            Ok(true) => self.refund_try(&email, from),
+            Ok(true) => self.refund_try(&by),
         }
         let Ok(password) = self.hasher.hash(new).await? else {
             return Ok(Gate::Busy);
@@ -438,18 +450,57 @@ impl People {
         Ok(None)
     }
 
-    /// Counts a try to the account and to the source; to the account whether it exists or not.
-    fn count_try(&self, email: &Email, from: &Origin) -> Result<(), Gate> {
-        let now = self.clock.now();
-        let mut throttles = self.throttles();
-        throttles.source.admit(&from.source(), now).map_err(throttled)?;
-        throttles.account.admit(email, now).map_err(throttled)
+    /// Gives a browser with which an account's holder was let in what it is known by from now on.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn know_device(&self, email: &Email) -> Result<Option<DeviceToken>, PeopleError> {
+        let row = self.store.account_by_email(email.as_str()).await?;
+        let Some((id, password)) = row.and_then(|row| Some((row.id, row.password?))) else {
+            return Ok(None);
+        };
+        Ok(Some(DeviceToken::generate(&id, &password)?))
     }
 
-    fn refund_try(&self, email: &Email, from: &Origin) {
+    /// Who tries the password of an address.
+    async fn trier(&self, email: &Email, from: &Origin) -> Result<Trier, PeopleError> {
+        let stranger = Trier::Stranger(email.clone(), from.source());
+        let Some(device) = &from.device else {
+            return Ok(stranger);
+        };
+        let row = self.store.account_by_email(email.as_str()).await?;
+        let is_known = row.as_ref().is_some_and(|row| {
+            row.password.as_ref().is_some_and(|password| device.is_of(&row.id, password))
+        });
+        Ok(if is_known { Trier::Device(device.nonce()) } else { stranger })
+    }
+
+    /// Counts a try: a known one's to themselves, a stranger's to where it comes from and to the address, whether that has
+    /// an account or not.
+    fn count_try(&self, by: &Trier) -> Result<(), Gate> {
+        let now = self.clock.now();
         let mut throttles = self.throttles();
-        throttles.source.refund(&from.source());
-        throttles.account.refund(email);
+        match by {
+            Trier::Device(_) | Trier::Session(_) => throttles.known.admit(by, now),
+            Trier::Stranger(email, source) => throttles
+                .source
+                .admit(source, now)
+                .and_then(|()| throttles.pair.admit(by, now))
+                .and_then(|()| throttles.account.admit(email, now)),
+        }
+        .map_err(throttled)
+    }
+
+    fn refund_try(&self, by: &Trier) {
+        let mut throttles = self.throttles();
+        match by {
+            Trier::Device(_) | Trier::Session(_) => throttles.known.refund(by),
+            Trier::Stranger(email, source) => {
+                throttles.source.refund(source);
+                throttles.pair.refund(by);
+                throttles.account.refund(email);
+            }
+        }
     }
 
     pub(super) async fn issue_link(
@@ -522,7 +573,7 @@ mod tests {
         let profile = Profile::try_new(Email::parse("ann@example.com").unwrap(), "Ann").unwrap();
         let row = account_row(&profile, Role::Developer, "old".to_owned(), now).unwrap();
         store.insert_account(&row).await.unwrap();
-        let from = Origin { address: None, agent: String::new() };
+        let from = Origin { address: None, agent: String::new(), device: None };
         let enter =
             async || people.start_session(&row, Stage::Password, &from, None).await.unwrap();
         assert!(enter().await.is_some());

@@ -14,6 +14,8 @@ use crate::AccountError;
 
 /// 256 bits: nobody guesses one, and nobody finds two the same.
 const TOKEN_BYTES: usize = 32;
+/// 128 bits tell browsers apart.
+const NONCE_BYTES: usize = 16;
 /// 80 bits, enough that a stolen digest cannot be searched for its code.
 const RECOVERY_BYTES: usize = 10;
 
@@ -30,6 +32,15 @@ fn read(text: &[u8]) -> Option<[u8; TOKEN_BYTES]> {
 
 fn digest(bytes: &[u8]) -> Digest {
     Digest::from_bytes(Sha256::digest(bytes).into())
+}
+
+fn keyed(key: &[u8], parts: &[&[u8]]) -> [u8; TOKEN_BYTES] {
+    // A key of any length is taken.
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else {
+        return [0; TOKEN_BYTES];
+    };
+    parts.iter().for_each(|part| mac.update(part));
+    mac.finalize().into_bytes().into()
 }
 
 /// What a browser holds while somebody is signed in, or about to.
@@ -70,18 +81,64 @@ impl SessionToken {
     }
 
     fn form_bytes(&self) -> [u8; TOKEN_BYTES] {
-        // A key of any length is taken; one that is not would make every form fail, not pass.
-        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) else {
-            return [0; TOKEN_BYTES];
-        };
-        mac.update(b"linesman form");
-        mac.finalize().into_bytes().into()
+        keyed(&self.0, &[b"linesman form"])
     }
 }
 
 impl fmt::Debug for SessionToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SessionToken(..)")
+    }
+}
+
+/// What a browser keeps with which somebody signed in before.
+///
+/// It lets nobody in: tries at the password of its account are counted to the browser, so that strangers' do not count
+/// against it. Good for one account, until it has another password.
+#[derive(Clone)]
+pub struct DeviceToken {
+    nonce: [u8; NONCE_BYTES],
+    mac: [u8; TOKEN_BYTES],
+}
+
+impl DeviceToken {
+    pub(crate) fn generate(account_id: &str, password: &str) -> Result<Self, AccountError> {
+        let nonce = random()?;
+        Ok(Self { nonce, mac: Self::mac(nonce, account_id, password) })
+    }
+
+    /// Reads a cookie's value.
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let bytes = (text.len() == 64).then(|| BASE64URL_NOPAD.decode(text).ok())??;
+        let (nonce, mac) = bytes.split_at_checked(NONCE_BYTES)?;
+        Some(Self { nonce: nonce.try_into().ok()?, mac: mac.try_into().ok()? })
+    }
+
+    /// The cookie's value.
+    pub fn expose(&self) -> String {
+        BASE64URL_NOPAD.encode(&[&self.nonce[..], &self.mac[..]].concat())
+    }
+
+    /// Whether it was given to a browser of this account, whose password has this hash.
+    pub(crate) fn is_of(&self, account_id: &str, password: &str) -> bool {
+        self.mac.ct_eq(&Self::mac(self.nonce, account_id, password)).into()
+    }
+
+    /// What tries with it are counted to.
+    pub(crate) fn nonce(&self) -> [u8; NONCE_BYTES] {
+        self.nonce
+    }
+
+    /// Keyed with the password's hash, which is salted and never leaves the store: nothing has to be kept, and a new password
+    /// ends all of them.
+    fn mac(nonce: [u8; NONCE_BYTES], account_id: &str, password: &str) -> [u8; TOKEN_BYTES] {
+        keyed(password.as_bytes(), &[b"linesman device", &nonce, account_id.as_bytes()])
+    }
+}
+
+impl fmt::Debug for DeviceToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DeviceToken(..)")
     }
 }
 
@@ -175,6 +232,21 @@ mod tests {
         assert!(!other.is_form_token(&one.form_token()));
         assert!(!one.is_form_token(""));
         assert_ne!(one.form_token(), one.expose(), "a page must not hold the cookie");
+    }
+
+    #[test]
+    fn a_device_is_of_one_account_with_one_password() {
+        let token = DeviceToken::generate("acc_1", "hash").unwrap();
+        let again = DeviceToken::parse(token.expose().as_bytes()).unwrap();
+        assert!(again.is_of("acc_1", "hash"));
+        assert!(!again.is_of("acc_2", "hash") && !again.is_of("acc_1", "another"));
+        let mut forged = again.clone();
+        forged.nonce[0] ^= 1;
+        assert!(!forged.is_of("acc_1", "hash"));
+        assert!(!format!("{token:?}").contains(&token.expose()));
+        for bad in ["", "a", &"A".repeat(65), &"=".repeat(64)] {
+            assert!(DeviceToken::parse(bad.as_bytes()).is_none());
+        }
     }
 
     #[test]

@@ -34,7 +34,7 @@ async fn account_of(world: &World, address: &str, keys: usize) -> (String, Vec<K
     let email = Email::parse(address).unwrap();
     let password = Password::choose("correct horse battery".to_owned(), &email).unwrap();
     let profile = Profile::try_new(email, "Ann").unwrap();
-    let from = Origin { address: None, agent: String::new() };
+    let from = Origin { address: None, agent: String::new(), device: None };
     people.sign_up(NewAccount { profile, password }, &from).await.unwrap();
     let accounts = people.accounts().await.unwrap();
     let id = accounts.iter().find(|own| own.email == address).unwrap().id.clone();

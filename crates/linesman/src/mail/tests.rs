@@ -102,7 +102,7 @@ async fn sign_up(people: &People, address: &str) {
     let email = Email::parse(address).unwrap();
     let password = Password::choose("correct horse battery".to_owned(), &email).unwrap();
     let profile = Profile::try_new(email, "Ann").unwrap();
-    let from = Origin { address: None, agent: String::new() };
+    let from = Origin { address: None, agent: String::new(), device: None };
     let gate = people.sign_up(NewAccount { profile, password }, &from).await.unwrap();
     assert_eq!(gate, accounts::Gate::Done);
 }

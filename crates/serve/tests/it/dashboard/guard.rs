@@ -4,7 +4,7 @@ use accounts::PeopleRules;
 use domain::World;
 use serve::{DashboardSettings, RouteView, Who, dashboard_routes};
 
-use super::browser::{Browser, PASSWORD, account, account_id, between, machine, nowhere};
+use super::browser::{Browser, PASSWORD, account, account_id, between, cookies, machine, nowhere};
 use crate::harness::{Answer, TestApp};
 
 /// The ids of Ann's things, for the `{id}` of any route.
@@ -219,9 +219,12 @@ async fn signing_in_never_keeps_the_token_that_the_browser_came_with() {
     let planted = browser.cookie.clone().unwrap();
     let entered =
         browser.post("/signin", &[("email", "ann@example.com"), ("password", PASSWORD)]).await;
-    let cookie = entered.header("set-cookie").unwrap();
-    assert!(cookie.contains("; HttpOnly") && cookie.contains("; SameSite=Lax"), "{cookie}");
-    assert!(cookie.contains("; Path=/") && !cookie.contains("Domain"), "{cookie}");
+    let set = cookies(&entered);
+    assert_eq!(set.len(), 2, "the session, and what the browser is known by: {set:?}");
+    for cookie in set {
+        assert!(cookie.contains("; HttpOnly") && cookie.contains("; SameSite=Lax"), "{cookie}");
+        assert!(cookie.contains("; Path=/") && !cookie.contains("Domain"), "{cookie}");
+    }
     assert_ne!(browser.cookie.as_deref(), Some(planted.as_str()));
     let mut attacker = Browser::new(&app);
     attacker.cookie = Some(planted);
