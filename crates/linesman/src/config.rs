@@ -131,6 +131,7 @@ pub(crate) struct Dashboard {
     pub(crate) status_page: bool,
     pub(crate) board: Board,
     pub(crate) board_watchers_max: usize,
+    pub(crate) board_watchers_per_source_max: usize,
     pub(crate) docs: bool,
 }
 
@@ -386,6 +387,8 @@ impl Effective {
                 status_page: self.required("dashboard.status_page")?,
                 board: self.required("dashboard.board")?,
                 board_watchers_max: self.required("dashboard.board_watchers_max")?,
+                board_watchers_per_source_max: self
+                    .required("dashboard.board_watchers_per_source_max")?,
                 docs: self.required("dashboard.docs")?,
             },
             mail: self.mail()?,

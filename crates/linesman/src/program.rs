@@ -311,6 +311,7 @@ fn settings(config: &Config) -> Settings {
             status_page: dashboard.status_page,
             board: dashboard.board.0,
             board_watchers_max: dashboard.board_watchers_max,
+            board_watchers_per_source_max: dashboard.board_watchers_per_source_max,
             docs: dashboard.docs,
         },
     }

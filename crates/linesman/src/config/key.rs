@@ -17,7 +17,7 @@ use toml::de::DeValue;
 use crate::config::duration::parse_duration;
 
 /// Every key, in the order in which they are printed.
-pub(super) const KEYS: [Key; 35] = [
+pub(super) const KEYS: [Key; 36] = [
     Key::new("server", "listen", Kind::Address),
     Key::new("server", "ingest_listen", Kind::Address),
     Key::new("server", "ops_listen", Kind::Address),
@@ -46,6 +46,7 @@ pub(super) const KEYS: [Key; 35] = [
     Key::new("dashboard", "status_page", Kind::Switch),
     Key::new("dashboard", "board", Kind::Board),
     Key::new("dashboard", "board_watchers_max", Kind::Count { min: 1, max: 1_000_000 }),
+    Key::new("dashboard", "board_watchers_per_source_max", Kind::Count { min: 1, max: 1_000_000 }),
     Key::new("dashboard", "docs", Kind::Switch),
     Key::new("mail", "url", Kind::Url),
     Key::new("mail", "from", Kind::Sender),

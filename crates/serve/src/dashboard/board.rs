@@ -12,6 +12,7 @@ mod event;
 mod history;
 mod keeper;
 mod live;
+mod places;
 mod screen;
 mod spark;
 mod turns;
@@ -34,6 +35,7 @@ use crate::dashboard::page::{self, Shell, Trouble};
 use crate::dashboard::route::{self, BoardAct, Page};
 use crate::dashboard::visit::Visit;
 use crate::docs::asset::Asset;
+use crate::peer::Peer;
 use crate::reply::Reply;
 use crate::request::{Asked, Method};
 
@@ -284,7 +286,7 @@ impl From<NoPlace> for NotWatched {
 ///
 /// # Errors
 /// There is no such board, or no place.
-pub(crate) fn watch(app: &Arc<App>, asked: &Asked<'_>) -> Result<Watch, NotWatched> {
+pub(crate) async fn watch(app: &Arc<App>, asked: &Asked<'_>) -> Result<Watch, NotWatched> {
     let (found, id) = route::find(Method::Get, asked.path)?;
     let Page::Board(page) = found.page else {
         return Err(Trouble::NotFound.into());
@@ -294,5 +296,8 @@ pub(crate) fn watch(app: &Arc<App>, asked: &Asked<'_>) -> Result<Watch, NotWatch
     // A browser that comes back says what it saw last; one that begins says which page it has.
     let seen = asked.browser.last_event_id.and_then(|id| std::str::from_utf8(id).ok());
     let seen = seen.unwrap_or_else(|| query.get("since")).parse().ok().map(Timestamp::from_millis);
-    Ok(app.board.gallery.watch(app, view, seen)?)
+    let source = app.settings.proxies.client(Peer::current().address, &asked.browser);
+    let (source, making) = (source.map(accounts::source_of), Arc::clone(app));
+    let work = move || making.board.gallery.watch(&making, view, seen, source);
+    Ok(app.board.turns.take(work).await.map_err(Trouble::from)??)
 }

@@ -5,7 +5,8 @@
 //! back by itself, says what it saw last, and gets what it missed or is told to take the page afresh.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
@@ -16,6 +17,7 @@ use tokio::sync::mpsc;
 use crate::app::App;
 use crate::dashboard::board::choice::Choice;
 use crate::dashboard::board::delta;
+use crate::dashboard::board::places::{Place, PlaceLimits, Places};
 use crate::dashboard::board::screen::{Scene, Screen};
 use crate::docs::asset::Asset;
 
@@ -65,7 +67,7 @@ struct Pages {
 pub(crate) struct Gallery {
     shown: Mutex<HashMap<View, Arc<Mutex<Option<Shown>>>>>,
     pages: Mutex<Pages>,
-    watchers: Arc<AtomicUsize>,
+    places: Arc<Places>,
     dropped: AtomicU64,
     refused: AtomicU64,
     closed: AtomicBool,
@@ -77,16 +79,6 @@ pub(crate) struct Watch {
     first: VecDeque<Bytes>,
     rest: mpsc::Receiver<Bytes>,
     _place: Place,
-}
-
-/// Counts a watcher while there is one.
-#[derive(Debug)]
-struct Place(Arc<AtomicUsize>);
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 impl Watch {
@@ -106,22 +98,27 @@ impl Gallery {
         Some(Arc::clone(&self.renewed(app, view, &mut shown)?.screen))
     }
 
-    /// Begins to watch. `since` is what the browser shows; what changed after it comes first.
+    /// Begins to watch. `since` is what the browser shows; what changed after it comes first. Makes the screen where
+    /// nobody looked at it before: not for a thread that answers requests.
     ///
     /// # Errors
-    /// So many watch already that there is no place; or the service stops.
+    /// So many watch already, in all or from this source, that there is no place; or the service stops.
     pub(crate) fn watch(
         &self,
         app: &App,
         view: View,
         since: Option<Timestamp>,
+        source: Option<IpAddr>,
     ) -> Result<Watch, NoPlace> {
-        let before = self.watchers.fetch_add(1, Ordering::Relaxed);
-        let place = Place(Arc::clone(&self.watchers));
-        if before >= app.settings.dashboard.board_watchers_max {
+        let pages = &app.settings.dashboard;
+        let max = PlaceLimits {
+            all: pages.board_watchers_max,
+            source: pages.board_watchers_per_source_max,
+        };
+        let Some(place) = self.places.take(source, max) else {
             self.refused.fetch_add(1, Ordering::Relaxed);
             return Err(NoPlace);
-        }
+        };
         let (sender, rest) = mpsc::channel(QUEUE_MAX);
         let Some(held) = self.place_to_watch(view) else {
             self.refused.fetch_add(1, Ordering::Relaxed);
@@ -175,7 +172,7 @@ impl Gallery {
     }
 
     pub(crate) fn watchers(&self) -> usize {
-        self.watchers.load(Ordering::Relaxed)
+        self.places.taken()
     }
 
     /// Watchers let go because they were slow, and turned away because there was no place.
