@@ -1,17 +1,16 @@
 //! Making accounts, signing in and out, sessions, one-time links.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use domain::Timestamp;
 use store::{AccountRow, LinkPurpose, LinkRow, Role, SessionRow, Stage};
 use tokio::time::Instant;
 
-use crate::people::{NewAccount, SESSIONS_MAX, throttled};
+use crate::people::{NewAccount, SESSIONS_MAX, throttled, tries::Trier};
 use crate::secret::public_id;
 use crate::{
-    Actor, Deed, DeviceToken, Email, Gate, LinkToken, Origin, Password, People, PeopleError,
-    Session, SessionRecord, SessionToken, SignIn, SignUp,
+    Actor, Deed, Email, Gate, LinkToken, Origin, Password, People, PeopleError, Session,
+    SessionRecord, SessionToken, SignIn, SignUp,
 };
 
 /// How long somebody may look for their phone.
@@ -25,17 +24,6 @@ const FIRST_OPERATOR_TIME: Duration = Duration::from_secs(86_400);
 pub(super) const CONFIRM_TIME: Duration = Duration::from_secs(7 * 86_400);
 const INVITATION_TIME: Duration = Duration::from_secs(7 * 86_400);
 pub(super) const RESET_TIME: Duration = Duration::from_secs(86_400);
-
-/// To whom a try at a password is counted.
-#[derive(Debug, Hash)]
-enum Trier {
-    /// A browser that the account's holder was let in with before.
-    Device([u8; 16]),
-    /// Somebody signed in.
-    Session(String),
-    /// Anybody else: the address they try and where they are.
-    Stranger(Email, Option<IpAddr>),
-}
 
 impl People {
     /// Makes a developer's account where sign-up is open. The answer is the same, after the same time,
@@ -448,59 +436,6 @@ impl People {
         self.store.end_session(&account.id, &row.id).await?;
         tracing::info!(address = ?from.address, "a sign-in was overtaken by a new password");
         Ok(None)
-    }
-
-    /// Gives a browser with which an account's holder was let in what it is known by from now on.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn know_device(&self, email: &Email) -> Result<Option<DeviceToken>, PeopleError> {
-        let row = self.store.account_by_email(email.as_str()).await?;
-        let Some((id, password)) = row.and_then(|row| Some((row.id, row.password?))) else {
-            return Ok(None);
-        };
-        Ok(Some(DeviceToken::generate(&id, &password)?))
-    }
-
-    /// Who tries the password of an address.
-    async fn trier(&self, email: &Email, from: &Origin) -> Result<Trier, PeopleError> {
-        let stranger = Trier::Stranger(email.clone(), from.source());
-        let Some(device) = &from.device else {
-            return Ok(stranger);
-        };
-        let row = self.store.account_by_email(email.as_str()).await?;
-        let is_known = row.as_ref().is_some_and(|row| {
-            row.password.as_ref().is_some_and(|password| device.is_of(&row.id, password))
-        });
-        Ok(if is_known { Trier::Device(device.nonce()) } else { stranger })
-    }
-
-    /// Counts a try: a known one's to themselves, a stranger's to where it comes from and to the address, whether that has
-    /// an account or not.
-    fn count_try(&self, by: &Trier) -> Result<(), Gate> {
-        let now = self.clock.now();
-        let mut throttles = self.throttles();
-        match by {
-            Trier::Device(_) | Trier::Session(_) => throttles.known.admit(by, now),
-            Trier::Stranger(email, source) => throttles
-                .source
-                .admit(source, now)
-                .and_then(|()| throttles.pair.admit(by, now))
-                .and_then(|()| throttles.account.admit(email, now)),
-        }
-        .map_err(throttled)
-    }
-
-    fn refund_try(&self, by: &Trier) {
-        let mut throttles = self.throttles();
-        match by {
-            Trier::Device(_) | Trier::Session(_) => throttles.known.refund(by),
-            Trier::Stranger(email, source) => {
-                throttles.source.refund(source);
-                throttles.pair.refund(by);
-                throttles.account.refund(email);
-            }
-        }
     }
 
     pub(super) async fn issue_link(

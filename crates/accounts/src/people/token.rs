@@ -16,22 +16,42 @@ use crate::AccountError;
 const TOKEN_BYTES: usize = 32;
 /// 128 bits tell browsers apart.
 const NONCE_BYTES: usize = 16;
+const DEVICE_BYTES: usize = NONCE_BYTES + TOKEN_BYTES;
 /// 80 bits, enough that a stolen digest cannot be searched for its code.
 const RECOVERY_BYTES: usize = 10;
 
-fn random<const N: usize>() -> Result<[u8; N], AccountError> {
-    let mut bytes = [0; N];
-    SysRng.try_fill_bytes(&mut bytes).map_err(|_| AccountError::NoRandomness)?;
-    Ok(bytes)
+/// Random bytes that only their holder knows. `Debug` does not show them.
+#[derive(Clone, Copy)]
+struct Secret<const N: usize>([u8; N]);
+
+impl<const N: usize> Secret<N> {
+    fn generate() -> Result<Self, AccountError> {
+        let mut bytes = [0; N];
+        SysRng.try_fill_bytes(&mut bytes).map_err(|_| AccountError::NoRandomness)?;
+        Ok(Self(bytes))
+    }
+
+    /// What is stored of it.
+    fn digest(&self) -> Digest {
+        Digest::from_bytes(Sha256::digest(self.0).into())
+    }
+
+    /// As it stands in cookies and paths.
+    fn expose(&self) -> String {
+        BASE64URL_NOPAD.encode(&self.0)
+    }
+
+    fn parse(text: &[u8]) -> Option<Self> {
+        // A bound before decoding: cookies and paths may be long.
+        let fits = BASE64URL_NOPAD.encode_len(N) == text.len();
+        fits.then(|| BASE64URL_NOPAD.decode(text).ok())??.try_into().ok().map(Self)
+    }
 }
 
-fn read(text: &[u8]) -> Option<[u8; TOKEN_BYTES]> {
-    // A bound before decoding: cookies and paths may be long.
-    (text.len() == 43).then(|| BASE64URL_NOPAD.decode(text).ok())??.try_into().ok()
-}
-
-fn digest(bytes: &[u8]) -> Digest {
-    Digest::from_bytes(Sha256::digest(bytes).into())
+impl<const N: usize> fmt::Debug for Secret<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("..")
+    }
 }
 
 fn keyed(key: &[u8], parts: &[&[u8]]) -> [u8; TOKEN_BYTES] {
@@ -44,8 +64,8 @@ fn keyed(key: &[u8], parts: &[&[u8]]) -> [u8; TOKEN_BYTES] {
 }
 
 /// What a browser holds while somebody is signed in, or about to.
-#[derive(Clone)]
-pub struct SessionToken([u8; TOKEN_BYTES]);
+#[derive(Clone, Debug)]
+pub struct SessionToken(Secret<TOKEN_BYTES>);
 
 impl SessionToken {
     /// A new one. It lets nobody in until it is stored with a session.
@@ -53,41 +73,36 @@ impl SessionToken {
     /// # Errors
     /// The operating system gave no random numbers.
     pub fn generate() -> Result<Self, AccountError> {
-        random().map(Self)
+        Secret::generate().map(Self)
     }
 
     /// Reads a cookie's value.
     pub fn parse(text: &[u8]) -> Option<Self> {
-        read(text).map(Self)
+        Secret::parse(text).map(Self)
     }
 
     /// The cookie's value.
     pub fn expose(&self) -> String {
-        BASE64URL_NOPAD.encode(&self.0)
+        self.0.expose()
     }
 
     pub(crate) fn digest(&self) -> Digest {
-        digest(&self.0)
+        self.0.digest()
     }
 
     /// What every form of this browser carries, which no other site can know: a keyed digest of the token.
     pub fn form_token(&self) -> String {
-        BASE64URL_NOPAD.encode(&self.form_bytes())
+        self.form_secret().expose()
     }
 
     /// Whether a form came from a page that this browser was given.
     pub fn is_form_token(&self, text: &str) -> bool {
-        read(text.as_bytes()).is_some_and(|sent| sent.ct_eq(&self.form_bytes()).into())
+        let sent = Secret::<TOKEN_BYTES>::parse(text.as_bytes());
+        sent.is_some_and(|sent| sent.0.ct_eq(&self.form_secret().0).into())
     }
 
-    fn form_bytes(&self) -> [u8; TOKEN_BYTES] {
-        keyed(&self.0, &[b"linesman form"])
-    }
-}
-
-impl fmt::Debug for SessionToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SessionToken(..)")
+    fn form_secret(&self) -> Secret<TOKEN_BYTES> {
+        Secret(keyed(&self.0.0, &[b"linesman form"]))
     }
 }
 
@@ -103,13 +118,13 @@ pub struct DeviceToken {
 
 impl DeviceToken {
     pub(crate) fn generate(account_id: &str, password: &str) -> Result<Self, AccountError> {
-        let nonce = random()?;
+        let Secret(nonce) = Secret::generate()?;
         Ok(Self { nonce, mac: Self::mac(nonce, account_id, password) })
     }
 
     /// Reads a cookie's value.
     pub fn parse(text: &[u8]) -> Option<Self> {
-        let bytes = (text.len() == 64).then(|| BASE64URL_NOPAD.decode(text).ok())??;
+        let Secret(bytes) = Secret::<DEVICE_BYTES>::parse(text)?;
         let (nonce, mac) = bytes.split_at_checked(NONCE_BYTES)?;
         Some(Self { nonce: nonce.try_into().ok()?, mac: mac.try_into().ok()? })
     }
@@ -143,40 +158,36 @@ impl fmt::Debug for DeviceToken {
 }
 
 /// What a one-time link ends in.
-pub struct LinkToken([u8; TOKEN_BYTES]);
+#[derive(Debug)]
+pub struct LinkToken(Secret<TOKEN_BYTES>);
 
 impl LinkToken {
     pub(crate) fn generate() -> Result<Self, AccountError> {
-        random().map(Self)
+        Secret::generate().map(Self)
     }
 
     /// Reads a link's last part.
     pub fn parse(text: &[u8]) -> Option<Self> {
-        read(text).map(Self)
+        Secret::parse(text).map(Self)
     }
 
     /// The link's last part, to be shown once.
     pub fn expose(&self) -> String {
-        BASE64URL_NOPAD.encode(&self.0)
+        self.0.expose()
     }
 
     pub(crate) fn digest(&self) -> Digest {
-        digest(&self.0)
-    }
-}
-
-impl fmt::Debug for LinkToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("LinkToken(..)")
+        self.0.digest()
     }
 }
 
 /// A code for the day when the phone is gone: four groups of four letters and digits.
-pub struct RecoveryCode([u8; RECOVERY_BYTES]);
+#[derive(Debug)]
+pub struct RecoveryCode(Secret<RECOVERY_BYTES>);
 
 impl RecoveryCode {
     pub(crate) fn generate() -> Result<Self, AccountError> {
-        random().map(Self)
+        Secret::generate().map(Self)
     }
 
     /// Reads a code as somebody types it: in any case, with or without its dashes.
@@ -187,25 +198,20 @@ impl RecoveryCode {
             .take(17)
             .map(|c| c.to_ascii_uppercase())
             .collect();
-        BASE32_NOPAD.decode(plain.as_bytes()).ok()?.try_into().ok().map(Self)
+        let bytes = BASE32_NOPAD.decode(plain.as_bytes()).ok()?.try_into().ok()?;
+        Some(Self(Secret(bytes)))
     }
 
     /// The code, to be shown once.
     pub fn expose(&self) -> String {
-        let plain = BASE32_NOPAD.encode(&self.0).to_ascii_lowercase();
+        let plain = BASE32_NOPAD.encode(&self.0.0).to_ascii_lowercase();
         let groups: Vec<String> =
             plain.as_bytes().chunks(4).map(|group| group.escape_ascii().to_string()).collect();
         groups.join("-")
     }
 
     pub(crate) fn digest(&self) -> Digest {
-        digest(&self.0)
-    }
-}
-
-impl fmt::Debug for RecoveryCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RecoveryCode(..)")
+        self.0.digest()
     }
 }
 
@@ -219,7 +225,7 @@ mod tests {
         let text = token.expose();
         assert_eq!(text.len(), 43);
         assert_eq!(SessionToken::parse(text.as_bytes()).unwrap().digest(), token.digest());
-        assert!(!format!("{token:?}").contains(&text));
+        assert_eq!(format!("{token:?}"), "SessionToken(..)");
         for bad in ["", "a", text.get(1..).unwrap(), &format!("{text}a"), &"=".repeat(43)] {
             assert!(SessionToken::parse(bad.as_bytes()).is_none());
         }
