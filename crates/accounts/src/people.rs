@@ -288,6 +288,8 @@ pub struct People {
     throttles: Mutex<Throttles>,
     /// `None`: no mail is sent, and operators hand out links instead.
     mail: Option<Outbox>,
+    /// How long after the password is hashed a sign-up is answered.
+    sign_up_time: Duration,
 }
 
 #[derive(Debug)]
@@ -324,7 +326,8 @@ impl People {
         };
         let hasher = Hasher::new()?;
         let throttles = Mutex::new(throttles);
-        Ok(Self { store, clock, rules, hasher, throttles, mail: None })
+        let sign_up_time = sign::SIGN_UP_TIME;
+        Ok(Self { store, clock, rules, hasher, throttles, mail: None, sign_up_time })
     }
 
     /// With letters: addresses are confirmed and passwords reset by mail.

@@ -16,7 +16,7 @@ use crate::{
 /// How long somebody may look for their phone.
 pub(super) const HALF_MAX: Duration = Duration::from_secs(600);
 /// What the store takes for a new account on a slow disk: three durable writes.
-const SIGN_UP_TIME: Duration = Duration::from_millis(100);
+pub(super) const SIGN_UP_TIME: Duration = Duration::from_millis(100);
 /// How often a session's use is written down.
 const TOUCH_AFTER: Duration = Duration::from_secs(60);
 
@@ -43,7 +43,7 @@ impl People {
             return Ok(Gate::Busy);
         };
         // Who is new costs the store more than who is known; both are answered when the longer would be done.
-        let answer_at = Instant::now() + SIGN_UP_TIME;
+        let answer_at = Instant::now() + self.sign_up_time;
         let row = account_row(&new.profile, Role::Developer, password, now)?;
         if self.store.insert_account(&row).await? {
             let actor = Actor::account(&super::record(&row), from);
@@ -498,17 +498,45 @@ mod tests {
     use super::*;
     use crate::{PeopleRules, people::Profile};
 
-    #[tokio::test]
-    async fn a_sign_in_that_a_new_password_overtakes_lets_nobody_in() {
+    const NOW: &str = "2026-11-14T12:00:00Z";
+
+    async fn people() -> (People, Store, tempfile::TempDir) {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path().join("accounts.db")).await.unwrap();
-        let now = Timestamp::parse("2026-11-14T12:00:00Z").unwrap();
-        let clock: Arc<dyn Clock> = Arc::new(ManualClock::at(now));
+        let clock: Arc<dyn Clock> = Arc::new(ManualClock::at(Timestamp::parse(NOW).unwrap()));
         let people = People::new(store.clone(), clock, PeopleRules::default()).unwrap();
-        let profile = Profile::try_new(Email::parse("ann@example.com").unwrap(), "Ann").unwrap();
-        let row = account_row(&profile, Role::Developer, "old".to_owned(), now).unwrap();
+        (people, store, dir)
+    }
+
+    fn ann() -> Profile {
+        Profile::try_new(Email::parse("ann@example.com").unwrap(), "Ann").unwrap()
+    }
+
+    fn nowhere() -> Origin {
+        Origin { address: None, agent: String::new(), device: None }
+    }
+
+    #[tokio::test]
+    async fn a_new_and_a_known_address_are_answered_after_the_same_time() {
+        let (mut people, _store, _dir) = people().await;
+        // Much longer than either takes by itself.
+        people.sign_up_time = Duration::from_secs(3);
+        for _ in 0..2 {
+            let password = Password::typed("correct horse battery".to_owned()).unwrap();
+            let begun = Instant::now();
+            let new = NewAccount { profile: ann(), password };
+            assert_eq!(people.sign_up(new, &nowhere()).await.unwrap(), Gate::Done);
+            assert!(begun.elapsed() >= people.sign_up_time);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_sign_in_that_a_new_password_overtakes_lets_nobody_in() {
+        let (people, store, _dir) = people().await;
+        let now = Timestamp::parse(NOW).unwrap();
+        let row = account_row(&ann(), Role::Developer, "old".to_owned(), now).unwrap();
         store.insert_account(&row).await.unwrap();
-        let from = Origin { address: None, agent: String::new(), device: None };
+        let from = nowhere();
         let enter =
             async || people.start_session(&row, Stage::Password, &from, None).await.unwrap();
         assert!(enter().await.is_some());
