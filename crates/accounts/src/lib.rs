@@ -32,9 +32,9 @@ pub use crate::{
     meter::{Charge, Meters, Refusal, Spend, Standing, WindowStanding},
     people::{
         AUDIT_ROWS_MAX, AccessDecision, AccessRecord, AccountRecord, Actor, AuditRecord, Deed,
-        Email, Gate, Letter, LinkToken, MailFigures, NewAccount, Origin, Outbox, Password,
-        PasswordFault, People, PeopleError, PeopleRules, Postbag, Profile, RecoveryCode, Session,
-        SessionRecord, SessionToken, SignIn, SignUp, TotpSecret, outbox,
+        DeviceToken, Email, Gate, Letter, LinkToken, MailFigures, NewAccount, Origin, Outbox,
+        Password, PasswordFault, People, PeopleError, PeopleRules, Postbag, Profile, RecoveryCode,
+        Session, SessionRecord, SessionToken, SignIn, SignUp, TotpSecret, outbox, source_of,
     },
     registry::{FeedRecord, KeyRecord, Maintenance, NewKey, Registry},
     ring::{Acquaintance, Grant, KeyEntry, KeyRing, Limits},

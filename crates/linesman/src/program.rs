@@ -13,7 +13,8 @@ use feeds::sandbox::Simulation;
 use market::{Lifetimes, Operation};
 use rustix::process::{Resource, Rlimit, getrlimit, setpriority_process, setrlimit};
 use serve::{
-    App, DashboardSettings, Door, Doors, Parts, Settings, Tls, WorldHandle, WorldOptions, Writer,
+    App, DashboardSettings, Door, Doors, Parts, Proxies, Settings, Tls, WorldHandle, WorldOptions,
+    Writer,
 };
 use store::Store;
 use tokio::net::TcpListener;
@@ -300,12 +301,17 @@ fn settings(config: &Config) -> Settings {
         ingest_on_main: config.server.ingest_listen.is_none(),
         connections_max: config.server.connections_max,
         shed_after: config.server.shed_after,
+        proxies: Proxies {
+            trusted: config.server.trusted_proxies.clone(),
+            header: config.server.proxy_header,
+        },
         dashboard: DashboardSettings {
             enabled: dashboard.enabled,
             public_url: dashboard.public_url.clone(),
             status_page: dashboard.status_page,
             board: dashboard.board.0,
             board_watchers_max: dashboard.board_watchers_max,
+            board_watchers_per_source_max: dashboard.board_watchers_per_source_max,
             docs: dashboard.docs,
         },
     }
@@ -364,9 +370,7 @@ async fn keep_accounts_once(app: &App) {
     if let Err(error) = app.write_usage().await {
         tracing::warn!(error = &error as &dyn std::error::Error, "usage is not written down yet");
     }
-    if let Err(error) = app.tell_quotas().await {
-        tracing::warn!(error = &error as &dyn std::error::Error, "quotas running low are not told");
-    }
+    app.tell_quotas().await;
     if let Err(error) = app.people.prune().await {
         tracing::warn!(error = &error as &dyn std::error::Error, "ended sessions are still kept");
     }

@@ -153,7 +153,7 @@ async fn respond(
             asked.browser.host = Some(authority.as_str().as_bytes());
         }
         if asked.method == Method::Get && service::is_watched(&app, doors, asked.path) {
-            match service::answer_watcher(&app, &asked) {
+            match service::answer_watcher(&app, &asked).await {
                 Ok((head, watch)) => return into_watched(&head, watch, &waits),
                 Err(reply) => reply,
             }

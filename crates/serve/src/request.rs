@@ -122,12 +122,15 @@ pub(crate) struct Asked<'a> {
 /// The headers that pages for people need. The cookie is never shown.
 #[derive(Default)]
 pub(crate) struct Browser<'a> {
-    pub(crate) cookie: Option<&'a [u8]>,
+    pub(crate) cookie: Option<Cow<'a, [u8]>>,
     pub(crate) host: Option<&'a [u8]>,
     pub(crate) origin: Option<&'a [u8]>,
     pub(crate) fetch_site: Option<&'a [u8]>,
     /// What a browser that watches a board saw last.
     pub(crate) last_event_id: Option<&'a [u8]>,
+    /// Whom a proxy has the request from; believed only as far as [`crate::Proxies`] says.
+    pub(crate) forwarded_for: Option<Cow<'a, [u8]>>,
+    pub(crate) forwarded: Option<Cow<'a, [u8]>>,
 }
 
 impl fmt::Debug for Browser<'_> {
@@ -138,25 +141,21 @@ impl fmt::Debug for Browser<'_> {
 
 impl<'a> Browser<'a> {
     fn header(&mut self, name: &str, value: &'a [u8]) {
-        let slot = if name.eq_ignore_ascii_case("cookie") {
-            &mut self.cookie
+        if name.eq_ignore_ascii_case("cookie") {
+            // HTTP/2 may part cookies into lines.
+            join(&mut self.cookie, b"; ", value);
         } else if name.eq_ignore_ascii_case("host") {
-            &mut self.host
+            self.host = Some(value);
         } else if name.eq_ignore_ascii_case("origin") {
-            &mut self.origin
+            self.origin = Some(value);
         } else if name.eq_ignore_ascii_case("sec-fetch-site") {
-            &mut self.fetch_site
+            self.fetch_site = Some(value);
         } else if name.eq_ignore_ascii_case("last-event-id") {
-            &mut self.last_event_id
-        } else {
-            return;
-        };
-        // HTTP/2 may part cookies into lines; ours is one, and the line that has it counts.
-        let is_other_cookie = name.eq_ignore_ascii_case("cookie")
-            && slot.is_some()
-            && !value.windows(8).any(|part| part == b"linesman");
-        if !is_other_cookie {
-            *slot = Some(value);
+            self.last_event_id = Some(value);
+        } else if name.eq_ignore_ascii_case("x-forwarded-for") {
+            join(&mut self.forwarded_for, b", ", value);
+        } else if name.eq_ignore_ascii_case("forwarded") {
+            join(&mut self.forwarded, b", ", value);
         }
     }
 }
@@ -186,9 +185,9 @@ impl<'a> Asked<'a> {
                 KeyHeader::Once(_) | KeyHeader::Repeated => KeyHeader::Repeated,
             };
         } else if name.eq_ignore_ascii_case("accept-encoding") {
-            join(&mut self.accept_encoding, value);
+            join(&mut self.accept_encoding, b", ", value);
         } else if name.eq_ignore_ascii_case("if-none-match") {
-            join(&mut self.if_none_match, value);
+            join(&mut self.if_none_match, b", ", value);
         } else if name.eq_ignore_ascii_case(fault::HEADER) {
             self.fault = Some(value);
         } else if name.eq_ignore_ascii_case("user-agent") {
@@ -217,12 +216,12 @@ pub(crate) fn cut(text: &str, at: u8) -> Option<(&str, &str)> {
 }
 
 /// List headers may come in several lines, which mean one list.
-fn join<'a>(held: &mut Option<Cow<'a, [u8]>>, value: &'a [u8]) {
+fn join<'a>(held: &mut Option<Cow<'a, [u8]>>, between: &[u8], value: &'a [u8]) {
     match held {
         None => *held = Some(Cow::Borrowed(value)),
         Some(list) => {
             let list = list.to_mut();
-            list.extend_from_slice(b", ");
+            list.extend_from_slice(between);
             list.extend_from_slice(value);
         }
     }

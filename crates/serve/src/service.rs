@@ -112,12 +112,12 @@ pub(crate) fn is_watched(app: &App, doors: Doors, path: &str) -> bool {
 ///
 /// # Errors
 /// The whole answer that says why not.
-pub(crate) fn answer_watcher(
+pub(crate) async fn answer_watcher(
     app: &Arc<App>,
     asked: &Asked<'_>,
 ) -> Result<(Reply, dashboard::BoardWatch), Reply> {
     let request_id = app.next_request_id();
-    let mut answered = dashboard::watch(app, asked, request_id);
+    let mut answered = dashboard::watch(app, asked, request_id).await;
     let head = match &mut answered {
         Ok((reply, _)) | Err(reply) => &mut reply.head,
     };

@@ -21,7 +21,8 @@ use market::Lifetimes;
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
 use serve::{
-    App, DashboardSettings, Door, Doors, Parts, Settings, WorldHandle, WorldOptions, Writer,
+    App, DashboardSettings, Door, Doors, Parts, Proxies, Settings, WorldHandle, WorldOptions,
+    Writer,
 };
 use store::Store;
 use tempfile::TempDir;
@@ -121,6 +122,12 @@ impl Builder {
     pub(crate) fn pages(mut self, people: PeopleRules, pages: DashboardSettings) -> Self {
         self.people = people;
         self.settings.dashboard = pages;
+        self
+    }
+
+    /// Connections from this machine are a proxy's.
+    pub(crate) fn behind_a_proxy(mut self) -> Self {
+        self.settings.proxies.trusted = vec!["127.0.0.1".parse().unwrap()];
         self
     }
 
@@ -254,6 +261,7 @@ impl TestApp {
                 ingest_on_main: true,
                 connections_max: 1000,
                 dashboard: DashboardSettings::default(),
+                proxies: Proxies::default(),
                 // A slow machine is no reason to refuse anything in a test of something else.
                 shed_after: Duration::from_secs(600),
             },
