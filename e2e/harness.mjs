@@ -7,6 +7,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { after, before } from "node:test";
 import { promisify } from "node:util";
 import { chromium } from "playwright-core";
 
@@ -21,6 +22,23 @@ const FLAGS = [
 const SIZES = { phone: { width: 360, height: 780 }, desk: { width: 1280, height: 900 } };
 
 export const PASSWORD = "correct horse battery";
+
+/** What a file's tests share once it has set the stage: a running service and a browser. Each file is a process of its own. */
+export let service;
+export let browser;
+
+/** Starts a service and a browser before the file's first test and ends them after its last. */
+export function setStage(prepare = async () => {}) {
+  before(async () => {
+    service = await startService();
+    browser = await startBrowser();
+    await prepare();
+  });
+  after(async () => {
+    await browser?.close();
+    await service?.stop();
+  });
+}
 
 /** Starts the program on a folder of its own and reads what it prints. */
 export async function startService(environment = {}, listen = "127.0.0.1:0") {
@@ -70,7 +88,7 @@ export async function startService(environment = {}, listen = "127.0.0.1:0") {
   };
 }
 
-export async function startBrowser() {
+async function startBrowser() {
   return chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
 }
 

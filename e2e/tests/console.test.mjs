@@ -1,13 +1,11 @@
 // The operators' console: feeds, events and which are the same, limits, keys, the audit log, and the way back in.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import {
-  PASSWORD, becomeOperator, inspect, inspectWide, signIn, signUp, startBrowser, startService, visitor,
+  PASSWORD, becomeOperator, browser, inspect, inspectWide, service, setStage, signIn, signUp, visitor,
 } from "../harness.mjs";
 
-let service;
-let browser;
 let olive;
 let north;
 let south;
@@ -21,16 +19,9 @@ const odds = (ref, bookmaker, home, away, prices) => ({
   outcomes: [{ name: home, price: prices[0] }, { name: away, price: prices[1] }],
 });
 
-before(async () => {
-  service = await startService();
-  browser = await startBrowser();
+setStage(async () => {
   olive = await visitor(browser, service);
   await becomeOperator(olive, service);
-});
-
-after(async () => {
-  await browser?.close();
-  await service?.stop();
 });
 
 const api = (path, key) => fetch(service.base + path, { headers: { "x-api-key": key } });

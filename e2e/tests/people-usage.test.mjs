@@ -2,25 +2,14 @@
 
 import assert from "node:assert/strict";
 import { createServer } from "node:net";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import {
-  PASSWORD, inspect, signIn, signUp, startBrowser, startService, visitor,
+  PASSWORD, browser, inspect, service, setStage, signIn, signUp, startService, visitor,
 } from "../harness.mjs";
 
 const SHOTS = process.env.LINESMAN_SHOTS ?? "../target/screenshots";
 
-let service;
-let browser;
-
-before(async () => {
-  service = await startService();
-  browser = await startBrowser();
-});
-
-after(async () => {
-  await browser?.close();
-  await service?.stop();
-});
+setStage();
 
 async function makeKey({ page, open, press }, name) {
   await open("/dashboard");

@@ -2,23 +2,12 @@
 
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import {
-  PASSWORD, becomeOperator, inspect, signIn, signUp, startBrowser, startService, visitor,
+  PASSWORD, becomeOperator, browser, inspect, service, setStage, signIn, signUp, visitor,
 } from "../harness.mjs";
 
-let service;
-let browser;
-
-before(async () => {
-  service = await startService();
-  browser = await startBrowser();
-});
-
-after(async () => {
-  await browser?.close();
-  await service?.stop();
-});
+setStage();
 
 const api = (path, key) => fetch(service.base + path, { headers: { "x-api-key": key } });
 

@@ -65,6 +65,7 @@ impl Accounts {
     /// The store cannot be written; then what was not written counts again.
     pub async fn write_usage(&self, endpoints: &[&'static str]) -> Result<(), AccountError> {
         let mut writing = self.writing.lock().await;
+        self.keys.drop_expired().await;
         let now = self.registry.now();
         let mut counted: Vec<(Arc<KeyEntry>, Pending)> = Vec::new();
         for entry in self.keys.to_write_down() {
@@ -107,17 +108,10 @@ impl Accounts {
     ) -> Result<Vec<CountRow>, AccountError> {
         let UsageQuery { account_id, key_id, step, from } = query;
         let _held = self.writing.lock().await;
-        let own: Vec<KeyRow> = self.store.keys_of(account_id).await?;
-        let is_own = |id: &KeyId| {
-            own.iter().any(|row| row.id == id.as_str())
-                && key_id.is_none_or(|wanted| wanted == id.as_str())
-        };
+        let own = self.own_rows(account_id, key_id).await?;
         let mut rows = self.store.counts(account_id, key_id, step, from.as_millis()).await?;
         let now = self.registry.now();
-        for entry in self.keys.to_write_down() {
-            if !is_own(&entry.grant.key_id) {
-                continue;
-            }
+        for entry in self.keys.to_write_down_of(&own) {
             for pending in entry.tally.pending(now) {
                 let mut row = row(&entry, &pending, endpoints);
                 row.start_ms = step.start_ms(row.start_ms);
@@ -129,25 +123,42 @@ impl Accounts {
         Ok(rows)
     }
 
-    /// The last failures of these keys, newest first, at most so many, each with the key it is of.
-    pub fn failures(&self, keys: &[&KeyRecord], max: usize) -> Vec<(KeyId, Failure)> {
+    /// The last failures of an account's keys, or of one of them, newest first, at most so many, each with the key it is
+    /// of.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn failures(
+        &self,
+        account_id: &str,
+        key_id: Option<&str>,
+        max: usize,
+    ) -> Result<Vec<(KeyId, Failure)>, AccountError> {
+        let own = self.own_rows(account_id, key_id).await?;
         let mut failures: Vec<(KeyId, Failure)> = Vec::new();
-        for entry in self.keys.to_write_down() {
+        for entry in self.keys.to_write_down_of(&own) {
             let id = &entry.grant.key_id;
-            if keys.iter().any(|key| key.id == *id) {
-                failures.extend(entry.tally.failures().into_iter().map(|one| (id.clone(), one)));
-            }
+            failures.extend(entry.tally.failures().into_iter().map(|one| (id.clone(), one)));
         }
         failures.sort_by_key(|(_, failure)| std::cmp::Reverse(failure.at));
         failures.truncate(max);
-        failures
+        Ok(failures)
     }
 
-    /// Keys of accounts that have reached a share of their quota, each share told once in its window.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
-    pub async fn take_quota_alerts(&self) -> Result<Vec<QuotaAlert>, AccountError> {
+    /// An account's keys, or the one of them that is meant.
+    async fn own_rows(
+        &self,
+        account_id: &str,
+        key_id: Option<&str>,
+    ) -> Result<Vec<KeyRow>, AccountError> {
+        let mut own = self.store.keys_of(account_id).await?;
+        own.retain(|row| key_id.is_none_or(|wanted| wanted == row.id));
+        Ok(own)
+    }
+
+    /// Keys of accounts that have reached a share of their quota, each share told once in its window. One that the store
+    /// cannot tell about is left for the next time, and takes nothing from the others.
+    pub async fn take_quota_alerts(&self) -> Vec<QuotaAlert> {
         let now = self.registry.now();
         let mut reached: HashMap<String, (WindowStanding, u32)> = HashMap::new();
         for entry in self.keys.to_write_down() {
@@ -163,12 +174,20 @@ impl Accounts {
             if self.told.lock().await.contains(&told) {
                 continue;
             }
-            alerts.extend(self.new_alert(&key_id, standing, start_ms).await?);
-            self.told.lock().await.insert(told);
+            match self.new_alert(&key_id, standing, start_ms).await {
+                Ok(new) => {
+                    alerts.extend(new);
+                    self.told.lock().await.insert(told);
+                }
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::warn!(error, key_id, "a quota running low is not told yet");
+                }
+            }
         }
         let current = [Window::Day, Window::Month].map(|kind| (kind, window::bounds(kind, now).0));
         self.told.lock().await.retain(|(_, (kind, start, _))| current.contains(&(*kind, *start)));
-        Ok(alerts)
+        alerts
     }
 
     async fn new_alert(

@@ -37,9 +37,9 @@ pub use crate::{
     node::{Cluster, TrustFigures},
     people::{
         AUDIT_ROWS_MAX, AccessDecision, AccessRecord, AccountRecord, Actor, AuditRecord, Deed,
-        Email, Gate, Letter, LinkToken, MailFigures, NewAccount, Origin, Outbox, Password,
-        PasswordFault, People, PeopleError, PeopleRules, Postbag, Profile, RecoveryCode, Session,
-        SessionRecord, SessionToken, SignIn, SignUp, TotpSecret, outbox,
+        DeviceToken, Email, Gate, Letter, LinkToken, MailFigures, NewAccount, Origin, Outbox,
+        Password, PasswordFault, People, PeopleError, PeopleRules, Postbag, Profile, RecoveryCode,
+        Session, SessionRecord, SessionToken, SignIn, SignUp, TotpSecret, outbox, source_of,
     },
     registry::{FeedRecord, KeyRecord, Maintenance, NewKey, Registry},
     rehearsal::Rehearsal,

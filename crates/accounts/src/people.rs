@@ -3,6 +3,7 @@
 //! Everything is decided here with the time that the clock gives; the rows are in the store. What may be
 //! refused in the ordinary course of things is a value ([`Gate`], [`SignIn`]), not an error.
 
+mod audit;
 mod desk;
 mod hash;
 mod letter;
@@ -12,23 +13,22 @@ mod text;
 mod throttle;
 mod token;
 mod totp;
+mod tries;
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use domain::{Clock, Timestamp};
-use store::{
-    AccessRow, AccessState, AccountRow, Allowance, AuditEntry, Role, SessionRow, Stage, Store,
-};
+use store::{AccessRow, AccessState, AccountRow, Allowance, Role, SessionRow, Stage, Store};
 
 use crate::people::hash::Hasher;
 use crate::people::throttle::{Pace, Throttle};
 pub use crate::people::{
-    desk::AUDIT_ROWS_MAX,
+    audit::{AUDIT_ROWS_MAX, Actor, AuditRecord, Deed},
     letter::{Letter, MailFigures, Outbox, Postbag, outbox},
     text::{Email, Password, PasswordFault},
-    token::{LinkToken, RecoveryCode, SessionToken},
+    token::{DeviceToken, LinkToken, RecoveryCode, SessionToken},
     totp::TotpSecret,
 };
 use crate::{AccountError, Limits};
@@ -43,12 +43,13 @@ const AGENT_CHARS_MAX: usize = 200;
 const KEYS_MAX: u32 = 20;
 /// The most keys that an operator can allow an account.
 const KEYS_MAX_MAX: u32 = 1000;
-/// What is kept of a detail in the audit log.
-const DETAIL_CHARS_MAX: usize = 500;
 
-/// Wrong passwords for one account: a person who has forgotten it gets to think, a program gets nowhere
-/// (120 an hour).
-const ACCOUNT_PACE: Pace = Pace { burst: 10, every: Duration::from_secs(30) };
+/// Wrong passwords for one account from one source, or from one browser that is known: a person who has forgotten it gets
+/// to think, a program gets nowhere (120 an hour).
+const PAIR_PACE: Pace = Pace { burst: 10, every: Duration::from_secs(30) };
+/// Wrong passwords for one account, from wherever. Looser than what one source has, or a stranger could keep its owner
+/// out by trying without end.
+const ACCOUNT_PACE: Pace = Pace { burst: 40, every: Duration::from_secs(15) };
 /// Wrong passwords from one source, whichever accounts they are for.
 const SOURCE_PACE: Pace = Pace { burst: 30, every: Duration::from_secs(10) };
 /// Wrong codes for one account: a million codes, three of which are right at any time.
@@ -98,6 +99,8 @@ pub struct Origin {
     pub address: Option<IpAddr>,
     /// What their browser calls itself.
     pub agent: String,
+    /// What shows that somebody signed in with it before.
+    pub device: Option<DeviceToken>,
 }
 
 impl Origin {
@@ -105,18 +108,9 @@ impl Origin {
         self.address.map_or_else(String::new, |address| address.to_string())
     }
 
-    /// Whom tries are counted to: an address, or the network that one customer has in IPv6.
+    /// Whom tries are counted to.
     fn source(&self) -> Option<IpAddr> {
-        self.address.map(|address| match address {
-            IpAddr::V4(_) => address,
-            IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
-                Some(v4) => v4.into(),
-                None => {
-                    let [a, b, c, d, ..] = v6.segments();
-                    IpAddr::from([a, b, c, d, 0, 0, 0, 0])
-                }
-            },
-        })
+        self.address.map(source_of)
     }
 
     fn agent_text(&self) -> String {
@@ -124,136 +118,14 @@ impl Origin {
     }
 }
 
-/// Who does something, for the audit log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Actor {
-    pub account_id: Option<String>,
-    /// An address, or a word such as `command line`.
-    pub who: String,
-    pub address: String,
-}
-
-impl Actor {
-    /// Somebody at the machine itself.
-    pub fn command_line() -> Self {
-        Self { account_id: None, who: "command line".to_owned(), address: String::new() }
-    }
-
-    /// Somebody signed in.
-    pub fn account(account: &AccountRecord, from: &Origin) -> Self {
-        Self {
-            account_id: Some(account.id.clone()),
-            who: account.email.clone(),
-            address: from.address_text(),
+/// Whom something is counted to that comes from an address: it, or the network that one customer has in IPv6.
+pub fn source_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => {
+            let [a, b, c, d, ..] = v6.segments();
+            IpAddr::from([a, b, c, d, 0, 0, 0, 0])
         }
-    }
-}
-
-/// Everything that is written down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
-    AccountCreated,
-    AccountConfirmed,
-    AccountSuspended,
-    AccountResumed,
-    AccountLimited,
-    SignedIn,
-    SignedOut,
-    SessionEnded,
-    SessionsEnded,
-    PasswordChanged,
-    PasswordReset,
-    SecondFactorOn,
-    SecondFactorOff,
-    RecoveryCodeUsed,
-    LinkIssued,
-    AccessRequested,
-    AccessApproved,
-    AccessRefused,
-    KeyCreated,
-    KeyRotated,
-    KeyRevoked,
-    FeedCreated,
-    FeedRevoked,
-    FeedPaused,
-    FeedResumed,
-    EventsMerged,
-    EventSplit,
-    EventsParted,
-    AliasesTaught,
-    MaintenanceOn,
-    MaintenanceOff,
-}
-
-impl Deed {
-    pub const ALL: [Self; 31] = [
-        Self::AccountCreated,
-        Self::AccountConfirmed,
-        Self::AccountSuspended,
-        Self::AccountResumed,
-        Self::AccountLimited,
-        Self::SignedIn,
-        Self::SignedOut,
-        Self::SessionEnded,
-        Self::SessionsEnded,
-        Self::PasswordChanged,
-        Self::PasswordReset,
-        Self::SecondFactorOn,
-        Self::SecondFactorOff,
-        Self::RecoveryCodeUsed,
-        Self::LinkIssued,
-        Self::AccessRequested,
-        Self::AccessApproved,
-        Self::AccessRefused,
-        Self::KeyCreated,
-        Self::KeyRotated,
-        Self::KeyRevoked,
-        Self::FeedCreated,
-        Self::FeedRevoked,
-        Self::FeedPaused,
-        Self::FeedResumed,
-        Self::EventsMerged,
-        Self::EventSplit,
-        Self::EventsParted,
-        Self::AliasesTaught,
-        Self::MaintenanceOn,
-        Self::MaintenanceOff,
-    ];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::AccountCreated => "account.created",
-            Self::AccountConfirmed => "account.confirmed",
-            Self::AccountSuspended => "account.suspended",
-            Self::AccountResumed => "account.resumed",
-            Self::AccountLimited => "account.limited",
-            Self::SignedIn => "session.started",
-            Self::SignedOut => "session.signed_out",
-            Self::SessionEnded => "session.ended",
-            Self::SessionsEnded => "session.all_ended",
-            Self::PasswordChanged => "password.changed",
-            Self::PasswordReset => "password.reset",
-            Self::SecondFactorOn => "second_factor.on",
-            Self::SecondFactorOff => "second_factor.off",
-            Self::RecoveryCodeUsed => "second_factor.recovery_code_used",
-            Self::LinkIssued => "link.issued",
-            Self::AccessRequested => "access.requested",
-            Self::AccessApproved => "access.approved",
-            Self::AccessRefused => "access.refused",
-            Self::KeyCreated => "key.created",
-            Self::KeyRotated => "key.rotated",
-            Self::KeyRevoked => "key.revoked",
-            Self::FeedCreated => "feed.created",
-            Self::FeedRevoked => "feed.revoked",
-            Self::FeedPaused => "feed.paused",
-            Self::FeedResumed => "feed.resumed",
-            Self::EventsMerged => "events.merged",
-            Self::EventSplit => "events.split",
-            Self::EventsParted => "events.parted",
-            Self::AliasesTaught => "aliases.taught",
-            Self::MaintenanceOn => "maintenance.on",
-            Self::MaintenanceOff => "maintenance.off",
-        }
+        v4 @ IpAddr::V4(_) => v4,
     }
 }
 
@@ -330,18 +202,6 @@ pub struct AccessRecord {
 pub enum AccessDecision {
     Approve,
     Refuse,
-}
-
-/// A line of the audit log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AuditRecord {
-    pub seq: i64,
-    pub at: Timestamp,
-    pub who: String,
-    pub action: String,
-    pub subject: String,
-    pub detail: String,
-    pub address: String,
 }
 
 /// Who an account is to be for.
@@ -428,10 +288,14 @@ pub struct People {
     throttles: Mutex<Throttles>,
     /// `None`: no mail is sent, and operators hand out links instead.
     mail: Option<Outbox>,
+    /// How long after the password is hashed a sign-up is answered.
+    sign_up_time: Duration,
 }
 
 #[derive(Debug)]
 struct Throttles {
+    known: Throttle,
+    pair: Throttle,
     account: Throttle,
     source: Throttle,
     code: Throttle,
@@ -450,6 +314,8 @@ impl People {
         rules: PeopleRules,
     ) -> Result<Self, AccountError> {
         let throttles = Throttles {
+            known: Throttle::new(PAIR_PACE),
+            pair: Throttle::new(PAIR_PACE),
             account: Throttle::new(ACCOUNT_PACE),
             source: Throttle::new(SOURCE_PACE),
             code: Throttle::new(CODE_PACE),
@@ -460,7 +326,8 @@ impl People {
         };
         let hasher = Hasher::new()?;
         let throttles = Mutex::new(throttles);
-        Ok(Self { store, clock, rules, hasher, throttles, mail: None })
+        let sign_up_time = sign::SIGN_UP_TIME;
+        Ok(Self { store, clock, rules, hasher, throttles, mail: None, sign_up_time })
     }
 
     /// With letters: addresses are confirmed and passwords reset by mail.
@@ -472,30 +339,6 @@ impl People {
 
     pub fn rules(&self) -> PeopleRules {
         self.rules
-    }
-
-    /// Writes down who did what.
-    ///
-    /// # Errors
-    /// The store cannot be written.
-    pub async fn note(
-        &self,
-        actor: &Actor,
-        deed: Deed,
-        subject: &str,
-        detail: &str,
-    ) -> Result<(), PeopleError> {
-        let cut = |text: &str| text.chars().take(DETAIL_CHARS_MAX).collect::<String>();
-        let entry = AuditEntry {
-            at_ms: self.clock.now().as_millis(),
-            account_id: actor.account_id.clone(),
-            who: actor.who.clone(),
-            action: deed.as_str().to_owned(),
-            subject: cut(subject),
-            detail: cut(detail),
-            address: actor.address.clone(),
-        };
-        Ok(self.store.append_audit(&entry).await?)
     }
 
     /// Counts a request that the explorer is to make for somebody.

@@ -5,7 +5,7 @@
 //! Meters, once made, live as long as the ring: forgetting one would forget what it has in hand.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     hash::{BuildHasherDefault, Hasher},
     sync::{
         Arc,
@@ -116,6 +116,11 @@ impl KeyEntry {
         })
     }
 
+    /// Whether the store knows of the last use.
+    fn is_noted(&self) -> bool {
+        self.noted_ms.load(Ordering::Relaxed) == self.used_ms.load(Ordering::Relaxed)
+    }
+
     fn follow(&self, row: &KeyRow) {
         self.revoked_from_ms.store(revoked_from_ms(row), Ordering::SeqCst);
     }
@@ -216,7 +221,7 @@ impl KeyRing {
 
     /// The last uses that the store does not know of.
     pub(crate) fn take_unnoted_uses(&self) -> Vec<KeyUse> {
-        self.keys.load().values().filter_map(|entry| entry.take_unnoted_use()).collect()
+        self.to_write_down().iter().filter_map(|entry| entry.take_unnoted_use()).collect()
     }
 
     /// The same for a connection that was let in before. Who comes with the same key again is recognised without
@@ -307,7 +312,7 @@ impl KeyRing {
         for row in rows {
             let usage = usage_by_meter.get(row.meter_id.as_str()).map_or(&[][..], Vec::as_slice);
             let own = self.meters_for(meters, row, usage, now);
-            replaced.extend(self.apply(&mut keys, row, own));
+            replaced.extend(self.apply(&mut keys, row, own, now));
         }
         self.keys.store(Arc::new(keys));
         end_all(&replaced);
@@ -326,7 +331,7 @@ impl KeyRing {
         let usage = self.store.usage(window::starts(now), Some(&row.meter_id)).await?;
         let own = self.meters_for(&mut meters, &row, &usage, now);
         let mut keys = DigestMap::clone(&self.keys.load());
-        let replaced = self.apply(&mut keys, &row, own);
+        let replaced = self.apply(&mut keys, &row, own, now);
         self.keys.store(Arc::new(keys));
         end_all(replaced.as_slice());
         Ok(())
@@ -344,10 +349,48 @@ impl KeyRing {
         }
     }
 
+    /// Takes keys out whose time is over: nobody is let in with them, and looking through all keys costs less without.
+    pub(crate) async fn drop_expired(&self) {
+        let now = self.clock.now();
+        if self.keys.load().values().all(|entry| entry.is_active(now)) {
+            return;
+        }
+        let _following = self.meters.lock().await;
+        let mut keys = DigestMap::clone(&self.keys.load());
+        let expired: Vec<Arc<KeyEntry>> =
+            keys.extract_if(|_, entry| !entry.is_active(now)).map(|(_, entry)| entry).collect();
+        // Retired first: whoever looks through both meanwhile finds them in one or the other.
+        self.retired().extend(expired);
+        self.keys.store(Arc::new(keys));
+    }
+
     /// Every key that may have something to write down.
     pub(crate) fn to_write_down(&self) -> Vec<Arc<KeyEntry>> {
-        let mut entries: Vec<Arc<KeyEntry>> = self.keys.load().values().map(Arc::clone).collect();
-        entries.extend(self.retired().iter().map(Arc::clone));
+        let entries = self.keys.load().values().map(Arc::clone).collect();
+        self.with_retired(entries, |_| true)
+    }
+
+    /// Those of them that are one of these keys', looked up one by one and not among everybody's.
+    pub(crate) fn to_write_down_of(&self, rows: &[KeyRow]) -> Vec<Arc<KeyEntry>> {
+        let keys = self.keys.load();
+        let entries = rows.iter().filter_map(|row| keys.get(&row.digest)).map(Arc::clone).collect();
+        let ids: HashSet<&str> = rows.iter().map(|row| row.id.as_str()).collect();
+        self.with_retired(entries, |entry| ids.contains(entry.grant.key_id.as_str()))
+    }
+
+    fn with_retired(
+        &self,
+        mut entries: Vec<Arc<KeyEntry>>,
+        wanted: impl Fn(&KeyEntry) -> bool,
+    ) -> Vec<Arc<KeyEntry>> {
+        let retired = self.retired();
+        // One that retires between the two looks is in both, and would be counted twice.
+        let held: HashSet<*const KeyEntry> = match retired.is_empty() {
+            true => HashSet::new(),
+            false => entries.iter().map(Arc::as_ptr).collect(),
+        };
+        let more = retired.iter().filter(|entry| !held.contains(&Arc::as_ptr(entry)));
+        entries.extend(more.filter(|entry| wanted(entry)).map(Arc::clone));
         entries
     }
 
@@ -355,7 +398,7 @@ impl KeyRing {
     pub(crate) fn forget_retired(&self) {
         let now = self.clock.now();
         let is_idle = |entry: &Arc<KeyEntry>| {
-            Arc::strong_count(entry) == 1 && entry.tally.pending(now).is_empty()
+            Arc::strong_count(entry) == 1 && entry.is_noted() && entry.tally.pending(now).is_empty()
         };
         self.retired().retain(|entry| !is_idle(entry));
     }
@@ -392,15 +435,16 @@ impl KeyRing {
         Arc::clone(own)
     }
 
-    /// Puts a key as the store has it into the map; a revoked or suspended one goes out of it. Gives the entry that was
+    /// Puts a key as the store has it into the map; one that has ended or is suspended goes out of it. Gives the entry that was
     /// replaced because its limits are others now: it is to be ended once the map with its successor is in force.
     fn apply(
         &self,
         keys: &mut DigestMap<Arc<KeyEntry>>,
         row: &KeyRow,
         meters: Arc<Meters>,
+        now: Timestamp,
     ) -> Option<Arc<KeyEntry>> {
-        let is_out = row.revoked_ms.or(row.suspended_ms).is_some();
+        let is_out = now.as_millis() >= revoked_from_ms(row);
         let limited = |entry: &&Arc<KeyEntry>| !is_out && entry.grant.limits != limits(row);
         let replaced = keys.get(&row.digest).filter(limited).map(Arc::clone);
         if let Some(entry) = keys.get(&row.digest).filter(|_| replaced.is_none()) {

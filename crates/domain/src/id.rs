@@ -10,7 +10,7 @@ use crate::market::Market;
 /// In ASCII order, so that texts sort as their numbers do.
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /// 62^11 is the first power of 62 above 2^64.
-const DIGITS: usize = 11;
+pub const DIGITS: usize = 11;
 
 /// One event, across bookmakers, restarts and nodes. Made once and persisted; never derived from text that
 /// may be corrected.
@@ -110,15 +110,19 @@ impl fmt::Debug for RecordId {
 }
 
 /// Fixed-width base 62 of a number, most significant digit first.
-pub fn push_base62(mut number: u64, out: &mut String) {
+pub fn base62(mut number: u64) -> [u8; DIGITS] {
     let mut digits = [b'0'; DIGITS];
     for digit in digits.iter_mut().rev() {
         let index = usize::try_from(number % 62).unwrap_or(0);
         *digit = BASE62.get(index).copied().unwrap_or(b'0');
         number /= 62;
     }
+    digits
+}
+
+fn push_base62(number: u64, out: &mut String) {
     // They are ASCII; one copy instead of eleven.
-    out.push_str(std::str::from_utf8(&digits).unwrap_or_default());
+    out.push_str(std::str::from_utf8(&base62(number)).unwrap_or_default());
 }
 
 fn parse_base62(text: &str) -> Option<u64> {

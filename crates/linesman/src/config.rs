@@ -17,6 +17,7 @@ use std::{
 
 use accounts::SignUp;
 use domain::Timestamp;
+use serve::{Network, ProxyHeader};
 
 use crate::config::{
     key::{KEYS, Value},
@@ -74,6 +75,9 @@ pub(crate) struct Server {
     pub(crate) shed_after: Duration,
     /// `None`: one per processor.
     pub(crate) workers: Option<usize>,
+    /// Who is believed when they say from whom they have a request.
+    pub(crate) trusted_proxies: Vec<Network>,
+    pub(crate) proxy_header: ProxyHeader,
 }
 
 /// Where metrics are served.
@@ -129,6 +133,7 @@ pub(crate) struct Dashboard {
     pub(crate) status_page: bool,
     pub(crate) board: Board,
     pub(crate) board_watchers_max: usize,
+    pub(crate) board_watchers_per_source_max: usize,
     pub(crate) docs: bool,
 }
 
@@ -400,6 +405,8 @@ impl Effective {
                 connections_max: self.required("server.connections_max")?,
                 shed_after: self.required("server.shed_after")?,
                 workers: self.optional("server.workers")?,
+                trusted_proxies: self.optional("server.trusted_proxies")?.unwrap_or_default(),
+                proxy_header: self.required("server.proxy_header")?,
             },
             market: Market {
                 refresh_interval: self.required("market.refresh_interval")?,
@@ -425,6 +432,8 @@ impl Effective {
                 status_page: self.required("dashboard.status_page")?,
                 board: self.required("dashboard.board")?,
                 board_watchers_max: self.required("dashboard.board_watchers_max")?,
+                board_watchers_per_source_max: self
+                    .required("dashboard.board_watchers_per_source_max")?,
                 docs: self.required("dashboard.docs")?,
             },
             mail: self.mail()?,
@@ -507,6 +516,8 @@ from_value! {
     LogFormat: Value::Format(format) => Some(*format),
     SignUp: Value::SignUp(sign_up) => Some(*sign_up),
     Board: Value::Board(board) => Some(*board),
+    Vec<Network>: Value::Networks(networks) => Some(networks.clone()),
+    ProxyHeader: Value::ProxyHeader(header) => Some(*header),
     String: Value::Text(text) => Some(text.clone()),
 }
 

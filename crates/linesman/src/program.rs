@@ -11,7 +11,7 @@ use accounts::{
 use anyhow::{Context, bail};
 use domain::{Clock, World};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use serve::{App, DashboardSettings, Door, Doors, Parts, Settings, Tls};
+use serve::{App, DashboardSettings, Door, Doors, Parts, Proxies, Settings, Tls};
 use store::Store;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -266,12 +266,17 @@ fn settings(config: &Config, role: Role) -> Settings {
         ingest_on_main: config.server.ingest_listen.is_none(),
         connections_max: config.server.connections_max,
         shed_after: config.server.shed_after,
+        proxies: Proxies {
+            trusted: config.server.trusted_proxies.clone(),
+            header: config.server.proxy_header,
+        },
         dashboard: DashboardSettings {
             enabled: dashboard.enabled && pages,
             public_url: dashboard.public_url.clone(),
             status_page: dashboard.status_page,
             board: dashboard.board.0,
             board_watchers_max: dashboard.board_watchers_max,
+            board_watchers_per_source_max: dashboard.board_watchers_per_source_max,
             docs: dashboard.docs,
         },
     }
@@ -330,9 +335,7 @@ async fn keep_accounts_once(app: &App) {
     if let Err(error) = app.write_usage().await {
         tracing::warn!(error = &error as &dyn std::error::Error, "usage is not written down yet");
     }
-    if let Err(error) = app.tell_quotas().await {
-        tracing::warn!(error = &error as &dyn std::error::Error, "quotas running low are not told");
-    }
+    app.tell_quotas().await;
     if let Err(error) = app.people.prune().await {
         tracing::warn!(error = &error as &dyn std::error::Error, "ended sessions are still kept");
     }

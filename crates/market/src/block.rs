@@ -2,12 +2,13 @@
 //!
 //! Most answers hold all records of an event, or many that are neighbours. The first such answer of an epoch copies the
 //! event's records, with their freshness stamped in, into one block for each format; every further one takes its share of
-//! the block in one piece, and does not go through the memory of a large market record by record. Blocks live and die
+//! the block in one piece, without a copy, and does not go through the memory of a large market record by record. Blocks live and die
 //! with the snapshot, so their stamps are always right, and together they are at most as large as its texts.
 
 use std::ops::Range;
 use std::sync::OnceLock;
 
+use bytes::Bytes;
 use domain::Format;
 
 use crate::render::RecordText;
@@ -20,7 +21,7 @@ pub(crate) struct Blocks([OnceLock<Block>; 3]);
 /// All records of an event in one format, each followed by a comma.
 #[derive(Debug)]
 struct Block {
-    text: Box<[u8]>,
+    text: Bytes,
     /// Where each record ends.
     ends: Box<[u32]>,
     names: Box<[u8]>,
@@ -35,8 +36,19 @@ pub(crate) struct Run<'a> {
     block: Option<(&'a Block, Range<usize>)>,
 }
 
-/// A run that is shorter than this part of its event is not worth a block.
+/// Records one after the other, each with a comma after it, and their names.
+#[derive(Debug)]
+pub(crate) struct Gathered {
+    pieces: Vec<Bytes>,
+    /// What was copied since the last piece.
+    copied: Vec<u8>,
+    names: Vec<u8>,
+}
+
+/// Fewer than this part of an event's records are not worth a block.
 const WORTH: usize = 4;
+/// A share of a block that is smaller is copied: a piece of its own costs more.
+const PIECE_BYTES_MIN: usize = 1 << 10;
 
 impl SportView {
     /// Positions in order, as runs of neighbours.
@@ -45,19 +57,19 @@ impl SportView {
         positions: &'a [u32],
         format: Format,
     ) -> impl Iterator<Item = Run<'a>> {
-        let neighbours = move |one: &u32, next: &u32| {
-            one + 1 == *next
-                && self.record(*one).map(|row| row.event) == self.record(*next).map(|row| row.event)
-        };
-        positions.chunk_by(neighbours).filter_map(move |run| {
-            let (first, last) = (*run.first()?, *run.last()?);
-            let rows = self.rows(&(first..last + 1))?;
-            let event = self.events.get(index(rows.first()?.event))?;
-            let block = self.block(event, rows.len(), format).map(|block| {
-                let from = index(first - event.records.start);
-                (block, from..from + rows.len())
-            });
-            Some(Run { rows, format, block })
+        let event_of = |at: &u32| self.record(*at).map(|row| row.event);
+        let of_one_event = move |one: &u32, next: &u32| event_of(one) == event_of(next);
+        positions.chunk_by(of_one_event).flat_map(move |wanted| {
+            let event = wanted.first().and_then(event_of);
+            let event = event.and_then(|event| self.events.get(index(event)));
+            let block = event.and_then(|event| self.block(event, wanted.len(), format));
+            wanted.chunk_by(|one, next| one + 1 == *next).filter_map(move |run| {
+                let (first, last) = (*run.first()?, *run.last()?);
+                let rows = self.rows(&(first..last + 1))?;
+                let from = index(first - event?.records.start);
+                let block = block.map(|block| (block, from..from + rows.len()));
+                Some(Run { rows, format, block })
+            })
         })
     }
 
@@ -82,26 +94,18 @@ impl SportView {
 }
 
 impl Run<'_> {
-    /// How many bytes [`Run::write`] appends.
-    pub(crate) fn len(&self) -> usize {
+    /// How many bytes are copied when this is put somewhere.
+    fn copied_bytes(&self) -> usize {
         match &self.block {
-            Some((block, places)) => block.bytes(places).len(),
+            Some((block, places)) => Some(block.bytes(places).len())
+                .filter(|length| *length < PIECE_BYTES_MIN)
+                .unwrap_or_default(),
             None => self.rows.iter().map(|row| length(row, self.format)).sum(),
         }
     }
 
     /// Appends each record and a comma, and what names it.
-    pub(crate) fn write(&self, out: &mut Vec<u8>, names: &mut Vec<u8>) {
-        match &self.block {
-            Some((block, places)) => {
-                out.extend_from_slice(block.bytes(places));
-                names.extend_from_slice(block.names(places));
-            }
-            None => self.write_each(out, names),
-        }
-    }
-
-    fn write_each(&self, out: &mut Vec<u8>, names: &mut Vec<u8>) {
+    fn write(&self, out: &mut Vec<u8>, names: &mut Vec<u8>) {
         // Neighbouring records mostly share their freshness to the second.
         let mut stamp = (i64::MIN, [0; 20]);
         for row in self.rows {
@@ -113,6 +117,53 @@ impl Run<'_> {
             text.write(self.format, &stamp.1, out);
             out.push(b',');
             names.extend_from_slice(&name(text, second).to_le_bytes());
+        }
+    }
+}
+
+impl Gathered {
+    /// An array of these runs, in pieces, and what names it: its format and each record.
+    pub(crate) fn array(runs: &[Run<'_>], format: Format) -> (Vec<Bytes>, Vec<u8>) {
+        let records: usize = runs.iter().map(|run| run.rows.len()).sum();
+        // Texts lie all over the memory of a large market. Asking for their lengths first brings them in while nothing
+        // waits for them yet, and gives what is copied its true size.
+        let copied = runs.iter().map(Run::copied_bytes).sum::<usize>();
+        let mut gathered = Self {
+            pieces: Vec::with_capacity(2 * runs.len() + 2),
+            copied: Vec::with_capacity(copied),
+            names: Vec::with_capacity(NAME_BYTES * records + 1),
+        };
+        gathered.names.push(format as u8);
+        gathered.pieces.push(Bytes::from_static(b"["));
+        runs.iter().for_each(|run| gathered.put(run));
+        gathered.end_copied();
+        let Self { mut pieces, names, .. } = gathered;
+        if let (Some(last), false) = (pieces.last_mut(), runs.is_empty()) {
+            // The comma after the last record.
+            last.truncate(last.len().saturating_sub(1));
+        }
+        pieces.push(Bytes::from_static(b"]"));
+        (pieces, names)
+    }
+
+    fn put(&mut self, run: &Run<'_>) {
+        let Some((block, places)) = &run.block else {
+            run.write(&mut self.copied, &mut self.names);
+            return;
+        };
+        self.names.extend_from_slice(block.names(places));
+        let share = block.bytes(places);
+        if share.len() < PIECE_BYTES_MIN {
+            self.copied.extend_from_slice(share);
+        } else {
+            self.end_copied();
+            self.pieces.push(block.text.slice_ref(share));
+        }
+    }
+
+    fn end_copied(&mut self) {
+        if !self.copied.is_empty() {
+            self.pieces.push(Bytes::from(std::mem::take(&mut self.copied)));
         }
     }
 }
@@ -143,7 +194,7 @@ impl Block {
         }
         let mut text = Vec::with_capacity(end);
         let mut names = Vec::with_capacity(NAME_BYTES * rows.len());
-        run.write_each(&mut text, &mut names);
+        run.write(&mut text, &mut names);
         Self { text: text.into(), ends: ends.into(), names: names.into() }
     }
 

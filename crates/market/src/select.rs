@@ -5,12 +5,15 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use domain::{
     BookmakerId, BookmakerSet, Catalogue, EventId, Format, Market, SportId, Status, Timestamp,
 };
 
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::block::{Gathered, Run};
 use crate::book::OutcomeName;
 use crate::cursor::RecordPlace;
 pub use crate::cursor::{Cursor, Paging};
@@ -131,25 +134,20 @@ impl OddsSelection {
         }
     }
 
-    /// Writes the answer's body, an array of records, and names it without looking at all of it: bodies that differ have
-    /// names that differ, but for chance.
-    pub fn write(&self, snapshot: &Snapshot, positions: &[u32], out: &mut Vec<u8>) -> u128 {
+    /// The answer's body, an array of records, in pieces that follow each other, and its name. The name is made without
+    /// looking at all of it: bodies that differ have names that differ, but for chance.
+    pub fn gather(&self, snapshot: &Snapshot, positions: &[u32]) -> (Vec<Bytes>, u128) {
         let view = snapshot.sport(self.sport);
-        let runs = || view.runs(positions, self.format);
-        // Texts lie all over the memory of a large market. Asking for their lengths first brings them in while nothing
-        // waits for them yet, and gives the body its true size.
-        out.reserve_exact(runs().map(|run| run.len()).sum::<usize>() + 1);
-        let mut names = Vec::with_capacity(size_of::<u64>() * positions.len() + 1);
-        names.push(self.format as u8);
-        out.push(b'[');
-        for run in runs() {
-            run.write(out, &mut names);
-        }
-        match out.last_mut() {
-            Some(comma) if !positions.is_empty() => *comma = b']',
-            _ => out.push(b']'),
-        }
-        xxh3_128(&names)
+        let runs: Vec<Run<'_>> = view.runs(positions, self.format).collect();
+        let (pieces, names) = Gathered::array(&runs, self.format);
+        (pieces, xxh3_128(&names))
+    }
+
+    /// Appends the answer's body, in one piece, and gives its name.
+    pub fn write(&self, snapshot: &Snapshot, positions: &[u32], out: &mut Vec<u8>) -> u128 {
+        let (pieces, name) = self.gather(snapshot, positions);
+        pieces.iter().for_each(|piece| out.extend_from_slice(piece));
+        name
     }
 }
 

@@ -15,7 +15,7 @@ use market::{BoutSelection, EventSelection, OddsSelection, ScoreSelection};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::encoding::Encoding;
-use crate::reply::Head;
+use crate::reply::{Body, Head};
 use crate::spool::{SPOOLED_BYTES_MIN, Spooled};
 
 pub(crate) use kept::{Answers, Figures};
@@ -60,7 +60,7 @@ pub(crate) struct Answer {
 /// A body in one encoding, with the header lines that go with it.
 #[derive(Debug)]
 pub(crate) struct Encoded {
-    pub(crate) body: Bytes,
+    pub(crate) body: Body,
     pub(crate) etag: String,
     /// `etag` and `vary`, which a 304 has too.
     pub(crate) validators: Head,
@@ -70,22 +70,22 @@ pub(crate) struct Encoded {
 }
 
 impl Answer {
-    pub(crate) fn new(body: Vec<u8>, next: Option<&Cursor>) -> Self {
+    pub(crate) fn new(mut body: Vec<u8>, next: Option<&Cursor>) -> Self {
+        // What is kept is counted by its length.
+        body.shrink_to_fit();
         let name = xxh3_128(&body);
-        Self::named(name, body, next)
+        Self::named(name, Body::Whole(Bytes::from(body)), next)
     }
 
     /// An answer whose body has a name already.
     ///
     /// The name tells bodies apart, so the tag made of it is the same on every node and across epochs that changed
     /// nothing. A further page is told in a header: an answer with one is not the answer without.
-    pub(crate) fn named(name: u128, mut body: Vec<u8>, next: Option<&Cursor>) -> Self {
-        // What is kept is counted by its length.
-        body.shrink_to_fit();
+    pub(crate) fn named(name: u128, body: Body, next: Option<&Cursor>) -> Self {
         let tag = BASE64URL_NOPAD.encode(&(name ^ u128::from(next.is_some())).to_be_bytes());
         Self {
             next: next.map(|next| next.encode().into()),
-            identity: Encoded::new(Bytes::from(body), &tag, Encoding::Identity),
+            identity: Encoded::new(body, &tag, Encoding::Identity),
             zstd: OnceLock::new(),
             brotli: OnceLock::new(),
             gzip: OnceLock::new(),
@@ -103,8 +103,8 @@ impl Answer {
         };
         cell.get_or_init(|| {
             let tag = self.identity.etag.trim_matches('"');
-            match encoding.encode(&self.identity.body) {
-                Some(packed) => Encoded::new(Bytes::from(packed), tag, encoding),
+            match encoding.encode(&self.identity.body.whole()) {
+                Some(packed) => Encoded::new(Body::Whole(Bytes::from(packed)), tag, encoding),
                 None => Encoded::new(self.identity.body.clone(), tag, Encoding::Identity),
             }
         })
@@ -116,7 +116,7 @@ impl Answer {
 }
 
 impl Encoded {
-    fn new(body: Bytes, tag: &str, encoding: Encoding) -> Self {
+    fn new(body: Body, tag: &str, encoding: Encoding) -> Self {
         let mut content = Head::default();
         content.put("content-type", "application/json");
         let etag = match encoding {
@@ -137,7 +137,7 @@ impl Encoded {
         if self.body.len() < SPOOLED_BYTES_MIN {
             return None;
         }
-        self.spooled.get_or_init(|| answers.spool()?.put(&self.body)).clone()
+        self.spooled.get_or_init(|| answers.spool()?.put(self.body.pieces())).clone()
     }
 }
 

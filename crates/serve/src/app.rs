@@ -1,22 +1,25 @@
 //! Everything an answer may need, shared by all connections.
 
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use accounts::{AccountError, Accounts, People, PeopleError};
+use accounts::{AccountError, Accounts, People, QuotaAlert};
 use domain::{Catalogue, Clock, World};
+use tokio::sync::Mutex;
 
 use crate::dashboard::{Board, DashboardSettings, StatusRecord};
 use crate::docs::Pages;
 use crate::metrics::Metrics;
 use crate::pressure::Pressure;
+use crate::proxy::Proxies;
+use crate::request_id::{RequestId, RequestIds};
 use crate::v1::Shelf;
 use crate::v1::endpoint::Endpoint;
 use crate::v1::region::RegionTable;
 use crate::world::WorldHandle;
+
+/// Owners of keys who could not be told of their quotas and are remembered; the others see the banner.
+const UNTOLD_MAX: usize = 1000;
 
 /// What the operator decided about the API.
 #[derive(Clone, Debug)]
@@ -29,6 +32,8 @@ pub struct Settings {
     /// Connections open at the same time at the most.
     pub connections_max: usize,
     pub dashboard: DashboardSettings,
+    /// Which proxies stand before the main listener.
+    pub proxies: Proxies,
     /// How late the service may be before it refuses what is not ready.
     pub shed_after: Duration,
 }
@@ -48,6 +53,8 @@ pub struct App {
     pub(crate) pages: Pages,
     pub(crate) board: Board,
     pub(crate) status: StatusRecord,
+    /// Quotas running low whose owners could not be told yet.
+    untold: Mutex<Vec<QuotaAlert>>,
     regions: RegionTable,
     request_ids: RequestIds,
 }
@@ -81,6 +88,7 @@ impl App {
             pages: Pages::default(),
             board: Board::default(),
             status: StatusRecord::default(),
+            untold: Mutex::default(),
             request_ids: RequestIds::default(),
         }
     }
@@ -106,15 +114,13 @@ impl App {
         self.accounts.write_usage(&Endpoint::names()).await
     }
 
-    /// Writes to the owners of keys whose quota runs low, once for each share and window.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
-    pub async fn tell_quotas(&self) -> Result<(), PeopleError> {
-        for alert in self.accounts.take_quota_alerts().await? {
-            self.people.mail_alert(&alert).await?;
-        }
-        Ok(())
+    /// Writes to the owners of keys whose quota runs low, once for each share and window. Who cannot be told now is told
+    /// with the next call.
+    pub async fn tell_quotas(&self) {
+        let mut untold = self.untold.lock().await;
+        untold.extend(self.accounts.take_quota_alerts().await);
+        *untold = self.people.mail_alerts(std::mem::take(&mut *untold)).await;
+        untold.truncate(UNTOLD_MAX);
     }
 
     /// Where names in queries are looked up.
@@ -122,31 +128,7 @@ impl App {
         Shelf { catalogue: &self.catalogue, regions: &self.regions }
     }
 
-    pub(crate) fn next_request_id(&self) -> String {
+    pub(crate) fn next_request_id(&self) -> RequestId {
         self.request_ids.next()
-    }
-}
-
-/// Request ids: unique in the process, different from one process to the next, cheap to make.
-#[derive(Debug)]
-struct RequestIds {
-    salt: u64,
-    count: AtomicU64,
-}
-
-impl Default for RequestIds {
-    fn default() -> Self {
-        Self { salt: RandomState::new().hash_one("request ids"), count: AtomicU64::new(0) }
-    }
-}
-
-impl RequestIds {
-    fn next(&self) -> String {
-        let count = self.count.fetch_add(1, Ordering::Relaxed);
-        let mut id = String::with_capacity(15);
-        id.push_str("req_");
-        // A bijection of the count, so no id comes twice.
-        domain::id::push_base62(domain::id::scramble(count ^ self.salt), &mut id);
-        id
     }
 }

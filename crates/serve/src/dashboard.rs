@@ -39,6 +39,7 @@ use crate::dashboard::visit::Visit;
 use crate::error::{ApiError, ErrorCode};
 use crate::reply::Reply;
 use crate::request::{Asked, Method};
+use crate::request_id::RequestId;
 
 pub use crate::dashboard::board::keep_pages;
 pub(crate) use crate::dashboard::board::{Board, BoardWatch};
@@ -59,6 +60,8 @@ pub struct DashboardSettings {
     pub board: Option<World>,
     /// Browsers that may watch boards at the same time.
     pub board_watchers_max: usize,
+    /// The same from one source.
+    pub board_watchers_per_source_max: usize,
     /// Whether the API's reference is open to everybody.
     pub docs: bool,
 }
@@ -71,6 +74,7 @@ impl Default for DashboardSettings {
             status_page: true,
             board: Some(World::Sandbox),
             board_watchers_max: 1000,
+            board_watchers_per_source_max: 100,
             docs: true,
         }
     }
@@ -95,22 +99,23 @@ pub(crate) fn is_watched(path: &str) -> bool {
 ///
 /// # Errors
 /// The reply that says why not.
-pub(crate) fn watch(
+pub(crate) async fn watch(
     app: &Arc<App>,
     asked: &Asked<'_>,
-    request_id: &str,
+    request_id: RequestId,
 ) -> Result<(Reply, BoardWatch), Reply> {
     if app.settings.dashboard.board.is_none() {
         return Err(page::trouble_reply(Trouble::NotFound));
     }
-    match board::watch(app, asked) {
+    match board::watch(app, asked).await {
         Ok(watch) => {
             let head = Reply::new(200, "text/event-stream", "");
             Ok((page::guarded(head), watch))
         }
         Err(board::NotWatched::Trouble(trouble)) => Err(page::trouble_reply(trouble)),
         Err(board::NotWatched::NoPlace) => {
-            let text = "too many browsers watch boards at the moment; try again shortly";
+            let text = "too many browsers watch boards at the moment, in all or from where you are; \
+                        try again shortly";
             Err(ApiError::unavailable(text).into_reply(request_id))
         }
     }
@@ -145,6 +150,9 @@ where
 
 async fn respond(app: &Arc<App>, asked: &Asked<'_>, form: Form) -> Reply {
     if let Some(asset) = asset::find(asked.path) {
+        if !asked.method.reads() {
+            return page::trouble_reply(Trouble::WrongMethod { allow: route::READS });
+        }
         return asset.reply(asked);
     }
     let found = route::find(asked.method, asked.path);

@@ -1,10 +1,11 @@
 //! The error table (D1, D2): every code with its status, and the one body every refusal has.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use bytes::Bytes;
 
-use crate::reply::{Head, Reply};
+use crate::reply::{Body, Head, Reply};
 
 /// Every code an answer can carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -175,11 +176,11 @@ impl ApiError {
         )
     }
 
-    pub(crate) fn into_reply(self, request_id: &str) -> Reply {
+    pub(crate) fn into_reply(self, request_id: impl fmt::Display) -> Reply {
         let mut error = serde_json::Map::new();
         error.insert("code".into(), self.code.slug().into());
         error.insert("message".into(), self.message.into_owned().into());
-        error.insert("request_id".into(), request_id.into());
+        error.insert("request_id".into(), request_id.to_string().into());
         if let Some(param) = self.param {
             error.insert("param".into(), param.into_owned().into());
         }
@@ -200,7 +201,7 @@ impl ApiError {
             status: self.code.status(),
             code: Some(self.code),
             head,
-            body: Bytes::from(body),
+            body: Body::Whole(Bytes::from(body)),
             spooled: None,
         }
     }

@@ -85,7 +85,7 @@ pub(crate) async fn serve<S>(
             let done = tokio::spawn(responding).await;
             Ok(done.unwrap_or_else(|_| {
                 let reply = service::refuse(&app, ErrorCode::Internal, "this was not done");
-                into_response(reply, Method::Post, &waits)
+                into_response(&reply, Method::Post, &waits)
             }))
         }
     });
@@ -153,8 +153,8 @@ async fn respond(
             asked.browser.host = Some(authority.as_str().as_bytes());
         }
         if asked.method == Method::Get && service::is_watched(&app, doors, asked.path) {
-            match service::answer_watcher(&app, &asked) {
-                Ok((head, watch)) => return into_watched(head, watch, &waits),
+            match service::answer_watcher(&app, &asked).await {
+                Ok((head, watch)) => return into_watched(&head, watch, &waits),
                 Err(reply) => reply,
             }
         } else if asked.method == Method::Post && service::takes_forms(&app, doors, asked.path) {
@@ -164,7 +164,7 @@ async fn respond(
                 .await
         }
     };
-    into_response(reply, asked.method, &waits)
+    into_response(&reply, asked.method, &waits)
 }
 
 /// What is wrong with a head larger than the lane would take.
@@ -180,16 +180,16 @@ fn too_heavy(target: &str, headers: &HeaderMap) -> Option<&'static str> {
 }
 
 /// An answer that goes on for as long as somebody watches.
-fn into_watched(head: Reply, watch: BoardWatch, waits: &Arc<Waits>) -> Response<Body> {
+fn into_watched(head: &Reply, watch: BoardWatch, waits: &Arc<Waits>) -> Response<Body> {
     let mut response = into_response(head, Method::Get, waits);
     response.headers_mut().remove(CONTENT_LENGTH);
     *response.body_mut() = Body::watched(watch, waits);
     response
 }
 
-fn into_response(reply: Reply, method: Method, waits: &Arc<Waits>) -> Response<Body> {
+fn into_response(reply: &Reply, method: Method, waits: &Arc<Waits>) -> Response<Body> {
     let length = reply.body.len();
-    let body = if method == Method::Head { Bytes::new() } else { reply.body };
+    let body = if method == Method::Head { Bytes::new() } else { reply.body.whole() };
     let mut response = Response::new(Body::whole(waits.end_answer(body)));
     *response.status_mut() =
         StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

@@ -53,6 +53,8 @@ pub(crate) const WRITE_TIME_MAX: Duration = Duration::from_secs(60);
 const LINGER_TIME_MAX: Duration = Duration::from_secs(2);
 /// How much is read at a time: more than nearly every head, and little for a stack.
 const READ_BYTES: usize = 4 << 10;
+/// Pieces of an answer that leave in one write.
+const PIECES_AT_ONCE: usize = 16;
 /// How every HTTP/2 connection begins.
 pub(crate) const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n";
 
@@ -327,10 +329,10 @@ impl<S: Socket> Wire<S> {
         }
         reply.head.end();
         let status = status_line(reply.status).as_bytes();
-        let body: &[u8] = if method == Method::Head { &[] } else { &reply.body };
+        let body = if method == Method::Head { &[] } else { reply.body.pieces() };
         let mut lines = status.chain(reply.head.as_bytes());
         let mut spooled = reply.spooled.as_deref().map(|body| (body, 0));
-        let mut rest = (&mut lines).chain(body);
+        let mut rest = (&mut lines).chain(Unsent { pieces: body, sent: 0 });
         let mut waiting = false;
         let sent = poll_fn(|context| {
             let sent = match &mut spooled {
@@ -391,13 +393,47 @@ fn poll_read<S: AsyncRead + Unpin>(
     Poll::Ready(Ok(read.filled().len()))
 }
 
+/// What is left of a body in pieces.
+struct Unsent<'a> {
+    pieces: &'a [Bytes],
+    /// How much of the first of them is gone.
+    sent: usize,
+}
+
+impl Buf for Unsent<'_> {
+    fn remaining(&self) -> usize {
+        self.pieces.iter().map(Bytes::len).sum::<usize>().saturating_sub(self.sent)
+    }
+
+    fn chunk(&self) -> &[u8] {
+        self.pieces.first().and_then(|piece| piece.get(self.sent..)).unwrap_or_default()
+    }
+
+    fn chunks_vectored<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
+        let unsent = self.pieces.iter().enumerate().filter_map(|(at, piece)| {
+            let from = if at == 0 { self.sent } else { 0 };
+            piece.get(from..).filter(|rest| !rest.is_empty())
+        });
+        let filled = slices.iter_mut().zip(unsent).map(|(slice, rest)| *slice = IoSlice::new(rest));
+        filled.count()
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.sent += count;
+        while let Some(first) = self.pieces.first().filter(|first| first.len() <= self.sent) {
+            self.sent -= first.len();
+            self.pieces = self.pieces.get(1..).unwrap_or_default();
+        }
+    }
+}
+
 fn poll_write_all<S: AsyncWrite + Unpin>(
     stream: &mut S,
     rest: &mut impl Buf,
     context: &mut Context<'_>,
 ) -> Poll<io::Result<()>> {
     while rest.has_remaining() {
-        let mut slices = [IoSlice::new(&[]); 3];
+        let mut slices = [IoSlice::new(&[]); PIECES_AT_ONCE];
         let filled = rest.chunks_vectored(&mut slices);
         let slices = slices.get(..filled).unwrap_or_default();
         let written = ready!(Pin::new(&mut *stream).poll_write_vectored(context, slices))?;

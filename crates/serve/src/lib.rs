@@ -17,8 +17,10 @@ mod ops;
 mod patience;
 mod peer;
 mod pressure;
+mod proxy;
 mod reply;
 mod request;
+mod request_id;
 mod server;
 mod service;
 mod spool;
@@ -32,6 +34,7 @@ pub use dashboard::{
 pub use date::http_date;
 pub use error::ErrorCode;
 pub use openapi::document as openapi_document;
+pub use proxy::{Network, NotANetwork, Proxies, ProxyHeader};
 pub use server::{Door, Tls, run};
 pub use service::Doors;
 pub use v1::check_target;

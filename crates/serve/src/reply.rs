@@ -31,15 +31,19 @@ impl Head {
     }
 
     /// Appends a header whose value was written before and is known to be on one line.
+    #[inline(always)]
     pub(crate) fn put_bytes(&mut self, name: &str, value: &[u8]) {
-        self.line(name, |line| line.0.extend_from_slice(value));
+        self.line(name, |line| line.bytes(value));
     }
 
+    #[inline(always)]
     pub(crate) fn put_number(&mut self, name: &str, value: impl itoa::Integer) {
         self.line(name, |line| line.number(value));
     }
 
-    /// Appends a header made of pieces.
+    /// Appends a header made of pieces. Inlined with all of them: names and texts are known to the compiler, which writes them
+    /// in a few stores instead of a call for each.
+    #[inline(always)]
     pub(crate) fn line(&mut self, name: &str, write: impl FnOnce(&mut Line<'_>)) {
         self.0.extend_from_slice(name.as_bytes());
         self.0.extend_from_slice(b": ");
@@ -73,9 +77,16 @@ impl Head {
 
 impl Line<'_> {
     /// Appends text of ours, which is known to be on one line.
+    #[inline(always)]
     pub(crate) fn text(&mut self, text: &str) {
-        debug_assert!(!text.bytes().any(ends_line));
-        self.0.extend_from_slice(text.as_bytes());
+        self.bytes(text.as_bytes());
+    }
+
+    /// The same for text that was never a `str`.
+    #[inline(always)]
+    pub(crate) fn bytes(&mut self, text: &[u8]) {
+        debug_assert!(!text.iter().copied().any(ends_line));
+        self.0.extend_from_slice(text);
     }
 
     /// Appends text from outside. Line breaks cannot get in: the byte that would end the line is dropped.
@@ -97,6 +108,46 @@ const fn ends_line(byte: u8) -> bool {
     matches!(byte, b'\r' | b'\n' | 0)
 }
 
+/// What follows the header lines.
+#[derive(Clone, Debug)]
+pub(crate) enum Body {
+    Whole(Bytes),
+    /// Pieces of something larger, that follow each other.
+    Pieces {
+        pieces: Arc<[Bytes]>,
+        length: usize,
+    },
+}
+
+impl Body {
+    pub(crate) fn of_pieces(pieces: Vec<Bytes>) -> Self {
+        let length = pieces.iter().map(Bytes::len).sum();
+        Self::Pieces { pieces: pieces.into(), length }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Whole(body) => body.len(),
+            Self::Pieces { length, .. } => *length,
+        }
+    }
+
+    pub(crate) fn pieces(&self) -> &[Bytes] {
+        match self {
+            Self::Whole(body) => std::slice::from_ref(body),
+            Self::Pieces { pieces, .. } => pieces,
+        }
+    }
+
+    /// The body in one piece, for who cannot take it otherwise.
+    pub(crate) fn whole(&self) -> Bytes {
+        match self {
+            Self::Whole(body) => body.clone(),
+            Self::Pieces { pieces, .. } => pieces.concat().into(),
+        }
+    }
+}
+
 /// A whole answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
@@ -104,7 +155,7 @@ pub(crate) struct Reply {
     /// The error's code, where it is one.
     pub(crate) code: Option<ErrorCode>,
     pub(crate) head: Head,
-    pub(crate) body: Bytes,
+    pub(crate) body: Body,
     /// The body once more, where the kernel can send it by itself.
     pub(crate) spooled: Option<Arc<Spooled>>,
 }
@@ -113,7 +164,7 @@ impl Reply {
     pub(crate) fn new(status: u16, content_type: &str, body: impl Into<Bytes>) -> Self {
         let mut head = Head::default();
         head.put("content-type", content_type);
-        Self { status, code: None, head, body: body.into(), spooled: None }
+        Self { status, code: None, head, body: Body::Whole(body.into()), spooled: None }
     }
 }
 

@@ -8,7 +8,7 @@ use domain::{Clock, Timestamp};
 use tokio::time::Instant;
 
 use crate::peer::Peer;
-use crate::v1::fault;
+use crate::v1::{Habit, fault};
 
 /// Longest path and query.
 pub(crate) const TARGET_BYTES_MAX: usize = 8 << 10;
@@ -74,6 +74,8 @@ pub(crate) struct Visitor {
     /// Whom the connection is known to belong to.
     pub(crate) known: Acquaintance,
     pub(crate) peer: Peer,
+    /// What the connection asked last.
+    pub(crate) habit: Habit,
     /// Whether the connection can send a spooled body.
     pub(crate) takes_spooled: bool,
 }
@@ -82,7 +84,14 @@ impl Visitor {
     /// Somebody not known yet.
     pub(crate) fn new(clock: &dyn Clock, peer: Peer) -> Self {
         let (now, begun) = (clock.now(), Instant::now());
-        Self { now, begun, known: Acquaintance::default(), peer, takes_spooled: false }
+        Self {
+            now,
+            begun,
+            known: Acquaintance::default(),
+            peer,
+            habit: Habit::default(),
+            takes_spooled: false,
+        }
     }
 
     /// Comes with the next request.
@@ -113,12 +122,15 @@ pub(crate) struct Asked<'a> {
 /// The headers that pages for people need. The cookie is never shown.
 #[derive(Default)]
 pub(crate) struct Browser<'a> {
-    pub(crate) cookie: Option<&'a [u8]>,
+    pub(crate) cookie: Option<Cow<'a, [u8]>>,
     pub(crate) host: Option<&'a [u8]>,
     pub(crate) origin: Option<&'a [u8]>,
     pub(crate) fetch_site: Option<&'a [u8]>,
     /// What a browser that watches a board saw last.
     pub(crate) last_event_id: Option<&'a [u8]>,
+    /// Whom a proxy has the request from; believed only as far as [`crate::Proxies`] says.
+    pub(crate) forwarded_for: Option<Cow<'a, [u8]>>,
+    pub(crate) forwarded: Option<Cow<'a, [u8]>>,
 }
 
 impl fmt::Debug for Browser<'_> {
@@ -129,32 +141,28 @@ impl fmt::Debug for Browser<'_> {
 
 impl<'a> Browser<'a> {
     fn header(&mut self, name: &str, value: &'a [u8]) {
-        let slot = if name.eq_ignore_ascii_case("cookie") {
-            &mut self.cookie
+        if name.eq_ignore_ascii_case("cookie") {
+            // HTTP/2 may part cookies into lines.
+            join(&mut self.cookie, b"; ", value);
         } else if name.eq_ignore_ascii_case("host") {
-            &mut self.host
+            self.host = Some(value);
         } else if name.eq_ignore_ascii_case("origin") {
-            &mut self.origin
+            self.origin = Some(value);
         } else if name.eq_ignore_ascii_case("sec-fetch-site") {
-            &mut self.fetch_site
+            self.fetch_site = Some(value);
         } else if name.eq_ignore_ascii_case("last-event-id") {
-            &mut self.last_event_id
-        } else {
-            return;
-        };
-        // HTTP/2 may part cookies into lines; ours is one, and the line that has it counts.
-        let is_other_cookie = name.eq_ignore_ascii_case("cookie")
-            && slot.is_some()
-            && !value.windows(8).any(|part| part == b"linesman");
-        if !is_other_cookie {
-            *slot = Some(value);
+            self.last_event_id = Some(value);
+        } else if name.eq_ignore_ascii_case("x-forwarded-for") {
+            join(&mut self.forwarded_for, b", ", value);
+        } else if name.eq_ignore_ascii_case("forwarded") {
+            join(&mut self.forwarded, b", ", value);
         }
     }
 }
 
 impl<'a> Asked<'a> {
     pub(crate) fn new(method: &str, target: &'a str) -> Self {
-        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let (path, query) = cut(target, b'?').unwrap_or((target, ""));
         Self {
             method: Method::parse(method),
             path,
@@ -177,9 +185,9 @@ impl<'a> Asked<'a> {
                 KeyHeader::Once(_) | KeyHeader::Repeated => KeyHeader::Repeated,
             };
         } else if name.eq_ignore_ascii_case("accept-encoding") {
-            join(&mut self.accept_encoding, value);
+            join(&mut self.accept_encoding, b", ", value);
         } else if name.eq_ignore_ascii_case("if-none-match") {
-            join(&mut self.if_none_match, value);
+            join(&mut self.if_none_match, b", ", value);
         } else if name.eq_ignore_ascii_case(fault::HEADER) {
             self.fault = Some(value);
         } else if name.eq_ignore_ascii_case("user-agent") {
@@ -201,13 +209,19 @@ impl<'a> Asked<'a> {
     }
 }
 
+/// What is before and after the first such byte, which is an ASCII one; in fewer instructions than `str::split_once`.
+pub(crate) fn cut(text: &str, at: u8) -> Option<(&str, &str)> {
+    let place = memchr::memchr(at, text.as_bytes())?;
+    Some((text.get(..place)?, text.get(place + 1..)?))
+}
+
 /// List headers may come in several lines, which mean one list.
-fn join<'a>(held: &mut Option<Cow<'a, [u8]>>, value: &'a [u8]) {
+fn join<'a>(held: &mut Option<Cow<'a, [u8]>>, between: &[u8], value: &'a [u8]) {
     match held {
         None => *held = Some(Cow::Borrowed(value)),
         Some(list) => {
             let list = list.to_mut();
-            list.extend_from_slice(b", ");
+            list.extend_from_slice(between);
             list.extend_from_slice(value);
         }
     }

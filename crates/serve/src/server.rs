@@ -161,7 +161,7 @@ async fn turn_away(
     drop(guard);
     let text = "too many connections are open; try again shortly";
     let request_id = app.next_request_id();
-    let mut reply = ApiError::unavailable(text).into_reply(&request_id);
-    reply.head.put("x-request-id", &request_id);
+    let mut reply = ApiError::unavailable(text).into_reply(request_id);
+    request_id.put(&mut reply.head);
     lane::turn_away(&app, stream, reply, stopping).await;
 }

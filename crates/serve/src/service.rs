@@ -16,6 +16,7 @@ use crate::error::{ApiError, ErrorCode};
 use crate::metrics::Metrics;
 use crate::reply::Reply;
 use crate::request::{Asked, TARGET_BYTES_MAX, Visitor};
+use crate::request_id::RequestId;
 use crate::{dashboard, ingest, ops, v1};
 
 /// Which doors a listener opens.
@@ -37,16 +38,16 @@ pub(crate) async fn answer(
     visitor: &mut Visitor,
 ) -> Reply {
     let request_id = app.next_request_id();
-    let answering = route(app, doors, asked, visitor, &request_id);
+    let answering = route(app, doors, asked, visitor, request_id);
     let mut reply = match caught(&app.metrics, answering).await {
         Ok(reply) => reply,
         Err(error) => {
-            let reply = error.into_reply(&request_id);
+            let reply = error.into_reply(request_id);
             app.metrics.note_refusal(&reply);
             reply
         }
     };
-    reply.head.put("x-request-id", &request_id);
+    request_id.put(&mut reply.head);
     reply
 }
 
@@ -59,11 +60,11 @@ where
     let request_id = app.next_request_id();
     let taken = caught(&app.metrics, ingest::take(app, delivery, body)).await;
     let mut reply = taken.unwrap_or_else(|error| {
-        let reply = error.into_reply(&request_id);
+        let reply = error.into_reply(request_id);
         app.metrics.note_refusal(&reply);
         reply
     });
-    reply.head.put("x-request-id", &request_id);
+    request_id.put(&mut reply.head);
     reply
 }
 
@@ -75,8 +76,8 @@ where
 {
     let request_id = app.next_request_id();
     let taken = caught(&app.metrics, dashboard::take_form(app, asked, body)).await;
-    let mut reply = taken.unwrap_or_else(|error| error.into_reply(&request_id));
-    reply.head.put("x-request-id", &request_id);
+    let mut reply = taken.unwrap_or_else(|error| error.into_reply(request_id));
+    request_id.put(&mut reply.head);
     reply
 }
 
@@ -87,13 +88,13 @@ pub(crate) async fn answer_for(app: &Arc<App>, asked: &Asked<'_>, entry: &KeyEnt
     let begun = Instant::now();
     let answering = async {
         check_target(asked)?;
-        let (endpoint, reply) = v1::answer_as(app, asked, entry, &request_id).await;
+        let (endpoint, reply) = v1::answer_as(app, asked, entry, request_id).await;
         app.metrics.note_answer(endpoint, &reply, begun.elapsed());
         Ok(reply)
     };
     let mut reply =
-        caught(&app.metrics, answering).await.unwrap_or_else(|error| error.into_reply(&request_id));
-    reply.head.put("x-request-id", &request_id);
+        caught(&app.metrics, answering).await.unwrap_or_else(|error| error.into_reply(request_id));
+    request_id.put(&mut reply.head);
     reply
 }
 
@@ -111,16 +112,16 @@ pub(crate) fn is_watched(app: &App, doors: Doors, path: &str) -> bool {
 ///
 /// # Errors
 /// The whole answer that says why not.
-pub(crate) fn answer_watcher(
+pub(crate) async fn answer_watcher(
     app: &Arc<App>,
     asked: &Asked<'_>,
 ) -> Result<(Reply, dashboard::BoardWatch), Reply> {
     let request_id = app.next_request_id();
-    let mut answered = dashboard::watch(app, asked, &request_id);
+    let mut answered = dashboard::watch(app, asked, request_id).await;
     let head = match &mut answered {
         Ok((reply, _)) | Err(reply) => &mut reply.head,
     };
-    head.put("x-request-id", &request_id);
+    request_id.put(head);
     answered
 }
 
@@ -137,9 +138,9 @@ pub(crate) fn takes_pushes(app: &App, doors: Doors, path: &str) -> bool {
 /// A refusal of something that is not even a request.
 pub(crate) fn refuse(app: &App, code: ErrorCode, message: &'static str) -> Reply {
     let request_id = app.next_request_id();
-    let mut reply = ApiError::new(code, message).into_reply(&request_id);
+    let mut reply = ApiError::new(code, message).into_reply(request_id);
     app.metrics.note_refusal(&reply);
-    reply.head.put("x-request-id", &request_id);
+    request_id.put(&mut reply.head);
     reply
 }
 
@@ -156,7 +157,7 @@ async fn route(
     doors: Doors,
     asked: &Asked<'_>,
     visitor: &mut Visitor,
-    request_id: &str,
+    request_id: RequestId,
 ) -> Result<Reply, ApiError> {
     check_target(asked)?;
     if takes_pushes(app, doors, asked.path) {
@@ -171,7 +172,8 @@ async fn route(
             Ok(reply)
         }
         Doors::Main if dashboard::covers(app, asked.path) => {
-            Ok(visitor.peer.serve(dashboard::answer(app, asked)).await)
+            // Boxed, or every connection would be as large as a page in the making.
+            Ok(Box::pin(visitor.peer.serve(dashboard::answer(app, asked))).await)
         }
         Doors::Main => ops::answer(app, asked),
         Doors::Operator => ops::answer_operator(app, asked),
@@ -224,7 +226,7 @@ mod tests {
         let metrics = Metrics::default();
         let reply = caught(&metrics, panics()).await.unwrap_err().into_reply("req_1");
         assert_eq!((reply.status, reply.code), (500, Some(ErrorCode::Internal)));
-        let body: serde_json::Value = serde_json::from_slice(&reply.body).unwrap();
+        let body: serde_json::Value = serde_json::from_slice(&reply.body.whole()).unwrap();
         assert_eq!(body["error"]["code"], "internal");
         assert_eq!(body["error"]["request_id"], "req_1");
         assert!(!body.to_string().contains("a bug"), "what panicked is not the client's to know");

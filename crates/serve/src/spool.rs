@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
-use bytes::Buf;
+use bytes::{Buf, Bytes};
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create, sendfile};
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 use tokio::io::{AsyncRead, AsyncWrite, Interest};
@@ -47,12 +47,16 @@ impl Spool {
     }
 
     /// Writes a body to a place of its own.
-    pub(crate) fn put(self: &Arc<Self>, body: &[u8]) -> Option<Arc<Spooled>> {
-        let length = u64::try_from(body.len()).ok()?;
+    pub(crate) fn put(self: &Arc<Self>, pieces: &[Bytes]) -> Option<Arc<Spooled>> {
+        let length = u64::try_from(pieces.iter().map(Bytes::len).sum::<usize>()).ok()?;
         let from = self.end.fetch_add(length.next_multiple_of(PAGE_BYTES), Ordering::Relaxed);
         let spooled = Spooled { spool: Arc::clone(self), from, length };
         // Dropping what could not be written whole gives back what was.
-        self.file.write_all_at(body, from).ok()?;
+        let mut at = from;
+        for piece in pieces {
+            self.file.write_all_at(piece, at).ok()?;
+            at += u64::try_from(piece.len()).ok()?;
+        }
         Some(Arc::new(spooled))
     }
 }
@@ -143,9 +147,11 @@ mod tests {
     fn what_is_dropped_gives_its_memory_back_and_leaves_the_others_alone() {
         use std::os::unix::fs::MetadataExt;
         let spool = Spool::open().unwrap();
-        let (first, second) = (vec![b'a'; 100_000], vec![b'b'; 100_000]);
-        let first_put = spool.put(&first).unwrap();
-        let second_put = spool.put(&second).unwrap();
+        let (first, second) = (Bytes::from(vec![b'a'; 100_000]), vec![b'b'; 100_000]);
+        let first_put = spool.put(&[first]).unwrap();
+        let (one, other) = second.split_at(7);
+        let pieces = [one, other].map(Bytes::copy_from_slice);
+        let second_put = spool.put(&pieces).unwrap();
         let before = spool.file.metadata().unwrap().blocks();
         drop(first_put);
         let after = spool.file.metadata().unwrap().blocks();

@@ -2,6 +2,7 @@
 
 pub(crate) mod endpoint;
 pub(crate) mod fault;
+mod habit;
 pub(crate) mod param;
 pub(crate) mod path;
 mod query;
@@ -18,13 +19,16 @@ use accounts::{
 use domain::{Catalogue, SportId, Timestamp, World};
 use tokio::time::Instant;
 
-use crate::answers::{Answer, Encoded};
+use crate::answers::{Answer, Encoded, Selector};
 use crate::app::App;
 use crate::error::{ApiError, ErrorCode};
-use crate::reply::{Head, Reply};
+use crate::reply::{Body, Head, Reply};
 use crate::request::{Asked, KeyHeader, Method, Visitor};
+use crate::request_id::RequestId;
 use crate::v1::endpoint::Endpoint;
 use crate::v1::fault::Fault;
+pub(crate) use crate::v1::habit::Habit;
+use crate::v1::habit::Meaning;
 use crate::v1::param::Param;
 use crate::v1::path::Place;
 use crate::v1::query::Query;
@@ -40,7 +44,7 @@ pub(crate) async fn answer(
     app: &App,
     asked: &Asked<'_>,
     visitor: &mut Visitor,
-    request_id: &str,
+    request_id: RequestId,
 ) -> (Endpoint, Reply) {
     let now = visitor.now;
     let query = Query::new(asked.query);
@@ -56,7 +60,7 @@ pub(crate) async fn answer(
     };
     let spools = visitor.takes_spooled && asked.method == Method::Get;
     let visit = Visit { app, asked, query, entry: &entry, now, begun: visitor.begun, spools };
-    let (endpoint, mut reply) = visit.answer(request_id).await;
+    let (endpoint, mut reply) = visit.answer(request_id, &mut visitor.habit).await;
     if way == KeyWay::Query {
         // RFC 9745 and RFC 8594: since when the query form is discouraged, and when it ends.
         reply.head.put("deprecation", QUERY_KEY_DEPRECATED_SINCE);
@@ -70,11 +74,12 @@ pub(crate) async fn answer_as(
     app: &App,
     asked: &Asked<'_>,
     entry: &KeyEntry,
-    request_id: &str,
+    request_id: RequestId,
 ) -> (Endpoint, Reply) {
     let (now, begun) = (app.clock.now(), Instant::now());
     let query = Query::new(asked.query);
-    Visit { app, asked, query, entry, now, begun, spools: false }.answer(request_id).await
+    let visit = Visit { app, asked, query, entry, now, begun, spools: false };
+    visit.answer(request_id, &mut Habit::default()).await
 }
 
 /// 2026-11-01T00:00:00Z, when this service began and the header was preferred from the start.
@@ -153,10 +158,10 @@ type Answered = Result<(Reply, Option<Standing>), ApiError>;
 
 impl Visit<'_> {
     /// Answers and counts it to the key.
-    async fn answer(&self, request_id: &str) -> (Endpoint, Reply) {
+    async fn answer(&self, request_id: RequestId, habit: &mut Habit) -> (Endpoint, Reply) {
         let (entry, now) = (self.entry, self.now);
         let mut endpoint = Endpoint::Unknown;
-        let (mut reply, standing) = match self.run(&mut endpoint).await {
+        let (mut reply, standing) = match self.run(&mut endpoint, habit).await {
             Ok((reply, standing)) => (reply, standing),
             Err(error) => {
                 trail::note(entry, self.asked, &error, request_id, now);
@@ -173,10 +178,12 @@ impl Visit<'_> {
         (endpoint, reply)
     }
 
-    async fn run(&self, endpoint: &mut Endpoint) -> Answered {
+    async fn run(&self, endpoint: &mut Endpoint, habit: &mut Habit) -> Answered {
         let standing = charged(self.app.accounts.charge_burst(self.entry, self.now).await)?;
-        let place = Place::parse(self.asked.path).ok_or_else(no_such_path)?;
-        *endpoint = place.endpoint();
+        *endpoint = match habit.recall(self.asked) {
+            Some(meaning) => meaning.endpoint,
+            None => Place::parse(self.asked.path).ok_or_else(no_such_path)?.endpoint(),
+        };
         if !self.asked.method.reads() {
             let text = "this path answers GET and HEAD only";
             let mut error = ApiError::new(ErrorCode::MethodNotAllowed, text);
@@ -191,20 +198,44 @@ impl Visit<'_> {
         if let Some(fault) = self.fault()? {
             fault.strike(&standing, self.now).await?;
         }
-        let sport = place.sport().map(|key| self.open_sport(key)).transpose()?;
-        let values = self.query.values(*endpoint, self.app.settings.query_key_enabled)?;
+        let read;
+        let meaning = match habit.recall(self.asked) {
+            Some(meaning) => {
+                meaning.sport.map(|sport| self.admit(sport)).transpose()?;
+                meaning
+            }
+            None => {
+                read = self.read()?;
+                habit.learn(self.asked, &read);
+                &read
+            }
+        };
         if *endpoint == Endpoint::Status {
             return Ok((self.status(), None));
         }
+        self.select(&meaning.selector).await
+    }
+
+    /// What the path and the query mean, for a key that may know.
+    fn read(&self) -> Result<Meaning, ApiError> {
+        let place = Place::parse(self.asked.path).ok_or_else(no_such_path)?;
+        let endpoint = place.endpoint();
+        let sport = place.sport().map(|key| self.open_sport(key)).transpose()?;
+        let values = self.query.values(endpoint, self.app.settings.query_key_enabled)?;
+        let selector = values.selector(&place, sport, self.app.shelf())?;
+        Ok(Meaning { endpoint, sport, selector })
+    }
+
+    /// The answer to a selection: the ready one of this epoch, or one made now.
+    async fn select(&self, selector: &Selector) -> Answered {
         let world = self.app.world(self.world());
         if !world.has_begun() {
             return Err(not_yet());
         }
         let published = world.published();
-        let selector = values.selector(&place, sport, self.app.shelf())?;
-        wire::check_found(&selector, &published)?;
+        wire::check_found(selector, &published)?;
         let mut spools = false;
-        let answer = match published.answers.find(&selector) {
+        let answer = match published.answers.find(selector) {
             Ok(ready) => {
                 spools = self.spools && ready.popular;
                 ready.answer
@@ -215,8 +246,8 @@ impl Visit<'_> {
                 return Err(too_busy());
             }
             Err(missing) => {
-                let make = || wire::make(&selector, &published.snapshot);
-                published.answers.make(&selector, missing, make)
+                let make = || wire::make(selector, &published.snapshot);
+                published.answers.make(selector, missing, make)
             }
         };
         let encoded = answer.encoded(self.asked.accept_encoding.as_deref());
@@ -235,17 +266,23 @@ impl Visit<'_> {
             let text = format!("there is no such sport; the sports are {}", keys.join(", "));
             ApiError::new(ErrorCode::SportNotFound, text)
         })?;
+        self.admit(sport)?;
+        Ok(sport)
+    }
+
+    /// Refuses a sport that the key may not read.
+    fn admit(&self, sport: SportId) -> Result<(), ApiError> {
         let grant = &self.entry.grant;
         if !grant.odds_read {
             let text = "this key has no permission odds:read, which odds, events and scores need";
             return Err(ApiError::new(ErrorCode::Forbidden, text));
         }
-        let group = &catalogue.sport(sport).group;
+        let group = &self.app.catalogue.sport(sport).group;
         if !grant.covers_group(group) {
             let text = format!("this key is restricted to other sport groups than `{group}`");
             return Err(ApiError::new(ErrorCode::Forbidden, text));
         }
-        Ok(sport)
+        Ok(())
     }
 
     fn world(&self) -> World {
@@ -273,8 +310,13 @@ impl Visit<'_> {
             head.line("link", |line| self.query.put_next_page(line, self.asked.path, next));
         }
         if self.asked.holds(&encoded.etag) {
-            let reply =
-                Reply { status: 304, code: None, head, body: bytes::Bytes::new(), spooled: None };
+            let reply = Reply {
+                status: 304,
+                code: None,
+                head,
+                body: Body::Whole(bytes::Bytes::new()),
+                spooled: None,
+            };
             return Ok((reply, None));
         }
         let standing = match self.fault()? {
@@ -349,7 +391,10 @@ fn put_standing(head: &mut Head, grant: &Grant, standing: &Standing, now: Timest
     let (burst, quota) = (&standing.burst, &standing.quota);
     head.put_number("x-requests-remaining", quota.remaining);
     head.put_number("x-requests-used", quota.used);
-    let left = |until: Timestamp| until.since(now).as_millis().div_ceil(1000);
+    let left = |until: Timestamp| {
+        let left = until.since(now);
+        left.as_secs() + u64::from(left.subsec_nanos() > 0)
+    };
     head.line("ratelimit", |line| {
         line.text("\"burst\";r=");
         line.number(burst.remaining);

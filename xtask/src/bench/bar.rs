@@ -70,12 +70,13 @@ impl Bar {
         }
     }
 
-    /// The measured figure as a share of the one that must be reached; above 1 is better, whichever way that is.
-    pub(super) fn ratio(&self) -> f64 {
-        match self.better {
+    /// The measured figure as a share of the one that must be reached; above 1 is better, whichever way that is. `None`
+    /// where nothing was shown.
+    pub(super) fn ratio(&self) -> Option<f64> {
+        (self.verdict() != Verdict::NotShown).then(|| match self.better {
             Better::More => self.measured / self.must,
             Better::Less => self.must / self.measured.max(f64::MIN_POSITIVE),
-        }
+        })
     }
 
     pub(super) fn show(&self, figure: f64) -> String {
@@ -138,7 +139,11 @@ mod tests {
         ] {
             assert_eq!(bar(better, measured).verdict(), verdict, "{measured}");
         }
-        assert!(bar(Better::Less, 3.0).ratio() < 1.0 && bar(Better::More, 3.0).ratio() > 1.0);
+        assert!(
+            bar(Better::Less, 3.0).ratio() < Some(1.0)
+                && bar(Better::More, 3.0).ratio() > Some(1.0)
+        );
+        assert_eq!(bar(Better::Less, f64::NAN).ratio(), None);
     }
 
     #[test]

@@ -1,13 +1,12 @@
-//! What operators decide: accounts, access, and reading the audit log.
+//! What operators decide: accounts and access.
 
-use domain::Timestamp;
-use store::{AccessRow, AccessState, Allowance, AuditFilter, AuditRow, Role};
+use store::{AccessRow, AccessState, Allowance, Role};
 
 use crate::people::{KEYS_MAX, KEYS_MAX_MAX, access_record, limits_of, record};
 use crate::secret::public_id;
 use crate::{
-    AccessDecision, AccessRecord, AccountRecord, Actor, AuditRecord, Deed, Limits, Origin, People,
-    PeopleError, Session,
+    AccessDecision, AccessRecord, AccountRecord, Actor, Deed, Limits, Origin, People, PeopleError,
+    Session,
 };
 
 /// What a developer says the data is for.
@@ -17,8 +16,6 @@ const PURPOSE_CHARS_MAX: usize = 2000;
 const NOTE_CHARS_MAX: usize = 500;
 /// Rows on one page of the console.
 const ROWS_MAX: u32 = 200;
-/// Lines of the audit log that are read at once: when there are so many, there may be more.
-pub const AUDIT_ROWS_MAX: usize = 200;
 
 impl People {
     /// Asks for production access.
@@ -193,42 +190,5 @@ impl People {
     /// The store cannot be read.
     pub async fn operators(&self) -> Result<Vec<AccountRecord>, PeopleError> {
         Ok(self.store.accounts_of(Role::Operator, ROWS_MAX).await?.iter().map(record).collect())
-    }
-
-    /// Lines of the audit log that pass, newest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn find_audit(
-        &self,
-        filter: &AuditFilter<'_>,
-    ) -> Result<Vec<AuditRecord>, PeopleError> {
-        let rows = self.store.find_audit(filter, ROWS_MAX).await?;
-        Ok(rows.into_iter().map(audit_record).collect())
-    }
-
-    /// The audit log, newest first, older than `before` where it is given; of one account, or of all.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn audit(
-        &self,
-        account_id: Option<&str>,
-        before: Option<i64>,
-    ) -> Result<Vec<AuditRecord>, PeopleError> {
-        let filter = AuditFilter { account_id, before, ..AuditFilter::default() };
-        self.find_audit(&filter).await
-    }
-}
-
-fn audit_record(row: AuditRow) -> AuditRecord {
-    AuditRecord {
-        seq: row.seq,
-        at: Timestamp::from_millis(row.entry.at_ms),
-        who: row.entry.who,
-        action: row.entry.action,
-        subject: row.entry.subject,
-        detail: row.entry.detail,
-        address: row.entry.address,
     }
 }

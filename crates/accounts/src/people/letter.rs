@@ -220,11 +220,21 @@ impl People {
         Ok(())
     }
 
-    /// Tells the owner of a key that its quota runs low.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn mail_alert(&self, alert: &QuotaAlert) -> Result<(), PeopleError> {
+    /// Tells the owners of keys that their quotas run low. Gives back those that could not be told yet, to be tried
+    /// again: one of them takes nothing from the others.
+    pub async fn mail_alerts(&self, alerts: Vec<QuotaAlert>) -> Vec<QuotaAlert> {
+        let mut untold = Vec::new();
+        for alert in alerts {
+            if let Err(error) = self.mail_alert(&alert).await {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(error, key_id = %alert.key.id, "a quota running low is not told yet");
+                untold.push(alert);
+            }
+        }
+        untold
+    }
+
+    async fn mail_alert(&self, alert: &QuotaAlert) -> Result<(), PeopleError> {
         let Some(account_id) = &alert.key.account_id else {
             return Ok(());
         };

@@ -126,13 +126,20 @@ impl People {
             return Ok(SignIn::Not(Gate::Refused));
         }
         let row = self.row(half).await?;
+        // Looked up after the account: a password that was set anew before has ended it, and one that is set from here
+        // on is noticed where the session starts.
+        if self.session(token).await?.is_none_or(|now| now.id != half.id) {
+            return Ok(SignIn::Not(Gate::Refused));
+        }
         match self.take_code(&row, code, from).await? {
             Gate::Done => {}
             not @ (Gate::Refused | Gate::Throttled { .. } | Gate::Busy) => {
                 return Ok(SignIn::Not(not));
             }
         }
-        let full = self.start_session(&row.id, Stage::Full, from, Some(token)).await?;
+        let Some(full) = self.start_session(&row, Stage::Full, from, Some(token)).await? else {
+            return Ok(SignIn::Not(Gate::Refused));
+        };
         let actor = Actor::account(&half.account, from);
         self.note(&actor, Deed::SignedIn, &row.id, &from.agent_text()).await?;
         Ok(SignIn::In(full))

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use domain::Timestamp;
 use store::{AccountRow, LinkPurpose, LinkRow, Role, SessionRow, Stage};
+use tokio::time::Instant;
 
-use crate::people::{NewAccount, SESSIONS_MAX, throttled};
+use crate::people::{NewAccount, SESSIONS_MAX, throttled, tries::Trier};
 use crate::secret::public_id;
 use crate::{
     Actor, Deed, Email, Gate, LinkToken, Origin, Password, People, PeopleError, Session,
@@ -14,6 +15,8 @@ use crate::{
 
 /// How long somebody may look for their phone.
 pub(super) const HALF_MAX: Duration = Duration::from_secs(600);
+/// What the store takes for a new account on a slow disk: three durable writes.
+pub(super) const SIGN_UP_TIME: Duration = Duration::from_millis(100);
 /// How often a session's use is written down.
 const TOUCH_AFTER: Duration = Duration::from_secs(60);
 
@@ -39,6 +42,8 @@ impl People {
         let Ok(password) = self.hasher.hash(new.password).await? else {
             return Ok(Gate::Busy);
         };
+        // Who is new costs the store more than who is known; both are answered when the longer would be done.
+        let answer_at = Instant::now() + self.sign_up_time;
         let row = account_row(&new.profile, Role::Developer, password, now)?;
         if self.store.insert_account(&row).await? {
             let actor = Actor::account(&super::record(&row), from);
@@ -47,6 +52,7 @@ impl People {
         } else {
             self.mail_known(&new.profile.email);
         }
+        tokio::time::sleep_until(answer_at).await;
         Ok(Gate::Done)
     }
 
@@ -61,7 +67,8 @@ impl People {
         from: &Origin,
         replaced: Option<&SessionToken>,
     ) -> Result<SignIn, PeopleError> {
-        if let Err(gate) = self.count_try(email, from) {
+        let by = self.trier(email, from).await?;
+        if let Err(gate) = self.count_try(&by) {
             return Ok(SignIn::Not(gate));
         }
         let row = self.store.account_by_email(email.as_str()).await?;
@@ -73,17 +80,19 @@ impl People {
             tracing::info!(address = ?from.address, "a sign-in was refused");
             return Ok(SignIn::Not(Gate::Refused));
         };
-        self.refund_try(email, from);
+        self.refund_try(&by);
         if self.owes_confirmation(&row) {
             self.mail_confirmation(&row).await?;
             return Ok(SignIn::Unconfirmed);
         }
         let account = super::record(&row);
+        let stage = if account.second_factor { Stage::Password } else { Stage::Full };
+        let Some(token) = self.start_session(&row, stage, from, replaced).await? else {
+            return Ok(SignIn::Not(Gate::Refused));
+        };
         if account.second_factor {
-            let token = self.start_session(&row.id, Stage::Password, from, replaced).await?;
             return Ok(SignIn::Half(token));
         }
-        let token = self.start_session(&row.id, Stage::Full, from, replaced).await?;
         let actor = Actor::account(&account, from);
         self.note(&actor, Deed::SignedIn, &row.id, &from.agent_text()).await?;
         Ok(SignIn::In(token))
@@ -181,10 +190,9 @@ impl People {
         (old, new): (Password, Password),
         from: &Origin,
     ) -> Result<Gate, PeopleError> {
-        let Some(email) = Email::parse(&of.account.email) else {
-            return Ok(Gate::Refused);
-        };
-        if let Err(gate) = self.count_try(&email, from) {
+        // Whoever is signed in already does not answer for strangers' tries.
+        let by = Trier::Session(of.id.clone());
+        if let Err(gate) = self.count_try(&by) {
             return Ok(gate);
         }
         let row = self.store.account(&of.account.id).await?;
@@ -192,7 +200,7 @@ impl People {
         match self.hasher.verify(old, stored).await {
             Err(_) => return Ok(Gate::Busy),
             Ok(false) => return Ok(Gate::Refused),
-            Ok(true) => self.refund_try(&email, from),
+            Ok(true) => self.refund_try(&by),
         }
         let Ok(password) = self.hasher.hash(new).await? else {
             return Ok(Gate::Busy);
@@ -316,8 +324,8 @@ impl People {
         }
         let actor = Actor::account(&super::record(&row), from);
         self.note(&actor, Deed::AccountCreated, &row.id, how).await?;
-        let token = self.start_session(&row.id, Stage::Full, from, replaced).await?;
-        Ok(SignIn::In(token))
+        let token = self.start_session(&row, Stage::Full, from, replaced).await?;
+        Ok(token.map_or(SignIn::Not(Gate::Refused), SignIn::In))
     }
 
     /// Sets the password of the account that a link is for, which ends its sessions. The holder signs in
@@ -397,19 +405,21 @@ impl People {
         Ok(self.store.prune_sessions(idle, oldest, now.as_millis()).await?)
     }
 
+    /// Lets somebody in to whom the password of `account` was asked. `None`: it was set anew since the row was read,
+    /// which ends what began with the old one.
     pub(super) async fn start_session(
         &self,
-        account_id: &str,
+        account: &AccountRow,
         stage: Stage,
         from: &Origin,
         replaced: Option<&SessionToken>,
-    ) -> Result<SessionToken, PeopleError> {
+    ) -> Result<Option<SessionToken>, PeopleError> {
         let token = SessionToken::generate()?;
         let now_ms = self.clock.now().as_millis();
         let row = SessionRow {
             digest: token.digest(),
             id: public_id("ses_")?,
-            account_id: account_id.to_owned(),
+            account_id: account.id.clone(),
             stage,
             created_ms: now_ms,
             seen_ms: now_ms,
@@ -418,21 +428,14 @@ impl People {
         };
         let replaced = replaced.map(SessionToken::digest);
         self.store.insert_session(&row, replaced.as_ref(), SESSIONS_MAX).await?;
-        Ok(token)
-    }
-
-    /// Counts a try to the account and to the source; to the account whether it exists or not.
-    fn count_try(&self, email: &Email, from: &Origin) -> Result<(), Gate> {
-        let now = self.clock.now();
-        let mut throttles = self.throttles();
-        throttles.source.admit(&from.source(), now).map_err(throttled)?;
-        throttles.account.admit(email, now).map_err(throttled)
-    }
-
-    fn refund_try(&self, email: &Email, from: &Origin) {
-        let mut throttles = self.throttles();
-        throttles.source.refund(&from.source());
-        throttles.account.refund(email);
+        // Looked at once the session is there: a password set before is seen here, one set later ends the session.
+        let now = self.store.account(&account.id).await?;
+        if now.is_some_and(|now| now.password == account.password) {
+            return Ok(Some(token));
+        }
+        self.store.end_session(&account.id, &row.id).await?;
+        tracing::info!(address = ?from.address, "a sign-in was overtaken by a new password");
+        Ok(None)
     }
 
     pub(super) async fn issue_link(
@@ -483,4 +486,63 @@ fn account_row(
         totp: None,
         allowance: store::Allowance::default(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use domain::{Clock, ManualClock};
+    use store::Store;
+
+    use super::*;
+    use crate::{PeopleRules, people::Profile};
+
+    const NOW: &str = "2026-11-14T12:00:00Z";
+
+    async fn people() -> (People, Store, tempfile::TempDir) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path().join("accounts.db")).await.unwrap();
+        let clock: Arc<dyn Clock> = Arc::new(ManualClock::at(Timestamp::parse(NOW).unwrap()));
+        let people = People::new(store.clone(), clock, PeopleRules::default()).unwrap();
+        (people, store, dir)
+    }
+
+    fn ann() -> Profile {
+        Profile::try_new(Email::parse("ann@example.com").unwrap(), "Ann").unwrap()
+    }
+
+    fn nowhere() -> Origin {
+        Origin { address: None, agent: String::new(), device: None }
+    }
+
+    #[tokio::test]
+    async fn a_new_and_a_known_address_are_answered_after_the_same_time() {
+        let (mut people, _store, _dir) = people().await;
+        // Much longer than either takes by itself.
+        people.sign_up_time = Duration::from_secs(3);
+        for _ in 0..2 {
+            let password = Password::typed("correct horse battery".to_owned()).unwrap();
+            let begun = Instant::now();
+            let new = NewAccount { profile: ann(), password };
+            assert_eq!(people.sign_up(new, &nowhere()).await.unwrap(), Gate::Done);
+            assert!(begun.elapsed() >= people.sign_up_time);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_sign_in_that_a_new_password_overtakes_lets_nobody_in() {
+        let (people, store, _dir) = people().await;
+        let now = Timestamp::parse(NOW).unwrap();
+        let row = account_row(&ann(), Role::Developer, "old".to_owned(), now).unwrap();
+        store.insert_account(&row).await.unwrap();
+        let from = nowhere();
+        let enter =
+            async || people.start_session(&row, Stage::Password, &from, None).await.unwrap();
+        assert!(enter().await.is_some());
+        // The password was found right, and is another before the session begins.
+        store.set_password(&row.id, "new", None).await.unwrap();
+        assert!(enter().await.is_none());
+        assert!(store.sessions_of(&row.id).await.unwrap().is_empty());
+    }
 }

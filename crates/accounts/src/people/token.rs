@@ -14,27 +14,58 @@ use crate::AccountError;
 
 /// 256 bits: nobody guesses one, and nobody finds two the same.
 const TOKEN_BYTES: usize = 32;
+/// 128 bits tell browsers apart.
+const NONCE_BYTES: usize = 16;
+const DEVICE_BYTES: usize = NONCE_BYTES + TOKEN_BYTES;
 /// 80 bits, enough that a stolen digest cannot be searched for its code.
 const RECOVERY_BYTES: usize = 10;
 
-fn random<const N: usize>() -> Result<[u8; N], AccountError> {
-    let mut bytes = [0; N];
-    SysRng.try_fill_bytes(&mut bytes).map_err(|_| AccountError::NoRandomness)?;
-    Ok(bytes)
+/// Random bytes that only their holder knows. `Debug` does not show them.
+#[derive(Clone, Copy)]
+struct Secret<const N: usize>([u8; N]);
+
+impl<const N: usize> Secret<N> {
+    fn generate() -> Result<Self, AccountError> {
+        let mut bytes = [0; N];
+        SysRng.try_fill_bytes(&mut bytes).map_err(|_| AccountError::NoRandomness)?;
+        Ok(Self(bytes))
+    }
+
+    /// What is stored of it.
+    fn digest(&self) -> Digest {
+        Digest::from_bytes(Sha256::digest(self.0).into())
+    }
+
+    /// As it stands in cookies and paths.
+    fn expose(&self) -> String {
+        BASE64URL_NOPAD.encode(&self.0)
+    }
+
+    fn parse(text: &[u8]) -> Option<Self> {
+        // A bound before decoding: cookies and paths may be long.
+        let fits = BASE64URL_NOPAD.encode_len(N) == text.len();
+        fits.then(|| BASE64URL_NOPAD.decode(text).ok())??.try_into().ok().map(Self)
+    }
 }
 
-fn read(text: &[u8]) -> Option<[u8; TOKEN_BYTES]> {
-    // A bound before decoding: cookies and paths may be long.
-    (text.len() == 43).then(|| BASE64URL_NOPAD.decode(text).ok())??.try_into().ok()
+impl<const N: usize> fmt::Debug for Secret<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("..")
+    }
 }
 
-fn digest(bytes: &[u8]) -> Digest {
-    Digest::from_bytes(Sha256::digest(bytes).into())
+fn keyed(key: &[u8], parts: &[&[u8]]) -> [u8; TOKEN_BYTES] {
+    // A key of any length is taken.
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else {
+        return [0; TOKEN_BYTES];
+    };
+    parts.iter().for_each(|part| mac.update(part));
+    mac.finalize().into_bytes().into()
 }
 
 /// What a browser holds while somebody is signed in, or about to.
-#[derive(Clone)]
-pub struct SessionToken([u8; TOKEN_BYTES]);
+#[derive(Clone, Debug)]
+pub struct SessionToken(Secret<TOKEN_BYTES>);
 
 impl SessionToken {
     /// A new one. It lets nobody in until it is stored with a session.
@@ -42,84 +73,121 @@ impl SessionToken {
     /// # Errors
     /// The operating system gave no random numbers.
     pub fn generate() -> Result<Self, AccountError> {
-        random().map(Self)
+        Secret::generate().map(Self)
     }
 
     /// Reads a cookie's value.
     pub fn parse(text: &[u8]) -> Option<Self> {
-        read(text).map(Self)
+        Secret::parse(text).map(Self)
     }
 
     /// The cookie's value.
     pub fn expose(&self) -> String {
-        BASE64URL_NOPAD.encode(&self.0)
+        self.0.expose()
     }
 
     pub(crate) fn digest(&self) -> Digest {
-        digest(&self.0)
+        self.0.digest()
     }
 
     /// What every form of this browser carries, which no other site can know: a keyed digest of the token.
     pub fn form_token(&self) -> String {
-        BASE64URL_NOPAD.encode(&self.form_bytes())
+        self.form_secret().expose()
     }
 
     /// Whether a form came from a page that this browser was given.
     pub fn is_form_token(&self, text: &str) -> bool {
-        read(text.as_bytes()).is_some_and(|sent| sent.ct_eq(&self.form_bytes()).into())
+        let sent = Secret::<TOKEN_BYTES>::parse(text.as_bytes());
+        sent.is_some_and(|sent| sent.0.ct_eq(&self.form_secret().0).into())
     }
 
-    fn form_bytes(&self) -> [u8; TOKEN_BYTES] {
-        // A key of any length is taken; one that is not would make every form fail, not pass.
-        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) else {
-            return [0; TOKEN_BYTES];
-        };
-        mac.update(b"linesman form");
-        mac.finalize().into_bytes().into()
+    fn form_secret(&self) -> Secret<TOKEN_BYTES> {
+        Secret(keyed(&self.0.0, &[b"linesman form"]))
     }
 }
 
-impl fmt::Debug for SessionToken {
+/// What a browser keeps with which somebody signed in before.
+///
+/// It lets nobody in: tries at the password of its account are counted to the browser, so that strangers' do not count
+/// against it. Good for one account, until it has another password.
+#[derive(Clone)]
+pub struct DeviceToken {
+    nonce: [u8; NONCE_BYTES],
+    mac: [u8; TOKEN_BYTES],
+}
+
+impl DeviceToken {
+    pub(crate) fn generate(account_id: &str, password: &str) -> Result<Self, AccountError> {
+        let Secret(nonce) = Secret::generate()?;
+        Ok(Self { nonce, mac: Self::mac(nonce, account_id, password) })
+    }
+
+    /// Reads a cookie's value.
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let Secret(bytes) = Secret::<DEVICE_BYTES>::parse(text)?;
+        let (nonce, mac) = bytes.split_at_checked(NONCE_BYTES)?;
+        Some(Self { nonce: nonce.try_into().ok()?, mac: mac.try_into().ok()? })
+    }
+
+    /// The cookie's value.
+    pub fn expose(&self) -> String {
+        BASE64URL_NOPAD.encode(&[&self.nonce[..], &self.mac[..]].concat())
+    }
+
+    /// Whether it was given to a browser of this account, whose password has this hash.
+    pub(crate) fn is_of(&self, account_id: &str, password: &str) -> bool {
+        self.mac.ct_eq(&Self::mac(self.nonce, account_id, password)).into()
+    }
+
+    /// What tries with it are counted to.
+    pub(crate) fn nonce(&self) -> [u8; NONCE_BYTES] {
+        self.nonce
+    }
+
+    /// Keyed with the password's hash, which is salted and never leaves the store: nothing has to be kept, and a new password
+    /// ends all of them.
+    fn mac(nonce: [u8; NONCE_BYTES], account_id: &str, password: &str) -> [u8; TOKEN_BYTES] {
+        keyed(password.as_bytes(), &[b"linesman device", &nonce, account_id.as_bytes()])
+    }
+}
+
+impl fmt::Debug for DeviceToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SessionToken(..)")
+        f.write_str("DeviceToken(..)")
     }
 }
 
 /// What a one-time link ends in.
-pub struct LinkToken([u8; TOKEN_BYTES]);
+#[derive(Debug)]
+pub struct LinkToken(Secret<TOKEN_BYTES>);
 
 impl LinkToken {
     pub(crate) fn generate() -> Result<Self, AccountError> {
-        random().map(Self)
+        Secret::generate().map(Self)
     }
 
     /// Reads a link's last part.
     pub fn parse(text: &[u8]) -> Option<Self> {
-        read(text).map(Self)
+        Secret::parse(text).map(Self)
     }
 
     /// The link's last part, to be shown once.
     pub fn expose(&self) -> String {
-        BASE64URL_NOPAD.encode(&self.0)
+        self.0.expose()
     }
 
     pub(crate) fn digest(&self) -> Digest {
-        digest(&self.0)
-    }
-}
-
-impl fmt::Debug for LinkToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("LinkToken(..)")
+        self.0.digest()
     }
 }
 
 /// A code for the day when the phone is gone: four groups of four letters and digits.
-pub struct RecoveryCode([u8; RECOVERY_BYTES]);
+#[derive(Debug)]
+pub struct RecoveryCode(Secret<RECOVERY_BYTES>);
 
 impl RecoveryCode {
     pub(crate) fn generate() -> Result<Self, AccountError> {
-        random().map(Self)
+        Secret::generate().map(Self)
     }
 
     /// Reads a code as somebody types it: in any case, with or without its dashes.
@@ -130,25 +198,20 @@ impl RecoveryCode {
             .take(17)
             .map(|c| c.to_ascii_uppercase())
             .collect();
-        BASE32_NOPAD.decode(plain.as_bytes()).ok()?.try_into().ok().map(Self)
+        let bytes = BASE32_NOPAD.decode(plain.as_bytes()).ok()?.try_into().ok()?;
+        Some(Self(Secret(bytes)))
     }
 
     /// The code, to be shown once.
     pub fn expose(&self) -> String {
-        let plain = BASE32_NOPAD.encode(&self.0).to_ascii_lowercase();
+        let plain = BASE32_NOPAD.encode(&self.0.0).to_ascii_lowercase();
         let groups: Vec<String> =
             plain.as_bytes().chunks(4).map(|group| group.escape_ascii().to_string()).collect();
         groups.join("-")
     }
 
     pub(crate) fn digest(&self) -> Digest {
-        digest(&self.0)
-    }
-}
-
-impl fmt::Debug for RecoveryCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RecoveryCode(..)")
+        self.0.digest()
     }
 }
 
@@ -162,7 +225,7 @@ mod tests {
         let text = token.expose();
         assert_eq!(text.len(), 43);
         assert_eq!(SessionToken::parse(text.as_bytes()).unwrap().digest(), token.digest());
-        assert!(!format!("{token:?}").contains(&text));
+        assert_eq!(format!("{token:?}"), "SessionToken(..)");
         for bad in ["", "a", text.get(1..).unwrap(), &format!("{text}a"), &"=".repeat(43)] {
             assert!(SessionToken::parse(bad.as_bytes()).is_none());
         }
@@ -175,6 +238,21 @@ mod tests {
         assert!(!other.is_form_token(&one.form_token()));
         assert!(!one.is_form_token(""));
         assert_ne!(one.form_token(), one.expose(), "a page must not hold the cookie");
+    }
+
+    #[test]
+    fn a_device_is_of_one_account_with_one_password() {
+        let token = DeviceToken::generate("acc_1", "hash").unwrap();
+        let again = DeviceToken::parse(token.expose().as_bytes()).unwrap();
+        assert!(again.is_of("acc_1", "hash"));
+        assert!(!again.is_of("acc_2", "hash") && !again.is_of("acc_1", "another"));
+        let mut forged = again.clone();
+        forged.nonce[0] ^= 1;
+        assert!(!forged.is_of("acc_1", "hash"));
+        assert!(!format!("{token:?}").contains(&token.expose()));
+        for bad in ["", "a", &"A".repeat(65), &"=".repeat(64)] {
+            assert!(DeviceToken::parse(bad.as_bytes()).is_none());
+        }
     }
 
     #[test]

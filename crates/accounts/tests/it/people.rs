@@ -13,7 +13,8 @@ use super::*;
 const PASSWORD: &str = "correct horse battery";
 
 fn from(address: &str) -> Origin {
-    Origin { address: Some(address.parse::<IpAddr>().unwrap()), agent: "a browser".to_owned() }
+    let address = Some(address.parse::<IpAddr>().unwrap());
+    Origin { address, agent: "a browser".to_owned(), device: None }
 }
 
 fn home() -> Origin {
@@ -148,11 +149,67 @@ async fn guessing_is_throttled_for_known_and_unknown_accounts_alike() {
             }
         }
     }
-    assert_eq!(answers, [(10, 31), (10, 31)]);
+    assert_eq!(answers, [(40, 16), (40, 16)]);
     let right = sign_in(&people, "ann@example.com", PASSWORD).await;
     assert!(matches!(right, SignIn::Not(Gate::Throttled { .. })), "not even with the right one");
-    world.clock.advance(31 * SECOND);
+    world.clock.advance(16 * SECOND);
     signed_in(&people, "ann@example.com").await;
+}
+
+#[tokio::test]
+async fn a_stranger_keeps_nobody_out() {
+    let world = World::at("2026-11-14T12:00:00Z");
+    let people = world.people().await;
+    let (token, session) = ann(&people).await;
+    let device = people.know_device(&email("ann@example.com")).await.unwrap();
+    let guess = async |from: &Origin| {
+        people.sign_in(&email("ann@example.com"), typed("a wrong guess"), from, None).await.unwrap()
+    };
+    // One who tries without end, as fast as they are let, gets so far and no further.
+    let stranger = from("203.0.113.9");
+    let mut refused = 0;
+    for _ in 0..40 {
+        match guess(&stranger).await {
+            SignIn::Not(Gate::Refused) => refused += 1,
+            SignIn::Not(Gate::Throttled { .. }) => world.clock.advance(10 * SECOND),
+            other @ (SignIn::In(_) | SignIn::Half(_) | SignIn::Unconfirmed | SignIn::Not(_)) => {
+                panic!("{other:?}")
+            }
+        }
+    }
+    assert!((10..25).contains(&refused), "{refused}");
+    let elsewhere = people
+        .sign_in(&email("ann@example.com"), typed(PASSWORD), &from("192.0.2.77"), None)
+        .await
+        .unwrap();
+    assert!(matches!(elsewhere, SignIn::In(_)), "{elsewhere:?}");
+    // Many at once do keep strangers out, but neither a browser that is known, even at the same source, nor who is in.
+    let mut n = 0;
+    while !matches!(
+        guess(&from(&format!("198.51.100.{n}"))).await,
+        SignIn::Not(Gate::Throttled { .. })
+    ) {
+        n += 1;
+    }
+    assert!(matches!(
+        sign_in(&people, "ann@example.com", PASSWORD).await,
+        SignIn::Not(Gate::Throttled { .. })
+    ));
+    let known = Origin { device: device.clone(), ..from("198.51.100.0") };
+    let entered = people.sign_in(&email("ann@example.com"), typed(PASSWORD), &known, None).await;
+    assert!(matches!(entered.unwrap(), SignIn::In(_)));
+    let words = (typed(PASSWORD), typed("quite another phrase"));
+    let changed = people.change_password(&session, &token, words, &home()).await.unwrap();
+    assert_eq!(changed, Gate::Done);
+    // With the password, what was known by it is forgotten; nor is it known to another account.
+    assert!(matches!(guess(&known).await, SignIn::Not(Gate::Throttled { .. })));
+    let known =
+        Origin { device: people.know_device(&email("ann@example.com")).await.unwrap(), ..known };
+    let mut tried = 0;
+    while matches!(guess(&known).await, SignIn::Not(Gate::Refused)) {
+        tried += 1;
+    }
+    assert_eq!(tried, 10, "a browser that is known has tries of its own, and no more");
 }
 
 #[tokio::test]
@@ -357,6 +414,39 @@ async fn the_second_factor_is_asked_for_and_each_code_is_good_once() {
     assert_eq!(people.recovery_codes_left(&session).await.unwrap(), 9);
     world.clock.advance(10 * MINUTE);
     assert!(people.session(&token).await.unwrap().is_none(), "half-way is not for long");
+}
+
+#[tokio::test]
+async fn a_sign_in_half_way_does_not_survive_a_new_password() {
+    let world = World::at("2026-11-14T12:00:00Z");
+    let people = world.people().await;
+    let (token, session) = ann(&people).await;
+    let secret = people.offer_second_factor(&session).await.unwrap().unwrap();
+    let code = || secret.code(world.now().as_secs() / 30);
+    people.confirm_second_factor(&session, &code(), &home()).await.unwrap().unwrap();
+    let half = async |password: &str| {
+        let SignIn::Half(token) = sign_in(&people, "ann@example.com", password).await else {
+            panic!("the second factor was not asked for");
+        };
+        (people.session(&token).await.unwrap().unwrap(), token)
+    };
+    let finish = async |(half, token): (Session, SessionToken)| {
+        world.clock.advance(30 * SECOND);
+        people.finish_sign_in(&half, &token, &code(), &home()).await.unwrap()
+    };
+    // Each is found good, and then the password is set before the code is looked at.
+    let under_way = half(PASSWORD).await;
+    let link = people.reset_link(&session.account.id, &Actor::command_line()).await.unwrap();
+    let reset = people.reset_by_link(&link, typed("quite another phrase"), &home()).await;
+    assert_eq!(reset.unwrap(), Gate::Done);
+    assert!(matches!(finish(under_way).await, SignIn::Not(Gate::Refused)));
+
+    let under_way = half("quite another phrase").await;
+    let words = (typed("quite another phrase"), typed("the third phrase of all"));
+    let changed = people.change_password(&session, &token, words, &home()).await.unwrap();
+    assert_eq!(changed, Gate::Done);
+    assert!(matches!(finish(under_way).await, SignIn::Not(Gate::Refused)));
+    assert!(matches!(finish(half("the third phrase of all").await).await, SignIn::In(_)));
 }
 
 #[tokio::test]

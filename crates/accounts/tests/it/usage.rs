@@ -21,14 +21,23 @@ fn call(place: usize, outcome: Outcome) -> Call<'static> {
 
 /// An account with so many keys.
 async fn account(world: &World, keys: usize) -> (String, Vec<KeySecret>) {
+    account_of(world, "ann@example.com", keys).await
+}
+
+async fn people(world: &World) -> People {
     let clock = Arc::clone(&world.clock) as Arc<dyn Clock>;
-    let people = People::new(world.store().await, clock, PeopleRules::default()).unwrap();
-    let email = Email::parse("ann@example.com").unwrap();
+    People::new(world.store().await, clock, PeopleRules::default()).unwrap()
+}
+
+async fn account_of(world: &World, address: &str, keys: usize) -> (String, Vec<KeySecret>) {
+    let people = people(world).await;
+    let email = Email::parse(address).unwrap();
     let password = Password::choose("correct horse battery".to_owned(), &email).unwrap();
     let profile = Profile::try_new(email, "Ann").unwrap();
-    let from = Origin { address: None, agent: String::new() };
+    let from = Origin { address: None, agent: String::new(), device: None };
     people.sign_up(NewAccount { profile, password }, &from).await.unwrap();
-    let id = people.accounts().await.unwrap()[0].id.clone();
+    let accounts = people.accounts().await.unwrap();
+    let id = accounts.iter().find(|own| own.email == address).unwrap().id.clone();
     let registry = world.command_line().await;
     let mut secrets = Vec::new();
     for _ in 0..keys {
@@ -177,17 +186,102 @@ async fn failures_are_told_newest_first_and_of_the_keys_that_are_meant() {
             times: 1,
         });
     }
-    let views = node.keys_of(&id).await.unwrap();
-    let records: Vec<_> = views.iter().map(|view| &view.record).collect();
-    let ids = |keys: &[&accounts::KeyRecord], max| -> Vec<String> {
-        node.failures(keys, max).into_iter().map(|(_, failure)| failure.request_id.into()).collect()
+    let ids = async |key_id: Option<&str>, max| -> Vec<String> {
+        let failures = node.failures(&id, key_id, max).await.unwrap();
+        failures.into_iter().map(|(_, failure)| failure.request_id.into()).collect()
     };
-    assert_eq!(ids(&records, 100), ["req_3", "req_2", "req_1"]);
-    assert_eq!(ids(&records, 2), ["req_3", "req_2"]);
+    assert_eq!(ids(None, 100).await, ["req_3", "req_2", "req_1"]);
+    assert_eq!(ids(None, 2).await, ["req_3", "req_2"]);
+    let views = node.keys_of(&id).await.unwrap();
     let is_first = |hint: &str| keys[0].expose().starts_with(hint.trim_end_matches('…'));
-    let first = records.iter().find(|record| is_first(&record.hint)).unwrap();
-    assert_eq!(ids(&[first], 100), ["req_3", "req_1"]);
-    assert_eq!(ids(&[], 100), Vec::<String>::new());
+    let first = views.iter().find(|view| is_first(&view.record.hint)).unwrap();
+    assert_eq!(ids(Some(first.record.id.as_str()), 100).await, ["req_3", "req_1"]);
+    assert_eq!(ids(Some("key_of_nobody"), 100).await, Vec::<String>::new());
+    assert!(node.failures("acc_of_nobody", None, 100).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_key_whose_overlap_is_over_leaves_with_everything_written_down() {
+    let world = World::at(NOON);
+    let (id, keys) = account(&world, 1).await;
+    let node = world.node().await;
+    let entry = node.entry(&keys[0], world.now());
+    node.rotate_key(keys[0].expose(), Some(DAY)).await.unwrap();
+    assert_eq!(node.keys.len(), 2, "both are let in");
+    world.clock.advance(DAY / 2);
+    entry.count(call(0, Outcome::Ok), world.now());
+    let used = world.now();
+    world.clock.advance(DAY);
+    // One that was under way.
+    entry.count(call(0, Outcome::Failed), world.now());
+    node.write_usage(&ENDPOINTS).await.unwrap();
+    assert_eq!(node.keys.len(), 1);
+    assert_eq!(sum(&told(&node, &id, Step::Day).await), 2);
+    entry.count(call(0, Outcome::Ok), world.now());
+    drop(entry);
+    assert_eq!(sum(&told(&node, &id, Step::Day).await), 3, "before it is written");
+    node.write_usage(&ENDPOINTS).await.unwrap();
+    node.note_key_uses().await.unwrap();
+    node.write_usage(&ENDPOINTS).await.unwrap();
+    assert_eq!(sum(&told(&node, &id, Step::Day).await), 3);
+    let views = node.keys_of(&id).await.unwrap();
+    assert!(views.iter().any(|view| view.last_used.is_some_and(|at| at >= used)));
+    node.shut_down().await;
+    assert_eq!(world.node().await.keys.len(), 1, "nor does it come back");
+}
+
+/// Spends half of each key's day.
+async fn spend_half(node: &Node, keys: &[KeySecret], now: Timestamp) {
+    for key in keys {
+        let entry = node.entry(key, now);
+        for _ in 0..10 {
+            assert!(matches!(node.charge_quota(&entry, now).await, Charge::Granted(_)));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_cannot_be_told_of_loses_no_other() {
+    let world = World::at(NOON);
+    let (_, keys) = account(&world, 3).await;
+    let node = world.node().await;
+    spend_half(&node, &keys, world.now()).await;
+    let ids = node.list_keys().await.unwrap().into_iter().map(|key| key.id.to_string());
+    let bad = ids.min().unwrap();
+    let damage =
+        "UPDATE api_key SET burst_per_minute = 9999999999 WHERE id = (SELECT MIN(id) FROM api_key)";
+    world.sql(damage).await;
+    let told = node.take_quota_alerts().await;
+    assert_eq!(told.len(), 2);
+    assert!(told.iter().all(|alert| alert.key.id.as_str() != bad));
+    assert!(node.take_quota_alerts().await.is_empty());
+    world.sql("UPDATE api_key SET burst_per_minute = 1000").await;
+    let told = node.take_quota_alerts().await;
+    assert_eq!(told.len(), 1, "as soon as it can be told");
+    assert_eq!(told[0].key.id.as_str(), bad);
+}
+
+#[tokio::test]
+async fn an_owner_who_cannot_be_told_is_told_later_and_the_others_now() {
+    let world = World::at(NOON);
+    let (_, mut keys) = account_of(&world, "ann@example.com", 1).await;
+    keys.extend(account_of(&world, "bea@example.com", 2).await.1);
+    world.sql("UPDATE account SET confirmed_ms = 1").await;
+    let node = world.node().await;
+    spend_half(&node, &keys, world.now()).await;
+    let (outbox, mut postbag) = accounts::outbox("https://odds.example.com");
+    let people = people(&world).await.with_mail(Some(outbox));
+    let alerts = node.take_quota_alerts().await;
+    assert_eq!(alerts.len(), 3);
+    world.sql("UPDATE account SET keys_max = 9999999999 WHERE email = 'ann@example.com'").await;
+    let untold = people.mail_alerts(alerts).await;
+    assert_eq!((untold.len(), people.mail_figures().queued), (1, 2));
+    for _ in 0..2 {
+        assert_eq!(postbag.next().await.unwrap().to.as_str(), "bea@example.com");
+    }
+    world.sql("UPDATE account SET keys_max = NULL").await;
+    assert!(people.mail_alerts(untold).await.is_empty());
+    assert_eq!(postbag.next().await.unwrap().to.as_str(), "ann@example.com");
 }
 
 #[tokio::test]
@@ -202,7 +296,7 @@ async fn each_share_of_a_quota_is_told_once_a_day_whatever_restarts() {
         }
     };
     let alerts = async |node: &Node| -> Vec<u32> {
-        node.take_quota_alerts().await.unwrap().iter().map(|alert| alert.percent).collect()
+        node.take_quota_alerts().await.iter().map(|alert| alert.percent).collect()
     };
     spend(&node, 9).await;
     assert_eq!(alerts(&node).await, NONE);

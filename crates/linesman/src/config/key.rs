@@ -11,12 +11,13 @@ use std::{
 
 use accounts::SignUp;
 use domain::{Timestamp, World};
+use serve::{Network, ProxyHeader};
 use toml::de::DeValue;
 
 use crate::config::duration::parse_duration;
 
 /// Every key, in the order in which they are printed.
-pub(super) const KEYS: [Key; 35] = [
+pub(super) const KEYS: [Key; 38] = [
     Key::new("server", "listen", Kind::Address),
     Key::new("server", "ingest_listen", Kind::Address),
     Key::new("server", "ops_listen", Kind::Address),
@@ -25,6 +26,8 @@ pub(super) const KEYS: [Key; 35] = [
     Key::new("server", "connections_max", Kind::Count { min: 1, max: 1_000_000 }),
     Key::new("server", "shed_after", Kind::Duration { min_ms: 10, max_ms: 60_000 }),
     Key::new("server", "workers", Kind::Count { min: 1, max: 1024 }),
+    Key::new("server", "trusted_proxies", Kind::Networks),
+    Key::new("server", "proxy_header", Kind::ProxyHeader),
     // Below 100 ms an epoch would be over before its snapshot is published.
     Key::new("market", "refresh_interval", Kind::Duration { min_ms: 100, max_ms: HOUR_MS }),
     Key::new("market", "stale_after", Kind::Duration { min_ms: 100, max_ms: u64::MAX }),
@@ -43,6 +46,7 @@ pub(super) const KEYS: [Key; 35] = [
     Key::new("dashboard", "status_page", Kind::Switch),
     Key::new("dashboard", "board", Kind::Board),
     Key::new("dashboard", "board_watchers_max", Kind::Count { min: 1, max: 1_000_000 }),
+    Key::new("dashboard", "board_watchers_per_source_max", Kind::Count { min: 1, max: 1_000_000 }),
     Key::new("dashboard", "docs", Kind::Switch),
     Key::new("mail", "url", Kind::Url),
     Key::new("mail", "from", Kind::Sender),
@@ -101,6 +105,10 @@ pub(super) enum Kind {
     Origin,
     /// A mail address, with or without a name before it.
     Sender,
+    /// Addresses and networks: a list, or in one text with commas.
+    Networks,
+    /// Where proxies write whom they have a request from.
+    ProxyHeader,
 }
 
 /// A value that has been read and lies within its key's bounds.
@@ -115,6 +123,8 @@ pub(super) enum Value {
     Format(LogFormat),
     SignUp(SignUp),
     Board(Board),
+    Networks(Vec<Network>),
+    ProxyHeader(ProxyHeader),
     Text(String),
 }
 
@@ -154,7 +164,7 @@ impl Kind {
     /// The text is no such value or out of bounds; the message says what would be right.
     pub(super) fn read(self, text: &str) -> Result<Value, String> {
         let refusal = |why: String| format!("`{}` is {why}", shorten(text));
-        if text.is_empty() {
+        if text.is_empty() && !matches!(self, Self::Networks) {
             return Err(format!("is empty; it takes {}", self.form()));
         }
         match self {
@@ -210,6 +220,12 @@ impl Kind {
                     "not a mail address such as Linesman <odds@example.com>".to_owned(),
                 )),
             },
+            Self::Networks => read_networks(text).map(Value::Networks),
+            Self::ProxyHeader => match text {
+                "x-forwarded-for" => Ok(Value::ProxyHeader(ProxyHeader::XForwardedFor)),
+                "forwarded" => Ok(Value::ProxyHeader(ProxyHeader::Forwarded)),
+                _ => Err(refusal("neither x-forwarded-for nor forwarded".to_owned())),
+            },
             Self::Origin if is_origin(text) => Ok(Value::Text(text.to_owned())),
             Self::Origin => {
                 Err(refusal("not a scheme and host such as https://odds.example.com".to_owned()))
@@ -230,6 +246,11 @@ impl Kind {
             }
             (Self::Switch, DeValue::Boolean(on)) => Ok(on.to_string()),
             (Self::Date, DeValue::Datetime(date)) => Ok(date.to_string()),
+            (Self::Networks, DeValue::Array(items)) => {
+                let texts = items.iter().map(|item| item.get_ref().as_str());
+                let texts: Option<Vec<&str>> = texts.collect();
+                texts.map(|texts| texts.join(",")).ok_or_else(|| format!("must be {}", self.form()))
+            }
             (Self::Count { .. } | Self::Switch, _) => Err(format!("must be {}", self.form())),
             (_, DeValue::String(text)) => Ok(text.clone().into_owned()),
             (_, _) => Err(format!("must be {}", self.form())),
@@ -240,6 +261,10 @@ impl Kind {
     pub(super) fn to_toml(self, text: &str) -> String {
         match self {
             Self::Count { .. } | Self::Switch | Self::Date => text.to_owned(),
+            Self::Networks => {
+                let items = networks(text).map(|item| toml::Value::String(item.to_owned()));
+                toml::Value::Array(items.collect()).to_string()
+            }
             Self::Address
             | Self::Path
             | Self::Url
@@ -249,6 +274,7 @@ impl Kind {
             | Self::SignUp
             | Self::Board
             | Self::Origin
+            | Self::ProxyHeader
             | Self::Sender => toml::Value::String(text.to_owned()).to_string(),
         }
     }
@@ -268,6 +294,8 @@ impl Kind {
             Self::Board => "one of \"off\", \"sandbox\", \"live\"",
             Self::Sender => "a mail address in quotes such as \"Linesman <odds@example.com>\"",
             Self::Origin => "an address in quotes such as \"https://odds.example.com\"",
+            Self::Networks => "a list such as [\"127.0.0.1\", \"10.0.0.0/8\"]",
+            Self::ProxyHeader => "one of \"x-forwarded-for\", \"forwarded\"",
         }
     }
 }
@@ -277,6 +305,19 @@ fn is_origin(text: &str) -> bool {
     let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let plain = |c: char| c.is_ascii_alphanumeric() || ".-:[]".contains(c);
     host.is_some_and(|host| !host.is_empty() && host.len() <= 255 && host.chars().all(plain))
+}
+
+fn networks(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty())
+}
+
+fn read_networks(text: &str) -> Result<Vec<Network>, String> {
+    let read = |item: &str| {
+        item.parse().map_err(|_| {
+            format!("`{}` is not an address or network such as 10.0.0.0/8", shorten(item))
+        })
+    };
+    networks(text).map(read).collect()
 }
 
 /// Reads `IP:PORT`, or `localhost:PORT` and `:PORT`, which mean 127.0.0.1.
@@ -345,6 +386,9 @@ mod tests {
             (Kind::Format, "json", "JSON"),
             (Kind::Board, "sandbox", "true"),
             (Kind::SignUp, "invitation", "invite"),
+            (Kind::Networks, "127.0.0.1, 10.0.0.0/8,::1", "127.0.0.1 10.0.0.0/8"),
+            (Kind::Networks, "", "10.0.0.0/8,proxy.example.com"),
+            (Kind::ProxyHeader, "forwarded", "Forwarded"),
             (Kind::Sender, "Linesman <odds@example.com>", "odds"),
             (Kind::Sender, "odds@example.com", "a@b.c\r\nBcc: x@y.z"),
             (Kind::Origin, "https://odds.example.com:8443", "https://odds.example.com/"),

@@ -50,6 +50,8 @@ fn shown(setting: &Setting) -> String {
         | Kind::SignUp
         | Kind::Board
         | Kind::Origin
+        | Kind::Networks
+        | Kind::ProxyHeader
         | Kind::Sender) => kind.to_toml(&setting.text),
     }
 }

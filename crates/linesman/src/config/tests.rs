@@ -125,6 +125,36 @@ fn unknown_names_in_a_file_are_refused_with_line_and_nearest_name() {
 }
 
 #[test]
+fn proxies_are_a_list_in_a_file_and_a_text_in_the_environment() {
+    assert!(defaults().server.trusted_proxies.is_empty());
+    let shown = |config: &Config| -> Vec<String> {
+        config.server.trusted_proxies.iter().map(ToString::to_string).collect()
+    };
+    let expected = ["127.0.0.1/32", "10.0.0.0/8"];
+    let file = "[server]\ntrusted_proxies = [\"127.0.0.1\", \"10.0.0.0/8\"]";
+    let config = assemble(file, &[]).unwrap();
+    assert_eq!(shown(&config), expected);
+    assert_eq!(shown(&assemble(&config.to_toml(), &[]).unwrap()), expected, "as it is printed");
+    let variable = ("LINESMAN_SERVER__TRUSTED_PROXIES", "127.0.0.1, 10.0.0.0/8");
+    assert_eq!(shown(&assemble("", &[variable]).unwrap()), expected);
+    let none = ("LINESMAN_SERVER__TRUSTED_PROXIES", "");
+    assert!(assemble(file, &[none]).unwrap().server.trusted_proxies.is_empty());
+    assert_eq!(
+        faults("[server]\ntrusted_proxies = [\"10.0.0.0/40\"]", &[]),
+        [
+            "linesman.toml line 2: `server.trusted_proxies`: `10.0.0.0/40` is not an address or network such as \
+          10.0.0.0/8"
+        ]
+    );
+    assert_eq!(
+        faults("[server]\ntrusted_proxies = [1]", &[]),
+        [
+            "linesman.toml line 2: `server.trusted_proxies` must be a list such as [\"127.0.0.1\", \"10.0.0.0/8\"]"
+        ]
+    );
+}
+
+#[test]
 fn unknown_variables_are_refused_with_the_nearest_name() {
     assert_eq!(
         faults("", &[("LINESMAN_MARKET__REFRESH", "1s")]),

@@ -17,11 +17,16 @@ type Mails = Arc<Mutex<Vec<String>>>;
 async fn converse(stream: TcpStream, verdicts: &Mutex<Verdicts>, mails: &Mails) -> Option<()> {
     let (read, mut write) = stream.into_split();
     let mut lines = BufReader::new(read).lines();
+    let mut put_off = false;
     write.write_all(b"220 test\r\n").await.ok()?;
     while let Some(line) = lines.next_line().await.ok()? {
         let verb = line.get(..4).unwrap_or_default().to_ascii_uppercase();
         let answer = match verb.as_str() {
             "EHLO" => "250 test\r\n".to_owned(),
+            "RCPT" => {
+                put_off = line.contains("<late");
+                "250 ok\r\n".to_owned()
+            }
             "DATA" => {
                 write.write_all(b"354 go on\r\n").await.ok()?;
                 let mut mail = String::new();
@@ -29,7 +34,9 @@ async fn converse(stream: TcpStream, verdicts: &Mutex<Verdicts>, mails: &Mails) 
                     mail.push_str(&line);
                     mail.push('\n');
                 }
-                let verdict = {
+                let verdict = if put_off {
+                    "451 later"
+                } else {
                     let mut verdicts = verdicts.lock().unwrap();
                     if verdicts.len() > 1 { verdicts.remove(0) } else { verdicts[0] }
                 };
@@ -62,23 +69,42 @@ async fn server(verdicts: Verdicts) -> (String, Mails) {
 
 /// People who write one letter, to a server at that address, tried again after these waits.
 async fn write_to(url: &str, waits: &[u64]) -> (People, tempfile::TempDir) {
+    let office = office(url, waits, WAITING_MAX);
+    let (people, dir) = people(office).await;
+    let begun = Instant::now();
+    sign_up(&people, "ann@example.com").await;
+    assert!(begun.elapsed() < Duration::from_secs(5), "nobody waits for the mail server");
+    (people, dir)
+}
+
+fn office(url: &str, waits: &[u64], waiting_max: usize) -> Office {
+    Office {
+        transport: transport(url).unwrap(),
+        from: "Linesman <odds@example.com>".parse().unwrap(),
+        waits: waits.iter().map(|ms| Duration::from_millis(*ms)).collect(),
+        waiting_max,
+    }
+}
+
+async fn people(office: Office) -> (People, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path().join("accounts.db")).await.unwrap();
     let now = Timestamp::parse("2026-11-14T12:00:00Z").unwrap();
     let clock: Arc<dyn Clock> = Arc::new(ManualClock::at(now));
     let (outbox, postbag) = accounts::outbox("https://odds.example.com/");
-    let from: Mailbox = "Linesman <odds@example.com>".parse().unwrap();
-    let waits = waits.iter().map(|ms| Duration::from_millis(*ms)).collect();
-    tokio::spawn(work(transport(url).unwrap(), from, postbag, waits));
+    tokio::spawn(office.run(postbag));
     let people = People::new(store, clock, PeopleRules::default()).unwrap().with_mail(Some(outbox));
-    let email = Email::parse("ann@example.com").unwrap();
+    (people, dir)
+}
+
+/// Writes a letter to this address.
+async fn sign_up(people: &People, address: &str) {
+    let email = Email::parse(address).unwrap();
     let password = Password::choose("correct horse battery".to_owned(), &email).unwrap();
     let profile = Profile::try_new(email, "Ann").unwrap();
-    let from = Origin { address: None, agent: String::new() };
-    let begun = tokio::time::Instant::now();
-    people.sign_up(NewAccount { profile, password }, &from).await.unwrap();
-    assert!(begun.elapsed() < Duration::from_secs(5), "nobody waits for the mail server");
-    (people, dir)
+    let from = Origin { address: None, agent: String::new(), device: None };
+    let gate = people.sign_up(NewAccount { profile, password }, &from).await.unwrap();
+    assert_eq!(gate, accounts::Gate::Done);
 }
 
 async fn until(people: &People, what: impl Fn(accounts::MailFigures) -> bool) {
@@ -130,6 +156,34 @@ async fn a_dead_mail_server_harms_nobody_and_is_counted() {
     drop(listener);
     let (people, _dir) = write_to(&url, &[1, 1]).await;
     until(&people, |figures| figures.failed == 1 && figures.queued == 0).await;
+}
+
+#[tokio::test]
+async fn a_letter_that_is_put_off_holds_up_no_other() {
+    let (url, mails) = server(vec!["250 taken"]).await;
+    let (people, _dir) = people(office(&url, &[1, 3_600_000], WAITING_MAX)).await;
+    for address in ["late1@example.com", "late2@example.com", "ann@example.com"] {
+        sign_up(&people, address).await;
+    }
+    until(&people, |figures| figures.sent == 1).await;
+    assert!(mails.lock().unwrap()[0].contains("To: ann@example.com"));
+    sign_up(&people, "bea@example.com").await;
+    until(&people, |figures| figures.sent == 2).await;
+    let figures = people.mail_figures();
+    assert_eq!((figures.queued, figures.failed), (2, 0), "both are tried again, in an hour");
+}
+
+#[tokio::test]
+async fn letters_put_off_are_bounded_and_the_rest_is_given_up() {
+    let (url, mails) = server(vec!["250 taken"]).await;
+    let (people, _dir) = people(office(&url, &[3_600_000], 1)).await;
+    for address in ["late1@example.com", "late2@example.com", "late3@example.com"] {
+        sign_up(&people, address).await;
+    }
+    until(&people, |figures| figures.failed == 2).await;
+    sign_up(&people, "ann@example.com").await;
+    until(&people, |figures| figures.sent == 1).await;
+    assert_eq!((mails.lock().unwrap().len(), people.mail_figures().queued), (1, 1));
 }
 
 #[test]

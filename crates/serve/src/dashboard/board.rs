@@ -12,16 +12,16 @@ mod event;
 mod history;
 mod keeper;
 mod live;
+mod places;
 mod screen;
 mod spark;
+mod turns;
 
 use std::sync::{Arc, RwLock};
-use std::time::Duration;
 
 use askama::Template;
 use domain::market::PointRule;
 use domain::{EventId, Format, Market, Timestamp, World};
-use tokio::sync::Semaphore;
 
 use crate::app::App;
 use crate::dashboard::asset;
@@ -29,11 +29,13 @@ use crate::dashboard::board::choice::{Choice, Link};
 use crate::dashboard::board::history::History;
 use crate::dashboard::board::live::{Gallery, NoPlace, PageKey, View, Watch};
 use crate::dashboard::board::screen::{Fixture, Screen};
+use crate::dashboard::board::turns::{NoTurn, Turns};
 use crate::dashboard::form::Form;
 use crate::dashboard::page::{self, Shell, Trouble};
 use crate::dashboard::route::{self, BoardAct, Page};
 use crate::dashboard::visit::Visit;
 use crate::docs::asset::Asset;
+use crate::peer::Peer;
 use crate::reply::Reply;
 use crate::request::{Asked, Method};
 
@@ -48,6 +50,7 @@ const FIND_CHARS_MAX: usize = 80;
 pub(crate) struct Board {
     pub(crate) history: RwLock<History>,
     pub(crate) gallery: Gallery,
+    turns: Turns,
 }
 
 impl Board {
@@ -174,11 +177,6 @@ fn view(app: &App, id: &str, page: BoardAct, query: &Form) -> Result<View, Troub
     }
 }
 
-/// Pages made at the same time: a search makes one for everybody who asks, and the threads are others' too.
-static MAKING: Semaphore = Semaphore::const_new(4);
-/// How long a page waits for its turn to be made.
-const TURN_WAIT_MAX: Duration = Duration::from_secs(2);
-
 /// A page: one that was made before for the same publication, or a new one.
 async fn shown(visit: &Visit<'_>, view: View) -> Result<Reply, Trouble> {
     let app = visit.app;
@@ -200,19 +198,21 @@ async fn shown(visit: &Visit<'_>, view: View) -> Result<Reply, Trouble> {
             return Ok(page.reply(visit.asked));
         }
     }
-    let turn = tokio::time::timeout(TURN_WAIT_MAX, MAKING.acquire()).await;
-    let Ok(Ok(turn)) = turn else { return Err(Trouble::Busy) };
-    let made = {
-        let (app, accepts) =
-            (Arc::clone(app), visit.asked.accept_encoding.as_deref().map(<[u8]>::to_vec));
-        // Making and packing a large page takes milliseconds, which other requests need not wait.
-        tokio::task::spawn_blocking(move || {
-            let _turn = turn;
-            make(&app, shell, key, find, common, accepts.as_deref())
-        })
-    };
-    let page = made.await.map_err(|error| Trouble::Failed(Box::new(error)))??;
+    let making = Arc::clone(app);
+    let accepts = visit.asked.accept_encoding.as_deref().map(<[u8]>::to_vec);
+    // Making and packing a large page takes milliseconds, which other requests need not wait.
+    let work = move || make(&making, shell, key, find, common, accepts.as_deref());
+    let page = app.board.turns.take(work).await??;
     Ok(page.reply(visit.asked))
+}
+
+impl From<NoTurn> for Trouble {
+    fn from(why: NoTurn) -> Self {
+        match why {
+            NoTurn::Busy => Self::Busy,
+            NoTurn::Failed(error) => Self::Failed(Box::new(error)),
+        }
+    }
 }
 
 fn make(
@@ -286,7 +286,7 @@ impl From<NoPlace> for NotWatched {
 ///
 /// # Errors
 /// There is no such board, or no place.
-pub(crate) fn watch(app: &Arc<App>, asked: &Asked<'_>) -> Result<Watch, NotWatched> {
+pub(crate) async fn watch(app: &Arc<App>, asked: &Asked<'_>) -> Result<Watch, NotWatched> {
     let (found, id) = route::find(Method::Get, asked.path)?;
     let Page::Board(page) = found.page else {
         return Err(Trouble::NotFound.into());
@@ -296,5 +296,8 @@ pub(crate) fn watch(app: &Arc<App>, asked: &Asked<'_>) -> Result<Watch, NotWatch
     // A browser that comes back says what it saw last; one that begins says which page it has.
     let seen = asked.browser.last_event_id.and_then(|id| std::str::from_utf8(id).ok());
     let seen = seen.unwrap_or_else(|| query.get("since")).parse().ok().map(Timestamp::from_millis);
-    Ok(app.board.gallery.watch(app, view, seen)?)
+    let source = app.settings.proxies.client(Peer::current().address, &asked.browser);
+    let (source, making) = (source.map(accounts::source_of), Arc::clone(app));
+    let work = move || making.board.gallery.watch(&making, view, seen, source);
+    Ok(app.board.turns.take(work).await.map_err(Trouble::from)??)
 }

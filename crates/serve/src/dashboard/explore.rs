@@ -192,8 +192,9 @@ async fn run(visit: &Visit<'_>, key: Option<&KeyView>, target: &str) -> Result<R
 }
 
 fn shown(reply: &Reply) -> Outcome {
-    let text = String::from_utf8_lossy(&reply.body);
-    let pretty = serde_json::from_slice::<serde_json::Value>(&reply.body)
+    let body = reply.body.whole();
+    let text = String::from_utf8_lossy(&body);
+    let pretty = serde_json::from_slice::<serde_json::Value>(&body)
         .map_or_else(|_| text.into_owned(), |body| format!("{body:#}"));
     let end = pretty.char_indices().nth(BODY_CHARS_MAX).map(|(end, _)| end);
     let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

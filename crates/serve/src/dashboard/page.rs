@@ -28,7 +28,10 @@ pub(crate) const GUARD: [(&str, &str); 7] = [
 #[derive(Debug)]
 pub(crate) enum Trouble {
     NotFound,
-    WrongMethod,
+    /// The path takes others.
+    WrongMethod {
+        allow: &'static str,
+    },
     /// Signed in, but not as somebody who may.
     Forbidden,
     /// The form was sent by another site.
@@ -259,21 +262,45 @@ struct TroublePage {
 
 /// The page that says what went wrong.
 pub(crate) fn trouble(visit: &Visit<'_>, trouble: Trouble) -> Reply {
+    let mend = mend(&trouble);
     let (status, heading, text) = words(trouble);
     let page = TroublePage { shell: Shell::new(visit, heading, ""), heading, text };
-    render(status, &page).unwrap_or_else(trouble_reply)
+    mended(render(status, &page).unwrap_or_else(trouble_reply), mend)
 }
 
 /// The same without a page, where not even that can be made.
 pub(crate) fn trouble_reply(trouble: Trouble) -> Reply {
+    let mend = mend(&trouble);
     let (status, heading, text) = words(trouble);
-    guarded(Reply::new(status, "text/plain; charset=utf-8", format!("{heading}\n{text}\n")))
+    let text = format!("{heading}\n{text}\n");
+    mended(guarded(Reply::new(status, "text/plain; charset=utf-8", text)), mend)
+}
+
+/// The header that tells a program how to go on.
+fn mend(trouble: &Trouble) -> Option<(&'static str, &'static str)> {
+    match trouble {
+        Trouble::WrongMethod { allow } => Some(("allow", allow)),
+        Trouble::Busy => Some(("retry-after", "1")),
+        Trouble::NotFound
+        | Trouble::Forbidden
+        | Trouble::Foreign
+        | Trouble::Expired
+        | Trouble::Refused(_)
+        | Trouble::Failed(_) => None,
+    }
+}
+
+fn mended(mut reply: Reply, mend: Option<(&'static str, &'static str)>) -> Reply {
+    if let Some((name, value)) = mend {
+        reply.head.put(name, value);
+    }
+    reply
 }
 
 fn words(trouble: Trouble) -> (u16, &'static str, String) {
     let (status, heading, text) = match trouble {
         Trouble::NotFound => (404, "Nothing here", "There is no such page, or it is not yours."),
-        Trouble::WrongMethod => {
+        Trouble::WrongMethod { .. } => {
             (405, "That does not go here", "This address takes forms of its own page only.")
         }
         Trouble::Forbidden => (403, "For operators", "Your account may not see this page."),

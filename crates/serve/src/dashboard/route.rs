@@ -324,9 +324,12 @@ pub(crate) fn is_ours(path: &str) -> bool {
     first.is_some_and(|first| OURS.contains(&first))
 }
 
+/// What may be done with something to look at.
+pub(crate) const READS: &str = "GET, HEAD";
+
 /// The route for a path, and what stands for its `{id}`.
 pub(crate) fn find(method: Method, path: &str) -> Result<(&'static Route, &str), Trouble> {
-    let mut elsewhere = false;
+    let (mut read, mut sent) = (false, false);
     for route in ROUTES {
         let Some(id) = capture(route.path, path) else {
             continue;
@@ -334,9 +337,18 @@ pub(crate) fn find(method: Method, path: &str) -> Result<(&'static Route, &str),
         if route.method == method || (method == Method::Head && route.method == Method::Get) {
             return Ok((route, id));
         }
-        elsewhere = true;
+        if route.method == Method::Post {
+            sent = true;
+        } else {
+            read = true;
+        }
     }
-    Err(if elsewhere { Trouble::WrongMethod } else { Trouble::NotFound })
+    Err(match (read, sent) {
+        (true, true) => Trouble::WrongMethod { allow: "GET, HEAD, POST" },
+        (true, false) => Trouble::WrongMethod { allow: READS },
+        (false, true) => Trouble::WrongMethod { allow: "POST" },
+        (false, false) => Trouble::NotFound,
+    })
 }
 
 /// Whether somebody may be sent to a path after signing in: it is one of ours, and a page to look at.
@@ -371,7 +383,20 @@ mod tests {
         for nowhere in ["/dashboard/", "/dashboard/keys/", "/dashboard/keys//rotate", "/signin/x"] {
             assert!(matches!(find(Method::Get, nowhere), Err(Trouble::NotFound)), "{nowhere}");
         }
-        assert!(matches!(find(Method::Get, "/signout"), Err(Trouble::WrongMethod)));
+    }
+
+    #[test]
+    fn a_path_that_takes_another_method_says_which() {
+        for (method, path, expected) in [
+            (Method::Get, "/signout", "POST"),
+            (Method::Post, "/status", "GET, HEAD"),
+            (Method::Other, "/signin", "GET, HEAD, POST"),
+        ] {
+            let Err(Trouble::WrongMethod { allow }) = find(method, path) else {
+                panic!("{path} takes it");
+            };
+            assert_eq!(allow, expected, "{path}");
+        }
     }
 
     #[test]

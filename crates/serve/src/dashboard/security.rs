@@ -157,18 +157,23 @@ async fn change_password(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let chosen = Email::parse(&session.account.email)
         .ok_or("The account's address cannot be read.")
         .and_then(|email| {
-            Password::choose(visit.form.get("password").to_owned(), &email)
-                .map_err(PasswordFault::message)
+            let password = visit.form.get("password").to_owned();
+            let password = Password::choose(password, &email).map_err(PasswordFault::message)?;
+            Ok((email, password))
         });
-    let (old, new) = match (old, chosen) {
-        (Some(old), Ok(new)) => (old, new),
+    let (old, (email, new)) = match (old, chosen) {
+        (Some(old), Ok(chosen)) => (old, chosen),
         (None, _) => {
             return show(visit, Some((403, Notice::bad("The old password is wrong.")))).await;
         }
         (_, Err(text)) => return show(visit, Some((400, Notice::bad(text)))).await,
     };
     match people.change_password(session, &visit.token, (old, new), &visit.origin).await? {
-        Gate::Done => Ok(page::redirect("/dashboard/security?done=password-changed")),
+        // What the browser was known by went with the old password.
+        Gate::Done => {
+            let done = page::redirect("/dashboard/security?done=password-changed");
+            visit.with_device(done, &email).await
+        }
         gate @ (Gate::Refused | Gate::Throttled { .. } | Gate::Busy) => {
             let notice = sign::notice(gate, "The old password is wrong.");
             show(visit, Some((sign::status(gate), notice))).await

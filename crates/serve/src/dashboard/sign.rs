@@ -115,6 +115,12 @@ async fn destination(visit: &Visit<'_>, token: &SessionToken) -> Result<String, 
     Ok(if operator { "/console" } else { "/dashboard" }.to_owned())
 }
 
+/// Lets somebody in, and the browser be known as theirs.
+async fn enter(visit: &Visit<'_>, token: &SessionToken, email: &Email) -> Result<Reply, Trouble> {
+    let to = destination(visit, token).await?;
+    visit.with_device(visit.with_session(page::redirect(&to), token), email).await
+}
+
 fn next_of(visit: &Visit<'_>) -> String {
     let asked = [visit.form.get("next"), visit.query.get("next")];
     asked.into_iter().find(|next| route::is_destination(next)).unwrap_or_default().to_owned()
@@ -140,10 +146,7 @@ async fn sign_in(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     };
     let people = &visit.app.people;
     match people.sign_in(&email, password, &visit.origin, Some(&visit.token)).await? {
-        SignIn::In(token) => {
-            let to = destination(visit, &token).await?;
-            Ok(visit.with_session(page::redirect(&to), &token))
-        }
+        SignIn::In(token) => enter(visit, &token, &email).await,
         SignIn::Half(token) => {
             let next = next_of(visit);
             let query = if next.is_empty() { String::new() } else { format!("?next={next}") };
@@ -168,8 +171,8 @@ async fn finish_sign_in(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let code = visit.form.get("code");
     match people.finish_sign_in(half, &visit.token, code, &visit.origin).await? {
         SignIn::In(token) | SignIn::Half(token) => {
-            let to = destination(visit, &token).await?;
-            Ok(visit.with_session(page::redirect(&to), &token))
+            let email = Email::parse(&half.account.email).ok_or(Trouble::Forbidden)?;
+            enter(visit, &token, &email).await
         }
         SignIn::Unconfirmed => Ok(page::redirect("/signin?done=unconfirmed")),
         SignIn::Not(gate) => code_page(visit, Some(gate)),
@@ -296,17 +299,7 @@ async fn use_link(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     }
     let email = bound.unwrap_or_else(|| visit.form.get("email").to_owned());
     if purpose == LinkPurpose::PasswordReset {
-        let chosen = Email::parse(&email).ok_or(NO_ADDRESS).and_then(|email| choose(visit, &email));
-        let password = match chosen {
-            Ok(password) => password,
-            Err(text) => return link_page(visit, Some((400, Notice::bad(text)))).await,
-        };
-        return match people.reset_by_link(&token, password, &visit.origin).await? {
-            Gate::Done => Ok(page::redirect("/signin?done=password-reset")),
-            gate @ (Gate::Refused | Gate::Throttled { .. } | Gate::Busy) => {
-                link_page(visit, Some((status(gate), notice(gate, "That did not work.")))).await
-            }
-        };
+        return reset(visit, &token, &email).await;
     }
     let new = match new_account(visit, &email) {
         Ok(new) => new,
@@ -314,13 +307,33 @@ async fn use_link(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     };
     match people.enter_by_link(&token, new, &visit.origin, Some(&visit.token)).await? {
         SignIn::In(token) | SignIn::Half(token) => {
-            let to = destination(visit, &token).await?;
-            Ok(visit.with_session(page::redirect(&to), &token))
+            let email = Email::parse(&email).ok_or(Trouble::Forbidden)?;
+            enter(visit, &token, &email).await
         }
         SignIn::Unconfirmed => Ok(page::redirect("/signin?done=unconfirmed")),
         SignIn::Not(gate) => {
             let notice = notice(gate, "This address cannot be used with this link; try another.");
             link_page(visit, Some((status(gate), notice))).await
+        }
+    }
+}
+
+async fn reset(visit: &Visit<'_>, token: &LinkToken, email: &str) -> Result<Reply, Trouble> {
+    let chosen = Email::parse(email).ok_or(NO_ADDRESS).and_then(|email| {
+        let password = choose(visit, &email)?;
+        Ok((email, password))
+    });
+    let (email, password) = match chosen {
+        Ok(chosen) => chosen,
+        Err(text) => return link_page(visit, Some((400, Notice::bad(text)))).await,
+    };
+    match visit.app.people.reset_by_link(token, password, &visit.origin).await? {
+        // Who has the link is the holder: they can sign in now, however many strangers try to.
+        Gate::Done => {
+            visit.with_device(page::redirect("/signin?done=password-reset"), &email).await
+        }
+        gate @ (Gate::Refused | Gate::Throttled { .. } | Gate::Busy) => {
+            link_page(visit, Some((status(gate), notice(gate, "That did not work.")))).await
         }
     }
 }

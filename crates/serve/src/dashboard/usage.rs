@@ -1,5 +1,6 @@
 //! What the account's keys are used for: how much, how it went, what is left, and why calls failed.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use accounts::{
@@ -152,8 +153,8 @@ pub(crate) async fn answer(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let hour_ago = Timestamp::from_millis(Step::Hour.start_ms(now.as_millis()) - PACE_S * 1000);
     let recent = UsageQuery { step: Step::Hour, from: hour_ago, ..query };
     let recent = accounts.usage(recent, &Endpoint::names()).await?;
-    let records: Vec<_> = views.iter().filter(meant).map(|view| &view.record).collect();
-    let failures = accounts.failures(&records, FAILURES_MAX);
+    let spent = spent(&recent);
+    let failures = accounts.failures(account_id, key_id, FAILURES_MAX).await?;
     let page = UsagePage {
         shell: Shell::new(visit, "Usage", "usage"),
         ranges: ranges(range),
@@ -161,7 +162,7 @@ pub(crate) async fn answer(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         keys: views.iter().map(|view| choice(view, key, now)).collect(),
         key: key.to_owned(),
         chart: Chart::new(range, &rows, now),
-        quotas: views.iter().filter(meant).filter_map(|view| quota(view, &recent, now)).collect(),
+        quotas: views.iter().filter(meant).filter_map(|view| quota(view, &spent, now)).collect(),
         outcomes: Outcome::ALL.map(chart::word).to_vec(),
         endpoints: endpoints(&rows),
         failures: failures
@@ -186,16 +187,22 @@ fn choice(view: &KeyView, key: &str, now: Timestamp) -> KeyChoice {
     KeyChoice { selected: line.id == key, id: line.id, name: line.name, hint: line.hint }
 }
 
-fn quota(view: &KeyView, recent: &[CountRow], now: Timestamp) -> Option<QuotaLine> {
+/// What each key has spent.
+fn spent(recent: &[CountRow]) -> HashMap<&str, u64> {
+    let mut spent = HashMap::new();
+    // What spends is what was answered, but for status, which is free.
+    let spends =
+        |row: &&CountRow| row.outcome == Outcome::Ok && row.endpoint != Endpoint::Status.name();
+    for row in recent.iter().filter(spends) {
+        *spent.entry(row.key_id.as_str()).or_default() += row.requests;
+    }
+    spent
+}
+
+fn quota(view: &KeyView, spent: &HashMap<&str, u64>, now: Timestamp) -> Option<QuotaLine> {
     let quota = view.standing?.quota;
     let line = KeyLine::new(view, now);
-    // What spends is what was answered, but for status, which is free.
-    let spent = recent
-        .iter()
-        .filter(|row| row.key_id == line.id && row.outcome == Outcome::Ok)
-        .filter(|row| row.endpoint != Endpoint::Status.name())
-        .map(|row| row.requests)
-        .sum();
+    let spent = spent.get(line.id.as_str()).copied().unwrap_or_default();
     let into_hour = now.as_secs().rem_euclid(PACE_S);
     let age = now.since(view.record.created_at).as_secs();
     let over = u64::try_from(PACE_S + into_hour).unwrap_or(1).min(age.max(PACE_LEAST_S));

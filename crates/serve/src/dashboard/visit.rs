@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use accounts::{Actor, Origin, Role, Session, SessionToken, Stage};
+use accounts::{Actor, DeviceToken, Email, Origin, Role, Session, SessionToken, Stage};
 use domain::Timestamp;
 
 use crate::app::App;
@@ -17,6 +17,11 @@ use crate::request::Asked;
 /// The cookie's name; over TLS with the prefix that binds it to this host and to TLS.
 const COOKIE: &str = "linesman_session";
 const COOKIE_TLS: &str = "__Host-linesman_session";
+/// What a browser is known by with which somebody signed in before.
+const DEVICE: &str = "linesman_device";
+const DEVICE_TLS: &str = "__Host-linesman_device";
+/// How long it is known after the last time: half a year.
+const DEVICE_S: u32 = 180 * 86_400;
 
 /// A request for a page, with what is known of the visitor.
 #[derive(Debug)]
@@ -48,7 +53,10 @@ impl<'a> Visit<'a> {
         let peer = Peer::current();
         let public = app.settings.dashboard.public_url.as_deref();
         let secure = public.map_or(peer.encrypted, |url| url.starts_with("https://"));
-        let held = asked.browser.cookie.and_then(|cookie| read_cookie(cookie, cookie_name(secure)));
+        let cookie = asked.browser.cookie.as_deref();
+        let held = cookie.and_then(|cookie| read_cookie(cookie, cookie_name(secure)));
+        let held = held.and_then(SessionToken::parse);
+        let device = cookie.and_then(|cookie| read_cookie(cookie, device_name(secure)));
         let session = match &held {
             Some(token) => app.people.session(token).await?,
             None => None,
@@ -68,8 +76,9 @@ impl<'a> Visit<'a> {
             token,
             session,
             origin: Origin {
-                address: peer.address,
+                address: app.settings.proxies.client(peer.address, &asked.browser),
                 agent: String::from_utf8_lossy(agent).into_owned(),
+                device: device.and_then(DeviceToken::parse),
             },
             now: app.clock.now(),
             alerts: Vec::new(),
@@ -131,13 +140,27 @@ impl<'a> Visit<'a> {
     /// Gives the browser the token of its new session.
     pub(crate) fn with_session(&self, mut reply: Reply, token: &SessionToken) -> Reply {
         let seconds = self.app.people.rules().session_max.as_secs();
-        self.put_cookie(&mut reply, &token.expose(), &format!("; Max-Age={seconds}"));
+        let name = cookie_name(self.secure);
+        self.put_cookie(&mut reply, name, &token.expose(), &format!("; Max-Age={seconds}"));
         reply
+    }
+
+    /// Lets the browser be known as one that the holder of this address was let in with.
+    pub(crate) async fn with_device(
+        &self,
+        mut reply: Reply,
+        email: &Email,
+    ) -> Result<Reply, Trouble> {
+        if let Some(device) = self.app.people.know_device(email).await? {
+            let name = device_name(self.secure);
+            self.put_cookie(&mut reply, name, &device.expose(), &format!("; Max-Age={DEVICE_S}"));
+        }
+        Ok(reply)
     }
 
     /// Takes the browser's token away.
     pub(crate) fn without_session(&self, mut reply: Reply) -> Reply {
-        self.put_cookie(&mut reply, "", "; Max-Age=0");
+        self.put_cookie(&mut reply, cookie_name(self.secure), "", "; Max-Age=0");
         reply
     }
 
@@ -153,7 +176,7 @@ impl<'a> Visit<'a> {
         let is_own =
             reply.head.iter().any(|(name, value)| name == b"cache-control" && value == b"no-store");
         if self.is_new && is_page && is_own && !has_cookie {
-            self.put_cookie(&mut reply, &self.token.expose(), "");
+            self.put_cookie(&mut reply, cookie_name(self.secure), &self.token.expose(), "");
         }
         if self.secure {
             reply.head.put("strict-transport-security", "max-age=31536000");
@@ -161,8 +184,7 @@ impl<'a> Visit<'a> {
         reply
     }
 
-    fn put_cookie(&self, reply: &mut Reply, value: &str, lasts: &str) {
-        let name = cookie_name(self.secure);
+    fn put_cookie(&self, reply: &mut Reply, name: &str, value: &str, lasts: &str) {
         let secure = if self.secure { "; Secure" } else { "" };
         let cookie = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax{secure}{lasts}");
         reply.head.put("set-cookie", cookie);
@@ -173,11 +195,14 @@ const fn cookie_name(secure: bool) -> &'static str {
     if secure { COOKIE_TLS } else { COOKIE }
 }
 
-fn read_cookie(header: &[u8], name: &str) -> Option<SessionToken> {
-    header.split(|byte| *byte == b';').find_map(|pair| {
-        let value = pair.trim_ascii().strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
-        SessionToken::parse(value)
-    })
+const fn device_name(secure: bool) -> &'static str {
+    if secure { DEVICE_TLS } else { DEVICE }
+}
+
+fn read_cookie<'c>(header: &'c [u8], name: &str) -> Option<&'c [u8]> {
+    header
+        .split(|byte| *byte == b';')
+        .find_map(|pair| pair.trim_ascii().strip_prefix(name.as_bytes())?.strip_prefix(b"="))
 }
 
 #[cfg(test)]
@@ -187,7 +212,9 @@ mod tests {
     #[test]
     fn our_cookie_is_found_among_others_and_by_its_whole_name() {
         let token = SessionToken::generate().unwrap().expose();
-        let found = |header: String| read_cookie(header.as_bytes(), COOKIE).is_some();
+        let found = |header: String| {
+            read_cookie(header.as_bytes(), COOKIE).and_then(SessionToken::parse).is_some()
+        };
         assert!(found(format!("a=b; {COOKIE}={token}")));
         assert!(found(format!("{COOKIE}={token};c=d")));
         assert!(!found(format!("x{COOKIE}={token}")));

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::answers::Answer;
-use crate::reply::{Head, Reply};
+use crate::reply::{Body, Head, Reply};
 use crate::request::Asked;
 
 /// How long a browser may keep a page without asking whether it has changed, in seconds. A new version of
@@ -91,7 +91,13 @@ impl Asset {
             head.put(name, value);
         }
         if asked.holds(&encoded.etag) {
-            return Reply { status: 304, code: None, head, body: Bytes::new(), spooled: None };
+            return Reply {
+                status: 304,
+                code: None,
+                head,
+                body: Body::Whole(Bytes::new()),
+                spooled: None,
+            };
         }
         head.put("content-type", self.content_type);
         for (name, value) in encoded.content.iter() {

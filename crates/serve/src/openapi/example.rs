@@ -136,7 +136,7 @@ pub(super) fn refusal(caller: Caller, code: ErrorCode) -> Value {
     // Nobody knows how to make the service fail, so this one is not a file.
     if code == ErrorCode::Internal {
         let reply = ApiError::internal().into_reply(REQUEST_ID);
-        return serde_json::from_slice(&reply.body).unwrap_or_default();
+        return serde_json::from_slice(&reply.body.whole()).unwrap_or_default();
     }
     let refusals = parse(REFUSALS);
     let found = [caller.prefix(), ""]

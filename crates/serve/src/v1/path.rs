@@ -1,5 +1,6 @@
 //! Paths under `/v1`.
 
+use crate::request::cut;
 use crate::v1::endpoint::Endpoint;
 
 /// What a path names.
@@ -25,7 +26,7 @@ impl<'a> Place<'a> {
                 _ => None,
             };
         };
-        let (sport, rest) = in_sport.split_once('/')?;
+        let (sport, rest) = cut(in_sport, b'/')?;
         if sport.is_empty() {
             return None;
         }

@@ -13,6 +13,7 @@ use market::{BoutSelection, EventSelection, OddsSelection, ScoreSelection};
 use crate::answers::Selector;
 use crate::error::{ApiError, ErrorCode};
 use crate::reply::Line;
+use crate::request::cut;
 use crate::v1::endpoint::Endpoint;
 use crate::v1::param::{
     EVENT_IDS_MAX, GROUP_BY_BOUT, LIMIT_DEFAULT, LIMIT_MAX, Param, REGION_DEFAULT,
@@ -41,8 +42,14 @@ impl<'a> Query<'a> {
     }
 
     fn pairs(self) -> impl Iterator<Item = (&'a str, &'a str)> {
-        let pairs = self.0.split('&').filter(|pair| !pair.is_empty());
-        pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+        let mut rest = self.0;
+        let pairs = std::iter::from_fn(move || {
+            let (pair, after) = cut(rest, b'&').unwrap_or((rest, ""));
+            let more = !rest.is_empty();
+            rest = after;
+            more.then_some(pair)
+        });
+        pairs.filter(|pair| !pair.is_empty()).map(|pair| cut(pair, b'=').unwrap_or((pair, "")))
     }
 
     /// The first value of a parameter, before anything is checked.

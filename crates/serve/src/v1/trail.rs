@@ -5,6 +5,7 @@ use domain::Timestamp;
 
 use crate::error::ApiError;
 use crate::request::Asked;
+use crate::request_id::RequestId;
 use crate::v1::param::Param;
 use crate::v1::query::decode;
 
@@ -16,12 +17,12 @@ pub(crate) fn note(
     entry: &KeyEntry,
     asked: &Asked<'_>,
     error: &ApiError,
-    request_id: &str,
+    request_id: RequestId,
     now: Timestamp,
 ) {
     entry.note_failure(Failure {
         at: now,
-        request_id: request_id.into(),
+        request_id: request_id.to_string().into(),
         method: asked.method.name(),
         target: target(asked.path, asked.query).into(),
         status: error.code.status(),

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::answers::{Answer, Selector};
 use crate::error::ApiError;
+use crate::reply::Body;
 use crate::v1::query::event_not_found;
 use crate::world::Published;
 
@@ -40,8 +41,8 @@ pub(crate) fn make(selector: &Selector, snapshot: &Snapshot) -> Answer {
         }
         Selector::Odds(odds) => {
             let page = odds.select(snapshot);
-            let name = odds.write(snapshot, &page.items, &mut body);
-            return Answer::named(name, body, page.next.as_ref());
+            let (pieces, name) = odds.gather(snapshot, &page.items);
+            return Answer::named(name, Body::of_pieces(pieces), page.next.as_ref());
         }
         Selector::Bouts(bouts) => {
             let page = bouts.select(snapshot);

@@ -15,13 +15,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use accounts::{Accounts, Cluster, KeyKind, Limits, NewKey, People, PeopleRules};
+use accounts::{Cluster, KeyKind, Limits, NewKey, People, PeopleRules};
 use domain::{Catalogue, Clock, ManualClock, Timestamp, World};
 use feeds::sandbox::Simulation;
 use market::Lifetimes;
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
-use serve::{App, DashboardSettings, Door, Doors, Parts, Settings, WorldHandle, WorldOptions};
+use serve::{
+    App, DashboardSettings, Door, Doors, Parts, Proxies, Settings, WorldHandle, WorldOptions,
+};
 use store::Store;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -146,6 +148,12 @@ impl Builder {
         self
     }
 
+    /// Connections from this machine are a proxy's.
+    pub(crate) fn behind_a_proxy(mut self) -> Self {
+        self.settings.proxies.trusted = vec!["127.0.0.1".parse().unwrap()];
+        self
+    }
+
     /// Letters are written; [`TestApp::letter`] reads them.
     pub(crate) fn mail(mut self) -> Self {
         self.mail = true;
@@ -177,12 +185,7 @@ impl Builder {
             Time::System => Arc::new(SystemClock),
         };
         let store = Store::open(dir.path().join("accounts.db")).await.unwrap();
-        let (accounts, worker) = match self.cluster {
-            Some(cluster) => Accounts::load_node(store.clone(), Arc::clone(&clock), cluster).await,
-            None => Accounts::load(store.clone(), Arc::clone(&clock)).await,
-        }
-        .unwrap();
-        tokio::spawn(worker.run());
+        let accounts = shared::load_accounts(&store, &clock, self.cluster).await;
         let people = People::new(store.clone(), Arc::clone(&clock), self.people).unwrap();
         let (outbox, postbag) = accounts::outbox("https://odds.example.com");
         let people = people.with_mail(self.mail.then_some(outbox));
@@ -286,6 +289,7 @@ impl TestApp {
                 ingest_on_main: true,
                 connections_max: 1000,
                 dashboard: DashboardSettings::default(),
+                proxies: Proxies::default(),
                 // A slow machine is no reason to refuse anything in a test of something else.
                 shed_after: Duration::from_secs(600),
             },

@@ -372,6 +372,48 @@ async fn a_body_that_ends_early_is_not_taken() {
 }
 
 #[tokio::test]
+async fn a_body_still_arriving_is_refused_when_its_feed_is_paused_or_revoked_meanwhile() {
+    let app = TestApp::start().await;
+    let feed = app.feed("slow", None).await;
+    let lines = ndjson(&[event(), price(120)]);
+    let (first, rest) = lines.split_at(20);
+    let begin = async || {
+        let mut raw = Raw::connect(app.addr).await;
+        let head = format!(
+            "POST {DOOR} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {feed}\r\n\
+             expect: 100-continue\r\ncontent-length: {}\r\n\r\n",
+            lines.len()
+        );
+        raw.send(head.as_bytes()).await;
+        // The body is asked for once the token was found good.
+        assert_eq!(raw.read_answer().await.unwrap().status, 100);
+        raw.send(first.as_bytes()).await;
+        raw
+    };
+    let mut raw = begin().await;
+    app.app.accounts.pause_feed("slow", true).await.unwrap();
+    raw.send(rest.as_bytes()).await;
+    let refused = raw.read_answer().await.unwrap();
+    assert_eq!(refused.refusal(), (409, "feed_paused".to_owned()));
+    assert_eq!(refused.header("retry-after"), Some("60"));
+    let counted = "linesman_feed_pushes_paused_total{feed=\"slow\"} 1";
+    assert!(app.get_operator("/metrics").await.text().contains(counted));
+    app.app.accounts.pause_feed("slow", false).await.unwrap();
+    assert_eq!(app.push(&feed, &*lines).await, receipt(2, 0, 0), "nothing of it was taken");
+    // A pause that is over when the body is there has refused nothing.
+    let mut raw = begin().await;
+    app.app.accounts.pause_feed("slow", true).await.unwrap();
+    app.app.accounts.pause_feed("slow", false).await.unwrap();
+    raw.send(rest.as_bytes()).await;
+    assert_eq!(raw.read_answer().await.unwrap().json(), receipt(0, 2, 0));
+    let mut raw = begin().await;
+    app.app.accounts.revoke_feed("slow").await.unwrap();
+    raw.send(rest.as_bytes()).await;
+    let refused = raw.read_answer().await.unwrap();
+    assert_eq!(refused.refusal(), (401, "authentication_failed".to_owned()));
+}
+
+#[tokio::test]
 async fn chunked_and_expected_bodies_are_taken() {
     let app = TestApp::start().await;
     let feed = app.any_feed().await;

@@ -15,6 +15,7 @@ mod connection;
 mod contract;
 mod dashboard;
 mod durable;
+mod hangup;
 mod harness;
 mod ingest;
 mod openapi;

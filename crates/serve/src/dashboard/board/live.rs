@@ -5,7 +5,8 @@
 //! back by itself, says what it saw last, and gets what it missed or is told to take the page afresh.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
@@ -16,10 +17,11 @@ use tokio::sync::mpsc;
 use crate::app::App;
 use crate::dashboard::board::choice::Choice;
 use crate::dashboard::board::delta;
+use crate::dashboard::board::places::{Place, PlaceLimits, Places};
 use crate::dashboard::board::screen::{Scene, Screen};
 use crate::docs::asset::Asset;
 
-/// Screens kept at the same time, those that are watched besides.
+/// Screens kept at the same time, and views watched at the same time.
 const SCREENS_MAX: usize = 256;
 /// Pages kept ready at the same time; the largest takes half a megabyte with its encodings.
 const PAGES_MAX: usize = 128;
@@ -65,7 +67,7 @@ struct Pages {
 pub(crate) struct Gallery {
     shown: Mutex<HashMap<View, Arc<Mutex<Option<Shown>>>>>,
     pages: Mutex<Pages>,
-    watchers: Arc<AtomicUsize>,
+    places: Arc<Places>,
     dropped: AtomicU64,
     refused: AtomicU64,
     closed: AtomicBool,
@@ -77,16 +79,6 @@ pub(crate) struct Watch {
     first: VecDeque<Bytes>,
     rest: mpsc::Receiver<Bytes>,
     _place: Place,
-}
-
-/// Counts a watcher while there is one.
-#[derive(Debug)]
-struct Place(Arc<AtomicUsize>);
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 impl Watch {
@@ -106,29 +98,32 @@ impl Gallery {
         Some(Arc::clone(&self.renewed(app, view, &mut shown)?.screen))
     }
 
-    /// Begins to watch. `since` is what the browser shows; what changed after it comes first.
+    /// Begins to watch. `since` is what the browser shows; what changed after it comes first. Makes the screen where
+    /// nobody looked at it before: not for a thread that answers requests.
     ///
     /// # Errors
-    /// So many watch already that there is no place; or the service stops.
+    /// So many watch already, in all or from this source, that there is no place; or the service stops.
     pub(crate) fn watch(
         &self,
         app: &App,
         view: View,
         since: Option<Timestamp>,
+        source: Option<IpAddr>,
     ) -> Result<Watch, NoPlace> {
-        let before = self.watchers.fetch_add(1, Ordering::Relaxed);
-        let place = Place(Arc::clone(&self.watchers));
-        if before >= app.settings.dashboard.board_watchers_max {
+        let pages = &app.settings.dashboard;
+        let max = PlaceLimits {
+            all: pages.board_watchers_max,
+            source: pages.board_watchers_per_source_max,
+        };
+        let Some(place) = self.places.take(source, max) else {
             self.refused.fetch_add(1, Ordering::Relaxed);
             return Err(NoPlace);
-        }
+        };
         let (sender, rest) = mpsc::channel(QUEUE_MAX);
-        let held = self.place(view);
-        // Every view that is watched is made anew with each publication.
-        if lock(&self.shown).len() > SCREENS_MAX {
+        let Some(held) = self.place_to_watch(view) else {
             self.refused.fetch_add(1, Ordering::Relaxed);
             return Err(NoPlace);
-        }
+        };
         let mut shown = lock(&held);
         let shown = self.renewed(app, view, &mut shown).ok_or(NoPlace)?;
         let mut first = VecDeque::from([Bytes::from_static(RETRY.as_bytes())]);
@@ -177,7 +172,7 @@ impl Gallery {
     }
 
     pub(crate) fn watchers(&self) -> usize {
-        self.watchers.load(Ordering::Relaxed)
+        self.places.taken()
     }
 
     /// Watchers let go because they were slow, and turned away because there was no place.
@@ -207,13 +202,22 @@ impl Gallery {
             return Arc::clone(held);
         }
         if shown.len() >= SCREENS_MAX {
-            // Whoever watches has the place; a screen that was only looked at is made again when needed.
-            shown.retain(|_, held| match held.try_lock() {
-                Ok(held) => held.as_ref().is_some_and(|shown| !shown.watchers.is_empty()),
-                Err(_) => true,
-            });
+            forget_unwatched(&mut shown);
         }
         Arc::clone(shown.entry(view).or_default())
+    }
+
+    /// The same for who comes to stay. Every view that is watched is made anew with each publication, so there are only
+    /// so many; one that is watched already takes any number of watchers.
+    fn place_to_watch(&self, view: View) -> Option<Arc<Mutex<Option<Shown>>>> {
+        let mut shown = lock(&self.shown);
+        if shown.len() >= SCREENS_MAX {
+            forget_unwatched(&mut shown);
+            if shown.len() >= SCREENS_MAX && !shown.contains_key(&view) {
+                return None;
+            }
+        }
+        Some(Arc::clone(shown.entry(view).or_default()))
     }
 
     /// Brings a view to the snapshot in force and tells its watchers.
@@ -271,6 +275,17 @@ impl Gallery {
             }
         });
     }
+}
+
+/// Whoever watches has the place; a screen that was only looked at is made again when needed.
+fn forget_unwatched(shown: &mut HashMap<View, Arc<Mutex<Option<Shown>>>>) {
+    shown.retain(|_, held| match held.try_lock() {
+        Ok(held) => held
+            .as_ref()
+            .is_some_and(|shown| shown.watchers.iter().any(|watcher| !watcher.is_closed())),
+        // Somebody is at it this moment.
+        Err(_) => true,
+    });
 }
 
 /// There is no place for another watcher.

@@ -16,7 +16,8 @@ use crate::app::App;
 /// A day in quarters of an hour.
 pub(crate) const SLOTS: usize = 96;
 const SLOT_S: i64 = 900;
-/// Delays remembered, of all sources; the eldest go first.
+/// Delays remembered of each world, so that the staged ones of the sandbox push no live one out. The eldest that are over
+/// go first; those that last are as many as there are sources.
 const DELAYS_MAX: usize = 200;
 /// The largest file that is read back; 4,000 sources take a megabyte.
 const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -90,7 +91,8 @@ pub(crate) struct Delay {
 struct State {
     /// The newest slot's number, and the slots up to it, the newest last.
     strips: BTreeMap<Source, (i64, VecDeque<Slot>)>,
-    delays: VecDeque<Delay>,
+    /// By world.
+    delays: BTreeMap<String, VecDeque<Delay>>,
     saved_at: Option<Timestamp>,
 }
 
@@ -151,14 +153,8 @@ impl Record {
 
     /// Delays of one world, the newest first.
     pub(crate) fn delays(&self, world: World) -> Vec<Delay> {
-        let world = world.to_string();
-        let mut delays: Vec<Delay> = self
-            .lock()
-            .delays
-            .iter()
-            .filter(|delay| delay.source.world == world)
-            .cloned()
-            .collect();
+        let mut delays: Vec<Delay> =
+            self.lock().delays.get(&world.to_string()).into_iter().flatten().cloned().collect();
         delays.sort_by_key(|delay| std::cmp::Reverse((delay.began_ms, delay.source.clone())));
         delays
     }
@@ -217,15 +213,20 @@ impl State {
         if let Some(slot) = slots.back_mut() {
             *slot = slot.with(delayed);
         }
+        let delays = self.delays.entry(source.world.clone()).or_default();
         let open = |delay: &&mut Delay| delay.source == source && delay.ended_ms.is_none();
-        match (self.delays.iter_mut().rev().find(open), delayed) {
+        match (delays.iter_mut().rev().find(open), delayed) {
             (Some(delay), false) => delay.ended_ms = Some(now.as_millis()),
             (None, true) => {
-                if self.delays.len() >= DELAYS_MAX {
-                    self.delays.pop_front();
+                // One that lasts would only be noted again, as another.
+                let over = delays.iter().position(|delay| delay.ended_ms.is_some());
+                if delays.len() >= DELAYS_MAX
+                    && let Some(over) = over
+                {
+                    delays.remove(over);
                 }
                 let began_ms = began.min(now).as_millis();
-                self.delays.push_back(Delay { source, began_ms, ended_ms: None });
+                delays.push_back(Delay { source, began_ms, ended_ms: None });
             }
             (Some(_), true) | (None, false) => {}
         }
@@ -238,7 +239,7 @@ impl State {
             strips: strips
                 .map(|(source, (last, slots))| (source.clone(), *last, letters(slots)))
                 .collect(),
-            delays: self.delays.clone(),
+            delays: self.delays.values().flatten().cloned().collect(),
         }
     }
 
@@ -247,7 +248,12 @@ impl State {
             let slots = letters.chars().take(SLOTS).map(Slot::of_letter).collect();
             self.strips.insert(source, (last, slots));
         }
-        self.delays = written.delays.into_iter().take(DELAYS_MAX).collect();
+        for delay in written.delays {
+            let own = self.delays.entry(delay.source.world.clone()).or_default();
+            if own.len() < DELAYS_MAX || delay.ended_ms.is_none() {
+                own.push_back(delay);
+            }
+        }
     }
 }
 
@@ -318,11 +324,37 @@ mod tests {
     }
 
     #[test]
-    fn delays_are_bounded() {
+    fn delays_are_bounded_and_those_that_last_stay() {
         let record = Record::default();
+        let lasting = Source { bookmaker: "b".into(), ..source() };
+        record.lock().note(lasting.clone(), true, at(0), at(0));
         for slot in 0..1000 {
             record.lock().note(source(), slot % 2 == 0, at(slot), at(slot));
+            record.lock().note(lasting.clone(), true, at(0), at(slot));
         }
-        assert_eq!(record.delays(World::Live).len(), DELAYS_MAX);
+        let delays = record.delays(World::Live);
+        assert_eq!(delays.len(), DELAYS_MAX);
+        let of_lasting: Vec<&Delay> = delays.iter().filter(|own| own.source == lasting).collect();
+        assert_eq!(of_lasting.len(), 1);
+        assert_eq!((of_lasting[0].began_ms, of_lasting[0].ended_ms), (at(0).as_millis(), None));
+    }
+
+    #[test]
+    fn staged_delays_push_no_live_one_out() {
+        let record = Record::default();
+        let staged = Source { world: "sandbox".into(), ..source() };
+        for slot in 0..4 {
+            record.lock().note(source(), slot % 2 == 0, at(slot), at(slot));
+        }
+        for slot in 4..1000 {
+            record.lock().note(staged.clone(), slot % 2 == 0, at(slot), at(slot));
+        }
+        let text = serde_json::to_vec(&record.lock().written()).unwrap();
+        let again = Record::default();
+        again.lock().take_up(serde_json::from_slice(&text).unwrap());
+        for record in [&record, &again] {
+            assert_eq!(record.delays(World::Live).len(), 2);
+            assert_eq!(record.delays(World::Sandbox).len(), DELAYS_MAX);
+        }
     }
 }

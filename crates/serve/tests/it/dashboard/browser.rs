@@ -9,7 +9,7 @@ pub(crate) const PASSWORD: &str = "correct horse battery";
 
 /// What stands for whoever signs up outside a browser.
 pub(crate) fn nowhere() -> Origin {
-    Origin { address: None, agent: String::new() }
+    Origin { address: None, agent: String::new(), device: None }
 }
 
 pub(crate) fn account(email: &str, name: &str) -> NewAccount {
@@ -22,12 +22,14 @@ pub(crate) fn account(email: &str, name: &str) -> NewAccount {
 pub(crate) struct Browser<'a> {
     pub(crate) app: &'a TestApp,
     pub(crate) cookie: Option<String>,
+    /// What it is known by to an account that signed in with it.
+    pub(crate) device: Option<String>,
     form_token: String,
 }
 
 impl<'a> Browser<'a> {
     pub(crate) fn new(app: &'a TestApp) -> Self {
-        Self { app, cookie: None, form_token: String::new() }
+        Self { app, cookie: None, device: None, form_token: String::new() }
     }
 
     /// Somebody who has signed up and in.
@@ -103,15 +105,22 @@ impl<'a> Browser<'a> {
 
     fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         let mut request = self.app.request(method, path).header("user-agent", "a browser");
-        if let Some(cookie) = &self.cookie {
-            request = request.header("cookie", cookie);
+        let cookies: Vec<&str> =
+            [&self.cookie, &self.device].into_iter().flatten().map(String::as_str).collect();
+        if !cookies.is_empty() {
+            request = request.header("cookie", cookies.join("; "));
         }
         request
     }
 
     fn take(&mut self, answer: &Answer) {
-        if let Some(cookie) = answer.header("set-cookie") {
-            self.cookie = cookie.split(';').next().map(str::to_owned);
+        for cookie in cookies(answer) {
+            let kept = cookie.split(';').next().map(str::to_owned);
+            if cookie.contains("linesman_device=") {
+                self.device = kept;
+            } else {
+                self.cookie = kept;
+            }
         }
         if answer.header("content-type").is_some_and(|kind| kind.starts_with("text/html"))
             && let Some(token) = between(answer.text(), "name=\"form_token\" value=\"", "\"")
@@ -119,6 +128,12 @@ impl<'a> Browser<'a> {
             self.form_token = token.to_owned();
         }
     }
+}
+
+/// Every cookie that an answer sets.
+pub(crate) fn cookies(answer: &Answer) -> Vec<String> {
+    let set = answer.headers.get_all("set-cookie").iter();
+    set.map(|value| value.to_str().unwrap().to_owned()).collect()
 }
 
 pub(crate) fn percent(text: &str) -> String {

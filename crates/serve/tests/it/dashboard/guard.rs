@@ -4,7 +4,7 @@ use accounts::PeopleRules;
 use domain::World;
 use serve::{DashboardSettings, RouteView, Who, dashboard_routes};
 
-use super::browser::{Browser, PASSWORD, account, account_id, between, machine, nowhere};
+use super::browser::{Browser, PASSWORD, account, account_id, between, cookies, machine, nowhere};
 use crate::harness::{Answer, TestApp};
 
 /// The ids of Ann's things, for the `{id}` of any route.
@@ -219,9 +219,12 @@ async fn signing_in_never_keeps_the_token_that_the_browser_came_with() {
     let planted = browser.cookie.clone().unwrap();
     let entered =
         browser.post("/signin", &[("email", "ann@example.com"), ("password", PASSWORD)]).await;
-    let cookie = entered.header("set-cookie").unwrap();
-    assert!(cookie.contains("; HttpOnly") && cookie.contains("; SameSite=Lax"), "{cookie}");
-    assert!(cookie.contains("; Path=/") && !cookie.contains("Domain"), "{cookie}");
+    let set = cookies(&entered);
+    assert_eq!(set.len(), 2, "the session, and what the browser is known by: {set:?}");
+    for cookie in set {
+        assert!(cookie.contains("; HttpOnly") && cookie.contains("; SameSite=Lax"), "{cookie}");
+        assert!(cookie.contains("; Path=/") && !cookie.contains("Domain"), "{cookie}");
+    }
     assert_ne!(browser.cookie.as_deref(), Some(planted.as_str()));
     let mut attacker = Browser::new(&app);
     attacker.cookie = Some(planted);
@@ -341,6 +344,25 @@ async fn a_form_that_is_none_or_too_large_is_refused() {
     assert_eq!(answer.refusal(), (413, "request_too_large".to_owned()));
     let request = browser.app.request(reqwest::Method::POST, "/signin").body("a=%ff");
     assert_eq!(Answer::of(request).await.refusal(), (400, "invalid_body".to_owned()));
-    assert_eq!(browser.get("/signout").await.status, 405);
     assert_eq!(browser.get("/dashboard/nothing").await.status, 404);
+}
+
+#[tokio::test]
+async fn a_page_that_takes_another_method_says_which() {
+    let app = TestApp::start().await;
+    let page = app.get_without_key("/signin").await;
+    let style = between(page.text(), "<link rel=\"stylesheet\" href=\"", "\"").unwrap();
+    for (method, path, allow) in [
+        ("GET", "/signout", "POST"),
+        ("PUT", "/signin", "GET, HEAD, POST"),
+        ("DELETE", "/status", "GET, HEAD"),
+        ("POST", "/status.json", "GET, HEAD"),
+        ("PUT", "/dashboard/keys/key_1/rotate", "POST"),
+        ("DELETE", "/board/mma/stream", "GET, HEAD"),
+        ("POST", style, "GET, HEAD"),
+    ] {
+        let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
+        let answer = Answer::of(app.request(method.clone(), path)).await;
+        assert_eq!((answer.status, answer.header("allow")), (405, Some(allow)), "{method} {path}");
+    }
 }

@@ -127,6 +127,7 @@ async fn nobodys_mailbox_is_filled_from_here() {
         let from = accounts::Origin {
             address: Some(std::net::IpAddr::from([10, 0, 0, n])),
             agent: String::new(),
+            device: None,
         };
         assert_eq!(app.app.people.admit_reset(&from), accounts::Gate::Done);
         app.app.people.mail_reset(&accounts::Email::parse(ANN).unwrap(), &from).await.unwrap();

@@ -125,7 +125,7 @@ async fn a_quota_running_low_is_told_on_every_page_and_by_mail_once() {
         for _ in 0..n {
             assert_eq!(app.get("/v1/books", &key).await.status, 200);
         }
-        app.app.tell_quotas().await.unwrap();
+        app.app.tell_quotas().await;
     };
     spend(9).await;
     assert!(!ann.get("/dashboard/usage").await.text().contains("has spent"));
@@ -148,7 +148,7 @@ async fn a_quota_running_low_is_told_on_every_page_and_by_mail_once() {
     spend(4).await;
     assert!(app.letter().await.subject.starts_with("95 %"));
     assert!(ann.get("/dashboard/usage").await.text().contains("Spent: requests are answered 429"));
-    app.app.tell_quotas().await.unwrap();
+    app.app.tell_quotas().await;
     assert_eq!(people.mail_figures().queued, 3);
 }
 

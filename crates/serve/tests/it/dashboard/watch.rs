@@ -9,12 +9,16 @@ use serve::DashboardSettings;
 
 use super::board::live;
 use crate::board::{ANN, BEA, Board};
-use crate::harness::{Answer, TestApp, line};
+use crate::harness::{Answer, Builder, TestApp, line};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
 async fn kept(pages: DashboardSettings) -> Board {
-    let app = TestApp::builder().pages(PeopleRules::default(), pages).keeping_pages().start().await;
+    kept_on(TestApp::builder(), pages).await
+}
+
+async fn kept_on(builder: Builder, pages: DashboardSettings) -> Board {
+    let app = builder.pages(PeopleRules::default(), pages).keeping_pages().start().await;
     Board::on(app).await
 }
 
@@ -157,6 +161,86 @@ async fn places_are_bounded_and_come_free_again() {
     let refused = "\nlinesman_board_watchers_refused_total ";
     let count = metrics.text().split(refused).nth(1).unwrap().split('\n').next().unwrap();
     assert!(count.parse::<u32>().unwrap() >= 1);
+}
+
+#[tokio::test]
+async fn nobody_takes_all_places_alone() {
+    let pages = DashboardSettings { board_watchers_per_source_max: 2, ..live() };
+    let board = kept_on(TestApp::builder().behind_a_proxy(), pages).await;
+    let ask = async |from: &str| {
+        let request = board.app.request(Method::GET, STREAM).header("x-forwarded-for", from);
+        request.send().await.unwrap()
+    };
+    let (first, second) = (ask("203.0.113.9").await, ask("203.0.113.9").await);
+    assert_eq!(
+        (first.status(), second.status()),
+        (200.try_into().unwrap(), 200.try_into().unwrap())
+    );
+    let third = ask("203.0.113.9").await;
+    assert_eq!(third.status(), 503);
+    assert!(third.headers().contains_key("retry-after"));
+    let other = ask("198.51.100.1").await;
+    assert_eq!(other.status(), 200, "there are places for others");
+    // One customer's network in IPv6 is one source.
+    let same = [ask("2001:db8::1").await, ask("2001:db8::2").await, ask("2001:db8::3").await];
+    assert_eq!(same.map(|answer| answer.status().as_u16()), [200, 200, 503]);
+    drop((first, second));
+    let begun = std::time::Instant::now();
+    while ask("203.0.113.9").await.status() != 200 {
+        assert!(begun.elapsed() < PATIENCE, "no place came free");
+    }
+}
+
+/// Every way to look at a sport.
+fn views() -> Vec<String> {
+    let of_bouts = |totals| vec!["moneyline", "spread", totals];
+    let sports = [
+        ("mma", of_bouts("total_rounds")),
+        ("boxing", of_bouts("total_rounds")),
+        ("american_football", of_bouts("total_points")),
+        ("tennis", of_bouts("total_points")),
+        (
+            "golf",
+            vec!["outright", "top5", "top10", "top20", "three_ball", "matchup", "round_leader"],
+        ),
+    ];
+    let mut views = Vec::new();
+    for (sport, markets) in sports {
+        for market in markets {
+            for format in ["american", "decimal", "fractional"] {
+                for region in ["all", "us", "uk", "eu", "au"] {
+                    views.push(format!(
+                        "/board/{sport}/stream?market={market}&format={format}&region={region}"
+                    ));
+                }
+            }
+        }
+    }
+    views
+}
+
+#[tokio::test]
+async fn views_that_are_watched_are_bounded_and_those_there_take_more_watchers() {
+    const VIEWS_MAX: usize = 256;
+    let board = kept(DashboardSettings { board_watchers_per_source_max: 1000, ..live() }).await;
+    let views = views();
+    let (first, others) = views.split_at(VIEWS_MAX);
+    let mut streams = Vec::new();
+    for view in first {
+        streams.push(Stream::open(&board, view, None).await);
+    }
+    let refused = board.app.request(Method::GET, &others[0]).send().await.unwrap();
+    assert_eq!(refused.status(), 503);
+    // Looking at another page takes no place from who watches one of those.
+    let page = others[0].replace("/stream", "");
+    assert_eq!(board.app.get_without_key(&page).await.status, 200);
+    let again = Stream::open(&board, &first[0], None).await;
+    // With its only watcher a view goes, and another can be watched.
+    drop((streams.pop(), again));
+    let begun = std::time::Instant::now();
+    while board.app.request(Method::GET, &others[0]).send().await.unwrap().status() != 200 {
+        assert!(begun.elapsed() < PATIENCE, "no view came free");
+    }
 }
 
 #[tokio::test]

@@ -4,10 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use accounts::{Accounts, Cluster};
 use change_log::{Caller, Options, Place, StreamPlace};
 use domain::{Clock, ManualClock, World};
 use rig::Nats;
 use serve::{Membership, Seat, WorldHandle, WorldOptions};
+use store::Store;
 use tokio::runtime::{Handle, Runtime};
 
 use crate::harness::{START, at};
@@ -97,4 +99,19 @@ pub(super) fn place(
         }
         None => Place::Folder { dir: dir.join(world.to_string()), options: Options::default() },
     }
+}
+
+/// The accounts of a single process, or of one node of several.
+pub(super) async fn load_accounts(
+    store: &Store,
+    clock: &Arc<dyn Clock>,
+    cluster: Option<Cluster>,
+) -> Accounts {
+    let (accounts, worker) = match cluster {
+        Some(cluster) => Accounts::load_node(store.clone(), Arc::clone(clock), cluster).await,
+        None => Accounts::load(store.clone(), Arc::clone(clock)).await,
+    }
+    .unwrap();
+    tokio::spawn(worker.run());
+    accounts
 }

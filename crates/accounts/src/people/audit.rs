@@ -1,0 +1,220 @@
+//! The audit log: who did what, when and from where. It is appended to and read, never changed.
+
+use domain::Timestamp;
+use store::{AuditEntry, AuditFilter, AuditRow};
+
+use crate::{AccountRecord, Origin, People, PeopleError};
+
+/// Lines that are read at once: when there are so many, there may be more.
+pub const AUDIT_ROWS_MAX: usize = 200;
+const ROWS_MAX: u32 = 200;
+/// What is kept of a detail.
+const DETAIL_CHARS_MAX: usize = 500;
+
+/// Who does something, for the audit log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Actor {
+    pub account_id: Option<String>,
+    /// An address, or a word such as `command line`.
+    pub who: String,
+    pub address: String,
+}
+
+impl Actor {
+    /// Somebody at the machine itself.
+    pub fn command_line() -> Self {
+        Self { account_id: None, who: "command line".to_owned(), address: String::new() }
+    }
+
+    /// Somebody signed in.
+    pub fn account(account: &AccountRecord, from: &Origin) -> Self {
+        Self {
+            account_id: Some(account.id.clone()),
+            who: account.email.clone(),
+            address: from.address_text(),
+        }
+    }
+}
+
+/// Everything that is written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    AccountCreated,
+    AccountConfirmed,
+    AccountSuspended,
+    AccountResumed,
+    AccountLimited,
+    SignedIn,
+    SignedOut,
+    SessionEnded,
+    SessionsEnded,
+    PasswordChanged,
+    PasswordReset,
+    SecondFactorOn,
+    SecondFactorOff,
+    RecoveryCodeUsed,
+    LinkIssued,
+    AccessRequested,
+    AccessApproved,
+    AccessRefused,
+    KeyCreated,
+    KeyRotated,
+    KeyRevoked,
+    FeedCreated,
+    FeedRevoked,
+    FeedPaused,
+    FeedResumed,
+    EventsMerged,
+    EventSplit,
+    EventsParted,
+    AliasesTaught,
+    MaintenanceOn,
+    MaintenanceOff,
+}
+
+impl Deed {
+    pub const ALL: [Self; 31] = [
+        Self::AccountCreated,
+        Self::AccountConfirmed,
+        Self::AccountSuspended,
+        Self::AccountResumed,
+        Self::AccountLimited,
+        Self::SignedIn,
+        Self::SignedOut,
+        Self::SessionEnded,
+        Self::SessionsEnded,
+        Self::PasswordChanged,
+        Self::PasswordReset,
+        Self::SecondFactorOn,
+        Self::SecondFactorOff,
+        Self::RecoveryCodeUsed,
+        Self::LinkIssued,
+        Self::AccessRequested,
+        Self::AccessApproved,
+        Self::AccessRefused,
+        Self::KeyCreated,
+        Self::KeyRotated,
+        Self::KeyRevoked,
+        Self::FeedCreated,
+        Self::FeedRevoked,
+        Self::FeedPaused,
+        Self::FeedResumed,
+        Self::EventsMerged,
+        Self::EventSplit,
+        Self::EventsParted,
+        Self::AliasesTaught,
+        Self::MaintenanceOn,
+        Self::MaintenanceOff,
+    ];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::AccountCreated => "account.created",
+            Self::AccountConfirmed => "account.confirmed",
+            Self::AccountSuspended => "account.suspended",
+            Self::AccountResumed => "account.resumed",
+            Self::AccountLimited => "account.limited",
+            Self::SignedIn => "session.started",
+            Self::SignedOut => "session.signed_out",
+            Self::SessionEnded => "session.ended",
+            Self::SessionsEnded => "session.all_ended",
+            Self::PasswordChanged => "password.changed",
+            Self::PasswordReset => "password.reset",
+            Self::SecondFactorOn => "second_factor.on",
+            Self::SecondFactorOff => "second_factor.off",
+            Self::RecoveryCodeUsed => "second_factor.recovery_code_used",
+            Self::LinkIssued => "link.issued",
+            Self::AccessRequested => "access.requested",
+            Self::AccessApproved => "access.approved",
+            Self::AccessRefused => "access.refused",
+            Self::KeyCreated => "key.created",
+            Self::KeyRotated => "key.rotated",
+            Self::KeyRevoked => "key.revoked",
+            Self::FeedCreated => "feed.created",
+            Self::FeedRevoked => "feed.revoked",
+            Self::FeedPaused => "feed.paused",
+            Self::FeedResumed => "feed.resumed",
+            Self::EventsMerged => "events.merged",
+            Self::EventSplit => "events.split",
+            Self::EventsParted => "events.parted",
+            Self::AliasesTaught => "aliases.taught",
+            Self::MaintenanceOn => "maintenance.on",
+            Self::MaintenanceOff => "maintenance.off",
+        }
+    }
+}
+
+/// A line of the audit log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditRecord {
+    pub seq: i64,
+    pub at: Timestamp,
+    pub who: String,
+    pub action: String,
+    pub subject: String,
+    pub detail: String,
+    pub address: String,
+}
+
+impl People {
+    /// Writes down who did what.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn note(
+        &self,
+        actor: &Actor,
+        deed: Deed,
+        subject: &str,
+        detail: &str,
+    ) -> Result<(), PeopleError> {
+        let cut = |text: &str| text.chars().take(DETAIL_CHARS_MAX).collect::<String>();
+        let entry = AuditEntry {
+            at_ms: self.clock.now().as_millis(),
+            account_id: actor.account_id.clone(),
+            who: actor.who.clone(),
+            action: deed.as_str().to_owned(),
+            subject: cut(subject),
+            detail: cut(detail),
+            address: actor.address.clone(),
+        };
+        Ok(self.store.append_audit(&entry).await?)
+    }
+
+    /// Lines of the audit log that pass, newest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn find_audit(
+        &self,
+        filter: &AuditFilter<'_>,
+    ) -> Result<Vec<AuditRecord>, PeopleError> {
+        let rows = self.store.find_audit(filter, ROWS_MAX).await?;
+        Ok(rows.into_iter().map(audit_record).collect())
+    }
+
+    /// The audit log, newest first, older than `before` where it is given; of one account, or of all.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn audit(
+        &self,
+        account_id: Option<&str>,
+        before: Option<i64>,
+    ) -> Result<Vec<AuditRecord>, PeopleError> {
+        let filter = AuditFilter { account_id, before, ..AuditFilter::default() };
+        self.find_audit(&filter).await
+    }
+}
+
+fn audit_record(row: AuditRow) -> AuditRecord {
+    AuditRecord {
+        seq: row.seq,
+        at: Timestamp::from_millis(row.entry.at_ms),
+        who: row.entry.who,
+        action: row.entry.action,
+        subject: row.entry.subject,
+        detail: row.entry.detail,
+        address: row.entry.address,
+    }
+}
