@@ -352,3 +352,50 @@ impl WorldHandle {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The numbers of the lines in each part; a line that is too long stands alone, as its length.
+    fn numbers(body: &str, bytes_max: usize) -> Vec<Result<Vec<usize>, usize>> {
+        let of = |part| match part {
+            Part::Whole(lines) => Ok(lines.into_iter().map(|(number, _)| number).collect()),
+            Part::TooLong(_, bytes) => Err(bytes),
+        };
+        parts(body.as_bytes(), bytes_max).into_iter().map(of).collect()
+    }
+
+    #[test]
+    fn parts_hold_whole_lines_in_their_order_and_nothing_twice() {
+        assert_eq!(numbers("", 1 << 20), [Ok(vec![])], "an empty push is asked about too");
+        assert_eq!(numbers("a\n\nb\n", 1 << 20), [Ok(vec![1, 3])]);
+        let many = "x\n".repeat(2 * PART_LINES_MAX + 1);
+        let parts: Vec<usize> =
+            numbers(&many, 1 << 20).into_iter().map(|part| part.unwrap().len()).collect();
+        assert_eq!(parts, [PART_LINES_MAX, PART_LINES_MAX, 1]);
+        // Room for 100 bytes of lines: halves are filled, a longer line has a part of its own, one too many has none.
+        let (small, large, huge) = ("s".repeat(30), "l".repeat(90), "h".repeat(101));
+        let body = format!("{small}\n{small}\n{large}\n{huge}\n{small}\n");
+        let expected = [Ok(vec![1]), Ok(vec![2]), Ok(vec![3]), Err(101), Ok(vec![5])];
+        assert_eq!(numbers(&body, 8 * 1024 + 100), expected);
+    }
+
+    #[test]
+    fn what_became_of_a_push_is_the_same_after_its_way_back() {
+        let receipt = Receipt {
+            accepted: 3,
+            unchanged: 2,
+            superseded: 1,
+            joins: 4,
+            rejected: vec![(7, Reject::new(RejectCode::FutureTs, "too early"))],
+            odd: vec![Odd { line: 9, what: Oddity::Turned, text: "turned".to_owned() }],
+        };
+        let before = format!("{receipt:?}");
+        let told = words(&Told::Taken(receipt.into()));
+        let Told::Taken(taken) = serde_json::from_slice(&told).unwrap() else {
+            panic!("not taken")
+        };
+        assert_eq!(format!("{:?}", Receipt::from(taken)), before);
+    }
+}

@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use change_log::StreamLog;
-use domain::{ManualClock, Timestamp, World};
+use domain::{Catalogue, ManualClock, Timestamp, World};
+use market::book::IMAGE_VERSION;
+use market::{Book, Change, Ids};
 use rig::Proxy;
 use serde_json::{Value, json};
 use serve::Seat;
 
 use crate::board::{ANN, BEA, lines};
-use crate::harness::{Bed, Joining, TestApp, line, ndjson, wait_for};
+use crate::harness::{Bed, Joining, LogServers, TestApp, line, ndjson, wait_for};
 
 const ODDS: &str = "/v1/sports/mma/odds";
 const EPOCH: Duration = Duration::from_secs(30);
@@ -427,4 +429,50 @@ async fn an_entry_of_a_newer_program_is_told_and_what_was_read_before_it_is_stil
     }
     let events = one.get("/v1/sports/mma/events", &key).await.json();
     assert_eq!(events.as_array().unwrap().len(), 1);
+}
+
+/// Writes two checkpoints, as the writer does now and then, and lets go of all entries before them.
+fn shorten_log(servers: &LogServers) {
+    let mut log = StreamLog::open(&servers.runtime, &servers.place(World::Live)).unwrap();
+    let catalogue = Arc::new(Catalogue::load(None).unwrap());
+    let mut book = Book::new(catalogue, Ids::Minted { salt: 0 });
+    let last = log.last_seq();
+    for entry in log.read_from(1).unwrap().map(Result::unwrap) {
+        let change = Change::decode(entry.version, &entry.payload).unwrap();
+        book.absorb(&change, Timestamp::from_millis(entry.at_ms));
+        // The last entry is a cut, which a checkpoint leaves to be read.
+        if entry.seq < last && entry.seq + 2 >= last {
+            log.write_checkpoint(entry.seq, IMAGE_VERSION, &book.to_image()).unwrap();
+        }
+    }
+    assert!(log.retain(i64::MAX, last).unwrap() > 0, "something goes");
+    assert!(log.first_seq() > 5);
+}
+
+#[tokio::test]
+async fn a_node_that_was_away_for_longer_than_the_log_reaches_begins_again_from_the_checkpoint() {
+    let cluster = Cluster::start().await;
+    let proxy = Proxy::start(cluster.bed.nats.port(0).unwrap()).await.unwrap();
+    let mut joining = cluster.joining.clone();
+    joining.servers.url = format!("nats://127.0.0.1:{}", proxy.port());
+    let away = TestApp::builder().joining(joining).start().await;
+    let [one, _] = &cluster.readers;
+    let feed = one.any_feed().await;
+    one.push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
+    publish(&cluster.joining.clock, &[one, &away]).await;
+    proxy.hold();
+    for american in 101..110 {
+        let price = line::moneyline("a", "fanduel", (ANN, american), (BEA, -155));
+        one.push_all(&feed, &[price]).await;
+        cluster.publish().await;
+    }
+    let servers = cluster.joining.servers.clone();
+    std::thread::spawn(move || shorten_log(&servers)).join().unwrap();
+    proxy.mend();
+    wait_for("the present", || cut_at(&away) == cut_at(one)).await;
+    let shown = away.get(ODDS, &away.live_key().await).await;
+    assert_eq!(shown.json()[0]["outcomes"][0]["price"], 109);
+    assert_eq!(shown.text(), one.get(ODDS, &one.live_key().await).await.text());
+    // And from there on it follows.
+    publish(&cluster.joining.clock, &[one, &away]).await;
 }
