@@ -2,6 +2,7 @@
 
 mod cli;
 mod clock;
+mod cluster;
 mod config;
 mod control;
 mod folder;
@@ -15,6 +16,7 @@ mod program;
 mod record;
 mod replay;
 mod verbs;
+mod worlds;
 
 use std::env;
 use std::process::ExitCode;
@@ -61,21 +63,21 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
             output::print_line("the configuration is in order")?;
         }
         Verb::Config(_) => output::print_line(&config.to_toml())?,
-        Verb::Serve(_) => {
+        Verb::Serve(args) => {
             config.check_files()?;
             logging::start(&config.log)?;
-            program::serve(&config, &cli.data)?;
+            program::serve(&config, &cli.data, args.role)?;
         }
         Verb::Keys(verb) => verbs::keys(&config, &cli.data, verb)?,
         Verb::Feeds(verb) => verbs::feeds(&config, &cli.data, verb)?,
         Verb::Operators(verb) => operators::run(&config, &cli.data, verb)?,
-        Verb::Maintenance(verb) => verbs::maintenance(&cli.data, verb)?,
+        Verb::Maintenance(verb) => verbs::maintenance(&config, &cli.data, verb)?,
         Verb::Match(args) => identify::run(&load_catalogue(&config)?, args)?,
         Verb::Events(verb) => identities::events(&config, &cli.data, verb)?,
         Verb::Aliases(verb) => identities::aliases(&config, &cli.data, verb)?,
         Verb::Replay(args) => replay::run(args)?,
         Verb::Record(args) => record::run(&load_catalogue(&config)?, &cli.data, args)?,
-        Verb::Migrate(args) => migrate::run(args)?,
+        Verb::Migrate(args) => migrate::run(&config, args)?,
         Verb::Openapi => {}
     }
     Ok(())

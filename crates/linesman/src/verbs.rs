@@ -25,7 +25,7 @@ pub(crate) fn keys(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Res
         KeysVerb::Create(args) => Some(new_key(config, args)?),
         KeysVerb::List(_) | KeysVerb::Revoke(_) | KeysVerb::Rotate(_) => None,
     };
-    on_store(data, async |registry, folder| match (verb, new_key) {
+    on_store(config, data, async |registry, folder| match (verb, new_key) {
         (KeysVerb::Create(args), Some(new)) => {
             let made = registry.create_keys(&new, usize::try_from(args.count)?).await?;
             for (_, record) in &made {
@@ -75,7 +75,7 @@ pub(crate) fn feeds(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::R
             );
         }
     }
-    on_store(data, async |registry, folder| match verb {
+    on_store(config, data, async |registry, folder| match verb {
         FeedsVerb::Create(args) => {
             let (token, feed) = registry.create_feed(&args.name, args.bookmaker.as_deref()).await?;
             let detail = feed.bookmaker.as_deref().unwrap_or("any bookmaker");
@@ -117,8 +117,12 @@ pub(crate) fn feeds(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::R
     })
 }
 
-pub(crate) fn maintenance(data: &Path, verb: &MaintenanceVerb) -> anyhow::Result<()> {
-    on_store(data, async |registry, folder| {
+pub(crate) fn maintenance(
+    config: &Config,
+    data: &Path,
+    verb: &MaintenanceVerb,
+) -> anyhow::Result<()> {
+    on_store(config, data, async |registry, folder| {
         let wanted = match verb {
             MaintenanceVerb::On(args) => {
                 let seconds = u32::try_from(args.retry_after.as_secs()).unwrap_or(u32::MAX);
@@ -138,10 +142,11 @@ pub(crate) fn maintenance(data: &Path, verb: &MaintenanceVerb) -> anyhow::Result
 
 /// Writes down what was said of identities on the command line.
 pub(crate) async fn note_operations(
+    config: &Config,
     folder: &Folder,
     operations: &[Operation],
 ) -> anyhow::Result<()> {
-    let store = open_store(folder).await?;
+    let store = open_store(config, folder).await?;
     let registry = Registry::new(store.clone(), Arc::new(SystemClock));
     for operation in operations {
         let (deed, subject, detail) = serve::operation_words(operation);
@@ -151,22 +156,27 @@ pub(crate) async fn note_operations(
     Ok(())
 }
 
-/// Runs a verb on the folder's store.
+/// Runs a verb on the store.
 fn on_store(
+    config: &Config,
     data: &Path,
     verb: impl AsyncFnOnce(&Registry, &Folder) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let folder = Folder::open(data)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let store = open_store(&folder).await?;
+        let store = open_store(config, &folder).await?;
         let done = verb(&Registry::new(store.clone(), Arc::new(SystemClock)), &folder).await;
         store.close().await;
         done
     })
 }
 
-pub(crate) async fn open_store(folder: &Folder) -> anyhow::Result<Store> {
+/// The database that many nodes share, or the folder's own.
+pub(crate) async fn open_store(config: &Config, folder: &Folder) -> anyhow::Result<Store> {
+    if let Some(cluster) = &config.cluster {
+        return Store::connect(&cluster.database_url).await.context("database.url cannot be used");
+    }
     let path = folder.accounts();
     Store::open(&path).await.with_context(|| format!("{} cannot be opened", path.display()))
 }

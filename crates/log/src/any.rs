@@ -20,6 +20,8 @@ pub enum Place {
     Folder { dir: PathBuf, options: Options },
     /// On servers, reached by the runtime's tasks.
     Stream { runtime: Handle, place: StreamPlace },
+    /// Nowhere: for what can be made again from nothing. Numbers are given out and everything is forgotten.
+    Nowhere,
 }
 
 /// An open log; [`ChangeLog`] and [`StreamLog`] say what each call does.
@@ -27,6 +29,7 @@ pub enum Place {
 pub enum Log {
     Folder(ChangeLog),
     Stream(Box<StreamLog>),
+    Nowhere { last_seq: u64 },
 }
 
 /// The entries from one number on, in order; it ends after its first error.
@@ -34,6 +37,7 @@ pub enum Log {
 pub enum Entries {
     Folder(Box<Reader>),
     Stream(Box<StreamReader>),
+    None,
 }
 
 impl Log {
@@ -49,6 +53,7 @@ impl Log {
             Place::Stream { runtime, place } => {
                 Ok(Self::Stream(Box::new(StreamLog::open(runtime, place)?)))
             }
+            Place::Nowhere => Ok(Self::Nowhere { last_seq: 0 }),
         }
     }
 
@@ -65,6 +70,22 @@ impl Log {
         match self {
             Self::Folder(log) => log.append(at_ms, entries),
             Self::Stream(log) => log.append(at_ms, entries),
+            Self::Nowhere { last_seq } => {
+                let first = *last_seq + 1;
+                *last_seq += u64::try_from(entries.into_iter().count()).unwrap_or(0);
+                Ok(first..=*last_seq)
+            }
+        }
+    }
+
+    /// Makes sure that nobody else has written since this log was opened. In a folder nobody can have.
+    ///
+    /// # Errors
+    /// Somebody has, or it cannot be known.
+    pub fn fence(&mut self, at_ms: i64) -> Result<(), LogError> {
+        match self {
+            Self::Stream(log) => log.fence(at_ms),
+            Self::Folder(_) | Self::Nowhere { .. } => Ok(()),
         }
     }
 
@@ -76,6 +97,7 @@ impl Log {
         match self {
             Self::Folder(log) => Ok(Entries::Folder(Box::new(log.read_from(seq)?))),
             Self::Stream(log) => Ok(Entries::Stream(Box::new(log.read_from(seq)?))),
+            Self::Nowhere { .. } => Ok(Entries::None),
         }
     }
 
@@ -86,7 +108,7 @@ impl Log {
     pub fn cut_after(&mut self, seq: u64) -> Result<Recovery, LogError> {
         match self {
             Self::Folder(log) => log.cut_after(seq),
-            Self::Stream(_) => Err(LogError::Poisoned),
+            Self::Stream(_) | Self::Nowhere { .. } => Err(LogError::Poisoned),
         }
     }
 
@@ -103,6 +125,7 @@ impl Log {
         match self {
             Self::Folder(log) => log.write_checkpoint(seq, version, payload),
             Self::Stream(log) => log.write_checkpoint(seq, version, payload),
+            Self::Nowhere { .. } => Ok(()),
         }
     }
 
@@ -114,6 +137,7 @@ impl Log {
         match self {
             Self::Folder(log) => log.latest_checkpoint(),
             Self::Stream(log) => log.latest_checkpoint(),
+            Self::Nowhere { .. } => Ok(None),
         }
     }
 
@@ -125,6 +149,7 @@ impl Log {
         match self {
             Self::Folder(log) => log.retain(before_ms, keep_from),
             Self::Stream(log) => log.retain(before_ms, keep_from),
+            Self::Nowhere { .. } => Ok(0),
         }
     }
 
@@ -133,6 +158,7 @@ impl Log {
         match self {
             Self::Folder(log) => log.first_seq(),
             Self::Stream(log) => log.first_seq(),
+            Self::Nowhere { last_seq } => last_seq + 1,
         }
     }
 
@@ -141,6 +167,7 @@ impl Log {
         match self {
             Self::Folder(log) => log.last_seq(),
             Self::Stream(log) => log.last_seq(),
+            Self::Nowhere { last_seq } => *last_seq,
         }
     }
 
@@ -149,6 +176,7 @@ impl Log {
         match self {
             Self::Folder(log) => log.bytes(),
             Self::Stream(log) => log.bytes(),
+            Self::Nowhere { .. } => 0,
         }
     }
 }
@@ -160,6 +188,7 @@ impl Iterator for Entries {
         match self {
             Self::Folder(reader) => reader.next(),
             Self::Stream(reader) => reader.next(),
+            Self::None => None,
         }
     }
 }

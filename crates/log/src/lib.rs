@@ -29,6 +29,9 @@ pub use crate::{
     frame::{FRAME_HEAD_BYTES, Frame, decode_frame},
     log::{ChangeLog, Options},
     reader::{Entry, Reader},
-    stream::{Follower, StreamLog, StreamPlace, StreamReader},
+    stream::{
+        Caller, Desk, Follower, Glance, NoAnswer, Question, StreamLog, StreamPlace, StreamReader,
+        check_addresses,
+    },
     view::LogView,
 };

@@ -8,6 +8,7 @@
 //! Checkpoints are runs in a stream of their own. The calls wait for the servers, with a bound: they are for a
 //! thread of its own, never for a task.
 
+mod call;
 mod checkpoints;
 mod part;
 mod reader;
@@ -17,13 +18,14 @@ use std::{
     collections::hash_map::RandomState, hash::BuildHasher as _, ops::RangeInclusive, time::Duration,
 };
 
-use async_nats::{ConnectOptions, ServerAddr, jetstream::context::ContextBuilder};
+use async_nats::{Client, ConnectOptions, ServerAddr, jetstream::context::ContextBuilder};
 use tokio::runtime::Handle;
 
 use crate::{
     checkpoint::Checkpoint,
     error::LogError,
     frame::{Frame, encode_frame},
+    reader::Entry,
     stream::{
         checkpoints::Checkpoints,
         part::{PART_HEAD_BYTES, RUN_BYTES_MAX, RunHead},
@@ -31,7 +33,10 @@ use crate::{
     },
 };
 
-pub use crate::stream::reader::{Follower, StreamReader};
+pub use crate::stream::{
+    call::{Caller, Desk, NoAnswer, Question},
+    reader::{Follower, StreamReader},
+};
 
 /// The body of one message. Servers take a mebibyte where nobody has said otherwise.
 const PART_BYTES: usize = 512 * 1024;
@@ -39,6 +44,8 @@ const PART_BYTES: usize = 512 * 1024;
 const OVERHEAD_BYTES: usize = PART_HEAD_BYTES + 1024;
 /// How long a connection may take to be made.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
+/// How often a connection is tried when nothing is said over it: one that two of these did not come back on is given up.
+const PING_EVERY: Duration = Duration::from_secs(3);
 
 /// Where a log is.
 #[derive(Debug, Clone)]
@@ -47,8 +54,9 @@ pub struct StreamPlace {
     pub url: String,
     /// What the log is called; a letter, digit, `_` or `-` each.
     pub name: String,
-    /// On how many servers everything lies before it is acknowledged.
-    pub replicas: usize,
+    /// On how many servers everything lies before it is acknowledged, where the log is made by this call. `None`: on
+    /// three, or on one where there is only a single server.
+    pub replicas: Option<usize>,
     /// The longest payload of one entry.
     pub entry_bytes_max: u32,
 }
@@ -72,6 +80,15 @@ pub struct StreamLog {
     health: Health,
 }
 
+/// How far a log reaches, at a glance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Glance {
+    /// The last number given out, as far as a glance can tell.
+    pub last_seq: u64,
+    /// Somebody else has written since this log was opened or looked at.
+    pub overtaken: bool,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Health {
     Good,
@@ -89,19 +106,7 @@ impl StreamLog {
     }
 
     async fn connect(runtime: &Handle, place: &StreamPlace) -> Result<Self, LogError> {
-        let unavailable = |error: async_nats::Error| LogError::Unavailable(error);
-        let addresses = place
-            .url
-            .split(',')
-            .map(|address| address.trim().parse())
-            .collect::<Result<Vec<ServerAddr>, _>>()
-            .map_err(|error| unavailable(Box::new(error)))?;
-        let client = ConnectOptions::new()
-            .name("linesman")
-            .connection_timeout(CONNECT_TIME_MAX)
-            .connect(addresses)
-            .await
-            .map_err(|error| unavailable(Box::new(error)))?;
+        let client = connect(place, ConnectOptions::new()).await?;
         let allowed = client.server_info().max_payload.saturating_sub(OVERHEAD_BYTES);
         let part_bytes = PART_BYTES.min(allowed).max(1);
         let context =
@@ -183,16 +188,7 @@ impl StreamLog {
         if last < first {
             return Ok(first..=last);
         }
-        let head = RunHead { writer: self.writer, first, last, tag: at_ms };
-        let messages = part::cut(head, &run, self.part_bytes);
-        self.batches += 1;
-        let id = format!("{:016x}-{}", self.writer, self.batches);
-        self.health = Health::Unsure;
-        let published = self.wire.publish(&id, &messages, self.last_message);
-        self.last_message = self.runtime.block_on(published)?;
-        self.health = Health::Good;
-        self.last_seq = last;
-        self.bytes += run.len() as u64;
+        self.publish(RunHead { writer: self.writer, first, last, tag: at_ms }, &run)?;
         Ok(first..=last)
     }
 
@@ -204,11 +200,7 @@ impl StreamLog {
         let mut run = Vec::new();
         let mut seq = self.last_seq;
         for (version, payload) in entries {
-            let fits = u32::try_from(payload.len()).ok().filter(|n| *n <= self.entry_bytes_max);
-            let payload_bytes = fits.ok_or(LogError::TooLarge {
-                bytes: payload.len() as u64,
-                bytes_max: u64::from(self.entry_bytes_max),
-            })?;
+            let payload_bytes = self.check_length(payload)?;
             seq += 1;
             encode_frame(&mut run, Frame { seq, at_ms, version, payload }, payload_bytes);
         }
@@ -217,6 +209,93 @@ impl StreamLog {
             return Err(LogError::TooLarge { bytes, bytes_max });
         }
         Ok((run, seq))
+    }
+
+    /// Lets the numbers of a log that is still empty begin after `seq`: it goes on where another one ended.
+    ///
+    /// # Errors
+    /// Something was written already.
+    pub fn begin_after(&mut self, seq: u64) -> Result<(), LogError> {
+        if self.last_message > 0 {
+            return Err(LogError::Overtaken);
+        }
+        (self.first_seq, self.last_seq) = (seq + 1, seq);
+        Ok(())
+    }
+
+    /// Appends entries of another log in one batch, with the times and versions they have there. They are numbered anew.
+    ///
+    /// # Errors
+    /// As for [`Self::append`].
+    pub fn copy(&mut self, entries: &[Entry]) -> Result<(), LogError> {
+        if self.health == Health::Unsure {
+            return Err(LogError::Poisoned);
+        }
+        let mut run = Vec::new();
+        let first = self.last_seq + 1;
+        let (mut last, mut tag) = (self.last_seq, 0);
+        for Entry { at_ms, version, payload, .. } in entries {
+            let payload_bytes = self.check_length(payload)?;
+            (last, tag) = (last + 1, *at_ms);
+            let frame = Frame { seq: last, at_ms: *at_ms, version: *version, payload };
+            encode_frame(&mut run, frame, payload_bytes);
+        }
+        if last < first {
+            return Ok(());
+        }
+        self.publish(RunHead { writer: self.writer, first, last, tag }, &run)
+    }
+
+    fn check_length(&self, payload: &[u8]) -> Result<u32, LogError> {
+        let fits = u32::try_from(payload.len()).ok().filter(|n| *n <= self.entry_bytes_max);
+        fits.ok_or(LogError::TooLarge {
+            bytes: payload.len() as u64,
+            bytes_max: u64::from(self.entry_bytes_max),
+        })
+    }
+
+    /// Makes sure that nobody else has written, by writing a batch of nothing: from then on, whoever has not read it is
+    /// refused. No number is spent.
+    ///
+    /// # Errors
+    /// As for [`Self::append`].
+    pub fn fence(&mut self, at_ms: i64) -> Result<(), LogError> {
+        if self.health == Health::Unsure {
+            return Err(LogError::Poisoned);
+        }
+        let (first, last) = (self.last_seq + 1, self.last_seq);
+        self.publish(RunHead { writer: self.writer, first, last, tag: at_ms }, &[])
+    }
+
+    fn publish(&mut self, head: RunHead, run: &[u8]) -> Result<(), LogError> {
+        let messages = part::cut(head, run, self.part_bytes);
+        self.batches += 1;
+        let id = format!("{:016x}-{}", self.writer, self.batches);
+        self.health = Health::Unsure;
+        let published = self.wire.publish(&id, &messages, self.last_message);
+        self.last_message = self.runtime.block_on(published)?;
+        self.health = Health::Good;
+        self.last_seq = head.last;
+        self.bytes += run.len() as u64;
+        Ok(())
+    }
+
+    /// Asks once, without patience, how far the log reaches by now, whoever wrote it.
+    ///
+    /// # Errors
+    /// The servers do not answer at once.
+    pub fn glance(&self) -> Result<Glance, LogError> {
+        self.runtime.block_on(async {
+            let extent = self.wire.extent_now().await?;
+            if extent.last == self.last_message {
+                return Ok(Glance { last_seq: self.last_seq, overtaken: false });
+            }
+            let last_seq = match extent.last >= extent.first {
+                true => self.wire.get_now(extent.last).await?.part.reaches(),
+                false => 0,
+            };
+            Ok(Glance { last_seq, overtaken: true })
+        })
     }
 
     /// Reads from entry `seq` on, up to the last entry of this moment.
@@ -308,6 +387,11 @@ impl StreamLog {
         runtime.block_on(self.checkpoints.latest(self.last_seq))
     }
 
+    /// The entry that the newest checkpoint covers, 0 where there is none.
+    pub fn checkpoint_seq(&self) -> u64 {
+        self.checkpoints.newest()
+    }
+
     /// Deletes old batches, and returns how many messages they were.
     ///
     /// A batch goes only when it is from before `before_ms`, all its numbers are below `keep_from`, and the older
@@ -345,4 +429,31 @@ impl StreamLog {
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
+}
+
+/// Connects to one of the servers.
+async fn connect(place: &StreamPlace, options: ConnectOptions) -> Result<Client, LogError> {
+    let addresses = parse_addresses(&place.url)?;
+    options
+        .name("linesman")
+        .connection_timeout(CONNECT_TIME_MAX)
+        .ping_interval(PING_EVERY)
+        .connect(addresses)
+        .await
+        .map_err(|error| LogError::Unavailable(Box::new(error)))
+}
+
+/// Whether a text is addresses with commas between.
+///
+/// # Errors
+/// One of them is none. The error does not repeat it: it may hold a password.
+pub fn check_addresses(url: &str) -> Result<(), LogError> {
+    parse_addresses(url).map(drop)
+}
+
+fn parse_addresses(url: &str) -> Result<Vec<ServerAddr>, LogError> {
+    url.split(',')
+        .map(|address| address.trim().parse())
+        .collect::<Result<_, _>>()
+        .map_err(|_| LogError::Unavailable("not an address such as nats://host:4222".into()))
 }

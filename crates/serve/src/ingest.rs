@@ -7,7 +7,6 @@ use std::time::Duration;
 use accounts::FeedGrant;
 use bytes::Bytes;
 use domain::World;
-use domain::message::{FeedMessage, Reject};
 use feeds::push;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::json;
@@ -16,7 +15,7 @@ use crate::app::App;
 use crate::error::{ApiError, ErrorCode};
 use crate::ledger::{Push, SAMPLES_MAX, Stamps, cut};
 use crate::reply::Reply;
-use crate::world::{NotTaken, Receipt};
+use crate::world::{Delivered, Lines, NotTaken, Receipt};
 
 /// Where the door is.
 pub(crate) const PATH: &str = "/ingest/v1/messages";
@@ -60,7 +59,7 @@ where
     let packing = Packing::parse(delivery.packing.as_deref())?;
     let body = read_whole(body).await?;
     let parser = Arc::clone(app);
-    let name = feed.name.clone();
+    let (name, bookmaker) = (feed.name.clone(), feed.bookmaker.clone());
     // Unpacking and parsing megabytes is not for a thread that answers requests.
     let parsed = tokio::task::spawn_blocking(move || {
         let body = packing.unpack(body)?;
@@ -76,7 +75,8 @@ where
         app.metrics.ledger.note_paused(&name);
         return Err(paused(&name));
     }
-    let receipt = app.world(World::Live).push(name.clone(), lines).await.map_err(not_taken)?;
+    let delivered = Delivered { feed: name.clone(), bookmaker, body: body.clone(), lines };
+    let receipt = app.world(World::Live).push(delivered).await.map_err(not_taken)?;
     let push = Push {
         receipt: &receipt,
         stamps: &stamps,
@@ -195,8 +195,6 @@ fn badly_packed() -> ApiError {
     ApiError::new(ErrorCode::InvalidBody, "the body is not what its Content-Encoding says")
 }
 
-type Lines = Vec<(usize, Result<FeedMessage, Reject>)>;
-
 fn parse(app: &App, feed: &FeedGrant, body: &[u8]) -> Result<Lines, ApiError> {
     if !push::looks_like_text(body) {
         let text = "the body is not lines of text; send NDJSON, one message a line";
@@ -227,6 +225,9 @@ fn not_taken(why: NotTaken) -> ApiError {
             "the batch could not be made durable and nothing of it was taken; send it again"
         }
         NotTaken::Stopped => "the service is stopping; send the batch again shortly",
+        NotTaken::Overtaken | NotTaken::NoWriter => {
+            "no node that writes has confirmed the batch, so it may not be durable; send it again, which doubles nothing"
+        }
     })
 }
 

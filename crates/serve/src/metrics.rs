@@ -3,6 +3,8 @@
 //! Names are `linesman_<subject>_<what>_<unit>`; every label has a bounded set of values: endpoints, codes,
 //! worlds, sports and bookmakers of the catalogue, feeds the operator made.
 
+mod node;
+
 use std::fmt::Write;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
@@ -98,6 +100,7 @@ pub(crate) fn render(app: &App) -> String {
     app.metrics.ledger.render_pace(&mut page);
     paused(&mut page, app);
     worlds(&mut page, app);
+    node::render(&mut page, app);
     sources(&mut page, app);
     accounts(&mut page, app);
     boards(&mut page, app);

@@ -182,7 +182,11 @@ impl Visit<'_> {
         if *endpoint == Endpoint::Status {
             return Ok((self.status(), None));
         }
-        let published = self.app.world(self.world()).published();
+        let world = self.app.world(self.world());
+        if !world.has_begun() {
+            return Err(not_yet());
+        }
+        let published = world.published();
         let selector = values.selector(&place, sport, self.app.shelf())?;
         wire::check_found(&selector, &published)?;
         let mut spools = false;
@@ -278,6 +282,11 @@ impl Visit<'_> {
 /// More is asked than can be answered, and this one is not ready.
 fn too_busy() -> ApiError {
     ApiError::unavailable("the service is busy and this answer is not ready; try again shortly")
+}
+
+/// This node has not read the log yet.
+fn not_yet() -> ApiError {
+    ApiError::unavailable("this node is starting and has nothing to show yet; try again shortly")
 }
 
 fn no_such_path() -> ApiError {

@@ -44,6 +44,17 @@ impl Store {
         Ok(term.map(|(term,)| Lead { term }))
     }
 
+    /// The database's clock, in milliseconds since 1970: the one that all who share it have in common.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub async fn now_ms(&self) -> Result<i64, StoreError> {
+        let mut tx = self.begin_write().await?;
+        let now_ms = tx.now_ms().await?;
+        tx.commit().await?;
+        Ok(now_ms)
+    }
+
     /// Gives a lead back before its end, so that another holder need not wait for it. Not having it is no fault.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use toml::de::DeValue;
 use crate::config::duration::parse_duration;
 
 /// Every key, in the order in which they are printed.
-pub(super) const KEYS: [Key; 33] = [
+pub(super) const KEYS: [Key; 34] = [
     Key::new("server", "listen", Kind::Address),
     Key::new("server", "ingest_listen", Kind::Address),
     Key::new("server", "ops_listen", Kind::Address),
@@ -48,6 +48,8 @@ pub(super) const KEYS: [Key; 33] = [
     Key::new("mail", "from", Kind::Sender),
     Key::new("database", "url", Kind::Url),
     Key::new("cluster", "nats_url", Kind::Url),
+    // JetStream takes no more.
+    Key::new("cluster", "replicas", Kind::Count { min: 1, max: 5 }),
     Key::new("catalogue", "file", Kind::Path),
     Key::new("log", "filter", Kind::Filter),
     Key::new("log", "format", Kind::Format),

@@ -56,8 +56,7 @@ fn the_default_file_names_every_key_and_its_examples_are_valid() {
         let section = table.get_ref().get(key.section).and_then(|s| s.get_ref().as_table());
         assert!(section.is_some_and(|s| s.contains_key(key.name)), "{} is missing", key.path());
     }
-    let refused = faults(&uncommented, &[]);
-    assert_eq!(refused.len(), 2, "only the database and the cluster are refused: {refused:?}");
+    assert!(assemble(&uncommented, &[]).is_ok());
 }
 
 fn is_key_name(text: &str) -> bool {
@@ -237,15 +236,26 @@ fn a_certificate_without_its_key_is_refused() {
 }
 
 #[test]
-fn an_outside_database_or_cluster_is_refused_for_now_without_telling_its_password() {
-    let listed = faults(
-        "[database]\nurl = \"postgres://u:hunter2@db/x\"",
-        &[("LINESMAN_CLUSTER__NATS_URL", "nats://hunter2@bus")],
-    );
-    assert_eq!(listed.len(), 2);
-    for fault in listed {
-        assert!(fault.contains("embedded store") && !fault.contains("hunter2"), "{fault}");
+fn many_nodes_need_a_database_and_a_log_on_servers_and_neither_password_is_told() {
+    const DATABASE: &str = "[database]\nurl = \"postgres://u:hunter2@db/x\"";
+    let bus = |url| [("LINESMAN_CLUSTER__NATS_URL", url)];
+    for (file, environment, needed) in [
+        (DATABASE, &[][..], "`cluster.nats_url`"),
+        ("", &bus("nats://hunter2@bus:4222")[..], "`database.url`"),
+        ("", &[("LINESMAN_CLUSTER__REPLICAS", "3")][..], "`cluster.nats_url`"),
+        ("[database]\nurl = \"mysql://u:hunter2@db\"", &bus("nats://bus")[..], "postgres://"),
+        (DATABASE, &bus("nats://hunter2@b us")[..], "nats://one.example.com:4222"),
+    ] {
+        let listed = faults(file, environment);
+        assert!(listed.len() == 1 && listed[0].contains(needed), "{needed}: {listed:?}");
+        assert!(!listed[0].contains("hunter2"), "{listed:?}");
     }
+    assert!(defaults().cluster.is_none());
+    let both = assemble(DATABASE, &bus("nats://hunter2@one:4222, nats://two:4222")).unwrap();
+    let cluster = both.cluster.as_ref().unwrap();
+    assert_eq!((cluster.database_url.len(), cluster.replicas), (26, None));
+    assert!(!format!("{both:?}").contains("hunter2"), "{both:?}");
+    assert!(!both.to_toml().contains("hunter2"), "{}", both.to_toml());
 }
 
 #[test]
@@ -318,12 +328,22 @@ fn the_printed_configuration_is_a_file_that_gives_the_same_configuration() {
 }
 
 fn sections(config: &Config) -> impl fmt::Debug {
-    let Config { server, market, sandbox, api, dashboard, mail, catalogue, log, settings: _ } =
-        config;
+    let Config {
+        server,
+        market,
+        sandbox,
+        api,
+        dashboard,
+        mail,
+        cluster,
+        catalogue,
+        log,
+        settings: _,
+    } = config;
     // `ops_listen` becomes a chosen address by being written down.
     let server = (server.listen, server.ops_listen.address(), server.workers);
     format!(
-        "{server:?} {market:?} {sandbox:?} {api:?} {dashboard:?} {mail:?} {catalogue:?} {log:?}"
+        "{server:?} {market:?} {sandbox:?} {api:?} {dashboard:?} {mail:?} {cluster:?} {catalogue:?} {log:?}"
     )
 }
 

@@ -12,6 +12,7 @@
 )]
 
 mod cli;
+mod cluster;
 mod config;
 mod crash;
 mod damage;

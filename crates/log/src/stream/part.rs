@@ -21,7 +21,7 @@ pub(crate) const RUN_BYTES_MAX: usize = 1024 * 1024 * 1024;
 pub(crate) struct RunHead {
     /// Made at random by each writer: parts of two writers are never taken for one run.
     pub(crate) writer: u64,
-    /// The numbers of the first and last entry in it.
+    /// The numbers of the first and last entry in it; `last` is `first - 1` where there is none.
     pub(crate) first: u64,
     pub(crate) last: u64,
     /// The time of a batch of entries.
@@ -41,6 +41,11 @@ pub(crate) struct Part {
 impl Part {
     pub(crate) fn is_last(&self) -> bool {
         self.part + 1 == self.parts
+    }
+
+    /// The last entry that is in the log once this part is.
+    pub(crate) fn reaches(&self) -> u64 {
+        if self.is_last() { self.head.last } else { self.head.first.saturating_sub(1) }
     }
 
     /// Reads a message.
@@ -65,7 +70,8 @@ impl Part {
         else {
             return Err(Damage::Header);
         };
-        if part >= parts || first > last {
+        // A batch of nothing ends before it begins.
+        if part >= parts || first > last.saturating_add(1) {
             return Err(Damage::Header);
         }
         let head = RunHead { writer, first, last, tag };
@@ -182,6 +188,10 @@ mod tests {
         let mut newer = message.to_vec();
         newer[0] = 9;
         assert_eq!(Part::decode(&Bytes::from(newer)), Err(Damage::Format(9)));
+        let empty = RunHead { last: 0, ..head(1, 1) };
+        assert!(Part::decode(&cut(empty, b"", 10).remove(0)).is_ok(), "a batch of nothing");
+        let backwards = RunHead { last: 3, ..head(1, 5) };
+        assert!(Part::decode(&cut(backwards, b"x", 10).remove(0)).is_err());
         let mut wrong = message.to_vec();
         wrong[9] = 1;
         assert_eq!(Part::decode(&Bytes::from(wrong)), Err(Damage::Header), "part 1 of 1");

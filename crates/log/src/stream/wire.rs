@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use async_nats::jetstream::{
-    Context,
+    Context, ErrorCode,
     consumer::{DeliverPolicy, pull::OrderedConfig},
-    context::PublishErrorKind,
+    context::{CreateStreamErrorKind, PublishErrorKind},
     message::PublishMessage,
     stream::{Config, DiscardPolicy, RetentionPolicy, StorageType, Stream},
 };
@@ -32,6 +32,8 @@ const ASK_TIME_MAX: Duration = Duration::from_secs(10);
 const READ_TIME_MAX: Duration = Duration::from_secs(15);
 /// How long the servers remember which messages they have: a repetition comes much sooner.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
+/// On how many servers a log lies where nobody has said: one may then fail without anybody noticing.
+const REPLICAS_USUAL: usize = 3;
 /// Messages on their way at once.
 const WINDOW_PARTS: usize = 32;
 /// Messages read ahead of whoever takes them.
@@ -67,16 +69,16 @@ impl Wire {
         context: &Context,
         name: String,
         subject: String,
-        replicas: usize,
+        replicas: Option<usize>,
     ) -> Result<Self, LogError> {
-        let config = Config {
+        let mut config = Config {
             name: name.clone(),
             subjects: vec![subject.clone()],
             retention: RetentionPolicy::Limits,
             // What does not fit is refused; nothing that was acknowledged is dropped for it.
             discard: DiscardPolicy::New,
             storage: StorageType::File,
-            num_replicas: replicas,
+            num_replicas: replicas.unwrap_or(REPLICAS_USUAL),
             duplicate_window: DUPLICATE_WINDOW,
             deny_delete: true,
             ..Config::default()
@@ -85,6 +87,16 @@ impl Wire {
         let stream = loop {
             match context.get_or_create_stream(config.clone()).await {
                 Ok(stream) => break stream,
+                // Not "too few are up": this server says that it has no others.
+                Err(error)
+                    if replicas.is_none()
+                        && config.num_replicas > 1
+                        && matches!(error.kind(), CreateStreamErrorKind::JetStream(told)
+                            if told.error_code() == ErrorCode::STREAM_REPLICAS_NOT_SUPPORTED) =>
+                {
+                    tracing::warn!(stream = %config.name, "a single NATS server: the log is not replicated");
+                    config.num_replicas = 1;
+                }
                 Err(error) if begun.elapsed() > ASK_TIME_MAX => {
                     return Err(LogError::Unavailable(Box::new(error)));
                 }
@@ -96,37 +108,30 @@ impl Wire {
 
     /// How far the stream reaches, as its leader says.
     pub(crate) async fn extent(&self) -> Result<Extent, LogError> {
-        let begun = Instant::now();
-        loop {
-            match self.stream.get_info().await {
-                Ok(info) => {
-                    let state = info.state;
-                    return Ok(Extent {
-                        first: state.first_sequence.max(1),
-                        last: state.last_sequence,
-                        bytes: state.bytes,
-                    });
-                }
-                Err(error) if begun.elapsed() > ASK_TIME_MAX => {
-                    return Err(LogError::Unavailable(Box::new(error)));
-                }
-                Err(_) => sleep(RETRY_DELAY).await,
-            }
-        }
+        insist(|| self.extent_now()).await
+    }
+
+    /// The same, asked once.
+    pub(crate) async fn extent_now(&self) -> Result<Extent, LogError> {
+        let info = self.stream.get_info().await;
+        let state = info.map_err(|error| LogError::Unavailable(Box::new(error)))?.state;
+        Ok(Extent {
+            first: state.first_sequence.max(1),
+            last: state.last_sequence,
+            bytes: state.bytes,
+        })
     }
 
     /// One message.
     pub(crate) async fn get(&self, at: u64) -> Result<Numbered, LogError> {
-        let begun = Instant::now();
-        loop {
-            match self.stream.get_raw_message(at).await {
-                Ok(message) => return self.decode(at, &message.payload),
-                Err(error) if begun.elapsed() > ASK_TIME_MAX => {
-                    return Err(LogError::Unavailable(Box::new(error)));
-                }
-                Err(_) => sleep(RETRY_DELAY).await,
-            }
-        }
+        insist(|| self.get_now(at)).await
+    }
+
+    /// The same, asked once.
+    pub(crate) async fn get_now(&self, at: u64) -> Result<Numbered, LogError> {
+        let message = self.stream.get_raw_message(at).await;
+        let message = message.map_err(|error| LogError::Unavailable(Box::new(error)))?;
+        self.decode(at, &message.payload)
     }
 
     /// Publishes messages in order, right after message `last`, each of them once; gives the number of the last.
@@ -292,6 +297,19 @@ impl Wire {
             return LogError::UnknownFormat { path, format, known: 1 };
         }
         LogError::Corrupt { path, offset: at, reason }
+    }
+}
+
+/// Asks again and again while the servers do not answer, for as long as a question may take.
+async fn insist<T>(mut ask: impl AsyncFnMut() -> Result<T, LogError>) -> Result<T, LogError> {
+    let begun = Instant::now();
+    loop {
+        match ask().await {
+            Err(LogError::Unavailable(_)) if begun.elapsed() <= ASK_TIME_MAX => {
+                sleep(RETRY_DELAY).await;
+            }
+            answered => return answered,
+        }
     }
 }
 

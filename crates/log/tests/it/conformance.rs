@@ -57,7 +57,8 @@ fn everything_that_holds_in_a_folder_holds_on_servers() {
 
 pub(crate) fn on(runtime: &Runtime, url: &str, name: &str, replicas: usize) -> Place {
     let (url, name) = (url.to_owned(), name.to_owned());
-    let place = StreamPlace { url, name, replicas, entry_bytes_max: ENTRY_BYTES_MAX };
+    let place =
+        StreamPlace { url, name, replicas: Some(replicas), entry_bytes_max: ENTRY_BYTES_MAX };
     Place::Stream { runtime: runtime.handle().clone(), place }
 }
 

@@ -15,7 +15,7 @@ use crate::{
 fn stream_place(place: &Place) -> (&tokio::runtime::Handle, &StreamPlace) {
     match place {
         Place::Stream { runtime, place } => (runtime, place),
-        Place::Folder { .. } => panic!("not on servers"),
+        Place::Folder { .. } | Place::Nowhere => panic!("not on servers"),
     }
 }
 

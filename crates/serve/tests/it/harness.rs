@@ -6,6 +6,7 @@
 
 mod answer;
 pub(crate) mod line;
+mod shared;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -15,26 +16,24 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use accounts::{Accounts, KeyKind, Limits, NewKey, People, PeopleRules};
-use change_log::{Options, Place, StreamPlace};
 use domain::{Catalogue, Clock, ManualClock, Timestamp, World};
 use feeds::sandbox::Simulation;
 use market::Lifetimes;
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
-use serve::{
-    App, DashboardSettings, Door, Doors, Parts, Settings, WorldHandle, WorldOptions, Writer,
-};
+use serve::{App, DashboardSettings, Door, Doors, Parts, Settings, WorldHandle, WorldOptions};
 use store::Store;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 pub(crate) use answer::{Answer, Raw};
+pub(crate) use shared::{Bed, Joining, LogServers};
 
 /// When every manual clock starts: a second after a minute, five after an epoch of 30 s would be.
 pub(crate) const START: &str = "2026-11-14T12:00:05.250Z";
 /// How long anything that must happen may take before the test gives up.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a connection may be silent before the test gives up: longer than any time-out of the service.
 const SILENCE: Duration = Duration::from_secs(120);
 const DAY: Duration = Duration::from_secs(86_400);
@@ -70,30 +69,22 @@ pub(crate) struct Builder {
     sandbox_seed: Option<u64>,
     people: PeopleRules,
     log_servers: Option<LogServers>,
+    joining: Option<Joining>,
     keeps_pages: bool,
     mail: bool,
-}
-
-/// Servers that hold the logs, and the runtime that speaks with them.
-#[derive(Clone, Debug)]
-pub(crate) struct LogServers {
-    pub(crate) runtime: tokio::runtime::Handle,
-    pub(crate) url: String,
-}
-
-fn place(servers: Option<&LogServers>, dir: &Path, world: World) -> Place {
-    let name = world.to_string();
-    let Some(LogServers { runtime, url }) = servers.cloned() else {
-        return Place::Folder { dir: dir.join(name), options: Options::default() };
-    };
-    let place = StreamPlace { url, name, replicas: 1, entry_bytes_max: 1024 * 1024 };
-    Place::Stream { runtime, place }
 }
 
 impl Builder {
     /// The logs are on servers.
     pub(crate) fn log_on(mut self, servers: LogServers) -> Self {
         self.log_servers = Some(servers);
+        self
+    }
+
+    /// One node of several that share the live world's log, and a clock.
+    pub(crate) fn joining(mut self, joining: Joining) -> Self {
+        self.log_servers = Some(joining.servers.clone());
+        self.joining = Some(joining);
         self
     }
 
@@ -172,7 +163,8 @@ impl Builder {
 
     pub(crate) async fn start(self) -> TestApp {
         let dir = self.dir.unwrap_or_else(|| TempDir::new().unwrap());
-        let manual = Arc::new(ManualClock::at(self.start));
+        let joined = self.joining.as_ref().map(|joining| Arc::clone(&joining.clock));
+        let manual = joined.unwrap_or_else(|| Arc::new(ManualClock::at(self.start)));
         let clock: Arc<dyn Clock> = match self.time {
             Time::Manual => Arc::clone(&manual) as Arc<dyn Clock>,
             Time::System => Arc::new(SystemClock),
@@ -184,27 +176,30 @@ impl Builder {
         let (outbox, postbag) = accounts::outbox("https://odds.example.com");
         let people = people.with_mail(self.mail.then_some(outbox));
         let catalogue = Arc::new(Catalogue::load(None).unwrap());
-        let open = |world: World, seed: Option<u64>| {
-            let options = WorldOptions {
-                world,
-                log: place(self.log_servers.as_ref(), dir.path(), world),
-                catalogue: Arc::clone(&catalogue),
-                refresh_interval: self.refresh_interval,
-                stale_after: self.stale_after,
-                lifetimes: Lifetimes { final_retention: 3 * DAY, forget_after: 7 * DAY },
-                log_retention: DAY,
-                simulation: seed.map(|seed| Simulation::new(seed, Arc::clone(&catalogue))),
-            };
+        let (servers, joining) = (self.log_servers.as_ref(), self.joining.as_ref());
+        let options = |world: World, seed: Option<u64>| WorldOptions {
+            world,
+            log: shared::place(servers, joining, dir.path(), world),
+            catalogue: Arc::clone(&catalogue),
+            refresh_interval: self.refresh_interval,
+            stale_after: self.stale_after,
+            lifetimes: Lifetimes { final_retention: 3 * DAY, forget_after: 7 * DAY },
+            log_retention: DAY,
+            simulation: seed.map(|seed| Simulation::new(seed, Arc::clone(&catalogue))),
+            notes: Some(dir.path().to_owned()),
+        };
+        let open = |options: WorldOptions| {
             let open = || WorldHandle::open(options, Arc::clone(&clock)).unwrap();
             // A log on servers waits for them, which no task may do.
-            std::thread::scope(|scope| scope.spawn(open).join().unwrap())
+            let (handle, writer) = std::thread::scope(|scope| scope.spawn(open).join().unwrap());
+            (handle, std::thread::spawn(move || writer.run()))
         };
-        let ((live, live_writer), (sandbox, sandbox_writer)) =
-            (open(World::Live, None), open(World::Sandbox, self.sandbox_seed));
-        let writers = vec![
-            (World::Live, run_writer(live_writer)),
-            (World::Sandbox, run_writer(sandbox_writer)),
-        ];
+        let (live, live_writer) = match joining {
+            Some(joining) => joining.join(options(World::Live, None), &clock).await,
+            None => open(options(World::Live, None)),
+        };
+        let (sandbox, sandbox_writer) = open(options(World::Sandbox, self.sandbox_seed));
+        let writers = vec![(World::Live, live_writer), (World::Sandbox, sandbox_writer)];
         let app = Arc::new(App::new(Parts {
             catalogue,
             clock,
@@ -286,6 +281,7 @@ impl TestApp {
             sandbox_seed: None,
             people: PeopleRules::default(),
             log_servers: None,
+            joining: None,
             keeps_pages: false,
             mail: false,
         }
@@ -559,10 +555,6 @@ pub(crate) async fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
 /// A client that neither unpacks nor follows anything.
 pub(crate) fn client() -> Client {
     Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap()
-}
-
-fn run_writer(writer: Writer) -> JoinHandle<()> {
-    std::thread::spawn(move || writer.run())
 }
 
 async fn listen(app: &Arc<App>, doors: Doors, stopping: &watch::Receiver<bool>) -> SocketAddr {

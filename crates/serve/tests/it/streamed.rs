@@ -1,36 +1,11 @@
 //! A service whose change log is on NATS servers.
 
-use rig::Nats;
 use serde_json::{Value, json};
-use tokio::runtime::Runtime;
 
 use crate::board::{ANN, BEA};
-use crate::harness::{LogServers, TestApp, line, ndjson};
+use crate::harness::{Bed, TestApp, line, ndjson};
 
 const ODDS: &str = "/v1/sports/mma/odds";
-
-/// Servers, and a runtime of its own for what speaks with them: it must go on while a test's thread waits.
-struct Bed {
-    nats: Nats,
-    runtime: Option<Runtime>,
-}
-
-impl Bed {
-    fn start() -> Self {
-        Self { nats: Nats::start(1).unwrap(), runtime: Some(Runtime::new().unwrap()) }
-    }
-
-    fn servers(&self) -> LogServers {
-        let runtime = self.runtime.as_ref().unwrap().handle().clone();
-        LogServers { runtime, url: self.nats.url() }
-    }
-}
-
-impl Drop for Bed {
-    fn drop(&mut self) {
-        self.runtime.take().unwrap().shutdown_background();
-    }
-}
 
 async fn status_of(app: &TestApp, feed: &str, message: Value) -> u16 {
     app.post(feed, ndjson(&[message]).into_bytes(), None).await.status

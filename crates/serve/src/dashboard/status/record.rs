@@ -1,6 +1,6 @@
 //! The last day of every source: fresh or delayed, a quarter of an hour at a time, and the delays themselves.
 //!
-//! Looked at every few seconds and kept in a small file beside the worlds' folders, so that a restart shows as a gap and
+//! Looked at every few seconds and kept in a small file of this node's own, so that a restart shows as a gap and
 //! not as a blank day. Bounded by the sources there are and by a number of delays.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -251,10 +251,8 @@ impl State {
     }
 }
 
-/// Beside the log's folder; a service whose log is on servers keeps no record.
 fn path(app: &App) -> Option<PathBuf> {
-    let folder = app.world(World::Live).past.folder.as_ref()?;
-    Some(folder.parent().unwrap_or(folder).join(FILE))
+    Some(app.world(World::Live).past.notes.as_ref()?.join(FILE))
 }
 
 fn read_file(path: &std::path::Path) -> std::io::Result<Option<Written>> {
