@@ -42,8 +42,8 @@ use crate::{
         chance::Chance,
         check::{Finding, Tale},
         fault::Fault,
-        load::{Bench, Load, STATUS},
-        record::{Episode, Journal},
+        load::{Bench, Load, Purse, STATUS},
+        record::{Episode, Journal, Kind},
         stage::Stage,
     },
     repository::Repository,
@@ -52,6 +52,9 @@ use crate::{
 
 /// How long everything may take to be as before, once a fault is healed.
 const CATCH_UP_MAX: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_secs(60);
+/// How long PostgreSQL takes to start, and nodes to find it again.
+const DATABASE_START: Duration = Duration::from_secs(8);
 /// Between two faults.
 const CALM: Duration = Duration::from_secs(2);
 /// A snapshot is cut every second; one this old is not the present any more.
@@ -133,8 +136,9 @@ fn campaign(repository: &Repository, plan: &Plan) -> Result<Vec<Finding>> {
     let mut stage = Stage::set(&folder.join("cluster"), &program)?;
     let bench = Bench::new(stage.site.clone(), Journal::new(&folder)?);
     let watch = begin_watch(stage.site.clone())?;
-    let judge = Judge { key: bench.new_key("judge", 1_000_000, 100_000_000)? };
-    let load = Load::begin(&bench, plan.seed)?;
+    let purse = Purse::fill(&bench)?;
+    let judge = Judge { key: purse.steady.clone() };
+    let load = Load::begin(&bench, purse, plan.seed)?;
     judge.wait_until_whole(&stage.site).context("the cluster does not get under way")?;
     let broken = break_things(plan, &mut stage, &bench, &judge);
     load.end()?;
@@ -178,8 +182,8 @@ fn break_things(plan: &Plan, stage: &mut Stage, bench: &Bench, judge: &Judge) ->
             let goes_on = episode.caught_up_ms.is_some();
             bench.journal.note_episode(episode);
             // What is broken for good would be blamed on every fault that follows.
-            ensure_goes_on(goes_on, fault);
             if !goes_on {
+                shell::say(&format!("   `{fault}` is not overcome: the campaign ends here"));
                 return Ok(());
             }
         }
@@ -189,13 +193,8 @@ fn break_things(plan: &Plan, stage: &mut Stage, bench: &Bench, judge: &Judge) ->
     }
 }
 
-fn ensure_goes_on(goes_on: bool, fault: Fault) {
-    if !goes_on {
-        shell::say(&format!("   `{fault}` is not overcome: the campaign ends here"));
-    }
-}
-
 fn break_one(fault: Fault, stage: &mut Stage, bench: &Bench, judge: &Judge) -> Result<Episode> {
+    wait_for_the_minute(fault);
     shell::say(&format!("   {fault}"));
     let began_ms = now_ms();
     fault.inject(stage).with_context(|| format!("`{fault}` cannot be done"))?;
@@ -214,7 +213,19 @@ fn break_one(fault: Fault, stage: &mut Stage, bench: &Bench, judge: &Judge) -> R
     Ok(Episode { fault: fault.to_string(), kind: fault.kind(), began_ms, healed_ms, caught_up_ms })
 }
 
-/// Looks from outside whether all is well, with a key of its own.
+/// Without the database a key goes on with what its node has of the minute, so such a fault must end within one.
+fn wait_for_the_minute(fault: Fault) {
+    if fault.kind() != Kind::NoDatabase {
+        return;
+    }
+    let needed = fault.lasts() + DATABASE_START;
+    let into = Duration::from_millis(now_ms().rem_euclid(60_000).unsigned_abs());
+    if into + needed > MINUTE {
+        nap(MINUTE.saturating_sub(into) + CALM);
+    }
+}
+
+/// Looks from outside whether all is well.
 #[derive(Debug)]
 struct Judge {
     key: String,

@@ -19,7 +19,7 @@ fn main() -> anyhow::Result<()> {
     let place = StreamPlace {
         url: url.clone(),
         name: name.clone(),
-        replicas: 3,
+        replicas: None,
         entry_bytes_max: u32::MAX,
     };
     let log = StreamLog::open(runtime.handle(), &place)?;

@@ -74,6 +74,23 @@ impl Bench {
     }
 }
 
+/// What the workers come with.
+#[derive(Debug)]
+pub(super) struct Purse {
+    /// One for each pusher.
+    tokens: Vec<String>,
+    /// A key without limits that anybody could meet.
+    pub(super) steady: String,
+}
+
+impl Purse {
+    pub(super) fn fill(bench: &Bench) -> Result<Self> {
+        let token = |pusher| bench.verb(&["feeds", "create", &format!("pusher-{pusher}")]);
+        let tokens = (0..market::PUSHERS).map(token).collect::<Result<_>>()?;
+        Ok(Self { tokens, steady: bench.new_key("steady", 1_000_000, 100_000_000)? })
+    }
+}
+
 /// The workers; they end when they are asked to.
 #[derive(Debug)]
 pub(super) struct Load {
@@ -82,21 +99,20 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// Lists the events, makes keys and tokens, and begins.
-    pub(super) fn begin(bench: &Bench, seed: u64) -> Result<Self> {
+    /// Lists the events and begins.
+    pub(super) fn begin(bench: &Bench, purse: Purse, seed: u64) -> Result<Self> {
+        let Purse { tokens, steady } = purse;
         let mut workers = Vec::new();
         let mut begin = |name: String, work: Box<dyn FnOnce() + Send>| -> Result<()> {
             let thread = std::thread::Builder::new().name(name);
             workers.push(thread.spawn(work).context("no more threads")?);
             Ok(())
         };
-        for pusher in 0..market::PUSHERS {
-            let token = bench.verb(&["feeds", "create", &format!("pusher-{pusher}")])?;
+        for (pusher, token) in tokens.into_iter().enumerate() {
             list_events(bench, pusher, &token)?;
             let mut worker = pusher::Pusher::new(bench, pusher, token, chance(seed, 100 + pusher));
             begin(format!("pusher-{pusher}"), Box::new(move || worker.run()))?;
         }
-        let steady = bench.new_key("steady", 1_000_000, 100_000_000)?;
         for number in 0..READERS {
             let mut worker =
                 reader::Reader::new(bench, &steady, chance(seed, 200 + number), number == 0);
