@@ -359,14 +359,11 @@ impl Effective {
                 faults.push(Fault::at(&set.origin, message));
             }
         }
-        let is_postgres = |url: &str| {
-            ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme))
-        };
         let is_nats = |url: &str| change_log::check_addresses(url).is_ok();
         for (path, is_right, example) in [
             (
                 "database.url",
-                is_postgres as fn(&str) -> bool,
+                is_database_url as fn(&str) -> bool,
                 "postgres://linesman@db.example.com/linesman",
             ),
             (
@@ -468,6 +465,11 @@ impl Effective {
         };
         T::from_value(&setting.value).map(Some).ok_or_else(|| broken(path))
     }
+}
+
+/// Whether an address may be that of a database.
+pub(crate) fn is_database_url(url: &str) -> bool {
+    ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme))
 }
 
 /// Only a build whose embedded defaults and table of keys disagree gets here.

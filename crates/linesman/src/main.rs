@@ -76,6 +76,9 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         Verb::Events(verb) => identities::events(&config, &cli.data, verb)?,
         Verb::Aliases(verb) => identities::aliases(&config, &cli.data, verb)?,
         Verb::Replay(args) => replay::run(args)?,
+        Verb::Record(_) if config.cluster.is_some() => anyhow::bail!(
+            "`record` reads a log in a data folder, and `cluster.nats_url` says that it is on servers; --config can name another configuration"
+        ),
         Verb::Record(args) => record::run(&load_catalogue(&config)?, &cli.data, args)?,
         Verb::Migrate(args) => migrate::run(&config, args)?,
         Verb::Openapi => {}

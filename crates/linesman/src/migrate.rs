@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 
 use crate::cli::{MigrateArgs, output};
 use crate::cluster;
-use crate::config::Config;
+use crate::config::{Config, is_database_url};
 use crate::folder::Folder;
 
 /// Entries moved in one batch.
@@ -25,6 +25,10 @@ pub(crate) fn run(config: &Config, args: &MigrateArgs) -> anyhow::Result<()> {
     let folder = Folder::at(&args.from);
     let path = folder.accounts();
     ensure!(path.is_file(), "{} is no data folder of linesman", args.from.display());
+    ensure!(
+        is_database_url(args.to.reveal()),
+        "--to takes an address of the form postgres://USER:PASSWORD@HOST:PORT/DATABASE"
+    );
     let given = args.nats.as_ref().map(|url| url.reveal().to_owned());
     let configured = config.cluster.as_ref();
     let nats_url = given

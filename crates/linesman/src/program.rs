@@ -59,6 +59,8 @@ async fn run(config: &Config, data: &Path, role: Role) -> anyhow::Result<()> {
     let (end, mut ended) = mpsc::channel::<Ended>(8);
     let leasing = watched(&end, "the lease worker", worker.run());
 
+    // Before anything is started that would have to be stopped again.
+    let listeners = Listeners::bind(config, role).await?;
     let base = Base { config, role, folder: &folder, catalogue: &catalogue, clock: &clock };
     let (live, live_thread, leading) = base.run_live(&store, &end).await?;
     let (sandbox, sandbox_writer) = base.open_world(World::Sandbox)?;
@@ -84,7 +86,6 @@ async fn run(config: &Config, data: &Path, role: Role) -> anyhow::Result<()> {
     let controlling = watched(&end, "the control port", Arc::clone(&control).run(Arc::clone(&app)));
 
     let (stop, stopping) = watch::channel(false);
-    let listeners = Listeners::bind(config, role).await?;
     // Before anybody is told that the service is there, and might tell it to stop.
     let signals = Signals::catch()?;
     control.write_note(Some(&public_url(config, &listeners)))?;

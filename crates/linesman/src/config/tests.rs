@@ -253,7 +253,8 @@ fn many_nodes_need_a_database_and_a_log_on_servers_and_neither_password_is_told(
     assert!(defaults().cluster.is_none());
     let both = assemble(DATABASE, &bus("nats://hunter2@one:4222, nats://two:4222")).unwrap();
     let cluster = both.cluster.as_ref().unwrap();
-    assert_eq!((cluster.database_url.len(), cluster.replicas), (26, None));
+    assert!(cluster.database_url.ends_with("@db/x") && cluster.nats_url.ends_with("two:4222"));
+    assert_eq!(cluster.replicas, None);
     assert!(!format!("{both:?}").contains("hunter2"), "{both:?}");
     assert!(!both.to_toml().contains("hunter2"), "{}", both.to_toml());
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use linesman_log::{Log, LogError, Place, StreamLog, StreamPlace};
+use linesman_log::{Caller, Entry, Glance, Log, LogError, NoAnswer, Place, StreamLog, StreamPlace};
 use rig::{Nats, Proxy};
 use tokio::runtime::Runtime;
 
@@ -173,4 +173,124 @@ fn without_servers_the_writer_is_told_in_time_and_goes_on_once_they_are_back() {
     let after = append_one(&mut log);
     let seqs: Vec<u64> = log.read_from(1).unwrap().map(|entry| entry.unwrap().seq).collect();
     assert_eq!(seqs, (1..=after).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_batch_of_nothing_shuts_out_whoever_has_not_read_it_and_spends_no_number() {
+    let runtime = Runtime::new().unwrap();
+    let nats = Nats::start(1).unwrap();
+    let place = on(&runtime, &nats.url(), "live", 1);
+    let mut old = Log::open(&place).unwrap();
+    old.fence(1).unwrap();
+    append_one(&mut old);
+    let mut new = Log::open(&place).unwrap();
+    new.fence(2).unwrap();
+    assert_eq!(new.last_seq(), 1);
+    let refused = old.fence(3);
+    assert!(matches!(refused, Err(LogError::Overtaken)), "{refused:?}");
+    // It stands in nobody's way: not of numbers, nor of reading from anywhere, nor of what follows.
+    assert_eq!(append_one(&mut new), 2);
+    new.fence(4).unwrap();
+    let again = Log::open(&place).unwrap();
+    assert_eq!((again.first_seq(), again.last_seq()), (1, 2));
+    assert_eq!((read_all(&again, 1), read_all(&again, 2)), (vec![1, 2], vec![2]));
+    let (handle, stream) = stream_place(&place);
+    let reader = StreamLog::open(handle, stream).unwrap();
+    let mut follower = reader.follow_from(3).unwrap();
+    assert_eq!(append_one(&mut new), 3);
+    assert_eq!(follower.next(Duration::from_secs(10)).unwrap().unwrap().seq, 3);
+}
+
+#[test]
+fn a_glance_tells_how_far_the_log_reaches_and_whether_somebody_else_wrote() {
+    let runtime = Runtime::new().unwrap();
+    let mut nats = Nats::start(1).unwrap();
+    let place = on(&runtime, &nats.url(), "live", 1);
+    let (handle, stream) = stream_place(&place);
+    let mut one = StreamLog::open(handle, stream).unwrap();
+    assert_eq!(one.glance().unwrap(), Glance { last_seq: 0, overtaken: false });
+    one.append(1, [(1, b"a".as_slice()), (1, b"b".as_slice())]).unwrap();
+    assert_eq!(one.glance().unwrap(), Glance { last_seq: 2, overtaken: false });
+    let mut two = StreamLog::open(handle, stream).unwrap();
+    two.append(1, [(1, b"c".as_slice())]).unwrap();
+    assert_eq!(one.glance().unwrap(), Glance { last_seq: 3, overtaken: true });
+    nats.kill(0).unwrap();
+    assert!(matches!(one.glance(), Err(LogError::Unavailable(_))));
+}
+
+#[test]
+fn a_copy_of_another_log_keeps_its_numbers_times_and_versions_and_goes_on() {
+    let runtime = Runtime::new().unwrap();
+    let nats = Nats::start(1).unwrap();
+    let place = on(&runtime, &nats.url(), "live", 1);
+    let (handle, stream) = stream_place(&place);
+    let mut log = StreamLog::open(handle, stream).unwrap();
+    log.begin_after(41).unwrap();
+    let entries: Vec<Entry> = (42..=60)
+        .map(|seq| Entry { seq, at_ms: at_ms(seq), version: version(seq), payload: payload(seq) })
+        .collect();
+    log.copy(&entries[..10]).unwrap();
+    assert!(log.begin_after(7).is_err(), "it has begun");
+    log.copy(&entries[10..]).unwrap();
+    log.write_checkpoint(60, 1, b"all").unwrap();
+    let mut again = Log::open(&place).unwrap();
+    assert_eq!((again.first_seq(), again.last_seq()), (42, 60));
+    let held: Vec<Entry> = again.read_from(42).unwrap().map(|entry| entry.unwrap()).collect();
+    assert_eq!(held, entries);
+    assert_eq!(append_one(&mut again), 61);
+    assert_eq!(again.latest_checkpoint().unwrap().unwrap().seq, 60);
+}
+
+#[test]
+fn without_a_word_about_replicas_a_single_server_is_enough_and_three_are_used() {
+    let runtime = Runtime::new().unwrap();
+    for servers in [1, 3] {
+        let mut nats = Nats::start(servers).unwrap();
+        let Place::Stream { runtime, place } = on(&runtime, &nats.url(), "live", 1) else {
+            panic!("not on servers")
+        };
+        let place = Place::Stream { runtime, place: StreamPlace { replicas: None, ..place } };
+        let mut log = Log::open(&place).unwrap();
+        append_one(&mut log);
+        if servers == 3 {
+            nats.kill(0).unwrap();
+            let log = Log::open(&place).unwrap();
+            assert_eq!(read_all(&log, 1), [1], "it is on the others too");
+        }
+    }
+}
+
+#[test]
+fn a_question_is_answered_by_whoever_is_at_the_desk() {
+    let runtime = Runtime::new().unwrap();
+    let mut nats = Nats::start(1).unwrap();
+    let place = on(&runtime, &nats.url(), "live", 1);
+    let (_, stream) = stream_place(&place);
+    runtime.block_on(async {
+        let (asking, answering) =
+            (Caller::open(stream).await.unwrap(), Caller::open(stream).await.unwrap());
+        let begun = Instant::now();
+        while asking.bytes_max() == 0 || answering.bytes_max() == 0 {
+            assert!(begun.elapsed() < Duration::from_secs(20), "no connection");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert_eq!(asking.ask(b"who".to_vec()).await, Err(NoAnswer::Nobody));
+        let mut desk = answering.open_desk().await.unwrap();
+        let serving = tokio::spawn(async move {
+            while let Some(question) = desk.next().await {
+                let answer = question.payload.to_ascii_uppercase();
+                question.answer(answer).await;
+            }
+        });
+        let begun = Instant::now();
+        // The desk is known to the servers a moment after it was opened.
+        let mut answer = asking.ask(b"who".to_vec()).await;
+        while answer.is_err() && begun.elapsed() < Duration::from_secs(20) {
+            answer = asking.ask(b"who".to_vec()).await;
+        }
+        assert_eq!(answer.unwrap(), "WHO");
+        serving.abort();
+        nats.kill(0).unwrap();
+        assert!(asking.ask(b"who".to_vec()).await.is_err());
+    });
 }

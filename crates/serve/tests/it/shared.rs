@@ -34,11 +34,12 @@ async fn publish(clock: &ManualClock, nodes: &[&TestApp]) {
 
 /// A node that writes and two that follow.
 struct Cluster {
-    bed: Bed,
-    joining: Joining,
-    seat: Arc<Seat>,
     writer: TestApp,
     readers: [TestApp; 2],
+    seat: Arc<Seat>,
+    joining: Joining,
+    // The last to go: the nodes speak with it until they have stopped.
+    bed: Bed,
 }
 
 impl Cluster {
@@ -221,6 +222,43 @@ async fn a_writer_that_was_replaced_while_it_slept_writes_nothing_and_reads_on()
         bodies[0].contains("135") && bodies.iter().all(|body| *body == bodies[0]),
         "{bodies:?}"
     );
+}
+
+#[tokio::test]
+async fn a_writer_that_was_replaced_does_not_even_say_that_nothing_changed() {
+    let cluster = Cluster::start().await;
+    let (seated, new_seat) = cluster.joining.seated();
+    let heir = TestApp::builder().joining(seated).start().await;
+    let feed = cluster.writer.feed("one", None).await;
+    let heirs_feed = heir.feed("one", None).await;
+    let event = line::event("a", "mma", ANN, BEA);
+    cluster.writer.push_all(&feed, std::slice::from_ref(&event)).await;
+    new_seat.grant(2);
+    leads(&heir).await;
+    heir.push_all(&heirs_feed, &[json!({"type": "remove", "ref": "a"})]).await;
+    // To the old one's book this is nothing new; to the log it is.
+    let receipt = one_receipt(&cluster.writer, &feed, &event).await;
+    assert_eq!((&receipt["accepted"], &receipt["unchanged"]), (&json!(1), &json!(0)));
+}
+
+#[tokio::test]
+async fn an_operators_word_at_any_node_is_carried_out_by_the_one_that_writes() {
+    let cluster = Cluster::start().await;
+    let [one, two] = &cluster.readers;
+    let feed = one.any_feed().await;
+    let bouts =
+        [line::event("a", "mma", ANN, BEA), line::event("b", "mma", "Cleo Cruz", "Dora Dunn")];
+    one.push_all(&feed, &bouts).await;
+    cluster.publish().await;
+    let events = two.get("/v1/sports/mma/events", &two.live_key().await).await.json();
+    let id = |at: usize| domain::EventId::parse(events[at]["id"].as_str().unwrap()).unwrap();
+    let merge = market::Operation::Merge { one: id(0), other: id(1) };
+    assert!(one.app.world(World::Live).operate(merge.clone()).await.unwrap() > 0);
+    let refused = two.app.world(World::Live).operate(merge).await.unwrap_err();
+    assert!(refused.to_string().contains("already"), "{refused}");
+    let seen =
+        || two.app.world(World::Live).identities().event(id(1)).map(|event| event.refs.len());
+    wait_for("the merge to be seen", || seen() == Some(2)).await;
 }
 
 #[tokio::test]
