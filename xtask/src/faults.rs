@@ -138,8 +138,9 @@ fn campaign(repository: &Repository, plan: &Plan) -> Result<Vec<Finding>> {
     let watch = begin_watch(stage.site.clone())?;
     let purse = Purse::fill(&bench)?;
     let judge = Judge { key: purse.steady.clone() };
-    let load = Load::begin(&bench, purse, plan.seed)?;
-    judge.wait_until_whole(&stage.site).context("the cluster does not get under way")?;
+    let mut load = Load::begin(&bench, &purse, plan.seed)?;
+    judge.wait_until_full(&stage.site).context("the cluster does not get under way")?;
+    load.begin_to_read(&purse, plan.seed)?;
     let broken = break_things(plan, &mut stage, &bench, &judge);
     load.end()?;
     broken?;
@@ -243,6 +244,18 @@ impl Judge {
             false
         });
         waited.with_context(|| missing.clone())
+    }
+
+    /// Waits until every api node shows every price there will be.
+    fn wait_until_full(&self, site: &Site) -> Result<()> {
+        let all = market::all_series().len();
+        pace::wait_until("every node shows every price", CATCH_UP_MAX, || {
+            APIS.into_iter().all(|api| {
+                let bodies = WHOLE.map(|path| self.ask(site, api, path));
+                let counts = bodies.iter().flatten().filter_map(Value::as_array).map(Vec::len);
+                counts.sum::<usize>() == all
+            })
+        })
     }
 
     fn find_missing(&self, site: &Site) -> Option<String> {

@@ -36,7 +36,7 @@ pub(crate) type Links = BTreeMap<(Unit, Unit), u16>;
 #[derive(Clone, Debug)]
 pub(crate) struct Manner {
     pub(crate) life: Life,
-    /// Lines of configuration for every node.
+    /// Lines of configuration for every node; they go on where `[server]` was begun.
     pub(crate) settings: String,
     /// Environment of every node.
     pub(crate) environment: Vec<(String, String)>,
@@ -249,7 +249,7 @@ impl Site {
     fn node_settings(&self, door: impl Fn(Unit) -> u16, metrics: u16) -> String {
         format!(
             "[database]\nurl = \"postgres://postgres@127.0.0.1:{}/{DATABASE}\"\n\n[cluster]\nnats_url = \"{}\"\n\n\
-             [server]\nops_listen = \"127.0.0.1:{metrics}\"\n\n{}",
+             [server]\nops_listen = \"127.0.0.1:{metrics}\"\n{}",
             door(Unit::Postgres),
             nats_url(&door),
             self.manner.settings

@@ -12,7 +12,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread::JoinHandle,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, anyhow};
@@ -21,6 +21,7 @@ use super::{chance::Chance, market, record::Journal};
 use crate::{
     cluster::{
         http::Client,
+        pace::nap,
         site::Site,
         unit::{APIS, Unit},
     },
@@ -33,6 +34,10 @@ pub(super) use self::reader::STATUS;
 const READERS: usize = 5;
 /// How long a client waits: longer than the load balancer needs to try all nodes.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+const PULSE: Duration = Duration::from_millis(50);
+/// Later than this is remarkable.
+const STALL: Duration = Duration::from_millis(400);
 
 /// What every worker has.
 #[derive(Clone, Debug)]
@@ -99,41 +104,48 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// Lists the events and begins.
-    pub(super) fn begin(bench: &Bench, purse: Purse, seed: u64) -> Result<Self> {
-        let Purse { tokens, steady } = purse;
-        let mut workers = Vec::new();
-        let mut begin = |name: String, work: Box<dyn FnOnce() + Send>| -> Result<()> {
-            let thread = std::thread::Builder::new().name(name);
-            workers.push(thread.spawn(work).context("no more threads")?);
-            Ok(())
-        };
-        for (pusher, token) in tokens.into_iter().enumerate() {
-            list_events(bench, pusher, &token)?;
-            let mut worker = pusher::Pusher::new(bench, pusher, token, chance(seed, 100 + pusher));
-            begin(format!("pusher-{pusher}"), Box::new(move || worker.run()))?;
+    /// Lists the events and begins to push.
+    pub(super) fn begin(bench: &Bench, purse: &Purse, seed: u64) -> Result<Self> {
+        let mut load = Self { bench: bench.clone(), workers: Vec::new() };
+        for (pusher, token) in purse.tokens.iter().enumerate() {
+            list_events(bench, pusher, token)?;
+            let chance = chance(seed, 100 + pusher);
+            let mut worker = pusher::Pusher::new(bench, pusher, token.clone(), chance);
+            load.add(format!("pusher-{pusher}"), move || worker.run())?;
         }
+        Ok(load)
+    }
+
+    fn add(&mut self, name: String, work: impl FnOnce() + Send + 'static) -> Result<()> {
+        let thread = std::thread::Builder::new().name(name);
+        self.workers.push(thread.spawn(work).context("no more threads")?);
+        Ok(())
+    }
+
+    /// Begins to read, once there is all that there will be to read.
+    pub(super) fn begin_to_read(&mut self, purse: &Purse, seed: u64) -> Result<()> {
+        let (bench, steady) = (self.bench.clone(), &purse.steady);
         for number in 0..READERS {
             let mut worker =
-                reader::Reader::new(bench, &steady, chance(seed, 200 + number), number == 0);
-            begin(format!("reader-{number}"), Box::new(move || worker.run()))?;
+                reader::Reader::new(&bench, steady, chance(seed, 200 + number), number == 0);
+            self.add(format!("reader-{number}"), move || worker.run())?;
         }
         for api in APIS {
-            let mut worker = reader::Prober::new(bench, &steady, api);
-            begin(format!("prober-{api}"), Box::new(move || worker.run()))?;
+            let mut worker = reader::Prober::new(&bench, steady, api);
+            self.add(format!("prober-{api}"), move || worker.run())?;
         }
         for sort in limits::SORTS {
-            let mut worker = limits::Spender::new(bench, sort, chance(seed, 300));
-            begin(format!("spender-{}", sort.name), Box::new(move || worker.run()))?;
+            let mut worker = limits::Spender::new(&bench, sort, chance(seed, 300));
+            self.add(format!("spender-{}", sort.name), move || worker.run())?;
         }
         let ring = revoker::Ring::default();
-        let mut worker = revoker::Revoker::new(bench, &ring);
-        begin("revoker".to_owned(), Box::new(move || worker.run()))?;
+        let mut worker = revoker::Revoker::new(&bench, &ring);
+        self.add("revoker".to_owned(), move || worker.run())?;
         for node in [None].into_iter().chain(APIS.map(Some)) {
-            let mut worker = revoker::User::new(bench, &ring, node);
-            begin("user".to_owned(), Box::new(move || worker.run()))?;
+            let mut worker = revoker::User::new(&bench, &ring, node);
+            self.add("user".to_owned(), move || worker.run())?;
         }
-        Ok(Self { bench: bench.clone(), workers })
+        self.add("pulse".to_owned(), move || feel_pulse(&bench))
     }
 
     /// Ends all workers.
@@ -152,6 +164,18 @@ impl Load {
 
 fn chance(seed: u64, worker: usize) -> Chance {
     Chance::new(seed ^ u64::try_from(worker).unwrap_or_default().wrapping_mul(0x9e37_79b9))
+}
+
+/// Notes when this machine was so busy that nobody on it got anything done: what was slow then was not the cluster's doing.
+fn feel_pulse(bench: &Bench) {
+    while bench.goes_on() {
+        let before = Instant::now();
+        nap(PULSE);
+        let late = before.elapsed().saturating_sub(PULSE);
+        if late > STALL {
+            bench.journal.note_stall(late);
+        }
+    }
 }
 
 fn list_events(bench: &Bench, pusher: usize, token: &str) -> Result<()> {

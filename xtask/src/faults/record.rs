@@ -8,12 +8,13 @@ use std::{
     io::{BufWriter, Write as _},
     path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
-use crate::cluster::unit::Unit;
+use crate::cluster::{pace::now_ms, unit::Unit};
 
 /// A request and what came of it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -120,6 +121,8 @@ pub(super) struct Records {
     pub(super) limits: Vec<Limits>,
     pub(super) episodes: Vec<Episode>,
     pub(super) bodies: HashMap<u64, Vec<u8>>,
+    /// How late a thread was that only wanted to wake up, in milliseconds.
+    pub(super) stalls: Vec<u128>,
     /// Parts that ended though nobody had ended them.
     pub(super) deaths: Vec<String>,
 }
@@ -193,6 +196,11 @@ impl Journal {
             "caught_up_ms": episode.caught_up_ms,
         }));
         self.lock().episodes.push(episode);
+    }
+
+    pub(super) fn note_stall(&self, late: Duration) {
+        self.write(&json!({ "what": "stall", "at_ms": now_ms(), "late_ms": late.as_millis() }));
+        self.lock().stalls.push(late.as_millis());
     }
 
     pub(super) fn note_death(&self, death: String) {

@@ -63,6 +63,10 @@ fn table(seed: u64, records: &Records, findings: &[Finding]) -> String {
             text += &format!("|   {} | | |\n", evidence.lines().next().unwrap_or_default());
         }
     }
+    if let Some(most) = records.stalls.iter().max() {
+        let count = records.stalls.len();
+        text += &format!("\nThis machine was busy elsewhere {count} times, for up to {most} ms.\n");
+    }
     text += &format!("\nseed {seed}\n");
     text
 }
