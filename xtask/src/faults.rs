@@ -133,7 +133,10 @@ fn campaign(repository: &Repository, plan: &Plan) -> Result<Vec<Finding>> {
     let folder = folder(repository)?;
     stage::clear(&folder)?;
     shell::say(&format!("seed {}: setting up a cluster in {}", plan.seed, folder.display()));
-    let mut stage = Stage::set(&folder.join("cluster"), &program)?;
+    // A copy, so that a build meanwhile does not change what is started again.
+    let copy = folder.join("linesman");
+    fs::copy(program, &copy)?;
+    let mut stage = Stage::set(&folder.join("cluster"), &copy)?;
     let bench = Bench::new(stage.site.clone(), Journal::new(&folder)?);
     let watch = begin_watch(stage.site.clone())?;
     let purse = Purse::fill(&bench)?;
