@@ -4,10 +4,12 @@
 
 mod clock;
 mod lead;
+mod news;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use accounts::Need;
 use anyhow::Context;
 use change_log::{Caller, Place, StreamLog, StreamPlace};
 use domain::{Catalogue, Timestamp, World};
@@ -28,6 +30,20 @@ const ENTRY_BYTES_MAX: u32 = 16 * 1024 * 1024;
 /// How long a start waits before it tries the database again: at first, and at the most.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
+
+/// For how long a node lets keys in without having asked anybody.
+const KEY_TRUST: Duration = Duration::from_secs(5);
+
+/// What this node's right to let keys in rests on.
+pub(crate) async fn keys(cluster: &Cluster) -> anyhow::Result<accounts::Cluster> {
+    let among = news::among_nodes(&cluster.nats_url, cluster.replicas, KEY_TRUST).await;
+    among.context("cluster.nats_url cannot be used")
+}
+
+/// Waits until what a command line has written of keys is in force on every node.
+pub(crate) async fn confirm(cluster: &Cluster, store: &Store, need: Need) -> anyhow::Result<()> {
+    news::confirm_everywhere(store.clone(), keys(cluster).await?, need).await
+}
 
 /// Connects to the database, waiting for it where it is not there yet, and takes the time from it.
 pub(crate) async fn reach(cluster: &Cluster) -> anyhow::Result<(Store, Arc<SharedClock>)> {

@@ -5,7 +5,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
-use accounts::{Accounts, KeyKind, KeySecret, LinkToken, NewKey, Outbox, People, PeopleRules};
+use accounts::{
+    Accounts, KeyKind, KeySecret, LeaseWorker, LinkToken, NewKey, Outbox, People, PeopleRules,
+};
 use anyhow::{Context, bail};
 use domain::{Clock, World};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -55,7 +57,7 @@ async fn run(config: &Config, data: &Path, role: Role) -> anyhow::Result<()> {
     let _lock = folder.lock().await?;
     let control = Arc::new(Control::open(&folder).await?);
     let (store, clock) = open_store(config, &folder).await?;
-    let (accounts, worker) = Accounts::load(store.clone(), Arc::clone(&clock)).await?;
+    let (accounts, worker) = load_accounts(config, &store, &clock).await?;
     let (end, mut ended) = mpsc::channel::<Ended>(8);
     let leasing = watched(&end, "the lease worker", worker.run());
 
@@ -83,6 +85,7 @@ async fn run(config: &Config, data: &Path, role: Role) -> anyhow::Result<()> {
         sandbox: Arc::clone(&sandbox),
     }));
     let keeping = watched(&end, "the keeper of accounts", keep_accounts(Arc::clone(&app)));
+    let following = follow_keys(config, &end, &app);
     let controlling = watched(&end, "the control port", Arc::clone(&control).run(Arc::clone(&app)));
 
     let (stop, stopping) = watch::channel(false);
@@ -101,6 +104,9 @@ async fn run(config: &Config, data: &Path, role: Role) -> anyhow::Result<()> {
     while serving.join_next().await.is_some() {}
     controlling.abort();
     keeping.abort();
+    if let Some(following) = following {
+        following.abort();
+    }
     if let Some(mailing) = mailing {
         mailing.abort();
     }
@@ -223,6 +229,32 @@ async fn open_store(config: &Config, folder: &Folder) -> anyhow::Result<(Store, 
     let (store, clock) = cluster::reach(cluster).await?;
     tokio::spawn(Arc::clone(&clock).keep(store.clone()));
     Ok((store, clock))
+}
+
+/// The accounts in memory: this process's own, or those of one node of many.
+async fn load_accounts(
+    config: &Config,
+    store: &Store,
+    clock: &Arc<dyn Clock>,
+) -> anyhow::Result<(Accounts, LeaseWorker)> {
+    Ok(match &config.cluster {
+        None => Accounts::load(store.clone(), Arc::clone(clock)).await?,
+        Some(cluster) => {
+            let keys = cluster::keys(cluster).await?;
+            Accounts::load_node(store.clone(), Arc::clone(clock), keys).await?
+        }
+    })
+}
+
+/// One node of many follows every change of keys; a process that is alone makes them all itself.
+fn follow_keys(
+    config: &Config,
+    end: &mpsc::Sender<Ended>,
+    app: &Arc<App>,
+) -> Option<tokio::task::JoinHandle<()>> {
+    let app = Arc::clone(app);
+    config.cluster.as_ref()?;
+    Some(watched(end, "the follower of keys", async move { app.accounts.follow().await }))
 }
 
 fn settings(config: &Config, role: Role) -> Settings {

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::Arc;
 
-use accounts::{Deed, KeyRecord, Limits, Maintenance, NewKey, Registry};
+use accounts::{Deed, KeyRecord, Limits, Maintenance, Need, NewKey, Registry};
 use anyhow::{Context, bail};
 use domain::suggest::did_you_mean;
 use market::Operation;
@@ -15,6 +15,7 @@ use crate::cli::{
     output,
 };
 use crate::clock::SystemClock;
+use crate::cluster;
 use crate::config::Config;
 use crate::control;
 use crate::folder::Folder;
@@ -25,14 +26,14 @@ pub(crate) fn keys(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Res
         KeysVerb::Create(args) => Some(new_key(config, args)?),
         KeysVerb::List(_) | KeysVerb::Revoke(_) | KeysVerb::Rotate(_) => None,
     };
-    on_store(config, data, async |registry, folder| match (verb, new_key) {
+    on_store(config, data, async |registry, scene| match (verb, new_key) {
         (KeysVerb::Create(args), Some(new)) => {
             let made = registry.create_keys(&new, usize::try_from(args.count)?).await?;
             for (_, record) in &made {
                 let detail = format!("{} {}", record.kind.as_str(), record.hint);
                 registry.note(Deed::KeyCreated, record.id.as_str(), &detail).await?;
             }
-            control::make_effective(folder).await?;
+            scene.make_effective(Need::Soon).await?;
             let lines = made.iter().map(|(secret, record)| {
                 if !args.json {
                     return Ok(secret.expose().to_owned());
@@ -52,14 +53,20 @@ pub(crate) fn keys(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Res
         (KeysVerb::Revoke(args), _) => {
             let record = registry.revoke_key(args.key.reveal()).await?;
             registry.note(Deed::KeyRevoked, record.id.as_str(), &record.hint).await?;
-            control::make_effective(folder).await
+            scene.make_effective(Need::Everywhere).await
         }
         (KeysVerb::Rotate(args), _) => {
             let (secret, record) = registry.rotate_key(args.key.reveal(), args.overlap).await?;
             let old = record.rotated_from.as_ref().map_or("", |id| id.as_str());
             registry.note(Deed::KeyRotated, old, &format!("new key {}", record.id)).await?;
-            control::make_effective(folder).await?;
-            print(secret.expose())
+            let need = match args.overlap {
+                Some(overlap) if !overlap.is_zero() => Need::Soon,
+                Some(_) | None => Need::Everywhere,
+            };
+            let effective = scene.make_effective(need).await;
+            // The new key is shown once, so it is not lost over the old one's end.
+            print(secret.expose())?;
+            effective
         }
         (KeysVerb::Create(_), None) => Ok(()),
     })
@@ -75,12 +82,12 @@ pub(crate) fn feeds(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::R
             );
         }
     }
-    on_store(config, data, async |registry, folder| match verb {
+    on_store(config, data, async |registry, scene| match verb {
         FeedsVerb::Create(args) => {
             let (token, feed) = registry.create_feed(&args.name, args.bookmaker.as_deref()).await?;
             let detail = feed.bookmaker.as_deref().unwrap_or("any bookmaker");
             registry.note(Deed::FeedCreated, &feed.name, detail).await?;
-            control::make_effective(folder).await?;
+            scene.make_effective(Need::Soon).await?;
             print(token.expose())
         }
         FeedsVerb::List => {
@@ -105,14 +112,14 @@ pub(crate) fn feeds(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::R
         FeedsVerb::Revoke(args) => {
             registry.revoke_feed(&args.name).await?;
             registry.note(Deed::FeedRevoked, &args.name, "").await?;
-            control::make_effective(folder).await
+            scene.make_effective(Need::Everywhere).await
         }
         FeedsVerb::Pause(args) | FeedsVerb::Resume(args) => {
             let paused = matches!(verb, FeedsVerb::Pause(_));
             registry.pause_feed(&args.name, paused).await?;
             let deed = if paused { Deed::FeedPaused } else { Deed::FeedResumed };
             registry.note(deed, &args.name, "").await?;
-            control::make_effective(folder).await
+            scene.make_effective(Need::Everywhere).await
         }
     })
 }
@@ -122,7 +129,7 @@ pub(crate) fn maintenance(
     data: &Path,
     verb: &MaintenanceVerb,
 ) -> anyhow::Result<()> {
-    on_store(config, data, async |registry, folder| {
+    on_store(config, data, async |registry, scene| {
         let wanted = match verb {
             MaintenanceVerb::On(args) => {
                 let seconds = u32::try_from(args.retry_after.as_secs()).unwrap_or(u32::MAX);
@@ -136,7 +143,7 @@ pub(crate) fn maintenance(
             Maintenance::Off => Deed::MaintenanceOff,
         };
         registry.note(deed, "service", "").await?;
-        control::make_effective(folder).await
+        scene.make_effective(Need::Everywhere).await
     })
 }
 
@@ -160,16 +167,34 @@ pub(crate) async fn note_operations(
 fn on_store(
     config: &Config,
     data: &Path,
-    verb: impl AsyncFnOnce(&Registry, &Folder) -> anyhow::Result<()>,
+    verb: impl AsyncFnOnce(&Registry, &Scene<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let folder = Folder::open(data)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let store = open_store(config, &folder).await?;
-        let done = verb(&Registry::new(store.clone(), Arc::new(SystemClock)), &folder).await;
+        let scene = Scene { config, folder: &folder, store: &store };
+        let done = verb(&Registry::new(store.clone(), Arc::new(SystemClock)), &scene).await;
         store.close().await;
         done
     })
+}
+
+/// Where a verb is carried out.
+struct Scene<'a> {
+    config: &'a Config,
+    folder: &'a Folder,
+    store: &'a Store,
+}
+
+impl Scene<'_> {
+    /// Waits until what was written is in force: in the server on the folder, or on every node.
+    async fn make_effective(&self, need: Need) -> anyhow::Result<()> {
+        match &self.config.cluster {
+            None => control::make_effective(self.folder).await,
+            Some(cluster) => cluster::confirm(cluster, self.store, need).await,
+        }
+    }
 }
 
 /// The database that many nodes share, or the folder's own.

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 
-use accounts::FeedGrant;
+use accounts::{FeedGrant, KeyRefusal};
 use bytes::Bytes;
 use domain::World;
 use feeds::push;
@@ -15,6 +15,7 @@ use crate::app::App;
 use crate::error::{ApiError, ErrorCode};
 use crate::ledger::{Push, SAMPLES_MAX, Stamps, cut};
 use crate::reply::Reply;
+use crate::v1::cannot_vouch;
 use crate::world::{Delivered, Lines, NotTaken, Receipt};
 
 /// Where the door is.
@@ -116,12 +117,18 @@ fn authenticate(app: &App, delivery: &Delivery) -> Result<Arc<FeedGrant>, ApiErr
         let (scheme, token) = value.0.split_at_checked(7)?;
         scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token.trim_ascii())
     });
-    token.and_then(|token| app.accounts.feeds.authenticate(token)).ok_or_else(|| {
-        let text = "a valid feed token is needed: Authorization: Bearer fk_…";
-        let mut error = ApiError::new(ErrorCode::AuthenticationFailed, text);
-        error.challenge = Some("Bearer realm=\"linesman feeds\"");
-        error
-    })
+    let found = token.ok_or(KeyRefusal::Unknown);
+    found.and_then(|token| app.accounts.feeds.authenticate(token)).map_err(
+        |refusal| match refusal {
+            KeyRefusal::Unvouched => cannot_vouch(),
+            KeyRefusal::Unknown => {
+                let text = "a valid feed token is needed: Authorization: Bearer fk_…";
+                let mut error = ApiError::new(ErrorCode::AuthenticationFailed, text);
+                error.challenge = Some("Bearer realm=\"linesman feeds\"");
+                error
+            }
+        },
+    )
 }
 
 async fn read_whole<B>(body: B) -> Result<Bytes, ApiError>

@@ -12,7 +12,8 @@ mod wire;
 use std::sync::Arc;
 
 use accounts::{
-    Call, Charge, Grant, KeyEntry, KeyKind, Maintenance, Outcome, Refusal, Standing, Window,
+    Call, Charge, Grant, KeyEntry, KeyKind, KeyRefusal, Maintenance, Outcome, Refusal, Standing,
+    Window,
 };
 use domain::{Catalogue, SportId, Timestamp, World};
 use tokio::time::Instant;
@@ -43,8 +44,15 @@ pub(crate) async fn answer(
 ) -> (Endpoint, Reply) {
     let now = visitor.now;
     let query = Query::new(asked.query);
-    let Some((entry, way)) = authenticate(app, asked, &query, visitor) else {
-        return (Endpoint::Unknown, no_valid_key().into_reply(request_id));
+    let (entry, way) = match authenticate(app, asked, &query, visitor) {
+        Ok(let_in) => let_in,
+        Err(refusal) => {
+            let error = match refusal {
+                KeyRefusal::Unknown => no_valid_key(),
+                KeyRefusal::Unvouched => cannot_vouch(),
+            };
+            return (Endpoint::Unknown, error.into_reply(request_id));
+        }
     };
     let spools = visitor.takes_spooled && asked.method == Method::Get;
     let visit = Visit { app, asked, query, entry: &entry, now, begun: visitor.begun, spools };
@@ -84,17 +92,17 @@ fn authenticate(
     asked: &Asked<'_>,
     query: &Query<'_>,
     visitor: &mut Visitor,
-) -> Option<(Arc<KeyEntry>, KeyWay)> {
+) -> Result<(Arc<KeyEntry>, KeyWay), KeyRefusal> {
     let keys = &app.accounts.keys;
     let Visitor { now, known, .. } = visitor;
     match asked.key {
-        KeyHeader::Once(key) => Some((keys.recognise(key, *now, known)?, KeyWay::Header)),
-        KeyHeader::Repeated => None,
+        KeyHeader::Once(key) => Ok((keys.recognise(key, *now, known)?, KeyWay::Header)),
+        KeyHeader::Repeated => Err(KeyRefusal::Unknown),
         KeyHeader::Absent if app.settings.query_key_enabled => {
-            let key = query.first(Param::ApiKey.name())?;
-            Some((keys.recognise(key.as_bytes(), *now, known)?, KeyWay::Query))
+            let key = query.first(Param::ApiKey.name()).ok_or(KeyRefusal::Unknown)?;
+            Ok((keys.recognise(key.as_bytes(), *now, known)?, KeyWay::Query))
         }
-        KeyHeader::Absent => None,
+        KeyHeader::Absent => Err(KeyRefusal::Unknown),
     }
 }
 
@@ -103,6 +111,12 @@ fn no_valid_key() -> ApiError {
     let mut error = ApiError::new(ErrorCode::AuthenticationFailed, text);
     error.challenge = Some("ApiKey realm=\"linesman\", header=\"X-API-Key\"");
     error
+}
+
+/// The key may be good; this node has been out of touch for too long to say so.
+pub(crate) fn cannot_vouch() -> ApiError {
+    let text = "this node cannot tell at the moment whether the key is in force; try again";
+    ApiError::new(ErrorCode::Unavailable, text).retry_after(UNAVAILABLE_RETRY_S)
 }
 
 /// One authenticated request.

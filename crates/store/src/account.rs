@@ -315,7 +315,7 @@ impl Store {
             .bind(suspended_ms)
             .execute(&mut tx)
             .await?;
-        query("UPDATE api_key SET suspended_ms = $2 WHERE account_id = $1")
+        query("UPDATE api_key SET suspended_ms = $2, change_number = NULL WHERE account_id = $1")
             .bind(account_id)
             .bind(suspended_ms)
             .execute(&mut tx)
@@ -326,6 +326,7 @@ impl Store {
                 .execute(&mut tx)
                 .await?;
         }
+        tx.number_change().await?;
         tx.commit().await
     }
 
@@ -353,8 +354,8 @@ impl Store {
         .execute(&mut tx)
         .await?;
         query(
-            "UPDATE api_key SET burst_per_minute = $2, requests_per_day = $3, requests_per_month = $4 \
-             WHERE account_id = $1 AND kind = 'production' AND revoked_ms IS NULL",
+            "UPDATE api_key SET burst_per_minute = $2, requests_per_day = $3, requests_per_month = $4, \
+             change_number = NULL WHERE account_id = $1 AND kind = 'production' AND revoked_ms IS NULL",
         )
         .bind(account_id)
         .bind(i64::from(burst_per_minute))
@@ -362,6 +363,7 @@ impl Store {
         .bind(allowance.requests_per_month.map(i64::from))
         .execute(&mut tx)
         .await?;
+        tx.number_change().await?;
         tx.commit().await
     }
 

@@ -69,6 +69,7 @@ impl Store {
         .bind(feed.created_ms)
         .execute(&mut tx)
         .await?;
+        tx.number_change().await?;
         tx.commit().await?;
         Ok(kept == 1)
     }
@@ -102,6 +103,7 @@ impl Store {
         .bind(now_ms)
         .fetch_optional(&mut tx)
         .await?;
+        tx.number_change().await?;
         tx.commit().await?;
         row.map(FeedRow::try_from).transpose()
     }
@@ -125,6 +127,7 @@ impl Store {
         .bind(paused_ms)
         .fetch_optional(&mut tx)
         .await?;
+        tx.number_change().await?;
         tx.commit().await?;
         row.map(FeedRow::try_from).transpose()
     }

@@ -192,6 +192,7 @@ impl Store {
             hold_account(&mut tx, key).await?;
             insert(&mut tx, key).await?;
         }
+        tx.number_change().await?;
         tx.commit().await
     }
 
@@ -250,6 +251,22 @@ impl Store {
         Ok(())
     }
 
+    /// Every key whose last change has a number above this one, oldest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn keys_changed_after(&self, number: i64) -> Result<Vec<KeyRow>, StoreError> {
+        let rows: Vec<RawKey> = query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM api_key WHERE change_number > $1 ORDER BY created_ms, id"
+        ))
+        .bind(number)
+        .fetch_all(&self.database)
+        .await?;
+        rows.into_iter().map(KeyRow::try_from).collect()
+    }
+
     /// The key with this id.
     ///
     /// # Errors
@@ -283,13 +300,15 @@ impl Store {
     pub async fn revoke_key(&self, id: &str, now_ms: i64) -> Result<Option<KeyRow>, StoreError> {
         let mut tx = self.begin_write().await?;
         let row: Option<RawKey> = query(concat!(
-            "UPDATE api_key SET revoked_ms = COALESCE(revoked_ms, $2) WHERE id = $1 RETURNING ",
+            "UPDATE api_key SET revoked_ms = COALESCE(revoked_ms, $2), change_number = NULL \
+             WHERE id = $1 RETURNING ",
             columns!()
         ))
         .bind(id)
         .bind(now_ms)
         .fetch_optional(&mut tx)
         .await?;
+        tx.number_change().await?;
         tx.commit().await?;
         row.map(KeyRow::try_from).transpose()
     }
@@ -307,7 +326,7 @@ impl Store {
         let mut tx = self.begin_write().await?;
         hold_account(&mut tx, successor).await?;
         let ended = query(
-            "UPDATE api_key SET revoked_ms = $2, expires_ms = $3 \
+            "UPDATE api_key SET revoked_ms = $2, expires_ms = $3, change_number = NULL \
              WHERE id = $1 AND revoked_ms IS NULL AND expires_ms IS NULL AND suspended_ms IS NULL",
         )
         .bind(successor.rotated_from.as_deref())
@@ -319,6 +338,7 @@ impl Store {
             return Ok(false);
         }
         insert(&mut tx, successor).await?;
+        tx.number_change().await?;
         tx.commit().await?;
         Ok(true)
     }

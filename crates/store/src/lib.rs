@@ -9,6 +9,7 @@
 mod access;
 mod account;
 mod audit;
+mod change;
 mod database;
 mod error;
 mod feed;
@@ -30,6 +31,7 @@ pub use crate::{
     access::{AccessRow, AccessState},
     account::{AccountRow, Allowance, Role, Totp},
     audit::{AuditEntry, AuditFilter, AuditRow},
+    change::{Behind, KeyChange},
     error::StoreError,
     feed::FeedRow,
     history::{CountRow, Outcome, Step},

@@ -66,7 +66,50 @@ async fn migrate(options: PgConnectOptions) -> Result<(), StoreError> {
             "the database is not in UTF-8; make one with: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0",
         ));
     }
-    timeout(MIGRATE_TIME_MAX, MIGRATIONS.run(&pool)).await.map_err(StoreError::unavailable)??;
+    refuse_newer(&pool).await?;
+    // What a newer program has done was looked at just now.
+    let mut migrations = Migrator::with_migrations(MIGRATIONS.iter().cloned().collect());
+    migrations.set_ignore_missing(true);
+    timeout(MIGRATE_TIME_MAX, migrations.run(&pool)).await.map_err(StoreError::unavailable)??;
     pool.close().await;
     Ok(())
+}
+
+/// Refuses a database that a newer program has changed, unless every such change says that this program can live
+/// with it: in a rolling upgrade old nodes start beside new ones.
+async fn refuse_newer(pool: &PgPool) -> Result<(), StoreError> {
+    let (migrated, floored): (bool, bool) = sqlx::query_as(
+        "SELECT to_regclass('_sqlx_migrations') IS NOT NULL, to_regclass('schema_floor') IS NOT NULL",
+    )
+    .fetch_one(pool)
+    .await?;
+    if !migrated {
+        return Ok(());
+    }
+    let known: Vec<i64> = MIGRATIONS.iter().map(|migration| migration.version).collect();
+    let newest = known.iter().copied().max().unwrap_or(0);
+    let strange: Vec<i64> =
+        sqlx::query_scalar("SELECT version FROM _sqlx_migrations WHERE version <> ALL ($1)")
+            .bind(&known)
+            .fetch_all(pool)
+            .await?;
+    let bearable: Vec<i64> = if floored {
+        sqlx::query_scalar(
+            "SELECT version FROM schema_floor WHERE version > $1 AND oldest_known <= $1",
+        )
+        .bind(newest)
+        .fetch_all(pool)
+        .await?
+    } else {
+        Vec::new()
+    };
+    let refused: Vec<i64> =
+        strange.into_iter().filter(|version| !bearable.contains(version)).collect();
+    match refused.as_slice() {
+        [] => Ok(()),
+        [first, ..] => Err(StoreError::Corrupt(
+            format!("its migration {first} is newer than this program; run the newer program")
+                .into(),
+        )),
+    }
 }

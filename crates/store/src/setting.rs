@@ -15,7 +15,7 @@ impl Store {
         Ok(row.map(|(value,)| value))
     }
 
-    /// Sets or, with `None`, removes the setting.
+    /// Sets or, with `None`, removes the setting. Nodes follow it as they follow keys.
     ///
     /// # Errors
     /// The store cannot be written.
@@ -31,6 +31,7 @@ impl Store {
             None => query("DELETE FROM setting WHERE key = $1").bind(key),
         };
         statement.execute(&mut tx).await?;
+        tx.number_change().await?;
         tx.commit().await
     }
 }

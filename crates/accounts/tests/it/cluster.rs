@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use accounts::Accounts;
+use accounts::{Accounts, Charge, Spend};
 use domain::Clock;
 use rig::Postgres;
 use store::{Store, transfer};
@@ -42,7 +42,7 @@ async fn a_move_to_postgres_changes_nothing_for_whoever_holds_a_key() {
         [node_on(&world, &url).await, node_on(&world, &url).await, node_on(&world, &url).await];
     let moved = nodes[0].list_keys().await.unwrap();
     assert_eq!(serde_json::to_value(moved).unwrap(), serde_json::to_value(records).unwrap());
-    assert!(nodes[1].keys.authenticate(ended.expose().as_bytes(), now).is_none());
+    assert!(nodes[1].keys.authenticate(ended.expose().as_bytes(), now).is_err());
     // What was used before counts, and all nodes together give the rest, to the request.
     let [one, two, three] = &nodes;
     assert_eq!(hammer(&[one, two, three], &key, now).await, LIMIT - 123);
@@ -56,4 +56,50 @@ async fn a_move_to_postgres_changes_nothing_for_whoever_holds_a_key() {
     assert!((LIMIT - 10 - LIMIT / 4..=LIMIT - 10).contains(&rest), "{rest}");
     one.shut_down().await;
     two.shut_down().await;
+}
+
+/// What is in hand is spent, to the request; then the service says that it cannot count, and goes on when it can.
+#[tokio::test(flavor = "multi_thread")]
+async fn with_the_database_away_keys_go_on_within_their_leases_and_no_further() {
+    const LIMIT: u32 = 400;
+    let mut server = Postgres::start().unwrap();
+    let url = server.create_database("db").unwrap();
+    let world = World::on(url.clone(), NOON);
+    let now = world.now();
+    let key = world.issue(limits(1_000_000, LIMIT, None)).await;
+    let nodes = [node_on(&world, &url).await, node_on(&world, &url).await];
+    let mut spent = 0;
+    for node in &nodes {
+        spent += drain(node, &key, now, 10).await;
+    }
+    server.stop().unwrap();
+    for node in &nodes {
+        let entry = node.entry(&key, now);
+        let mut in_hand = 0;
+        while let Spend::Granted(_) = entry.meters.spend_quota(now) {
+            in_hand += 1;
+        }
+        assert!((1..=LIMIT / 2).contains(&in_hand), "{in_hand}");
+        spent += in_hand;
+        assert_eq!(node.charge_quota(&entry, now).await, Charge::Unavailable);
+    }
+    server.start_again().unwrap();
+    let [one, two] = &nodes;
+    // The first try may still meet a connection that has ended.
+    let entry = one.entry(&key, now);
+    let back = async {
+        while !matches!(one.charge_quota(&entry, now).await, Charge::Granted(_)) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(30 * crate::SECOND, back).await.unwrap();
+    let entry = two.entry(&key, now);
+    let back = async {
+        while two.charge_quota(&entry, now).await == Charge::Unavailable {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(30 * crate::SECOND, back).await.unwrap();
+    let rest = hammer(&[one, two], &key, now).await;
+    assert!(spent + rest + 2 <= LIMIT && spent + rest + 2 >= LIMIT - 1, "{spent} and {rest}");
 }

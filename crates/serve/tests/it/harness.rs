@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use accounts::{Accounts, KeyKind, Limits, NewKey, People, PeopleRules};
+use accounts::{Accounts, Cluster, KeyKind, Limits, NewKey, People, PeopleRules};
 use domain::{Catalogue, Clock, ManualClock, Timestamp, World};
 use feeds::sandbox::Simulation;
 use market::Lifetimes;
@@ -70,6 +70,7 @@ pub(crate) struct Builder {
     people: PeopleRules,
     log_servers: Option<LogServers>,
     joining: Option<Joining>,
+    cluster: Option<Cluster>,
     keeps_pages: bool,
     mail: bool,
 }
@@ -85,6 +86,12 @@ impl Builder {
     pub(crate) fn joining(mut self, joining: Joining) -> Self {
         self.log_servers = Some(joining.servers.clone());
         self.joining = Some(joining);
+        self
+    }
+
+    /// One node of several.
+    pub(crate) fn one_of(mut self, cluster: Cluster) -> Self {
+        self.cluster = Some(cluster);
         self
     }
 
@@ -170,7 +177,11 @@ impl Builder {
             Time::System => Arc::new(SystemClock),
         };
         let store = Store::open(dir.path().join("accounts.db")).await.unwrap();
-        let (accounts, worker) = Accounts::load(store.clone(), Arc::clone(&clock)).await.unwrap();
+        let (accounts, worker) = match self.cluster {
+            Some(cluster) => Accounts::load_node(store.clone(), Arc::clone(&clock), cluster).await,
+            None => Accounts::load(store.clone(), Arc::clone(&clock)).await,
+        }
+        .unwrap();
         tokio::spawn(worker.run());
         let people = People::new(store.clone(), Arc::clone(&clock), self.people).unwrap();
         let (outbox, postbag) = accounts::outbox("https://odds.example.com");
@@ -282,6 +293,7 @@ impl TestApp {
             people: PeopleRules::default(),
             log_servers: None,
             joining: None,
+            cluster: None,
             keeps_pages: false,
             mail: false,
         }

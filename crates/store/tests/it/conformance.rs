@@ -1,5 +1,6 @@
 //! What holds on both databases. `sqlite.rs` and `postgres.rs` run every case of [`for_each_case`].
 
+mod change;
 mod people;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -45,9 +46,14 @@ macro_rules! for_each_case {
             an_alert_is_given_once
             a_lead_has_one_holder_and_changes_hands_with_a_new_term
             the_ends_of_the_numbers_come_back
+            every_change_of_keys_raises_the_number_and_marks_what_changed
+            who_change_keys_at_once_are_seen_by_whoever_follows_the_number
+            nodes_are_behind_until_they_confirm_or_go
+            a_number_that_was_set_back_is_raised_and_never_lowered
         }
     };
 }
+pub(crate) use change::*;
 pub(crate) use for_each_case;
 pub(crate) use people::*;
 

@@ -52,6 +52,7 @@ async fn many_nodes_may_connect_to_a_new_database_at_once() {
     let store = Store::connect(&url).await.unwrap();
     assert_eq!(store.keys().await.unwrap().len(), 8);
     has_the_tables_of_sqlite(&url).await;
+    takes_a_newer_version_that_it_can_live_with(&url).await;
     refuses_a_newer_version(&server, &url).await;
     refuses_other_encodings(&server).await;
 }
@@ -83,6 +84,28 @@ async fn has_the_tables_of_sqlite(url: &str) {
         set.iter().filter(|(table, _)| table != "_sqlx_migrations").cloned().collect::<Vec<_>>()
     };
     assert_eq!(ours(&there), ours(&here));
+}
+
+/// A newer program has been here, and its migration says from which version on programs can go on.
+async fn takes_a_newer_version_that_it_can_live_with(url: &str) {
+    let bed = Bed::Postgres(String::from(url));
+    bed.run(
+        "ALTER TABLE api_key ADD COLUMN of_a_newer_program TEXT; \
+         INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
+         VALUES (9998, 'compatible', true, '\\x00', 0); \
+         INSERT INTO schema_floor (version, oldest_known) \
+         SELECT 9998, MAX(version) FROM _sqlx_migrations WHERE version < 9998",
+    )
+    .await
+    .unwrap();
+    let store = Store::connect(url).await.unwrap();
+    store.insert_key(&key(20)).await.unwrap();
+    store.close().await;
+    bed.run("UPDATE schema_floor SET oldest_known = 9998").await.unwrap();
+    let refused = Store::connect(url).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Corrupt(_)), "{refused:?}");
+    bed.run("UPDATE schema_floor SET oldest_known = 1").await.unwrap();
+    Store::connect(url).await.unwrap().close().await;
 }
 
 async fn refuses_a_newer_version(server: &Postgres, url: &str) {

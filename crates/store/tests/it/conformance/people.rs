@@ -52,7 +52,8 @@ pub(crate) async fn no_key_of_a_suspended_account_comes_into_force(bed: Bed) {
     let twin = own(2);
     let (suspended, made) =
         tokio::join!(store.suspend_account("ann", Some(50)), other.insert_key(&twin));
-    (suspended.unwrap(), made.unwrap());
+    suspended.unwrap();
+    made.unwrap();
     store.insert_key(&own(3)).await.unwrap();
     let successor = KeyRow { rotated_from: Some(String::from("key_1")), ..own(4) };
     assert!(!store.rotate_key(KeyEnd::AtOnce { now_ms: 60 }, &successor).await.unwrap());
