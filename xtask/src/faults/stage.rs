@@ -197,7 +197,8 @@ impl Stage {
     /// start it again, which its own documentation asks of operators, too.
     pub(super) fn free_disk(&mut self, nats: Unit) -> Result<()> {
         fs::remove_file(self.site.home(nats).join("store").join(BALLAST))?;
-        self.stop(nats)?;
+        // With its disk full it does not end in good order.
+        self.kill(nats)?;
         self.start(nats)
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Bench, PATIENCE};
+use super::Bench;
 use crate::{
     cluster::{
         http::{Answer, Client},
@@ -20,6 +20,8 @@ use crate::{
 };
 
 pub(super) const DOOR: &str = "/ingest/v1/messages";
+/// A little longer than a node waits for whoever writes.
+const PATIENCE: Duration = Duration::from_secs(7);
 /// Between two batches.
 const PAUSE: Duration = Duration::from_millis(150);
 /// After a refusal: as somebody would who is told to come back shortly.
