@@ -11,7 +11,9 @@ use clap::Parser;
 
 mod bench;
 mod browser;
+mod cluster;
 mod decisions;
+mod faults;
 mod fuzz;
 mod layering;
 mod openapi;
@@ -50,6 +52,11 @@ enum Verb {
     Bench(bench::Options),
     /// Work out what many nodes serve and what they ask of the log and the database
     Scale(scale::Options),
+    /// Run a whole cluster on this machine, to develop with
+    #[command(subcommand)]
+    Cluster(cluster::Verb),
+    /// Break a cluster under load in every way, and check what its clients saw
+    Faults(faults::Options),
     /// Test the pages in a real browser, and take pictures of them
     Browser,
     /// Draw what the sandbox does as an HTML page of charts, and print where it is
@@ -78,6 +85,8 @@ fn run(verb: &Verb) -> Result<()> {
         Verb::Layering => layering::check(&repository),
         Verb::Openapi => openapi::rewrite(&repository),
         Verb::Fuzz { seconds } => fuzz::run(&repository, *seconds),
+        Verb::Cluster(verb) => cluster::run(&repository, verb),
+        Verb::Faults(options) => faults::run(&repository, options),
         Verb::Browser => browser::browser(&repository),
         Verb::Schemathesis => schemathesis::schemathesis(&repository),
         Verb::Bench(options) => bench::run(&repository, options),

@@ -8,15 +8,34 @@ use crate::{repository::Repository, shell};
 
 const MEND: &str = "the tests of the cluster need PostgreSQL and NATS (on Debian: apt-get install postgresql nats-server)";
 
-/// Each Debian package with a place where it, or an installation by hand, puts its program.
-const PACKAGES: [(&str, [&str; 2]); 2] = [
+/// A Debian package with the places where it, or an installation by hand, puts its program.
+type Package = (&'static str, [&'static str; 2]);
+
+const SERVERS: [Package; 2] = [
     ("postgresql", ["/usr/lib/postgresql", "/usr/lib/postgresql"]),
     ("nats-server", ["/usr/sbin/nats-server", "/usr/local/bin/nats-server"]),
 ];
+const NGINX: Package = ("nginx-light", ["/usr/sbin/nginx", "/usr/local/bin/nginx"]);
+
+/// The servers that tests start.
+pub(crate) fn ensure_installed(repository: &Repository) -> Result<()> {
+    install(repository, &SERVERS, MEND)
+}
+
+/// What a whole cluster needs.
+pub(crate) fn ensure_cluster_installed(repository: &Repository) -> Result<()> {
+    let mend = "a cluster needs PostgreSQL, NATS and nginx (on Debian: apt-get install postgresql nats-server nginx-light)";
+    install(repository, &[SERVERS.as_slice(), &[NGINX]].concat(), mend)
+}
+
+/// Installs a package where it can be done, and says whether it is there.
+pub(crate) fn try_install(repository: &Repository, package: Package) -> bool {
+    install(repository, &[package], "").is_ok()
+}
 
 /// Only root can do it, so others are told how.
-pub(crate) fn ensure_installed(repository: &Repository) -> Result<()> {
-    let missing: Vec<&str> = PACKAGES
+fn install(repository: &Repository, packages: &[Package], mend: &'static str) -> Result<()> {
+    let missing: Vec<&str> = packages
         .iter()
         .filter(|(_, places)| !places.iter().any(|place| Path::new(place).exists()))
         .map(|(package, _)| *package)
@@ -25,7 +44,7 @@ pub(crate) fn ensure_installed(repository: &Repository) -> Result<()> {
         return Ok(());
     }
     let user = shell::output(shell::command("id", &repository.root).arg("-u"));
-    ensure!(user.is_ok_and(|id| id.trim() == "0"), MEND);
+    ensure!(user.is_ok_and(|id| id.trim() == "0"), mend);
     shell::say(&format!("   {} missing: installing", missing.join(" and ")));
     let install = || {
         let mut apt = shell::command("apt-get", &repository.root);
@@ -38,5 +57,5 @@ pub(crate) fn ensure_installed(repository: &Repository) -> Result<()> {
             shell::run(shell::command("apt-get", &repository.root).args(["update", "-q"]))?;
             install()
         })
-        .context(MEND)
+        .context(mend)
 }

@@ -8,11 +8,19 @@ mod postgres;
 mod process;
 mod proxy;
 
-pub use crate::{nats::Nats, postgres::Postgres, process::Process, proxy::Proxy};
+pub use crate::{
+    nats::{Nats, nats_program},
+    postgres::{Postgres, give_to_postgres, postgres_programs},
+    process::{Process, mortal},
+    proxy::Proxy,
+};
 
 use std::net::{Ipv4Addr, TcpListener};
 
 use anyhow::{Context as _, Result};
+
+/// The user that PostgreSQL's package makes, and that the server is run as where we are root.
+pub const POSTGRES_USER: &str = "postgres";
 
 /// A port that nobody has at this moment.
 ///

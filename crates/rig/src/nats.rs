@@ -37,8 +37,7 @@ impl Nats {
     /// # Errors
     /// NATS is not installed, or does not start.
     pub fn start(servers: usize) -> Result<Self> {
-        let program = PROGRAMS.iter().map(PathBuf::from).find(|path| path.is_file());
-        let program = program.context(MISSING)?;
+        let program = nats_program()?;
         let folder =
             tempfile::Builder::new().prefix("nats-").tempdir().context("no temporary folder")?;
         let members = (0..servers)
@@ -110,4 +109,12 @@ impl Nats {
         }
         Ok(command)
     }
+}
+
+/// Where the server's program is.
+///
+/// # Errors
+/// It is not installed.
+pub fn nats_program() -> Result<PathBuf> {
+    PROGRAMS.iter().map(PathBuf::from).find(|path| path.is_file()).context(MISSING)
 }

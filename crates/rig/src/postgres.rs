@@ -12,15 +12,13 @@ use rustix::process::{Signal, geteuid};
 use tempfile::TempDir;
 
 use crate::{
-    free_port,
+    POSTGRES_USER as USER, free_port,
     process::{Process, mortal, run},
 };
 
 const MISSING: &str = "PostgreSQL is not installed (on Debian: apt-get install postgresql; `cargo xtask test` does it)";
 /// Where Debian and its kin keep the server's programs, one folder for each version.
 const VERSIONS: &str = "/usr/lib/postgresql";
-/// The user that the package makes. Others than root run the server as themselves.
-const USER: &str = "postgres";
 
 /// A running server with no data. Its text is ordered by a language's rules, as it is on most installations
 /// and is not in SQLite.
@@ -52,10 +50,10 @@ impl Postgres {
     }
 
     fn start_with(is_durable: bool) -> Result<Self> {
-        let programs = find_programs().context(MISSING)?;
+        let programs = postgres_programs()?;
         let folder =
             tempfile::Builder::new().prefix("pg-").tempdir().context("no temporary folder")?;
-        own(folder.path())?;
+        give_to_postgres(folder.path())?;
         let mut server = Self { process: None, programs, folder, port: free_port()?, is_durable };
         let data = server.data();
         let mut init = server.command("initdb");
@@ -184,9 +182,12 @@ fn url(port: u16, database: &str) -> String {
     format!("postgres://postgres@127.0.0.1:{port}/{database}")
 }
 
-/// The newest version's programs.
-fn find_programs() -> Option<PathBuf> {
-    let versions = fs::read_dir(VERSIONS).ok()?.filter_map(Result::ok);
+/// The folder with the newest version's programs.
+///
+/// # Errors
+/// None is installed.
+pub fn postgres_programs() -> Result<PathBuf> {
+    let versions = fs::read_dir(VERSIONS).context(MISSING)?.filter_map(Result::ok);
     let mut folders: Vec<(u32, PathBuf)> = versions
         .filter_map(|version| {
             let number = version.file_name().to_str()?.parse().ok()?;
@@ -195,11 +196,14 @@ fn find_programs() -> Option<PathBuf> {
         .filter(|(_, bin)| bin.join("initdb").is_file())
         .collect();
     folders.sort_unstable();
-    folders.pop().map(|(_, bin)| bin)
+    folders.pop().map(|(_, bin)| bin).context(MISSING)
 }
 
 /// Gives the folder to the server's user, where we are root.
-fn own(folder: &Path) -> Result<()> {
+///
+/// # Errors
+/// There is no such user, or the folder is not ours to give.
+pub fn give_to_postgres(folder: &Path) -> Result<()> {
     if !geteuid().is_root() {
         return Ok(());
     }

@@ -104,7 +104,7 @@ impl Drop for Process {
 
 /// A command that ends with the thread that started it, also where that is killed; as `user` where we are root
 /// and one is named, for PostgreSQL refuses to run as root.
-pub(crate) fn mortal(program: impl AsRef<OsStr>, user: Option<&str>, end: &str) -> Command {
+pub fn mortal(program: impl AsRef<OsStr>, user: Option<&str>, end: &str) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", end]);
     if let Some(user) = user.filter(|_| geteuid().is_root()) {
