@@ -128,8 +128,7 @@ fn campaign(repository: &Repository, plan: &Plan) -> Result<Vec<Finding>> {
         shell::say("   libfaketime is not installed: no clock will be stepped");
     }
     shell::say("building the program");
-    let program = repository.build_program()?;
-    let reader = build_log_reader(repository)?;
+    let (program, reader) = build(repository)?;
     let folder = folder(repository)?;
     stage::clear(&folder)?;
     shell::say(&format!("seed {}: setting up a cluster in {}", plan.seed, folder.display()));
@@ -331,10 +330,12 @@ impl Watching {
     }
 }
 
-fn build_log_reader(repository: &Repository) -> Result<PathBuf> {
-    let words = ["build", "-q", "-p", "linesman", "--example", "log_entries"];
+/// The program, and what reads its log; in one go, since each set of features is built apart.
+fn build(repository: &Repository) -> Result<(PathBuf, PathBuf)> {
+    let words = ["build", "-q", "-p", "linesman", "--bin", "linesman", "--example", "log_entries"];
     shell::run(shell::cargo(repository).args(words))?;
-    Ok(repository.target()?.join("debug").join("examples").join("log_entries"))
+    let folder = repository.target()?.join("debug");
+    Ok((folder.join("linesman"), folder.join("examples").join("log_entries")))
 }
 
 /// Prints the live world's log into a file, and reads that.

@@ -4,7 +4,11 @@ use std::{fmt, time::Duration};
 
 use anyhow::Result;
 
-use super::{record::Kind, stage::Stage, wires::Trouble};
+use super::{
+    record::Kind,
+    stage::{Copy, Stage},
+    wires::Trouble,
+};
 use crate::cluster::unit::{ALL, APIS, INGESTS, NATS, NODES, Unit};
 
 /// One fault; there is never another at the same time.
@@ -111,8 +115,10 @@ impl Fault {
                 Ok(())
             }
             Self::NoLog => NATS.into_iter().try_for_each(|nats| stage.start(nats)),
-            Self::DiskFull(Some(nats)) => stage.free_disk(nats),
-            Self::DiskFull(None) => NATS.into_iter().try_for_each(|nats| stage.free_disk(nats)),
+            Self::DiskFull(Some(nats)) => stage.free_disk(nats, Copy::Forgotten),
+            Self::DiskFull(None) => {
+                NATS.into_iter().try_for_each(|nats| stage.free_disk(nats, Copy::Kept))
+            }
             Self::Clock(node, _) => stage.step_clock(node, 0),
         }
     }

@@ -36,6 +36,15 @@ pub(super) const CLOCK_PACKAGE: (&str, [&str; 2]) = (
 const DISK_BYTES: u32 = 128 << 20;
 const BALLAST: &str = "ballast";
 
+/// What becomes of a server's copy of the log whose disk was full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Copy {
+    Kept,
+    /// The others still have all of it. Debian's nats-server (2.9) may otherwise never catch up with them: it says
+    /// "catchup stalled" for ever, and followers that are put on it wait in vain.
+    Forgotten,
+}
+
 /// A running cluster; dropped, it is gone.
 #[derive(Debug)]
 pub(super) struct Stage {
@@ -195,10 +204,19 @@ impl Stage {
 
     /// Makes room. NATS switches JetStream off where its disk is full and leaves it so: whoever makes room has to
     /// start it again, which its own documentation asks of operators, too.
-    pub(super) fn free_disk(&mut self, nats: Unit) -> Result<()> {
-        fs::remove_file(self.site.home(nats).join("store").join(BALLAST))?;
+    pub(super) fn free_disk(&mut self, nats: Unit, copy: Copy) -> Result<()> {
+        let store = self.site.home(nats).join("store");
         // With its disk full it does not end in good order.
         self.kill(nats)?;
+        match copy {
+            Copy::Kept => fs::remove_file(store.join(BALLAST))?,
+            Copy::Forgotten => {
+                for entry in fs::read_dir(&store)? {
+                    let path = entry?.path();
+                    if path.is_dir() { fs::remove_dir_all(path)? } else { fs::remove_file(path)? }
+                }
+            }
+        }
         self.start(nats)
     }
 }

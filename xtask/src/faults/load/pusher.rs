@@ -23,7 +23,7 @@ pub(super) const DOOR: &str = "/ingest/v1/messages";
 /// A little longer than a node waits for whoever writes.
 const PATIENCE: Duration = Duration::from_secs(7);
 /// Between two batches.
-const PAUSE: Duration = Duration::from_millis(150);
+const PAUSE: Duration = Duration::from_millis(350);
 /// After a refusal: as somebody would who is told to come back shortly.
 const PAUSE_REFUSED: Duration = Duration::from_millis(400);
 
