@@ -106,7 +106,7 @@ pub enum OperateError {
     LogFailed,
     #[error("the service is busy or stopping; try again shortly")]
     Busy,
-    /// As [`NotTaken::Overtaken`]; it is tried elsewhere.
+    /// Another node has written since; it is tried elsewhere.
     #[error("another node writes now; try again")]
     Overtaken,
     #[error(
