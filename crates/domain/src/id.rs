@@ -130,8 +130,13 @@ fn parse_base62(text: &str) -> Option<u64> {
         return None;
     }
     text.bytes().try_fold(0_u64, |number, byte| {
-        let digit = BASE62.binary_search(&byte).ok()?;
-        number.checked_mul(62)?.checked_add(u64::try_from(digit).ok()?)
+        let digit = match byte {
+            b'0'..=b'9' => byte - b'0',
+            b'A'..=b'Z' => byte - b'A' + 10,
+            b'a'..=b'z' => byte - b'a' + 36,
+            _ => return None,
+        };
+        number.checked_mul(62)?.checked_add(u64::from(digit))
     })
 }
 

@@ -52,25 +52,32 @@ const PIECE_BYTES_MIN: usize = 1 << 10;
 
 impl SportView {
     /// Positions in order, as runs of neighbours.
-    pub(crate) fn runs<'a>(
-        &'a self,
-        positions: &'a [u32],
-        format: Format,
-    ) -> impl Iterator<Item = Run<'a>> {
-        let event_of = |at: &u32| self.record(*at).map(|row| row.event);
-        let of_one_event = move |one: &u32, next: &u32| event_of(one) == event_of(next);
-        positions.chunk_by(of_one_event).flat_map(move |wanted| {
-            let event = wanted.first().and_then(event_of);
-            let event = event.and_then(|event| self.events.get(index(event)));
-            let block = event.and_then(|event| self.block(event, wanted.len(), format));
-            wanted.chunk_by(|one, next| one + 1 == *next).filter_map(move |run| {
+    pub(crate) fn runs(&self, positions: &[u32], format: Format) -> Vec<Run<'_>> {
+        let mut runs = Vec::with_capacity(positions.len());
+        let mut rest = positions;
+        while let Some(event) = rest.first().and_then(|at| self.event_at(*at)) {
+            // Positions are in order, and an event's records lie together.
+            let (wanted, others) =
+                rest.split_at(rest.partition_point(|at| *at < event.records.end).max(1));
+            rest = others;
+            let block = self.block(event, wanted.len(), format);
+            let together = wanted.chunk_by(|one, next| one + 1 == *next);
+            runs.extend(together.filter_map(|run| {
                 let (first, last) = (*run.first()?, *run.last()?);
                 let rows = self.rows(&(first..last + 1))?;
-                let from = index(first - event?.records.start);
-                let block = block.map(|block| (block, from..from + rows.len()));
-                Some(Run { rows, format, block })
-            })
-        })
+                let from = index(first - event.records.start);
+                Some(Run {
+                    rows,
+                    format,
+                    block: block.map(|block| (block, from..from + rows.len())),
+                })
+            }));
+        }
+        runs
+    }
+
+    fn event_at(&self, position: u32) -> Option<&EventRow> {
+        self.events.get(index(self.record(position)?.event))
     }
 
     fn rows(&self, positions: &Range<u32>) -> Option<&[RecordRow]> {

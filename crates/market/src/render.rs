@@ -268,7 +268,14 @@ fn push_json_str_after_quote(out: &mut String, key: &str) {
 
 /// Writes a JSON string.
 pub(crate) fn push_json_str(text: &str, out: &mut String) {
+    // Without a way out in the middle, the compiler looks at many bytes at a time. Nearly all texts are plain.
+    let plain = |byte: u8| byte >= 0x20 && byte != b'"' && byte != b'\\';
     out.push('"');
+    if text.bytes().fold(true, |all, byte| all & plain(byte)) {
+        out.push_str(text);
+        out.push('"');
+        return;
+    }
     for c in text.chars() {
         match c {
             '"' => out.push_str("\\\""),

@@ -13,7 +13,7 @@ use domain::{
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::block::{Gathered, Run};
+use crate::block::Gathered;
 use crate::book::OutcomeName;
 use crate::cursor::RecordPlace;
 pub use crate::cursor::{Cursor, Paging};
@@ -79,6 +79,9 @@ pub struct Page<T> {
     pub next: Option<Cursor>,
 }
 
+/// The longest page that room is made for beforehand.
+const ROOM_MAX: usize = 512;
+
 impl<T> Page<T> {
     /// The first `limit` items; `cursor` names the place of the last when there are more.
     fn fill(
@@ -86,7 +89,9 @@ impl<T> Page<T> {
         limit: usize,
         cursor: impl Fn(&T) -> Option<Cursor>,
     ) -> Self {
-        let taken: Vec<T> = items.by_ref().take(limit).collect();
+        // How many there are is not known before they were looked at; growing to it step by step costs more than the room.
+        let mut taken = Vec::with_capacity(limit.min(ROOM_MAX));
+        taken.extend(items.by_ref().take(limit));
         let more = items.next().is_some();
         let next = taken.last().filter(|_| more).and_then(cursor);
         Self { items: taken, next }
@@ -100,9 +105,9 @@ impl OddsSelection {
         let start =
             self.after.as_ref().map_or(0, |after| view.records_up_to(snapshot.catalogue(), after));
         let wanted = |at: &u32| {
-            view.record(*at).is_some_and(|row| {
-                self.bookmakers.contains(row.bookmaker)
-                    && self.market.is_none_or(|market| market == row.market)
+            view.kind(*at).is_some_and(|(bookmaker, market)| {
+                self.bookmakers.contains(bookmaker)
+                    && self.market.is_none_or(|wanted| wanted == market)
             })
         };
         let cursor = |at: &u32| Some(view.cursor_of(snapshot.catalogue(), view.record(*at)?));
@@ -112,7 +117,7 @@ impl OddsSelection {
             ranges.sort_unstable_by_key(|range| range.start);
             // Two ids may be the same event by now.
             ranges.dedup();
-            let positions = ranges.into_iter().flatten().filter(|at| *at >= start);
+            let positions = ranges.into_iter().flat_map(|range| range.start.max(start)..range.end);
             return Page::fill(positions.filter(wanted), self.limit, cursor);
         }
         let index = match (self.bookmaker, self.market) {
@@ -138,7 +143,7 @@ impl OddsSelection {
     /// looking at all of it: bodies that differ have names that differ, but for chance.
     pub fn gather(&self, snapshot: &Snapshot, positions: &[u32]) -> (Vec<Bytes>, u128) {
         let view = snapshot.sport(self.sport);
-        let runs: Vec<Run<'_>> = view.runs(positions, self.format).collect();
+        let runs = view.runs(positions, self.format);
         let (pieces, names) = Gathered::array(&runs, self.format);
         (pieces, xxh3_128(&names))
     }

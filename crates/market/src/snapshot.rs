@@ -41,6 +41,8 @@ pub struct SportView {
     pub bookmakers: u32,
     /// Ids of events that turned out to be another lead to that one.
     by_id: HashMap<EventId, u32>,
+    /// What each record is of, side by side: filters look at many of these for each record that they let through.
+    kinds: Vec<(BookmakerId, Market)>,
     /// Positions in `records`, for each bookmaker and each market.
     by_bookmaker: Vec<Vec<u32>>,
     by_market: Vec<Vec<u32>>,
@@ -139,6 +141,7 @@ impl SportView {
         let mut view = Self {
             events: Vec::with_capacity(listed.len()),
             records: Vec::new(),
+            kinds: Vec::new(),
             active: sources.iter().any(|source| !source.stale),
             sources,
             events_open: 0,
@@ -208,6 +211,7 @@ impl SportView {
         if let Some(positions) = self.by_market.get_mut(row.market.index()) {
             positions.push(at);
         }
+        self.kinds.push((row.bookmaker, row.market));
         self.records.push(row);
     }
 
@@ -221,6 +225,11 @@ impl SportView {
 
     pub(crate) fn record(&self, at: u32) -> Option<&RecordRow> {
         self.records.get(usize::try_from(at).ok()?)
+    }
+
+    /// Whose record it is, and of which market.
+    pub(crate) fn kind(&self, at: u32) -> Option<(BookmakerId, Market)> {
+        self.kinds.get(usize::try_from(at).ok()?).copied()
     }
 
     pub(crate) fn of_bookmaker(&self, bookmaker: BookmakerId) -> &[u32] {

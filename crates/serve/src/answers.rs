@@ -64,10 +64,14 @@ pub(crate) struct Encoded {
     pub(crate) etag: String,
     /// `etag` and `vary`, which a 304 has too.
     pub(crate) validators: Head,
-    /// `content-type` and `content-encoding`.
-    pub(crate) content: Head,
+    encoding: Encoding,
     spooled: OnceLock<Option<Arc<Spooled>>>,
 }
+
+/// A tag with the name of its encoding and quotes.
+const ETAG_BYTES: usize = 32;
+/// The lines that a tag makes.
+const VALIDATORS_BYTES: usize = 80;
 
 impl Answer {
     pub(crate) fn new(mut body: Vec<u8>, next: Option<&Cursor>) -> Self {
@@ -117,19 +121,23 @@ impl Answer {
 
 impl Encoded {
     fn new(body: Body, tag: &str, encoding: Encoding) -> Self {
-        let mut content = Head::default();
-        content.put("content-type", "application/json");
-        let etag = match encoding {
-            Encoding::Identity => format!("\"{tag}\""),
-            Encoding::Zstd | Encoding::Brotli | Encoding::Gzip => {
-                content.put("content-encoding", encoding.token());
-                format!("\"{tag}-{}\"", encoding.token())
-            }
-        };
-        let mut validators = Head::default();
-        validators.put("etag", &etag);
-        validators.put("vary", "X-API-Key, Accept-Encoding");
-        Self { body, etag, validators, content, spooled: OnceLock::new() }
+        let mut etag = String::with_capacity(ETAG_BYTES);
+        etag.extend(["\"", tag]);
+        if encoding != Encoding::Identity {
+            etag.extend(["-", encoding.token()]);
+        }
+        etag.push('"');
+        let mut validators = Head::with_room(VALIDATORS_BYTES);
+        validators.put_bytes("etag", etag.as_bytes());
+        validators.put_bytes("vary", b"X-API-Key, Accept-Encoding");
+        Self { body, etag, validators, encoding, spooled: OnceLock::new() }
+    }
+
+    /// Appends the header that names the encoding, where there is one.
+    pub(crate) fn put_encoding(&self, head: &mut Head) {
+        if self.encoding != Encoding::Identity {
+            head.put_bytes("content-encoding", self.encoding.token().as_bytes());
+        }
     }
 
     /// The body where the kernel can send it by itself, if that is worth it; put there when first asked for.

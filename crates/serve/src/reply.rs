@@ -23,7 +23,11 @@ impl Head {
 
     /// An empty head with room for all lines of an answer.
     pub(crate) fn roomy() -> Self {
-        Self(Vec::with_capacity(Self::ROOM))
+        Self::with_room(Self::ROOM)
+    }
+
+    pub(crate) fn with_room(bytes: usize) -> Self {
+        Self(Vec::with_capacity(bytes))
     }
 
     pub(crate) fn put(&mut self, name: &str, value: impl AsRef<str>) {

@@ -323,7 +323,8 @@ impl Visit<'_> {
             Some(_) => None,
             None => Some(charged(self.app.accounts.charge_quota(self.entry, self.now).await)?),
         };
-        head.put_lines(&encoded.content);
+        head.put_bytes("content-type", b"application/json");
+        encoded.put_encoding(&mut head);
         let reply =
             Reply { status: 200, code: None, head, body: encoded.body.clone(), spooled: None };
         Ok((reply, standing))

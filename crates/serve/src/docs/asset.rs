@@ -100,11 +100,7 @@ impl Asset {
             };
         }
         head.put("content-type", self.content_type);
-        for (name, value) in encoded.content.iter() {
-            if let (b"content-encoding", Ok(value)) = (name, std::str::from_utf8(value)) {
-                head.put("content-encoding", value);
-            }
-        }
+        encoded.put_encoding(&mut head);
         Reply { status: 200, code: None, head, body: encoded.body.clone(), spooled: None }
     }
 }

@@ -391,7 +391,7 @@ fn short(text: &str) -> String {
 
 /// Percent-decoding, with `+` for a space; `None` for what is not UTF-8 text then.
 pub(super) fn decode(text: &str) -> Option<Cow<'_, str>> {
-    if !text.bytes().any(|byte| matches!(byte, b'%' | b'+')) {
+    if memchr::memchr2(b'%', b'+', text.as_bytes()).is_none() {
         return Some(Cow::Borrowed(text));
     }
     let mut bytes = Vec::with_capacity(text.len());
