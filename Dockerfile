@@ -1,18 +1,20 @@
-# One binary on a small base. Build: docker build -t linesman .  Run: see compose.yaml.
+# One binary on a small base. Build: docker build -t linesman .  Run: see compose.yaml, or deploy/ for a cluster.
 FROM rust:1.95-bookworm AS build
 WORKDIR /src
 COPY . .
-RUN cargo build --release --locked -p linesman
+RUN cargo build --release --locked -p linesman && strip target/release/linesman
 
 FROM debian:bookworm-slim
-RUN useradd --system --create-home --home-dir /var/lib/linesman linesman
+# The number is written out so that Kubernetes can see that it is not root.
+RUN useradd --system --uid 10001 --create-home --home-dir /var/lib/linesman linesman
 COPY --from=build /src/target/release/linesman /usr/local/bin/linesman
-USER linesman
+USER 10001
 WORKDIR /var/lib/linesman
 # The API and the push door; metrics stay inside unless published on purpose.
 EXPOSE 8080 9464
 ENV LINESMAN_SERVER__LISTEN=0.0.0.0:8080 \
     LINESMAN_SERVER__OPS_LISTEN=0.0.0.0:9464
 STOPSIGNAL SIGTERM
+# No health check in here: whoever runs it asks /healthz and /readyz on the ports above.
 ENTRYPOINT ["linesman", "--data", "/var/lib/linesman/data"]
 CMD ["serve"]

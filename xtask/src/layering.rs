@@ -12,7 +12,7 @@ use crate::repository::Repository;
 
 /// Each crate of the workspace with the crates it may depend on. A crate without a row is refused: adding
 /// one means deciding where it stands.
-const ALLOWED: [(&str, &[&str]); 9] = [
+const ALLOWED: [(&str, &[&str]); 11] = [
     (
         "linesman",
         &[
@@ -41,7 +41,12 @@ const ALLOWED: [(&str, &[&str]); 9] = [
     ("linesman-accounts", &["linesman-store", "linesman-domain"]),
     ("linesman-store", &["linesman-domain"]),
     ("linesman-domain", &[]),
-    ("xtask", &[]),
+    ("linesman-rig", &[]),
+    (
+        "linesman-scale",
+        &["linesman-accounts", "linesman-log", "linesman-store", "linesman-domain", "linesman-rig"],
+    ),
+    ("xtask", &["linesman-rig"]),
 ];
 
 /// Crates of the workspace and their normal dependencies within it.

@@ -11,13 +11,17 @@ use clap::Parser;
 
 mod bench;
 mod browser;
+mod cluster;
 mod decisions;
+mod faults;
 mod fuzz;
 mod layering;
 mod openapi;
 mod repository;
 mod sandbox;
+mod scale;
 mod schemathesis;
+mod servers;
 mod shell;
 mod steps;
 mod tidy;
@@ -46,6 +50,13 @@ enum Verb {
     Schemathesis,
     /// Measure the service against nginx and its bars
     Bench(bench::Options),
+    /// Work out what many nodes serve and what they ask of the log and the database
+    Scale(scale::Options),
+    /// Run a whole cluster on this machine, to develop with
+    #[command(subcommand)]
+    Cluster(cluster::Verb),
+    /// Break a cluster under load in every way, and check what its clients saw
+    Faults(faults::Options),
     /// Test the pages in a real browser, and take pictures of them
     Browser,
     /// Draw what the sandbox does as an HTML page of charts, and print where it is
@@ -74,9 +85,12 @@ fn run(verb: &Verb) -> Result<()> {
         Verb::Layering => layering::check(&repository),
         Verb::Openapi => openapi::rewrite(&repository),
         Verb::Fuzz { seconds } => fuzz::run(&repository, *seconds),
+        Verb::Cluster(verb) => cluster::run(&repository, verb),
+        Verb::Faults(options) => faults::run(&repository, options),
         Verb::Browser => browser::browser(&repository),
         Verb::Schemathesis => schemathesis::schemathesis(&repository),
         Verb::Bench(options) => bench::run(&repository, options),
+        Verb::Scale(options) => scale::run(&repository, options),
         Verb::SandboxReport { out } => sandbox::report(&repository, out.as_deref()),
     }
 }

@@ -5,7 +5,8 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, bail};
 
 use crate::{
-    browser, fuzz, layering, openapi, repository::Repository, sandbox, schemathesis, shell, tidy,
+    browser, fuzz, layering, openapi, repository::Repository, sandbox, schemathesis, servers,
+    shell, tidy,
 };
 
 /// Enough to find a panic near the surface; longer runs are `cargo xtask fuzz --seconds N`.
@@ -67,6 +68,7 @@ fn docs(repository: &Repository) -> Result<()> {
 }
 
 fn tests(repository: &Repository) -> Result<()> {
+    servers::ensure_installed(repository)?;
     if shell::succeeds(shell::cargo(repository).args(["nextest", "--version"])) {
         return shell::run(shell::cargo(repository).args(["nextest", "run", "--workspace"]));
     }

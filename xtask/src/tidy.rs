@@ -21,6 +21,9 @@ const FORBIDDEN: [&str; 3] = [concat!("todo", "!"), concat!("dbg", "!"), concat!
 /// What the README must show: how to start the service and how to ask it.
 const README_COMMANDS: [&str; 3] = ["cargo run --release", "cargo xtask test", "curl "];
 
+/// What failures look like, with lines of the log.
+const FAILURES: &str = "docs/operations/failures.md";
+
 pub(crate) fn check(repository: &Repository) -> Result<()> {
     let files = repository.text_files()?;
     let mut complaints = sources(&files);
@@ -33,8 +36,23 @@ pub(crate) fn check(repository: &Repository) -> Result<()> {
         Ok(text) => complaints.extend(decisions::complaints(&text, &files)),
         Err(error) => complaints.push(format!("{error:#}")),
     }
+    match repository.read(FAILURES) {
+        Ok(text) => complaints.extend(unsaid_lines(&text, &files)),
+        Err(error) => complaints.push(format!("{error:#}")),
+    }
     ensure!(complaints.is_empty(), "{}", complaints.join("\n"));
     Ok(())
+}
+
+/// Lines of the log that the operators' page quotes and no source says: somebody would look for them in vain.
+fn unsaid_lines(page: &str, files: &[TextFile]) -> Vec<String> {
+    let sources = || files.iter().filter(|file| file.path.ends_with(".rs"));
+    let quoted = page.split("`\"").skip(1).filter_map(|rest| rest.split_once("\"`"));
+    quoted
+        .map(|(line, _)| line)
+        .filter(|line| !sources().any(|file| file.text.contains(&format!("\"{line}\""))))
+        .map(|line| format!("{FAILURES} quotes \"{line}\", which no source logs"))
+        .collect()
 }
 
 fn sources(files: &[TextFile]) -> Vec<String> {
@@ -131,6 +149,15 @@ mod tests {
             machine_paths(&files, &private),
             ["a.md:2 has /home/ann, a path of one machine"]
         );
+    }
+
+    #[test]
+    fn a_line_of_the_log_that_nobody_writes_is_told() {
+        let files = [file("crates/x/src/lib.rs", "warn!(\"the disk is full\");")];
+        let page = "| `\"the disk is full\"` | `\"the disk is empty\"` | \"loose\" |";
+        let told = unsaid_lines(page, &files);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].contains("the disk is empty"));
     }
 
     #[test]

@@ -3,6 +3,8 @@
 
 use store::StoreError;
 
+use crate::HeraldError;
+
 #[derive(Debug, thiserror::Error)]
 pub enum AccountError {
     #[error("{field} must be at least 1; leave it out for the default")]
@@ -33,6 +35,16 @@ pub enum AccountError {
     PasswordUnhashed,
     #[error("the operating system gave no random numbers")]
     NoRandomness,
+    /// A key, token or setting was changed in the store, and may not be on every node.
+    #[error(
+        "the change is stored, but {nodes} did not confirm it and it could not be announced: a node that cannot reach \
+         the database may go by what was before until it can; do it again to have it confirmed"
+    )]
+    Unconfirmed {
+        nodes: String,
+        #[source]
+        cause: HeraldError,
+    },
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -7,7 +7,7 @@ use domain::Timestamp;
 use store::{Store, StoreError};
 use tokio::sync::Mutex;
 
-use crate::{FeedToken, ring::DigestMap};
+use crate::{FeedToken, KeyRefusal, ring::DigestMap, trust::Trust};
 
 /// What a feed token allows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,19 +24,26 @@ pub struct FeedGrant {
 pub struct Feeds {
     feeds: ArcSwap<DigestMap<Arc<FeedGrant>>>,
     store: Store,
+    trust: Arc<Trust>,
     /// Held while following the store, so that an older reading never overwrites a newer one.
     following: Mutex<()>,
 }
 
 impl Feeds {
-    pub(crate) fn new(store: Store) -> Self {
-        Self { feeds: ArcSwap::default(), store, following: Mutex::new(()) }
+    pub(crate) fn new(store: Store, trust: Arc<Trust>) -> Self {
+        Self { feeds: ArcSwap::default(), store, trust, following: Mutex::new(()) }
     }
 
-    /// Looks a token up by its text. `None`, without a reason, for all that is not a live token.
-    pub fn authenticate(&self, text: &[u8]) -> Option<Arc<FeedGrant>> {
-        let digest = FeedToken::parse(text)?.digest();
-        self.feeds.load().get(&digest).map(Arc::clone)
+    /// Looks a token up by its text.
+    ///
+    /// # Errors
+    /// It is not a live token, or this node cannot tell at the moment.
+    pub fn authenticate(&self, text: &[u8]) -> Result<Arc<FeedGrant>, KeyRefusal> {
+        let digest = FeedToken::parse(text).ok_or(KeyRefusal::Unknown)?.digest();
+        if !self.trust.holds() {
+            return Err(KeyRefusal::Unvouched);
+        }
+        self.feeds.load().get(&digest).map(Arc::clone).ok_or(KeyRefusal::Unknown)
     }
 
     /// Every live feed, by name.

@@ -4,16 +4,20 @@
 //! [`Registry`] is what a command-line process needs: the same verbs, on the store alone.
 //! [`People`] knows developers and operators: how they sign in, and what they ask for and decide.
 
+mod confirm;
 mod error;
 mod feed;
 mod history;
 mod meter;
+mod node;
 mod people;
 mod registry;
+mod rehearsal;
 mod ring;
 mod secret;
 mod slice;
 mod tally;
+mod trust;
 mod window;
 mod worker;
 
@@ -24,12 +28,13 @@ use domain::{Clock, Timestamp};
 use store::{KeyRow, Store};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-use crate::worker::{LeaseCounters, Order};
 pub use crate::{
+    confirm::{Need, Witnesses},
     error::AccountError,
     feed::{FeedGrant, Feeds},
     history::{ALERT_PERCENTS, QuotaAlert, UsageQuery, alert_percent},
     meter::{Charge, Meters, Refusal, Spend, Standing, WindowStanding},
+    node::{Cluster, TrustFigures},
     people::{
         AUDIT_ROWS_MAX, AccessDecision, AccessRecord, AccountRecord, Actor, AuditRecord, Deed,
         DeviceToken, Email, Gate, Letter, LinkToken, MailFigures, NewAccount, Origin, Outbox,
@@ -37,10 +42,17 @@ pub use crate::{
         Session, SessionRecord, SessionToken, SignIn, SignUp, TotpSecret, outbox, source_of,
     },
     registry::{FeedRecord, KeyRecord, Maintenance, NewKey, Registry},
-    ring::{Acquaintance, Grant, KeyEntry, KeyRing, Limits},
+    rehearsal::Rehearsal,
+    ring::{Acquaintance, Grant, KeyEntry, KeyRefusal, KeyRing, Limits},
     secret::{FeedToken, KeyId, KeySecret},
     tally::{Call, FAILURES_MAX, Failure, PLACES_MAX},
+    trust::{Herald, HeraldError, Monotonic, Steady, Told},
     worker::{LeaseFigures, LeaseWorker},
+};
+use crate::{
+    node::Member,
+    trust::Trust,
+    worker::{LeaseCounters, Order},
 };
 pub use store::{
     AccessState, Allowance, AuditFilter, CountRow, Digest as KeyDigest, KeyKind, LinkPurpose,
@@ -65,9 +77,19 @@ pub struct KeyView {
     pub suspended: bool,
 }
 
+/// A key that took another one's place.
+#[derive(Debug)]
+pub struct Rotated {
+    pub secret: KeySecret,
+    pub record: KeyRecord,
+    /// Why the old key may not have ended on every node yet. The new one is good all the same, and shown only here.
+    pub unconfirmed: Option<AccountError>,
+}
+
 /// Everything a server knows about who may ask for what, in memory.
 ///
-/// Each verb writes the store first and then memory: when it returns, it is in force here.
+/// Each verb writes the store first and then memory: when it returns, it is in force here, and on every other node of
+/// a cluster.
 #[derive(Debug)]
 pub struct Accounts {
     pub keys: KeyRing,
@@ -80,6 +102,8 @@ pub struct Accounts {
     writing: Mutex<history::Writing>,
     /// Alerts that the store knows of, so that it is not asked every minute.
     told: Mutex<HashSet<history::Told>>,
+    /// `None`: this process is alone.
+    member: Option<Member>,
 }
 
 impl Accounts {
@@ -91,12 +115,26 @@ impl Accounts {
         store: Store,
         clock: Arc<dyn Clock>,
     ) -> Result<(Self, LeaseWorker), AccountError> {
+        let (accounts, worker) = Self::assemble(store, clock, Arc::new(Trust::unbounded()), None);
+        accounts.read_all().await?;
+        Ok((accounts, worker))
+    }
+
+    /// With nothing read yet.
+    fn assemble(
+        store: Store,
+        clock: Arc<dyn Clock>,
+        trust: Arc<Trust>,
+        member: Option<Member>,
+    ) -> (Self, LeaseWorker) {
         let counters = Arc::new(LeaseCounters::default());
         let (worker, orders) =
             LeaseWorker::new(store.clone(), Arc::clone(&clock), Arc::clone(&counters));
+        let ring =
+            KeyRing::new(store.clone(), Arc::clone(&clock), orders.clone(), Arc::clone(&trust));
         let accounts = Self {
-            keys: KeyRing::new(store.clone(), Arc::clone(&clock), orders.clone()),
-            feeds: Feeds::new(store.clone()),
+            keys: ring,
+            feeds: Feeds::new(store.clone(), trust),
             registry: Registry::new(store.clone(), clock),
             maintenance: ArcSwap::default(),
             store,
@@ -104,17 +142,34 @@ impl Accounts {
             counters,
             writing: Mutex::default(),
             told: Mutex::default(),
+            member,
         };
-        accounts.reload().await?;
-        Ok((accounts, worker))
+        (accounts, worker)
     }
 
-    /// Follows the store in everything: another process has written it.
+    /// Follows the store in everything: it was written past these accounts. When this returns, every other node of a
+    /// cluster does, too.
     ///
     /// # Errors
-    /// The store cannot be read.
+    /// The store cannot be read, or other nodes may not have followed.
     pub async fn reload(&self) -> Result<(), AccountError> {
+        self.read_all().await?;
+        self.confirm(Need::Everywhere).await
+    }
+
+    async fn read_all(&self) -> Result<(), AccountError> {
         self.keys.reload().await?;
+        self.read_rest().await
+    }
+
+    /// Follows the changes after a number.
+    async fn catch_up(&self, number: i64) -> Result<(), AccountError> {
+        self.keys.catch_up(number).await?;
+        self.read_rest().await
+    }
+
+    /// What there is little of is read whole.
+    async fn read_rest(&self) -> Result<(), AccountError> {
         self.feeds.reload().await?;
         self.maintenance.store(Arc::new(self.registry.maintenance().await?));
         Ok(())
@@ -135,11 +190,18 @@ impl Accounts {
         entry.meters.charge_quota(now).await
     }
 
-    /// Stops the worker and gives unspent leases back. From here on nothing can be charged.
+    /// Stops the worker and gives unspent leases back. From here on nothing can be charged, and a node of a cluster lets
+    /// nobody in.
     ///
     /// # Errors
     /// The store cannot be written: what was left is lost to its windows.
     pub async fn release(&self) -> Result<(), AccountError> {
+        if let Err(error) = self.leave().await {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "this node could not sign off; others wait for it for a while when keys change"
+            );
+        }
         let (stopped, stop) = oneshot::channel();
         if self.orders.send(Order::Stop(stopped)).await.is_ok()
             && tokio::time::timeout(STOP_WAIT, stop).await.is_err()
@@ -157,6 +219,7 @@ impl Accounts {
     pub async fn create_key(&self, new: NewKey) -> Result<(KeySecret, KeyRecord), AccountError> {
         let (secret, record) = self.registry.create_key(new).await?;
         self.keys.refresh_key(record.id.as_str()).await?;
+        self.confirm(Need::Soon).await?;
         Ok((secret, record))
     }
 
@@ -168,13 +231,14 @@ impl Accounts {
         self.registry.list_keys().await
     }
 
-    /// As [`Registry::revoke_key`]; no request with that key passes once this has returned.
+    /// As [`Registry::revoke_key`]; no request with that key passes on any node once this has returned.
     ///
     /// # Errors
-    /// There is no such key, or the store cannot be written.
+    /// There is no such key, the store cannot be written, or other nodes may let the key in for a while.
     pub async fn revoke_key(&self, id_or_key: &str) -> Result<KeyRecord, AccountError> {
         let row = self.registry.revoke_row(id_or_key).await?;
         self.keys.revoke(&row).await;
+        self.confirm(Need::Everywhere).await?;
         Ok(registry::record(row))
     }
 
@@ -187,12 +251,18 @@ impl Accounts {
         &self,
         id_or_key: &str,
         overlap: Option<Duration>,
-    ) -> Result<(KeySecret, KeyRecord), AccountError> {
+    ) -> Result<Rotated, AccountError> {
         let (secret, record) = self.registry.rotate_key(id_or_key, overlap).await?;
         for id in [Some(&record.id), record.rotated_from.as_ref()].into_iter().flatten() {
             self.keys.refresh_key(id.as_str()).await?;
         }
-        Ok((secret, record))
+        let need = match overlap {
+            Some(overlap) if !overlap.is_zero() => Need::Soon,
+            Some(_) | None => Need::Everywhere,
+        };
+        // The new key is shown once, so it is not lost over the old one's end.
+        let unconfirmed = self.confirm(need).await.err();
+        Ok(Rotated { secret, record, unconfirmed })
     }
 
     /// An account's keys, oldest first, with how they stand.
@@ -216,6 +286,8 @@ impl Accounts {
         let row = self.store.key(key_id).await?;
         let own = row.filter(|row| row.account_id.as_deref() == Some(account_id));
         let now = self.registry.now();
+        // What the store says just now comes before what is in memory.
+        let own = own.filter(|row| row.revoked_ms.or(row.suspended_ms).is_none());
         Ok(own.and_then(|row| self.keys.entry(&row.digest)).filter(|entry| entry.is_active(now)))
     }
 
@@ -268,6 +340,7 @@ impl Accounts {
     ) -> Result<(FeedToken, FeedRecord), AccountError> {
         let made = self.registry.create_feed(name, bookmaker).await?;
         self.feeds.reload().await?;
+        self.confirm(Need::Soon).await?;
         Ok(made)
     }
 
@@ -286,6 +359,7 @@ impl Accounts {
     pub async fn revoke_feed(&self, name: &str) -> Result<FeedRecord, AccountError> {
         let record = self.registry.revoke_feed(name).await?;
         self.feeds.reload().await?;
+        self.confirm(Need::Everywhere).await?;
         Ok(record)
     }
 
@@ -296,6 +370,7 @@ impl Accounts {
     pub async fn pause_feed(&self, name: &str, paused: bool) -> Result<FeedRecord, AccountError> {
         let record = self.registry.pause_feed(name, paused).await?;
         self.feeds.reload().await?;
+        self.confirm(if paused { Need::Everywhere } else { Need::Soon }).await?;
         Ok(record)
     }
 
@@ -311,6 +386,10 @@ impl Accounts {
     pub async fn set_maintenance(&self, maintenance: Maintenance) -> Result<(), AccountError> {
         self.registry.set_maintenance(maintenance).await?;
         self.maintenance.store(Arc::new(maintenance));
-        Ok(())
+        self.confirm(match maintenance {
+            Maintenance::On { .. } => Need::Everywhere,
+            Maintenance::Off => Need::Soon,
+        })
+        .await
     }
 }

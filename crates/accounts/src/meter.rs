@@ -230,7 +230,7 @@ impl Meters {
     }
 
     /// What the worker should lease for these meters.
-    pub(crate) fn asks(&self) -> Vec<LeaseAsk> {
+    pub fn asks(&self) -> Vec<LeaseAsk> {
         let mut state = self.lock();
         let asks: Vec<_> = state.slices().flat_map(|slice| slice.asks(&self.id)).collect();
         // Nothing to ask for any more (the window was refilled or left): the order is done.
@@ -243,7 +243,7 @@ impl Meters {
     }
 
     /// Takes in what the worker leased, and says whether more is wanted by now.
-    pub(crate) fn refill(&self, asks: &[LeaseAsk], leases: &[Lease], now: Timestamp) -> bool {
+    pub fn refill(&self, asks: &[LeaseAsk], leases: &[Lease], now: Timestamp) -> bool {
         let mut state = self.lock();
         for (ask, lease) in asks.iter().zip(leases) {
             state.slices().for_each(|slice| slice.refill(ask, *lease, now));
@@ -256,7 +256,7 @@ impl Meters {
     }
 
     /// Lets everyone who waits know that there was no lease.
-    pub(crate) fn fail(&self) {
+    pub fn fail(&self) {
         let mut state = self.lock();
         state.ordered = false;
         state.failures = state.failures.wrapping_add(1);
@@ -265,7 +265,7 @@ impl Meters {
     }
 
     /// Stops handing out and gives up what is left.
-    pub(crate) fn close(&self) -> Vec<Unspent> {
+    pub fn close(&self) -> Vec<Unspent> {
         let mut state = self.lock();
         state.closed = true;
         let unspent = state.slices().flat_map(|slice| slice.drain(&self.id)).collect();

@@ -24,10 +24,13 @@ use crate::{
     meter::Meters,
     registry::ODDS_READ,
     tally::{Call, Failure, FailureCount, Tally},
+    trust::Trust,
     window,
     worker::Order,
 };
 
+/// Rows for which usage is read meter by meter; for more, everybody's is read at once.
+const FEW_ROWS: usize = 32;
 /// How exactly the last use of a key is known.
 const USE_STEP_MS: i64 = 1000;
 const NEVER_MS: i64 = i64::MIN;
@@ -123,6 +126,15 @@ impl KeyEntry {
     }
 }
 
+/// Why somebody is not let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyRefusal {
+    /// Malformed, unknown or ended; which of them is nobody's business.
+    Unknown,
+    /// This node has been out of touch for too long to tell: another one, or this one in a moment, can.
+    Unvouched,
+}
+
 /// The key that a connection last came with; nobody at first.
 #[derive(Debug, Default)]
 pub struct Acquaintance(Option<(KeySecret, Arc<KeyEntry>)>);
@@ -160,11 +172,18 @@ pub struct KeyRing {
     /// Keys that went out of force with something left to write down.
     retired: std::sync::Mutex<Vec<Arc<KeyEntry>>>,
     failures: Arc<FailureCount>,
+    trust: Arc<Trust>,
 }
 
 impl KeyRing {
-    pub(crate) fn new(store: Store, clock: Arc<dyn Clock>, orders: mpsc::Sender<Order>) -> Self {
+    pub(crate) fn new(
+        store: Store,
+        clock: Arc<dyn Clock>,
+        orders: mpsc::Sender<Order>,
+        trust: Arc<Trust>,
+    ) -> Self {
         Self {
+            trust,
             keys: ArcSwap::default(),
             store,
             clock,
@@ -175,19 +194,24 @@ impl KeyRing {
         }
     }
 
-    /// Looks a key up by its text. `None`, without a reason, for everything that is not a live key.
+    /// Looks a key up by its text.
     ///
     /// The look-up compares digests in ordinary time: what that could tell is a digest's first bytes,
     /// and nobody can choose a key to have a given digest.
-    pub fn authenticate(&self, text: &[u8], now: Timestamp) -> Option<Arc<KeyEntry>> {
-        let digest = KeySecret::parse(text)?.digest();
-        let keys = self.keys.load();
-        let entry = keys.get(&digest)?;
-        if !entry.is_active(now) {
-            return None;
+    ///
+    /// # Errors
+    /// It is not a live key, or this node cannot tell at the moment.
+    pub fn authenticate(&self, text: &[u8], now: Timestamp) -> Result<Arc<KeyEntry>, KeyRefusal> {
+        let digest = KeySecret::parse(text).ok_or(KeyRefusal::Unknown)?.digest();
+        // Before the keys are looked at: see `Trust::holds`.
+        if !self.trust.holds() {
+            return Err(KeyRefusal::Unvouched);
         }
+        let keys = self.keys.load();
+        let entry = keys.get(&digest).filter(|entry| entry.is_active(now));
+        let entry = entry.ok_or(KeyRefusal::Unknown)?;
         entry.note_use(now);
-        Some(Arc::clone(entry))
+        Ok(Arc::clone(entry))
     }
 
     /// The live key with this digest, without letting anybody in.
@@ -202,22 +226,26 @@ impl KeyRing {
 
     /// The same for a connection that was let in before. Who comes with the same key again is recognised without
     /// another digest and look-up: what can change about a key, that it ends, the entry itself is told.
+    ///
+    /// # Errors
+    /// As [`KeyRing::authenticate`].
     pub fn recognise(
         &self,
         text: &[u8],
         now: Timestamp,
         last: &mut Acquaintance,
-    ) -> Option<Arc<KeyEntry>> {
+    ) -> Result<Arc<KeyEntry>, KeyRefusal> {
         // An entry that ended may have a successor with other limits; one that was revoked has none.
         if let Some((secret, entry)) = &last.0
             && secret.is(text)
+            && self.trust.holds()
             && entry.is_active(now)
         {
-            return Some(Arc::clone(entry));
+            return Ok(Arc::clone(entry));
         }
         let entry = self.authenticate(text, now)?;
         last.0 = KeySecret::parse(text).map(|secret| (secret, Arc::clone(&entry)));
-        Some(entry)
+        Ok(entry)
     }
 
     /// How many keys are let in.
@@ -238,21 +266,56 @@ impl KeyRing {
         let rows = self.store.keys().await?;
         let now = self.clock.now();
         let usage = self.store.usage(window::starts(now), None).await?;
+        self.follow(&mut meters, &rows, &usage, now);
+        Ok(())
+    }
+
+    /// Follows the store for the keys that were changed after a number.
+    ///
+    /// # Errors
+    /// The store cannot be read; then nothing has changed.
+    pub(crate) async fn catch_up(&self, number: i64) -> Result<(), StoreError> {
+        let mut meters = self.meters.lock().await;
+        let rows = self.store.keys_changed_after(number).await?;
+        let now = self.clock.now();
+        let starts = window::starts(now);
+        let mut usage = Vec::new();
+        if rows.len() > FEW_ROWS {
+            usage = self.store.usage(starts, None).await?;
+        } else {
+            for row in &rows {
+                usage.extend(self.store.usage(starts, Some(&row.meter_id)).await?);
+            }
+        }
+        self.follow(&mut meters, &rows, &usage, now);
+        Ok(())
+    }
+
+    /// Puts rows into force, all at once.
+    fn follow(
+        &self,
+        meters: &mut HashMap<String, Arc<Meters>>,
+        rows: &[KeyRow],
+        usage: &[UsageRow],
+        now: Timestamp,
+    ) {
+        if rows.is_empty() {
+            return;
+        }
         // By meter, or every new meter would look through everybody's usage.
         let mut usage_by_meter: HashMap<&str, Vec<UsageRow>> = HashMap::new();
-        for row in &usage {
+        for row in usage {
             usage_by_meter.entry(row.meter_id.as_str()).or_default().push(row.clone());
         }
         let mut keys = DigestMap::clone(&self.keys.load());
         let mut replaced = Vec::new();
-        for row in &rows {
+        for row in rows {
             let usage = usage_by_meter.get(row.meter_id.as_str()).map_or(&[][..], Vec::as_slice);
-            let own = self.meters_for(&mut meters, row, usage, now);
+            let own = self.meters_for(meters, row, usage, now);
             replaced.extend(self.apply(&mut keys, row, own, now));
         }
         self.keys.store(Arc::new(keys));
         end_all(&replaced);
-        Ok(())
     }
 
     /// Follows the store for one key.

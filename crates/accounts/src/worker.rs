@@ -18,7 +18,7 @@ use crate::meter::Meters;
 /// Orders waiting for the worker. Meters have at most one each; beyond this many, who runs dry waits.
 pub(crate) const ORDERS_MAX: usize = 4096;
 /// Meters per transaction: keeps one commit short enough for other processes to get in between.
-const BATCH_MAX: usize = 512;
+pub(crate) const BATCH_MAX: usize = 512;
 /// How often old usage is forgotten.
 const PRUNE_EVERY: Duration = Duration::from_secs(3600);
 /// Minutes are worthless once over; the hour is for clocks that step back.

@@ -48,7 +48,7 @@ pub(crate) enum Stop {
 pub(crate) enum Verb {
     /// Run the service (what `linesman` alone does too)
     #[command(
-        after_help = "Example:\n  linesman serve --listen 0.0.0.0:8080 --data /var/lib/linesman"
+        after_help = "Example:\n  linesman serve --listen 0.0.0.0:8080 --data /var/lib/linesman\n  linesman serve --role api --config cluster.toml"
     )]
     Serve(ServeArgs),
     /// Issue, list, revoke and rotate API keys
@@ -110,6 +110,18 @@ pub(crate) enum Verb {
                       replayed into, and events that ended longer ago than market.final_retention leave it again."
     )]
     Record(RecordArgs),
+    /// Copy the data folder into a new one that can take its place; a server may run meanwhile
+    #[command(
+        after_help = "Example:\n  linesman backup --data /var/lib/linesman /backup/2026-11-15\n\n\
+                            To restore, stop the server, put the copy where the data folder was, and start."
+    )]
+    Backup(BackupArgs),
+    /// Move a data folder to the servers that many nodes share: an empty PostgreSQL database, and NATS
+    #[command(
+        after_help = "Example:\n  linesman migrate --from ./data --to postgres://linesman@db.example.com/linesman --nats nats://bus.example.com:4222\n\n\
+                      Keys, ids and limits go on as if nothing had happened. The folder is left as it is; start no server on it again."
+    )]
+    Migrate(MigrateArgs),
     /// Print the effective configuration as TOML, each value with where it came from
     #[command(
         after_help = "Example:\n  linesman config > linesman.toml\n  linesman config --check --config new.toml"
@@ -125,6 +137,21 @@ pub(crate) struct ServeArgs {
     /// Where the API is served; port 0 picks a free port and prints it [default: server.listen]
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     pub(crate) listen: Option<SocketAddr>,
+    /// What this node does among many that share `database.url` and `cluster.nats_url`
+    #[arg(long, value_name = "ROLE", default_value = "all")]
+    pub(crate) role: Role,
+}
+
+/// What a node does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Role {
+    /// Everything
+    #[default]
+    All,
+    /// Takes pushes and writes the log, one node at a time; no API
+    Ingest,
+    /// Serves the API from the log; hands pushes to the node that writes
+    Api,
 }
 
 #[derive(Debug, Subcommand)]
@@ -331,6 +358,26 @@ pub(crate) struct RecordArgs {
     pub(crate) to: Option<Timestamp>,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct BackupArgs {
+    /// The new folder; it is there under this name once it is whole
+    #[arg(value_name = "DIR")]
+    pub(crate) to: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MigrateArgs {
+    /// The data folder; no server may run on it meanwhile, and it is left as it is
+    #[arg(long, value_name = "DATA_DIR")]
+    pub(crate) from: PathBuf,
+    /// An empty database
+    #[arg(long, value_name = "postgres://…")]
+    pub(crate) to: Secret,
+    /// Where the live market's log goes [default: `cluster.nats_url`]
+    #[arg(long, value_name = "nats://…")]
+    pub(crate) nats: Option<Secret>,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WorldName {
     Live,
@@ -390,9 +437,9 @@ impl Cli {
     pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, Stop> {
         let given = Given::try_parse_from(arguments).map_err(|error| misuse::explain(&error))?;
         let verb = match (given.verb, given.listen) {
-            (None, listen) => Verb::Serve(ServeArgs { listen }),
+            (None, listen) => Verb::Serve(ServeArgs { listen, role: Role::All }),
             (Some(Verb::Serve(args)), listen) => {
-                Verb::Serve(ServeArgs { listen: args.listen.or(listen) })
+                Verb::Serve(ServeArgs { listen: args.listen.or(listen), ..args })
             }
             (Some(_), Some(_)) => {
                 return Err(misuse::sentence("--listen belongs to `linesman serve`; leave it out"));

@@ -53,6 +53,8 @@ pub(crate) struct Config {
     pub(crate) dashboard: Dashboard,
     /// `None`: no mail is sent.
     pub(crate) mail: Option<Mail>,
+    /// `None`: one process on the stores of its data folder.
+    pub(crate) cluster: Option<Cluster>,
     pub(crate) catalogue: Catalogue,
     pub(crate) log: Log,
     /// What the sections were made of, one per key that has a value.
@@ -146,6 +148,22 @@ pub(crate) struct Mail {
 impl fmt::Debug for Mail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Mail").field("from", &self.from).finish_non_exhaustive()
+    }
+}
+
+/// What many nodes share. `Debug` does not show the addresses, which may hold passwords.
+pub(crate) struct Cluster {
+    pub(crate) database_url: String,
+    pub(crate) nats_url: String,
+    /// `None`: three, or one where there is a single server.
+    pub(crate) replicas: Option<usize>,
+    /// For how long a node lets keys in without having asked anybody.
+    pub(crate) key_trust: Duration,
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cluster").field("replicas", &self.replicas).finish_non_exhaustive()
     }
 }
 
@@ -330,12 +348,39 @@ impl Effective {
                            smtp://localhost:25";
             faults.push(Fault::at(&set.origin, message.to_owned()));
         }
-        for path in ["database.url", "cluster.nats_url"] {
-            if let Some(set) = self.0.get(path) {
+        self.check_cluster(faults);
+    }
+
+    /// A cluster has a database and a log on servers, or is none. Addresses are not repeated: they may hold passwords.
+    fn check_cluster(&self, faults: &mut Vec<Fault>) {
+        for (one, other) in [
+            ("database.url", "cluster.nats_url"),
+            ("cluster.nats_url", "database.url"),
+            ("cluster.replicas", "cluster.nats_url"),
+        ] {
+            if let (Some(set), None) = (self.0.get(one), self.0.get(other)) {
                 let message = format!(
-                    "`{path}` is not supported yet: this version runs on the embedded store in the data \
-                     folder, and a cluster comes later; remove the setting"
+                    "`{one}` needs `{other}` beside it: many nodes share a database and a change log; set both, or neither for one process on \
+                     its data folder"
                 );
+                faults.push(Fault::at(&set.origin, message));
+            }
+        }
+        let is_nats = |url: &str| change_log::check_addresses(url).is_ok();
+        for (path, is_right, example) in [
+            (
+                "database.url",
+                is_database_url as fn(&str) -> bool,
+                "postgres://linesman@db.example.com/linesman",
+            ),
+            (
+                "cluster.nats_url",
+                is_nats,
+                "nats://one.example.com:4222,nats://two.example.com:4222",
+            ),
+        ] {
+            if let Some(set) = self.0.get(path).filter(|set| !is_right(&set.text)) {
+                let message = format!("`{path}` is not an address such as {example}");
                 faults.push(Fault::at(&set.origin, message));
             }
         }
@@ -392,6 +437,7 @@ impl Effective {
                 docs: self.required("dashboard.docs")?,
             },
             mail: self.mail()?,
+            cluster: self.cluster()?,
             catalogue: Catalogue { file: self.optional("catalogue.file")? },
             log: Log { filter: self.required("log.filter")?, format: self.required("log.format")? },
             settings: self.0.into_values().collect(),
@@ -407,6 +453,19 @@ impl Effective {
         })
     }
 
+    fn cluster(&self) -> Result<Option<Cluster>, Fault> {
+        let (database_url, nats_url) =
+            (self.optional("database.url")?, self.optional("cluster.nats_url")?);
+        let replicas = self.optional("cluster.replicas")?;
+        let key_trust = self.required("cluster.key_trust")?;
+        Ok(match (database_url, nats_url) {
+            (Some(database_url), Some(nats_url)) => {
+                Some(Cluster { database_url, nats_url, replicas, key_trust })
+            }
+            _ => None,
+        })
+    }
+
     /// The value of a key that the defaults set.
     fn required<T: FromValue>(&self, path: &str) -> Result<T, Fault> {
         self.optional(path)?.ok_or_else(|| broken(path))
@@ -418,6 +477,11 @@ impl Effective {
         };
         T::from_value(&setting.value).map(Some).ok_or_else(|| broken(path))
     }
+}
+
+/// Whether an address may be that of a database.
+pub(crate) fn is_database_url(url: &str) -> bool {
+    ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme))
 }
 
 /// Only a build whose embedded defaults and table of keys disagree gets here.

@@ -35,6 +35,10 @@ impl Folder {
         Self(path.to_owned())
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
     pub(crate) fn accounts(&self) -> PathBuf {
         self.0.join("accounts.db")
     }

@@ -1,7 +1,8 @@
 //! What an operator sees and says of identities: `linesman events` and `linesman aliases`.
 //!
 //! Looking asks the server where one runs, which has it ready, and otherwise reads the live world's log. What changes
-//! something is carried out by the server where one runs, and otherwise here, in its place.
+//! something is carried out by the server where one runs, and otherwise here, in its place; where many nodes share the log,
+//! by the one that writes it.
 
 mod shown;
 
@@ -11,7 +12,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use change_log::{LogError, LogView};
-use domain::{Catalogue, EventId, World};
+use domain::{EventId, World};
 use market::{Alias, Book, Change, Ids, Meaning, Operation};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -21,7 +22,7 @@ use crate::config::Config;
 use crate::control::Wish;
 use crate::folder::Folder;
 pub(crate) use crate::identities::shown::{ShownEvent, ShownPair};
-use crate::{control, load_catalogue, program, verbs};
+use crate::{cluster, control, load_catalogue, verbs, worlds};
 
 /// Aliases told to a server in one line of the control port.
 const ALIASES_AT_ONCE: usize = 500;
@@ -49,7 +50,7 @@ pub(crate) fn events(config: &Config, data: &Path, verb: &EventsVerb) -> anyhow:
 pub(crate) fn aliases(config: &Config, data: &Path, verb: &AliasesVerb) -> anyhow::Result<()> {
     match verb {
         AliasesVerb::Export => {
-            let book = read_book(&load_catalogue(config)?, data)?;
+            let book = read_book(config, data)?;
             let head = json!({ "linesman_aliases": ALIASES_VERSION }).to_string();
             output::print_line(&head)?;
             for alias in book.aliases() {
@@ -73,7 +74,7 @@ fn show(config: &Config, data: &Path, event: EventId) -> anyhow::Result<ShownEve
     if let Some(shown) = ask_server(data, &Wish::Show(event))? {
         return Ok(serde_json::from_str(&shown)?);
     }
-    let book = read_book(&load_catalogue(config)?, data)?;
+    let book = read_book(config, data)?;
     let profile = book.profile(event).with_context(|| format!("there is no event {event}"))?;
     Ok(ShownEvent::of(&profile, &book))
 }
@@ -83,7 +84,7 @@ fn unsure(config: &Config, data: &Path) -> anyhow::Result<Vec<ShownPair>> {
     if let Some(shown) = ask_server(data, &Wish::Unsure)? {
         return Ok(serde_json::from_str(&shown)?);
     }
-    let book = read_book(&load_catalogue(config)?, data)?;
+    let book = read_book(config, data)?;
     Ok(book.unsure().map(|pair| ShownPair::of(&pair, &book)).collect())
 }
 
@@ -102,22 +103,30 @@ fn operate(config: &Config, data: &Path, operations: &[Operation]) -> anyhow::Re
     let folder = Folder::open(data)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
+        if let Some(cluster) = &config.cluster {
+            cluster::operate(cluster, operations).await?;
+            return verbs::note_operations(config, &folder, operations).await;
+        }
         for (done, operation) in operations.iter().enumerate() {
             let wish = Wish::Operate(operation.clone());
             if control::ask_server(&folder, &wish).await?.is_none() {
                 // Nobody can start one in between while the lock is held.
                 let _lock = folder.lock().await?;
                 let rest = operations.get(done..).unwrap_or_default();
-                program::operate_alone(config, &folder, rest)?;
+                worlds::operate_alone(config, &folder, rest)?;
                 break;
             }
         }
-        verbs::note_operations(&folder, operations).await
+        verbs::note_operations(config, &folder, operations).await
     })
 }
 
 /// The live world as its log tells it.
-fn read_book(catalogue: &Arc<Catalogue>, data: &Path) -> anyhow::Result<Book> {
+fn read_book(config: &Config, data: &Path) -> anyhow::Result<Book> {
+    let catalogue = &load_catalogue(config)?;
+    if let Some(cluster) = &config.cluster {
+        return cluster::read_book(cluster, catalogue);
+    }
     let folder = Folder::at(data).log(World::Live);
     let view = match LogView::open(&folder) {
         Err(LogError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {

@@ -1,7 +1,9 @@
 //! The program: command line, configuration, wiring, shutdown.
 
+mod backup;
 mod cli;
 mod clock;
+mod cluster;
 mod config;
 mod control;
 mod folder;
@@ -9,11 +11,13 @@ mod identify;
 mod identities;
 mod logging;
 mod mail;
+mod migrate;
 mod operators;
 mod program;
 mod record;
 mod replay;
 mod verbs;
+mod worlds;
 
 use std::env;
 use std::process::ExitCode;
@@ -60,20 +64,25 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
             output::print_line("the configuration is in order")?;
         }
         Verb::Config(_) => output::print_line(&config.to_toml())?,
-        Verb::Serve(_) => {
+        Verb::Serve(args) => {
             config.check_files()?;
             logging::start(&config.log)?;
-            program::serve(&config, &cli.data)?;
+            program::serve(&config, &cli.data, args.role)?;
         }
         Verb::Keys(verb) => verbs::keys(&config, &cli.data, verb)?,
         Verb::Feeds(verb) => verbs::feeds(&config, &cli.data, verb)?,
         Verb::Operators(verb) => operators::run(&config, &cli.data, verb)?,
-        Verb::Maintenance(verb) => verbs::maintenance(&cli.data, verb)?,
+        Verb::Maintenance(verb) => verbs::maintenance(&config, &cli.data, verb)?,
         Verb::Match(args) => identify::run(&load_catalogue(&config)?, args)?,
         Verb::Events(verb) => identities::events(&config, &cli.data, verb)?,
         Verb::Aliases(verb) => identities::aliases(&config, &cli.data, verb)?,
         Verb::Replay(args) => replay::run(args)?,
+        Verb::Record(_) if config.cluster.is_some() => anyhow::bail!(
+            "`record` reads a log in a data folder, and `cluster.nats_url` says that it is on servers; --config can name another configuration"
+        ),
         Verb::Record(args) => record::run(&load_catalogue(&config)?, &cli.data, args)?,
+        Verb::Migrate(args) => migrate::run(&config, args)?,
+        Verb::Backup(args) => backup::run(&config, &cli.data, args)?,
         Verb::Openapi => {}
     }
     Ok(())

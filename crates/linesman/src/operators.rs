@@ -19,7 +19,7 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &OperatorsVerb) -> anyhow:
     let folder = Folder::open(data)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let store = verbs::open_store(&folder).await?;
+        let store = verbs::open_store(config, &folder).await?;
         let people = People::new(store.clone(), Arc::new(SystemClock), PeopleRules::default())?;
         let done = match verb {
             OperatorsVerb::List => list(&people).await,

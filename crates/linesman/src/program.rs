@@ -1,21 +1,17 @@
-//! `linesman serve`: everything in one process on embedded stores.
+//! `linesman serve`: everything in one process on embedded stores, or one node of many.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
-use accounts::{Accounts, KeyKind, KeySecret, LinkToken, NewKey, Outbox, People, PeopleRules};
-use anyhow::{Context, bail};
-use domain::{Catalogue, Clock, World};
-use feeds::sandbox::Simulation;
-use market::{Lifetimes, Operation};
-use rustix::process::{Resource, Rlimit, getrlimit, setpriority_process, setrlimit};
-use serve::{
-    App, DashboardSettings, Door, Doors, Parts, Proxies, Settings, Tls, WorldHandle, WorldOptions,
-    Writer,
+use accounts::{
+    Accounts, KeyKind, KeySecret, LeaseWorker, LinkToken, NewKey, Outbox, People, PeopleRules,
 };
+use anyhow::{Context, bail};
+use domain::{Clock, World};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serve::{App, DashboardSettings, Door, Doors, Parts, Proxies, Settings, Tls};
 use store::Store;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -27,65 +23,76 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::cli::output;
+use crate::cli::{Role, output};
 use crate::clock::SystemClock;
+use crate::cluster;
 use crate::config::{Config, OpsListen};
 use crate::control::Control;
 use crate::folder::Folder;
+use crate::worlds::{Base, spawn_world};
 use crate::{load_catalogue, mail, verbs};
 
 /// Runs the service until it is told to stop.
-pub(crate) fn serve(config: &Config, data: &Path) -> anyhow::Result<()> {
+pub(crate) fn serve(config: &Config, data: &Path, role: Role) -> anyhow::Result<()> {
+    if config.cluster.is_none() && role != Role::All {
+        bail!(
+            "--role ingest and --role api are for many nodes: set `database.url` and `cluster.nats_url`, or leave --role out"
+        );
+    }
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     if let Some(workers) = config.server.workers {
         builder.worker_threads(workers);
     }
     let runtime = builder.enable_all().build().context("the runtime cannot start")?;
-    runtime.block_on(run(config, data))
+    runtime.block_on(run(config, data, role))
 }
 
 /// Something that has to live as long as the service, and what it is called.
-type Ended = &'static str;
+pub(crate) type Ended = &'static str;
 
-async fn run(config: &Config, data: &Path) -> anyhow::Result<()> {
+async fn run(config: &Config, data: &Path, role: Role) -> anyhow::Result<()> {
     let catalogue = load_catalogue(config)?;
     raise_descriptors(config.server.connections_max);
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let folder = Folder::open(data)?;
     let _lock = folder.lock().await?;
     let control = Arc::new(Control::open(&folder).await?);
-    let store = verbs::open_store(&folder).await?;
-    let (accounts, worker) = Accounts::load(store.clone(), Arc::clone(&clock)).await?;
+    let (store, clock) = open_store(config, &folder).await?;
+    let (accounts, worker) = load_accounts(config, &store, &clock).await?;
     let (end, mut ended) = mpsc::channel::<Ended>(8);
     let leasing = watched(&end, "the lease worker", worker.run());
 
-    let (live, live_writer) = open_world(World::Live, config, &folder, &catalogue, &clock)?;
-    let (sandbox, sandbox_writer) =
-        open_world(World::Sandbox, config, &folder, &catalogue, &clock)?;
-    let writers =
-        [spawn_writer(live_writer, &end, "live")?, spawn_writer(sandbox_writer, &end, "sandbox")?];
+    // Before anything is started that would have to be stopped again.
+    let listeners = Listeners::bind(config, role).await?;
+    let base = Base { config, role, folder: &folder, catalogue: &catalogue, clock: &clock };
+    let (live, live_thread, leading) = base.run_live(&store, &end).await?;
+    let (sandbox, sandbox_writer) = base.open_world(World::Sandbox)?;
+    let threads = [live_thread, spawn_world(|| sandbox_writer.run(), &end, "sandbox")?];
 
     let (mail, mailing) = open_mail(config, &end)?;
     let people = open_people(config, &store, &clock)?.with_mail(mail);
-    let firsts = Firsts::make(config, &accounts, &people).await?;
+    let firsts = match config.cluster {
+        None => Firsts::make(config, &accounts, &people).await?,
+        // With many nodes, each would show a key and end the link that the one before has shown.
+        Some(_) => Firsts::default(),
+    };
     let app = Arc::new(App::new(Parts {
         catalogue,
         clock,
         accounts,
         people,
-        settings: settings(config),
+        settings: settings(config, role),
         live: Arc::clone(&live),
         sandbox: Arc::clone(&sandbox),
     }));
     let keeping = watched(&end, "the keeper of accounts", keep_accounts(Arc::clone(&app)));
+    let following = follow_keys(config, &end, &app);
     let controlling = watched(&end, "the control port", Arc::clone(&control).run(Arc::clone(&app)));
 
     let (stop, stopping) = watch::channel(false);
-    let listeners = Listeners::bind(config).await?;
     // Before anybody is told that the service is there, and might tell it to stop.
     let signals = Signals::catch()?;
     control.write_note(Some(&public_url(config, &listeners)))?;
-    greet(config, &listeners, &firsts, data)?;
+    greet(config, role, &listeners, &firsts, data)?;
     let mut serving = JoinSet::new();
     for door in listeners.doors {
         serving.spawn(serve::run(Arc::clone(&app), door, stopping.clone()));
@@ -97,14 +104,20 @@ async fn run(config: &Config, data: &Path) -> anyhow::Result<()> {
     while serving.join_next().await.is_some() {}
     controlling.abort();
     keeping.abort();
+    if let Some(following) = following {
+        following.abort();
+    }
     if let Some(mailing) = mailing {
         mailing.abort();
     }
     control.close();
     live.stop();
     sandbox.stop();
-    for writer in writers {
-        tokio::task::spawn_blocking(|| writer.join()).await?.unwrap_or_default();
+    for thread in threads {
+        tokio::task::spawn_blocking(|| thread.join()).await?.unwrap_or_default();
+    }
+    if let Some(leading) = leading {
+        leading.stop().await;
     }
     keep_accounts_once(&app).await;
     let released = app.accounts.release().await;
@@ -179,7 +192,7 @@ async fn until_told(
     Ok(())
 }
 
-fn watched(
+pub(crate) fn watched(
     end: &mpsc::Sender<Ended>,
     name: Ended,
     part: impl Future<Output = ()> + Send + 'static,
@@ -208,93 +221,45 @@ impl Drop for DropAbort {
     }
 }
 
-/// Carries out operations on the live world while no server runs; the caller holds the folder's lock.
-pub(crate) fn operate_alone(
-    config: &Config,
-    folder: &Folder,
-    operations: &[Operation],
-) -> anyhow::Result<()> {
-    let catalogue = load_catalogue(config)?;
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let (_handle, mut writer) = open_world(World::Live, config, folder, &catalogue, &clock)?;
-    for operation in operations {
-        writer.operate(operation)?;
-    }
-    Ok(())
+/// The store and the time: those of the folder and the machine, or what many nodes share.
+async fn open_store(config: &Config, folder: &Folder) -> anyhow::Result<(Store, Arc<dyn Clock>)> {
+    let Some(cluster) = &config.cluster else {
+        return Ok((verbs::open_store(config, folder).await?, Arc::new(SystemClock)));
+    };
+    let (store, clock) = cluster::reach(cluster).await?;
+    tokio::spawn(Arc::clone(&clock).keep(store.clone()));
+    Ok((store, clock))
 }
 
-fn open_world(
-    world: World,
+/// The accounts in memory: this process's own, or those of one node of many.
+async fn load_accounts(
     config: &Config,
-    folder: &Folder,
-    catalogue: &Arc<Catalogue>,
+    store: &Store,
     clock: &Arc<dyn Clock>,
-) -> anyhow::Result<(Arc<WorldHandle>, Writer)> {
-    let simulation = (world == World::Sandbox && config.sandbox.enabled)
-        .then(|| Simulation::new(config.sandbox.seed, Arc::clone(catalogue)));
-    let market = &config.market;
-    let options = WorldOptions {
-        world,
-        folder: folder.log(world),
-        catalogue: Arc::clone(catalogue),
-        refresh_interval: market.refresh_interval,
-        stale_after: market.stale_after,
-        lifetimes: Lifetimes {
-            final_retention: market.final_retention,
-            forget_after: market.forget_after,
-        },
-        log_retention: match world {
-            World::Live => market.log_retention,
-            World::Sandbox => market.log_retention.min(SANDBOX_LOG_RETENTION),
-        },
-        simulation,
-    };
-    let path = options.folder.display().to_string();
-    WorldHandle::open(options, Arc::clone(clock))
-        .with_context(|| format!("the {world} world in {path} cannot be opened"))
+) -> anyhow::Result<(Accounts, LeaseWorker)> {
+    Ok(match &config.cluster {
+        None => Accounts::load(store.clone(), Arc::clone(clock)).await?,
+        Some(cluster) => {
+            let keys = cluster::keys(cluster).await?;
+            Accounts::load_node(store.clone(), Arc::clone(clock), keys).await?
+        }
+    })
 }
 
-/// The simulated world can be made again from its seed at any time; its log is for looking back a little.
-const SANDBOX_LOG_RETENTION: std::time::Duration = std::time::Duration::from_secs(2 * 3600);
-
-/// A quarter of a contended core, and a request that wakes up meanwhile does not wait for the writer's turn to end.
-const WRITER_NICENESS: i32 = 6;
-
-fn spawn_writer(
-    writer: Writer,
+/// One node of many follows every change of keys; a process that is alone makes them all itself.
+fn follow_keys(
+    config: &Config,
     end: &mpsc::Sender<Ended>,
-    world: Ended,
-) -> anyhow::Result<JoinHandle<()>> {
-    let end = end.clone();
-    let name = format!("writer-{world}");
-    let run = move || {
-        let _told = TellOnDrop { end, world };
-        // Where there are fewer cores than work, those who wait for an answer come before the next snapshot. On Linux this
-        // is the thread's own priority.
-        if let Err(error) = setpriority_process(None, WRITER_NICENESS) {
-            tracing::debug!(%error, "the writer has the priority of everybody else");
-        }
-        writer.run();
-    };
-    std::thread::Builder::new().name(name).spawn(run).context("a writer thread cannot start")
+    app: &Arc<App>,
+) -> Option<tokio::task::JoinHandle<()>> {
+    let app = Arc::clone(app);
+    config.cluster.as_ref()?;
+    Some(watched(end, "the follower of keys", async move { app.accounts.follow().await }))
 }
 
-/// Tells that a writer ended, by panic too.
-struct TellOnDrop {
-    end: mpsc::Sender<Ended>,
-    world: Ended,
-}
-
-impl Drop for TellOnDrop {
-    fn drop(&mut self) {
-        if self.end.try_send(self.world).is_err() {
-            tracing::debug!(world = self.world, "the writer ended after the service");
-        }
-    }
-}
-
-fn settings(config: &Config) -> Settings {
+fn settings(config: &Config, role: Role) -> Settings {
     let dashboard = &config.dashboard;
+    let pages = role != Role::Ingest;
     Settings {
         query_key_enabled: config.api.query_key_enabled,
         query_key_sunset: serve::http_date(config.api.query_key_sunset),
@@ -306,7 +271,7 @@ fn settings(config: &Config) -> Settings {
             header: config.server.proxy_header,
         },
         dashboard: DashboardSettings {
-            enabled: dashboard.enabled,
+            enabled: dashboard.enabled && pages,
             public_url: dashboard.public_url.clone(),
             status_page: dashboard.status_page,
             board: dashboard.board.0,
@@ -377,6 +342,7 @@ async fn keep_accounts_once(app: &App) {
 }
 
 /// What a start has to show that is shown once.
+#[derive(Default)]
 struct Firsts {
     key: Option<KeySecret>,
     operator_link: Option<LinkToken>,
@@ -398,7 +364,7 @@ struct Listeners {
 }
 
 impl Listeners {
-    async fn bind(config: &Config) -> anyhow::Result<Self> {
+    async fn bind(config: &Config, role: Role) -> anyhow::Result<Self> {
         let server = &config.server;
         let tls = match &server.tls {
             Some(files) => Some(load_tls(&files.cert, &files.key)?),
@@ -421,7 +387,7 @@ impl Listeners {
             ingest: None,
             operator: operator.local_addr()?,
             doors: vec![
-                Door { listener: main, doors: Doors::Main, tls: tls.clone() },
+                Door { listener: main, doors: main_doors(role), tls: tls.clone() },
                 Door { listener: operator, doors: Doors::Operator, tls: None },
             ],
         };
@@ -431,6 +397,14 @@ impl Listeners {
             listeners.doors.push(Door { listener, doors: Doors::Ingest, tls });
         }
         Ok(listeners)
+    }
+}
+
+/// A node that is there to write serves no API.
+fn main_doors(role: Role) -> Doors {
+    match role {
+        Role::All | Role::Api => Doors::Main,
+        Role::Ingest => Doors::Ingest,
     }
 }
 
@@ -467,6 +441,7 @@ fn public_url(config: &Config, listeners: &Listeners) -> String {
 /// Tells whoever started the service where it is and how to try it.
 fn greet(
     config: &Config,
+    role: Role,
     listeners: &Listeners,
     firsts: &Firsts,
     data: &Path,
@@ -475,6 +450,7 @@ fn greet(
     let base = format!("{scheme}://{}", listeners.main);
     let mut text = format!("Linesman is at {base}\n");
     match &firsts.key {
+        _ if role == Role::Ingest => {}
         Some(key) => {
             let key = key.expose();
             text.push_str(&format!(
@@ -499,14 +475,14 @@ fn greet(
             link.expose()
         ));
     }
-    if config.dashboard.enabled {
-        let public = config.dashboard.public_url.as_deref().unwrap_or(&base);
-        text.push_str(&format!("\nDashboard  {public}/dashboard"));
+    if role != Role::Ingest {
+        if config.dashboard.enabled {
+            let public = config.dashboard.public_url.as_deref().unwrap_or(&base);
+            text.push_str(&format!("\nDashboard  {public}/dashboard"));
+        }
+        text.push_str(&format!("\nDocs       {base}/docs"));
     }
-    text.push_str(&format!(
-        "\nDocs       {base}/docs\nMetrics    http://{}/metrics\n",
-        listeners.operator
-    ));
+    text.push_str(&format!("\nMetrics    http://{}/metrics\n", listeners.operator));
     let door = listeners.ingest.map_or(base, |address| format!("{scheme}://{address}"));
     text.push_str(&format!("Push door  {door}/ingest/v1/messages\n"));
     output::print_line(&text)?;

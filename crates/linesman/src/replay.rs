@@ -115,7 +115,8 @@ async fn replay(args: &ReplayArgs, lines: &[Line<'_>]) -> anyhow::Result<Totals>
         let receipt = deliver(&client, &url, args.token.reveal(), body).await?;
         totals.add(&receipt, batch);
         rest = later;
-        output::draw_progress(&progress(totals.lines, lines.len(), begun.elapsed()));
+        let (done, all) = (count(totals.lines), count(lines.len()));
+        output::draw_progress(&output::progress(done, all, "lines", begun.elapsed()));
     }
     Ok(totals)
 }
@@ -199,10 +200,6 @@ impl Totals {
     }
 }
 
-fn progress(done: usize, all: usize, elapsed: Duration) -> String {
-    const WIDTH: usize = 30;
-    let filled = done * WIDTH / all.max(1);
-    let rate = u128::try_from(done).unwrap_or(0) * 1000 / elapsed.as_millis().max(1);
-    let bar: String = (0..WIDTH).map(|at| if at < filled { '#' } else { '-' }).collect();
-    format!("[{bar}] {}% {done}/{all} lines, {rate} a second", done * 100 / all.max(1))
+fn count(lines: usize) -> u64 {
+    u64::try_from(lines).unwrap_or(u64::MAX)
 }

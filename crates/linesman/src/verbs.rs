@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::Arc;
 
-use accounts::{Deed, KeyRecord, Limits, Maintenance, NewKey, Registry};
+use accounts::{Deed, KeyRecord, Limits, Maintenance, Need, NewKey, Registry};
 use anyhow::{Context, bail};
 use domain::suggest::did_you_mean;
 use market::Operation;
@@ -15,6 +15,7 @@ use crate::cli::{
     output,
 };
 use crate::clock::SystemClock;
+use crate::cluster;
 use crate::config::Config;
 use crate::control;
 use crate::folder::Folder;
@@ -25,14 +26,14 @@ pub(crate) fn keys(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Res
         KeysVerb::Create(args) => Some(new_key(config, args)?),
         KeysVerb::List(_) | KeysVerb::Revoke(_) | KeysVerb::Rotate(_) => None,
     };
-    on_store(data, async |registry, folder| match (verb, new_key) {
+    on_store(config, data, async |registry, scene| match (verb, new_key) {
         (KeysVerb::Create(args), Some(new)) => {
             let made = registry.create_keys(&new, usize::try_from(args.count)?).await?;
             for (_, record) in &made {
                 let detail = format!("{} {}", record.kind.as_str(), record.hint);
                 registry.note(Deed::KeyCreated, record.id.as_str(), &detail).await?;
             }
-            control::make_effective(folder).await?;
+            scene.make_effective(Need::Soon).await?;
             let lines = made.iter().map(|(secret, record)| {
                 if !args.json {
                     return Ok(secret.expose().to_owned());
@@ -52,14 +53,19 @@ pub(crate) fn keys(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Res
         (KeysVerb::Revoke(args), _) => {
             let record = registry.revoke_key(args.key.reveal()).await?;
             registry.note(Deed::KeyRevoked, record.id.as_str(), &record.hint).await?;
-            control::make_effective(folder).await
+            scene.make_effective(Need::Everywhere).await
         }
         (KeysVerb::Rotate(args), _) => {
             let (secret, record) = registry.rotate_key(args.key.reveal(), args.overlap).await?;
             let old = record.rotated_from.as_ref().map_or("", |id| id.as_str());
             registry.note(Deed::KeyRotated, old, &format!("new key {}", record.id)).await?;
-            control::make_effective(folder).await?;
-            print(secret.expose())
+            let need = match args.overlap {
+                Some(overlap) if !overlap.is_zero() => Need::Soon,
+                Some(_) | None => Need::Everywhere,
+            };
+            // Shown once, so it comes before the wait for the old one's end, which may fail or be broken off.
+            print(secret.expose())?;
+            scene.make_effective(need).await
         }
         (KeysVerb::Create(_), None) => Ok(()),
     })
@@ -75,12 +81,12 @@ pub(crate) fn feeds(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::R
             );
         }
     }
-    on_store(data, async |registry, folder| match verb {
+    on_store(config, data, async |registry, scene| match verb {
         FeedsVerb::Create(args) => {
             let (token, feed) = registry.create_feed(&args.name, args.bookmaker.as_deref()).await?;
             let detail = feed.bookmaker.as_deref().unwrap_or("any bookmaker");
             registry.note(Deed::FeedCreated, &feed.name, detail).await?;
-            control::make_effective(folder).await?;
+            scene.make_effective(Need::Soon).await?;
             print(token.expose())
         }
         FeedsVerb::List => {
@@ -105,20 +111,24 @@ pub(crate) fn feeds(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::R
         FeedsVerb::Revoke(args) => {
             registry.revoke_feed(&args.name).await?;
             registry.note(Deed::FeedRevoked, &args.name, "").await?;
-            control::make_effective(folder).await
+            scene.make_effective(Need::Everywhere).await
         }
         FeedsVerb::Pause(args) | FeedsVerb::Resume(args) => {
             let paused = matches!(verb, FeedsVerb::Pause(_));
             registry.pause_feed(&args.name, paused).await?;
             let deed = if paused { Deed::FeedPaused } else { Deed::FeedResumed };
             registry.note(deed, &args.name, "").await?;
-            control::make_effective(folder).await
+            scene.make_effective(Need::Everywhere).await
         }
     })
 }
 
-pub(crate) fn maintenance(data: &Path, verb: &MaintenanceVerb) -> anyhow::Result<()> {
-    on_store(data, async |registry, folder| {
+pub(crate) fn maintenance(
+    config: &Config,
+    data: &Path,
+    verb: &MaintenanceVerb,
+) -> anyhow::Result<()> {
+    on_store(config, data, async |registry, scene| {
         let wanted = match verb {
             MaintenanceVerb::On(args) => {
                 let seconds = u32::try_from(args.retry_after.as_secs()).unwrap_or(u32::MAX);
@@ -132,16 +142,17 @@ pub(crate) fn maintenance(data: &Path, verb: &MaintenanceVerb) -> anyhow::Result
             Maintenance::Off => Deed::MaintenanceOff,
         };
         registry.note(deed, "service", "").await?;
-        control::make_effective(folder).await
+        scene.make_effective(Need::Everywhere).await
     })
 }
 
 /// Writes down what was said of identities on the command line.
 pub(crate) async fn note_operations(
+    config: &Config,
     folder: &Folder,
     operations: &[Operation],
 ) -> anyhow::Result<()> {
-    let store = open_store(folder).await?;
+    let store = open_store(config, folder).await?;
     let registry = Registry::new(store.clone(), Arc::new(SystemClock));
     for operation in operations {
         let (deed, subject, detail) = serve::operation_words(operation);
@@ -151,22 +162,45 @@ pub(crate) async fn note_operations(
     Ok(())
 }
 
-/// Runs a verb on the folder's store.
+/// Runs a verb on the store.
 fn on_store(
+    config: &Config,
     data: &Path,
-    verb: impl AsyncFnOnce(&Registry, &Folder) -> anyhow::Result<()>,
+    verb: impl AsyncFnOnce(&Registry, &Scene<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let folder = Folder::open(data)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let store = open_store(&folder).await?;
-        let done = verb(&Registry::new(store.clone(), Arc::new(SystemClock)), &folder).await;
+        let store = open_store(config, &folder).await?;
+        let scene = Scene { config, folder: &folder, store: &store };
+        let done = verb(&Registry::new(store.clone(), Arc::new(SystemClock)), &scene).await;
         store.close().await;
         done
     })
 }
 
-pub(crate) async fn open_store(folder: &Folder) -> anyhow::Result<Store> {
+/// Where a verb is carried out.
+struct Scene<'a> {
+    config: &'a Config,
+    folder: &'a Folder,
+    store: &'a Store,
+}
+
+impl Scene<'_> {
+    /// Waits until what was written is in force: in the server on the folder, or on every node.
+    async fn make_effective(&self, need: Need) -> anyhow::Result<()> {
+        match &self.config.cluster {
+            None => control::make_effective(self.folder).await,
+            Some(cluster) => cluster::confirm(cluster, self.store, need).await,
+        }
+    }
+}
+
+/// The database that many nodes share, or the folder's own.
+pub(crate) async fn open_store(config: &Config, folder: &Folder) -> anyhow::Result<Store> {
+    if let Some(cluster) = &config.cluster {
+        return Store::connect(&cluster.database_url).await.context("database.url cannot be used");
+    }
     let path = folder.accounts();
     Store::open(&path).await.with_context(|| format!("{} cannot be opened", path.display()))
 }

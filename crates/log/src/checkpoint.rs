@@ -61,13 +61,17 @@ pub(crate) fn parse_checkpoint_name(name: &str) -> Option<u64> {
 }
 
 pub(crate) fn write(dir: &Path, seq: u64, version: u8, payload: &[u8]) -> Result<(), LogError> {
+    write_whole(dir, &checkpoint_name(seq), &[&encode_head(seq, version, payload), payload])
+}
+
+/// All of a checkpoint but its payload, which follows.
+pub(crate) fn encode_head(seq: u64, version: u8, payload: &[u8]) -> Vec<u8> {
     let mut covered = CHECKPOINT_FORMAT.to_le_bytes().to_vec();
     covered.extend_from_slice(&seq.to_le_bytes());
     covered.push(version);
     covered.extend_from_slice(&(payload.len() as u64).to_le_bytes());
     let crc = checksum(&covered, payload).to_le_bytes();
-    let parts: [&[u8]; 4] = [&CHECKPOINT_MAGIC, &covered, &crc, payload];
-    write_whole(dir, &checkpoint_name(seq), &parts)
+    [&CHECKPOINT_MAGIC, covered.as_slice(), &crc].concat()
 }
 
 /// Reads the checkpoint at `seq`; one that is gone counts as damaged.

@@ -55,6 +55,12 @@ pub enum LogError {
     /// A checkpoint must not be older than the newest one, nor beyond the log.
     #[error("a checkpoint at {seq} is outside {newest}..={last}")]
     CheckpointOutOfRange { seq: u64, newest: u64, last: u64 },
+    /// The servers that hold the log do not answer. Worth another try, once the log was opened again.
+    #[error("the change log's servers do not answer")]
+    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// Somebody else has written since this log was opened; nothing was written.
+    #[error("another writer has gone on with the change log; open it again")]
+    Overtaken,
     /// An earlier failure could not be undone on disk.
     #[error("the log refuses writes after a failure it could not undo; reopen it")]
     Poisoned,

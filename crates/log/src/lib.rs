@@ -8,6 +8,7 @@
 //! far as the folder can tell; damage is cut at the last whole entry, kept beside the log as
 //! `*.damaged`, and leaves a gap that is written down, never a silent one.
 
+mod any;
 mod bytes;
 mod checkpoint;
 mod error;
@@ -17,14 +18,20 @@ mod frame;
 mod log;
 mod reader;
 mod segment;
+mod stream;
 mod view;
 
 pub use crate::{
+    any::{Entries, Log, Place},
     checkpoint::{Checkpoint, decode_checkpoint},
     error::{Damage, LogError},
     folder::{Cut, Recovery},
     frame::{FRAME_HEAD_BYTES, Frame, decode_frame},
     log::{ChangeLog, Options},
     reader::{Entry, Reader},
+    stream::{
+        Caller, Desk, Follower, Glance, NoAnswer, Question, StreamLog, StreamPlace, StreamReader,
+        check_addresses,
+    },
     view::LogView,
 };

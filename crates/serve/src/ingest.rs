@@ -4,10 +4,9 @@ use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 
-use accounts::FeedGrant;
+use accounts::{FeedGrant, KeyRefusal};
 use bytes::Bytes;
 use domain::World;
-use domain::message::{FeedMessage, Reject};
 use feeds::push;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::json;
@@ -16,7 +15,8 @@ use crate::app::App;
 use crate::error::{ApiError, ErrorCode};
 use crate::ledger::{Push, SAMPLES_MAX, Stamps, cut};
 use crate::reply::Reply;
-use crate::world::{NotTaken, Receipt};
+use crate::v1::cannot_vouch;
+use crate::world::{Delivered, Lines, NotTaken, Receipt};
 
 /// Where the door is.
 pub(crate) const PATH: &str = "/ingest/v1/messages";
@@ -60,7 +60,7 @@ where
     let packing = Packing::parse(delivery.packing.as_deref())?;
     let body = read_whole(body).await?;
     let parser = Arc::clone(app);
-    let name = feed.name.clone();
+    let (name, bookmaker) = (feed.name.clone(), feed.bookmaker.clone());
     // Unpacking and parsing megabytes is not for a thread that answers requests.
     let parsed = tokio::task::spawn_blocking(move || {
         let body = packing.unpack(body)?;
@@ -76,7 +76,8 @@ where
         app.metrics.ledger.note_paused(&name);
         return Err(paused(&name));
     }
-    let receipt = app.world(World::Live).push(name.clone(), lines).await.map_err(not_taken)?;
+    let delivered = Delivered { feed: name.clone(), bookmaker, body: body.clone(), lines };
+    let receipt = app.world(World::Live).push(delivered).await.map_err(not_taken)?;
     let push = Push {
         receipt: &receipt,
         stamps: &stamps,
@@ -116,12 +117,18 @@ fn authenticate(app: &App, delivery: &Delivery) -> Result<Arc<FeedGrant>, ApiErr
         let (scheme, token) = value.0.split_at_checked(7)?;
         scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token.trim_ascii())
     });
-    token.and_then(|token| app.accounts.feeds.authenticate(token)).ok_or_else(|| {
-        let text = "a valid feed token is needed: Authorization: Bearer fk_…";
-        let mut error = ApiError::new(ErrorCode::AuthenticationFailed, text);
-        error.challenge = Some("Bearer realm=\"linesman feeds\"");
-        error
-    })
+    let found = token.ok_or(KeyRefusal::Unknown);
+    found.and_then(|token| app.accounts.feeds.authenticate(token)).map_err(
+        |refusal| match refusal {
+            KeyRefusal::Unvouched => cannot_vouch(),
+            KeyRefusal::Unknown => {
+                let text = "a valid feed token is needed: Authorization: Bearer fk_…";
+                let mut error = ApiError::new(ErrorCode::AuthenticationFailed, text);
+                error.challenge = Some("Bearer realm=\"linesman feeds\"");
+                error
+            }
+        },
+    )
 }
 
 async fn read_whole<B>(body: B) -> Result<Bytes, ApiError>
@@ -195,8 +202,6 @@ fn badly_packed() -> ApiError {
     ApiError::new(ErrorCode::InvalidBody, "the body is not what its Content-Encoding says")
 }
 
-type Lines = Vec<(usize, Result<FeedMessage, Reject>)>;
-
 fn parse(app: &App, feed: &FeedGrant, body: &[u8]) -> Result<Lines, ApiError> {
     if !push::looks_like_text(body) {
         let text = "the body is not lines of text; send NDJSON, one message a line";
@@ -227,6 +232,9 @@ fn not_taken(why: NotTaken) -> ApiError {
             "the batch could not be made durable and nothing of it was taken; send it again"
         }
         NotTaken::Stopped => "the service is stopping; send the batch again shortly",
+        NotTaken::Overtaken | NotTaken::NoWriter => {
+            "no node that writes has confirmed the batch, so it may not be durable; send it again, which doubles nothing"
+        }
     })
 }
 

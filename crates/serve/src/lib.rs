@@ -39,6 +39,6 @@ pub use server::{Door, Tls, run};
 pub use service::Doors;
 pub use v1::check_target;
 pub use world::{
-    EventView, Identities, OperateError, Published, RefView, WorldError, WorldHandle, WorldOptions,
-    Writer,
+    EventView, Identities, Membership, Node, OperateError, Published, RefView, Seat, WorldError,
+    WorldHandle, WorldOptions, Writer, keep_desk, operate_from_afar,
 };

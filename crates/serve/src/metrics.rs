@@ -3,6 +3,8 @@
 //! Names are `linesman_<subject>_<what>_<unit>`; every label has a bounded set of values: endpoints, codes,
 //! worlds, sports and bookmakers of the catalogue, feeds the operator made.
 
+mod node;
+
 use std::fmt::Write;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
@@ -98,6 +100,7 @@ pub(crate) fn render(app: &App) -> String {
     app.metrics.ledger.render_pace(&mut page);
     paused(&mut page, app);
     worlds(&mut page, app);
+    node::render(&mut page, app);
     sources(&mut page, app);
     accounts(&mut page, app);
     boards(&mut page, app);
@@ -320,6 +323,27 @@ fn paused(page: &mut Page, app: &App) {
     }
 }
 
+/// Only a node of several has to ask for the right to let keys in.
+fn trust(page: &mut Page, app: &App) {
+    let Some(figures) = app.accounts.trust() else { return };
+    let name = "linesman_key_trust_seconds_left";
+    let help = "How long keys are let in from now on if nobody vouches any more; 0 means they are refused with 503.";
+    page.family(name, "gauge", help);
+    page.line(format_args!("{name} {}", seconds(figures.left_ms.saturating_mul(1000))));
+    let name = "linesman_key_change_number";
+    page.family(name, "gauge", "The last change of keys that is in force on this node.");
+    page.line(format_args!("{name} {}", figures.number));
+    let name = "linesman_key_confirmations_total";
+    page.family(name, "counter", "How often a witness vouched for this node's keys.");
+    for (witness, count) in [("database", figures.by_store), ("nats", figures.by_herald)] {
+        page.line(format_args!("{name}{{witness=\"{witness}\"}} {count}"));
+    }
+    let name = "linesman_key_changes_unconfirmed_total";
+    let help = "Changes of keys made here that not every node confirmed; each was told to whoever made it.";
+    page.family(name, "counter", help);
+    page.line(format_args!("{name} {}", figures.unconfirmed));
+}
+
 fn accounts(page: &mut Page, app: &App) {
     let keys = app.accounts.keys.len();
     page.family("linesman_keys", "gauge", "API keys that are let in.");
@@ -329,6 +353,7 @@ fn accounts(page: &mut Page, app: &App) {
     page.line(format_args!("linesman_quota_leases_total {}", leases.granted));
     page.family("linesman_quota_lease_failures_total", "counter", "Leases the store did not give.");
     page.line(format_args!("linesman_quota_lease_failures_total {}", leases.failed));
+    trust(page, app);
     let mail = app.people.mail_figures();
     page.family("linesman_mail_queued", "gauge", "Letters that wait for the mail server.");
     page.line(format_args!("linesman_mail_queued {}", mail.queued));

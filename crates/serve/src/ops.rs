@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use domain::World;
+
 use crate::app::App;
 use crate::error::{ApiError, ErrorCode};
 use crate::reply::Reply;
@@ -57,10 +59,12 @@ fn reads_only() -> ApiError {
 
 fn ready(app: &App) -> Result<Reply, ApiError> {
     if app.is_ready() {
-        Ok(text("ready\n"))
-    } else {
-        Err(ApiError::unavailable("no current snapshot is being served"))
+        return Ok(text("ready\n"));
     }
+    let now = app.clock.now();
+    let late = World::ALL.into_iter().find_map(|world| app.world(world).lateness(now));
+    let text = late.unwrap_or_else(|| "no current snapshot is being served".to_owned());
+    Err(ApiError::new(ErrorCode::Unavailable, text).retry_after(1))
 }
 
 fn text(body: &'static str) -> Reply {

@@ -13,7 +13,8 @@ mod wire;
 use std::sync::Arc;
 
 use accounts::{
-    Call, Charge, Grant, KeyEntry, KeyKind, Maintenance, Outcome, Refusal, Standing, Window,
+    Call, Charge, Grant, KeyEntry, KeyKind, KeyRefusal, Maintenance, Outcome, Refusal, Standing,
+    Window,
 };
 use domain::{Catalogue, SportId, Timestamp, World};
 use tokio::time::Instant;
@@ -47,8 +48,15 @@ pub(crate) async fn answer(
 ) -> (Endpoint, Reply) {
     let now = visitor.now;
     let query = Query::new(asked.query);
-    let Some((entry, way)) = authenticate(app, asked, &query, visitor) else {
-        return (Endpoint::Unknown, no_valid_key().into_reply(request_id));
+    let (entry, way) = match authenticate(app, asked, &query, visitor) {
+        Ok(let_in) => let_in,
+        Err(refusal) => {
+            let error = match refusal {
+                KeyRefusal::Unknown => no_valid_key(),
+                KeyRefusal::Unvouched => cannot_vouch(),
+            };
+            return (Endpoint::Unknown, error.into_reply(request_id));
+        }
     };
     let spools = visitor.takes_spooled && asked.method == Method::Get;
     let visit = Visit { app, asked, query, entry: &entry, now, begun: visitor.begun, spools };
@@ -89,17 +97,17 @@ fn authenticate(
     asked: &Asked<'_>,
     query: &Query<'_>,
     visitor: &mut Visitor,
-) -> Option<(Arc<KeyEntry>, KeyWay)> {
+) -> Result<(Arc<KeyEntry>, KeyWay), KeyRefusal> {
     let keys = &app.accounts.keys;
     let Visitor { now, known, .. } = visitor;
     match asked.key {
-        KeyHeader::Once(key) => Some((keys.recognise(key, *now, known)?, KeyWay::Header)),
-        KeyHeader::Repeated => None,
+        KeyHeader::Once(key) => Ok((keys.recognise(key, *now, known)?, KeyWay::Header)),
+        KeyHeader::Repeated => Err(KeyRefusal::Unknown),
         KeyHeader::Absent if app.settings.query_key_enabled => {
-            let key = query.first(Param::ApiKey.name())?;
-            Some((keys.recognise(key.as_bytes(), *now, known)?, KeyWay::Query))
+            let key = query.first(Param::ApiKey.name()).ok_or(KeyRefusal::Unknown)?;
+            Ok((keys.recognise(key.as_bytes(), *now, known)?, KeyWay::Query))
         }
-        KeyHeader::Absent => None,
+        KeyHeader::Absent => Err(KeyRefusal::Unknown),
     }
 }
 
@@ -108,6 +116,12 @@ fn no_valid_key() -> ApiError {
     let mut error = ApiError::new(ErrorCode::AuthenticationFailed, text);
     error.challenge = Some("ApiKey realm=\"linesman\", header=\"X-API-Key\"");
     error
+}
+
+/// The key may be good; this node has been out of touch for too long to say so.
+pub(crate) fn cannot_vouch() -> ApiError {
+    let text = "this node cannot tell at the moment whether the key is in force; try again";
+    ApiError::new(ErrorCode::Unavailable, text).retry_after(UNAVAILABLE_RETRY_S)
 }
 
 /// One authenticated request.
@@ -214,7 +228,11 @@ impl Visit<'_> {
 
     /// The answer to a selection: the ready one of this epoch, or one made now.
     async fn select(&self, selector: &Selector) -> Answered {
-        let published = self.app.world(self.world()).published();
+        let world = self.app.world(self.world());
+        if !world.has_begun() {
+            return Err(not_yet());
+        }
+        let published = world.published();
         wire::check_found(selector, &published)?;
         let mut spools = false;
         let answer = match published.answers.find(selector) {
@@ -321,6 +339,11 @@ impl Visit<'_> {
 /// More is asked than can be answered, and this one is not ready.
 fn too_busy() -> ApiError {
     ApiError::unavailable("the service is busy and this answer is not ready; try again shortly")
+}
+
+/// This node has not read the log yet.
+fn not_yet() -> ApiError {
+    ApiError::unavailable("this node is starting and has nothing to show yet; try again shortly")
 }
 
 fn no_such_path() -> ApiError {

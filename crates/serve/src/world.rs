@@ -1,29 +1,39 @@
 //! A running world: the handle that requests use, and what its writer publishes.
 //!
 //! One thread owns the book and the log ([`Writer`]); everybody else sees immutable values through atomic
-//! pointers. A request never waits for the writer.
+//! pointers. A request never waits for the writer. Where several nodes share a log, each has a [`Node`] in that thread's
+//! place: it follows the log, and writes while it is this node's turn.
 
+mod batch;
+mod follower;
 mod identities;
+mod node;
+mod relay;
+mod seat;
 mod start;
 mod writer;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use domain::message::{FeedMessage, Reject};
+use change_log::{Caller, Place};
 use domain::{Catalogue, Timestamp, World};
 use feeds::sandbox::Simulation;
 use market::{Health, Lifetimes, NotDone, Operation, Snapshot, Vitals};
 use tokio::sync::{oneshot, watch};
 
 use crate::answers::{Answers, Figures};
-use crate::ledger::Odd;
 use crate::reply::Head;
+pub(crate) use batch::{Batch, Lines, Receipt};
 pub use identities::{EventView, Identities, RefView};
+pub use node::{Membership, Node};
+pub(crate) use relay::Delivered;
+pub use relay::{keep_desk, operate_from_afar};
+pub use seat::Seat;
 pub use start::WorldError;
 pub(crate) use start::{SANDBOX_IDS, play_back};
 pub use writer::Writer;
@@ -35,8 +45,8 @@ const QUEUE_BATCHES_MAX: usize = 32;
 #[derive(Debug)]
 pub struct WorldOptions {
     pub world: World,
-    /// Folder of its log.
-    pub folder: PathBuf,
+    /// Where its log is kept.
+    pub log: Place,
     pub catalogue: Arc<Catalogue>,
     pub refresh_interval: Duration,
     pub stale_after: Duration,
@@ -45,6 +55,8 @@ pub struct WorldOptions {
     pub log_retention: Duration,
     /// What plays in it, for the sandbox.
     pub simulation: Option<Simulation>,
+    /// A folder for what is worth keeping over a restart and is no part of the world.
+    pub notes: Option<PathBuf>,
 }
 
 /// A snapshot in force, with the answers made from it.
@@ -66,32 +78,16 @@ impl Published {
     }
 }
 
-/// A batch of parsed lines from one feed, on its way to the writer.
-#[derive(Debug)]
-pub(crate) struct Batch {
-    pub(crate) feed: String,
-    pub(crate) lines: Vec<(usize, Result<FeedMessage, Reject>)>,
-    pub(crate) receipt: oneshot::Sender<Result<Receipt, NotTaken>>,
-}
-
-/// What became of a batch, durably.
-#[derive(Debug, Default)]
-pub(crate) struct Receipt {
-    pub(crate) accepted: u64,
-    pub(crate) unchanged: u64,
-    pub(crate) superseded: u64,
-    pub(crate) rejected: Vec<(usize, Reject)>,
-    pub(crate) odd: Vec<Odd>,
-    /// Refs that were taken for an event that another feed lists.
-    pub(crate) joins: u64,
-}
-
 /// The batch could not be made durable, or there is no room for it; nothing of it was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotTaken {
     Full,
     LogFailed,
     Stopped,
+    /// Another node writes now.
+    Overtaken,
+    /// No node that writes was reached, or it did not answer; some of it may have been taken.
+    NoWriter,
 }
 
 pub(crate) enum Command {
@@ -110,6 +106,13 @@ pub enum OperateError {
     LogFailed,
     #[error("the service is busy or stopping; try again shortly")]
     Busy,
+    /// Another node has written since; it is tried elsewhere.
+    #[error("another node writes now; try again")]
+    Overtaken,
+    #[error(
+        "no node that writes was reached, so it is not known whether it was done; look, and try again shortly"
+    )]
+    NoWriter,
 }
 
 /// Figures the writer keeps for `/metrics`.
@@ -145,14 +148,42 @@ pub struct WorldHandle {
     /// Where its past can be looked up.
     pub(crate) past: Past,
     pub(crate) stats: WorldStats,
+    /// Set where other nodes may write its log.
+    pub(crate) shared: Option<Shared>,
 }
 
 /// What the time before this process can be told from.
 #[derive(Debug)]
 pub(crate) struct Past {
-    pub(crate) folder: PathBuf,
+    pub(crate) log: Place,
     pub(crate) simulation: Option<Simulation>,
+    pub(crate) notes: Option<PathBuf>,
 }
+
+/// How a world stands whose log several nodes share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    catalogue: Arc<Catalogue>,
+    /// The way to the node that writes.
+    caller: Caller,
+    /// Whether this node writes.
+    leading: watch::Sender<bool>,
+    pub(crate) term: AtomicI64,
+    /// Whether a snapshot has come from the log yet.
+    begun: AtomicBool,
+    /// What the log holds cannot be read on: it is damaged, or a newer program wrote it.
+    pub(crate) stuck: AtomicBool,
+    /// Entries that the log has and this node has not, when it last looked.
+    pub(crate) lag_entries: AtomicU64,
+    /// Since when entries that are known to be there have not come; 0 where none are.
+    behind_since_ms: AtomicI64,
+    pub(crate) connects: AtomicU64,
+    pub(crate) forwarded: AtomicU64,
+    pub(crate) forward_failures: AtomicU64,
+}
+
+/// How long a node may be without entries that are known to be in the log, and still count as current.
+const BEHIND_MAX: Duration = Duration::from_secs(10);
 
 impl std::fmt::Debug for Command {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -176,7 +207,25 @@ impl WorldHandle {
 
     /// How the world is doing at this moment, not at the last cut.
     pub fn health(&self, now: Timestamp) -> Health {
-        self.vitals.load().health(now, self.stale_after)
+        let mut health = self.vitals.load().health(now, self.stale_after);
+        // What others may have taken meanwhile is not known here.
+        health.degraded |= self.shared.is_some() && !self.is_current(now);
+        health
+    }
+
+    /// Whether there is anything to be served: a node that follows a log has nothing before it was read.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.shared.as_ref().is_none_or(|shared| shared.begun.load(Ordering::Acquire))
+    }
+
+    /// Whether this node writes the log.
+    pub fn leads(&self) -> bool {
+        self.shared.as_ref().is_none_or(|shared| *shared.leading.borrow())
+    }
+
+    /// For how long the snapshot in force should have been followed by another.
+    pub(crate) fn lag(&self, now: Timestamp) -> Duration {
+        now.since(self.published.load().until)
     }
 
     pub(crate) fn vitals(&self) -> arc_swap::Guard<Arc<Vitals>> {
@@ -197,15 +246,45 @@ impl WorldHandle {
         let published = self.published.load();
         // Three intervals and five seconds leave room for a long batch or a checkpoint.
         let late = 3 * self.refresh_interval + Duration::from_secs(5);
-        now.since(published.snapshot.cut_at) <= late
+        let keeps_up = self.shared.as_ref().is_none_or(|shared| shared.keeps_up(now));
+        keeps_up && now.since(published.snapshot.cut_at) <= late
     }
 
-    /// Hands a batch to the writer and waits until it is durable.
-    pub(crate) async fn push(
-        &self,
-        feed: String,
-        lines: Vec<(usize, Result<FeedMessage, Reject>)>,
-    ) -> Result<Receipt, NotTaken> {
+    /// Why a node that follows a log is not current, in words.
+    pub(crate) fn lateness(&self, now: Timestamp) -> Option<String> {
+        let shared = self.shared.as_ref().filter(|_| !self.is_current(now))?;
+        let entries = shared.lag_entries.load(Ordering::Relaxed);
+        let lag_s = self.lag(now).as_secs();
+        Some(if shared.stuck.load(Ordering::Relaxed) {
+            "what the log holds cannot be read: it is damaged, or a newer program wrote it"
+                .to_owned()
+        } else if self.has_begun() {
+            format!(
+                "this node is behind: its snapshot is {lag_s} s late, and {entries} entries of the log were not read when it last looked"
+            )
+        } else {
+            "the log was not read yet".to_owned()
+        })
+    }
+
+    /// Hands a batch to whoever writes and waits until it is durable.
+    pub(crate) async fn push(&self, delivered: Delivered) -> Result<Receipt, NotTaken> {
+        let Delivered { feed, bookmaker, body, lines } = delivered;
+        let taken = if self.leads() {
+            self.push_here(feed.clone(), lines).await
+        } else {
+            Err(NotTaken::Overtaken)
+        };
+        match (&self.shared, taken) {
+            (Some(shared), Err(NotTaken::Overtaken)) => {
+                shared.hand_over(&feed, bookmaker.as_deref(), &body).await
+            }
+            (_, taken) => taken,
+        }
+    }
+
+    /// Hands a batch to this node's writer.
+    async fn push_here(&self, feed: String, lines: Lines) -> Result<Receipt, NotTaken> {
         let (receipt, taken) = oneshot::channel();
         match self.queue.try_send(Command::Batch(Batch { feed, lines, receipt })) {
             Ok(()) => taken.await.unwrap_or(Err(NotTaken::Stopped)),
@@ -220,6 +299,20 @@ impl WorldHandle {
     /// # Errors
     /// It cannot be done, or not now.
     pub async fn operate(&self, operation: Operation) -> Result<usize, OperateError> {
+        let done = if self.leads() {
+            self.operate_here(operation.clone()).await
+        } else {
+            Err(OperateError::Overtaken)
+        };
+        match (&self.shared, done) {
+            (Some(shared), Err(OperateError::Overtaken)) => {
+                relay::operate(&shared.caller, &operation).await
+            }
+            (_, done) => done,
+        }
+    }
+
+    async fn operate_here(&self, operation: Operation) -> Result<usize, OperateError> {
         let (answer, done) = oneshot::channel();
         match self.queue.try_send(Command::Operate(operation, answer)) {
             Ok(()) => done.await.unwrap_or(Err(OperateError::Busy)),
@@ -244,5 +337,29 @@ impl WorldHandle {
 
     fn count(counter: &AtomicU64, by: u64) {
         counter.fetch_add(by, Ordering::Relaxed);
+    }
+}
+
+impl Shared {
+    fn new(catalogue: Arc<Catalogue>, caller: Caller) -> Self {
+        Self {
+            catalogue,
+            caller,
+            leading: watch::Sender::new(false),
+            term: AtomicI64::new(0),
+            begun: AtomicBool::new(false),
+            stuck: AtomicBool::new(false),
+            lag_entries: AtomicU64::new(0),
+            behind_since_ms: AtomicI64::new(0),
+            connects: AtomicU64::new(0),
+            forwarded: AtomicU64::new(0),
+            forward_failures: AtomicU64::new(0),
+        }
+    }
+
+    fn keeps_up(&self, now: Timestamp) -> bool {
+        let since = self.behind_since_ms.load(Ordering::Relaxed);
+        let behind = since != 0 && now.since(Timestamp::from_millis(since)) > BEHIND_MAX;
+        !behind && !self.stuck.load(Ordering::Relaxed) && self.begun.load(Ordering::Acquire)
     }
 }

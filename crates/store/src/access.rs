@@ -1,6 +1,6 @@
 //! Requests for production access as rows.
 
-use crate::{Store, StoreError};
+use crate::{Store, StoreError, database::query};
 
 /// Where a request stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +41,13 @@ pub struct AccessRow {
     pub note: Option<String>,
 }
 
+/// Named one by one, here and in every statement: a newer version of the program may add columns while this one runs.
+macro_rules! columns {
+    () => {
+        "id, account_id, purpose, created_ms, state, decided_ms, decided_by, note"
+    };
+}
+
 #[derive(sqlx::FromRow)]
 struct RawAccess {
     id: String,
@@ -77,7 +84,7 @@ impl Store {
     /// The store cannot be written.
     pub async fn insert_access(&self, request: &AccessRow) -> Result<bool, StoreError> {
         let mut tx = self.begin_write().await?;
-        let kept = sqlx::query(
+        let kept = query(
             "INSERT INTO access_request (id, account_id, purpose, created_ms, state) \
              VALUES ($1, $2, $3, $4, 'pending') ON CONFLICT DO NOTHING",
         )
@@ -85,10 +92,10 @@ impl Store {
         .bind(&request.account_id)
         .bind(&request.purpose)
         .bind(request.created_ms)
-        .execute(&mut *tx)
+        .execute(&mut tx)
         .await?;
         tx.commit().await?;
-        Ok(kept.rows_affected() == 1)
+        Ok(kept == 1)
     }
 
     /// Requests, pending ones first and then the newest; of one account, or of all.
@@ -100,13 +107,15 @@ impl Store {
         account_id: Option<&str>,
         limit: u32,
     ) -> Result<Vec<AccessRow>, StoreError> {
-        let rows: Vec<RawAccess> = sqlx::query_as(
-            "SELECT * FROM access_request WHERE $1 IS NULL OR account_id = $1 \
-             ORDER BY CASE state WHEN 'pending' THEN 0 ELSE 1 END, created_ms DESC, id LIMIT $2",
-        )
+        let rows: Vec<RawAccess> = query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM access_request WHERE $1 IS NULL OR account_id = $1 \
+             ORDER BY CASE state WHEN 'pending' THEN 0 ELSE 1 END, created_ms DESC, id LIMIT $2"
+        ))
         .bind(account_id)
         .bind(i64::from(limit))
-        .fetch_all(&self.pool)
+        .fetch_all(&self.database)
         .await?;
         rows.into_iter().map(AccessRow::try_from).collect()
     }
@@ -116,9 +125,9 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn count_pending_access(&self) -> Result<i64, StoreError> {
-        Ok(sqlx::query_scalar("SELECT COUNT(*) FROM access_request WHERE state = 'pending'")
-            .fetch_one(&self.pool)
-            .await?)
+        query("SELECT COUNT(*) FROM access_request WHERE state = 'pending'")
+            .fetch_number(&self.database)
+            .await
     }
 
     /// Answers a pending request and, where it is approved, opens the live world to its account; both or
@@ -131,26 +140,27 @@ impl Store {
         decided: &AccessRow,
     ) -> Result<Option<AccessRow>, StoreError> {
         let mut tx = self.begin_write().await?;
-        let row: Option<RawAccess> = sqlx::query_as(
+        let row: Option<RawAccess> = query(concat!(
             "UPDATE access_request SET state = $2, decided_ms = $3, decided_by = $4, note = $5 \
-             WHERE id = $1 AND state = 'pending' RETURNING *",
-        )
+             WHERE id = $1 AND state = 'pending' RETURNING ",
+            columns!()
+        ))
         .bind(&decided.id)
         .bind(decided.state.as_str())
         .bind(decided.decided_ms)
         .bind(decided.decided_by.as_deref())
         .bind(decided.note.as_deref())
-        .fetch_optional(&mut *tx)
+        .fetch_optional(&mut tx)
         .await?;
         let Some(row) = row else {
             return Ok(None);
         };
         let row = AccessRow::try_from(row)?;
         if row.state == AccessState::Approved {
-            sqlx::query("UPDATE account SET production_ms = $2 WHERE id = $1")
+            query("UPDATE account SET production_ms = $2 WHERE id = $1")
                 .bind(&row.account_id)
                 .bind(row.decided_ms)
-                .execute(&mut *tx)
+                .execute(&mut tx)
                 .await?;
         }
         tx.commit().await?;

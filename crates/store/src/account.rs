@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use crate::{Digest, Store, StoreError, containing};
+use crate::{
+    Digest, Store, StoreError, containing,
+    database::{Alone, query},
+};
 
 /// What an account may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -83,6 +86,15 @@ impl fmt::Debug for AccountRow {
     }
 }
 
+/// Named one by one, here and in every statement: a newer version of the program may add columns while this one runs.
+macro_rules! columns {
+    () => {
+        "id, email, name, role, password, created_ms, suspended_ms, production_ms, confirmed_ms, \
+         totp_secret, totp_confirmed_ms, totp_step, keys_max, burst_per_minute, \
+         requests_per_day, requests_per_month"
+    };
+}
+
 #[derive(sqlx::FromRow)]
 struct RawAccount {
     id: String,
@@ -140,7 +152,7 @@ impl Store {
     /// The store cannot be written.
     pub async fn insert_account(&self, account: &AccountRow) -> Result<bool, StoreError> {
         let mut tx = self.begin_write().await?;
-        let kept = sqlx::query(
+        let kept = query(
             "INSERT INTO account (id, email, name, role, password, created_ms, confirmed_ms) \
              VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (email) DO NOTHING",
         )
@@ -151,10 +163,10 @@ impl Store {
         .bind(account.password.as_deref())
         .bind(account.created_ms)
         .bind(account.confirmed_ms)
-        .execute(&mut *tx)
+        .execute(&mut tx)
         .await?;
         tx.commit().await?;
-        Ok(kept.rows_affected() == 1)
+        Ok(kept == 1)
     }
 
     /// Accounts, newest first.
@@ -162,11 +174,14 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn accounts(&self, limit: u32) -> Result<Vec<AccountRow>, StoreError> {
-        let rows: Vec<RawAccount> =
-            sqlx::query_as("SELECT * FROM account ORDER BY created_ms DESC, id LIMIT $1")
-                .bind(i64::from(limit))
-                .fetch_all(&self.pool)
-                .await?;
+        let rows: Vec<RawAccount> = query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM account ORDER BY created_ms DESC, id LIMIT $1"
+        ))
+        .bind(i64::from(limit))
+        .fetch_all(&self.database)
+        .await?;
         rows.into_iter().map(AccountRow::try_from).collect()
     }
 
@@ -179,13 +194,15 @@ impl Store {
         text: &str,
         limit: u32,
     ) -> Result<Vec<AccountRow>, StoreError> {
-        let rows: Vec<RawAccount> = sqlx::query_as(
-            "SELECT * FROM account WHERE email LIKE $1 ESCAPE '!' OR name LIKE $1 ESCAPE '!' \
-             OR id LIKE $1 ESCAPE '!' ORDER BY created_ms DESC, id LIMIT $2",
-        )
+        let rows: Vec<RawAccount> = query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM account WHERE LOWER(email) LIKE $1 ESCAPE '!' OR LOWER(name) LIKE $1 ESCAPE '!' \
+             OR LOWER(id) LIKE $1 ESCAPE '!' ORDER BY created_ms DESC, id LIMIT $2"
+        ))
         .bind(containing(text))
         .bind(i64::from(limit))
-        .fetch_all(&self.pool)
+        .fetch_all(&self.database)
         .await?;
         rows.into_iter().map(AccountRow::try_from).collect()
     }
@@ -195,12 +212,14 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn accounts_of(&self, role: Role, limit: u32) -> Result<Vec<AccountRow>, StoreError> {
-        let rows: Vec<RawAccount> = sqlx::query_as(
-            "SELECT * FROM account WHERE role = $1 ORDER BY created_ms, id LIMIT $2",
-        )
+        let rows: Vec<RawAccount> = query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM account WHERE role = $1 ORDER BY created_ms, id LIMIT $2"
+        ))
         .bind(role.as_str())
         .bind(i64::from(limit))
-        .fetch_all(&self.pool)
+        .fetch_all(&self.database)
         .await?;
         rows.into_iter().map(AccountRow::try_from).collect()
     }
@@ -210,12 +229,10 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn count_accounts(&self, role: Role) -> Result<i64, StoreError> {
-        Ok(sqlx::query_scalar(
-            "SELECT COUNT(*) FROM account WHERE role = $1 AND suspended_ms IS NULL",
-        )
-        .bind(role.as_str())
-        .fetch_one(&self.pool)
-        .await?)
+        query("SELECT COUNT(*) FROM account WHERE role = $1 AND suspended_ms IS NULL")
+            .bind(role.as_str())
+            .fetch_number(&self.database)
+            .await
     }
 
     /// The account with this id.
@@ -223,10 +240,11 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn account(&self, id: &str) -> Result<Option<AccountRow>, StoreError> {
-        let row: Option<RawAccount> = sqlx::query_as("SELECT * FROM account WHERE id = $1")
-            .bind(id)
-            .fetch_optional(&self.pool)
-            .await?;
+        let row: Option<RawAccount> =
+            query(concat!("SELECT ", columns!(), " FROM account WHERE id = $1"))
+                .bind(id)
+                .fetch_optional(&self.database)
+                .await?;
         row.map(AccountRow::try_from).transpose()
     }
 
@@ -235,10 +253,11 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn account_by_email(&self, email: &str) -> Result<Option<AccountRow>, StoreError> {
-        let row: Option<RawAccount> = sqlx::query_as("SELECT * FROM account WHERE email = $1")
-            .bind(email)
-            .fetch_optional(&self.pool)
-            .await?;
+        let row: Option<RawAccount> =
+            query(concat!("SELECT ", columns!(), " FROM account WHERE email = $1"))
+                .bind(email)
+                .fetch_optional(&self.database)
+                .await?;
         row.map(AccountRow::try_from).transpose()
     }
 
@@ -253,17 +272,17 @@ impl Store {
         kept: Option<&Digest>,
     ) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
-        sqlx::query("UPDATE account SET password = $2 WHERE id = $1")
+        query("UPDATE account SET password = $2 WHERE id = $1")
             .bind(account_id)
             .bind(password)
-            .execute(&mut *tx)
+            .execute(&mut tx)
             .await?;
-        sqlx::query("DELETE FROM session WHERE account_id = $1 AND digest IS NOT $2")
+        query("DELETE FROM session WHERE account_id = $1 AND digest IS DISTINCT FROM $2")
             .bind(account_id)
             .bind(kept.map(Digest::as_slice))
-            .execute(&mut *tx)
+            .execute(&mut tx)
             .await?;
-        Ok(tx.commit().await?)
+        tx.commit().await
     }
 
     /// Notes that mail reaches an account's address; a first note stays.
@@ -272,12 +291,12 @@ impl Store {
     /// The store cannot be written.
     pub async fn confirm_account(&self, account_id: &str, now_ms: i64) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
-        sqlx::query("UPDATE account SET confirmed_ms = COALESCE(confirmed_ms, $2) WHERE id = $1")
+        query("UPDATE account SET confirmed_ms = COALESCE(confirmed_ms, $2) WHERE id = $1")
             .bind(account_id)
             .bind(now_ms)
-            .execute(&mut *tx)
+            .execute(&mut tx)
             .await?;
-        Ok(tx.commit().await?)
+        tx.commit().await
     }
 
     /// Shuts an account out, with all its sessions and keys, or lets it and its keys in again.
@@ -290,23 +309,25 @@ impl Store {
         suspended_ms: Option<i64>,
     ) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
-        sqlx::query("UPDATE account SET suspended_ms = $2 WHERE id = $1")
+        tx.be_alone(Alone::Keys { account_id }).await?;
+        query("UPDATE account SET suspended_ms = $2 WHERE id = $1")
             .bind(account_id)
             .bind(suspended_ms)
-            .execute(&mut *tx)
+            .execute(&mut tx)
             .await?;
-        sqlx::query("UPDATE api_key SET suspended_ms = $2 WHERE account_id = $1")
+        query("UPDATE api_key SET suspended_ms = $2, change_number = NULL WHERE account_id = $1")
             .bind(account_id)
             .bind(suspended_ms)
-            .execute(&mut *tx)
+            .execute(&mut tx)
             .await?;
         if suspended_ms.is_some() {
-            sqlx::query("DELETE FROM session WHERE account_id = $1")
+            query("DELETE FROM session WHERE account_id = $1")
                 .bind(account_id)
-                .execute(&mut *tx)
+                .execute(&mut tx)
                 .await?;
         }
-        Ok(tx.commit().await?)
+        tx.number_change().await?;
+        tx.commit().await
     }
 
     /// Sets what an account is allowed, and gives its live production keys the limits that follow from it, all or
@@ -321,7 +342,7 @@ impl Store {
         (burst_per_minute, requests_per_day): (u32, u32),
     ) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
-        sqlx::query(
+        query(
             "UPDATE account SET keys_max = $2, burst_per_minute = $3, requests_per_day = $4, \
              requests_per_month = $5 WHERE id = $1",
         )
@@ -330,19 +351,20 @@ impl Store {
         .bind(allowance.burst_per_minute.map(i64::from))
         .bind(allowance.requests_per_day.map(i64::from))
         .bind(allowance.requests_per_month.map(i64::from))
-        .execute(&mut *tx)
+        .execute(&mut tx)
         .await?;
-        sqlx::query(
-            "UPDATE api_key SET burst_per_minute = $2, requests_per_day = $3, requests_per_month = $4 \
-             WHERE account_id = $1 AND kind = 'production' AND revoked_ms IS NULL",
+        query(
+            "UPDATE api_key SET burst_per_minute = $2, requests_per_day = $3, requests_per_month = $4, \
+             change_number = NULL WHERE account_id = $1 AND kind = 'production' AND revoked_ms IS NULL",
         )
         .bind(account_id)
         .bind(i64::from(burst_per_minute))
         .bind(i64::from(requests_per_day))
         .bind(allowance.requests_per_month.map(i64::from))
-        .execute(&mut *tx)
+        .execute(&mut tx)
         .await?;
-        Ok(tx.commit().await?)
+        tx.number_change().await?;
+        tx.commit().await
     }
 
     /// Sets or, with `None`, removes the time-based codes, and replaces the recovery codes.
@@ -356,7 +378,7 @@ impl Store {
         recovery: &[Digest],
     ) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
-        sqlx::query(
+        query(
             "UPDATE account SET totp_secret = $2, totp_confirmed_ms = $3, totp_step = $4 \
              WHERE id = $1",
         )
@@ -364,20 +386,20 @@ impl Store {
         .bind(totp.map(|totp| totp.secret.as_slice()))
         .bind(totp.and_then(|totp| totp.confirmed_ms))
         .bind(totp.and_then(|totp| totp.step))
-        .execute(&mut *tx)
+        .execute(&mut tx)
         .await?;
-        sqlx::query("DELETE FROM recovery_code WHERE account_id = $1")
+        query("DELETE FROM recovery_code WHERE account_id = $1")
             .bind(account_id)
-            .execute(&mut *tx)
+            .execute(&mut tx)
             .await?;
         for code in recovery {
-            sqlx::query("INSERT INTO recovery_code (account_id, digest) VALUES ($1, $2)")
+            query("INSERT INTO recovery_code (account_id, digest) VALUES ($1, $2)")
                 .bind(account_id)
                 .bind(code.as_slice())
-                .execute(&mut *tx)
+                .execute(&mut tx)
                 .await?;
         }
-        Ok(tx.commit().await?)
+        tx.commit().await
     }
 
     /// Takes note that the code of a step was used. `false`: that step or a later one was used before.
@@ -386,15 +408,15 @@ impl Store {
     /// The store cannot be written.
     pub async fn use_totp_step(&self, account_id: &str, step: i64) -> Result<bool, StoreError> {
         let mut tx = self.begin_write().await?;
-        let used = sqlx::query(
-            "UPDATE account SET totp_step = $2 WHERE id = $1 AND COALESCE(totp_step, $2 - 1) < $2",
+        let used = query(
+            "UPDATE account SET totp_step = $2 WHERE id = $1 AND (totp_step IS NULL OR totp_step < $2)",
         )
         .bind(account_id)
         .bind(step)
-        .execute(&mut *tx)
+        .execute(&mut tx)
         .await?;
         tx.commit().await?;
-        Ok(used.rows_affected() == 1)
+        Ok(used == 1)
     }
 
     /// Uses up a recovery code. `false`: it is none, or was used before.
@@ -407,13 +429,13 @@ impl Store {
         code: &Digest,
     ) -> Result<bool, StoreError> {
         let mut tx = self.begin_write().await?;
-        let used = sqlx::query("DELETE FROM recovery_code WHERE account_id = $1 AND digest = $2")
+        let used = query("DELETE FROM recovery_code WHERE account_id = $1 AND digest = $2")
             .bind(account_id)
             .bind(code.as_slice())
-            .execute(&mut *tx)
+            .execute(&mut tx)
             .await?;
         tx.commit().await?;
-        Ok(used.rows_affected() == 1)
+        Ok(used == 1)
     }
 
     /// How many recovery codes are left.
@@ -421,9 +443,9 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn count_recovery_codes(&self, account_id: &str) -> Result<i64, StoreError> {
-        Ok(sqlx::query_scalar("SELECT COUNT(*) FROM recovery_code WHERE account_id = $1")
+        query("SELECT COUNT(*) FROM recovery_code WHERE account_id = $1")
             .bind(account_id)
-            .fetch_one(&self.pool)
-            .await?)
+            .fetch_number(&self.database)
+            .await
     }
 }

@@ -1,6 +1,6 @@
 //! Who did what, when and from where. Rows are added and read, never changed; the database refuses it too.
 
-use crate::{Store, StoreError, containing};
+use crate::{Store, StoreError, containing, database::query};
 
 /// Something to be written down.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +34,13 @@ pub struct AuditFilter<'a> {
     pub text: Option<&'a str>,
     /// Only entries with a smaller number.
     pub before: Option<i64>,
+}
+
+/// Named one by one, here and in every statement: a newer version of the program may add columns while this one runs.
+macro_rules! columns {
+    () => {
+        "seq, at_ms, account_id, who, action, subject, detail, address"
+    };
 }
 
 #[derive(sqlx::FromRow)]
@@ -72,7 +79,7 @@ impl Store {
     /// The store cannot be written.
     pub async fn append_audit(&self, entry: &AuditEntry) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
-        sqlx::query(
+        query(
             "INSERT INTO audit (at_ms, account_id, who, action, subject, detail, address) \
              VALUES ($1, $2, $3, $4, $5, $6, $7)",
         )
@@ -83,9 +90,9 @@ impl Store {
         .bind(&entry.subject)
         .bind(&entry.detail)
         .bind(&entry.address)
-        .execute(&mut *tx)
+        .execute(&mut tx)
         .await?;
-        Ok(tx.commit().await?)
+        tx.commit().await
     }
 
     /// Entries, newest first, older than `before` where it is given; of one account, or of all.
@@ -111,19 +118,21 @@ impl Store {
         filter: &AuditFilter<'_>,
         limit: u32,
     ) -> Result<Vec<AuditRow>, StoreError> {
-        let rows: Vec<RawAudit> = sqlx::query_as(
-            "SELECT * FROM audit WHERE ($1 IS NULL OR account_id = $1) AND ($2 IS NULL OR seq < $2) \
+        let rows: Vec<RawAudit> = query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM audit WHERE ($1 IS NULL OR account_id = $1) AND ($2 IS NULL OR seq < $2) \
              AND ($3 IS NULL OR action = $3) \
-             AND ($4 IS NULL OR who LIKE $4 ESCAPE '!' OR subject LIKE $4 ESCAPE '!' \
-             OR detail LIKE $4 ESCAPE '!' OR address LIKE $4 ESCAPE '!') \
-             ORDER BY seq DESC LIMIT $5",
-        )
+             AND ($4 IS NULL OR LOWER(who) LIKE $4 ESCAPE '!' OR LOWER(subject) LIKE $4 ESCAPE '!' \
+             OR LOWER(detail) LIKE $4 ESCAPE '!' OR LOWER(address) LIKE $4 ESCAPE '!') \
+             ORDER BY seq DESC LIMIT $5"
+        ))
         .bind(filter.account_id)
         .bind(filter.before)
         .bind(filter.action)
         .bind(filter.text.map(containing))
         .bind(i64::from(limit))
-        .fetch_all(&self.pool)
+        .fetch_all(&self.database)
         .await?;
         Ok(rows.into_iter().map(AuditRow::from).collect())
     }

@@ -1,6 +1,6 @@
 //! What can go wrong with the store, without saying which database it is.
 
-use sqlx::migrate::MigrateError;
+use sqlx::{error::DatabaseError, migrate::MigrateError, postgres::PgDatabaseError};
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
@@ -13,14 +13,26 @@ pub enum StoreError {
     /// Something with that name or identity is there already.
     #[error("the account store already holds such an entry")]
     Conflict(#[source] Cause),
-    /// The file is damaged, no database, or from a newer version. Another try will not help.
+    /// The database is damaged, none of ours, or from a newer version. Another try will not help.
     #[error("the account store cannot be read: damaged, or written by a newer version")]
     Corrupt(#[source] Cause),
+    /// Data is to be moved into a database that has some.
+    #[error("the database already holds data (table `{table}`); move into an empty one")]
+    NotEmpty { table: String },
+    /// The database's address is none. It is not repeated here, for it may hold a password.
+    #[error(
+        "the address of the account store is not understood; it is of the form postgres://USER:PASSWORD@HOST:PORT/DATABASE"
+    )]
+    Address,
 }
 
 impl StoreError {
     pub(crate) fn corrupt(what: &'static str) -> Self {
         Self::Corrupt(what.into())
+    }
+
+    pub(crate) fn unavailable(cause: impl Into<Cause>) -> Self {
+        Self::Unavailable(cause.into())
     }
 }
 
@@ -30,9 +42,7 @@ impl From<sqlx::Error> for StoreError {
             if cause.is_unique_violation() {
                 return Self::Conflict(Box::new(error));
             }
-            // SQLITE_CORRUPT and SQLITE_NOTADB; the low byte is the primary result code.
-            let primary = cause.code().and_then(|code| code.parse::<i32>().ok()).map(|c| c & 0xff);
-            if matches!(primary, Some(11 | 26)) {
+            if is_damage(&**cause) {
                 return Self::Corrupt(Box::new(error));
             }
         }
@@ -49,6 +59,18 @@ impl From<sqlx::Error> for StoreError {
             Self::Unavailable(Box::new(error))
         }
     }
+}
+
+/// Whether the database says that it is damaged, or not of the shape this program knows.
+fn is_damage(cause: &(dyn DatabaseError + 'static)) -> bool {
+    if let Some(postgres) = cause.try_downcast_ref::<PgDatabaseError>() {
+        // Class 42: a table or column that is not there (42501 is a right that is not there). XX001 and XX002: damaged data, a damaged index.
+        let code = postgres.code();
+        return (code.starts_with("42") && code != "42501") || matches!(code, "XX001" | "XX002");
+    }
+    // SQLITE_CORRUPT and SQLITE_NOTADB; the low byte is the primary result code.
+    let primary = cause.code().and_then(|code| code.parse::<i32>().ok()).map(|code| code & 0xff);
+    matches!(primary, Some(11 | 26))
 }
 
 impl From<MigrateError> for StoreError {

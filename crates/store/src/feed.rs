@@ -1,7 +1,7 @@
 //! Push-feed tokens as rows. A name belongs to one live token at a time; once that is revoked, the name
 //! can be given out again with a new one.
 
-use crate::{Digest, Store, StoreError};
+use crate::{Digest, Store, StoreError, database::query};
 
 /// One push feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +14,13 @@ pub struct FeedRow {
     pub revoked_ms: Option<i64>,
     /// Since when its pushes are refused.
     pub paused_ms: Option<i64>,
+}
+
+/// Named one by one, here and in every statement: a newer version of the program may add columns while this one runs.
+macro_rules! columns {
+    () => {
+        "name, digest, bookmaker, created_ms, revoked_ms, paused_ms"
+    };
 }
 
 #[derive(sqlx::FromRow)]
@@ -48,7 +55,7 @@ impl Store {
     /// The store cannot be written.
     pub async fn insert_feed(&self, feed: &FeedRow) -> Result<bool, StoreError> {
         let mut tx = self.begin_write().await?;
-        let kept = sqlx::query(
+        let kept = query(
             "INSERT INTO feed (name, digest, bookmaker, created_ms, revoked_ms) \
              VALUES ($1, $2, $3, $4, NULL) \
              ON CONFLICT (name) DO UPDATE SET digest = excluded.digest, \
@@ -60,10 +67,11 @@ impl Store {
         .bind(feed.digest.as_slice())
         .bind(feed.bookmaker.as_deref())
         .bind(feed.created_ms)
-        .execute(&mut *tx)
+        .execute(&mut tx)
         .await?;
+        tx.number_change().await?;
         tx.commit().await?;
-        Ok(kept.rows_affected() == 1)
+        Ok(kept == 1)
     }
 
     /// Every feed, by name.
@@ -71,8 +79,9 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn feeds(&self) -> Result<Vec<FeedRow>, StoreError> {
-        let rows: Vec<RawFeed> =
-            sqlx::query_as("SELECT * FROM feed ORDER BY name").fetch_all(&self.pool).await?;
+        let rows: Vec<RawFeed> = query(concat!("SELECT ", columns!(), " FROM feed ORDER BY name"))
+            .fetch_all(&self.database)
+            .await?;
         rows.into_iter().map(FeedRow::try_from).collect()
     }
 
@@ -86,13 +95,15 @@ impl Store {
         now_ms: i64,
     ) -> Result<Option<FeedRow>, StoreError> {
         let mut tx = self.begin_write().await?;
-        let row: Option<RawFeed> = sqlx::query_as(
-            "UPDATE feed SET revoked_ms = COALESCE(revoked_ms, $2) WHERE name = $1 RETURNING *",
-        )
+        let row: Option<RawFeed> = query(concat!(
+            "UPDATE feed SET revoked_ms = COALESCE(revoked_ms, $2) WHERE name = $1 RETURNING ",
+            columns!()
+        ))
         .bind(name)
         .bind(now_ms)
-        .fetch_optional(&mut *tx)
+        .fetch_optional(&mut tx)
         .await?;
+        tx.number_change().await?;
         tx.commit().await?;
         row.map(FeedRow::try_from).transpose()
     }
@@ -108,14 +119,15 @@ impl Store {
         paused_ms: Option<i64>,
     ) -> Result<Option<FeedRow>, StoreError> {
         let mut tx = self.begin_write().await?;
-        let row: Option<RawFeed> = sqlx::query_as(
-            "UPDATE feed SET paused_ms = CASE WHEN $2 IS NULL THEN NULL ELSE COALESCE(paused_ms, $2) END \
-             WHERE name = $1 AND revoked_ms IS NULL RETURNING *",
+        let row: Option<RawFeed> = query(
+            concat!("UPDATE feed SET paused_ms = CASE WHEN $2 IS NULL THEN NULL ELSE COALESCE(paused_ms, $2) END \
+             WHERE name = $1 AND revoked_ms IS NULL RETURNING ", columns!()),
         )
         .bind(name)
         .bind(paused_ms)
-        .fetch_optional(&mut *tx)
+        .fetch_optional(&mut tx)
         .await?;
+        tx.number_change().await?;
         tx.commit().await?;
         row.map(FeedRow::try_from).transpose()
     }

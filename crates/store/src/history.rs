@@ -1,6 +1,6 @@
 //! What keys were used for, by hour and by day, and which alerts about it were given.
 
-use crate::{Store, StoreError, Window};
+use crate::{Store, StoreError, Window, database::query};
 
 /// How a request was answered, as far as the books tell answers apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -85,16 +85,22 @@ impl Store {
     /// # Errors
     /// The store cannot be written; then nothing was added.
     pub async fn add_counts(&self, hours: &[CountRow]) -> Result<(), StoreError> {
+        let mut hours: Vec<&CountRow> = hours.iter().collect();
+        // In one order everywhere, so that nodes that count for the same keys do not wait for each other in a circle.
+        hours.sort_unstable_by(|a, b| {
+            let place = |row: &'_ CountRow| (row.start_ms, row.outcome);
+            (&a.key_id, &a.endpoint, place(a)).cmp(&(&b.key_id, &b.endpoint, place(b)))
+        });
         let mut tx = self.begin_write().await?;
         for row in hours {
             let requests = i64::try_from(row.requests)
                 .map_err(|_| StoreError::corrupt("more requests than can be counted"))?;
-            let hour = sqlx::query(
+            let hour = query(
                 "INSERT INTO usage_hour (key_id, start_ms, endpoint, outcome, requests) \
                  VALUES ($1, $2, $3, $4, $5) ON CONFLICT (key_id, start_ms, endpoint, outcome) \
                  DO UPDATE SET requests = usage_hour.requests + excluded.requests",
             );
-            let day = sqlx::query(
+            let day = query(
                 "INSERT INTO usage_day (key_id, start_ms, endpoint, outcome, requests) \
                  VALUES ($1, $2, $3, $4, $5) ON CONFLICT (key_id, start_ms, endpoint, outcome) \
                  DO UPDATE SET requests = usage_day.requests + excluded.requests",
@@ -108,11 +114,11 @@ impl Store {
                     .bind(&row.endpoint)
                     .bind(row.outcome.as_str())
                     .bind(requests)
-                    .execute(&mut *tx)
+                    .execute(&mut tx)
                     .await?;
             }
         }
-        Ok(tx.commit().await?)
+        tx.commit().await
     }
 
     /// What an account's keys, or one of them, were used for since an instant, oldest first.
@@ -138,11 +144,11 @@ impl Store {
                  AND ($2 IS NULL OR key_id = $2) AND start_ms >= $3 ORDER BY start_ms"
             }
         };
-        let rows: Vec<(String, i64, String, String, i64)> = sqlx::query_as(statement)
+        let rows: Vec<(String, i64, String, String, i64)> = query(statement)
             .bind(account_id)
             .bind(key_id)
             .bind(from_ms)
-            .fetch_all(&self.pool)
+            .fetch_all(&self.database)
             .await?;
         rows.into_iter()
             .map(|(key_id, start_ms, endpoint, outcome, requests)| {
@@ -164,20 +170,20 @@ impl Store {
     /// The store cannot be written.
     pub async fn prune_counts(&self, hours_ms: i64, days_ms: i64) -> Result<u64, StoreError> {
         let mut tx = self.begin_write().await?;
-        let hours = sqlx::query("DELETE FROM usage_hour WHERE start_ms < $1")
+        let hours = query("DELETE FROM usage_hour WHERE start_ms < $1")
             .bind(hours_ms)
-            .execute(&mut *tx)
+            .execute(&mut tx)
             .await?;
-        let days = sqlx::query("DELETE FROM usage_day WHERE start_ms < $1")
+        let days = query("DELETE FROM usage_day WHERE start_ms < $1")
             .bind(days_ms)
-            .execute(&mut *tx)
+            .execute(&mut tx)
             .await?;
-        sqlx::query("DELETE FROM quota_alert WHERE window_start_ms < $1")
+        query("DELETE FROM quota_alert WHERE window_start_ms < $1")
             .bind(days_ms)
-            .execute(&mut *tx)
+            .execute(&mut tx)
             .await?;
         tx.commit().await?;
-        Ok(hours.rows_affected() + days.rows_affected())
+        Ok(hours + days)
     }
 
     /// Notes that these shares of a window were reached. Gives the largest that was not noted before.
@@ -194,7 +200,7 @@ impl Store {
         let mut tx = self.begin_write().await?;
         let mut largest = None;
         for percent in percents {
-            let noted = sqlx::query(
+            let noted = query(
                 "INSERT INTO quota_alert (meter_id, window_kind, window_start_ms, percent) \
                  VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
             )
@@ -202,9 +208,9 @@ impl Store {
             .bind(window.as_str())
             .bind(start_ms)
             .bind(i64::from(*percent))
-            .execute(&mut *tx)
+            .execute(&mut tx)
             .await?;
-            if noted.rows_affected() == 1 {
+            if noted == 1 {
                 largest = largest.max(Some(*percent));
             }
         }

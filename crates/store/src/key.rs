@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use crate::{Store, StoreError};
+use crate::{
+    Store, StoreError,
+    database::{Alone, Tx, query},
+};
 
 /// SHA-256 of a key or token. `Debug` does not show it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -98,6 +101,16 @@ pub enum KeyEnd {
     At { expires_ms: i64 },
 }
 
+/// Named one by one, here and in every statement: a newer version of the program may add columns while this one runs.
+macro_rules! columns {
+    () => {
+        "id, name, kind, digest, hint, sport_groups, permissions, burst_per_minute, \
+         requests_per_day, requests_per_month, meter_id, created_ms, revoked_ms, expires_ms, \
+         rotated_from, account_id, last_used_ms, last_agent, \
+         suspended_ms"
+    };
+}
+
 #[derive(sqlx::FromRow)]
 struct RawKey {
     id: String,
@@ -150,6 +163,9 @@ impl TryFrom<RawKey> for KeyRow {
     }
 }
 
+/// Keys whose last use is noted in one transaction: who revokes one of them meanwhile waits for the rest.
+const NOTED_AT_ONCE: usize = 200;
+
 /// A key made while its account is being suspended is suspended with it.
 const INSERT: &str = "INSERT INTO api_key (id, name, kind, digest, hint, sport_groups, permissions, \
     burst_per_minute, requests_per_day, requests_per_month, meter_id, created_ms, revoked_ms, \
@@ -173,9 +189,11 @@ impl Store {
     pub async fn insert_keys(&self, keys: &[KeyRow]) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
         for key in keys {
+            hold_account(&mut tx, key).await?;
             insert(&mut tx, key).await?;
         }
-        Ok(tx.commit().await?)
+        tx.number_change().await?;
+        tx.commit().await
     }
 
     /// Every key ever issued, oldest first.
@@ -183,9 +201,10 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn keys(&self) -> Result<Vec<KeyRow>, StoreError> {
-        let rows: Vec<RawKey> = sqlx::query_as("SELECT * FROM api_key ORDER BY created_ms, id")
-            .fetch_all(&self.pool)
-            .await?;
+        let rows: Vec<RawKey> =
+            query(concat!("SELECT ", columns!(), " FROM api_key ORDER BY created_ms, id"))
+                .fetch_all(&self.database)
+                .await?;
         rows.into_iter().map(KeyRow::try_from).collect()
     }
 
@@ -194,11 +213,14 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn keys_of(&self, account_id: &str) -> Result<Vec<KeyRow>, StoreError> {
-        let rows: Vec<RawKey> =
-            sqlx::query_as("SELECT * FROM api_key WHERE account_id = $1 ORDER BY created_ms, id")
-                .bind(account_id)
-                .fetch_all(&self.pool)
-                .await?;
+        let rows: Vec<RawKey> = query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM api_key WHERE account_id = $1 ORDER BY created_ms, id"
+        ))
+        .bind(account_id)
+        .fetch_all(&self.database)
+        .await?;
         rows.into_iter().map(KeyRow::try_from).collect()
     }
 
@@ -206,21 +228,43 @@ impl Store {
     /// replace a newer one.
     ///
     /// # Errors
-    /// The store cannot be written; then nothing was noted.
+    /// The store cannot be written; then some may not have been noted.
     pub async fn note_key_uses(&self, uses: &[KeyUse]) -> Result<(), StoreError> {
-        let mut tx = self.begin_write().await?;
-        for used in uses {
-            sqlx::query(
-                "UPDATE api_key SET last_used_ms = $2, last_agent = COALESCE($3, last_agent) \
-                 WHERE id = $1 AND COALESCE(last_used_ms, $2 - 1) < $2",
-            )
-            .bind(&used.id)
-            .bind(used.used_ms)
-            .bind(used.agent.as_deref())
-            .execute(&mut *tx)
-            .await?;
+        let mut uses: Vec<&KeyUse> = uses.iter().collect();
+        // In one order everywhere, so that nodes that note the same keys do not wait for each other in a circle.
+        uses.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+        for some in uses.chunks(NOTED_AT_ONCE) {
+            let mut tx = self.begin_write().await?;
+            for used in some {
+                query(
+                    "UPDATE api_key SET last_used_ms = $2, last_agent = COALESCE($3, last_agent) \
+                     WHERE id = $1 AND (last_used_ms IS NULL OR last_used_ms < $2)",
+                )
+                .bind(&used.id)
+                .bind(used.used_ms)
+                .bind(used.agent.as_deref())
+                .execute(&mut tx)
+                .await?;
+            }
+            tx.commit().await?;
         }
-        Ok(tx.commit().await?)
+        Ok(())
+    }
+
+    /// Every key whose last change has a number above this one, oldest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn keys_changed_after(&self, number: i64) -> Result<Vec<KeyRow>, StoreError> {
+        let rows: Vec<RawKey> = query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM api_key WHERE change_number > $1 ORDER BY created_ms, id"
+        ))
+        .bind(number)
+        .fetch_all(&self.database)
+        .await?;
+        rows.into_iter().map(KeyRow::try_from).collect()
     }
 
     /// The key with this id.
@@ -228,10 +272,11 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn key(&self, id: &str) -> Result<Option<KeyRow>, StoreError> {
-        let row: Option<RawKey> = sqlx::query_as("SELECT * FROM api_key WHERE id = $1")
-            .bind(id)
-            .fetch_optional(&self.pool)
-            .await?;
+        let row: Option<RawKey> =
+            query(concat!("SELECT ", columns!(), " FROM api_key WHERE id = $1"))
+                .bind(id)
+                .fetch_optional(&self.database)
+                .await?;
         row.map(KeyRow::try_from).transpose()
     }
 
@@ -240,10 +285,11 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn key_by_digest(&self, digest: &Digest) -> Result<Option<KeyRow>, StoreError> {
-        let row: Option<RawKey> = sqlx::query_as("SELECT * FROM api_key WHERE digest = $1")
-            .bind(digest.as_slice())
-            .fetch_optional(&self.pool)
-            .await?;
+        let row: Option<RawKey> =
+            query(concat!("SELECT ", columns!(), " FROM api_key WHERE digest = $1"))
+                .bind(digest.as_slice())
+                .fetch_optional(&self.database)
+                .await?;
         row.map(KeyRow::try_from).transpose()
     }
 
@@ -253,13 +299,16 @@ impl Store {
     /// The store cannot be written.
     pub async fn revoke_key(&self, id: &str, now_ms: i64) -> Result<Option<KeyRow>, StoreError> {
         let mut tx = self.begin_write().await?;
-        let row: Option<RawKey> = sqlx::query_as(
-            "UPDATE api_key SET revoked_ms = COALESCE(revoked_ms, $2) WHERE id = $1 RETURNING *",
-        )
+        let row: Option<RawKey> = query(concat!(
+            "UPDATE api_key SET revoked_ms = COALESCE(revoked_ms, $2), change_number = NULL \
+             WHERE id = $1 RETURNING ",
+            columns!()
+        ))
         .bind(id)
         .bind(now_ms)
-        .fetch_optional(&mut *tx)
+        .fetch_optional(&mut tx)
         .await?;
+        tx.number_change().await?;
         tx.commit().await?;
         row.map(KeyRow::try_from).transpose()
     }
@@ -275,26 +324,36 @@ impl Store {
             KeyEnd::At { expires_ms } => (None, Some(expires_ms)),
         };
         let mut tx = self.begin_write().await?;
-        let ended = sqlx::query(
-            "UPDATE api_key SET revoked_ms = $2, expires_ms = $3 \
+        hold_account(&mut tx, successor).await?;
+        let ended = query(
+            "UPDATE api_key SET revoked_ms = $2, expires_ms = $3, change_number = NULL \
              WHERE id = $1 AND revoked_ms IS NULL AND expires_ms IS NULL AND suspended_ms IS NULL",
         )
         .bind(successor.rotated_from.as_deref())
         .bind(revoked_ms)
         .bind(expires_ms)
-        .execute(&mut *tx)
+        .execute(&mut tx)
         .await?;
-        if ended.rows_affected() == 0 {
+        if ended == 0 {
             return Ok(false);
         }
         insert(&mut tx, successor).await?;
+        tx.number_change().await?;
         tx.commit().await?;
         Ok(true)
     }
 }
 
-async fn insert(tx: &mut sqlx::SqliteConnection, key: &KeyRow) -> Result<(), StoreError> {
-    sqlx::query(INSERT)
+/// Keeps the account of a key from being suspended until the transaction ends.
+async fn hold_account(tx: &mut Tx, key: &KeyRow) -> Result<(), StoreError> {
+    match &key.account_id {
+        Some(account_id) => tx.be_alone(Alone::Keys { account_id }).await,
+        None => Ok(()),
+    }
+}
+
+async fn insert(tx: &mut Tx, key: &KeyRow) -> Result<(), StoreError> {
+    query(INSERT)
         .bind(&key.id)
         .bind(&key.name)
         .bind(key.kind.as_str())

@@ -1,119 +1,104 @@
-//! The only SQL: API keys, feed tokens, usage, settings, people and what they did, in one SQLite file.
+//! The only SQL: API keys, feed tokens, usage, settings, people and what they did, in one SQLite file or in
+//! a PostgreSQL database that many nodes share.
 //!
-//! The server and any number of command-line processes have the file open at once. Every write is one
-//! `BEGIN IMMEDIATE` transaction, so that a reader never has to become a writer half-way (which SQLite
-//! refuses at once instead of waiting). Statements are written so that PostgreSQL takes them as they are.
-//! No logic lives here beyond what must be decided inside a transaction.
+//! Both hold the same tables and take the same statements but where a module says why not; one suite of tests
+//! is run against both. Servers and any number of command-line processes have the store open at once. Every
+//! write is one transaction, and says in its `WHERE` what it relies on. No logic lives here beyond what must be
+//! decided inside a transaction.
 
 mod access;
 mod account;
 mod audit;
+mod change;
+mod database;
 mod error;
 mod feed;
 mod history;
 mod key;
+mod lead;
 mod link;
+mod postgres;
 mod session;
 mod setting;
+mod sqlite;
+mod transfer;
 mod usage;
 
-use std::{path::Path, time::Duration};
+use std::path::Path;
 
-use sqlx::{
-    Sqlite, SqlitePool, Transaction,
-    migrate::Migrator,
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
-};
-
+use crate::database::{Database, Tx};
 pub use crate::{
     access::{AccessRow, AccessState},
     account::{AccountRow, Allowance, Role, Totp},
     audit::{AuditEntry, AuditFilter, AuditRow},
+    change::{Behind, KeyChange},
     error::StoreError,
     feed::FeedRow,
     history::{CountRow, Outcome, Step},
     key::{Digest, KeyEnd, KeyKind, KeyRow, KeyUse},
+    lead::Lead,
     link::{LinkPurpose, LinkRow},
     session::{SessionRow, Stage},
+    transfer::{Transferred, transfer},
     usage::{Lease, LeaseAsk, Unspent, UsageRow, Window, WindowStarts},
 };
-
-static MIGRATIONS: Migrator = sqlx::migrate!("./migrations/sqlite");
-
-/// How long a writer waits for another process's transaction. Ours are a few milliseconds long.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
-/// One writer at a time is all SQLite has; the rest are for readers.
-const CONNECTIONS_MAX: u32 = 4;
-/// Two processes opening a new file at once trip over each other: switching to WAL does not wait for
-/// the lock, and both try the same migration. The loser only has to look again.
-const OPEN_PATIENCE: Duration = Duration::from_secs(5);
-const OPEN_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// A handle to the store; clones share its connections.
 #[derive(Clone, Debug)]
 pub struct Store {
-    pool: SqlitePool,
+    database: Database,
 }
 
 impl Store {
-    /// Opens the file, making it where there is none, and brings its tables up to date.
+    /// Opens a SQLite file, making it where there is none, and brings its tables up to date.
     ///
     /// # Errors
     /// The file cannot be made, opened or locked, is no database, or was written by a newer version.
     pub async fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
-        let path = path.as_ref();
-        make_private(path).map_err(|cause| StoreError::Unavailable(Box::new(cause)))?;
-        let started = tokio::time::Instant::now();
-        loop {
-            match Self::try_open(path).await {
-                Err(StoreError::Unavailable(_)) if started.elapsed() < OPEN_PATIENCE => {}
-                opened => return opened,
-            }
-            tokio::time::sleep(OPEN_RETRY_DELAY).await;
-        }
+        let pool = sqlite::open(path.as_ref()).await?;
+        Ok(Self { database: Database::Sqlite(pool) })
     }
 
-    async fn try_open(path: &Path) -> Result<Self, StoreError> {
-        let options = SqliteConnectOptions::new()
-            .filename(path)
-            .create_if_missing(true)
-            .journal_mode(SqliteJournalMode::Wal)
-            // A lease must be on disk before it is spent, or a power cut could hand it out twice.
-            .synchronous(SqliteSynchronous::Full)
-            .busy_timeout(BUSY_TIMEOUT)
-            .foreign_keys(true);
-        let pool = SqlitePoolOptions::new()
-            .max_connections(CONNECTIONS_MAX)
-            .acquire_timeout(BUSY_TIMEOUT)
-            .connect_with(options)
-            .await?;
-        MIGRATIONS.run(&pool).await?;
-        Ok(Self { pool })
+    /// Connects to a PostgreSQL database and brings its tables up to date. Any number of processes may
+    /// do so at once; one of them does the work.
+    ///
+    /// # Errors
+    /// The address is none, the database cannot be reached in time, is not in UTF-8, or was written by a
+    /// newer version.
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        let pool = postgres::connect(url).await?;
+        Ok(Self { database: Database::Postgres(pool) })
+    }
+
+    /// Writes all of a SQLite file, as it is at one instant, into a new one. Writers wait only for what they would wait for anyway.
+    ///
+    /// # Errors
+    /// There is such a file already, it cannot be written, or the store is a PostgreSQL database.
+    pub async fn back_up(&self, path: &Path) -> Result<(), StoreError> {
+        let Database::Sqlite(pool) = &self.database else {
+            return Err(StoreError::unavailable("a PostgreSQL database is backed up with pg_dump"));
+        };
+        let path =
+            path.to_str().ok_or_else(|| StoreError::unavailable("the path is not in UTF-8"))?;
+        sqlx::query("VACUUM INTO $1").bind(path).execute(pool).await?;
+        Ok(())
     }
 
     /// Closes the connections; later calls on any clone fail.
     pub async fn close(&self) {
-        self.pool.close().await;
+        self.database.close().await;
     }
 
-    async fn begin_write(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
-        Ok(self.pool.begin_with("BEGIN IMMEDIATE").await?)
+    async fn begin_write(&self) -> Result<Tx, StoreError> {
+        self.database.begin().await
     }
 }
 
-/// Makes the file readable by its owner alone; SQLite gives its side files the same mode.
-fn make_private(path: &Path) -> std::io::Result<()> {
-    let mut options = std::fs::OpenOptions::new();
-    options.append(true).create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map(drop)
-}
-
-/// The pattern for what contains a text, whatever signs are in it.
+/// The pattern for what contains a text in small letters, whatever signs are in it. The two databases agree on ASCII
+/// letters alone.
 fn containing(text: &str) -> String {
     let mut pattern = String::from("%");
-    for letter in text.chars() {
+    for letter in text.to_ascii_lowercase().chars() {
         if matches!(letter, '!' | '%' | '_') {
             pattern.push('!');
         }

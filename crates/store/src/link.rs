@@ -1,6 +1,9 @@
 //! One-time links as rows. The link's token is never here, only its digest.
 
-use crate::{Digest, Store, StoreError};
+use crate::{
+    Digest, Store, StoreError,
+    database::{Alone, query},
+};
 
 /// What a link lets its holder do, once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +50,13 @@ pub struct LinkRow {
     pub used_ms: Option<i64>,
 }
 
+/// Named one by one, here and in every statement: a newer version of the program may add columns while this one runs.
+macro_rules! columns {
+    () => {
+        "digest, purpose, account_id, email, created_ms, expires_ms, used_ms"
+    };
+}
+
 #[derive(sqlx::FromRow)]
 struct RawLink {
     digest: Vec<u8>,
@@ -83,15 +93,16 @@ impl Store {
     pub async fn insert_link(&self, link: &LinkRow) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
         if link.purpose != LinkPurpose::Invitation {
-            sqlx::query(
-                "DELETE FROM link WHERE purpose = $1 AND account_id IS $2 AND used_ms IS NULL",
+            tx.be_alone(Alone::Links).await?;
+            query(
+                "DELETE FROM link WHERE purpose = $1 AND account_id IS NOT DISTINCT FROM $2 AND used_ms IS NULL",
             )
             .bind(link.purpose.as_str())
             .bind(link.account_id.as_deref())
-            .execute(&mut *tx)
+            .execute(&mut tx)
             .await?;
         }
-        sqlx::query(
+        query(
             "INSERT INTO link (digest, purpose, account_id, email, created_ms, expires_ms) \
              VALUES ($1, $2, $3, $4, $5, $6)",
         )
@@ -101,9 +112,9 @@ impl Store {
         .bind(link.email.as_deref())
         .bind(link.created_ms)
         .bind(link.expires_ms)
-        .execute(&mut *tx)
+        .execute(&mut tx)
         .await?;
-        Ok(tx.commit().await?)
+        tx.commit().await
     }
 
     /// The link with this digest.
@@ -111,10 +122,11 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn link(&self, digest: &Digest) -> Result<Option<LinkRow>, StoreError> {
-        let row: Option<RawLink> = sqlx::query_as("SELECT * FROM link WHERE digest = $1")
-            .bind(digest.as_slice())
-            .fetch_optional(&self.pool)
-            .await?;
+        let row: Option<RawLink> =
+            query(concat!("SELECT ", columns!(), " FROM link WHERE digest = $1"))
+                .bind(digest.as_slice())
+                .fetch_optional(&self.database)
+                .await?;
         row.map(LinkRow::try_from).transpose()
     }
 
@@ -124,14 +136,14 @@ impl Store {
     /// The store cannot be written.
     pub async fn use_link(&self, digest: &Digest, now_ms: i64) -> Result<bool, StoreError> {
         let mut tx = self.begin_write().await?;
-        let used = sqlx::query(
+        let used = query(
             "UPDATE link SET used_ms = $2 WHERE digest = $1 AND used_ms IS NULL AND expires_ms > $2",
         )
         .bind(digest.as_slice())
         .bind(now_ms)
-        .execute(&mut *tx)
+        .execute(&mut tx)
         .await?;
         tx.commit().await?;
-        Ok(used.rows_affected() == 1)
+        Ok(used == 1)
     }
 }

@@ -1,6 +1,9 @@
 //! Sessions as rows. The cookie's token is never here, only its digest.
 
-use crate::{Digest, Store, StoreError};
+use crate::{
+    Digest, Store, StoreError,
+    database::{Alone, query},
+};
 
 /// How far a sign-in has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +41,13 @@ pub struct SessionRow {
     pub seen_ms: i64,
     pub address: String,
     pub agent: String,
+}
+
+/// Named one by one, here and in every statement: a newer version of the program may add columns while this one runs.
+macro_rules! columns {
+    () => {
+        "digest, id, account_id, stage, created_ms, seen_ms, address, agent"
+    };
 }
 
 #[derive(sqlx::FromRow)]
@@ -82,11 +92,12 @@ impl Store {
         max: u32,
     ) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
-        sqlx::query("DELETE FROM session WHERE digest = $1")
+        tx.be_alone(Alone::Sessions { account_id: &session.account_id }).await?;
+        query("DELETE FROM session WHERE digest = $1")
             .bind(replaced.map(Digest::as_slice))
-            .execute(&mut *tx)
+            .execute(&mut tx)
             .await?;
-        sqlx::query(
+        query(
             "INSERT INTO session (digest, id, account_id, stage, created_ms, seen_ms, address, agent) \
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
         )
@@ -98,17 +109,17 @@ impl Store {
         .bind(session.seen_ms)
         .bind(&session.address)
         .bind(&session.agent)
-        .execute(&mut *tx)
+        .execute(&mut tx)
         .await?;
-        sqlx::query(
+        query(
             "DELETE FROM session WHERE account_id = $1 AND digest NOT IN (SELECT digest FROM session \
              WHERE account_id = $1 ORDER BY seen_ms DESC, created_ms DESC LIMIT $2)",
         )
         .bind(&session.account_id)
         .bind(i64::from(max))
-        .execute(&mut *tx)
+        .execute(&mut tx)
         .await?;
-        Ok(tx.commit().await?)
+        tx.commit().await
     }
 
     /// The session with this digest.
@@ -116,10 +127,11 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn session(&self, digest: &Digest) -> Result<Option<SessionRow>, StoreError> {
-        let row: Option<RawSession> = sqlx::query_as("SELECT * FROM session WHERE digest = $1")
-            .bind(digest.as_slice())
-            .fetch_optional(&self.pool)
-            .await?;
+        let row: Option<RawSession> =
+            query(concat!("SELECT ", columns!(), " FROM session WHERE digest = $1"))
+                .bind(digest.as_slice())
+                .fetch_optional(&self.database)
+                .await?;
         row.map(SessionRow::try_from).transpose()
     }
 
@@ -128,11 +140,13 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn sessions_of(&self, account_id: &str) -> Result<Vec<SessionRow>, StoreError> {
-        let rows: Vec<RawSession> = sqlx::query_as(
-            "SELECT * FROM session WHERE account_id = $1 ORDER BY seen_ms DESC, created_ms DESC",
-        )
+        let rows: Vec<RawSession> = query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM session WHERE account_id = $1 ORDER BY seen_ms DESC, created_ms DESC"
+        ))
         .bind(account_id)
-        .fetch_all(&self.pool)
+        .fetch_all(&self.database)
         .await?;
         rows.into_iter().map(SessionRow::try_from).collect()
     }
@@ -143,12 +157,12 @@ impl Store {
     /// The store cannot be written.
     pub async fn touch_session(&self, digest: &Digest, seen_ms: i64) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
-        sqlx::query("UPDATE session SET seen_ms = $2 WHERE digest = $1")
+        query("UPDATE session SET seen_ms = $2 WHERE digest = $1")
             .bind(digest.as_slice())
             .bind(seen_ms)
-            .execute(&mut *tx)
+            .execute(&mut tx)
             .await?;
-        Ok(tx.commit().await?)
+        tx.commit().await
     }
 
     /// Ends one session of an account. `false`: it has no such session.
@@ -157,13 +171,13 @@ impl Store {
     /// The store cannot be written.
     pub async fn end_session(&self, account_id: &str, id: &str) -> Result<bool, StoreError> {
         let mut tx = self.begin_write().await?;
-        let ended = sqlx::query("DELETE FROM session WHERE account_id = $1 AND id = $2")
+        let ended = query("DELETE FROM session WHERE account_id = $1 AND id = $2")
             .bind(account_id)
             .bind(id)
-            .execute(&mut *tx)
+            .execute(&mut tx)
             .await?;
         tx.commit().await?;
-        Ok(ended.rows_affected() == 1)
+        Ok(ended == 1)
     }
 
     /// Ends all sessions of an account but, where named, one.
@@ -176,13 +190,14 @@ impl Store {
         kept: Option<&Digest>,
     ) -> Result<u64, StoreError> {
         let mut tx = self.begin_write().await?;
-        let ended = sqlx::query("DELETE FROM session WHERE account_id = $1 AND digest IS NOT $2")
-            .bind(account_id)
-            .bind(kept.map(Digest::as_slice))
-            .execute(&mut *tx)
-            .await?;
+        let ended =
+            query("DELETE FROM session WHERE account_id = $1 AND digest IS DISTINCT FROM $2")
+                .bind(account_id)
+                .bind(kept.map(Digest::as_slice))
+                .execute(&mut tx)
+                .await?;
         tx.commit().await?;
-        Ok(ended.rows_affected())
+        Ok(ended)
     }
 
     /// Forgets sessions last seen by the first instant or made by the second, and links that
@@ -197,16 +212,16 @@ impl Store {
         links_ms: i64,
     ) -> Result<u64, StoreError> {
         let mut tx = self.begin_write().await?;
-        let sessions = sqlx::query("DELETE FROM session WHERE seen_ms <= $1 OR created_ms <= $2")
+        let sessions = query("DELETE FROM session WHERE seen_ms <= $1 OR created_ms <= $2")
             .bind(seen_ms)
             .bind(created_ms)
-            .execute(&mut *tx)
+            .execute(&mut tx)
             .await?;
-        let links = sqlx::query("DELETE FROM link WHERE expires_ms <= $1")
+        let links = query("DELETE FROM link WHERE expires_ms <= $1")
             .bind(links_ms)
-            .execute(&mut *tx)
+            .execute(&mut tx)
             .await?;
         tx.commit().await?;
-        Ok(sessions.rows_affected() + links.rows_affected())
+        Ok(sessions + links)
     }
 }

@@ -1,6 +1,6 @@
 //! Small facts that outlive a restart, such as maintenance.
 
-use crate::{Store, StoreError};
+use crate::{Store, StoreError, database::query};
 
 impl Store {
     /// The setting's value.
@@ -8,28 +8,30 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn setting(&self, key: &str) -> Result<Option<String>, StoreError> {
-        Ok(sqlx::query_scalar("SELECT value FROM setting WHERE key = $1")
+        let row: Option<(String,)> = query("SELECT value FROM setting WHERE key = $1")
             .bind(key)
-            .fetch_optional(&self.pool)
-            .await?)
+            .fetch_optional(&self.database)
+            .await?;
+        Ok(row.map(|(value,)| value))
     }
 
-    /// Sets or, with `None`, removes the setting.
+    /// Sets or, with `None`, removes the setting. Nodes follow it as they follow keys.
     ///
     /// # Errors
     /// The store cannot be written.
     pub async fn set_setting(&self, key: &str, value: Option<&str>) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
         let statement = match value {
-            Some(value) => sqlx::query(
+            Some(value) => query(
                 "INSERT INTO setting (key, value) VALUES ($1, $2) \
                  ON CONFLICT (key) DO UPDATE SET value = excluded.value",
             )
             .bind(key)
             .bind(value),
-            None => sqlx::query("DELETE FROM setting WHERE key = $1").bind(key),
+            None => query("DELETE FROM setting WHERE key = $1").bind(key),
         };
-        statement.execute(&mut *tx).await?;
-        Ok(tx.commit().await?)
+        statement.execute(&mut tx).await?;
+        tx.number_change().await?;
+        tx.commit().await
     }
 }

@@ -1,7 +1,13 @@
 //! What has been leased out of each meter's windows. `granted` counts requests handed to some process to
 //! spend, not requests served: it is raised on disk before the first of them is, and never past the limit.
 
-use crate::{Store, StoreError};
+mod count;
+
+use crate::{
+    Store, StoreError,
+    database::query,
+    usage::count::{Held, Place},
+};
 
 /// A span of time with its own count, in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,6 +45,14 @@ pub struct LeaseAsk {
     /// The slice is one part in so many of what remains, at least 1 and at most `slice_max`.
     pub divisor: u32,
     pub slice_max: u32,
+}
+
+impl LeaseAsk {
+    /// The slice that a window gives which has given so much before.
+    pub fn slice(&self, granted: u32) -> u32 {
+        let remaining = self.limit.saturating_sub(granted);
+        (remaining / self.divisor.max(1)).clamp(1, self.slice_max.max(1)).min(remaining)
+    }
 }
 
 /// The answer to a [`LeaseAsk`].
@@ -83,10 +97,16 @@ impl Store {
     /// something was and is lost to its window.
     pub async fn lease(&self, asks: &[LeaseAsk]) -> Result<Vec<Lease>, StoreError> {
         let mut tx = self.begin_write().await?;
+        let places = asks.iter().map(Place::of_ask).collect();
+        let mut held = Held::take(&mut tx, places).await?;
         let mut leases = Vec::with_capacity(asks.len());
         for ask in asks {
-            leases.push(lease_one(&mut tx, ask).await?);
+            let count = held.count(&Place::of_ask(ask))?;
+            let given = ask.slice(to_count(count.granted)?);
+            count.granted += i64::from(given);
+            leases.push(Lease { given, granted: to_count(count.granted)? });
         }
+        held.put(&mut tx).await?;
         tx.commit().await?;
         Ok(leases)
     }
@@ -97,19 +117,18 @@ impl Store {
     /// The store cannot be written; then nothing was given back.
     pub async fn release(&self, unspent: &[Unspent]) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
+        let places = unspent.iter().map(Place::of_unspent).collect();
+        let mut held = Held::take(&mut tx, places).await?;
         for lease in unspent {
-            sqlx::query(
-                "UPDATE usage SET granted = granted - $4 WHERE window_kind = $1 \
-                 AND window_start_ms = $2 AND meter_id = $3 AND granted >= $4",
-            )
-            .bind(lease.window.as_str())
-            .bind(lease.start_ms)
-            .bind(&*lease.meter_id)
-            .bind(i64::from(lease.left))
-            .execute(&mut *tx)
-            .await?;
+            let count = held.count(&Place::of_unspent(lease))?;
+            let left = i64::from(lease.left);
+            // More than was ever given: a window that was forgotten meanwhile.
+            if count.granted >= left {
+                count.granted -= left;
+            }
         }
-        Ok(tx.commit().await?)
+        held.put(&mut tx).await?;
+        tx.commit().await
     }
 
     /// What these windows have given, for one meter or for all.
@@ -121,7 +140,7 @@ impl Store {
         starts: WindowStarts,
         meter_id: Option<&str>,
     ) -> Result<Vec<UsageRow>, StoreError> {
-        let rows: Vec<(String, String, i64)> = sqlx::query_as(
+        let rows: Vec<(String, String, i64)> = query(
             "SELECT meter_id, window_kind, granted FROM usage \
              WHERE ((window_kind = 'minute' AND window_start_ms = $1) \
              OR (window_kind = 'day' AND window_start_ms = $2) \
@@ -132,11 +151,15 @@ impl Store {
         .bind(starts.day_ms)
         .bind(starts.month_ms)
         .bind(meter_id)
-        .fetch_all(&self.pool)
+        .fetch_all(&self.database)
         .await?;
         rows.into_iter()
             .map(|(meter_id, window, granted)| {
-                Ok(UsageRow { meter_id, window: Window::parse(&window)?, granted: count(granted)? })
+                Ok(UsageRow {
+                    meter_id,
+                    window: Window::parse(&window)?,
+                    granted: to_count(granted)?,
+                })
             })
             .collect()
     }
@@ -148,67 +171,20 @@ impl Store {
     /// The store cannot be written.
     pub async fn prune_usage(&self, minutes_ms: i64, days_ms: i64) -> Result<u64, StoreError> {
         let mut tx = self.begin_write().await?;
-        let pruned = sqlx::query(
+        let pruned = query(
             "DELETE FROM usage WHERE (window_kind = 'minute' AND window_start_ms < $1) \
              OR (window_kind = 'day' AND window_start_ms < $2) \
              OR (window_kind = 'month' AND window_start_ms < $2)",
         )
         .bind(minutes_ms)
         .bind(days_ms)
-        .execute(&mut *tx)
+        .execute(&mut tx)
         .await?;
         tx.commit().await?;
-        Ok(pruned.rows_affected())
+        Ok(pruned)
     }
 }
 
-async fn lease_one(tx: &mut sqlx::SqliteConnection, ask: &LeaseAsk) -> Result<Lease, StoreError> {
-    sqlx::query(
-        "INSERT INTO usage (window_kind, window_start_ms, meter_id, granted) \
-         VALUES ($1, $2, $3, 0) ON CONFLICT (window_kind, window_start_ms, meter_id) DO NOTHING",
-    )
-    .bind(ask.window.as_str())
-    .bind(ask.start_ms)
-    .bind(&*ask.meter_id)
-    .execute(&mut *tx)
-    .await?;
-    let granted: i64 = sqlx::query_scalar(
-        "SELECT granted FROM usage \
-         WHERE window_kind = $1 AND window_start_ms = $2 AND meter_id = $3",
-    )
-    .bind(ask.window.as_str())
-    .bind(ask.start_ms)
-    .bind(&*ask.meter_id)
-    .fetch_one(&mut *tx)
-    .await?;
-    let granted = count(granted)?;
-    let given = slice(ask, granted);
-    if given == 0 {
-        return Ok(Lease { given, granted });
-    }
-    // The bound is in the statement too, so that it holds where reading takes no lock.
-    let raised: Option<i64> = sqlx::query_scalar(
-        "UPDATE usage SET granted = granted + $4 WHERE window_kind = $1 AND window_start_ms = $2 \
-         AND meter_id = $3 AND granted + $4 <= $5 RETURNING granted",
-    )
-    .bind(ask.window.as_str())
-    .bind(ask.start_ms)
-    .bind(&*ask.meter_id)
-    .bind(i64::from(given))
-    .bind(i64::from(ask.limit))
-    .fetch_optional(&mut *tx)
-    .await?;
-    Ok(match raised {
-        Some(granted) => Lease { given, granted: count(granted)? },
-        None => Lease { given: 0, granted },
-    })
-}
-
-fn slice(ask: &LeaseAsk, granted: u32) -> u32 {
-    let remaining = ask.limit.saturating_sub(granted);
-    (remaining / ask.divisor.max(1)).clamp(1, ask.slice_max.max(1)).min(remaining)
-}
-
-fn count(column: i64) -> Result<u32, StoreError> {
+fn to_count(column: i64) -> Result<u32, StoreError> {
     u32::try_from(column).map_err(|_| StoreError::corrupt("usage out of range"))
 }

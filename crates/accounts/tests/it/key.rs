@@ -1,6 +1,6 @@
 //! A key's life: issued, found, revoked, rotated; and the same for feeds and maintenance.
 
-use accounts::{AccountError, KeyKind, Maintenance, NewKey};
+use accounts::{AccountError, KeyKind, Maintenance, NewKey, Rotated};
 
 use crate::{DAY, MINUTE, SECOND, World, limits};
 
@@ -31,7 +31,7 @@ async fn only_issued_keys_are_let_in() {
     let node = world.node().await;
     let elsewhere = World::at(NOON).issue(limits(1, 1, None)).await;
     for text in [elsewhere.expose().as_bytes(), b"", b"sk_test_", b"key_0123456789abcdef"] {
-        assert!(node.keys.authenticate(text, world.now()).is_none());
+        assert!(node.keys.authenticate(text, world.now()).is_err());
     }
 }
 
@@ -46,7 +46,7 @@ async fn a_revoked_key_is_refused_at_once() {
     assert!(!held.is_active(world.now()), "whoever holds the entry sees it, too");
     // Not even for a request that took the time before the revocation.
     let before = world.now().minus(DAY);
-    assert!(node.keys.authenticate(key.expose().as_bytes(), before).is_none());
+    assert!(node.keys.authenticate(key.expose().as_bytes(), before).is_err());
     world.clock.advance(MINUTE);
     assert_eq!(node.revoke_key(key.expose()).await.unwrap(), revoked, "twice changes nothing");
 }
@@ -65,7 +65,7 @@ async fn what_a_command_line_process_wrote_is_in_force_after_a_refresh() {
     command_line.revoke_key(key.expose()).await.unwrap();
     let behind = world.now().minus(MINUTE);
     node.reload().await.unwrap();
-    assert!(node.keys.authenticate(key.expose().as_bytes(), behind).is_none());
+    assert!(node.keys.authenticate(key.expose().as_bytes(), behind).is_err());
     assert!(!held.is_active(behind));
 }
 
@@ -79,7 +79,8 @@ async fn a_rotated_key_overlaps_its_successor_and_shares_its_meters() {
     for _ in 0..4 {
         node.charge_quota(&entry, world.now()).await;
     }
-    let (new, record) = node.rotate_key(old.expose(), Some(MINUTE)).await.unwrap();
+    let Rotated { secret: new, record, .. } =
+        node.rotate_key(old.expose(), Some(MINUTE)).await.unwrap();
     assert_eq!(record.rotated_from.as_ref(), Some(&old_record.id));
     let successor = node.entry(&new, world.now());
     assert_eq!(successor.meters.standing(world.now()).quota.used, 4);
@@ -87,9 +88,9 @@ async fn a_rotated_key_overlaps_its_successor_and_shares_its_meters() {
     assert_eq!(entry.meters.standing(world.now()).quota.used, 5);
 
     world.clock.advance(MINUTE - SECOND);
-    assert!(node.keys.authenticate(old.expose().as_bytes(), world.now()).is_some());
+    assert!(node.keys.authenticate(old.expose().as_bytes(), world.now()).is_ok());
     world.clock.advance(SECOND);
-    assert!(node.keys.authenticate(old.expose().as_bytes(), world.now()).is_none());
+    assert!(node.keys.authenticate(old.expose().as_bytes(), world.now()).is_err());
     node.entry(&new, world.now());
     node.shut_down().await;
     let node = world.node().await;
@@ -101,12 +102,12 @@ async fn rotation_without_overlap_ends_the_old_key_and_is_done_once() {
     let world = World::at(NOON);
     let node = world.node().await;
     let (old, record) = node.create_key(NewKey::of_kind(KeyKind::Production)).await.unwrap();
-    let (new, _) = node.rotate_key(record.id.as_str(), None).await.unwrap();
-    assert!(node.keys.authenticate(old.expose().as_bytes(), world.now()).is_none());
+    let new = node.rotate_key(record.id.as_str(), None).await.unwrap().secret;
+    assert!(node.keys.authenticate(old.expose().as_bytes(), world.now()).is_err());
     node.entry(&new, world.now());
     let again = node.rotate_key(old.expose(), None).await;
     assert!(matches!(again, Err(AccountError::RotateRevoked(_))));
-    let (_, _) = node.rotate_key(new.expose(), Some(DAY)).await.unwrap();
+    node.rotate_key(new.expose(), Some(DAY)).await.unwrap();
     let again = node.rotate_key(new.expose(), Some(DAY)).await;
     assert!(matches!(again, Err(AccountError::RotateTwice(_))));
     let long = node.rotate_key(new.expose(), Some(8 * DAY)).await;
@@ -183,10 +184,10 @@ async fn a_feed_token_lives_until_it_is_revoked_and_its_name_can_be_taken_again(
     assert!(matches!(taken, Err(AccountError::FeedExists(_))));
 
     node.revoke_feed("pinnacle").await.unwrap();
-    assert!(node.feeds.authenticate(token.expose().as_bytes()).is_none());
+    assert!(node.feeds.authenticate(token.expose().as_bytes()).is_err());
     let (next, _) = node.create_feed("pinnacle", None).await.unwrap();
-    assert!(node.feeds.authenticate(token.expose().as_bytes()).is_none());
-    assert!(node.feeds.authenticate(next.expose().as_bytes()).is_some());
+    assert!(node.feeds.authenticate(token.expose().as_bytes()).is_err());
+    assert!(node.feeds.authenticate(next.expose().as_bytes()).is_ok());
     assert_eq!(node.list_feeds().await.unwrap().len(), 1);
 
     for name in ["", "Pinnacle", "a b", &"x".repeat(65)] {

@@ -8,10 +8,12 @@
     reason = "an integration target is nothing but tests and what they share"
 )]
 
+mod cluster;
 mod key;
 mod model;
 mod people;
 mod quota;
+mod trust;
 mod usage;
 
 use std::{ops::Deref, path::Path, sync::Arc, time::Duration};
@@ -27,16 +29,21 @@ const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// A data folder and the time.
+/// A data folder, or a database in its place, and the time.
 struct World {
     dir: TempDir,
     clock: Arc<ManualClock>,
+    postgres: Option<String>,
 }
 
 impl World {
     fn at(now: &str) -> Self {
         let clock = Arc::new(ManualClock::at(Timestamp::parse(now).unwrap()));
-        Self { dir: TempDir::new().unwrap(), clock }
+        Self { dir: TempDir::new().unwrap(), clock, postgres: None }
+    }
+
+    fn on(postgres: String, now: &str) -> Self {
+        Self { postgres: Some(postgres), ..Self::at(now) }
     }
 
     fn now(&self) -> Timestamp {
@@ -48,7 +55,10 @@ impl World {
     }
 
     async fn store(&self) -> Store {
-        Store::open(self.database()).await.unwrap()
+        match &self.postgres {
+            Some(url) => Store::connect(url).await.unwrap(),
+            None => Store::open(self.database()).await.unwrap(),
+        }
     }
 
     /// A command-line process: the same file, its own connections.
@@ -58,7 +68,12 @@ impl World {
 
     /// A server process.
     async fn node(&self) -> Node {
-        let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
+        self.node_with(&self.clock).await
+    }
+
+    /// A server process with a clock of its own.
+    async fn node_with(&self, clock: &Arc<ManualClock>) -> Node {
+        let clock = Arc::clone(clock) as Arc<dyn Clock>;
         let store = self.store().await;
         let (accounts, worker) = Accounts::load(store.clone(), clock).await.unwrap();
         Node { accounts: Arc::new(accounts), worker: tokio::spawn(worker.run()), store }

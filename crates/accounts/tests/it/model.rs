@@ -1,10 +1,12 @@
-//! Any sequence of requests, crashes, restarts and clock steps on two nodes: no window is ever over-granted.
+//! Any sequence of requests, crashes, restarts and clock steps on two nodes, each with its own clock: no window is ever
+//! over-granted, on either database.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use accounts::{Charge, KeySecret};
-use domain::Timestamp;
-use proptest::{collection::vec, prelude::*};
+use domain::{Clock as _, ManualClock, Timestamp};
+use proptest::{collection::vec, prelude::*, test_runner::TestRunner};
+use rig::Postgres;
 
 use crate::{Node, World, limits};
 
@@ -14,13 +16,35 @@ const MONTH: u32 = 25;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    Burst { node: usize, times: u8 },
-    Quota { node: usize, times: u8 },
-    Crash { node: usize },
-    Restart { node: usize },
-    Reload { node: usize },
-    Forward { secs: u32 },
-    Back { secs: u32 },
+    Burst {
+        node: usize,
+        times: u8,
+    },
+    Quota {
+        node: usize,
+        times: u8,
+    },
+    Crash {
+        node: usize,
+    },
+    Restart {
+        node: usize,
+    },
+    Reload {
+        node: usize,
+    },
+    Forward {
+        node: usize,
+        secs: u32,
+    },
+    Back {
+        node: usize,
+        secs: u32,
+    },
+    /// All clocks go on alike.
+    Pass {
+        secs: u32,
+    },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -33,15 +57,17 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (node.clone(), 1..9_u8).prop_map(|(node, times)| Step::Quota { node, times }),
         2 => node.clone().prop_map(|node| Step::Crash { node }),
         2 => node.clone().prop_map(|node| Step::Restart { node }),
-        1 => node.prop_map(|node| Step::Reload { node }),
-        2 => secs().prop_map(|secs| Step::Forward { secs }),
-        1 => secs().prop_map(|secs| Step::Back { secs }),
+        1 => node.clone().prop_map(|node| Step::Reload { node }),
+        1 => (node.clone(), secs()).prop_map(|(node, secs)| Step::Forward { node, secs }),
+        1 => (node, secs()).prop_map(|(node, secs)| Step::Back { node, secs }),
+        2 => secs().prop_map(|secs| Step::Pass { secs }),
     ]
 }
 
 /// A node, and the latest instant it has seen: the window it must be in.
 struct Running {
     node: Node,
+    clock: Arc<ManualClock>,
     latest: Timestamp,
 }
 
@@ -56,24 +82,24 @@ struct Model {
 }
 
 impl Model {
-    async fn new() -> Self {
-        let world = World::at("2026-11-14T23:38:00Z");
+    async fn new(world: World) -> Self {
         let key = world.issue(limits(BURST, DAY, Some(MONTH))).await;
         let latest = world.now();
         let mut model = Self { world, key, nodes: Vec::new(), latest, granted: HashMap::new() };
         for _ in 0..2 {
-            let running = model.start().await;
+            let clock = Arc::new(ManualClock::at(model.world.now()));
+            let running = model.start(clock).await;
             model.nodes.push(running);
         }
         model
     }
 
-    async fn start(&self) -> Running {
-        Running { node: self.world.node().await, latest: self.world.now() }
+    async fn start(&self, clock: Arc<ManualClock>) -> Running {
+        Running { node: self.world.node_with(&clock).await, latest: clock.now(), clock }
     }
 
     async fn replace(&mut self, node: usize) -> Node {
-        let fresh = self.start().await;
+        let fresh = self.start(Arc::clone(&self.nodes[node].clock)).await;
         std::mem::replace(&mut self.nodes[node], fresh).node
     }
 
@@ -95,22 +121,30 @@ impl Model {
                 let running = &mut self.nodes[node];
                 running.node.reload().await.unwrap();
                 // Following the store's limits enters the window of the day, as spending does.
-                running.latest = running.latest.max(self.world.now());
+                running.latest = running.latest.max(running.clock.now());
             }
-            Step::Forward { secs } => {
-                self.world.clock.advance(Duration::from_secs(secs.into()));
-                self.latest = self.latest.max(self.world.now());
+            Step::Forward { node, secs } => self.forward(node, secs),
+            Step::Back { node, secs } => {
+                let clock = &self.nodes[node].clock;
+                clock.set(clock.now().minus(Duration::from_secs(secs.into())));
             }
-            Step::Back { secs } => {
-                let back = self.world.now().minus(Duration::from_secs(secs.into()));
-                self.world.clock.set(back);
+            Step::Pass { secs } => {
+                for node in 0..self.nodes.len() {
+                    self.forward(node, secs);
+                }
             }
         }
     }
 
+    fn forward(&mut self, node: usize, secs: u32) {
+        let clock = &self.nodes[node].clock;
+        clock.advance(Duration::from_secs(secs.into()));
+        self.latest = self.latest.max(clock.now());
+    }
+
     async fn burst(&mut self, node: usize) {
-        let now = self.world.now();
         let running = &mut self.nodes[node];
+        let now = running.clock.now();
         running.latest = running.latest.max(now);
         // Minutes are forgotten after an hour: a clock that steps back further, with a restart, may
         // open one of them again. Days and months are kept for more than a year.
@@ -130,8 +164,8 @@ impl Model {
     }
 
     async fn quota(&mut self, node: usize) {
-        let now = self.world.now();
         let running = &mut self.nodes[node];
+        let now = running.clock.now();
         running.latest = running.latest.max(now);
         let text = running.latest.to_string();
         let entry = running.node.entry(&self.key, now);
@@ -158,12 +192,35 @@ proptest! {
 
     #[test]
     fn no_window_is_ever_over_granted(steps in vec(step(), 1..40)) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let mut model = Model::new().await;
-            for step in steps {
-                model.apply(step).await;
-            }
-        });
+        run(World::at(START), steps);
     }
+}
+
+const START: &str = "2026-11-14T23:38:00Z";
+
+fn run(world: World, steps: Vec<Step>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut model = Model::new(world).await;
+        for step in steps {
+            model.apply(step).await;
+        }
+        for running in model.nodes {
+            running.node.shut_down().await;
+        }
+    });
+}
+
+#[test]
+fn no_window_is_ever_over_granted_by_nodes_that_share_a_database() {
+    let server = Postgres::start().unwrap();
+    let config = ProptestConfig { cases: 8, max_shrink_iters: 40, ..ProptestConfig::default() };
+    let made = std::cell::Cell::new(0);
+    let outcome = TestRunner::new(config).run(&vec(step(), 1..40), |steps| {
+        made.set(made.get() + 1);
+        let url = server.create_database(&format!("case_{}", made.get())).unwrap();
+        run(World::on(url, START), steps);
+        Ok(())
+    });
+    outcome.unwrap();
 }

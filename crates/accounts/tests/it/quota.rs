@@ -26,7 +26,7 @@ async fn burst(node: &Node, entry: &KeyEntry, now: Timestamp) -> Result<Standing
 }
 
 /// Spends until refused, at most `at_most` times.
-async fn drain(node: &Node, key: &KeySecret, now: Timestamp, at_most: u32) -> u32 {
+pub(crate) async fn drain(node: &Node, key: &KeySecret, now: Timestamp, at_most: u32) -> u32 {
     let entry = node.entry(key, now);
     for spent in 0..at_most {
         if quota(node, &entry, now).await.is_err() {
@@ -37,7 +37,7 @@ async fn drain(node: &Node, key: &KeySecret, now: Timestamp, at_most: u32) -> u3
 }
 
 /// Many tasks on each node spend until every one of them is refused.
-async fn hammer(nodes: &[&Node], key: &KeySecret, now: Timestamp) -> u32 {
+pub(crate) async fn hammer(nodes: &[&Node], key: &KeySecret, now: Timestamp) -> u32 {
     let mut tasks = Vec::new();
     for node in nodes {
         for _ in 0..8 {

@@ -4,6 +4,7 @@
 //! `println!`, which panics when the reader has gone (`linesman keys list | head -1`).
 
 use std::io::{self, BufWriter, ErrorKind, IsTerminal as _, StdoutLock, Write as _};
+use std::time::Duration;
 
 /// Bytes of a long text written at a time.
 const STREAM_BYTES: usize = 64 * 1024;
@@ -43,4 +44,13 @@ pub(crate) fn draw_progress(text: &str) {
         // Where stderr is closed there is nobody left to tell.
         write!(stderr, "\r\x1b[K{text}").and_then(|()| stderr.flush()).unwrap_or_default();
     }
+}
+
+/// A bar, how much of it is done, and how fast.
+pub(crate) fn progress(done: u64, all: u64, of_what: &str, elapsed: Duration) -> String {
+    const WIDTH: u64 = 30;
+    let filled = done * WIDTH / all.max(1);
+    let rate = u128::from(done) * 1000 / elapsed.as_millis().max(1);
+    let bar: String = (0..WIDTH).map(|at| if at < filled { '#' } else { '-' }).collect();
+    format!("[{bar}] {}% {done}/{all} {of_what}, {rate} a second", done * 100 / all.max(1))
 }

@@ -31,7 +31,7 @@ fn the_definition_is_sound() {
 fn without_a_verb_the_service_is_run() {
     for line in ["linesman", "linesman serve"] {
         let cli = parse(line).unwrap();
-        assert!(matches!(cli.verb, Verb::Serve(ServeArgs { listen: None })));
+        assert!(matches!(cli.verb, Verb::Serve(ServeArgs { listen: None, role: Role::All })));
         assert_eq!(cli.data, PathBuf::from("./data"));
         assert_eq!(cli.config, None);
     }
@@ -68,6 +68,7 @@ fn data_and_config_go_before_or_after_every_verb() {
         "match a",
         "replay a --to http://h --token fk_x",
         "record --world live",
+        "backup b",
         "config",
         "openapi",
     ] {

@@ -17,7 +17,7 @@ use toml::de::DeValue;
 use crate::config::duration::parse_duration;
 
 /// Every key, in the order in which they are printed.
-pub(super) const KEYS: [Key; 36] = [
+pub(super) const KEYS: [Key; 38] = [
     Key::new("server", "listen", Kind::Address),
     Key::new("server", "ingest_listen", Kind::Address),
     Key::new("server", "ops_listen", Kind::Address),
@@ -52,6 +52,10 @@ pub(super) const KEYS: [Key; 36] = [
     Key::new("mail", "from", Kind::Sender),
     Key::new("database", "url", Kind::Url),
     Key::new("cluster", "nats_url", Kind::Url),
+    // JetStream takes no more.
+    Key::new("cluster", "replicas", Kind::Count { min: 1, max: 5 }),
+    // A node asks every second; with less than two, one late answer would refuse everybody.
+    Key::new("cluster", "key_trust", Kind::Duration { min_ms: 2000, max_ms: HOUR_MS }),
     Key::new("catalogue", "file", Kind::Path),
     Key::new("log", "filter", Kind::Filter),
     Key::new("log", "format", Kind::Format),

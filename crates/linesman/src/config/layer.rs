@@ -22,14 +22,20 @@ pub(crate) enum Origin {
     Flag(&'static str),
 }
 
-/// A value that was given for a key.
-#[derive(Debug, Clone)]
+/// A value that was given for a key. `Debug` does not show it: it may be an address with a password.
+#[derive(Clone)]
 pub(super) struct Setting {
     pub(super) key: &'static Key,
     pub(super) value: Value,
     /// The value as it was written.
     pub(super) text: String,
     pub(super) origin: Origin,
+}
+
+impl fmt::Debug for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Setting").field("key", &self.key).finish_non_exhaustive()
+    }
 }
 
 /// Something wrong with the configuration: where, and what would be right.

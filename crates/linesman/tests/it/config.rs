@@ -95,7 +95,11 @@ async fn secrets_in_addresses_are_not_repeated() {
     let home = Home::new().set("LINESMAN_DATABASE__URL", "postgres://me:hunter2@db/linesman");
     for verb in [&["config"][..], &["config", "--check"], &["serve"]] {
         let done = home.run(verb).await;
-        assert!(done.sentence(1).contains("database.url"), "{}", done.stderr);
+        assert!(
+            done.sentence(1).contains("`database.url` needs `cluster.nats_url`"),
+            "{}",
+            done.stderr
+        );
         assert!(!done.stderr.contains("hunter2"), "{}", done.stderr);
     }
 }

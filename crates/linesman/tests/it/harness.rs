@@ -107,10 +107,15 @@ impl Home {
 
     /// Starts the service and waits until it has said where it is.
     pub(crate) async fn start(&self) -> Service {
+        self.start_as("all").await
+    }
+
+    /// The same in a role.
+    pub(crate) async fn start_as(&self, role: &str) -> Service {
         let starts = self.starts.get() + 1;
         self.starts.set(starts);
         let stderr = self.dir.path().join(format!("stderr-{starts}.log"));
-        let mut command = self.command(&["serve", "--listen", "127.0.0.1:0"]);
+        let mut command = self.command(&["serve", "--listen", "127.0.0.1:0", "--role", role]);
         command.stdout(Stdio::piped()).stderr(File::create(&stderr).unwrap());
         Service::greeted(command.spawn().unwrap(), stderr).await
     }
@@ -272,8 +277,14 @@ impl Service {
 
     /// Tells it to stop.
     pub(crate) async fn terminate(&self) {
+        self.signal("TERM").await;
+    }
+
+    /// Sends a signal by its name.
+    pub(crate) async fn signal(&self, name: &str) {
         let id = self.child.id().expect("a running service").to_string();
-        let sent = Command::new("sh").args(["-c", "kill -TERM $0", &id]).status().await.unwrap();
+        let kill = format!("kill -{name} $0");
+        let sent = Command::new("sh").args(["-c", &kill, &id]).status().await.unwrap();
         assert!(sent.success());
     }
 

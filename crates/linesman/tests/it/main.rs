@@ -11,13 +11,16 @@
     reason = "an integration target is nothing but tests and what they share"
 )]
 
+mod backup;
 mod cli;
+mod cluster;
 mod config;
 mod crash;
 mod damage;
 mod greeting;
 mod harness;
 mod identities;
+mod migrate;
 mod numbers;
 mod operators;
 mod record;

@@ -3,12 +3,15 @@
     clippy::tests_outside_test_module,
     clippy::unwrap_used,
     clippy::panic,
+    clippy::indexing_slicing,
     reason = "an integration binary is all tests, its helpers too"
 )]
 
 mod checkpoint;
+mod conformance;
 mod damage;
 mod model;
+mod servers;
 mod view;
 
 use std::{
@@ -93,7 +96,8 @@ fn entries_come_back_in_order_over_several_segments() {
         let expected: Vec<_> = (from.max(1)..=40).collect();
         assert_eq!(read_all(&log, from).unwrap(), expected);
     }
-    let on_disk = files(&folder, ".log").iter().map(|path| fs::metadata(path).unwrap().len()).sum();
+    let on_disk: u64 =
+        files(&folder, ".log").iter().map(|path| fs::metadata(path).unwrap().len()).sum();
     assert_eq!(log.bytes(), on_disk);
 }
 

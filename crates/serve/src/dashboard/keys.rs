@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use accounts::{Deed, KeyKind, KeyView, Limits, NewKey};
+use accounts::{AccountError, Deed, KeyKind, KeyView, Limits, NewKey, Rotated};
 use askama::Template;
 use domain::Timestamp;
 
@@ -143,8 +143,13 @@ pub(crate) async fn answer(visit: &Visit<'_>, page: KeysAct) -> Result<Reply, Tr
 
 /// Revokes a key and writes it down.
 pub(crate) async fn revoke(visit: &Visit<'_>, id: &str, hint: &str) -> Result<(), Trouble> {
-    visit.app.accounts.revoke_key(id).await?;
-    Ok(visit.app.people.note(&visit.actor()?, Deed::KeyRevoked, id, hint).await?)
+    let revoked = visit.app.accounts.revoke_key(id).await;
+    // It is done even where other nodes have not confirmed it.
+    if matches!(revoked, Ok(_) | Err(AccountError::Unconfirmed { .. })) {
+        visit.app.people.note(&visit.actor()?, Deed::KeyRevoked, id, hint).await?;
+    }
+    revoked?;
+    Ok(())
 }
 
 async fn list(visit: &Visit<'_>) -> Result<Reply, Trouble> {
@@ -224,15 +229,21 @@ async fn rotate(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         // Both are in force for a while.
         check_room(visit).await?;
     }
-    let (secret, record) = visit.app.accounts.rotate_key(&key.id, lasts).await?;
+    let Rotated { secret, record, unconfirmed } =
+        visit.app.accounts.rotate_key(&key.id, lasts).await?;
     let detail = format!("overlap {}; new key {}", overlap.0, record.id);
     visit.app.people.note(&visit.actor()?, Deed::KeyRotated, &key.id, &detail).await?;
-    let note = match lasts {
-        Some(lasts) => {
+    let note = match (lasts, unconfirmed) {
+        (None, Some(unconfirmed)) => format!(
+            "The old key {} may go on for a while. {} Revoke it to try again.",
+            key.hint,
+            page::sentence(&unconfirmed)
+        ),
+        (Some(lasts), _) => {
             let end = Moment::new(visit.now.plus(lasts), visit.now).text;
             format!("The old key {} goes on until {end}.", key.hint)
         }
-        None => format!("The old key {} has ended.", key.hint),
+        (None, None) => format!("The old key {} has ended.", key.hint),
     };
     shown_once(visit, "The key's successor", secret.expose(), note)
 }

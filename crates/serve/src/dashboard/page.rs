@@ -76,7 +76,8 @@ impl From<AccountError> for Trouble {
             | AccountError::FeedExists(_)
             | AccountError::RotateRevoked(_)
             | AccountError::RotateTwice(_)
-            | AccountError::OverlapTooLong => Self::Refused(sentence(&error)),
+            | AccountError::OverlapTooLong
+            | AccountError::Unconfirmed { .. } => Self::Refused(sentence(&error)),
         }
     }
 }

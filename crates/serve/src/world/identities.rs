@@ -145,6 +145,31 @@ impl Tracker {
         }
     }
 
+    /// The same for a change that was decided elsewhere and is about to be absorbed.
+    pub(super) fn before_change(&mut self, book: &Book, change: &Change) {
+        let listed = match change {
+            Change::Listed(listed) => book.listed_for(&listed.feed, &listed.reference),
+            Change::Withdrawn { feed, reference, .. } => book.listed_for(feed, reference),
+            Change::Founded { .. }
+            | Change::Quoted(_)
+            | Change::Confirmed { .. }
+            | Change::Scored { .. }
+            | Change::Beat { .. }
+            | Change::Expired { .. }
+            | Change::SourceForgotten { .. }
+            | Change::Cut { .. }
+            | Change::Joined(_)
+            | Change::Merged { .. }
+            | Change::Split { .. }
+            | Change::Doubted { .. }
+            | Change::Cleared { .. }
+            | Change::Parted { .. }
+            | Change::Taught { .. }
+            | Change::Untaught { .. } => None,
+        };
+        self.touched.extend(listed);
+    }
+
     /// All that a message brought about.
     pub(super) fn after_message(&mut self, before: Option<EventId>, decision: &Decision) {
         if decision.change.is_some() {

@@ -5,7 +5,7 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::time::Duration;
 
-use change_log::{ChangeLog, Entry, LogError};
+use change_log::{Entry, Log, LogError};
 use domain::Timestamp;
 use domain::message::{Body, FeedMessage};
 use market::book::ImageError;
@@ -26,6 +26,23 @@ pub enum WorldError {
     Change(#[from] ChangeError),
     #[error("the checkpoint was written by a newer program")]
     Image(#[from] ImageError),
+    #[error("the log has entries that do not come")]
+    Stalled,
+    #[error("other nodes write the log faster than it can be read")]
+    Outrun,
+    #[error("a world that several nodes share needs its log on servers")]
+    NotShared,
+}
+
+impl WorldError {
+    /// Whether what is in the log cannot be read, however often it is tried.
+    pub(super) fn is_lasting(&self) -> bool {
+        match self {
+            Self::Change(_) | Self::Image(_) | Self::NotShared => true,
+            Self::Log(LogError::Corrupt { .. } | LogError::UnknownFormat { .. }) => true,
+            Self::Log(_) | Self::Stalled | Self::Outrun => false,
+        }
+    }
 }
 
 /// A batch of changes as the log takes them.
@@ -76,7 +93,7 @@ impl Start {
     }
 
     /// The checkpoint and what the log holds after it.
-    pub(super) fn recover(log: &mut ChangeLog, options: &WorldOptions) -> Result<Self, WorldError> {
+    pub(super) fn recover(log: &mut Log, options: &WorldOptions) -> Result<Self, WorldError> {
         let catalogue = &options.catalogue;
         let checkpoint = log.latest_checkpoint()?;
         let checkpoint_seq = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.seq);
@@ -88,9 +105,7 @@ impl Start {
         };
         let tail = read_tail(log, checkpoint_seq)?;
         if book.is_none() && tail.is_empty() {
-            // The salt need not be secret, only different from one installation to the next.
-            let salt = RandomState::new().hash_one(&options.folder);
-            return Ok(Self::afresh(options, Ids::Minted { salt }));
+            return Ok(Self::afresh(options, new_ids(options)));
         }
         let mut start = Self {
             book: book.unwrap_or_else(|| Book::new(Arc::clone(catalogue), Ids::Minted { salt: 0 })),
@@ -144,11 +159,14 @@ impl Start {
     }
 }
 
+/// Ids for a world that begins.
+pub(super) fn new_ids(options: &WorldOptions) -> Ids {
+    // The salt need not be secret, only different from one installation to the next.
+    Ids::Minted { salt: RandomState::new().hash_one(options.world.key()) }
+}
+
 /// Entries after a checkpoint, decoded. What is damaged is cut off, loudly; the log goes on from there.
-pub(super) fn read_tail(
-    log: &mut ChangeLog,
-    after: u64,
-) -> Result<Vec<(Timestamp, Change)>, WorldError> {
+pub(super) fn read_tail(log: &mut Log, after: u64) -> Result<Vec<(Timestamp, Change)>, WorldError> {
     let from = (after + 1).max(log.first_seq());
     if from > after + 1 && after > 0 {
         tracing::warn!(

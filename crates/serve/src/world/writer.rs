@@ -7,19 +7,19 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use change_log::{ChangeLog, Options};
-use domain::message::Body;
+use change_log::{Log, LogError};
 use domain::{Clock, Timestamp};
 use market::book::IMAGE_VERSION;
-use market::{Book, Change, Operation, Snapshot, Verdict};
+use market::{Book, Change, Operation, Snapshot};
 use tokio::sync::{oneshot, watch};
 
 use crate::answers::Answers;
-use crate::ledger::Odd;
+use crate::world::batch::apply_batch;
 use crate::world::identities::{Identities, Tracker};
+use crate::world::node::Turn;
 use crate::world::start::{Entries, SANDBOX_IDS, Start, WorldError, epoch_start, play};
 use crate::world::{
-    Batch, Command, NotTaken, OperateError, Past, Published, QUEUE_BATCHES_MAX, Receipt,
+    Batch, Command, NotTaken, OperateError, Past, Published, QUEUE_BATCHES_MAX, Receipt, Shared,
     WorldHandle, WorldOptions, WorldStats,
 };
 
@@ -37,19 +37,69 @@ const NAP_MAX: Duration = Duration::from_millis(500);
 /// Owner of a world's book and log.
 #[derive(Debug)]
 pub struct Writer {
-    options: WorldOptions,
-    clock: Arc<dyn Clock>,
-    handle: Arc<WorldHandle>,
-    queue: Receiver<Command>,
-    book: Book,
-    log: ChangeLog,
-    checkpoint_seq: u64,
-    checkpoint_at: Timestamp,
-    next_cut: Timestamp,
-    /// The snapshot before the one in force: dropped here rather than by whichever request is the last.
-    retired: Option<Arc<Published>>,
+    pub(super) post: Post,
+    pub(super) book: Book,
+    pub(super) log: Log,
+    /// The book holds what the log may not: a batch failed, and the log could not be read back.
+    pub(super) ahead: bool,
+    /// Why nothing is taken any more, where other nodes may write.
+    pub(super) refusal: NotTaken,
+    pub(super) checkpoint_seq: u64,
+    pub(super) checkpoint_at: Timestamp,
+    pub(super) next_cut: Timestamp,
     /// None in the sandbox: nobody says there which events are one.
-    tracker: Option<Tracker>,
+    pub(super) tracker: Option<Tracker>,
+    /// Set where other nodes may write.
+    pub(super) turn: Option<Turn>,
+}
+
+/// What a thread has that runs a world, whatever it does for it at the moment.
+#[derive(Debug)]
+pub(super) struct Post {
+    pub(super) options: WorldOptions,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) handle: Arc<WorldHandle>,
+    pub(super) queue: Receiver<Command>,
+    /// The snapshot before the one in force: dropped here rather than by whichever request is the last.
+    pub(super) retired: Option<Arc<Published>>,
+}
+
+impl Post {
+    /// Puts the snapshot of a book in force.
+    pub(super) fn publish(&mut self, book: &Book, at: Timestamp) {
+        let begun = Instant::now();
+        let Self { options, handle, .. } = self;
+        let snapshot = Snapshot::cut(book, at, options.stale_after);
+        let answers = Answers::counted_in(&handle.stats.answers);
+        let until = epoch_start(at, options.refresh_interval).plus(options.refresh_interval);
+        let published = Published { snapshot, answers, until };
+        self.retired = Some(handle.published.swap(Arc::new(published)));
+        if let Some(shared) = &handle.shared {
+            shared.begun.store(true, Ordering::Release);
+        }
+        handle.vitals.store(Arc::new(book.vitals()));
+        handle.news.send_replace(());
+        let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        handle.stats.cut_us_last.store(took, Ordering::Relaxed);
+        WorldHandle::count(&handle.stats.snapshots, 1);
+    }
+
+    /// Shows operators what has changed of identities since the last time.
+    pub(super) fn publish_identities(&self, book: &Book, tracker: Option<&mut Tracker>) {
+        if let Some(identities) = tracker.and_then(|tracker| tracker.refresh(book)) {
+            self.handle.identities.store(identities);
+        }
+    }
+
+    pub(super) fn note_identities(&self, book: &Book) {
+        let (merged, unsure, aliases) = book.remembered();
+        let stats = &self.handle.stats;
+        for (figure, count) in
+            [(&stats.merged_ids, merged), (&stats.unsure_pairs, unsure), (&stats.aliases, aliases)]
+        {
+            figure.store(u64::try_from(count).unwrap_or(u64::MAX), Ordering::Relaxed);
+        }
+    }
 }
 
 impl WorldHandle {
@@ -61,7 +111,7 @@ impl WorldHandle {
         options: WorldOptions,
         clock: Arc<dyn Clock>,
     ) -> Result<(Arc<Self>, Writer), WorldError> {
-        let (mut log, _) = ChangeLog::open(&options.folder, Options::default())?;
+        let mut log = Log::open(&options.log)?;
         let (queue, commands) = sync_channel(QUEUE_BATCHES_MAX);
         let mut start = if options.simulation.is_some() {
             Start::afresh(&options, SANDBOX_IDS)
@@ -76,33 +126,35 @@ impl WorldHandle {
         }
         let next_cut = published.until;
         let tracker = options.simulation.is_none().then(|| Tracker::of(&start.book));
-        let handle = Arc::new(Self::new(&options, published, &start.book, queue));
+        let handle = Arc::new(Self::new(&options, published, &start.book, queue, None));
         if let Some(tracker) = &tracker {
             handle.identities.store(Arc::new(tracker.held().clone()));
         }
+        let post =
+            Post { options, clock, handle: Arc::clone(&handle), queue: commands, retired: None };
         let writer = Writer {
-            options,
-            clock,
-            handle: Arc::clone(&handle),
-            queue: commands,
+            post,
             book: start.book,
             log,
+            ahead: false,
+            refusal: NotTaken::LogFailed,
             checkpoint_seq,
             checkpoint_at: at,
             next_cut,
-            retired: None,
             tracker,
+            turn: None,
         };
         writer.note_log(0);
-        writer.note_identities();
+        writer.post.note_identities(&writer.book);
         Ok((handle, writer))
     }
 
-    fn new(
+    pub(super) fn new(
         options: &WorldOptions,
         published: Published,
         book: &Book,
         queue: SyncSender<Command>,
+        shared: Option<Shared>,
     ) -> Self {
         let answers = Arc::clone(published.answers.figures());
         Self {
@@ -113,8 +165,13 @@ impl WorldHandle {
             stale_after: options.stale_after,
             refresh_interval: options.refresh_interval,
             news: watch::Sender::new(()),
-            past: Past { folder: options.folder.clone(), simulation: options.simulation.clone() },
+            past: Past {
+                log: options.log.clone(),
+                simulation: options.simulation.clone(),
+                notes: options.notes.clone(),
+            },
             stats: WorldStats { answers, ..WorldStats::default() },
+            shared,
         }
     }
 }
@@ -122,38 +179,46 @@ impl WorldHandle {
 impl Writer {
     /// Runs until told to stop or until nobody could tell it any more.
     pub fn run(mut self) {
-        loop {
-            let now = self.clock.now();
-            // A clock set back would otherwise leave this snapshot in force, and in caches, until it has caught up.
-            let set_back = self.next_cut.since(now) > self.options.refresh_interval;
-            if now >= self.next_cut || set_back {
-                self.cut(epoch_start(now, self.options.refresh_interval));
-                continue;
-            }
-            match self.queue.recv_timeout(self.next_cut.since(now).min(NAP_MAX)) {
-                Ok(Command::Batch(batch)) => {
-                    if self.take(batch) == Next::Stop {
-                        break;
-                    }
-                }
-                Ok(Command::Operate(operation, answer)) => self.answer(&operation, answer),
-                Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => break,
-                // Nobody waits: operators need not wait for the next snapshot either.
-                Err(RecvTimeoutError::Timeout) => self.publish_identities(),
-            }
+        while self.work() == Next::GoOn {}
+        tracing::info!(world = %self.post.options.world, seq = self.log.last_seq(), "writer stopped");
+    }
+
+    /// Does what comes next.
+    pub(super) fn work(&mut self) -> Next {
+        let now = self.post.clock.now();
+        let interval = self.post.options.refresh_interval;
+        // A clock set back would otherwise leave this snapshot in force, and in caches, until it has caught up. Where several
+        // nodes write, an epoch that was shown is not shown differently by another.
+        let set_back = self.turn.is_none() && self.next_cut.since(now) > interval;
+        if now >= self.next_cut || set_back {
+            self.cut(epoch_start(now, interval));
+            return self.next(Next::GoOn);
         }
-        tracing::info!(world = %self.options.world, seq = self.log.last_seq(), "writer stopped");
+        let next = match self.post.queue.recv_timeout(self.next_cut.since(now).min(NAP_MAX)) {
+            Ok(Command::Batch(batch)) => self.take(batch),
+            Ok(Command::Operate(operation, answer)) => {
+                self.answer(&operation, answer);
+                Next::GoOn
+            }
+            Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => Next::Stop,
+            // Nobody waits: operators need not wait for the next snapshot either.
+            Err(RecvTimeoutError::Timeout) => {
+                self.post.publish_identities(&self.book, self.tracker.as_mut());
+                Next::GoOn
+            }
+        };
+        self.next(next)
     }
 
     /// Takes a batch and whatever else is waiting, with one write to the disk for all.
     fn take(&mut self, first: Batch) -> Next {
-        let now = self.clock.now();
+        let now = self.post.clock.now();
         let mut next = Next::GoOn;
         let mut operations = Vec::new();
         let mut lines = first.lines.len();
         let mut group = vec![first];
         while lines < GROUP_LINES_MAX {
-            match self.queue.try_recv() {
+            match self.post.queue.try_recv() {
                 Ok(Command::Batch(batch)) => {
                     lines += batch.lines.len();
                     group.push(batch);
@@ -178,16 +243,16 @@ impl Writer {
             })
             .collect();
         let joins = receipts.iter().map(|receipt| receipt.joins).sum();
-        WorldHandle::count(&self.handle.stats.joins, joins);
+        WorldHandle::count(&self.post.handle.stats.joins, joins);
         let durable = self.append(now, &entries);
         for (batch, receipt) in group.into_iter().zip(receipts) {
-            let outcome = if durable { Ok(receipt) } else { Err(NotTaken::LogFailed) };
+            let outcome = if durable { Ok(receipt) } else { Err(self.refusal) };
             if batch.receipt.send(outcome).is_err() {
                 tracing::debug!("a feed hung up before its receipt");
             }
         }
-        self.handle.vitals.store(Arc::new(self.book.vitals()));
-        self.note_identities();
+        self.post.handle.vitals.store(Arc::new(self.book.vitals()));
+        self.post.note_identities(&self.book);
         for (operation, answer) in operations {
             self.answer(&operation, answer);
         }
@@ -210,7 +275,10 @@ impl Writer {
     /// # Errors
     /// It cannot be done, or not be made durable; nothing changed then.
     pub fn operate(&mut self, operation: &Operation) -> Result<usize, OperateError> {
-        let now = self.clock.now();
+        if self.ahead && self.turn.is_some() {
+            return Err(OperateError::Overtaken);
+        }
+        let now = self.post.clock.now();
         let changes = self.book.operate(operation, now)?;
         let mut entries = Entries::default();
         for change in &changes {
@@ -218,22 +286,13 @@ impl Writer {
             self.note_change(change);
         }
         if !self.append(now, &entries) {
-            return Err(OperateError::LogFailed);
+            let overtaken = self.refusal == NotTaken::Overtaken;
+            return Err(if overtaken { OperateError::Overtaken } else { OperateError::LogFailed });
         }
-        self.note_identities();
-        self.publish_identities();
-        tracing::info!(world = %self.options.world, ?operation, changes = changes.len(), "an operator's word");
+        self.post.note_identities(&self.book);
+        self.post.publish_identities(&self.book, self.tracker.as_mut());
+        tracing::info!(world = %self.post.options.world, ?operation, changes = changes.len(), "an operator's word");
         Ok(changes.len())
-    }
-
-    fn note_identities(&self) {
-        let (merged, unsure, aliases) = self.book.remembered();
-        let stats = &self.handle.stats;
-        for (figure, count) in
-            [(&stats.merged_ids, merged), (&stats.unsure_pairs, unsure), (&stats.aliases, aliases)]
-        {
-            figure.store(u64::try_from(count).unwrap_or(u64::MAX), Ordering::Relaxed);
-        }
     }
 
     fn note_change(&mut self, change: &Change) {
@@ -242,64 +301,83 @@ impl Writer {
         }
     }
 
-    /// Shows operators what has changed of identities since the last time.
-    fn publish_identities(&mut self) {
-        let refreshed = self.tracker.as_mut().and_then(|tracker| tracker.refresh(&self.book));
-        if let Some(identities) = refreshed {
-            self.handle.identities.store(identities);
-        }
-    }
-
     /// Makes entries durable. When that fails, the book goes back to what the log holds.
     fn append(&mut self, now: Timestamp, entries: &Entries) -> bool {
-        if entries.ends.is_empty() {
-            return true;
+        if self.ahead {
+            // Even "nothing changed" was said of a book that the log does not have.
+            self.go_back();
+            return false;
         }
         let begun = Instant::now();
-        match self.log.append(now.as_millis(), entries.iter()) {
-            Ok(_) => {
+        let written = if !entries.ends.is_empty() {
+            self.log.append(now.as_millis(), entries.iter()).map(drop)
+        } else if self.turn.is_some() {
+            // Nor may it be said of a book that another node has left behind.
+            self.log.fence(now.as_millis())
+        } else {
+            return true;
+        };
+        let stats = &self.post.handle.stats;
+        match written {
+            Ok(()) => {
                 let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-                WorldHandle::count(&self.handle.stats.append_us, took);
-                WorldHandle::count(&self.handle.stats.appends, 1);
+                WorldHandle::count(&stats.append_us, took);
+                WorldHandle::count(&stats.appends, 1);
                 self.note_log(entries.ends.len());
                 true
             }
             Err(error) => {
-                WorldHandle::count(&self.handle.stats.log_failures, 1);
-                tracing::error!(world = %self.options.world, error = %Chain(&error), "the change log cannot be written; nothing of the batch was taken");
-                self.rebuild();
+                let overtaken = matches!(error, LogError::Overtaken);
+                self.refusal = if overtaken { NotTaken::Overtaken } else { NotTaken::LogFailed };
+                let world = self.post.options.world;
+                if self.turn.is_some() && overtaken {
+                    tracing::warn!(%world, "another node writes the log now; this one only reads on");
+                } else {
+                    WorldHandle::count(&stats.log_failures, 1);
+                    tracing::error!(%world, error = %Chain(&error), "the change log cannot be written; nothing of the batch was taken");
+                }
+                self.ahead = true;
+                self.go_back();
                 false
             }
         }
     }
 
+    /// Back to what the log holds; where other nodes write, that is for whoever follows it.
+    fn go_back(&mut self) {
+        if self.turn.is_none() {
+            self.rebuild();
+        }
+    }
+
     fn rebuild(&mut self) {
-        let reopened = ChangeLog::open(&self.options.folder, Options::default());
-        let recovered = reopened.map_err(WorldError::from).and_then(|(mut log, _)| {
-            let start = Start::recover(&mut log, &self.options)?;
+        let reopened = Log::open(&self.post.options.log);
+        let recovered = reopened.map_err(WorldError::from).and_then(|mut log| {
+            let start = Start::recover(&mut log, &self.post.options)?;
             Ok((log, start.book))
         });
         match recovered {
             Ok((log, book)) => {
                 self.log = log;
                 self.book = book;
+                self.ahead = false;
                 if let Some(tracker) = &mut self.tracker {
                     *tracker = Tracker::of(&self.book);
-                    self.handle.identities.store(Arc::new(tracker.held().clone()));
+                    self.post.handle.identities.store(Arc::new(tracker.held().clone()));
                 }
             }
             Err(error) => {
-                tracing::error!(world = %self.options.world, error = %Chain(&error), "the book cannot be read back; it stays as it was");
+                tracing::error!(world = %self.post.options.world, error = %Chain(&error), "the book cannot be read back; nothing is taken until it can");
             }
         }
     }
 
     /// Publishes the snapshot of the epoch that begins at `at`.
     fn cut(&mut self, at: Timestamp) {
-        let begun = Instant::now();
-        let from = self.next_cut.minus(self.options.refresh_interval);
+        let interval = self.post.options.refresh_interval;
+        let from = self.next_cut.minus(interval);
         let mut entries = Entries::default();
-        if let Some(simulation) = &self.options.simulation {
+        if let Some(simulation) = &self.post.options.simulation {
             // What happened in between is only worth playing when it is not much more than what there is.
             let messages = if at < from || at.since(from) > REFOUND_AFTER {
                 let founded = Change::Founded { ids: SANDBOX_IDS };
@@ -313,26 +391,22 @@ impl Writer {
                 play(&mut self.book, &message, at, &mut entries);
             }
         }
-        for change in self.book.overdue(at, self.options.lifetimes) {
+        for change in self.book.overdue(at, self.post.options.lifetimes) {
             self.book.absorb(&change, at);
             entries.push(&change);
             self.note_change(&change);
         }
         entries.push(&Change::Cut { at });
-        // Without the log the service still shows what it has, with honest freshness.
         let durable = self.append(at, &entries);
-        let snapshot = Snapshot::cut(&self.book, at, self.options.stale_after);
-        self.next_cut = at.plus(self.options.refresh_interval);
-        let answers = Answers::counted_in(&self.handle.stats.answers);
-        let published = Published { snapshot, answers, until: self.next_cut };
+        if !durable && self.turn.is_some() {
+            // What other nodes do not have, this one does not show.
+            return;
+        }
+        // Without the log a service alone still shows what it has, with honest freshness.
+        self.next_cut = at.plus(interval);
         // Who sees an event in a snapshot finds it among the identities too.
-        self.publish_identities();
-        self.retired = Some(self.handle.published.swap(Arc::new(published)));
-        self.handle.vitals.store(Arc::new(self.book.vitals()));
-        self.handle.news.send_replace(());
-        let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-        self.handle.stats.cut_us_last.store(took, Ordering::Relaxed);
-        WorldHandle::count(&self.handle.stats.snapshots, 1);
+        self.post.publish_identities(&self.book, self.tracker.as_mut());
+        self.post.publish(&self.book, at);
         // The cut is the newest entry and changes nothing: a checkpoint that stops short of it leaves it to be
         // read back, so that a restart in this epoch shows the same bytes (D14).
         let before_cut = self.log.last_seq().saturating_sub(1);
@@ -347,80 +421,40 @@ impl Writer {
     fn checkpoint(&mut self, seq: u64) {
         let image = self.book.to_image();
         let written = self.log.write_checkpoint(seq, IMAGE_VERSION, &image).and_then(|()| {
-            let before = self.clock.now().minus(self.options.log_retention);
+            let before = self.post.clock.now().minus(self.post.options.log_retention);
             self.log.retain(before.as_millis(), seq)
         });
         match written {
             Ok(_) => {
                 self.checkpoint_seq = seq;
-                self.checkpoint_at = self.clock.now();
-                WorldHandle::count(&self.handle.stats.checkpoints, 1);
+                self.checkpoint_at = self.post.clock.now();
+                WorldHandle::count(&self.post.handle.stats.checkpoints, 1);
             }
             Err(error) => {
                 // The log still holds everything; the next start takes longer.
-                tracing::error!(world = %self.options.world, error = %Chain(&error), "the checkpoint could not be written");
+                tracing::error!(world = %self.post.options.world, error = %Chain(&error), "the checkpoint could not be written");
             }
         }
     }
 
-    fn note_log(&self, entries: usize) {
-        let stats = &self.handle.stats;
+    pub(super) fn note_log(&self, entries: usize) {
+        let stats = &self.post.handle.stats;
         WorldHandle::count(&stats.log_entries, u64::try_from(entries).unwrap_or(0));
         stats.log_seq.store(self.log.last_seq(), Ordering::Relaxed);
         stats.log_bytes.store(self.log.bytes(), Ordering::Relaxed);
     }
 }
 
-#[derive(PartialEq)]
-enum Next {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
     GoOn,
     Stop,
-}
-
-fn apply_batch(
-    book: &mut Book,
-    batch: &mut Batch,
-    now: Timestamp,
-    entries: &mut Entries,
-    mut tracker: Option<&mut Tracker>,
-) -> Receipt {
-    let mut receipt = Receipt::default();
-    for (line, message) in mem::take(&mut batch.lines) {
-        let before = match (&tracker, &message) {
-            (Some(_), Ok(message)) => Tracker::before(book, &batch.feed, message),
-            _ => None,
-        };
-        let decided =
-            message.and_then(|message| Ok((book.apply(&batch.feed, &message, now)?, message)));
-        match decided {
-            Ok((decision, message)) => {
-                match decision.verdict {
-                    Verdict::Accepted => receipt.accepted += 1,
-                    Verdict::Unchanged => receipt.unchanged += 1,
-                    Verdict::Superseded => receipt.superseded += 1,
-                }
-                for change in decision.change.iter().chain(&decision.follow) {
-                    receipt.joins += u64::from(matches!(change, Change::Joined(_)));
-                    entries.push(change);
-                }
-                if let Some(tracker) = &mut tracker {
-                    tracker.after_message(before, &decision);
-                }
-                if let (Some(what), Body::Event { reference, listing }) =
-                    (decision.oddity, &message.body)
-                {
-                    let text = format!("ref `{reference}`: {}", listing.fixture);
-                    receipt.odd.push(Odd { line, what, text });
-                }
-            }
-            Err(reject) => receipt.rejected.push((line, reject)),
-        }
-    }
-    receipt
+    /// Another node writes from now on, or should.
+    StepDown,
 }
 
 /// An error with its causes, for a log line.
-struct Chain<'a>(&'a dyn std::error::Error);
+pub(super) struct Chain<'a>(pub(super) &'a dyn std::error::Error);
 
 impl std::fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

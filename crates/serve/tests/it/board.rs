@@ -57,7 +57,8 @@ impl Board {
     }
 }
 
-fn lines() -> Vec<Value> {
+/// All of it, as one feed would push it.
+pub(crate) fn lines() -> Vec<Value> {
     let over_under = |point: f64| {
         json!([
             { "name": "Over", "price": -115, "point": point },

@@ -6,6 +6,7 @@
 
 mod answer;
 pub(crate) mod line;
+mod shared;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use accounts::{Accounts, KeyKind, Limits, NewKey, People, PeopleRules};
+use accounts::{Cluster, KeyKind, Limits, NewKey, People, PeopleRules};
 use domain::{Catalogue, Clock, ManualClock, Timestamp, World};
 use feeds::sandbox::Simulation;
 use market::Lifetimes;
@@ -22,7 +23,6 @@ use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
 use serve::{
     App, DashboardSettings, Door, Doors, Parts, Proxies, Settings, WorldHandle, WorldOptions,
-    Writer,
 };
 use store::Store;
 use tempfile::TempDir;
@@ -30,11 +30,12 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 pub(crate) use answer::{Answer, Raw};
+pub(crate) use shared::{Bed, Joining, LogServers};
 
 /// When every manual clock starts: a second after a minute, five after an epoch of 30 s would be.
 pub(crate) const START: &str = "2026-11-14T12:00:05.250Z";
 /// How long anything that must happen may take before the test gives up.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a connection may be silent before the test gives up: longer than any time-out of the service.
 const SILENCE: Duration = Duration::from_secs(120);
 const DAY: Duration = Duration::from_secs(86_400);
@@ -69,11 +70,33 @@ pub(crate) struct Builder {
     settings: Settings,
     sandbox_seed: Option<u64>,
     people: PeopleRules,
+    log_servers: Option<LogServers>,
+    joining: Option<Joining>,
+    cluster: Option<Cluster>,
     keeps_pages: bool,
     mail: bool,
 }
 
 impl Builder {
+    /// The logs are on servers.
+    pub(crate) fn log_on(mut self, servers: LogServers) -> Self {
+        self.log_servers = Some(servers);
+        self
+    }
+
+    /// One node of several that share the live world's log, and a clock.
+    pub(crate) fn joining(mut self, joining: Joining) -> Self {
+        self.log_servers = Some(joining.servers.clone());
+        self.joining = Some(joining);
+        self
+    }
+
+    /// One node of several.
+    pub(crate) fn one_of(mut self, cluster: Cluster) -> Self {
+        self.cluster = Some(cluster);
+        self
+    }
+
     /// Boards renew themselves, and the record of freshness is kept.
     pub(crate) fn keeping_pages(mut self) -> Self {
         self.keeps_pages = true;
@@ -155,37 +178,42 @@ impl Builder {
 
     pub(crate) async fn start(self) -> TestApp {
         let dir = self.dir.unwrap_or_else(|| TempDir::new().unwrap());
-        let manual = Arc::new(ManualClock::at(self.start));
+        let joined = self.joining.as_ref().map(|joining| Arc::clone(&joining.clock));
+        let manual = joined.unwrap_or_else(|| Arc::new(ManualClock::at(self.start)));
         let clock: Arc<dyn Clock> = match self.time {
             Time::Manual => Arc::clone(&manual) as Arc<dyn Clock>,
             Time::System => Arc::new(SystemClock),
         };
         let store = Store::open(dir.path().join("accounts.db")).await.unwrap();
-        let (accounts, worker) = Accounts::load(store.clone(), Arc::clone(&clock)).await.unwrap();
-        tokio::spawn(worker.run());
+        let accounts = shared::load_accounts(&store, &clock, self.cluster).await;
         let people = People::new(store.clone(), Arc::clone(&clock), self.people).unwrap();
         let (outbox, postbag) = accounts::outbox("https://odds.example.com");
         let people = people.with_mail(self.mail.then_some(outbox));
         let catalogue = Arc::new(Catalogue::load(None).unwrap());
-        let open = |world: World, seed: Option<u64>| {
-            let options = WorldOptions {
-                world,
-                folder: dir.path().join(world.to_string()),
-                catalogue: Arc::clone(&catalogue),
-                refresh_interval: self.refresh_interval,
-                stale_after: self.stale_after,
-                lifetimes: Lifetimes { final_retention: 3 * DAY, forget_after: 7 * DAY },
-                log_retention: DAY,
-                simulation: seed.map(|seed| Simulation::new(seed, Arc::clone(&catalogue))),
-            };
-            WorldHandle::open(options, Arc::clone(&clock)).unwrap()
+        let (servers, joining) = (self.log_servers.as_ref(), self.joining.as_ref());
+        let options = |world: World, seed: Option<u64>| WorldOptions {
+            world,
+            log: shared::place(servers, joining, dir.path(), world),
+            catalogue: Arc::clone(&catalogue),
+            refresh_interval: self.refresh_interval,
+            stale_after: self.stale_after,
+            lifetimes: Lifetimes { final_retention: 3 * DAY, forget_after: 7 * DAY },
+            log_retention: DAY,
+            simulation: seed.map(|seed| Simulation::new(seed, Arc::clone(&catalogue))),
+            notes: Some(dir.path().to_owned()),
         };
-        let ((live, live_writer), (sandbox, sandbox_writer)) =
-            (open(World::Live, None), open(World::Sandbox, self.sandbox_seed));
-        let writers = vec![
-            (World::Live, run_writer(live_writer)),
-            (World::Sandbox, run_writer(sandbox_writer)),
-        ];
+        let open = |options: WorldOptions| {
+            let open = || WorldHandle::open(options, Arc::clone(&clock)).unwrap();
+            // A log on servers waits for them, which no task may do.
+            let (handle, writer) = std::thread::scope(|scope| scope.spawn(open).join().unwrap());
+            (handle, std::thread::spawn(move || writer.run()))
+        };
+        let (live, live_writer) = match joining {
+            Some(joining) => joining.join(options(World::Live, None), &clock).await,
+            None => open(options(World::Live, None)),
+        };
+        let (sandbox, sandbox_writer) = open(options(World::Sandbox, self.sandbox_seed));
+        let writers = vec![(World::Live, live_writer), (World::Sandbox, sandbox_writer)];
         let app = Arc::new(App::new(Parts {
             catalogue,
             clock,
@@ -267,6 +295,9 @@ impl TestApp {
             },
             sandbox_seed: None,
             people: PeopleRules::default(),
+            log_servers: None,
+            joining: None,
+            cluster: None,
             keeps_pages: false,
             mail: false,
         }
@@ -540,10 +571,6 @@ pub(crate) async fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
 /// A client that neither unpacks nor follows anything.
 pub(crate) fn client() -> Client {
     Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap()
-}
-
-fn run_writer(writer: Writer) -> JoinHandle<()> {
-    std::thread::spawn(move || writer.run())
 }
 
 async fn listen(app: &Arc<App>, doors: Doors, stopping: &watch::Receiver<bool>) -> SocketAddr {

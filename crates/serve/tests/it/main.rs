@@ -22,5 +22,7 @@ mod openapi;
 mod ops;
 mod overload;
 mod secrecy;
+mod shared;
+mod streamed;
 mod twins;
 mod v1;

@@ -1,9 +1,12 @@
 //! Health, readiness and metrics.
 
 use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use domain::World;
+use serde_json::Value;
 
 use crate::board::Board;
 use crate::harness::{Answer, TestApp};
@@ -129,14 +132,95 @@ async fn metrics_take_get_and_head_only() {
     assert_eq!(Answer::of(app.client.head(&url)).await.status, 200);
 }
 
+/// Texts in which an operator finds names of series: the documents and the files to run it with.
+fn operators_texts() -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut folders = vec![root.join("docs"), root.join("deploy")];
+    let mut texts = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for item in fs::read_dir(folder).unwrap() {
+            let path = item.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if let Ok(text) = fs::read_to_string(&path) {
+                // What is no text is a picture.
+                texts.push((path.display().to_string(), text));
+            }
+        }
+    }
+    texts.push(("README.md".into(), fs::read_to_string(root.join("README.md")).unwrap()));
+    texts
+}
+
+/// Words that begin as all series do.
+fn series_names(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    // `linesman_serve` is a module, for the filter of the log.
+    words.filter(|word| word.starts_with("linesman_") && *word != "linesman_serve")
+}
+
+/// Series that only a node of several prints: those whose names the sources have, but this page has not.
+fn series_of_nodes(page: &str) -> HashSet<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut sources = vec![fs::read_to_string(folder.join("metrics.rs")).unwrap()];
+    if let Ok(items) = fs::read_dir(folder.join("metrics")) {
+        sources.extend(items.map(|item| fs::read_to_string(item.unwrap().path()).unwrap()));
+    }
+    let literals = sources.iter().flat_map(|source| source.split('"'));
+    let names = literals.filter(|text| series_names(text).eq([*text]));
+    names.filter(|name| !page.contains(*name)).map(str::to_owned).collect()
+}
+
 #[tokio::test]
-async fn every_series_the_operations_page_names_is_there() {
-    let page = include_str!("../../../../docs/operations/running.md");
-    let named: Vec<&str> = page.split('`').filter(|text| text.starts_with("linesman_")).collect();
-    assert!(named.len() > 10);
+async fn every_series_that_is_named_anywhere_is_there() {
     let app = TestApp::start().await;
     let metrics = app.get_operator("/metrics").await;
-    for name in named {
-        assert!(metrics.text().contains(&format!("# TYPE {name} ")), "{name} is not a series");
+    let of_nodes = series_of_nodes(metrics.text());
+    let is_there = |name: &str| {
+        let is_type =
+            |name: &str, kind: &str| metrics.text().contains(&format!("# TYPE {name} {kind}"));
+        let parts = ["_bucket", "_sum", "_count"].iter().filter_map(|end| name.strip_suffix(end));
+        // `linesman_feed_*` stands for all that begin so.
+        let is_start = name.ends_with('_') && metrics.text().contains(name);
+        is_start
+            || of_nodes.contains(name)
+            || is_type(name, "")
+            || parts.into_iter().any(|name| is_type(name, "histogram"))
+    };
+    let mut named_in = HashSet::new();
+    for (path, text) in operators_texts() {
+        for name in series_names(&text) {
+            assert!(is_there(name), "{name} in {path} is not a series");
+            named_in.insert(path.rsplit('/').next().unwrap().to_owned());
+        }
     }
+    for file in ["running.md", "failures.md", "linesman.rules.yaml", "linesman.json"] {
+        assert!(named_in.contains(file), "{file} names no series");
+    }
+}
+
+#[test]
+fn every_query_of_the_dashboard_and_every_alert_names_a_series() {
+    let texts = operators_texts();
+    let text = |name: &str| &texts.iter().find(|(path, _)| path.ends_with(name)).unwrap().1;
+    let dashboard: Value = serde_json::from_str(text("linesman.json")).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let queries = panels.iter().filter_map(|panel| panel["targets"].as_array()).flatten();
+    let queries: Vec<&str> = queries.map(|query| query["expr"].as_str().unwrap()).collect();
+    assert!(queries.len() > 20);
+    for query in queries {
+        assert!(series_names(query).next().is_some(), "{query}");
+    }
+    let rules = text("linesman.rules.yaml");
+    let failures = text("failures.md");
+    let mut alerts = 0;
+    for alert in rules.split("- alert: ").skip(1) {
+        alerts += 1;
+        assert!(series_names(alert).next().is_some() || alert.contains("up{"), "{alert}");
+        // Who is woken finds a heading that says what to do.
+        let (_, anchor) = alert.split_once("failures.md#").expect("where to read on");
+        let anchor = anchor.lines().next().unwrap();
+        assert!(failures.contains(&format!("<a id=\"{anchor}\"></a>")), "no {anchor}");
+    }
+    assert!(alerts > 10);
 }

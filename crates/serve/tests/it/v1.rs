@@ -14,3 +14,4 @@ mod param;
 mod sandbox;
 mod score;
 mod state;
+mod trust;

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use change_log::LogView;
-use domain::{Timestamp, World};
+use change_log::{Checkpoint, Entry, LogError, LogView, Place, StreamLog};
+use domain::{Catalogue, Timestamp, World};
 use market::{Book, Change, Ids, Snapshot};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -122,18 +122,13 @@ fn read_back(
     world: World,
     until: Timestamp,
     past: &Mutex<History>,
-) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+) -> Result<(), Failure> {
     let handle = app.world(world);
-    let log = LogView::open(&handle.past.folder)?;
-    let mut book = Book::new(Arc::clone(&app.catalogue), Ids::Minted { salt: 0 });
-    let mut from = log.first_seq();
-    if let Some(seq) = log.checkpoints().last() {
-        let held = log.checkpoint(*seq)?;
-        book = Book::from_image(held.version, &held.payload, Arc::clone(&app.catalogue))?;
-        from = seq + 1;
-    }
+    let Some((mut book, entries)) = since_checkpoint(&handle.past.log, &app.catalogue)? else {
+        return Ok(());
+    };
     let mut noted: Option<Timestamp> = None;
-    for entry in log.read_from(from)? {
+    for entry in entries {
         let entry = entry?;
         let change = Change::decode(entry.version, &entry.payload)?;
         book.absorb(&change, Timestamp::from_millis(entry.at_ms));
@@ -147,4 +142,34 @@ fn read_back(
         }
     }
     Ok(())
+}
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+type Entries = Box<dyn Iterator<Item = Result<Entry, LogError>>>;
+
+/// The book of the newest checkpoint, and the entries after it. `None`: nothing is kept, or nothing was written yet.
+fn since_checkpoint(
+    place: &Place,
+    catalogue: &Arc<Catalogue>,
+) -> Result<Option<(Book, Entries)>, Failure> {
+    let load =
+        |held: &Checkpoint| Book::from_image(held.version, &held.payload, Arc::clone(catalogue));
+    let empty = || Book::new(Arc::clone(catalogue), Ids::Minted { salt: 0 });
+    Ok(match place {
+        Place::Folder { dir, .. } => {
+            let log = LogView::open(dir)?;
+            let held = log.checkpoints().last().map(|seq| log.checkpoint(*seq)).transpose()?;
+            let book = held.as_ref().map(load).transpose()?.unwrap_or_else(empty);
+            let from = held.map_or(log.first_seq(), |held| held.seq + 1);
+            Some((book, Box::new(log.read_from(from)?)))
+        }
+        Place::Stream { runtime, place } => {
+            let mut log = StreamLog::open(runtime, place)?;
+            let held = log.latest_checkpoint()?;
+            let book = held.as_ref().map(load).transpose()?.unwrap_or_else(empty);
+            let from = held.map_or(log.first_seq(), |held| held.seq + 1);
+            Some((book, Box::new(log.read_from(from)?)))
+        }
+        Place::Nowhere => None,
+    })
 }

@@ -152,7 +152,12 @@ async fn operate(
     };
     match visit.app.world(World::Live).operate(operation).await {
         Ok(_) => {}
-        Err(error @ (OperateError::NotDone(_) | OperateError::Busy)) => {
+        Err(
+            error @ (OperateError::NotDone(_)
+            | OperateError::Busy
+            | OperateError::Overtaken
+            | OperateError::NoWriter),
+        ) => {
             return Err(Trouble::Refused(page::sentence(&error)));
         }
         Err(error @ OperateError::LogFailed) => return Err(Trouble::Failed(Box::new(error))),

@@ -1,6 +1,6 @@
 //! The last day of every source: fresh or delayed, a quarter of an hour at a time, and the delays themselves.
 //!
-//! Looked at every few seconds and kept in a small file beside the worlds' folders, so that a restart shows as a gap and
+//! Looked at every few seconds and kept in a small file of this node's own, so that a restart shows as a gap and
 //! not as a blank day. Bounded by the sources there are and by a number of delays.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -161,7 +161,7 @@ impl Record {
 
     /// Takes up what an earlier process wrote down. What cannot be read is left behind: the day begins anew.
     pub(crate) async fn restore(&self, app: &Arc<App>) {
-        let path = path(app);
+        let Some(path) = path(app) else { return };
         let read = tokio::task::spawn_blocking(move || read_file(&path)).await;
         match read {
             Ok(Ok(Some(written))) => self.lock().take_up(written),
@@ -177,7 +177,7 @@ impl Record {
             state.saved_at = Some(app.clock.now());
             serde_json::to_vec(&state.written())
         };
-        let path = path(app);
+        let Some(path) = path(app) else { return };
         let write = move || -> std::io::Result<()> {
             let fresh = path.with_extension("json.new");
             std::fs::write(&fresh, text?)?;
@@ -257,9 +257,8 @@ impl State {
     }
 }
 
-fn path(app: &App) -> PathBuf {
-    let folder = &app.world(World::Live).past.folder;
-    folder.parent().unwrap_or(folder).join(FILE)
+fn path(app: &App) -> Option<PathBuf> {
+    Some(app.world(World::Live).past.notes.as_ref()?.join(FILE))
 }
 
 fn read_file(path: &std::path::Path) -> std::io::Result<Option<Written>> {

@@ -67,13 +67,13 @@ async fn a_rotated_key_goes_on_with_limits_and_use_and_the_old_one_ends_on_time(
     let (old, _) = app.app.accounts.create_key(new).await.unwrap();
     assert_eq!(app.get("/v1/books", old.expose()).await.requests_used(), 1);
     let overlap = Some(Duration::from_secs(3600));
-    let (fresh, _) = app.app.accounts.rotate_key(old.expose(), overlap).await.unwrap();
+    let fresh = app.app.accounts.rotate_key(old.expose(), overlap).await.unwrap().secret;
     assert_eq!(app.get("/v1/books", fresh.expose()).await.requests_used(), 2);
     assert_eq!(app.get("/v1/books", old.expose()).await.requests_used(), 3);
     app.advance(Duration::from_secs(3600));
     assert_eq!(app.get("/v1/books", old.expose()).await.status, 401);
     assert_eq!(app.get("/v1/books", fresh.expose()).await.requests_remaining(), 1);
-    let (last, _) = app.app.accounts.rotate_key(fresh.expose(), None).await.unwrap();
+    let last = app.app.accounts.rotate_key(fresh.expose(), None).await.unwrap().secret;
     assert_eq!(app.get("/v1/books", fresh.expose()).await.status, 401);
     assert_eq!(app.get("/v1/books", last.expose()).await.status, 200);
     assert_eq!(app.get("/v1/books", last.expose()).await.status, 429);

@@ -1,0 +1,145 @@
+//! Waiting until a change of keys holds on every node.
+//!
+//! Why the answer can be trusted. Let the change have number N, be in the database, and let a node X not have it.
+//!
+//! 1. *Every listed node says N or more.* A node is listed before it reads keys for the first time, so one that is not
+//!    listed when we look reads N with everything else; a node's number only grows. No X is left.
+//! 2. *N was announced, and `trust` and a margin have passed since.* From then on both witnesses name N or more, so X,
+//!    whichever of them it reaches, was last trusted for a question from before, and that trust has run out.
+//! 3. *N could not be announced.* Then waiting proves nothing: X may be cut off from the database alone, and the herald
+//!    vouches for it again and again. Only 1 is left, and without it we say so.
+
+use std::{sync::Arc, time::Duration};
+
+use store::{Store, StoreError};
+
+use crate::{AccountError, Herald, HeraldError, Steady};
+
+/// Beyond a node's trust: two clocks do not go at quite the same pace, and both count whole milliseconds.
+const MARGIN_MS: u64 = 500;
+/// How long something that harms nobody where it is late is waited for.
+const BRIEF_MS: u64 = 1000;
+const LOOK_EVERY_MIN: Duration = Duration::from_millis(10);
+const LOOK_EVERY_MAX: Duration = Duration::from_millis(200);
+
+/// What it takes for a change to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Nobody may be let in by what was before: something ended, or is limited.
+    Everywhere,
+    /// Something began. Nodes that do not know it yet soon do.
+    Soon,
+}
+
+/// How it stands with a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Done,
+    Wait,
+    /// There is nothing more to wait for, and it is not known to hold everywhere.
+    Unsure,
+}
+
+/// The wait for one change.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wait {
+    pub(crate) need: Need,
+    /// When the change was in the database and, where it could be, announced.
+    pub(crate) begun_ms: u64,
+    pub(crate) announced: bool,
+    /// The longest trust of any node.
+    pub(crate) trust_ms: u64,
+}
+
+impl Wait {
+    /// `behind`: how many listed nodes do not have the change, where the database said so.
+    pub(crate) fn verdict(&self, now_ms: u64, behind: Option<u64>) -> Verdict {
+        let waited_ms = now_ms.saturating_sub(self.begun_ms);
+        let over = waited_ms >= self.trust_ms.saturating_add(MARGIN_MS);
+        match (self.need, self.announced) {
+            _ if behind == Some(0) => Verdict::Done,
+            (Need::Soon, _) if waited_ms >= BRIEF_MS => Verdict::Done,
+            (Need::Everywhere, true) if over => Verdict::Done,
+            (Need::Everywhere, false) if over => Verdict::Unsure,
+            (Need::Soon | Need::Everywhere, _) => Verdict::Wait,
+        }
+    }
+}
+
+/// Who has to know of a change before it is done: what a command line needs beside a [`crate::Registry`].
+#[derive(Clone, Debug)]
+pub struct Witnesses {
+    pub store: Store,
+    pub herald: Arc<dyn Herald>,
+    pub steady: Arc<dyn Steady>,
+    /// For how long nodes let keys in without having asked, as far as this process knows.
+    pub trust: Duration,
+}
+
+impl Witnesses {
+    /// Waits until what the store holds by now is in force on every node.
+    ///
+    /// # Errors
+    /// It is in the store, but not known to be in force everywhere.
+    pub async fn confirm(&self, need: Need) -> Result<(), AccountError> {
+        let (number, unannounced) = match self.announce().await {
+            Ok(announced) => announced,
+            Err(error) => return Err(unconfirmed(None, error)),
+        };
+        let own_ms = u64::try_from(self.trust.as_millis()).unwrap_or(u64::MAX);
+        let mut wait = Wait {
+            need,
+            begun_ms: self.steady.now_ms(),
+            announced: unannounced.is_none(),
+            trust_ms: own_ms,
+        };
+        let mut pause = LOOK_EVERY_MIN;
+        loop {
+            let behind = self.store.nodes_behind(number).await;
+            if let Ok(behind) = &behind {
+                // A node may have been started with a longer trust than ours.
+                wait.trust_ms = wait.trust_ms.max(behind.trust_ms);
+            }
+            let behind = behind.ok().map(|behind| behind.nodes);
+            match wait.verdict(self.steady.now_ms(), behind) {
+                Verdict::Done => return Ok(()),
+                Verdict::Wait => tokio::time::sleep(pause).await,
+                Verdict::Unsure => {
+                    let cause = unannounced.unwrap_or_else(|| "it was not announced".into());
+                    return Err(unconfirmed(behind, cause));
+                }
+            }
+            pause = (pause * 2).min(LOOK_EVERY_MAX);
+        }
+    }
+}
+
+impl Witnesses {
+    /// Announces what the store holds by now, and says why where that could not be done.
+    async fn announce(&self) -> Result<(i64, Option<HeraldError>), StoreError> {
+        let number = self.store.key_change().await?.number;
+        let greatest = match self.herald.announce(number).await {
+            Ok(greatest) => greatest,
+            Err(error) => return Ok((number, Some(error))),
+        };
+        // Whatever was announced was in the store before. Where it is not there now, the store was set back, and nodes
+        // may have confirmed numbers of another life of it: they have to read everything again.
+        if greatest <= number || self.store.key_change().await?.number >= greatest {
+            return Ok((number, None));
+        }
+        self.store.raise_key_change(greatest.saturating_add(1)).await?;
+        let number = self.store.key_change().await?.number;
+        Ok((number, self.herald.announce(number).await.err()))
+    }
+}
+
+fn unconfirmed(behind: Option<u64>, cause: impl Into<HeraldError>) -> AccountError {
+    let nodes = behind.map_or("it is not known which nodes".to_owned(), |n| match n {
+        1 => "1 node".to_owned(),
+        n => format!("{n} nodes"),
+    });
+    AccountError::Unconfirmed { nodes, cause: cause.into() }
+}
+
+#[cfg(test)]
+mod model;

@@ -1,0 +1,313 @@
+//! Any schedule of questions, cuts, revocations, restarts and time on several nodes whose clocks go at their own pace:
+//! once a revocation has returned, no node lets the key in.
+//!
+//! The rules are the real ones ([`Holding`], [`Wait`]); database, herald and nodes are as small as can be, and every question
+//! is taken apart: it is asked at one time, answered at another, and its answer arrives at a third.
+
+use proptest::{collection::vec, prelude::*};
+
+use crate::{
+    Need,
+    confirm::{Verdict, Wait},
+    trust::{Holding, Witness},
+};
+
+const NODES: usize = 3;
+const TRUST_MS: u64 = 5000;
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Ask {
+        node: usize,
+        by: Witness,
+    },
+    Answer {
+        node: usize,
+        by: Witness,
+    },
+    Arrive {
+        node: usize,
+        by: Witness,
+    },
+    /// The node tells the database how far it is.
+    Report {
+        node: usize,
+    },
+    Cut {
+        node: usize,
+        by: Witness,
+        cut: bool,
+    },
+    Restart {
+        node: usize,
+        orderly: bool,
+    },
+    Revoke,
+    Announce {
+        revocation: usize,
+        arrives: bool,
+        told: bool,
+    },
+    Look {
+        revocation: usize,
+        store: bool,
+    },
+    Pass {
+        ms: u64,
+    },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let node = || 0..NODES;
+    let by = || prop_oneof![Just(Witness::Store), Just(Witness::Herald)];
+    let revocation = || 0..4_usize;
+    let often = prop::bool::weighted(0.8);
+    prop_oneof![
+        6 => (node(), by()).prop_map(|(node, by)| Step::Ask { node, by }),
+        6 => (node(), by()).prop_map(|(node, by)| Step::Answer { node, by }),
+        6 => (node(), by()).prop_map(|(node, by)| Step::Arrive { node, by }),
+        3 => node().prop_map(|node| Step::Report { node }),
+        3 => (node(), by(), any::<bool>()).prop_map(|(node, by, cut)| Step::Cut { node, by, cut }),
+        1 => (node(), any::<bool>()).prop_map(|(node, orderly)| Step::Restart { node, orderly }),
+        2 => Just(Step::Revoke),
+        4 => (revocation(), often, often).prop_map(
+            |(revocation, arrives, told)| Step::Announce { revocation, arrives, told }
+        ),
+        6 => (revocation(), often).prop_map(|(revocation, store)| Step::Look { revocation, store }),
+        6 => prop_oneof![1..50_u64, 500..2000_u64, 4000..6000_u64]
+            .prop_map(|ms| Step::Pass { ms }),
+    ]
+}
+
+/// A question on its way.
+#[derive(Clone, Copy, Debug)]
+struct Question {
+    asked_ms: u64,
+    answer: Option<i64>,
+}
+
+#[derive(Debug)]
+struct Node {
+    /// Milliseconds more or fewer in a thousand.
+    drift: i64,
+    holding: Option<Holding>,
+    until_ms: u64,
+    questions: [Option<Question>; 2],
+    cut: [bool; 2],
+    /// Its row in the database.
+    row: usize,
+}
+
+impl Node {
+    /// What its clock shows.
+    fn clock(&self, now_ms: u64) -> u64 {
+        now_ms.saturating_add_signed(now_ms.cast_signed() * self.drift / 1000)
+    }
+
+    /// Whether it lets a key in that ended with this number.
+    fn lets_in(&self, number: i64, now_ms: u64) -> bool {
+        let knows = self.holding.is_some_and(|holding| holding.number >= number);
+        self.clock(now_ms) < self.until_ms && !knows
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Revocation {
+    number: i64,
+    wait: Option<Wait>,
+    returned: bool,
+}
+
+struct World {
+    now_ms: u64,
+    number: i64,
+    announced: Option<i64>,
+    /// What each node that was ever listed has confirmed; `None` where it went in good order.
+    rows: Vec<Option<i64>>,
+    nodes: Vec<Node>,
+    revocations: Vec<Revocation>,
+}
+
+fn at(by: Witness) -> usize {
+    match by {
+        Witness::Store => 0,
+        Witness::Herald => 1,
+    }
+}
+
+impl World {
+    fn new(drifts: [i64; NODES]) -> Self {
+        let mut world = Self {
+            now_ms: 1_000_000,
+            number: 1,
+            announced: Some(1),
+            rows: Vec::new(),
+            nodes: Vec::new(),
+            revocations: Vec::new(),
+        };
+        for drift in drifts {
+            let node = world.fresh(drift);
+            world.nodes.push(node);
+        }
+        world
+    }
+
+    /// A node that was listed and has read nothing.
+    fn fresh(&mut self, drift: i64) -> Node {
+        self.rows.push(Some(0));
+        let row = self.rows.len() - 1;
+        Node { drift, holding: None, until_ms: 0, questions: [None; 2], cut: [false; 2], row }
+    }
+
+    fn apply(&mut self, step: Step) {
+        match step {
+            Step::Ask { node, by } => {
+                let node = &mut self.nodes[node];
+                let asked_ms = node.clock(self.now_ms);
+                node.questions[at(by)] = Some(Question { asked_ms, answer: None });
+            }
+            Step::Answer { node, by } => {
+                let newest = match by {
+                    Witness::Store => Some(self.number),
+                    Witness::Herald => self.announced,
+                };
+                let node = &mut self.nodes[node];
+                if let Some(question) = &mut node.questions[at(by)]
+                    && !node.cut[at(by)]
+                    && question.answer.is_none()
+                {
+                    question.answer = newest;
+                }
+            }
+            Step::Arrive { node, by } => self.arrive(node, by),
+            Step::Report { node } => {
+                let node = &self.nodes[node];
+                if let (Some(holding), false) = (node.holding, node.cut[at(Witness::Store)]) {
+                    self.rows[node.row] = Some(holding.number);
+                }
+            }
+            Step::Cut { node, by, cut } => self.nodes[node].cut[at(by)] = cut,
+            Step::Restart { node, orderly } => {
+                let old = &self.nodes[node];
+                // Who cannot reach the database can neither sign off nor start.
+                if old.cut[at(Witness::Store)] {
+                    return;
+                }
+                if orderly {
+                    self.rows[old.row] = None;
+                }
+                let drift = old.drift;
+                self.nodes[node] = self.fresh(drift);
+            }
+            Step::Revoke => {
+                self.number += 1;
+                let number = self.number;
+                self.revocations.push(Revocation { number, wait: None, returned: false });
+            }
+            Step::Announce { revocation, arrives, told } => {
+                self.announce(revocation, arrives, told);
+            }
+            Step::Look { revocation, store } => self.look(revocation, store),
+            Step::Pass { ms } => self.now_ms += ms,
+        }
+    }
+
+    /// An answer arrives, and with the database's everything up to it.
+    fn arrive(&mut self, node: usize, by: Witness) {
+        let node = &mut self.nodes[node];
+        let answered = node.questions[at(by)].filter(|question| question.answer.is_some());
+        let Some(Question { asked_ms, answer: Some(newest) }) = answered else {
+            return;
+        };
+        node.questions[at(by)] = None;
+        if by == Witness::Store {
+            let number = node.holding.map_or(newest, |holding| holding.number.max(newest));
+            node.holding = Some(Holding { number, listed_ms: Some(asked_ms), trust_ms: TRUST_MS });
+        }
+        let until_ms = node.holding.and_then(|holding| holding.until_ms(by, asked_ms, newest));
+        node.until_ms = node.until_ms.max(until_ms.unwrap_or(0));
+    }
+
+    /// It may arrive and nobody is told so.
+    fn announce(&mut self, revocation: usize, arrives: bool, told: bool) {
+        let Some(revocation) = self.revocations.iter_mut().rev().nth(revocation) else {
+            return;
+        };
+        if arrives {
+            self.announced = self.announced.max(Some(revocation.number));
+        }
+        if revocation.wait.is_none() {
+            revocation.wait = Some(Wait {
+                need: Need::Everywhere,
+                begun_ms: self.now_ms,
+                announced: arrives && told,
+                trust_ms: TRUST_MS,
+            });
+        }
+    }
+
+    fn look(&mut self, revocation: usize, store: bool) {
+        let (now_ms, rows) = (self.now_ms, &self.rows);
+        let Some(revocation) = self.revocations.iter_mut().rev().nth(revocation) else {
+            return;
+        };
+        let behind = rows.iter().flatten().filter(|row| **row < revocation.number).count();
+        let behind = store.then(|| u64::try_from(behind).unwrap());
+        let verdict = revocation.wait.map(|wait| wait.verdict(now_ms, behind));
+        revocation.returned |= verdict == Some(Verdict::Done);
+    }
+
+    fn check(&self) {
+        for revocation in self.revocations.iter().filter(|revocation| revocation.returned) {
+            for node in &self.nodes {
+                assert!(
+                    !node.lets_in(revocation.number, self.now_ms),
+                    "{revocation:?} returned and {node:?} lets the key in at {}",
+                    self.now_ms
+                );
+            }
+        }
+    }
+
+    /// With one witness that answers, every node that it knows no more than lets keys in.
+    fn check_alive(&mut self, by: Witness) {
+        for node in 0..NODES {
+            for other in [Witness::Store, Witness::Herald] {
+                self.apply(Step::Cut { node, by: other, cut: other != by });
+            }
+            for step in
+                [Step::Ask { node, by }, Step::Answer { node, by }, Step::Arrive { node, by }]
+            {
+                self.apply(step);
+                self.check();
+            }
+            let node = &self.nodes[node];
+            let newest = if by == Witness::Store { Some(self.number) } else { self.announced };
+            let has_all = node.holding.is_some_and(|holding| Some(holding.number) >= newest);
+            assert_eq!(node.clock(self.now_ms) < node.until_ms, has_all, "{node:?} by {by:?}");
+            assert!(has_all || by == Witness::Herald);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_key_is_let_in_once_its_revocation_has_returned(
+        drifts in [-10..=10_i64, -10..=10_i64, -10..=10_i64],
+        steps in vec(step(), 1..160),
+    ) {
+        let mut world = World::new(drifts);
+        for step in steps {
+            world.apply(step);
+            world.check();
+        }
+        // Whatever was decided holds for ever, also as time goes on and questions arrive late.
+        world.now_ms += 2 * TRUST_MS;
+        world.check();
+        world.check_alive(Witness::Store);
+        world.now_ms += 2 * TRUST_MS;
+        world.check_alive(Witness::Herald);
+    }
+}

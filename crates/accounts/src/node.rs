@@ -1,0 +1,351 @@
+//! One node of several: it follows every change of keys, and asks its witnesses for the right to let keys in.
+
+use std::{
+    sync::{
+        Arc, MutexGuard, PoisonError,
+        atomic::{AtomicI64, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use domain::Clock;
+use store::Store;
+use tokio::sync::{Mutex, Notify};
+
+use crate::{
+    AccountError, Accounts, Herald, LeaseWorker, Need, Steady, Witnesses, secret,
+    trust::{Holding, Trust, Witness},
+};
+
+/// How often the database is asked, unless the trust is short.
+const ASK_EVERY_MAX: Duration = Duration::from_secs(1);
+/// Questions within the time of trust: a few may be lost.
+const ASKS_IN_TRUST: u32 = 5;
+/// How often a node whose number stays the same says that it is there.
+const LIST_EVERY_MS: u64 = 60_000;
+/// How often the herald is told what it should know, for a herald that lost its memory.
+const TELL_EVERY_MS: u64 = 30_000;
+
+/// What a node of a cluster needs beside the store.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    pub herald: Arc<dyn Herald>,
+    pub steady: Arc<dyn Steady>,
+    /// For how long keys are let in without having asked anybody.
+    pub trust: Duration,
+}
+
+/// How a node stands with the others, for an operator to watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrustFigures {
+    /// For how long keys would be let in if nobody could be asked any more.
+    pub left_ms: u64,
+    /// The last change of keys that is in force here.
+    pub number: i64,
+    /// How often each witness vouched.
+    pub by_store: u64,
+    pub by_herald: u64,
+    /// Changes that this node made and could not have confirmed.
+    pub unconfirmed: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Member {
+    id: String,
+    witnesses: Witnesses,
+    trust: Arc<Trust>,
+    trust_ms: u64,
+    /// Held while the store is asked and followed, which may take long.
+    asking: Mutex<Asking>,
+    /// Held for moments.
+    state: std::sync::Mutex<State>,
+    /// The greatest number that the herald ever named.
+    heard: AtomicI64,
+    /// The herald knows more than we do.
+    behind: Notify,
+    by_store: AtomicU64,
+    by_herald: AtomicU64,
+    unconfirmed: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Asking {
+    /// What the store was last told of this node.
+    confirmed: Option<i64>,
+    /// The era that the numbers are of.
+    era: Option<i64>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// `None` before the first reading.
+    holding: Option<Holding>,
+    listed_ms: Option<u64>,
+    /// Nobody is let in any more.
+    left: bool,
+}
+
+impl Member {
+    fn new(id: String, witnesses: Witnesses, trust: Arc<Trust>) -> Self {
+        Self {
+            id,
+            trust,
+            trust_ms: u64::try_from(witnesses.trust.as_millis()).unwrap_or(u64::MAX / 2),
+            witnesses,
+            asking: Mutex::default(),
+            state: std::sync::Mutex::new(State { holding: None, listed_ms: None, left: false }),
+            heard: AtomicI64::new(0),
+            behind: Notify::new(),
+            by_store: AtomicU64::new(0),
+            by_herald: AtomicU64::new(0),
+            unconfirmed: AtomicU64::new(0),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Plain values, each whole: a poisoned lock still holds true ones.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The last change that is in force here; 0 before the first reading.
+    fn number(&self) -> i64 {
+        self.state().holding.map_or(0, |holding| holding.number)
+    }
+
+    fn set_listed(&self, asked_ms: u64) {
+        let mut state = self.state();
+        state.listed_ms = Some(asked_ms);
+        if let Some(holding) = &mut state.holding {
+            holding.listed_ms = Some(asked_ms);
+        }
+    }
+
+    /// Everything up to a number is in force.
+    fn set_number(&self, number: i64) {
+        let mut state = self.state();
+        let listed_ms = state.listed_ms;
+        state.holding = Some(Holding { number, listed_ms, trust_ms: self.trust_ms });
+    }
+
+    fn extend(&self, by: Witness, asked_ms: u64, newest: i64) {
+        let state = self.state();
+        let holding = state.holding.filter(|_| !state.left);
+        let until_ms = holding.and_then(|holding| holding.until_ms(by, asked_ms, newest));
+        let Some(until_ms) = until_ms else { return };
+        // With the lock: whoever leaves has the last word.
+        self.trust.extend(until_ms);
+        let counter = match by {
+            Witness::Store => &self.by_store,
+            Witness::Herald => &self.by_herald,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.witnesses.steady.now_ms()
+    }
+
+    /// Whether the database has vouched lately, and the herald need not.
+    fn is_sure(&self) -> bool {
+        let left_ms = self.trust.left_ms().unwrap_or(u64::MAX);
+        left_ms
+            > self
+                .trust_ms
+                .saturating_sub(self.trust_ms.saturating_mul(2) / u64::from(ASKS_IN_TRUST))
+    }
+}
+
+impl Accounts {
+    /// As [`Accounts::load`], for one of several nodes on the same database. [`Accounts::follow`] has to be run for keys to
+    /// be let in beyond the time of trust.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub async fn load_node(
+        store: Store,
+        clock: Arc<dyn Clock>,
+        cluster: Cluster,
+    ) -> Result<(Self, LeaseWorker), AccountError> {
+        let Cluster { herald, steady, trust } = cluster;
+        let right = Arc::new(Trust::none_yet(Arc::clone(&steady)));
+        let witnesses = Witnesses { store: store.clone(), herald, steady, trust };
+        let member = Member::new(secret::public_id("node_")?, witnesses, Arc::clone(&right));
+        let (accounts, worker) = Self::assemble(store, clock, right, Some(member));
+        accounts.ask_store().await?;
+        Ok((accounts, worker))
+    }
+
+    /// Asks the witnesses for as long as the node serves. Returns at once where there are no other nodes.
+    pub async fn follow(&self) {
+        if let Some(member) = &self.member {
+            tokio::join!(self.follow_store(member), self.follow_herald(member));
+        }
+    }
+
+    async fn follow_store(&self, member: &Member) {
+        let every = ASK_EVERY_MAX.min(member.witnesses.trust / ASKS_IN_TRUST);
+        let mut failing = false;
+        loop {
+            // Whichever it is, the question is the same; none of them loses anything by being given up.
+            tokio::select! {
+                () = tokio::time::sleep(every) => {}
+                () = member.witnesses.herald.heard() => {}
+                () = member.behind.notified() => {}
+            }
+            let asked = self.ask_store().await;
+            if let Err(error) = &asked
+                && !failing
+            {
+                tracing::warn!(
+                    error = error as &dyn std::error::Error,
+                    "changes of keys cannot be read; keys go on for as long as the herald vouches"
+                );
+            }
+            failing = asked.is_err();
+        }
+    }
+
+    async fn follow_herald(&self, member: &Member) {
+        let every = ASK_EVERY_MAX.min(member.witnesses.trust / ASKS_IN_TRUST);
+        let mut told_ms = None;
+        let mut failing = false;
+        loop {
+            if member.is_sure() {
+                let now_ms = member.now_ms();
+                if told_ms.is_none_or(|at| now_ms.saturating_sub(at) >= TELL_EVERY_MS) {
+                    let told = member.witnesses.herald.announce(member.number()).await;
+                    told_ms = told.is_ok().then_some(now_ms);
+                }
+            } else {
+                let asked = self.ask_herald().await;
+                if let Err(error) = &asked
+                    && !failing
+                {
+                    tracing::warn!(
+                        error = &**error as &dyn std::error::Error,
+                        "neither the database nor the herald vouches for keys; they are refused from when the trust ends"
+                    );
+                }
+                failing = asked.is_err();
+            }
+            tokio::time::sleep(every).await;
+        }
+    }
+
+    /// Follows every change of keys that the store has, and so gains the right to let keys in for a while.
+    /// [`Accounts::follow`] does it again and again.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub async fn ask_store(&self) -> Result<(), AccountError> {
+        let Some(member) = &self.member else {
+            return Ok(());
+        };
+        let store = &member.witnesses.store;
+        let mut asking = member.asking.lock().await;
+        let State { holding, listed_ms, left } = *member.state();
+        if left {
+            return Ok(());
+        }
+        let asked_ms = member.now_ms();
+        let heard = member.heard.load(Ordering::SeqCst);
+        // Listed first and then reading: whoever waits for all nodes waits for this one, or it reads what they changed.
+        let known = holding.map(|holding| holding.number);
+        if listed_ms.is_none_or(|at| asked_ms.saturating_sub(at) >= LIST_EVERY_MS) {
+            store.confirm_node(&member.id, known.unwrap_or(0), member.trust_ms).await?;
+            member.set_listed(asked_ms);
+        }
+        let mut change = store.key_change().await?;
+        // What was read or announced was in the database before.
+        let told = heard.max(known.unwrap_or(0));
+        if change.number < told {
+            tracing::error!(
+                newest = change.number,
+                told,
+                "the database was set back behind a change of keys that nodes were told of; keys that ended since may be in force again"
+            );
+            store.raise_key_change(told.saturating_add(1)).await?;
+            change = store.key_change().await?;
+        }
+        let newest = change.number;
+        match known.filter(|_| asking.era == Some(change.era)) {
+            Some(number) if number >= newest => {}
+            Some(number) => self.catch_up(number).await?,
+            None => self.read_all().await?,
+        }
+        asking.era = Some(change.era);
+        member.set_number(newest);
+        member.extend(Witness::Store, asked_ms, newest);
+        if asking.confirmed != Some(newest) {
+            store.confirm_node(&member.id, newest, member.trust_ms).await?;
+            asking.confirmed = Some(newest);
+        }
+        Ok(())
+    }
+
+    /// Gains the right to let keys in from the herald, where nothing was changed that this node does not know.
+    /// [`Accounts::follow`] does it where the store does not answer.
+    ///
+    /// # Errors
+    /// The herald does not answer.
+    pub async fn ask_herald(&self) -> Result<(), crate::HeraldError> {
+        let Some(member) = &self.member else {
+            return Ok(());
+        };
+        let asked_ms = member.now_ms();
+        let newest = member.witnesses.herald.confirm(member.number()).await?;
+        member.heard.fetch_max(newest, Ordering::SeqCst);
+        member.extend(Witness::Herald, asked_ms, newest);
+        if newest > member.number() {
+            member.behind.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Lets nobody in any more, and says so to whoever waits for this node.
+    pub(crate) async fn leave(&self) -> Result<(), AccountError> {
+        let Some(member) = &self.member else {
+            return Ok(());
+        };
+        {
+            let mut state = member.state();
+            state.left = true;
+            member.trust.end();
+        }
+        // A question under way would list the node again.
+        let _asked = member.asking.lock().await;
+        Ok(member.witnesses.store.forget_node(&member.id).await?)
+    }
+
+    /// Waits until what was written to the store is in force on the other nodes, too.
+    pub(crate) async fn confirm(&self, need: Need) -> Result<(), AccountError> {
+        let Some(member) = &self.member else {
+            return Ok(());
+        };
+        if let Err(error) = self.ask_store().await {
+            tracing::debug!(%error, "this node has not followed its own change yet");
+        }
+        let confirmed = member.witnesses.confirm(need).await;
+        if let Err(error) = &confirmed {
+            let error = error as &dyn std::error::Error;
+            tracing::warn!(error, "a change of keys is not confirmed by every node");
+            member.unconfirmed.fetch_add(1, Ordering::Relaxed);
+        }
+        match need {
+            Need::Everywhere => confirmed,
+            Need::Soon => Ok(()),
+        }
+    }
+
+    /// How this node stands with the others; `None` where there are none.
+    pub fn trust(&self) -> Option<TrustFigures> {
+        let member = self.member.as_ref()?;
+        Some(TrustFigures {
+            left_ms: member.trust.left_ms().unwrap_or(u64::MAX),
+            number: member.number(),
+            by_store: member.by_store.load(Ordering::Relaxed),
+            by_herald: member.by_herald.load(Ordering::Relaxed),
+            unconfirmed: member.unconfirmed.load(Ordering::Relaxed),
+        })
+    }
+}

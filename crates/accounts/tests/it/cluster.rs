@@ -1,0 +1,132 @@
+//! The same promises with nodes that share a PostgreSQL database, and over a move from a file to one.
+
+use std::sync::Arc;
+
+use accounts::{Accounts, Charge, Spend};
+use domain::Clock;
+use rig::Postgres;
+use store::{Store, transfer};
+
+use crate::{
+    DAY, Node, World, limits,
+    quota::{drain, hammer},
+};
+
+const NOON: &str = "2026-11-14T12:00:00Z";
+
+async fn node_on(world: &World, url: &str) -> Node {
+    let clock = Arc::clone(&world.clock) as Arc<dyn Clock>;
+    let store = Store::connect(url).await.unwrap();
+    let (accounts, worker) = Accounts::load(store.clone(), clock).await.unwrap();
+    Node { accounts: Arc::new(accounts), worker: tokio::spawn(worker.run()), store }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_move_to_postgres_changes_nothing_for_whoever_holds_a_key() {
+    const LIMIT: u32 = 500;
+    let world = World::at(NOON);
+    let now = world.now();
+    let key = world.issue(limits(1_000_000, LIMIT, None)).await;
+    let ended = world.issue(limits(1_000_000, LIMIT, None)).await;
+    let old = world.node().await;
+    old.revoke_key(ended.expose()).await.unwrap();
+    assert_eq!(drain(&old, &key, now, 123).await, 123);
+    let records = old.list_keys().await.unwrap();
+    old.shut_down().await;
+
+    let server = Postgres::start().unwrap();
+    let url = server.create_database("db").unwrap();
+    transfer(world.database().as_ref(), &url, &mut |_| {}).await.unwrap();
+
+    let nodes =
+        [node_on(&world, &url).await, node_on(&world, &url).await, node_on(&world, &url).await];
+    let moved = nodes[0].list_keys().await.unwrap();
+    assert_eq!(serde_json::to_value(moved).unwrap(), serde_json::to_value(records).unwrap());
+    assert!(nodes[1].keys.authenticate(ended.expose().as_bytes(), now).is_err());
+    // What was used before counts, and all nodes together give the rest, to the request.
+    let [one, two, three] = &nodes;
+    assert_eq!(hammer(&[one, two, three], &key, now).await, LIMIT - 123);
+
+    // A node that dies takes what it had in hand with it, and no more; nobody gets more than the limit.
+    let tomorrow = now.plus(DAY);
+    let [one, two, three] = nodes;
+    assert_eq!(drain(&three, &key, tomorrow, 10).await, 10);
+    three.crash().await;
+    let rest = hammer(&[&one, &two], &key, tomorrow).await;
+    assert!((LIMIT - 10 - LIMIT / 4..=LIMIT - 10).contains(&rest), "{rest}");
+    one.shut_down().await;
+    two.shut_down().await;
+}
+
+/// What is in hand is spent, to the request; then the service says that it cannot count, and goes on when it can.
+#[tokio::test(flavor = "multi_thread")]
+async fn with_the_database_away_keys_go_on_within_their_leases_and_no_further() {
+    const LIMIT: u32 = 400;
+    let mut server = Postgres::start().unwrap();
+    let url = server.create_database("db").unwrap();
+    let world = World::on(url.clone(), NOON);
+    let now = world.now();
+    let key = world.issue(limits(1_000_000, LIMIT, None)).await;
+    let nodes = [node_on(&world, &url).await, node_on(&world, &url).await];
+    let mut spent = 0;
+    for node in &nodes {
+        spent += drain(node, &key, now, 10).await;
+    }
+    server.stop().unwrap();
+    for node in &nodes {
+        let entry = node.entry(&key, now);
+        let mut in_hand = 0;
+        while let Spend::Granted(_) = entry.meters.spend_quota(now) {
+            in_hand += 1;
+        }
+        assert!((1..=LIMIT / 2).contains(&in_hand), "{in_hand}");
+        spent += in_hand;
+        assert_eq!(node.charge_quota(&entry, now).await, Charge::Unavailable);
+    }
+    server.start_again().unwrap();
+    let [one, two] = &nodes;
+    // The first try may still meet a connection that has ended.
+    let entry = one.entry(&key, now);
+    let back = async {
+        while !matches!(one.charge_quota(&entry, now).await, Charge::Granted(_)) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(30 * crate::SECOND, back).await.unwrap();
+    let entry = two.entry(&key, now);
+    let back = async {
+        while two.charge_quota(&entry, now).await == Charge::Unavailable {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(30 * crate::SECOND, back).await.unwrap();
+    let rest = hammer(&[one, two], &key, now).await;
+    assert!(spent + rest + 2 <= LIMIT && spent + rest + 2 >= LIMIT - 1, "{spent} and {rest}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dump_of_the_database_has_keys_and_quotas() {
+    const LIMIT: u32 = 160;
+    let world = World::at(NOON);
+    let now = world.now();
+    let key = world.issue(limits(1_000_000, LIMIT, None)).await;
+    let ended = world.issue(limits(1_000_000, LIMIT, None)).await;
+    let server = Postgres::start().unwrap();
+    let url = server.create_database("db").unwrap();
+    transfer(world.database().as_ref(), &url, &mut |_| {}).await.unwrap();
+    let node = node_on(&world, &url).await;
+    node.revoke_key(ended.expose()).await.unwrap();
+    assert_eq!(drain(&node, &key, now, 20).await, 20);
+
+    // The node goes on meanwhile, and holds a lease.
+    let restored = server.dump_and_restore("db", "restored").unwrap();
+    assert_eq!(drain(&node, &key, now, 20).await, 20);
+    let other = node_on(&world, &restored).await;
+    assert!(other.keys.authenticate(ended.expose().as_bytes(), now).is_err());
+    // What was leased counts as spent: less than two slices of it.
+    let rest = hammer(&[&other], &key, now).await;
+    let slice = LIMIT / 16;
+    assert!((LIMIT - 20 - slice * 2..=LIMIT - 20).contains(&rest), "{rest}");
+    node.shut_down().await;
+    other.shut_down().await;
+}

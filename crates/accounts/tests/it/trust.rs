@@ -1,0 +1,475 @@
+//! Several nodes on one store: what ends on one has ended on all, and who is out of touch lets nobody in.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use accounts::{
+    AccountError, Accounts, Actor, Cluster, Herald, HeraldError, KeyKind, KeyRefusal, KeySecret,
+    Maintenance, Need, NewKey, People, PeopleRules, Rotated, SignUp, Steady, Told, Witnesses,
+};
+use domain::Clock;
+use rig::Postgres;
+use tokio::{sync::Notify, task::JoinHandle};
+
+use crate::{Node, World, limits};
+
+const NOON: &str = "2026-11-14T12:00:00Z";
+const TRUST: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Time that goes on when the test says so.
+#[derive(Debug, Default)]
+struct Hand(AtomicU64);
+
+impl Hand {
+    fn advance(&self, ms: u64) {
+        self.0.fetch_add(ms, Ordering::SeqCst);
+    }
+}
+
+impl Steady for Hand {
+    fn now_ms(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// The one who remembers what was announced.
+#[derive(Debug, Default)]
+struct Crier {
+    greatest: Mutex<Option<i64>>,
+    cried: Notify,
+}
+
+/// A node's way to the crier.
+#[derive(Debug)]
+struct Ear {
+    crier: Arc<Crier>,
+    cut: AtomicBool,
+}
+
+impl Ear {
+    fn new(crier: &Arc<Crier>) -> Arc<Self> {
+        Arc::new(Self { crier: Arc::clone(crier), cut: AtomicBool::new(false) })
+    }
+
+    fn reach(&self) -> Result<&Crier, HeraldError> {
+        if self.cut.load(Ordering::SeqCst) { Err("cut off".into()) } else { Ok(&self.crier) }
+    }
+}
+
+impl Herald for Ear {
+    fn announce(&self, number: i64) -> Told<'_, Result<i64, HeraldError>> {
+        Box::pin(async move {
+            let crier = self.reach()?;
+            let mut greatest = crier.greatest.lock().unwrap();
+            let known = greatest.unwrap_or(number).max(number);
+            *greatest = Some(known);
+            crier.cried.notify_waiters();
+            Ok(known)
+        })
+    }
+
+    fn confirm(&self, _held: i64) -> Told<'_, Result<i64, HeraldError>> {
+        Box::pin(async move {
+            let greatest = *self.reach()?.greatest.lock().unwrap();
+            greatest.ok_or_else(|| "nothing was announced".into())
+        })
+    }
+
+    fn heard(&self) -> Told<'_, ()> {
+        Box::pin(self.crier.cried.notified())
+    }
+}
+
+/// Nodes on one store, and time.
+struct Town {
+    world: World,
+    steady: Arc<Hand>,
+    crier: Arc<Crier>,
+}
+
+/// One of them; it asks its witnesses only when told to, unless it follows.
+struct Member {
+    node: Node,
+    ear: Arc<Ear>,
+}
+
+impl Town {
+    fn new() -> Self {
+        Self::of(World::at(NOON))
+    }
+
+    fn of(world: World) -> Self {
+        Self { world, steady: Arc::default(), crier: Arc::default() }
+    }
+
+    fn cluster(&self, herald: Arc<dyn Herald>) -> Cluster {
+        Cluster { herald, steady: Arc::clone(&self.steady) as Arc<dyn Steady>, trust: TRUST }
+    }
+
+    async fn member(&self) -> Member {
+        let ear = Ear::new(&self.crier);
+        let clock = Arc::clone(&self.world.clock) as Arc<dyn Clock>;
+        let store = self.world.store().await;
+        let herald = Arc::clone(&ear) as Arc<dyn Herald>;
+        let (accounts, worker) =
+            Accounts::load_node(store.clone(), clock, self.cluster(herald)).await.unwrap();
+        let node = Node { accounts: Arc::new(accounts), worker: tokio::spawn(worker.run()), store };
+        Member { node, ear }
+    }
+
+    /// A key that one of them knows; it does not wait for the others.
+    async fn key(&self, known_to: &Member) -> KeySecret {
+        let key = self.world.issue(limits(9, 9, None)).await;
+        known_to.node.ask_store().await.unwrap();
+        let number = known_to.node.trust().unwrap().number;
+        Ear::new(&self.crier).announce(number).await.unwrap();
+        key
+    }
+
+    /// What a command line has.
+    async fn witnesses(&self) -> Witnesses {
+        Witnesses {
+            store: self.world.store().await,
+            herald: Ear::new(&self.crier) as Arc<dyn Herald>,
+            steady: Arc::clone(&self.steady) as Arc<dyn Steady>,
+            trust: TRUST,
+        }
+    }
+
+    /// Lets time go on until a task is done.
+    async fn pass_until<T>(&self, task: JoinHandle<T>) -> T {
+        while !task.is_finished() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            self.steady.advance(100);
+        }
+        task.await.unwrap()
+    }
+}
+
+impl Member {
+    fn lets_in(&self, key: &KeySecret) -> Result<(), KeyRefusal> {
+        let now = self.node.clock_now();
+        self.node.keys.authenticate(key.expose().as_bytes(), now).map(drop)
+    }
+
+    fn revoke(&self, key: &KeySecret) -> JoinHandle<Result<(), AccountError>> {
+        let (accounts, text) = (Arc::clone(&self.node.accounts), key.expose().to_owned());
+        tokio::spawn(async move { accounts.revoke_key(&text).await.map(drop) })
+    }
+
+    fn follows(&self) -> JoinHandle<()> {
+        let accounts = Arc::clone(&self.node.accounts);
+        tokio::spawn(async move { accounts.follow().await })
+    }
+}
+
+impl Node {
+    fn clock_now(&self) -> domain::Timestamp {
+        domain::Timestamp::parse(NOON).unwrap()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_ends_on_one_node_has_ended_on_all_when_the_call_returns() {
+    let town = Town::new();
+    everything_ends_everywhere(&town).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_ends_on_one_node_has_ended_on_all_on_postgres_too() {
+    let server = Postgres::start().unwrap();
+    let url = server.create_database("db").unwrap();
+    everything_ends_everywhere(&Town::of(World::on(url, NOON))).await;
+}
+
+async fn everything_ends_everywhere(town: &Town) {
+    let (one, two, three) = (town.member().await, town.member().await, town.member().await);
+    let following = [one.follows(), two.follows(), three.follows()];
+    let all = [&one, &two, &three];
+    let each = |key: &KeySecret| all.map(|member| member.lets_in(key));
+
+    let make = async |by: &Member| {
+        by.node.create_key(NewKey::of_kind(KeyKind::Production)).await.unwrap().0
+    };
+    let key = make(&one).await;
+    assert_eq!(each(&key), [Ok(()); 3], "a new key is good everywhere");
+    two.node.revoke_key(key.expose()).await.unwrap();
+    assert_eq!(each(&key), [Err(KeyRefusal::Unknown); 3]);
+
+    let old = make(&three).await;
+    let Rotated { secret, unconfirmed, .. } =
+        one.node.rotate_key(old.expose(), None).await.unwrap();
+    assert!(unconfirmed.is_none());
+    assert_eq!((each(&old), each(&secret)), ([Err(KeyRefusal::Unknown); 3], [Ok(()); 3]));
+
+    let (token, _) = one.node.create_feed("acme", None).await.unwrap();
+    let feeds = || all.map(|m| m.node.feeds.authenticate(token.expose().as_bytes()).map(drop));
+    assert_eq!(feeds(), [Ok(()); 3]);
+    two.node.pause_feed("acme", true).await.unwrap();
+    assert!(three.node.feeds.list()[0].paused_at.is_some());
+    three.node.revoke_feed("acme").await.unwrap();
+    assert_eq!(feeds(), [Err(KeyRefusal::Unknown); 3]);
+
+    let closed = Maintenance::On { retry_after_s: 9 };
+    one.node.set_maintenance(closed).await.unwrap();
+    assert_eq!(all.map(|member| member.node.maintenance()), [closed; 3]);
+    a_suspended_account_is_shut_out_everywhere(town, &all).await;
+    for task in following {
+        task.abort();
+    }
+}
+
+async fn a_suspended_account_is_shut_out_everywhere(town: &Town, all: &[&Member; 3]) {
+    let rules = PeopleRules { sign_up: SignUp::Open, session_idle: TRUST, session_max: TRUST };
+    let clock = Arc::clone(&town.world.clock) as Arc<dyn Clock>;
+    let people = People::new(town.world.store().await, clock, rules).unwrap();
+    let row = store::AccountRow {
+        id: "acc_1".to_owned(),
+        email: "ann@example.com".to_owned(),
+        name: "Ann".to_owned(),
+        role: accounts::Role::Developer,
+        password: None,
+        created_ms: 0,
+        suspended_ms: None,
+        production_ms: None,
+        confirmed_ms: None,
+        totp: None,
+        allowance: accounts::Allowance::default(),
+    };
+    town.world.store().await.insert_account(&row).await.unwrap();
+    let account_id = Some("acc_1".to_owned());
+    let new = NewKey { account_id, ..NewKey::of_kind(KeyKind::Production) };
+    let (key, _) = all[0].node.create_key(new).await.unwrap();
+    people.suspend("acc_1", &Actor::command_line()).await.unwrap();
+    all[1].node.reload().await.unwrap();
+    assert_eq!(all.map(|member| member.lets_in(&key)), [Err(KeyRefusal::Unknown); 3]);
+    people.resume("acc_1", &Actor::command_line()).await.unwrap();
+    all[1].node.reload().await.unwrap();
+    assert_eq!(all.map(|member| member.lets_in(&key)), [Ok(()); 3]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_is_out_of_touch_stops_in_time_and_only_then_is_it_done() {
+    let town = Town::new();
+    let (one, two) = (town.member().await, town.member().await);
+    let (key, other) = (town.key(&one).await, town.key(&one).await);
+    two.node.ask_store().await.unwrap();
+    assert_eq!(two.lets_in(&key), Ok(()));
+
+    // Two hears and asks nothing from here on.
+    let revoked = one.revoke(&key);
+    for _ in 0..10 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        assert!(!revoked.is_finished(), "two may let the key in, so it is not done");
+        assert_eq!(two.lets_in(&key), Ok(()));
+        town.steady.advance(490);
+    }
+    town.pass_until(revoked).await.unwrap();
+    for key in [&key, &other] {
+        assert_eq!(two.lets_in(key), Err(KeyRefusal::Unvouched));
+    }
+    assert_eq!(two.node.trust().unwrap().left_ms, 0);
+    one.node.ask_store().await.unwrap();
+    assert_eq!((one.lets_in(&key), one.lets_in(&other)), (Err(KeyRefusal::Unknown), Ok(())));
+
+    // The herald alone cannot say what changed; the store can.
+    two.node.ask_herald().await.unwrap();
+    assert_eq!(two.lets_in(&other), Err(KeyRefusal::Unvouched));
+    two.node.ask_store().await.unwrap();
+    assert_eq!((two.lets_in(&key), two.lets_in(&other)), (Err(KeyRefusal::Unknown), Ok(())));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_a_connection_is_known_by_is_refused_as_well_by_who_is_out_of_touch() {
+    let town = Town::new();
+    let one = town.member().await;
+    let key = town.key(&one).await;
+    let mut known = accounts::Acquaintance::default();
+    let now = town.world.now();
+    let mut come = || one.node.keys.recognise(key.expose().as_bytes(), now, &mut known).map(drop);
+    assert_eq!((come(), come()), (Ok(()), Ok(())));
+    town.steady.advance(5000);
+    assert_eq!(come(), Err(KeyRefusal::Unvouched));
+    // What is no key at all needs nobody to say so.
+    assert!(matches!(one.node.keys.authenticate(b"sk_test_x", now), Err(KeyRefusal::Unknown)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn either_witness_is_enough_to_go_on_and_without_both_nobody_is_let_in() {
+    let town = Town::new();
+    let (one, two) = (town.member().await, town.member().await);
+    let key = town.key(&one).await;
+    for member in [&one, &two] {
+        member.node.ask_store().await.unwrap();
+        // The database is gone for good.
+        member.node.store.close().await;
+    }
+    for _ in 0..10 {
+        town.steady.advance(3000);
+        for member in [&one, &two] {
+            assert!(member.node.ask_store().await.is_err());
+            member.node.ask_herald().await.unwrap();
+            assert_eq!(member.lets_in(&key), Ok(()));
+        }
+    }
+    two.ear.cut.store(true, Ordering::SeqCst);
+    town.steady.advance(4999);
+    assert!(two.node.ask_herald().await.is_err());
+    assert_eq!(two.lets_in(&key), Ok(()));
+    town.steady.advance(1);
+    assert_eq!(two.lets_in(&key), Err(KeyRefusal::Unvouched));
+    let figures = one.node.trust().unwrap();
+    assert_eq!((figures.by_herald, figures.by_store > 0), (10, true));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_announced_is_not_called_done_until_every_node_says_so() {
+    let town = Town::new();
+    let (one, two) = (town.member().await, town.member().await);
+    let key = town.key(&one).await;
+    two.node.ask_store().await.unwrap();
+    one.ear.cut.store(true, Ordering::SeqCst);
+    let refused = town.pass_until(one.revoke(&key)).await.unwrap_err();
+    assert!(matches!(refused, AccountError::Unconfirmed { .. }), "{refused:?}");
+    let text = refused.to_string();
+    assert!(text.starts_with("the change is stored, but 1 node did not confirm it"), "{text}");
+    one.node.ask_store().await.unwrap();
+    assert_eq!(one.lets_in(&key), Err(KeyRefusal::Unknown));
+    // And rightly so: two reaches the herald, who has heard nothing.
+    two.node.ask_herald().await.unwrap();
+    assert_eq!(two.lets_in(&key), Ok(()));
+    assert_eq!(one.node.trust().unwrap().unconfirmed, 1);
+
+    // A key that is rotated at once is handed over all the same.
+    let other = town.key(&two).await;
+    let accounts = Arc::clone(&one.node.accounts);
+    let text = other.expose().to_owned();
+    let rotated = tokio::spawn(async move { accounts.rotate_key(&text, None).await });
+    let rotated = town.pass_until(rotated).await.unwrap();
+    assert!(matches!(rotated.unconfirmed, Some(AccountError::Unconfirmed { .. })));
+    one.node.ask_store().await.unwrap();
+    assert_eq!(one.lets_in(&rotated.secret), Ok(()));
+
+    // Once two follows, the same again is confirmed, herald or not.
+    two.node.ask_store().await.unwrap();
+    let again = one.revoke(&key);
+    while !again.is_finished() {
+        two.node.ask_store().await.unwrap();
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    again.await.unwrap().unwrap();
+    assert_eq!(two.lets_in(&key), Err(KeyRefusal::Unknown));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_left_is_not_waited_for_and_lets_nobody_in() {
+    let town = Town::new();
+    let (one, two) = (town.member().await, town.member().await);
+    let key = town.key(&one).await;
+    two.node.ask_store().await.unwrap();
+    two.node.release().await.unwrap();
+    assert_eq!(two.lets_in(&key), Err(KeyRefusal::Unvouched));
+    two.node.ask_store().await.unwrap();
+    two.node.ask_herald().await.unwrap();
+    assert_eq!(two.lets_in(&key), Err(KeyRefusal::Unvouched), "it does not come back");
+    // No time passes at all.
+    tokio::time::timeout(PATIENCE, one.revoke(&key)).await.unwrap().unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_line_waits_for_the_nodes_as_they_do_for_each_other() {
+    let town = Town::new();
+    let one = town.member().await;
+    let key = town.key(&one).await;
+    let registry = town.world.command_line().await;
+    registry.revoke_key(key.expose()).await.unwrap();
+    let witnesses = town.witnesses().await;
+    let confirming = tokio::spawn(async move { witnesses.confirm(Need::Everywhere).await });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(!confirming.is_finished());
+    assert_eq!(one.lets_in(&key), Ok(()));
+    let following = one.follows();
+    tokio::time::timeout(PATIENCE, confirming).await.unwrap().unwrap().unwrap();
+    assert_eq!(one.lets_in(&key), Err(KeyRefusal::Unknown));
+    following.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_was_set_back_does_not_stop_the_nodes() {
+    let town = Town::new();
+    let one = town.member().await;
+    let key = town.key(&one).await;
+    // As after a restore: the herald was told of more than the database knows.
+    *town.crier.greatest.lock().unwrap() = Some(50);
+    town.steady.advance(5000);
+    one.node.ask_herald().await.unwrap();
+    assert_eq!(one.lets_in(&key), Err(KeyRefusal::Unvouched));
+    one.node.ask_store().await.unwrap();
+    assert_eq!((one.lets_in(&key), one.node.trust().unwrap().number), (Ok(()), 51));
+    town.steady.advance(4000);
+    one.node.ask_herald().await.unwrap();
+    town.steady.advance(4000);
+    assert_eq!(one.lets_in(&key), Ok(()));
+}
+
+/// After a restore numbers are given out again, and nodes have confirmed them in the life before.
+#[tokio::test(flavor = "multi_thread")]
+async fn numbers_of_a_database_from_before_a_restore_confirm_nothing() {
+    let town = Town::new();
+    let (one, two) = (town.member().await, town.member().await);
+    let (key, ended) = (town.key(&one).await, town.key(&one).await);
+    for _ in 0..5 {
+        town.key(&two).await;
+    }
+    one.node.ask_store().await.unwrap();
+    town.world.sql("UPDATE key_change SET number = 1").await;
+    // A command line that knows nothing of it.
+    town.world.command_line().await.revoke_key(ended.expose()).await.unwrap();
+    let witnesses = town.witnesses().await;
+    let confirming = tokio::spawn(async move { witnesses.confirm(Need::Everywhere).await });
+    while !confirming.is_finished() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        for member in [&one, &two] {
+            member.node.ask_store().await.unwrap();
+        }
+    }
+    confirming.await.unwrap().unwrap();
+    for member in [&one, &two] {
+        assert_eq!(member.lets_in(&ended), Err(KeyRefusal::Unknown));
+        assert_eq!(member.lets_in(&key), Ok(()));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_that_were_changed_hold_on_every_node() {
+    let town = Town::new();
+    let (one, two) = (town.member().await, town.member().await);
+    let key = town.key(&one).await;
+    two.node.ask_store().await.unwrap();
+    town.world.sql("UPDATE api_key SET burst_per_minute = 2, change_number = 99").await;
+    town.world.sql("UPDATE key_change SET number = 99").await;
+    two.node.ask_store().await.unwrap();
+    let now = town.world.now();
+    let entry = two.node.keys.authenticate(key.expose().as_bytes(), now).unwrap();
+    let expected = limits(2, 9, None);
+    assert_eq!((entry.grant.limits, two.node.trust().unwrap().number), (expected, 99));
+}
+
+#[tokio::test]
+async fn a_process_that_is_alone_needs_nobodys_word() {
+    let world = World::at(NOON);
+    let key = world.issue(limits(9, 9, None)).await;
+    let node = world.node().await;
+    assert_eq!(node.trust(), None);
+    node.follow().await;
+    node.ask_store().await.unwrap();
+    node.ask_herald().await.unwrap();
+    world.clock.advance(crate::DAY);
+    assert!(node.keys.authenticate(key.expose().as_bytes(), world.now()).is_ok());
+}

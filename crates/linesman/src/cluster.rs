@@ -1,0 +1,132 @@
+//! Many nodes: reaching what they share, and this node's part in it (`docs/adr/0005-many-machines.md`).
+//!
+//! No node needs another to have started, nor the servers: what cannot be reached is waited for.
+
+mod clock;
+mod lead;
+mod news;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use accounts::Need;
+use anyhow::Context;
+use change_log::{Caller, Place, StreamLog, StreamPlace};
+use domain::{Catalogue, Timestamp, World};
+use market::{Book, Change, Ids, Operation};
+use rand::random;
+use serve::{Membership, Seat};
+use store::{Store, StoreError};
+use tokio::runtime::Handle;
+
+use crate::cli::Role;
+use crate::config::Cluster;
+
+pub(crate) use clock::SharedClock;
+pub(crate) use lead::Leading;
+
+/// The longest payload of one entry of the log: more than any message of the door becomes.
+const ENTRY_BYTES_MAX: u32 = 16 * 1024 * 1024;
+/// How long a start waits before it tries the database again: at first, and at the most.
+const PAUSE_MIN: Duration = Duration::from_millis(200);
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+
+/// What this node's right to let keys in rests on.
+pub(crate) async fn keys(cluster: &Cluster) -> anyhow::Result<accounts::Cluster> {
+    let among = news::among_nodes(&cluster.nats_url, cluster.replicas, cluster.key_trust).await;
+    among.context("cluster.nats_url cannot be used")
+}
+
+/// Waits until what a command line has written of keys is in force on every node.
+pub(crate) async fn confirm(cluster: &Cluster, store: &Store, need: Need) -> anyhow::Result<()> {
+    news::confirm_everywhere(store.clone(), keys(cluster).await?, need).await
+}
+
+/// Connects to the database, waiting for it where it is not there yet, and takes the time from it.
+pub(crate) async fn reach(cluster: &Cluster) -> anyhow::Result<(Store, Arc<SharedClock>)> {
+    let mut pause = PAUSE_MIN;
+    loop {
+        let reached = async {
+            let store = Store::connect(&cluster.database_url).await?;
+            let clock = SharedClock::of(&store).await?;
+            Ok::<_, StoreError>((store, Arc::new(clock)))
+        };
+        match reached.await {
+            Ok(reached) => return Ok(reached),
+            Err(StoreError::Unavailable(cause)) => {
+                tracing::warn!(
+                    error = &*cause as &dyn std::error::Error,
+                    "database.url is not reached yet; waiting for it"
+                );
+            }
+            Err(error) => return Err(error).context("database.url cannot be used"),
+        }
+        tokio::time::sleep(pause).await;
+        pause = (2 * pause).min(PAUSE_MAX);
+    }
+}
+
+/// Where the log of the live world is.
+fn log_place(cluster: &Cluster) -> StreamPlace {
+    log_at(cluster.nats_url.clone(), cluster.replicas)
+}
+
+/// The same on servers that need not be configured.
+pub(crate) fn log_at(url: String, replicas: Option<usize>) -> StreamPlace {
+    let name = World::Live.to_string();
+    StreamPlace { url, name, replicas, entry_bytes_max: ENTRY_BYTES_MAX }
+}
+
+/// The same as a place, reached by the tasks of the runtime that this is called in.
+pub(crate) fn log_on_servers(cluster: &Cluster) -> Place {
+    Place::Stream { runtime: Handle::current(), place: log_place(cluster) }
+}
+
+/// The way to whichever node writes the live world's log.
+pub(crate) async fn caller(cluster: &Cluster) -> anyhow::Result<Caller> {
+    Caller::open(&log_place(cluster)).await.context("cluster.nats_url cannot be used")
+}
+
+/// What a node of this role needs to join the live world.
+pub(crate) async fn membership(cluster: &Cluster, role: Role) -> anyhow::Result<Membership> {
+    let seat = match role {
+        Role::All | Role::Ingest => Some(Arc::new(Seat::default())),
+        Role::Api => None,
+    };
+    Ok(Membership { caller: caller(cluster).await?, seat })
+}
+
+/// What this process is called where nodes are told apart: never the same twice.
+pub(crate) fn holder_name() -> String {
+    format!("{}-{:016x}", std::process::id(), random::<u64>())
+}
+
+/// Has the node that writes carry out an operator's words.
+pub(crate) async fn operate(cluster: &Cluster, operations: &[Operation]) -> anyhow::Result<()> {
+    let caller = caller(cluster).await?;
+    for operation in operations {
+        serve::operate_from_afar(&caller, operation).await?;
+    }
+    Ok(())
+}
+
+/// The live world as the log on the servers tells it, up to now.
+pub(crate) fn read_book(cluster: &Cluster, catalogue: &Arc<Catalogue>) -> anyhow::Result<Book> {
+    // The log is waited for by this thread, while tasks of others speak with the servers.
+    let runtime = tokio::runtime::Runtime::new()?;
+    let mut log = StreamLog::open(runtime.handle(), &log_place(cluster))
+        .context("cluster.nats_url is not reached")?;
+    let (mut book, from) = match log.latest_checkpoint()? {
+        Some(held) => {
+            let book = Book::from_image(held.version, &held.payload, Arc::clone(catalogue))?;
+            (book, held.seq + 1)
+        }
+        None => (Book::new(Arc::clone(catalogue), Ids::Minted { salt: 0 }), log.first_seq()),
+    };
+    for entry in log.read_from(from.max(log.first_seq()))? {
+        let entry = entry?;
+        let change = Change::decode(entry.version, &entry.payload)?;
+        book.absorb(&change, Timestamp::from_millis(entry.at_ms));
+    }
+    Ok(book)
+}

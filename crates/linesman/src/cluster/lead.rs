@@ -1,0 +1,75 @@
+//! Who writes the log: a row in the database, held for a few seconds at a time by whichever node can.
+//!
+//! It only decides who tries. While the database does not answer, whoever writes goes on; another node cannot be told to
+//! take over, and the log refuses whoever was overtaken in any case.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::World;
+use serve::Seat;
+use store::Store;
+use tokio::time::{MissedTickBehavior, interval};
+
+/// For how long the lead is taken; another node has it at the latest this long after its holder died.
+const HELD_MS: u32 = 3000;
+/// How often it is prolonged or asked for: a holder may be late four times, and a standby is late by no more than this.
+const ASK_EVERY: Duration = Duration::from_millis(500);
+
+/// This node's part in deciding who writes.
+#[derive(Clone, Debug)]
+pub(crate) struct Leading {
+    store: Store,
+    seat: Arc<Seat>,
+    holder: String,
+}
+
+impl Leading {
+    pub(crate) fn new(store: Store, seat: Arc<Seat>, holder: String) -> Self {
+        Self { store, seat, holder }
+    }
+
+    /// Asks for the lead, or prolongs it, for as long as the service runs.
+    pub(crate) async fn keep(self) {
+        let mut every = interval(ASK_EVERY);
+        every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut answered, mut holds) = (true, false);
+        loop {
+            every.tick().await;
+            let asked = self.ask(&mut holds).await;
+            match &asked {
+                Err(error) if answered => {
+                    let error = error as &dyn std::error::Error;
+                    tracing::warn!(error, "the database does not say who writes; who does goes on");
+                }
+                Ok(()) if !answered => tracing::info!("the database says again who writes"),
+                Ok(()) | Err(_) => {}
+            }
+            answered = asked.is_ok();
+        }
+    }
+
+    async fn ask(&self, holds: &mut bool) -> Result<(), store::StoreError> {
+        if !self.seat.is_fit() {
+            self.seat.withdraw();
+            // Somebody who can write should have it.
+            if *holds {
+                self.give_up().await?;
+                *holds = false;
+            }
+            return Ok(());
+        }
+        let lead = self.store.take_lead(World::Live.key(), &self.holder, HELD_MS).await?;
+        *holds = lead.is_some();
+        match lead {
+            Some(lead) => self.seat.grant(lead.term),
+            None => self.seat.withdraw(),
+        }
+        Ok(())
+    }
+
+    /// Lets another node have it at once.
+    pub(crate) async fn give_up(&self) -> Result<(), store::StoreError> {
+        self.store.give_up_lead(World::Live.key(), &self.holder).await
+    }
+}

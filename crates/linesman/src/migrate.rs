@@ -1,0 +1,144 @@
+//! `linesman migrate`: from a data folder to the servers that many nodes share.
+//!
+//! The log goes first and can be interrupted: what is there already is not moved again. The rows of the store go after it,
+//! all or none. The folder is only read.
+
+use std::io::ErrorKind;
+use std::time::Instant;
+
+use anyhow::{Context, bail, ensure};
+use change_log::{Checkpoint, Entry, LogError, LogView, StreamLog, StreamPlace};
+use domain::World;
+use tokio::runtime::Runtime;
+
+use crate::cli::{MigrateArgs, output};
+use crate::cluster;
+use crate::config::{Config, is_database_url};
+use crate::folder::Folder;
+
+/// Entries moved in one batch.
+const ENTRIES_AT_ONCE: usize = 5000;
+/// Bytes of entries moved in one batch, about.
+const BYTES_AT_ONCE: usize = 4 << 20;
+
+pub(crate) fn run(config: &Config, args: &MigrateArgs) -> anyhow::Result<()> {
+    let folder = Folder::at(&args.from);
+    let path = folder.accounts();
+    ensure!(path.is_file(), "{} is no data folder of linesman", args.from.display());
+    ensure!(
+        is_database_url(args.to.reveal()),
+        "--to takes an address of the form postgres://USER:PASSWORD@HOST:PORT/DATABASE"
+    );
+    let given = args.nats.as_ref().map(|url| url.reveal().to_owned());
+    let configured = config.cluster.as_ref();
+    let nats_url = given
+        .or_else(|| configured.map(|cluster| cluster.nats_url.clone()))
+        .context("it is not said where the log goes: give --nats, or set `cluster.nats_url`")?;
+    let place = cluster::log_at(nats_url, configured.and_then(|cluster| cluster.replicas));
+    // Several threads: the log is waited for by this one, while tasks of others speak with the servers.
+    let runtime = Runtime::new()?;
+    let _lock = runtime.block_on(folder.lock())?;
+    let entries = move_log(&runtime, &folder, &place).context("the log was not moved whole")?;
+    let begun = Instant::now();
+    let mut tell = |moved: store::Transferred| {
+        let (done, all) = (moved.rows, moved.of);
+        output::draw_progress(&output::progress(done, all, "rows", begun.elapsed()));
+    };
+    let moved = runtime.block_on(store::transfer(&path, args.to.reveal(), &mut tell));
+    output::draw_progress("");
+    let rows = moved.context("the log was moved, and nothing else")?.rows;
+    Ok(output::print_line(&format!("{entries} log entries and {rows} rows moved"))?)
+}
+
+/// Copies the live world's log and its checkpoints, and says how many entries there were to move.
+fn move_log(runtime: &Runtime, folder: &Folder, place: &StreamPlace) -> anyhow::Result<u64> {
+    let view = match LogView::open(&folder.log(World::Live)) {
+        Err(LogError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(0),
+        opened => opened?,
+    };
+    let mut log = StreamLog::open(runtime.handle(), place).context("--nats is not reached")?;
+    let first = view.first_seq();
+    if log.last_seq() == 0 {
+        log.begin_after(first - 1)?;
+    }
+    let there = (log.last_seq() + 1).saturating_sub(first);
+    check_beginning(&view, &log, first)?;
+    let all = count(&view)?;
+    let (begun, mut done) = (Instant::now(), 0);
+    let mut checkpoints = Marks::of(&view);
+    let mut batch = Vec::new();
+    let mut bytes = 0;
+    for entry in view.read_from(first)? {
+        let entry = entry?;
+        checkpoints.pass(entry.seq, first + done - 1);
+        done += 1;
+        if done <= there {
+            continue;
+        }
+        bytes += entry.payload.len();
+        batch.push(entry);
+        if batch.len() >= ENTRIES_AT_ONCE || bytes >= BYTES_AT_ONCE {
+            log.copy(&batch)?;
+            batch.clear();
+            bytes = 0;
+            output::draw_progress(&output::progress(done, all, "entries", begun.elapsed()));
+        }
+    }
+    log.copy(&batch)?;
+    output::draw_progress("");
+    checkpoints.pass(u64::MAX, first + done - 1);
+    for (seq, checkpoint) in checkpoints.passed {
+        if seq > log.checkpoint_seq() {
+            log.write_checkpoint(seq, checkpoint.version, &checkpoint.payload)?;
+        }
+    }
+    Ok(all)
+}
+
+/// Where checkpoints belong. Numbers of a log with a gap, as damage leaves one, go on without it on the servers.
+struct Marks {
+    /// Those still to be passed, the newest first.
+    ahead: Vec<Checkpoint>,
+    passed: Vec<(u64, Checkpoint)>,
+}
+
+impl Marks {
+    /// Damaged ones are left behind, as a start would.
+    fn of(view: &LogView) -> Self {
+        let ahead = view.checkpoints().iter().rev().filter_map(|seq| view.checkpoint(*seq).ok());
+        Self { ahead: ahead.collect(), passed: Vec::new() }
+    }
+
+    /// The entry `seq` comes next, and `moved` is the number of the one before it on the servers.
+    fn pass(&mut self, seq: u64, moved: u64) {
+        while let Some(mark) = self.ahead.pop_if(|mark| mark.seq < seq) {
+            self.passed.push((moved, mark));
+        }
+    }
+}
+
+fn count(view: &LogView) -> anyhow::Result<u64> {
+    let mut all = 0;
+    for entry in view.read_from(view.first_seq())? {
+        entry?;
+        all += 1;
+    }
+    Ok(all)
+}
+
+/// A log that is there already must be the beginning of this one: what an earlier attempt has moved.
+fn check_beginning(view: &LogView, log: &StreamLog, first: u64) -> anyhow::Result<()> {
+    if log.last_seq() < first {
+        return Ok(());
+    }
+    let theirs = log.read_from(log.first_seq())?;
+    let mut ours = view.read_from(first)?;
+    for entry in theirs {
+        let (theirs, ours): (Entry, _) = (entry?, ours.next().transpose()?);
+        let same = |ours: &Entry| ours.payload == theirs.payload && ours.at_ms == theirs.at_ms;
+        if !ours.as_ref().is_some_and(same) {
+            bail!("the servers hold another log already; move to servers that hold none");
+        }
+    }
+    Ok(())
+}

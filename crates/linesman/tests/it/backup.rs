@@ -1,0 +1,102 @@
+//! A backup of a running service, as `docs/operations/backup.md` tells it, and a service from it.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use crate::harness::{Home, bout, client, moneyline, ndjson, post, wait_for};
+
+const EVENTS: &str = "/v1/sports/mma/events?limit=500";
+const ODDS: &str = "/v1/sports/mma/odds";
+/// Pushed one at a time before the backup is made, and as many as fit while it is.
+const BEFORE: usize = 40;
+
+/// A name that is like no other.
+fn name(number: usize) -> String {
+    let letter = |n: usize| char::from(b'a' + u8::try_from(n % 26).unwrap());
+    let word = [number, number / 26, number * 7, number * 11, number / 3].map(letter);
+    let word: String = word.iter().collect();
+    format!("{}{word}", letter(number).to_ascii_uppercase())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_of_a_running_service_has_keys_quotas_events_and_log() {
+    let home = Home::new();
+    let service = home.start().await;
+    let reader = home.live_key().await;
+    let revoked = home.live_key().await;
+    home.ok(&["keys", "revoke", &revoked]).await;
+    let limited = ["keys", "create", "--kind", "production", "--requests-per-day", "160"];
+    let limited = home.ok(&limited).await;
+    for used in 1..=7 {
+        assert_eq!(service.get("/v1/books", &limited).await.requests_used(), used);
+    }
+    let token = home.feed("one").await;
+    let price = moneyline("r-0", "fanduel", &[(&name(0), 140), ("Opponent 0", -165)]);
+    service.push_all(&token, &[bout("r-0", &name(0), "Opponent 0"), price]).await;
+    let odds = service.records(ODDS, &reader, 1).await;
+
+    // A feed that does not stop for the backup.
+    let (taken, done) = (Arc::new(AtomicUsize::new(1)), Arc::new(AtomicBool::new(false)));
+    let pushing = {
+        let (taken, done, base, token) =
+            (Arc::clone(&taken), Arc::clone(&done), service.base.clone(), token.clone());
+        tokio::spawn(async move {
+            let client = client();
+            while !done.load(Ordering::Acquire) {
+                let n = taken.load(Ordering::Acquire);
+                let line = bout(&format!("r-{n}"), &name(n), &format!("Opponent {n}"));
+                let answer = post(&client, &base, &token, ndjson(&[line])).await.unwrap();
+                assert_eq!(answer.status, 200);
+                taken.fetch_add(1, Ordering::AcqRel);
+            }
+        })
+    };
+    wait_for("pushes", async || (taken.load(Ordering::Acquire) >= BEFORE).then_some(())).await;
+    let before = taken.load(Ordering::Acquire);
+    let place = home.path().join("backups of today");
+    let to = place.to_str().unwrap();
+    assert!(home.ok(&["backup", to]).await.contains("accounts.db"));
+    done.store(true, Ordering::Release);
+    pushing.await.unwrap();
+    let again = home.run(&["backup", to]).await;
+    assert!(again.sentence(1).contains("is there already"), "{}", again.stderr);
+    // What happens afterwards is not in it.
+    let later = home.live_key().await;
+    service.kill().await;
+
+    let restored = Home::new();
+    fs::rename(&place, restored.data()).unwrap();
+    let service = restored.start().await;
+    assert_eq!(service.first_key(), None, "it is not a new installation");
+    assert_eq!(service.get("/v1/status", &later).await.status, 401);
+    assert_eq!(service.get("/v1/status", &revoked).await.status, 401);
+    // What was leased when the copy was made counts as used, less than two slices; the limit is never passed.
+    let standing = service.get("/v1/books", &limited).await;
+    assert!((8..=28).contains(&standing.requests_used()), "{}", standing.requests_used());
+    let events = service.records(EVENTS, &reader, before).await;
+    for number in 0..before {
+        assert!(events.iter().any(|event| event["home_team"] == name(number)), "{number}");
+    }
+    assert_eq!(service.pages(ODDS, &reader).await[0]["id"], odds[0]["id"]);
+    // The feed holds its refs, and the log goes on.
+    let known = bout("r-1", &name(1), "Opponent 1");
+    let answer = service.post(&token, ndjson(&[known])).await.unwrap();
+    assert_eq!(
+        answer.json()["accepted"].as_u64().unwrap() + answer.json()["unchanged"].as_u64().unwrap(),
+        1
+    );
+    service.push_all(&token, &[bout("new", "Zombie", "Opponent")]).await;
+    let recording = restored.ok(&["record", "--world", "live"]).await;
+    assert!(recording.contains(&name(before - 1)) && recording.contains("Zombie"));
+    service.stop().await;
+    assert!(!restored.logs().contains("gap"), "{}", restored.logs());
+}
+
+#[tokio::test]
+async fn a_folder_that_is_none_is_not_backed_up() {
+    let home = Home::new();
+    let told = home.run(&["backup", home.path().join("to").to_str().unwrap()]).await;
+    assert!(told.sentence(1).contains("no data folder"), "{}", told.stderr);
+    assert!(!home.path().join("to").exists());
+}

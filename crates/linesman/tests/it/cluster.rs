@@ -1,0 +1,177 @@
+//! Several processes that share PostgreSQL and NATS: the same program in its roles.
+
+use std::time::Instant;
+
+use rig::{Nats, Postgres};
+use serde_json::Value;
+
+use crate::harness::{Home, PATIENCE, Service, bout, moneyline, ndjson, wait_for};
+
+/// The servers that all nodes share.
+struct Bed {
+    postgres: Postgres,
+    nats: Nats,
+    url: String,
+}
+
+impl Bed {
+    fn start() -> Self {
+        let postgres = Postgres::start().unwrap();
+        let url = postgres.create_database("linesman").unwrap();
+        Self { postgres, nats: Nats::start(1).unwrap(), url }
+    }
+
+    /// A folder for one node.
+    fn home(&self) -> Home {
+        Home::new()
+            .set("LINESMAN_DATABASE__URL", self.url.clone())
+            .set("LINESMAN_CLUSTER__NATS_URL", self.nats.url())
+            .set("LINESMAN_MARKET__REFRESH_INTERVAL", "1s")
+    }
+}
+
+/// One figure of a node's metrics.
+async fn figure(service: &Service, name: &str) -> Option<String> {
+    let page = service.client.get(service.metrics()).send().await.ok()?.text().await.ok()?;
+    let line = page.lines().find(|line| line.starts_with(&format!("{name}{{world=\"live\"}}")))?;
+    Some(line.split_whitespace().last()?.to_owned())
+}
+
+async fn leads(service: &Service) {
+    wait_for("its turn to write", async || {
+        (figure(service, "linesman_leader").await? == "1").then_some(())
+    })
+    .await;
+}
+
+/// Pushes again and again until it is taken, as a feed would.
+async fn push_until_taken(service: &Service, feed: &str, lines: &[Value]) -> Value {
+    wait_for("a push to be taken", async || {
+        let answer = service.post(feed, ndjson(lines)).await.ok()?;
+        assert!([200, 503].contains(&answer.status), "{}", answer.text());
+        (answer.status == 200).then(|| answer.json())
+    })
+    .await
+}
+
+fn price(number: i64) -> Value {
+    moneyline("a", "fanduel", &[("Ann Archer", 100 + number), ("Bea Bowen", -155)])
+}
+
+/// Waits until a node shows a price.
+async fn shows(service: &Service, key: &str, american: i64) {
+    wait_for(&format!("the price {american}"), async || {
+        let answer = service.get("/v1/sports/mma/odds", key).await;
+        let shown = (answer.status == 200).then(|| answer.json())?;
+        (shown[0]["outcomes"][0]["price"] == american).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_standby_takes_over_from_a_writer_that_was_killed_or_stopped_and_nothing_acknowledged_is_lost()
+ {
+    let mut bed = Bed::start();
+    let [home_one, home_two, home_three, home_four] = [(); 4].map(|()| bed.home());
+    let (key, feed) = (home_one.live_key().await, home_one.feed("one").await);
+    let one = home_one.start_as("ingest").await;
+    leads(&one).await;
+    let two = home_two.start_as("ingest").await;
+    let (api, other) = (home_three.start_as("api").await, home_four.start_as("api").await);
+    let lines = [bout("a", "Ann Archer", "Bea Bowen"), price(1)];
+    push_until_taken(&api, &feed, &lines).await;
+    for node in [&api, &other] {
+        shows(node, &key, 101).await;
+    }
+    let ids = api.records("/v1/sports/mma/events", &key, 1).await;
+    // A node that is there to write serves no API, and says whether it is ready.
+    assert_eq!(one.get("/v1/sports", &key).await.status, 404);
+    assert_eq!(one.get("/readyz", &key).await.status, 200);
+
+    // Killed: what it has acknowledged is there, and the other one goes on.
+    let receipt = push_until_taken(&api, &feed, &[price(2)]).await;
+    assert_eq!(receipt["accepted"], 1);
+    one.kill().await;
+    let begun = Instant::now();
+    let again = push_until_taken(&api, &feed, &[price(2)]).await;
+    eprintln!("another node wrote {:?} after the kill", begun.elapsed());
+    assert_eq!((&again["accepted"], &again["unchanged"]), (&0.into(), &1.into()));
+    leads(&two).await;
+    push_until_taken(&other, &feed, &[price(3)]).await;
+    shows(&api, &key, 103).await;
+    assert_eq!(api.records("/v1/sports/mma/events", &key, 1).await, ids, "ids stay");
+
+    // Stopped, and woken up after somebody else went on.
+    let one = home_one.start_as("ingest").await;
+    two.signal("STOP").await;
+    leads(&one).await;
+    push_until_taken(&api, &feed, &[price(4)]).await;
+    two.signal("CONT").await;
+    wait_for("the old one to step down", async || {
+        (figure(&two, "linesman_leader").await? == "0").then_some(())
+    })
+    .await;
+    for node in [&api, &other] {
+        shows(node, &key, 104).await;
+    }
+
+    // Without the database, whoever writes goes on; it holds no fence.
+    bed.postgres.stop().unwrap();
+    push_until_taken(&api, &feed, &[price(5)]).await;
+    bed.postgres.start_again().unwrap();
+    shows(&other, &key, 105).await;
+    // In good order the turn is given back, and nobody has to wait for it.
+    one.stop().await;
+    push_until_taken(&api, &feed, &[price(6)]).await;
+    shows(&other, &key, 106).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_may_come_after_the_nodes_and_command_lines_reach_the_writer() {
+    let mut bed = Bed::start();
+    let [home_one, home_two] = [(); 2].map(|()| bed.home());
+    let (key, feed) = (home_one.live_key().await, home_one.feed("one").await);
+    assert!(home_two.ok(&["feeds", "list"]).await.contains("one"), "the same database");
+    bed.nats.kill(0).unwrap();
+    bed.postgres.stop().unwrap();
+    let starting = async { (home_one.start_as("all").await, home_two.start_as("api").await) };
+    let coming = async {
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        bed.postgres.start_again().unwrap();
+    };
+    let ((all, api), ()) =
+        tokio::time::timeout(2 * PATIENCE, async { tokio::join!(starting, coming) })
+            .await
+            .expect("nodes wait for the database");
+    assert_eq!(api.get("/healthz", &key).await.status, 200);
+    assert_eq!(api.get("/readyz", &key).await.status, 503);
+    bed.nats.start_again(0).unwrap();
+    let bouts = [bout("a", "Ann Archer", "Bea Bowen"), bout("b", "Cleo Cruz", "Dora Dunn")];
+    push_until_taken(&api, &feed, &bouts).await;
+    wait_for("an api node that is ready", async || {
+        (api.get("/readyz", &key).await.status == 200).then_some(())
+    })
+    .await;
+    let events = api.records("/v1/sports/mma/events", &key, 2).await;
+    let ids: Vec<&str> = events.iter().map(|event| event["id"].as_str().unwrap()).collect();
+    // From a machine where no node runs.
+    let elsewhere = bed.home();
+    elsewhere.ok(&["events", "merge", ids[0], ids[1]]).await;
+    let shown = elsewhere.ok(&["events", "show", ids[0]]).await;
+    assert!(shown.contains("Ann Archer") && shown.contains("Cleo Cruz"), "{shown}");
+    wait_for("one event", async || {
+        (api.pages("/v1/sports/mma/events", &key).await.len() == 1).then_some(())
+    })
+    .await;
+    api.stop().await;
+    all.stop().await;
+}
+
+#[tokio::test]
+async fn roles_need_servers_to_share() {
+    for role in ["ingest", "api"] {
+        let done = Home::new().run(&["serve", "--role", role]).await;
+        let told = done.sentence(1);
+        assert!(told.contains("`database.url`") && told.contains("`cluster.nats_url`"), "{told}");
+    }
+}

@@ -1,0 +1,194 @@
+//! A log in a folder or on servers, behind one face.
+
+use std::{ops::RangeInclusive, path::PathBuf};
+
+use tokio::runtime::Handle;
+
+use crate::{
+    checkpoint::Checkpoint,
+    error::LogError,
+    folder::Recovery,
+    log::{ChangeLog, Options},
+    reader::{Entry, Reader},
+    stream::{StreamLog, StreamPlace, StreamReader},
+};
+
+/// Where a log is kept.
+#[derive(Debug, Clone)]
+pub enum Place {
+    /// In a folder that this process alone has.
+    Folder { dir: PathBuf, options: Options },
+    /// On servers, reached by the runtime's tasks.
+    Stream { runtime: Handle, place: StreamPlace },
+    /// Nowhere: for what can be made again from nothing. Numbers are given out and everything is forgotten.
+    Nowhere,
+}
+
+/// An open log; [`ChangeLog`] and [`StreamLog`] say what each call does.
+#[derive(Debug)]
+pub enum Log {
+    Folder(ChangeLog),
+    Stream(Box<StreamLog>),
+    Nowhere { last_seq: u64 },
+}
+
+/// The entries from one number on, in order; it ends after its first error.
+#[derive(Debug)]
+pub enum Entries {
+    Folder(Box<Reader>),
+    Stream(Box<StreamReader>),
+    None,
+}
+
+impl Log {
+    /// Opens the log, which is made where there is none.
+    ///
+    /// # Errors
+    /// The file system refuses or the servers do not answer, or a newer program wrote the log.
+    pub fn open(place: &Place) -> Result<Self, LogError> {
+        match place {
+            Place::Folder { dir, options } => {
+                ChangeLog::open(dir, *options).map(|(log, _)| Self::Folder(log))
+            }
+            Place::Stream { runtime, place } => {
+                Ok(Self::Stream(Box::new(StreamLog::open(runtime, place)?)))
+            }
+            Place::Nowhere => Ok(Self::Nowhere { last_seq: 0 }),
+        }
+    }
+
+    /// Appends a batch, and returns the numbers of its entries once it is durable.
+    ///
+    /// # Errors
+    /// An entry is too large, the batch could not be made durable, or an earlier failure has to be mended first by
+    /// opening the log again.
+    pub fn append<'a>(
+        &mut self,
+        at_ms: i64,
+        entries: impl IntoIterator<Item = (u8, &'a [u8])>,
+    ) -> Result<RangeInclusive<u64>, LogError> {
+        match self {
+            Self::Folder(log) => log.append(at_ms, entries),
+            Self::Stream(log) => log.append(at_ms, entries),
+            Self::Nowhere { last_seq } => {
+                let first = *last_seq + 1;
+                *last_seq += u64::try_from(entries.into_iter().count()).unwrap_or(0);
+                Ok(first..=*last_seq)
+            }
+        }
+    }
+
+    /// Makes sure that nobody else has written since this log was opened. In a folder nobody can have.
+    ///
+    /// # Errors
+    /// Somebody has, or it cannot be known.
+    pub fn fence(&mut self, at_ms: i64) -> Result<(), LogError> {
+        match self {
+            Self::Stream(log) => log.fence(at_ms),
+            Self::Folder(_) | Self::Nowhere { .. } => Ok(()),
+        }
+    }
+
+    /// Reads from entry `seq` on, up to the last entry of this moment.
+    ///
+    /// # Errors
+    /// Retention has deleted that entry, or the log cannot be reached.
+    pub fn read_from(&self, seq: u64) -> Result<Entries, LogError> {
+        match self {
+            Self::Folder(log) => Ok(Entries::Folder(Box::new(log.read_from(seq)?))),
+            Self::Stream(log) => Ok(Entries::Stream(Box::new(log.read_from(seq)?))),
+            Self::Nowhere { .. } => Ok(Entries::None),
+        }
+    }
+
+    /// Ends a damaged log after entry `seq`. Servers repair what they hold themselves; there it only fails.
+    ///
+    /// # Errors
+    /// The file system refuses, or the log is on servers.
+    pub fn cut_after(&mut self, seq: u64) -> Result<Recovery, LogError> {
+        match self {
+            Self::Folder(log) => log.cut_after(seq),
+            Self::Stream(_) | Self::Nowhere { .. } => Err(LogError::Poisoned),
+        }
+    }
+
+    /// Writes the owner's state after entry `seq`, and keeps the newest two checkpoints.
+    ///
+    /// # Errors
+    /// `seq` is beyond the log or before the newest checkpoint, or it cannot be written.
+    pub fn write_checkpoint(
+        &mut self,
+        seq: u64,
+        version: u8,
+        payload: &[u8],
+    ) -> Result<(), LogError> {
+        match self {
+            Self::Folder(log) => log.write_checkpoint(seq, version, payload),
+            Self::Stream(log) => log.write_checkpoint(seq, version, payload),
+            Self::Nowhere { .. } => Ok(()),
+        }
+    }
+
+    /// Reads the newest whole checkpoint.
+    ///
+    /// # Errors
+    /// It cannot be read, or a newer program wrote it.
+    pub fn latest_checkpoint(&mut self) -> Result<Option<Checkpoint>, LogError> {
+        match self {
+            Self::Folder(log) => log.latest_checkpoint(),
+            Self::Stream(log) => log.latest_checkpoint(),
+            Self::Nowhere { .. } => Ok(None),
+        }
+    }
+
+    /// Deletes old entries that the older of two checkpoints covers, and says how many pieces went.
+    ///
+    /// # Errors
+    /// The log cannot be reached.
+    pub fn retain(&mut self, before_ms: i64, keep_from: u64) -> Result<u64, LogError> {
+        match self {
+            Self::Folder(log) => log.retain(before_ms, keep_from),
+            Self::Stream(log) => log.retain(before_ms, keep_from),
+            Self::Nowhere { .. } => Ok(0),
+        }
+    }
+
+    /// The first number that can be in the log; the next one to be given out when it is empty.
+    pub fn first_seq(&self) -> u64 {
+        match self {
+            Self::Folder(log) => log.first_seq(),
+            Self::Stream(log) => log.first_seq(),
+            Self::Nowhere { last_seq } => last_seq + 1,
+        }
+    }
+
+    /// The last number spent, 0 at first; the next append begins one after it.
+    pub fn last_seq(&self) -> u64 {
+        match self {
+            Self::Folder(log) => log.last_seq(),
+            Self::Stream(log) => log.last_seq(),
+            Self::Nowhere { last_seq } => *last_seq,
+        }
+    }
+
+    /// The bytes that the entries take.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Self::Folder(log) => log.bytes(),
+            Self::Stream(log) => log.bytes(),
+            Self::Nowhere { .. } => 0,
+        }
+    }
+}
+
+impl Iterator for Entries {
+    type Item = Result<Entry, LogError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Folder(reader) => reader.next(),
+            Self::Stream(reader) => reader.next(),
+            Self::None => None,
+        }
+    }
+}

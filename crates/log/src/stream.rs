@@ -1,0 +1,459 @@
+//! The change log on NATS JetStream: the same entries and numbers as in files, replicated by the servers.
+//!
+//! A batch is one run of frames, cut into messages ([`part`]). Every message says which one it must come after, so that of
+//! two writers one is refused: whoever was overtaken has to open the log again and read what it missed. Every
+//! message has an id, so that a repetition after a lost acknowledgement is not a second message.
+//! Entries have numbers of their own; the stream's count messages and stay inside here.
+//!
+//! Checkpoints are runs in a stream of their own. The calls wait for the servers, with a bound: they are for a
+//! thread of its own, never for a task.
+
+mod call;
+mod checkpoints;
+mod part;
+mod reader;
+mod wire;
+
+use std::{
+    collections::hash_map::RandomState, hash::BuildHasher as _, ops::RangeInclusive, time::Duration,
+};
+
+use async_nats::{Client, ConnectOptions, ServerAddr, jetstream::context::ContextBuilder};
+use tokio::runtime::Handle;
+
+use crate::{
+    checkpoint::Checkpoint,
+    error::LogError,
+    frame::{Frame, encode_frame},
+    reader::Entry,
+    stream::{
+        checkpoints::Checkpoints,
+        part::{PART_HEAD_BYTES, RUN_BYTES_MAX, RunHead},
+        wire::{ACK_TIME_MAX, Wire},
+    },
+};
+
+pub use crate::stream::{
+    call::{Caller, Desk, NoAnswer, Question},
+    reader::{Follower, StreamReader},
+};
+
+/// The body of one message. Servers take a mebibyte where nobody has said otherwise.
+const PART_BYTES: usize = 512 * 1024;
+/// What a message has beside its body: our head, and the names and numbers that go with it.
+const OVERHEAD_BYTES: usize = PART_HEAD_BYTES + 1024;
+/// How long a connection may take to be made.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
+/// How often a connection is tried when nothing is said over it: one that two of these did not come back on is given up.
+const PING_EVERY: Duration = Duration::from_secs(3);
+
+/// Where a log is.
+#[derive(Debug, Clone)]
+pub struct StreamPlace {
+    /// Addresses of the servers, with commas between: `nats://host:port`.
+    pub url: String,
+    /// What the log is called; a letter, digit, `_` or `-` each.
+    pub name: String,
+    /// On how many servers everything lies before it is acknowledged, where the log is made by this call. `None`: on
+    /// three, or on one where there is only a single server.
+    pub replicas: Option<usize>,
+    /// The longest payload of one entry.
+    pub entry_bytes_max: u32,
+}
+
+/// An open log. It has one owner; that it has only one is found out by writing.
+#[derive(Debug)]
+pub struct StreamLog {
+    runtime: Handle,
+    wire: Wire,
+    checkpoints: Checkpoints,
+    part_bytes: usize,
+    entry_bytes_max: u32,
+    writer: u64,
+    /// Batches written; names the next one.
+    batches: u64,
+    first_seq: u64,
+    last_seq: u64,
+    /// The last message of the stream, as far as known.
+    last_message: u64,
+    bytes: u64,
+    health: Health,
+}
+
+/// How far a log reaches, at a glance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Glance {
+    /// The last number given out, as far as a glance can tell.
+    pub last_seq: u64,
+    /// Somebody else has written since this log was opened or looked at.
+    pub overtaken: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Health {
+    Good,
+    /// Something may have been written that is not counted here.
+    Unsure,
+}
+
+impl StreamLog {
+    /// Connects and looks how far the log reaches. Makes it where there is none.
+    ///
+    /// # Errors
+    /// The servers do not answer, or a newer program wrote the log.
+    pub fn open(runtime: &Handle, place: &StreamPlace) -> Result<Self, LogError> {
+        runtime.block_on(Self::connect(runtime, place))
+    }
+
+    async fn connect(runtime: &Handle, place: &StreamPlace) -> Result<Self, LogError> {
+        let client = connect(place, ConnectOptions::new()).await?;
+        let allowed = client.server_info().max_payload.saturating_sub(OVERHEAD_BYTES);
+        let part_bytes = PART_BYTES.min(allowed).max(1);
+        let context =
+            ContextBuilder::new().timeout(ACK_TIME_MAX).ack_timeout(ACK_TIME_MAX).build(client);
+        let StreamPlace { name, replicas, .. } = place;
+        let (stream, subject) = (format!("linesman-{name}"), format!("linesman.{name}.log"));
+        let wire = Wire::open(&context, stream, subject, *replicas).await?;
+        let (stream, subject) =
+            (format!("linesman-{name}-checkpoint"), format!("linesman.{name}.checkpoint"));
+        let checkpoints = Wire::open(&context, stream, subject, *replicas).await?;
+        let mut log = Self {
+            runtime: runtime.clone(),
+            wire,
+            checkpoints: Checkpoints::open(checkpoints).await?,
+            part_bytes,
+            entry_bytes_max: place.entry_bytes_max,
+            // It need not be secret, only different from one writer to the next.
+            writer: RandomState::new().hash_one(name),
+            batches: 0,
+            first_seq: 1,
+            last_seq: 0,
+            last_message: 0,
+            bytes: 0,
+            health: Health::Good,
+        };
+        log.look().await?;
+        Ok(log)
+    }
+
+    /// Looks again how far the log reaches: after a failure, or where somebody else may have written.
+    ///
+    /// # Errors
+    /// The servers do not answer, or a newer program has written meanwhile.
+    pub fn refresh(&mut self) -> Result<(), LogError> {
+        self.runtime.clone().block_on(async {
+            self.look().await?;
+            self.checkpoints.look().await
+        })
+    }
+
+    async fn look(&mut self) -> Result<(), LogError> {
+        let extent = self.wire.extent().await?;
+        (self.last_message, self.bytes) = (extent.last, extent.bytes);
+        // Behind the last whole batch there may be parts of one that was given up.
+        let mut at = extent.last;
+        self.last_seq = 0;
+        while at >= extent.first {
+            let found = self.wire.get(at).await?.part;
+            if found.is_last() {
+                self.last_seq = found.head.last;
+                break;
+            }
+            at = at.saturating_sub(u64::from(found.part) + 1);
+        }
+        self.first_seq = if extent.first <= extent.last && self.last_seq > 0 {
+            self.wire.get(extent.first).await?.part.head.first
+        } else {
+            self.last_seq + 1
+        };
+        self.health = Health::Good;
+        Ok(())
+    }
+
+    /// Appends a batch, whole or not at all, and returns the numbers of its entries once the servers have it.
+    ///
+    /// # Errors
+    /// An entry or the batch is too large, another writer has written, or the servers do not answer: then it is not
+    /// known whether the batch is in the log, and the log has to be looked at again ([`Self::refresh`]) first.
+    pub fn append<'a>(
+        &mut self,
+        at_ms: i64,
+        entries: impl IntoIterator<Item = (u8, &'a [u8])>,
+    ) -> Result<RangeInclusive<u64>, LogError> {
+        if self.health == Health::Unsure {
+            return Err(LogError::Poisoned);
+        }
+        let first = self.last_seq + 1;
+        let (run, last) = self.encode(at_ms, entries)?;
+        if last < first {
+            return Ok(first..=last);
+        }
+        self.publish(RunHead { writer: self.writer, first, last, tag: at_ms }, &run)?;
+        Ok(first..=last)
+    }
+
+    fn encode<'a>(
+        &self,
+        at_ms: i64,
+        entries: impl IntoIterator<Item = (u8, &'a [u8])>,
+    ) -> Result<(Vec<u8>, u64), LogError> {
+        let mut run = Vec::new();
+        let mut seq = self.last_seq;
+        for (version, payload) in entries {
+            let payload_bytes = self.check_length(payload)?;
+            seq += 1;
+            encode_frame(&mut run, Frame { seq, at_ms, version, payload }, payload_bytes);
+        }
+        if run.len() > RUN_BYTES_MAX {
+            let (bytes, bytes_max) = (run.len() as u64, RUN_BYTES_MAX as u64);
+            return Err(LogError::TooLarge { bytes, bytes_max });
+        }
+        Ok((run, seq))
+    }
+
+    /// Lets the numbers of a log that is still empty begin after `seq`: it goes on where another one ended.
+    ///
+    /// # Errors
+    /// Something was written already.
+    pub fn begin_after(&mut self, seq: u64) -> Result<(), LogError> {
+        if self.last_message > 0 {
+            return Err(LogError::Overtaken);
+        }
+        (self.first_seq, self.last_seq) = (seq + 1, seq);
+        Ok(())
+    }
+
+    /// Appends entries of another log in one batch, with the times and versions they have there. They are numbered anew.
+    ///
+    /// # Errors
+    /// As for [`Self::append`].
+    pub fn copy(&mut self, entries: &[Entry]) -> Result<(), LogError> {
+        if self.health == Health::Unsure {
+            return Err(LogError::Poisoned);
+        }
+        let mut run = Vec::new();
+        let first = self.last_seq + 1;
+        let (mut last, mut tag) = (self.last_seq, 0);
+        for Entry { at_ms, version, payload, .. } in entries {
+            let payload_bytes = self.check_length(payload)?;
+            (last, tag) = (last + 1, *at_ms);
+            let frame = Frame { seq: last, at_ms: *at_ms, version: *version, payload };
+            encode_frame(&mut run, frame, payload_bytes);
+        }
+        if last < first {
+            return Ok(());
+        }
+        self.publish(RunHead { writer: self.writer, first, last, tag }, &run)
+    }
+
+    fn check_length(&self, payload: &[u8]) -> Result<u32, LogError> {
+        let fits = u32::try_from(payload.len()).ok().filter(|n| *n <= self.entry_bytes_max);
+        fits.ok_or(LogError::TooLarge {
+            bytes: payload.len() as u64,
+            bytes_max: u64::from(self.entry_bytes_max),
+        })
+    }
+
+    /// Makes sure that nobody else has written, by writing a batch of nothing: from then on, whoever has not read it is
+    /// refused. No number is spent.
+    ///
+    /// # Errors
+    /// As for [`Self::append`].
+    pub fn fence(&mut self, at_ms: i64) -> Result<(), LogError> {
+        if self.health == Health::Unsure {
+            return Err(LogError::Poisoned);
+        }
+        let (first, last) = (self.last_seq + 1, self.last_seq);
+        self.publish(RunHead { writer: self.writer, first, last, tag: at_ms }, &[])
+    }
+
+    fn publish(&mut self, head: RunHead, run: &[u8]) -> Result<(), LogError> {
+        let messages = part::cut(head, run, self.part_bytes);
+        self.batches += 1;
+        let id = format!("{:016x}-{}", self.writer, self.batches);
+        self.health = Health::Unsure;
+        let published = self.wire.publish(&id, &messages, self.last_message);
+        self.last_message = self.runtime.block_on(published)?;
+        self.health = Health::Good;
+        self.last_seq = head.last;
+        self.bytes += run.len() as u64;
+        Ok(())
+    }
+
+    /// Asks once, without patience, how far the log reaches by now, whoever wrote it.
+    ///
+    /// # Errors
+    /// The servers do not answer at once.
+    pub fn glance(&self) -> Result<Glance, LogError> {
+        self.runtime.block_on(async {
+            let extent = self.wire.extent_now().await?;
+            if extent.last == self.last_message {
+                return Ok(Glance { last_seq: self.last_seq, overtaken: false });
+            }
+            let last_seq = match extent.last >= extent.first {
+                true => self.wire.get_now(extent.last).await?.part.reaches(),
+                false => 0,
+            };
+            Ok(Glance { last_seq, overtaken: true })
+        })
+    }
+
+    /// Reads from entry `seq` on, up to the last entry of this moment.
+    ///
+    /// # Errors
+    /// Retention has deleted that entry, or the servers do not answer.
+    pub fn read_from(&self, seq: u64) -> Result<StreamReader, LogError> {
+        let seq = seq.max(1);
+        let (from, to) = self.runtime.block_on(self.find(seq))?;
+        Ok(StreamReader::new(&self.runtime, &self.wire, seq, from..=to))
+    }
+
+    /// Reads from entry `seq` on, and goes on with what is written later, by whomever.
+    ///
+    /// # Errors
+    /// Retention has deleted that entry, or the servers do not answer.
+    pub fn follow_from(&self, seq: u64) -> Result<Follower, LogError> {
+        let seq = seq.max(1);
+        let (from, _) = self.runtime.block_on(self.find(seq))?;
+        Ok(Follower::new(&self.runtime, &self.wire, seq, from))
+    }
+
+    /// The message with which to begin to read entry `seq`, and the last one.
+    async fn find(&self, seq: u64) -> Result<(u64, u64), LogError> {
+        let extent = self.wire.extent().await?;
+        if extent.first > extent.last {
+            return Ok((extent.first, extent.last));
+        }
+        let oldest = self.wire.get(extent.first).await?.part.head.first;
+        if seq < oldest {
+            return Err(LogError::NotKept { seq, follows: oldest - 1 });
+        }
+        // Parts of batches that were given up say numbers that are given out again; the order holds all the same.
+        let found = self.last_where(extent.first, extent.last, |head| head.first <= seq).await?;
+        Ok((found.unwrap_or(extent.first), extent.last))
+    }
+
+    /// The last message that begins a batch for which `holds`, which is true up to some message and false after it.
+    async fn last_where(
+        &self,
+        first: u64,
+        last: u64,
+        holds: impl Fn(&RunHead) -> bool,
+    ) -> Result<Option<u64>, LogError> {
+        let (mut low, mut high, mut found) = (first, last, None);
+        while low <= high {
+            let middle = low + (high - low) / 2;
+            let part = self.wire.get(middle).await?.part;
+            // A batch is judged by its beginning, wherever in it the search has come.
+            let begin = middle.saturating_sub(u64::from(part.part)).max(first);
+            if holds(&part.head) {
+                found = Some(begin);
+                low = middle + 1;
+            } else if begin > low {
+                high = begin - 1;
+            } else {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Writes the owner's state after entry `seq`, and keeps the newest two checkpoints.
+    ///
+    /// # Errors
+    /// `seq` is beyond the log or before the newest checkpoint, somebody else wrote one meanwhile, or the servers do
+    /// not answer.
+    pub fn write_checkpoint(
+        &mut self,
+        seq: u64,
+        version: u8,
+        payload: &[u8],
+    ) -> Result<(), LogError> {
+        let (newest, last) = (self.checkpoints.newest(), self.last_seq);
+        if seq < newest || seq > last {
+            return Err(LogError::CheckpointOutOfRange { seq, newest, last });
+        }
+        let head = RunHead { writer: self.writer, first: seq, last: seq, tag: 0 };
+        let runtime = self.runtime.clone();
+        runtime.block_on(self.checkpoints.write(head, version, payload, self.part_bytes))
+    }
+
+    /// Reads the newest whole checkpoint.
+    ///
+    /// # Errors
+    /// The servers do not answer, or a newer program wrote the checkpoint.
+    pub fn latest_checkpoint(&mut self) -> Result<Option<Checkpoint>, LogError> {
+        let runtime = self.runtime.clone();
+        runtime.block_on(self.checkpoints.latest(self.last_seq))
+    }
+
+    /// The entry that the newest checkpoint covers, 0 where there is none.
+    pub fn checkpoint_seq(&self) -> u64 {
+        self.checkpoints.newest()
+    }
+
+    /// Deletes old batches, and returns how many messages they were.
+    ///
+    /// A batch goes only when it is from before `before_ms`, all its numbers are below `keep_from`, and the older
+    /// of two checkpoints covers it. The last such batch stays.
+    ///
+    /// # Errors
+    /// The servers do not answer.
+    pub fn retain(&mut self, before_ms: i64, keep_from: u64) -> Result<u64, LogError> {
+        let seq_max = self.checkpoints.covered().min(keep_from.saturating_sub(1));
+        self.runtime.clone().block_on(async {
+            let extent = self.wire.extent().await?;
+            let goes = |head: &RunHead| head.last <= seq_max && head.tag < before_ms;
+            // The last that may go stays: it is easier to be sure of where it begins than of where it ends.
+            let kept = self.last_where(extent.first, extent.last, goes).await?;
+            let Some(kept) = kept.filter(|kept| *kept > extent.first) else {
+                return Ok(0);
+            };
+            self.wire.purge_before(kept).await?;
+            self.look().await?;
+            Ok(kept - extent.first)
+        })
+    }
+
+    /// The first number that can be in the log; the next one to be given out when it is empty.
+    pub fn first_seq(&self) -> u64 {
+        self.first_seq
+    }
+
+    /// The last number given out, 0 at first.
+    pub fn last_seq(&self) -> u64 {
+        self.last_seq
+    }
+
+    /// The bytes of all entries, about.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// Connects to one of the servers.
+async fn connect(place: &StreamPlace, options: ConnectOptions) -> Result<Client, LogError> {
+    let addresses = parse_addresses(&place.url)?;
+    options
+        .name("linesman")
+        .connection_timeout(CONNECT_TIME_MAX)
+        .ping_interval(PING_EVERY)
+        .connect(addresses)
+        .await
+        .map_err(|error| LogError::Unavailable(Box::new(error)))
+}
+
+/// Whether a text is addresses with commas between.
+///
+/// # Errors
+/// One of them is none. The error does not repeat it: it may hold a password.
+pub fn check_addresses(url: &str) -> Result<(), LogError> {
+    parse_addresses(url).map(drop)
+}
+
+fn parse_addresses(url: &str) -> Result<Vec<ServerAddr>, LogError> {
+    url.split(',')
+        .map(|address| address.trim().parse())
+        .collect::<Result<_, _>>()
+        .map_err(|_| LogError::Unavailable("not an address such as nats://host:4222".into()))
+}

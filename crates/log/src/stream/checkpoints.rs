@@ -1,0 +1,140 @@
+//! Checkpoints as runs in a stream of their own; each is what a checkpoint file holds.
+
+use bytes::BytesMut;
+
+use crate::{
+    checkpoint::{Checkpoint, decode_checkpoint, encode_head},
+    error::{Damage, LogError},
+    stream::{
+        part::{self, Gatherer, RunHead},
+        wire::Wire,
+    },
+};
+
+/// A second checkpoint is kept so that damage to the newest costs a longer replay and nothing else.
+const CHECKPOINTS_KEPT: usize = 2;
+
+/// The stream of checkpoints.
+#[derive(Debug)]
+pub(super) struct Checkpoints {
+    wire: Wire,
+    /// The whole ones, newest first, no more than are kept.
+    whole: Vec<Whole>,
+    last_message: u64,
+    written: u64,
+}
+
+/// Where a checkpoint lies.
+#[derive(Debug, Clone, Copy)]
+struct Whole {
+    seq: u64,
+    first_message: u64,
+    last_message: u64,
+}
+
+impl Checkpoints {
+    pub(super) async fn open(wire: Wire) -> Result<Self, LogError> {
+        let mut checkpoints = Self { wire, whole: Vec::new(), last_message: 0, written: 0 };
+        checkpoints.look().await?;
+        Ok(checkpoints)
+    }
+
+    /// Finds the newest whole ones from the end backwards.
+    pub(super) async fn look(&mut self) -> Result<(), LogError> {
+        let extent = self.wire.extent().await?;
+        self.last_message = extent.last;
+        self.whole.clear();
+        let mut at = extent.last;
+        while at >= extent.first && at > 0 && self.whole.len() < CHECKPOINTS_KEPT {
+            let found = self.wire.get(at).await?.part;
+            let Some(first_message) = at.checked_sub(u64::from(found.part)) else {
+                break;
+            };
+            if found.is_last() && first_message >= extent.first {
+                let seq = found.head.last;
+                self.whole.push(Whole { seq, first_message, last_message: at });
+            }
+            at = first_message.saturating_sub(1);
+        }
+        Ok(())
+    }
+
+    /// The number of the newest, 0 where there is none.
+    pub(super) fn newest(&self) -> u64 {
+        self.whole.first().map_or(0, |newest| newest.seq)
+    }
+
+    /// Up to which entry two checkpoints make the log dispensable.
+    pub(super) fn covered(&self) -> u64 {
+        self.whole.get(1).map_or(0, |older| older.seq)
+    }
+
+    pub(super) async fn write(
+        &mut self,
+        head: RunHead,
+        version: u8,
+        payload: &[u8],
+        part_bytes: usize,
+    ) -> Result<(), LogError> {
+        let mut run = BytesMut::from(encode_head(head.last, version, payload).as_slice());
+        run.extend_from_slice(payload);
+        let messages = part::cut(head, &run, part_bytes);
+        self.written += 1;
+        let id = format!("{:016x}-{}", head.writer, self.written);
+        let published = self.wire.publish(&id, &messages, self.last_message).await;
+        let last_message = match published {
+            Ok(last_message) => last_message,
+            Err(error) => {
+                // What is there of it is passed over; the next one has to come after it.
+                self.look().await?;
+                return Err(error);
+            }
+        };
+        let first_message = self.last_message + 1;
+        self.last_message = last_message;
+        // One for the same entry replaces the one before it.
+        self.whole.retain(|held| held.seq != head.last);
+        self.whole.insert(0, Whole { seq: head.last, first_message, last_message });
+        self.whole.truncate(CHECKPOINTS_KEPT);
+        match self.whole.as_slice() {
+            [.., oldest] if self.whole.len() == CHECKPOINTS_KEPT => {
+                self.wire.purge_before(oldest.first_message).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The newest that can be read and does not go beyond the log.
+    pub(super) async fn latest(&mut self, last_seq: u64) -> Result<Option<Checkpoint>, LogError> {
+        for whole in self.whole.clone() {
+            let Whole { seq, first_message, last_message } = whole;
+            match self.read(whole).await {
+                Ok(checkpoint) if checkpoint.seq <= last_seq => return Ok(Some(checkpoint)),
+                Ok(_) => tracing::warn!(
+                    seq,
+                    last_seq,
+                    "a checkpoint is beyond the log; the one before it is used"
+                ),
+                Err(LogError::Corrupt { reason, .. }) => {
+                    tracing::warn!(seq, first_message, last_message, %reason, "checkpoint damaged, the one before it is used");
+                }
+                Err(error) => return Err(error),
+            }
+            self.whole.retain(|held| held.first_message != first_message);
+        }
+        Ok(None)
+    }
+
+    async fn read(&self, whole: Whole) -> Result<Checkpoint, LogError> {
+        let mut messages = self.wire.read(whole.first_message, Some(whole.last_message));
+        let mut gatherer = Gatherer::default();
+        while let Some(message) = messages.recv().await {
+            let Some((_, run)) = gatherer.take(&message?.part) else {
+                continue;
+            };
+            let decoded = decode_checkpoint(&run);
+            return decoded.map_err(|reason| self.wire.corrupt(whole.last_message, reason));
+        }
+        Err(self.wire.corrupt(whole.last_message, Damage::Header))
+    }
+}

@@ -1,0 +1,148 @@
+//! Entries out of messages, in order.
+
+use std::{collections::VecDeque, ops::RangeInclusive, time::Duration};
+
+use bytes::Bytes;
+use tokio::{runtime::Handle, sync::mpsc, time::timeout};
+
+use crate::{
+    error::{Damage, LogError},
+    frame::decode_frame,
+    reader::Entry,
+    stream::{
+        part::{Gatherer, RunHead},
+        wire::{Numbered, Wire},
+    },
+};
+
+/// Entries that messages hold, from one number on.
+#[derive(Debug)]
+struct Entries {
+    wire: Wire,
+    gatherer: Gatherer,
+    /// The first entry that is wanted.
+    from: u64,
+    /// The last entry seen, wanted or not.
+    last: Option<u64>,
+    ready: VecDeque<Entry>,
+}
+
+impl Entries {
+    fn take(&mut self, Numbered { at, part }: Numbered) -> Result<(), LogError> {
+        if let Some((head, run)) = self.gatherer.take(&part) {
+            self.take_run(at, head, &run)?;
+        }
+        Ok(())
+    }
+
+    fn take_run(&mut self, at: u64, head: RunHead, run: &Bytes) -> Result<(), LogError> {
+        let mut rest: &[u8] = run;
+        let mut due = self.last.map_or(head.first, |last| last + 1);
+        while !rest.is_empty() {
+            let decoded = decode_frame(rest).map_err(|reason| self.wire.corrupt(at, reason))?;
+            let Some((frame, bytes)) = decoded else {
+                return Err(self.wire.corrupt(at, Damage::Header));
+            };
+            if frame.seq != due {
+                let order = Damage::Order { found: frame.seq, expected: due };
+                return Err(self.wire.corrupt(at, order));
+            }
+            self.last = Some(due);
+            due += 1;
+            if frame.seq >= self.from {
+                self.ready.push_back(Entry {
+                    seq: frame.seq,
+                    at_ms: frame.at_ms,
+                    version: frame.version,
+                    payload: frame.payload.to_vec(),
+                });
+            }
+            rest = rest.get(bytes..).unwrap_or_default();
+        }
+        Ok(())
+    }
+}
+
+/// An iterator over the entries from one number on. It ends after its first error.
+#[derive(Debug)]
+pub struct StreamReader {
+    entries: Entries,
+    messages: mpsc::Receiver<Result<Numbered, LogError>>,
+}
+
+impl StreamReader {
+    pub(super) fn new(
+        runtime: &Handle,
+        wire: &Wire,
+        seq: u64,
+        messages: RangeInclusive<u64>,
+    ) -> Self {
+        let _entered = runtime.enter();
+        let messages = wire.read(*messages.start(), Some(*messages.end()));
+        Self { entries: entries(wire, seq), messages }
+    }
+}
+
+impl Iterator for StreamReader {
+    type Item = Result<Entry, LogError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(entry) = self.entries.ready.pop_front() {
+                return Some(Ok(entry));
+            }
+            let taken =
+                self.messages.blocking_recv()?.and_then(|message| self.entries.take(message));
+            if let Err(error) = taken {
+                self.messages.close();
+                while self.messages.try_recv().is_ok() {}
+                return Some(Err(error));
+            }
+        }
+    }
+}
+
+/// Entries as they are written, for whoever serves what another node writes.
+#[derive(Debug)]
+pub struct Follower {
+    runtime: Handle,
+    entries: Entries,
+    messages: mpsc::Receiver<Result<Numbered, LogError>>,
+}
+
+impl Follower {
+    pub(super) fn new(runtime: &Handle, wire: &Wire, seq: u64, from: u64) -> Self {
+        let _entered = runtime.enter();
+        let messages = wire.read(from, None);
+        Self { runtime: runtime.clone(), entries: entries(wire, seq), messages }
+    }
+
+    /// The next entry; `None` where none came within `wait`.
+    ///
+    /// # Errors
+    /// The servers did not answer for long, or what they hold is damaged or from a newer program. The follower is of no
+    /// use then; another one goes on after the last entry.
+    pub fn next(&mut self, wait: Duration) -> Result<Option<Entry>, LogError> {
+        loop {
+            if let Some(entry) = self.entries.ready.pop_front() {
+                return Ok(Some(entry));
+            }
+            let receiving = self.messages.recv();
+            match self.runtime.block_on(async { timeout(wait, receiving).await }) {
+                Err(_) => return Ok(None),
+                Ok(Some(message)) => self.entries.take(message?)?,
+                Ok(None) => return Err(LogError::Unavailable("the reader has ended".into())),
+            }
+        }
+    }
+}
+
+fn entries(wire: &Wire, from: u64) -> Entries {
+    Entries {
+        wire: wire.clone(),
+        gatherer: Gatherer::default(),
+        from,
+        last: None,
+        ready: VecDeque::new(),
+    }
+}

@@ -1,0 +1,321 @@
+//! One JetStream stream: messages in with a fence and without doubles, messages out in order.
+
+use std::time::Duration;
+
+use async_nats::jetstream::{
+    Context, ErrorCode,
+    consumer::{DeliverPolicy, pull::OrderedConfig},
+    context::{CreateStreamErrorKind, PublishErrorKind},
+    message::PublishMessage,
+    stream::{Config, DiscardPolicy, RetentionPolicy, StorageType, Stream},
+};
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep, timeout},
+};
+
+use crate::{
+    error::{Damage, LogError},
+    stream::part::Part,
+};
+
+/// How long a publication may take with all its repetitions: longer than the servers need to elect another leader.
+const PUBLISH_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long one attempt waits for its acknowledgement.
+pub(crate) const ACK_TIME_MAX: Duration = Duration::from_secs(2);
+const RETRY_DELAY: Duration = Duration::from_millis(100);
+/// How long a question may take with all its repetitions.
+const ASK_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long a reader waits for a message that is known to be there.
+const READ_TIME_MAX: Duration = Duration::from_secs(15);
+/// How long the servers remember which messages they have: a repetition comes much sooner.
+const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
+/// On how many servers a log lies where nobody has said: one may then fail without anybody noticing.
+const REPLICAS_USUAL: usize = 3;
+/// Messages on their way at once.
+const WINDOW_PARTS: usize = 32;
+/// Messages read ahead of whoever takes them.
+const READ_AHEAD: usize = 16;
+
+/// A message with its number in the stream.
+#[derive(Debug)]
+pub(crate) struct Numbered {
+    pub(crate) at: u64,
+    pub(crate) part: Part,
+}
+
+/// A stream and how to reach it.
+#[derive(Debug, Clone)]
+pub(crate) struct Wire {
+    context: Context,
+    stream: Stream,
+    name: String,
+    subject: String,
+}
+
+/// How far a stream reaches; `last` is `first - 1` where it is empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Wire {
+    /// Finds the stream, or makes it.
+    pub(crate) async fn open(
+        context: &Context,
+        name: String,
+        subject: String,
+        replicas: Option<usize>,
+    ) -> Result<Self, LogError> {
+        let mut config = Config {
+            name: name.clone(),
+            subjects: vec![subject.clone()],
+            retention: RetentionPolicy::Limits,
+            // What does not fit is refused; nothing that was acknowledged is dropped for it.
+            discard: DiscardPolicy::New,
+            storage: StorageType::File,
+            num_replicas: replicas.unwrap_or(REPLICAS_USUAL),
+            duplicate_window: DUPLICATE_WINDOW,
+            deny_delete: true,
+            ..Config::default()
+        };
+        let begun = Instant::now();
+        let stream = loop {
+            match context.get_or_create_stream(config.clone()).await {
+                Ok(stream) => break stream,
+                // Not "too few are up": this server says that it has no others.
+                Err(error)
+                    if replicas.is_none()
+                        && config.num_replicas > 1
+                        && matches!(error.kind(), CreateStreamErrorKind::JetStream(told)
+                            if told.error_code() == ErrorCode::STREAM_REPLICAS_NOT_SUPPORTED) =>
+                {
+                    tracing::warn!(stream = %config.name, "a single NATS server: the log is not replicated");
+                    config.num_replicas = 1;
+                }
+                Err(error) if begun.elapsed() > ASK_TIME_MAX => {
+                    return Err(LogError::Unavailable(Box::new(error)));
+                }
+                Err(_) => sleep(RETRY_DELAY).await,
+            }
+        };
+        Ok(Self { context: context.clone(), stream, name, subject })
+    }
+
+    /// How far the stream reaches, as its leader says.
+    pub(crate) async fn extent(&self) -> Result<Extent, LogError> {
+        insist(|| self.extent_now()).await
+    }
+
+    /// The same, asked once.
+    pub(crate) async fn extent_now(&self) -> Result<Extent, LogError> {
+        let info = self.stream.get_info().await;
+        let state = info.map_err(|error| LogError::Unavailable(Box::new(error)))?.state;
+        Ok(Extent {
+            first: state.first_sequence.max(1),
+            last: state.last_sequence,
+            bytes: state.bytes,
+        })
+    }
+
+    /// One message.
+    pub(crate) async fn get(&self, at: u64) -> Result<Numbered, LogError> {
+        insist(|| self.get_now(at)).await
+    }
+
+    /// The same, asked once.
+    pub(crate) async fn get_now(&self, at: u64) -> Result<Numbered, LogError> {
+        let message = self.stream.get_raw_message(at).await;
+        let message = message.map_err(|error| LogError::Unavailable(Box::new(error)))?;
+        self.decode(at, &message.payload)
+    }
+
+    /// Publishes messages in order, right after message `last`, each of them once; gives the number of the last.
+    ///
+    /// `id` names them for ever: a repetition whose first attempt arrived after all is told from a new message.
+    pub(crate) async fn publish(
+        &self,
+        id: &str,
+        messages: &[Bytes],
+        mut last: u64,
+    ) -> Result<u64, LogError> {
+        for (window, some) in messages.chunks(WINDOW_PARTS).enumerate() {
+            let begun = Instant::now();
+            loop {
+                match self.attempt(&format!("{id}-{window}"), some, last).await {
+                    Ok(published) => break last = published,
+                    Err(Failed::Overtaken) => return Err(LogError::Overtaken),
+                    Err(Failed::NotYet(error)) if begun.elapsed() > PUBLISH_TIME_MAX => {
+                        return Err(LogError::Unavailable(error));
+                    }
+                    Err(Failed::NotYet(_)) => sleep(RETRY_DELAY).await,
+                }
+            }
+        }
+        Ok(last)
+    }
+
+    async fn attempt(&self, id: &str, messages: &[Bytes], last: u64) -> Result<u64, Failed> {
+        let mut acknowledgements = Vec::with_capacity(messages.len());
+        for (expected, (n, message)) in (last..).zip(messages.iter().enumerate()) {
+            let message = PublishMessage::build()
+                .payload(message.clone())
+                .message_id(format!("{id}-{n}"))
+                .expected_stream(&self.name)
+                .expected_last_sequence(expected);
+            let sent = self.context.send_publish(self.subject.clone(), message).await;
+            acknowledgements
+                .push((expected, sent.map_err(|error| Failed::NotYet(Box::new(error)))?));
+        }
+        let mut published = last;
+        // In order: behind one that did not arrive, all others are refused, which says nothing about the fence.
+        for (expected, acknowledged) in acknowledgements {
+            match acknowledged.await {
+                Ok(acknowledged) if acknowledged.sequence == expected + 1 => {
+                    published = acknowledged.sequence;
+                }
+                Ok(_) => return Err(Failed::Overtaken),
+                Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => {
+                    return Err(Failed::Overtaken);
+                }
+                Err(error) => return Err(Failed::NotYet(Box::new(error))),
+            }
+        }
+        Ok(published)
+    }
+
+    /// Deletes all messages before one.
+    pub(crate) async fn purge_before(&self, at: u64) -> Result<(), LogError> {
+        // Nothing comes before the first, and servers (seen with 2.9) take "before 1" for "everything".
+        if at <= 1 {
+            return Ok(());
+        }
+        let purged = timeout(ASK_TIME_MAX, async { self.stream.purge().sequence(at).await }).await;
+        match purged {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(LogError::Unavailable(Box::new(error))),
+            Err(elapsed) => Err(LogError::Unavailable(Box::new(elapsed))),
+        }
+    }
+
+    /// Reads messages from one on, to another or for ever, into a channel that ends after an error.
+    pub(crate) fn read(
+        &self,
+        from: u64,
+        to: Option<u64>,
+    ) -> mpsc::Receiver<Result<Numbered, LogError>> {
+        let (sender, receiver) = mpsc::channel(READ_AHEAD);
+        let wire = self.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                // Whoever reads may stop at any time; a consumer that waits must not outlive them.
+                () = sender.closed() => {}
+                read = wire.pump(from, to, &sender) => {
+                    if let Err(error) = read && sender.send(Err(error)).await.is_err() {
+                        tracing::debug!("a reader of the log is gone");
+                    }
+                }
+            }
+        });
+        receiver
+    }
+
+    async fn pump(
+        &self,
+        from: u64,
+        to: Option<u64>,
+        sender: &mpsc::Sender<Result<Numbered, LogError>>,
+    ) -> Result<(), LogError> {
+        if to.is_some_and(|to| from > to) {
+            return Ok(());
+        }
+        let mut next = from;
+        let mut messages = self.consume(next).await?;
+        loop {
+            let message = match (to, timeout(READ_TIME_MAX, messages.next()).await) {
+                (_, Ok(Some(Ok(message)))) => message,
+                (Some(_), Err(elapsed)) => return Err(LogError::Unavailable(Box::new(elapsed))),
+                (None, Err(_)) => continue,
+                (_, Ok(_)) => {
+                    // The consumer is gone with its server; another one goes on where this one stopped.
+                    messages = self.consume(next).await?;
+                    continue;
+                }
+            };
+            let at = message.info().map_err(LogError::Unavailable)?.stream_sequence;
+            if at != next {
+                return Err(LogError::NotKept { seq: next, follows: at - 1 });
+            }
+            next = at + 1;
+            let numbered = self.decode(at, &message.payload)?;
+            if sender.send(Ok(numbered)).await.is_err() || to == Some(at) {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn consume(
+        &self,
+        from: u64,
+    ) -> Result<async_nats::jetstream::consumer::pull::Ordered, LogError> {
+        let config = OrderedConfig {
+            deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: from },
+            ..OrderedConfig::default()
+        };
+        let begun = Instant::now();
+        loop {
+            let made = async {
+                let consumer =
+                    self.stream.create_consumer(config.clone()).await.map_err(Box::new)?;
+                let messages = consumer.messages().await.map_err(Box::new)?;
+                Ok::<_, async_nats::Error>(messages)
+            };
+            match made.await {
+                Ok(messages) => return Ok(messages),
+                Err(error) if begun.elapsed() > ASK_TIME_MAX => {
+                    return Err(LogError::Unavailable(error));
+                }
+                Err(_) => sleep(RETRY_DELAY).await,
+            }
+        }
+    }
+
+    fn decode(&self, at: u64, payload: &Bytes) -> Result<Numbered, LogError> {
+        match Part::decode(payload) {
+            Ok(part) => Ok(Numbered { at, part }),
+            Err(reason) => Err(self.corrupt(at, reason)),
+        }
+    }
+
+    pub(crate) fn corrupt(&self, at: u64, reason: Damage) -> LogError {
+        let path = self.name.clone().into();
+        if let Damage::Format(format) = reason {
+            return LogError::UnknownFormat { path, format, known: 1 };
+        }
+        LogError::Corrupt { path, offset: at, reason }
+    }
+}
+
+/// Asks again and again while the servers do not answer, for as long as a question may take.
+async fn insist<T>(mut ask: impl AsyncFnMut() -> Result<T, LogError>) -> Result<T, LogError> {
+    let begun = Instant::now();
+    loop {
+        match ask().await {
+            Err(LogError::Unavailable(_)) if begun.elapsed() <= ASK_TIME_MAX => {
+                sleep(RETRY_DELAY).await;
+            }
+            answered => return answered,
+        }
+    }
+}
+
+enum Failed {
+    /// Somebody else has written.
+    Overtaken,
+    /// It is not known to be there; worth a repetition.
+    NotYet(async_nats::Error),
+}

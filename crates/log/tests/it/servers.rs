@@ -1,0 +1,320 @@
+//! A log on servers when there are several writers, and when servers and networks fail.
+
+use std::time::{Duration, Instant};
+
+use linesman_log::{Caller, Entry, Glance, Log, LogError, NoAnswer, Place, StreamLog, StreamPlace};
+use rig::{Nats, Proxy};
+use tokio::runtime::Runtime;
+
+use crate::{
+    at_ms,
+    conformance::{append_one, on, read_all},
+    payload, version,
+};
+
+fn stream_place(place: &Place) -> (&tokio::runtime::Handle, &StreamPlace) {
+    match place {
+        Place::Stream { runtime, place } => (runtime, place),
+        Place::Folder { .. } | Place::Nowhere => panic!("not on servers"),
+    }
+}
+
+#[test]
+fn of_two_writers_the_one_who_has_not_read_on_is_refused() {
+    let runtime = Runtime::new().unwrap();
+    let nats = Nats::start(1).unwrap();
+    let place = on(&runtime, &nats.url(), "live", 1);
+    let mut old = Log::open(&place).unwrap();
+    append_one(&mut old);
+    // The old leader is paused here; another one takes over and writes.
+    let mut new = Log::open(&place).unwrap();
+    assert_eq!(append_one(&mut new), 2);
+    // The old one wakes up.
+    for _ in 0..2 {
+        let refused = old.append(1, [(1, b"too late".as_slice())]);
+        assert!(matches!(refused, Err(LogError::Overtaken | LogError::Poisoned)), "{refused:?}");
+    }
+    assert_eq!(append_one(&mut new), 3);
+    assert_eq!(read_all(&new, 1), [1, 2, 3]);
+    // A checkpoint of the old one stands in nobody's way either.
+    new.write_checkpoint(3, 1, b"new").unwrap();
+    let refused = old.write_checkpoint(1, 1, b"old");
+    assert!(matches!(refused, Err(LogError::Overtaken)), "{refused:?}");
+    assert_eq!(new.latest_checkpoint().unwrap().unwrap().payload, b"new");
+    // Once it has read on, it may write.
+    let mut old = Log::open(&place).unwrap();
+    assert_eq!(append_one(&mut old), 4);
+}
+
+#[test]
+fn a_follower_gets_what_is_written_later_in_order_and_from_anywhere() {
+    let runtime = Runtime::new().unwrap();
+    let nats = Nats::start(1).unwrap();
+    let place = on(&runtime, &nats.url(), "live", 1);
+    let (handle, stream) = stream_place(&place);
+    let mut log = Log::open(&place).unwrap();
+    let reader = StreamLog::open(handle, stream).unwrap();
+    let mut early = reader.follow_from(1).unwrap();
+    assert_eq!(early.next(Duration::from_millis(50)).unwrap(), None);
+    for _ in 0..10 {
+        append_one(&mut log);
+    }
+    let mut late = reader.follow_from(8).unwrap();
+    for (follower, from) in [(&mut early, 1), (&mut late, 8)] {
+        for seq in from..=10 {
+            let entry = follower.next(Duration::from_secs(10)).unwrap().unwrap();
+            assert_eq!((entry.seq, entry.payload), (seq, payload(seq)));
+        }
+        assert_eq!(follower.next(Duration::from_millis(50)).unwrap(), None);
+    }
+    append_one(&mut log);
+    assert_eq!(early.next(Duration::from_secs(10)).unwrap().unwrap().seq, 11);
+}
+
+/// The wire is cut and held again and again while one writer appends, and follows its own rule: what failed is looked
+/// at again before anything else is written.
+#[test]
+fn acknowledged_entries_are_there_once_whatever_the_network_did() {
+    let runtime = Runtime::new().unwrap();
+    let nats = Nats::start(1).unwrap();
+    let proxy = runtime.block_on(Proxy::start(nats.port(0).unwrap())).unwrap();
+    let url = format!("nats://127.0.0.1:{}", proxy.port());
+    let place = on(&runtime, &url, "live", 1);
+    let mut log = Log::open(&place).unwrap();
+    let storm = runtime.spawn(async move {
+        for _ in 0..12 {
+            tokio::time::sleep(Duration::from_millis(150)).await;
+            proxy.cut();
+            tokio::time::sleep(Duration::from_millis(60)).await;
+            proxy.mend();
+            tokio::time::sleep(Duration::from_millis(150)).await;
+            proxy.hold();
+            tokio::time::sleep(Duration::from_millis(60)).await;
+            proxy.mend();
+        }
+        proxy
+    });
+    let mut acknowledged: Vec<(u64, u32)> = Vec::new();
+    let mut token = 0_u32;
+    while !storm.is_finished() {
+        token += 1;
+        match log.append(5, [(1, token.to_le_bytes().as_slice())]) {
+            Ok(range) => acknowledged.push((*range.start(), token)),
+            Err(_) => log = Log::open(&place).unwrap(),
+        }
+    }
+    let _proxy = runtime.block_on(storm).unwrap();
+    assert!(acknowledged.len() > 20, "{}", acknowledged.len());
+    let held: Vec<(u64, Vec<u8>)> = Log::open(&place)
+        .unwrap()
+        .read_from(1)
+        .unwrap()
+        .map(|entry| entry.map(|entry| (entry.seq, entry.payload)).unwrap())
+        .collect();
+    for (seq, token) in &acknowledged {
+        let found: Vec<_> =
+            held.iter().filter(|(_, payload)| *payload == token.to_le_bytes()).collect();
+        assert_eq!(found.len(), 1, "token {token}");
+        assert_eq!(found[0].0, *seq);
+    }
+    assert_eq!(
+        held.iter().map(|(seq, _)| *seq).collect::<Vec<_>>(),
+        (1..=held.len() as u64).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn one_of_three_servers_may_die_at_any_time() {
+    let runtime = Runtime::new().unwrap();
+    let mut nats = Nats::start(3).unwrap();
+    let place = on(&runtime, &nats.url(), "live", 3);
+    let mut log = Log::open(&place).unwrap();
+    for dead in 0..3 {
+        for _ in 0..20 {
+            append_one(&mut log);
+        }
+        nats.kill(dead).unwrap();
+        let begun = Instant::now();
+        // The same writer goes on; where an election takes longer than it waits, it looks again.
+        let mut last = log.last_seq();
+        for _ in 0..20 {
+            let seq = log.last_seq() + 1;
+            if log.append(at_ms(seq), [(version(seq), payload(seq).as_slice())]).is_err() {
+                log = Log::open(&place).unwrap();
+                assert!(log.last_seq() >= last, "nothing acknowledged is lost");
+            }
+            last = log.last_seq();
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+        nats.start_again(dead).unwrap();
+    }
+    let log = Log::open(&place).unwrap();
+    assert_eq!(read_all(&log, 1), (1..=log.last_seq()).collect::<Vec<_>>());
+    assert!(log.last_seq() >= 100, "{}", log.last_seq());
+}
+
+#[test]
+fn without_servers_the_writer_is_told_in_time_and_goes_on_once_they_are_back() {
+    let runtime = Runtime::new().unwrap();
+    let mut nats = Nats::start(1).unwrap();
+    let place = on(&runtime, &nats.url(), "live", 1);
+    let mut log = Log::open(&place).unwrap();
+    append_one(&mut log);
+    nats.kill(0).unwrap();
+    let begun = Instant::now();
+    let failed = log.append(1, [(1, b"lost".as_slice())]);
+    assert!(matches!(failed, Err(LogError::Unavailable(_))), "{failed:?}");
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert!(matches!(log.append(1, [(1, b"x".as_slice())]), Err(LogError::Poisoned)));
+    nats.start_again(0).unwrap();
+    let Log::Stream(stream) = &mut log else { panic!("not on servers") };
+    stream.refresh().unwrap();
+    // What was on its way may have arrived after all; either way the numbers go on without a hole.
+    let after = append_one(&mut log);
+    let seqs: Vec<u64> = log.read_from(1).unwrap().map(|entry| entry.unwrap().seq).collect();
+    assert_eq!(seqs, (1..=after).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_batch_of_nothing_shuts_out_whoever_has_not_read_it_and_spends_no_number() {
+    let runtime = Runtime::new().unwrap();
+    let nats = Nats::start(1).unwrap();
+    let place = on(&runtime, &nats.url(), "live", 1);
+    let mut old = Log::open(&place).unwrap();
+    old.fence(1).unwrap();
+    append_one(&mut old);
+    let mut new = Log::open(&place).unwrap();
+    new.fence(2).unwrap();
+    assert_eq!(new.last_seq(), 1);
+    let refused = old.fence(3);
+    assert!(matches!(refused, Err(LogError::Overtaken)), "{refused:?}");
+    // It stands in nobody's way: not of numbers, nor of reading from anywhere, nor of what follows.
+    assert_eq!(append_one(&mut new), 2);
+    new.fence(4).unwrap();
+    let again = Log::open(&place).unwrap();
+    assert_eq!((again.first_seq(), again.last_seq()), (1, 2));
+    assert_eq!((read_all(&again, 1), read_all(&again, 2)), (vec![1, 2], vec![2]));
+    let (handle, stream) = stream_place(&place);
+    let reader = StreamLog::open(handle, stream).unwrap();
+    let mut follower = reader.follow_from(3).unwrap();
+    assert_eq!(append_one(&mut new), 3);
+    assert_eq!(follower.next(Duration::from_secs(10)).unwrap().unwrap().seq, 3);
+}
+
+#[test]
+fn a_glance_tells_how_far_the_log_reaches_and_whether_somebody_else_wrote() {
+    let runtime = Runtime::new().unwrap();
+    let mut nats = Nats::start(1).unwrap();
+    let place = on(&runtime, &nats.url(), "live", 1);
+    let (handle, stream) = stream_place(&place);
+    let mut one = StreamLog::open(handle, stream).unwrap();
+    assert_eq!(one.glance().unwrap(), Glance { last_seq: 0, overtaken: false });
+    one.append(1, [(1, b"a".as_slice()), (1, b"b".as_slice())]).unwrap();
+    assert_eq!(one.glance().unwrap(), Glance { last_seq: 2, overtaken: false });
+    let mut two = StreamLog::open(handle, stream).unwrap();
+    two.append(1, [(1, b"c".as_slice())]).unwrap();
+    assert_eq!(one.glance().unwrap(), Glance { last_seq: 3, overtaken: true });
+    nats.kill(0).unwrap();
+    assert!(matches!(one.glance(), Err(LogError::Unavailable(_))));
+}
+
+#[test]
+fn a_copy_of_another_log_keeps_its_numbers_times_and_versions_and_goes_on() {
+    let runtime = Runtime::new().unwrap();
+    let nats = Nats::start(1).unwrap();
+    let place = on(&runtime, &nats.url(), "live", 1);
+    let (handle, stream) = stream_place(&place);
+    let mut log = StreamLog::open(handle, stream).unwrap();
+    log.begin_after(41).unwrap();
+    let entries: Vec<Entry> = (42..=60)
+        .map(|seq| Entry { seq, at_ms: at_ms(seq), version: version(seq), payload: payload(seq) })
+        .collect();
+    log.copy(&entries[..10]).unwrap();
+    assert!(log.begin_after(7).is_err(), "it has begun");
+    log.copy(&entries[10..]).unwrap();
+    log.write_checkpoint(60, 1, b"all").unwrap();
+    let mut again = Log::open(&place).unwrap();
+    assert_eq!((again.first_seq(), again.last_seq()), (42, 60));
+    let held: Vec<Entry> = again.read_from(42).unwrap().map(|entry| entry.unwrap()).collect();
+    assert_eq!(held, entries);
+    assert_eq!(append_one(&mut again), 61);
+    assert_eq!(again.latest_checkpoint().unwrap().unwrap().seq, 60);
+}
+
+#[test]
+fn without_a_word_about_replicas_a_single_server_is_enough_and_three_are_used() {
+    let runtime = Runtime::new().unwrap();
+    for servers in [1, 3] {
+        let mut nats = Nats::start(servers).unwrap();
+        let Place::Stream { runtime, place } = on(&runtime, &nats.url(), "live", 1) else {
+            panic!("not on servers")
+        };
+        let place = Place::Stream { runtime, place: StreamPlace { replicas: None, ..place } };
+        let mut log = Log::open(&place).unwrap();
+        append_one(&mut log);
+        if servers == 3 {
+            nats.kill(0).unwrap();
+            let log = Log::open(&place).unwrap();
+            assert_eq!(read_all(&log, 1), [1], "it is on the others too");
+        }
+    }
+}
+
+#[test]
+fn a_question_is_answered_by_whoever_is_at_the_desk() {
+    let runtime = Runtime::new().unwrap();
+    let mut nats = Nats::start(1).unwrap();
+    let place = on(&runtime, &nats.url(), "live", 1);
+    let (_, stream) = stream_place(&place);
+    runtime.block_on(async {
+        let (asking, answering) =
+            (Caller::open(stream).await.unwrap(), Caller::open(stream).await.unwrap());
+        let begun = Instant::now();
+        while asking.bytes_max().is_none() || answering.bytes_max().is_none() {
+            assert!(begun.elapsed() < Duration::from_secs(20), "no connection");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert_eq!(asking.ask(b"who".to_vec()).await, Err(NoAnswer::Nobody));
+        let mut desk = answering.open_desk().await.unwrap();
+        let serving = tokio::spawn(async move {
+            while let Some(question) = desk.next().await {
+                let answer = question.payload.to_ascii_uppercase();
+                question.answer(answer).await;
+            }
+        });
+        let begun = Instant::now();
+        // The desk is known to the servers a moment after it was opened.
+        let mut answer = asking.ask(b"who".to_vec()).await;
+        while answer.is_err() && begun.elapsed() < Duration::from_secs(20) {
+            answer = asking.ask(b"who".to_vec()).await;
+        }
+        assert_eq!(answer.unwrap(), "WHO");
+        serving.abort();
+        nats.kill(0).unwrap();
+        assert!(asking.ask(b"who".to_vec()).await.is_err());
+    });
+}
+
+#[test]
+fn what_is_no_entry_ends_a_reader_with_its_place() {
+    let runtime = Runtime::new().unwrap();
+    let nats = Nats::start(1).unwrap();
+    let place = on(&runtime, &nats.url(), "live", 1);
+    let (handle, stream) = stream_place(&place);
+    let mut log = Log::open(&place).unwrap();
+    append_one(&mut log);
+    let reader = StreamLog::open(handle, stream).unwrap();
+    let mut follower = reader.follow_from(1).unwrap();
+    runtime.block_on(async {
+        let client = async_nats::connect(nats.url()).await.unwrap();
+        client.publish("linesman.live.log", "no entry at all".into()).await.unwrap();
+        client.flush().await.unwrap();
+    });
+    assert_eq!(follower.next(Duration::from_secs(10)).unwrap().unwrap().seq, 1);
+    let refused = follower.next(Duration::from_secs(10));
+    // A first byte that is no format of ours is a newer program's, as far as can be told.
+    assert!(
+        matches!(refused, Err(LogError::Corrupt { .. } | LogError::UnknownFormat { .. })),
+        "{refused:?}"
+    );
+}

@@ -1,0 +1,120 @@
+//! NATS servers of one's own, with JetStream; one, or several that replicate.
+
+use std::{fs, net::TcpStream, path::PathBuf, process::Command};
+
+use anyhow::{Context as _, Result};
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use crate::{
+    free_port,
+    process::{Process, mortal},
+};
+
+const MISSING: &str =
+    "NATS is not installed (on Debian: apt-get install nats-server; `cargo xtask test` does it)";
+/// Debian's package, and a hand-made installation.
+const PROGRAMS: [&str; 2] = ["/usr/sbin/nats-server", "/usr/local/bin/nats-server"];
+
+/// Running servers with no data, one cluster where there are several.
+#[derive(Debug)]
+pub struct Nats {
+    program: PathBuf,
+    folder: TempDir,
+    members: Vec<Member>,
+}
+
+#[derive(Debug)]
+struct Member {
+    port: u16,
+    route_port: u16,
+    process: Option<Process>,
+}
+
+impl Nats {
+    /// Starts so many new servers.
+    ///
+    /// # Errors
+    /// NATS is not installed, or does not start.
+    pub fn start(servers: usize) -> Result<Self> {
+        let program = nats_program()?;
+        let folder =
+            tempfile::Builder::new().prefix("nats-").tempdir().context("no temporary folder")?;
+        let members = (0..servers)
+            .map(|_| Ok(Member { port: free_port()?, route_port: free_port()?, process: None }))
+            .collect::<Result<_>>()?;
+        let mut nats = Self { program, folder, members };
+        for member in 0..servers {
+            nats.start_again(member)?;
+        }
+        Ok(nats)
+    }
+
+    /// Starts one that was stopped or killed, on the same port with the same data.
+    ///
+    /// # Errors
+    /// There is no such one, or it does not start.
+    pub fn start_again(&mut self, member: usize) -> Result<()> {
+        let mut command = self.command(member)?;
+        let output = self.folder.path().join(format!("output-{member}"));
+        let mut process = Process::start(&mut command, Signal::TERM, &output)?;
+        let port = self.port(member)?;
+        process
+            .wait_until("nats-server", || TcpStream::connect(("127.0.0.1", port)).is_ok())
+            .with_context(|| fs::read_to_string(&output).unwrap_or_default())?;
+        self.member(member)?.process = Some(process);
+        Ok(())
+    }
+
+    /// The addresses of all, with commas between.
+    pub fn url(&self) -> String {
+        let urls = self.members.iter().map(|member| format!("nats://127.0.0.1:{}", member.port));
+        urls.collect::<Vec<_>>().join(",")
+    }
+
+    /// The port that one listens on, on the local address.
+    ///
+    /// # Errors
+    /// There is no such one.
+    pub fn port(&self, member: usize) -> Result<u16> {
+        Ok(self.members.get(member).context("there is no such server")?.port)
+    }
+
+    /// Ends one without letting anything be finished.
+    ///
+    /// # Errors
+    /// There is no such one, or it cannot be waited for.
+    pub fn kill(&mut self, member: usize) -> Result<()> {
+        self.member(member)?.process.take().map_or(Ok(()), |mut process| process.kill())
+    }
+
+    fn member(&mut self, member: usize) -> Result<&mut Member> {
+        self.members.get_mut(member).context("there is no such server")
+    }
+
+    fn command(&self, number: usize) -> Result<Command> {
+        let member = self.members.get(number).context("there is no such server")?;
+        let mut command = mortal(&self.program, None, "KILL");
+        command
+            .args(["-a", "127.0.0.1", "-p", &member.port.to_string()])
+            .args(["--server_name", &format!("n{number}"), "-js", "-sd"])
+            .arg(self.folder.path().join(format!("data-{number}")));
+        if self.members.len() > 1 {
+            let others =
+                self.members.iter().map(|other| format!("nats://127.0.0.1:{}", other.route_port));
+            command
+                .args(["--cluster_name", "rig", "--cluster"])
+                .arg(format!("nats://127.0.0.1:{}", member.route_port))
+                .args(["--routes", &others.collect::<Vec<_>>().join(",")]);
+        }
+        Ok(command)
+    }
+}
+
+/// Where the server's program is.
+///
+/// # Errors
+/// It is not installed.
+pub fn nats_program() -> Result<PathBuf> {
+    PROGRAMS.iter().map(PathBuf::from).find(|path| path.is_file()).context(MISSING)
+}

@@ -1,0 +1,131 @@
+//! A server as a child process that does not outlive the test.
+
+use std::{
+    ffi::OsStr,
+    path::Path,
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+
+/// How long a server may take to start or stop, on a machine that has other things to do.
+const PATIENCE: Duration = Duration::from_secs(30);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// A running child. Dropped, it is killed.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    /// What ends it in good order.
+    end: Signal,
+}
+
+impl Process {
+    /// Starts a server whose output goes to a file.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start(command: &mut Command, end: Signal, output: &Path) -> Result<Self> {
+        let file = std::fs::File::options()
+            .create(true)
+            .append(true)
+            .open(output)
+            .with_context(|| format!("{} cannot be written", output.display()))?;
+        let copy = file.try_clone().context("a file cannot be opened twice")?;
+        command.stdin(Stdio::null()).stdout(file).stderr(copy);
+        let name = command.get_program().to_string_lossy().into_owned();
+        let child = command.spawn().with_context(|| format!("{name} cannot be started"))?;
+        Ok(Self { child, end })
+    }
+
+    /// Waits until `is_up` says so.
+    ///
+    /// # Errors
+    /// It ends instead, or takes too long.
+    pub fn wait_until(&mut self, what: &str, mut is_up: impl FnMut() -> bool) -> Result<()> {
+        let begun = Instant::now();
+        while !is_up() {
+            if let Some(status) = self.child.try_wait().context("a server cannot be looked at")? {
+                bail!("{what} ended at once ({status})");
+            }
+            if begun.elapsed() > PATIENCE {
+                bail!("{what} is not up after {} s", PATIENCE.as_secs());
+            }
+            pause();
+        }
+        Ok(())
+    }
+
+    /// Sends a signal.
+    ///
+    /// # Errors
+    /// The process is gone.
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        kill_process(Pid::from_child(&self.child), signal).context("a server cannot be signalled")
+    }
+
+    /// Ends it in good order, or after a while in bad.
+    ///
+    /// # Errors
+    /// It cannot be waited for.
+    pub fn stop(&mut self) -> Result<()> {
+        let begun = Instant::now();
+        // It may be gone already, which the wait below finds out.
+        self.signal(self.end).unwrap_or_default();
+        while self.child.try_wait().context("a server cannot be waited for")?.is_none() {
+            if begun.elapsed() > PATIENCE {
+                return self.kill();
+            }
+            pause();
+        }
+        Ok(())
+    }
+
+    /// Ends it at once.
+    ///
+    /// # Errors
+    /// It cannot be waited for.
+    pub fn kill(&mut self) -> Result<()> {
+        self.child.kill().context("a server cannot be killed")?;
+        self.child.wait().context("a server cannot be waited for")?;
+        Ok(())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // What is not there any more needs no end.
+        self.stop().unwrap_or_default();
+    }
+}
+
+/// A command that ends with the thread that started it, also where that is killed; as `user` where we are root
+/// and one is named, for PostgreSQL refuses to run as root.
+pub fn mortal(program: impl AsRef<OsStr>, user: Option<&str>, end: &str) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", end]);
+    if let Some(user) = user.filter(|_| geteuid().is_root()) {
+        command.args(["--reuid", user, "--regid", user, "--clear-groups"]);
+    }
+    command.arg("--").arg(program);
+    command
+}
+
+/// Runs a program to its end.
+pub(crate) fn run(command: &mut Command) -> Result<String> {
+    let name = format!("{command:?}");
+    let output = command.output().with_context(|| format!("cannot start {name}"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("{name} failed ({}): {}", output.status, said.trim());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[expect(clippy::disallowed_methods, reason = "servers are started before anything else is done")]
+fn pause() {
+    thread::sleep(LOOK_AGAIN);
+}

@@ -1,0 +1,144 @@
+//! One api node: real meters, the lease worker's batches, and the right to let keys in from memory.
+
+use std::{collections::HashMap, sync::Arc};
+
+use accounts::{Limits, Meters, Rehearsal};
+use domain::Timestamp;
+use store::{LeaseAsk, UsageRow};
+
+use super::clock::Clocks;
+
+/// A request that waits for a lease.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    pub(super) since_us: i64,
+    /// The node's wall clock when it came: what it is counted by.
+    pub(super) now: Timestamp,
+    /// The burst is paid, the quota is not.
+    pub(super) burst_paid: bool,
+}
+
+/// Meters with what was asked for each.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub(super) askers: Vec<(Arc<Meters>, usize)>,
+    pub(super) asks: Vec<LeaseAsk>,
+}
+
+#[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "a node can be down, cut off, alone and leasing in every mixture"
+)]
+pub(super) struct Node {
+    pub(super) clocks: Clocks,
+    /// Counts the starts: what an earlier life sent is not this one's.
+    pub(super) life: u32,
+    pub(super) is_up: bool,
+    /// Cut off from the database, not from clients.
+    pub(super) is_cut: bool,
+    /// Cut off from the herald, too.
+    pub(super) is_alone: bool,
+    /// Stopped in its tracks until then.
+    pub(super) paused_until_us: i64,
+    pub(super) is_leasing: bool,
+    pub(super) waiting: HashMap<u32, Vec<Waiting>>,
+    rehearsal: Rehearsal,
+    meters: HashMap<u32, Arc<Meters>>,
+    batch: Vec<Arc<Meters>>,
+    /// Changes of keys it has read.
+    pub(super) seen: u64,
+    ended: std::collections::HashSet<u32>,
+    /// Until when, by its steady clock, it may let keys in from memory.
+    pub(super) trusted_until_us: i64,
+}
+
+impl Node {
+    pub(super) fn new(clocks: Clocks, life: u32) -> Self {
+        Self {
+            clocks,
+            life,
+            is_up: true,
+            is_cut: false,
+            is_alone: false,
+            paused_until_us: 0,
+            is_leasing: false,
+            waiting: HashMap::new(),
+            rehearsal: Rehearsal::default(),
+            meters: HashMap::new(),
+            batch: Vec::new(),
+            seen: 0,
+            ended: std::collections::HashSet::new(),
+            trusted_until_us: 0,
+        }
+    }
+
+    /// The meters of a key, which are made when it first comes.
+    pub(super) fn meters(
+        &mut self,
+        key: u32,
+        limits: Limits,
+        now: Timestamp,
+        usage: impl FnOnce() -> Vec<UsageRow>,
+    ) -> Arc<Meters> {
+        let rehearsal = &self.rehearsal;
+        let made = || rehearsal.meters(&key.to_string(), limits, &usage(), now);
+        Arc::clone(self.meters.entry(key).or_insert_with(made))
+    }
+
+    /// What the lease worker sends next, unless it waits for an answer.
+    pub(super) fn next_batch(&mut self) -> Option<Batch> {
+        if self.is_leasing || !self.is_up {
+            return None;
+        }
+        let mut batch = Batch::default();
+        // Meters that have nothing to ask for any more are left out, as the worker does.
+        while batch.asks.is_empty() {
+            self.rehearsal.fill(&mut self.batch);
+            if self.batch.is_empty() {
+                return None;
+            }
+            for meters in self.batch.drain(..) {
+                let asks = meters.asks();
+                if !asks.is_empty() {
+                    batch.askers.push((meters, asks.len()));
+                    batch.asks.extend(asks);
+                }
+            }
+        }
+        self.is_leasing = true;
+        Some(batch)
+    }
+
+    /// Meters that want more already go into the next batch.
+    pub(super) fn want_more(&mut self, meters: Arc<Meters>) {
+        self.batch.push(meters);
+    }
+
+    /// Whether it may let keys in from memory.
+    pub(super) fn is_trusted(&self, at_us: i64) -> bool {
+        self.clocks.steady(at_us) < self.trusted_until_us
+    }
+
+    /// A witness who was asked at `asked_us` has named the newest change: as `accounts` does it, the right is counted from
+    /// the question, and only who misses nothing gets it.
+    pub(super) fn extend(&mut self, asked_us: i64, newest: u64, trust_us: i64) {
+        if self.seen >= newest {
+            self.trusted_until_us = self.trusted_until_us.max(asked_us + trust_us);
+        }
+    }
+
+    pub(super) fn has_ended(&self, key: u32) -> bool {
+        self.ended.contains(&key)
+    }
+
+    pub(super) fn read_changes(&mut self, changes: impl Iterator<Item = u32>, newest: u64) {
+        self.ended.extend(changes);
+        self.seen = newest;
+    }
+
+    /// All meters, out of the node's hands.
+    pub(super) fn take_meters(&mut self) -> HashMap<u32, Arc<Meters>> {
+        std::mem::take(&mut self.meters)
+    }
+}

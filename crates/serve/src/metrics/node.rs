@@ -1,0 +1,81 @@
+//! How a node stands among the others, where several share a log; nothing where one process is the service.
+
+use std::sync::atomic::Ordering;
+
+use domain::World;
+
+use crate::app::App;
+use crate::metrics::{Page, read, seconds};
+use crate::world::{Shared, WorldHandle};
+
+type Reading = fn(&App, &WorldHandle, &Shared) -> String;
+
+/// Name, type, help and reading of every series of a world that is shared.
+const SERIES: [(&str, &str, &str, Reading); 8] = [
+    (
+        "linesman_follower_lag_seconds",
+        "gauge",
+        "For how long the snapshot in force should have been followed by another.",
+        |app, w, _| {
+            let lag = w.lag(app.clock.now());
+            seconds(u64::try_from(lag.as_micros()).unwrap_or(u64::MAX))
+        },
+    ),
+    (
+        "linesman_follower_lag_entries",
+        "gauge",
+        "Entries of the log that were not read yet when this node last looked.",
+        |_, _, shared| read(&shared.lag_entries),
+    ),
+    (
+        "linesman_follower_stuck",
+        "gauge",
+        "1 when what the log holds cannot be read: it is damaged, or a newer program wrote it.",
+        |_, _, shared| u8::from(shared.stuck.load(Ordering::Relaxed)).to_string(),
+    ),
+    (
+        "linesman_follower_connects_total",
+        "counter",
+        "Times this node began to follow the log.",
+        |_, _, shared| read(&shared.connects),
+    ),
+    ("linesman_leader", "gauge", "1 while this node writes the log.", |_, w, _| {
+        u8::from(w.leads()).to_string()
+    }),
+    (
+        "linesman_leader_term",
+        "gauge",
+        "The term of this node's lead; one more with every change of hands, 0 while it has none.",
+        |_, _, shared| shared.term.load(Ordering::Relaxed).to_string(),
+    ),
+    (
+        "linesman_forwards_total",
+        "counter",
+        "Parts of pushes that were handed to the node that writes, and confirmed by it.",
+        |_, _, shared| read(&shared.forwarded),
+    ),
+    (
+        "linesman_forward_failures_total",
+        "counter",
+        "Parts of pushes that no node that writes has confirmed; they were refused.",
+        |_, _, shared| read(&shared.forward_failures),
+    ),
+];
+
+pub(super) fn render(page: &mut Page, app: &App) {
+    let shared = World::ALL.into_iter().filter_map(|world| {
+        let handle = app.world(world);
+        Some((world, handle, handle.shared.as_ref()?))
+    });
+    let shared: Vec<_> = shared.collect();
+    if shared.is_empty() {
+        return;
+    }
+    for (name, kind, help, reading) in SERIES {
+        page.family(name, kind, help);
+        for (world, handle, shared) in &shared {
+            let value = reading(app, handle, shared);
+            page.line(format_args!("{name}{{world=\"{world}\"}} {value}"));
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! A book that is kept in step with a log which somebody else writes.
+//!
+//! Everything that is served follows from the log: a snapshot is cut where the writer's [`Change::Cut`] stands, with the
+//! instant that is written in it. So every node shows the same bytes for an epoch, whenever it came to read of it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use change_log::{Entry, Follower, LogError, StreamLog};
+use domain::Timestamp;
+use market::{Book, Change, Ids};
+
+use crate::world::WorldOptions;
+use crate::world::identities::Tracker;
+use crate::world::node::Waiting;
+use crate::world::seat::Seat;
+use crate::world::start::WorldError;
+use crate::world::writer::Post;
+
+/// How long a reader waits for the next entry before it looks around.
+const NAP: Duration = Duration::from_millis(50);
+/// How often it is asked how far the log reaches, so that a reader that gets nothing is not taken for one with nothing to get.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// The same while a snapshot is overdue.
+const LOOK_SOON: Duration = Duration::from_secs(1);
+
+/// A book as of an entry of the log.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) book: Book,
+    /// The last entry that is in it.
+    pub(super) seq: u64,
+    /// The newest snapshot that the log tells of.
+    pub(super) last_cut: Option<Timestamp>,
+    pub(super) tracker: Tracker,
+}
+
+impl Held {
+    /// From the newest checkpoint, or from the log's first entry. `None`: nothing was ever written.
+    fn begin(log: &mut StreamLog, options: &WorldOptions) -> Result<Option<Self>, WorldError> {
+        let catalogue = Arc::clone(&options.catalogue);
+        let (book, seq) = match log.latest_checkpoint()? {
+            Some(held) => (Book::from_image(held.version, &held.payload, catalogue)?, held.seq),
+            None if log.last_seq() == 0 => return Ok(None),
+            None => (Book::new(catalogue, Ids::Minted { salt: 0 }), log.first_seq() - 1),
+        };
+        let follows = log.first_seq().saturating_sub(1);
+        if seq < follows {
+            tracing::warn!(
+                checkpoint = seq,
+                first = follows + 1,
+                "the log no longer holds the entries after its checkpoint"
+            );
+        }
+        let tracker = Tracker::of(&book);
+        Ok(Some(Self { book, seq: seq.max(follows), last_cut: None, tracker }))
+    }
+
+    fn absorb(&mut self, seq: u64, at: Timestamp, change: &Change) {
+        self.tracker.before_change(&self.book, change);
+        self.book.absorb(change, at);
+        self.tracker.after(change);
+        self.seq = seq;
+        if let Change::Cut { at } = change {
+            self.last_cut = Some(*at);
+        }
+    }
+}
+
+/// An entry that was read and is not absorbed yet.
+struct Read {
+    seq: u64,
+    at: Timestamp,
+    change: Change,
+}
+
+impl Read {
+    fn decode(entry: &Entry) -> Result<Self, WorldError> {
+        let change = Change::decode(entry.version, &entry.payload)?;
+        Ok(Self { seq: entry.seq, at: Timestamp::from_millis(entry.at_ms), change })
+    }
+}
+
+/// Why a reader stopped.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Followed {
+    Stop,
+    /// It is this node's turn to write.
+    Lead,
+}
+
+impl Post {
+    /// Reads the log to the end of this moment, and publishes the last snapshot that it tells of.
+    pub(super) fn catch_up(
+        &mut self,
+        log: &mut StreamLog,
+        held: &mut Option<Held>,
+    ) -> Result<(), WorldError> {
+        let gone = |held: &Held| held.seq > log.last_seq() || held.seq + 1 < log.first_seq();
+        // Past an entry that cannot be read there may be a checkpoint by now.
+        let passed = |held: &Held| self.is_stuck() && held.seq < log.checkpoint_seq();
+        if held.as_ref().is_none_or(|held| gone(held) || passed(held)) {
+            *held = Held::begin(log, &self.options)?;
+        }
+        let Some(held) = held else { return Ok(()) };
+        // What came after the last snapshot waits until it is known to be the last.
+        let mut waiting: Vec<Read> = Vec::new();
+        let mut read = || -> Result<(), WorldError> {
+            for entry in log.read_from(held.seq + 1)? {
+                let entry = Read::decode(&entry?)?;
+                let is_cut = matches!(entry.change, Change::Cut { .. });
+                waiting.push(entry);
+                if is_cut {
+                    for Read { seq, at, change } in waiting.drain(..) {
+                        held.absorb(seq, at, &change);
+                    }
+                }
+            }
+            Ok(())
+        };
+        let read = read();
+        // Also where it could not be read to the end: what stands before that is as it was shown.
+        self.show(held);
+        for Read { seq, at, change } in waiting {
+            held.absorb(seq, at, &change);
+        }
+        self.refresh(held);
+        read
+    }
+
+    /// Publishes the last snapshot that was read of, unless it is in force.
+    fn show(&mut self, held: &mut Held) {
+        let shown = self.handle.published().snapshot.cut_at;
+        if let Some(at) = held.last_cut.filter(|at| *at > shown || !self.handle.has_begun()) {
+            self.publish_identities(&held.book, Some(&mut held.tracker));
+            self.publish(&held.book, at);
+        }
+    }
+
+    /// What is looked at between two snapshots.
+    fn refresh(&self, held: &mut Held) {
+        let handle = &self.handle;
+        handle.vitals.store(Arc::new(held.book.vitals()));
+        self.publish_identities(&held.book, Some(&mut held.tracker));
+        self.note_identities(&held.book);
+        handle.stats.log_seq.store(held.seq, Ordering::Relaxed);
+    }
+
+    /// Follows the log from where the book is, until somebody has something else to do.
+    pub(super) fn follow(
+        &mut self,
+        log: &StreamLog,
+        held: &mut Option<Held>,
+        seat: Option<&Seat>,
+    ) -> Result<Followed, WorldError> {
+        let from = held.as_ref().map_or(1, |held| held.seq + 1);
+        let mut reader = log.follow_from(from)?;
+        let mut looks = Looks { known: log.last_seq(), seen: from - 1, looked: Instant::now() };
+        let mut dirty = false;
+        loop {
+            if self.turn_away() == Waiting::Stop {
+                return Ok(Followed::Stop);
+            }
+            seat.inspect(|seat| seat.beat());
+            if seat.is_some_and(|seat| seat.term().is_some()) {
+                return Ok(Followed::Lead);
+            }
+            match self.next(&mut reader)? {
+                Some(entry) => {
+                    self.take_entry(&entry, held)?;
+                    dirty = true;
+                }
+                None if dirty => {
+                    held.iter_mut().for_each(|held| self.refresh(held));
+                    dirty = false;
+                }
+                None => {}
+            }
+            let overdue = self.handle.lag(self.clock.now()) > LOOK_SOON;
+            let every = if overdue { LOOK_SOON } else { LOOK_EVERY };
+            if looks.looked.elapsed() >= every {
+                let seq = held.as_ref().map_or(0, |held| held.seq);
+                let keeps_up = self.look(log, seq, &mut looks)?;
+                seat.inspect(|seat| seat.set_fit(keeps_up));
+            }
+        }
+    }
+
+    fn next(&self, reader: &mut Follower) -> Result<Option<Read>, WorldError> {
+        reader.next(NAP)?.map(|entry| Read::decode(&entry)).transpose()
+    }
+
+    fn take_entry(&mut self, read: &Read, held: &mut Option<Held>) -> Result<(), WorldError> {
+        let Read { seq, at, change } = read;
+        let held = match held {
+            Some(held) => held,
+            None => {
+                let catalogue = Arc::clone(&self.options.catalogue);
+                let book = Book::new(catalogue, Ids::Minted { salt: 0 });
+                let tracker = Tracker::of(&book);
+                held.insert(Held { book, seq: seq - 1, last_cut: None, tracker })
+            }
+        };
+        if *seq != held.seq + 1 {
+            return Err(LogError::NotKept { seq: held.seq + 1, follows: seq - 1 }.into());
+        }
+        held.absorb(*seq, *at, change);
+        self.handle.stats.log_seq.store(*seq, Ordering::Relaxed);
+        if matches!(change, Change::Cut { .. }) {
+            self.show(held);
+        }
+        Ok(())
+    }
+
+    /// Asks how far the log reaches, and notes how far behind this node is. `false`: it has not even what was there at the
+    /// look before.
+    fn look(&self, log: &StreamLog, seq: u64, looks: &mut Looks) -> Result<bool, WorldError> {
+        let Some(shared) = &self.handle.shared else { return Ok(true) };
+        let last_seq = log.glance()?.last_seq;
+        shared.lag_entries.store(last_seq.saturating_sub(seq), Ordering::Relaxed);
+        // Entries that were there at the look before and have not come since are not on their way.
+        let behind = seq < looks.known;
+        let since = &shared.behind_since_ms;
+        if !behind {
+            since.store(0, Ordering::Relaxed);
+        } else if since.load(Ordering::Relaxed) == 0 {
+            since.store(self.clock.now().as_millis(), Ordering::Relaxed);
+        }
+        if behind && seq == looks.seen {
+            return Err(WorldError::Stalled);
+        }
+        *looks = Looks { known: last_seq, seen: seq, looked: Instant::now() };
+        Ok(!behind)
+    }
+
+    fn is_stuck(&self) -> bool {
+        self.handle.shared.as_ref().is_some_and(|shared| shared.stuck.load(Ordering::Relaxed))
+    }
+}
+
+/// What the last look at the log has shown.
+struct Looks {
+    /// How far it reached.
+    known: u64,
+    /// How far this node was.
+    seen: u64,
+    looked: Instant,
+}

@@ -1,0 +1,357 @@
+//! A node of many that share a world: it follows the log, and writes it while it is its turn.
+//!
+//! One thread does both, one after the other, with one book. Whose turn it is comes from the [`Seat`]; that a node which
+//! believes so wrongly writes nothing is the log's doing. Trouble with the log's servers ends nothing here: what was last
+//! published stays in force, and it is tried again for as long as the service runs.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{RecvTimeoutError, TryRecvError, sync_channel};
+use std::time::{Duration, Instant};
+
+use change_log::{Caller, Log, LogError, Place, StreamLog};
+use domain::{Clock, Timestamp};
+use market::{Book, CHANGE_VERSION, Change, Ids, Snapshot};
+
+use crate::answers::Answers;
+use crate::world::follower::{Followed, Held};
+use crate::world::seat::Seat;
+use crate::world::start::{WorldError, epoch_start, new_ids};
+use crate::world::writer::{Chain, Next, Post, Writer};
+use crate::world::{
+    Command, NotTaken, OperateError, Published, QUEUE_BATCHES_MAX, Shared, WorldHandle,
+    WorldOptions,
+};
+
+/// How long a node waits before it tries again to reach the log: at first, and at the most.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+/// The same where what the log holds cannot be read.
+const STUCK_PAUSE: Duration = Duration::from_secs(10);
+/// How often a node that writes looks whether it still reaches the log and is alone there.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Looks that may fail one after the other before it makes room for another node.
+const MISSES_MAX: u32 = 2;
+/// Attempts to read to the end of a log that another node goes on to write.
+const TAKE_OVER_TRIES: usize = 20;
+
+/// What a node needs beside the world's options.
+#[derive(Debug)]
+pub struct Membership {
+    /// The way to whichever node writes.
+    pub caller: Caller,
+    /// `None`: this node never writes.
+    pub seat: Option<Arc<Seat>>,
+}
+
+/// The thread's side of a world that several nodes share.
+#[derive(Debug)]
+pub struct Node {
+    post: Post,
+    seat: Option<Arc<Seat>>,
+}
+
+/// A node's turn to write.
+#[derive(Debug)]
+pub(super) struct Turn {
+    seat: Arc<Seat>,
+    looked: Instant,
+    misses: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waiting {
+    GoOn,
+    Stop,
+}
+
+impl WorldHandle {
+    /// Joins a world whose log is on servers. Nothing is reached yet and nothing is served before the log was read: the
+    /// servers may come later.
+    pub fn join(
+        options: WorldOptions,
+        clock: Arc<dyn Clock>,
+        membership: Membership,
+    ) -> (Arc<Self>, Node) {
+        let (queue, commands) = sync_channel(QUEUE_BATCHES_MAX);
+        let book = Book::new(Arc::clone(&options.catalogue), Ids::Minted { salt: 0 });
+        let published = Published {
+            snapshot: Snapshot::cut(&book, Timestamp::from_millis(0), options.stale_after),
+            answers: Answers::default(),
+            until: clock.now(),
+        };
+        let Membership { caller, seat } = membership;
+        let shared = Shared::new(Arc::clone(&options.catalogue), caller);
+        let handle = Arc::new(Self::new(&options, published, &book, queue, Some(shared)));
+        let post =
+            Post { options, clock, handle: Arc::clone(&handle), queue: commands, retired: None };
+        (handle, Node { post, seat })
+    }
+}
+
+impl Node {
+    /// Runs until told to stop.
+    pub fn run(self) {
+        let Self { mut post, seat } = self;
+        let world = post.options.world;
+        let mut held = None;
+        let mut pause = PAUSE_MIN;
+        loop {
+            let followed = follow(&mut post, &mut held, seat.as_deref());
+            if let Some(seat) = &seat {
+                // Whoever writes is fit by writing; whoever has trouble is not.
+                seat.set_fit(matches!(followed, Ok((_, Followed::Lead))));
+            }
+            let led = match (followed, &seat) {
+                (Ok((_, Followed::Stop)), _) => break,
+                (Ok((log, Followed::Lead)), Some(seat)) => {
+                    pause = PAUSE_MIN;
+                    let led;
+                    (post, led) = lead(post, log, &mut held, seat);
+                    led
+                }
+                (Ok((_, Followed::Lead)), None) => Ok(Next::GoOn),
+                (Err(error), _) => Err(error),
+            };
+            match led {
+                Ok(Next::Stop) => break,
+                Ok(Next::GoOn | Next::StepDown) => {}
+                Err(error) => {
+                    pause = post.note_trouble(&error, pause);
+                    if post.wait(pause) == Waiting::Stop {
+                        break;
+                    }
+                }
+            }
+        }
+        tracing::info!(%world, "node stopped");
+    }
+}
+
+/// Opens the log, catches up, and follows it.
+fn follow(
+    post: &mut Post,
+    held: &mut Option<Held>,
+    seat: Option<&Seat>,
+) -> Result<(StreamLog, Followed), WorldError> {
+    let Place::Stream { runtime, place } = &post.options.log else {
+        return Err(WorldError::NotShared);
+    };
+    let mut log = StreamLog::open(runtime, place)?;
+    post.catch_up(&mut log, held)?;
+    post.note_reached(&log, held.as_ref());
+    if let Some(seat) = seat {
+        seat.set_fit(true);
+    }
+    let followed = post.follow(&log, held, seat)?;
+    Ok((log, followed))
+}
+
+/// Writes the log for as long as it is this node's turn.
+fn lead(
+    mut post: Post,
+    mut log: StreamLog,
+    held: &mut Option<Held>,
+    seat: &Arc<Seat>,
+) -> (Post, Result<Next, WorldError>) {
+    let last = match take_over(&mut post, &mut log, held) {
+        Ok(last) => last,
+        Err(error) => {
+            seat.withdraw();
+            seat.set_fit(false);
+            return (post, Err(error));
+        }
+    };
+    let term = seat.term().unwrap_or_default();
+    let (world, handle) = (post.options.world, Arc::clone(&post.handle));
+    let mut writer = Writer::taking_over(post, log, last, seat);
+    tracing::info!(%world, term, seq = writer.log.last_seq(), "this node writes the log");
+    handle.set_leading(term);
+    let mut next = Next::GoOn;
+    while next == Next::GoOn {
+        next = writer.work();
+    }
+    handle.set_leading(0);
+    seat.withdraw();
+    seat.set_fit(false);
+    tracing::info!(%world, term, "this node writes the log no longer");
+    let (post, kept) = writer.step_down();
+    *held = kept;
+    (post, Ok(next))
+}
+
+/// Reads to the end of the log and makes sure that nobody else goes on from there.
+fn take_over(
+    post: &mut Post,
+    log: &mut StreamLog,
+    held: &mut Option<Held>,
+) -> Result<Held, WorldError> {
+    for _ in 0..TAKE_OVER_TRIES {
+        log.refresh()?;
+        post.catch_up(log, held)?;
+        let now_ms = post.clock.now().as_millis();
+        let fenced = if held.is_some() {
+            log.fence(now_ms)
+        } else {
+            let mut founded = Vec::new();
+            Change::Founded { ids: new_ids(&post.options) }.encode(&mut founded);
+            log.append(now_ms, [(CHANGE_VERSION, founded.as_slice())]).map(drop)
+        };
+        match (fenced, held.take()) {
+            (Ok(()), Some(last)) => return Ok(last),
+            // A world that was just founded is read back like any other; one that another node writes is read on.
+            (Ok(()) | Err(LogError::Overtaken), kept) => *held = kept,
+            (Err(error), kept) => {
+                *held = kept;
+                return Err(error.into());
+            }
+        }
+    }
+    Err(WorldError::Outrun)
+}
+
+impl WorldHandle {
+    /// `0`: this node does not write.
+    fn set_leading(&self, term: i64) {
+        if let Some(shared) = &self.shared {
+            shared.term.store(term, Ordering::Relaxed);
+            shared.leading.send_replace(term != 0);
+            if term != 0 {
+                shared.lag_entries.store(0, Ordering::Relaxed);
+                shared.behind_since_ms.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+impl Post {
+    /// Notes that the log was read, and says so where it could not be before.
+    fn note_reached(&self, log: &StreamLog, held: Option<&Held>) {
+        let Some(shared) = &self.handle.shared else { return };
+        if shared.stuck.swap(false, Ordering::Relaxed) {
+            tracing::info!(world = %self.options.world, "the log can be read again");
+        }
+        WorldHandle::count(&shared.connects, 1);
+        shared.behind_since_ms.store(0, Ordering::Relaxed);
+        let seq = held.map_or(0, |held| held.seq);
+        shared.lag_entries.store(log.last_seq().saturating_sub(seq), Ordering::Relaxed);
+        self.handle.stats.log_bytes.store(log.bytes(), Ordering::Relaxed);
+        tracing::info!(world = %self.options.world, seq, "the log is followed");
+    }
+
+    /// Says what is wrong, and for how long to wait before it is tried again.
+    fn note_trouble(&self, error: &WorldError, pause: Duration) -> Duration {
+        let world = self.options.world;
+        if error.is_lasting() {
+            if let Some(shared) = &self.handle.shared {
+                shared.stuck.store(true, Ordering::Relaxed);
+            }
+            tracing::error!(%world, error = %Chain(error), "what the log holds cannot be read; this node is not ready until it can");
+            return STUCK_PAUSE;
+        }
+        tracing::warn!(%world, error = %Chain(error), "the log is not followed; what was last read is still served");
+        (2 * pause).min(PAUSE_MAX)
+    }
+
+    /// Sends away what came to a node that does not write.
+    pub(super) fn turn_away(&self) -> Waiting {
+        loop {
+            match self.queue.try_recv() {
+                Ok(Command::Stop) => return Waiting::Stop,
+                Ok(command) => refuse(command),
+                Err(TryRecvError::Empty) => return Waiting::GoOn,
+                Err(TryRecvError::Disconnected) => return Waiting::Stop,
+            }
+        }
+    }
+
+    fn wait(&self, pause: Duration) -> Waiting {
+        let begun = Instant::now();
+        loop {
+            match self.queue.recv_timeout(pause.saturating_sub(begun.elapsed())) {
+                Ok(Command::Stop) => return Waiting::Stop,
+                Ok(command) => refuse(command),
+                Err(RecvTimeoutError::Timeout) => return Waiting::GoOn,
+                Err(RecvTimeoutError::Disconnected) => return Waiting::Stop,
+            }
+        }
+    }
+}
+
+fn refuse(command: Command) {
+    let heard = match command {
+        Command::Batch(batch) => batch.receipt.send(Err(NotTaken::Overtaken)).is_ok(),
+        Command::Operate(_, answer) => answer.send(Err(OperateError::Overtaken)).is_ok(),
+        Command::Stop => true,
+    };
+    if !heard {
+        tracing::debug!("whoever sent it did not wait");
+    }
+}
+
+impl Writer {
+    fn taking_over(post: Post, log: StreamLog, held: Held, seat: &Arc<Seat>) -> Self {
+        let now = post.clock.now();
+        let interval = post.options.refresh_interval;
+        let writer = Self {
+            next_cut: held.last_cut.map_or(now, |cut| epoch_start(cut, interval).plus(interval)),
+            post,
+            book: held.book,
+            checkpoint_seq: log.checkpoint_seq(),
+            checkpoint_at: now,
+            log: Log::Stream(Box::new(log)),
+            ahead: false,
+            refusal: NotTaken::LogFailed,
+            tracker: Some(held.tracker),
+            turn: Some(Turn { seat: Arc::clone(seat), looked: Instant::now(), misses: 0 }),
+        };
+        writer.note_log(0);
+        writer
+    }
+
+    /// What follows what was just done: a node that was overtaken, or is not to write any more, steps down.
+    pub(super) fn next(&mut self, next: Next) -> Next {
+        let Some(turn) = &mut self.turn else { return next };
+        turn.seat.beat();
+        if next != Next::GoOn {
+            return next;
+        }
+        if self.ahead || turn.seat.term().is_none() {
+            return Next::StepDown;
+        }
+        if turn.looked.elapsed() < LOOK_EVERY {
+            return next;
+        }
+        let Log::Stream(log) = &self.log else { return next };
+        match log.glance() {
+            Ok(glance) if glance.overtaken => {
+                tracing::warn!(world = %self.post.options.world, "another node writes the log now; this one only reads on");
+                return Next::StepDown;
+            }
+            Ok(_) => turn.misses = 0,
+            Err(error) => {
+                turn.misses += 1;
+                tracing::warn!(world = %self.post.options.world, error = %Chain(&error), misses = turn.misses, "the log is not reached");
+                if turn.misses >= MISSES_MAX {
+                    return Next::StepDown;
+                }
+            }
+        }
+        turn.looked = Instant::now();
+        next
+    }
+
+    /// Gives the thread back, and the book where it is what the log holds.
+    fn step_down(self) -> (Post, Option<Held>) {
+        let seq = self.log.last_seq();
+        let handle = &self.post.handle;
+        let last_cut = handle.has_begun().then(|| handle.published().snapshot.cut_at);
+        let kept = self.tracker.filter(|_| !self.ahead).map(|tracker| Held {
+            book: self.book,
+            seq,
+            last_cut,
+            tracker,
+        });
+        (self.post, kept)
+    }
+}

@@ -1,0 +1,117 @@
+//! Nodes that share a log on servers.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use accounts::{Accounts, Cluster};
+use change_log::{Caller, Options, Place, StreamPlace};
+use domain::{Clock, ManualClock, World};
+use rig::Nats;
+use serve::{Membership, Seat, WorldHandle, WorldOptions};
+use store::Store;
+use tokio::runtime::{Handle, Runtime};
+
+use crate::harness::{START, at};
+
+/// Servers, and a runtime of its own for what speaks with them: it must go on while a test's thread waits.
+#[derive(Debug)]
+pub(crate) struct Bed {
+    pub(crate) nats: Nats,
+    runtime: Option<Runtime>,
+}
+
+impl Bed {
+    pub(crate) fn start() -> Self {
+        Self { nats: Nats::start(1).unwrap(), runtime: Some(Runtime::new().unwrap()) }
+    }
+
+    pub(crate) fn servers(&self) -> LogServers {
+        let runtime = self.runtime.as_ref().unwrap().handle().clone();
+        LogServers { runtime, url: self.nats.url() }
+    }
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        self.runtime.take().unwrap().shutdown_background();
+    }
+}
+
+/// Servers that hold the logs, and the runtime that speaks with them.
+#[derive(Clone, Debug)]
+pub(crate) struct LogServers {
+    pub(crate) runtime: Handle,
+    pub(crate) url: String,
+}
+
+impl LogServers {
+    pub(crate) fn place(&self, world: World) -> StreamPlace {
+        let (url, name) = (self.url.clone(), world.to_string());
+        StreamPlace { url, name, replicas: None, entry_bytes_max: 1024 * 1024 }
+    }
+}
+
+/// How a service joins others.
+#[derive(Clone, Debug)]
+pub(crate) struct Joining {
+    pub(crate) servers: LogServers,
+    pub(crate) clock: Arc<ManualClock>,
+    /// `None`: it never writes.
+    pub(crate) seat: Option<Arc<Seat>>,
+}
+
+impl Joining {
+    pub(crate) fn new(bed: &Bed) -> Self {
+        Self { servers: bed.servers(), clock: Arc::new(ManualClock::at(at(START))), seat: None }
+    }
+
+    /// The same with a seat of its own.
+    pub(crate) fn seated(&self) -> (Self, Arc<Seat>) {
+        let seat = Arc::new(Seat::default());
+        (Self { seat: Some(Arc::clone(&seat)), ..self.clone() }, seat)
+    }
+
+    pub(super) async fn join(
+        &self,
+        options: WorldOptions,
+        clock: &Arc<dyn Clock>,
+    ) -> (Arc<WorldHandle>, JoinHandle<()>) {
+        let caller = Caller::open(&self.servers.place(World::Live)).await.unwrap();
+        let membership = Membership { caller, seat: self.seat.clone() };
+        let (handle, node) = WorldHandle::join(options, Arc::clone(clock), membership);
+        tokio::spawn(serve::keep_desk(Arc::clone(&handle)));
+        (handle, std::thread::spawn(move || node.run()))
+    }
+}
+
+/// Where a world's log is: the sandbox of a node that joined others is made from its seed.
+pub(super) fn place(
+    servers: Option<&LogServers>,
+    joining: Option<&Joining>,
+    dir: &Path,
+    world: World,
+) -> Place {
+    match servers {
+        Some(_) if joining.is_some() && world == World::Sandbox => Place::Nowhere,
+        Some(servers) => {
+            Place::Stream { runtime: servers.runtime.clone(), place: servers.place(world) }
+        }
+        None => Place::Folder { dir: dir.join(world.to_string()), options: Options::default() },
+    }
+}
+
+/// The accounts of a single process, or of one node of several.
+pub(super) async fn load_accounts(
+    store: &Store,
+    clock: &Arc<dyn Clock>,
+    cluster: Option<Cluster>,
+) -> Accounts {
+    let (accounts, worker) = match cluster {
+        Some(cluster) => Accounts::load_node(store.clone(), Arc::clone(clock), cluster).await,
+        None => Accounts::load(store.clone(), Arc::clone(clock)).await,
+    }
+    .unwrap();
+    tokio::spawn(worker.run());
+    accounts
+}

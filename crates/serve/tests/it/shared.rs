@@ -1,0 +1,478 @@
+//! Several nodes that share the live world's log: one writes, all show the same.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use change_log::StreamLog;
+use domain::{Catalogue, ManualClock, Timestamp, World};
+use market::book::IMAGE_VERSION;
+use market::{Book, Change, Ids};
+use rig::Proxy;
+use serde_json::{Value, json};
+use serve::Seat;
+
+use crate::board::{ANN, BEA, lines};
+use crate::harness::{Bed, Joining, LogServers, TestApp, line, ndjson, wait_for};
+
+const ODDS: &str = "/v1/sports/mma/odds";
+const EPOCH: Duration = Duration::from_secs(30);
+
+fn cut_at(app: &TestApp) -> Timestamp {
+    app.app.world(World::Live).published().snapshot.cut_at
+}
+
+async fn leads(app: &TestApp) {
+    wait_for("its turn", || app.app.world(World::Live).leads()).await;
+}
+
+/// Moves the clock that all share to the next epoch, and waits until all show it.
+async fn publish(clock: &ManualClock, nodes: &[&TestApp]) {
+    let now = domain::Clock::now(clock).as_millis();
+    let due = Timestamp::from_millis((now.div_euclid(30_000) + 1) * 30_000);
+    clock.set(due);
+    for node in nodes {
+        wait_for("a snapshot of the epoch", || cut_at(node) == due).await;
+    }
+}
+
+/// A node that writes and two that follow.
+struct Cluster {
+    writer: TestApp,
+    readers: [TestApp; 2],
+    seat: Arc<Seat>,
+    joining: Joining,
+    // The last to go: the nodes speak with it until they have stopped.
+    bed: Bed,
+}
+
+impl Cluster {
+    async fn start() -> Self {
+        let bed = Bed::start();
+        let joining = Joining::new(&bed);
+        let (seated, seat) = joining.seated();
+        let writer = TestApp::builder().joining(seated).start().await;
+        seat.grant(1);
+        leads(&writer).await;
+        let follow = async || TestApp::builder().joining(joining.clone()).start().await;
+        let readers = [follow().await, follow().await];
+        Self { seat, writer, readers, joining, bed }
+    }
+
+    fn nodes(&self) -> [&TestApp; 3] {
+        let [one, two] = &self.readers;
+        [&self.writer, one, two]
+    }
+
+    async fn publish(&self) {
+        publish(&self.joining.clock, &self.nodes()).await;
+    }
+}
+
+/// Body and validators of every page of some lists, each page asked of another node than the one before.
+async fn walk(nodes: &[(&TestApp, &str)], paths: &[&str]) -> Vec<(String, Option<String>)> {
+    let mut seen = Vec::new();
+    let mut turn = 0;
+    for path in paths {
+        let mut next = Some((*path).to_owned());
+        while let Some(page) = next {
+            let (node, key) = nodes[turn % nodes.len()];
+            turn += 1;
+            let answer = node.get(&page, key).await;
+            assert_eq!(answer.status, 200, "{page}: {}", answer.text());
+            next = answer.next_page();
+            seen.push((answer.text().to_owned(), answer.header("etag").map(str::to_owned)));
+        }
+    }
+    seen
+}
+
+#[tokio::test]
+async fn every_node_shows_the_same_bytes_for_an_epoch_and_a_list_can_be_paged_across_nodes() {
+    let cluster = Cluster::start().await;
+    let feed = cluster.writer.any_feed().await;
+    cluster.writer.push_all(&feed, &lines()).await;
+    cluster.publish().await;
+    // A node that comes later reads the same of the log.
+    let late = TestApp::builder().joining(cluster.joining.clone()).start().await;
+    wait_for("what was published", || cut_at(&late) == cut_at(&cluster.writer)).await;
+    let [writer, one, two] = cluster.nodes();
+    let mut keys = Vec::new();
+    for node in [writer, one, two, &late] {
+        keys.push(node.live_key().await);
+    }
+    let nodes: Vec<(&TestApp, &str)> =
+        [writer, one, two, &late].into_iter().zip(keys.iter().map(String::as_str)).collect();
+    let paths = [
+        "/v1/sports",
+        "/v1/sports/mma/odds?limit=1",
+        "/v1/sports/tennis/odds?limit=2",
+        "/v1/sports/mma/events?limit=1",
+        "/v1/sports/golf/scores",
+    ];
+    let expected = walk(&nodes[..1], &paths).await;
+    assert!(expected.len() > paths.len(), "something is paged");
+    for node in &nodes {
+        assert_eq!(walk(&[*node], &paths).await, expected);
+    }
+    assert_eq!(walk(&nodes, &paths).await, expected, "each page from another node");
+}
+
+#[tokio::test]
+async fn a_push_at_any_node_is_taken_by_the_one_that_writes_and_answered_once_it_is_in_the_log() {
+    let cluster = Cluster::start().await;
+    let [writer, one, two] = cluster.nodes();
+    let feed = one.feed("bound", Some("fanduel")).await;
+    let price = line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155));
+    let foreign = line::moneyline("a", "pinnacle", (ANN, 140), (BEA, -160));
+    let body =
+        ndjson(&[line::event("a", "mma", ANN, BEA), json!({"type": "no"}), price.clone(), foreign]);
+    let receipt = one.push(&feed, body).await;
+    assert_eq!(receipt["accepted"], 2, "{receipt}");
+    let refused: Vec<(&Value, &Value)> = receipt["rejected"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|reject| (&reject["line"], &reject["code"]))
+        .collect();
+    let [two_bad, four_bad] =
+        [(json!(2), json!("unknown_type")), (json!(4), json!("wrong_bookmaker"))];
+    assert_eq!(refused, [(&two_bad.0, &two_bad.1), (&four_bad.0, &four_bad.1)]);
+    // It is in the log, whatever becomes of the node that took it, and a repetition changes nothing.
+    let again = two.push(&two.feed("bound", Some("fanduel")).await, ndjson(&[price])).await;
+    assert_eq!((&again["accepted"], &again["unchanged"]), (&json!(0), &json!(1)));
+    // The figures are those of the node that took the push.
+    let figures = one.get_operator("/feeds").await.json();
+    assert_eq!(figures["feeds"][0]["accepted"], 2, "{figures}");
+    assert!(
+        one.get_operator("/metrics")
+            .await
+            .text()
+            .contains("linesman_forwards_total{world=\"live\"} 1")
+    );
+    cluster.publish().await;
+    for node in [writer, one, two] {
+        let odds = node.get(ODDS, &node.live_key().await).await.json();
+        assert_eq!(odds[0]["outcomes"][0]["price"], 135);
+    }
+}
+
+#[tokio::test]
+async fn a_long_push_goes_over_in_parts_in_its_order() {
+    let cluster = Cluster::start().await;
+    let [_, one, _] = cluster.nodes();
+    let feed = one.any_feed().await;
+    let event = line::event("a", "mma", ANN, BEA);
+    let mut lines = vec![event];
+    // More lines than a part takes; each changes the price, so the last one must be the last.
+    for number in 0..2500 {
+        lines.push(line::moneyline("a", "fanduel", (ANN, 101 + number), (BEA, -155)));
+    }
+    lines.push(json!("no message"));
+    let receipt = one.push(&feed, ndjson(&lines)).await;
+    assert_eq!(
+        (&receipt["accepted"], &receipt["rejected"][0]["line"]),
+        (&json!(2501), &json!(2502))
+    );
+    cluster.publish().await;
+    let odds = one.get(ODDS, &one.live_key().await).await.json();
+    assert_eq!(odds[0]["outcomes"][0]["price"], 2600);
+}
+
+#[tokio::test]
+async fn without_a_writer_a_push_is_refused_and_taken_once_there_is_one() {
+    let bed = Bed::start();
+    let joining = Joining::new(&bed);
+    let (seated, seat) = joining.seated();
+    let standby = TestApp::builder().joining(seated).start().await;
+    let feed = standby.any_feed().await;
+    let event = line::event("a", "mma", ANN, BEA);
+    let refused =
+        standby.post(&feed, ndjson(std::slice::from_ref(&event)).into_bytes(), None).await;
+    assert_eq!((refused.status, refused.code().as_str()), (503, "unavailable"));
+    assert!(refused.header("retry-after").is_some());
+    wait_for("a node that could write", || seat.is_fit()).await;
+    seat.grant(1);
+    leads(&standby).await;
+    standby.push_all(&feed, &[event]).await;
+}
+
+#[tokio::test]
+async fn a_writer_that_was_replaced_while_it_slept_writes_nothing_and_reads_on() {
+    let cluster = Cluster::start().await;
+    let (seated, new_seat) = cluster.joining.seated();
+    let heir = TestApp::builder().joining(seated).start().await;
+    let feed = cluster.writer.any_feed().await;
+    let heirs_feed = heir.feed("feed-0", None).await;
+    cluster.writer.push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
+    // The old one believes that it still leads, as after a long pause; nobody has told it otherwise.
+    new_seat.grant(2);
+    leads(&heir).await;
+    let price = line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155));
+    heir.push_all(&heirs_feed, std::slice::from_ref(&price)).await;
+    // What it takes now is not taken by its own book, which knows nothing of the price.
+    let receipt = cluster.writer.push(&feed, ndjson(std::slice::from_ref(&price))).await;
+    assert_eq!((&receipt["accepted"], &receipt["unchanged"]), (&json!(0), &json!(1)));
+    wait_for("the old one to step down", || !cluster.writer.app.world(World::Live).leads()).await;
+    assert_eq!(cluster.seat.term(), None, "it does not take its turn back by itself");
+    assert!(heir.app.world(World::Live).leads());
+    let [_, one, two] = cluster.nodes();
+    publish(&cluster.joining.clock, &[&cluster.writer, one, two, &heir]).await;
+    let mut bodies = Vec::new();
+    for node in [&cluster.writer, one, two, &heir] {
+        bodies.push(node.get(ODDS, &node.live_key().await).await.text().to_owned());
+    }
+    assert!(
+        bodies[0].contains("135") && bodies.iter().all(|body| *body == bodies[0]),
+        "{bodies:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_writer_that_is_cut_off_is_unfit_and_follows_once_it_is_back() {
+    let bed = Bed::start();
+    let joining = Joining::new(&bed);
+    let proxy = Proxy::start(bed.nats.port(0).unwrap()).await.unwrap();
+    let (mut seated, seat) = joining.seated();
+    seated.servers.url = format!("nats://127.0.0.1:{}", proxy.port());
+    let old = TestApp::builder().joining(seated).start().await;
+    wait_for("a node that could write", || seat.is_fit()).await;
+    seat.grant(1);
+    leads(&old).await;
+    let (seated, heirs_seat) = joining.seated();
+    let heir = TestApp::builder().joining(seated).start().await;
+    let feed = heir.any_feed().await;
+    heir.push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
+    proxy.hold();
+    // Whoever keeps the lead gives it back then; until it has stepped down itself, the log is what stops it.
+    wait_for("the writer to be unfit", || !seat.is_fit()).await;
+    heirs_seat.grant(2);
+    leads(&heir).await;
+    let price = line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155));
+    heir.push_all(&feed, std::slice::from_ref(&price)).await;
+    proxy.mend();
+    wait_for("the old one to step down", || !old.app.world(World::Live).leads()).await;
+    wait_for("the old one to keep up", || seat.is_fit()).await;
+    publish(&joining.clock, &[&old, &heir]).await;
+    let bodies = [
+        old.get(ODDS, &old.live_key().await).await.text().to_owned(),
+        heir.get(ODDS, &heir.live_key().await).await.text().to_owned(),
+    ];
+    assert!(bodies[0].contains("135") && bodies[0] == bodies[1], "{bodies:?}");
+}
+
+#[tokio::test]
+async fn a_writer_that_was_replaced_does_not_even_say_that_nothing_changed() {
+    let cluster = Cluster::start().await;
+    let (seated, new_seat) = cluster.joining.seated();
+    let heir = TestApp::builder().joining(seated).start().await;
+    let feed = cluster.writer.feed("one", None).await;
+    let heirs_feed = heir.feed("one", None).await;
+    let event = line::event("a", "mma", ANN, BEA);
+    cluster.writer.push_all(&feed, std::slice::from_ref(&event)).await;
+    new_seat.grant(2);
+    leads(&heir).await;
+    heir.push_all(&heirs_feed, &[json!({"type": "remove", "ref": "a"})]).await;
+    // To the old one's book this is nothing new; to the log it is.
+    let receipt = one_receipt(&cluster.writer, &feed, &event).await;
+    assert_eq!((&receipt["accepted"], &receipt["unchanged"]), (&json!(1), &json!(0)));
+}
+
+#[tokio::test]
+async fn an_operators_word_at_any_node_is_carried_out_by_the_one_that_writes() {
+    let cluster = Cluster::start().await;
+    let [one, two] = &cluster.readers;
+    let feed = one.any_feed().await;
+    let bouts =
+        [line::event("a", "mma", ANN, BEA), line::event("b", "mma", "Cleo Cruz", "Dora Dunn")];
+    one.push_all(&feed, &bouts).await;
+    cluster.publish().await;
+    let events = two.get("/v1/sports/mma/events", &two.live_key().await).await.json();
+    let id = |at: usize| domain::EventId::parse(events[at]["id"].as_str().unwrap()).unwrap();
+    let merge = market::Operation::Merge { one: id(0), other: id(1) };
+    assert!(one.app.world(World::Live).operate(merge.clone()).await.unwrap() > 0);
+    let refused = two.app.world(World::Live).operate(merge).await.unwrap_err();
+    assert!(refused.to_string().contains("already"), "{refused}");
+    let seen =
+        || two.app.world(World::Live).identities().event(id(1)).map(|event| event.refs.len());
+    wait_for("the merge to be seen", || seen() == Some(2)).await;
+}
+
+#[tokio::test]
+async fn a_standby_goes_on_where_a_writer_that_died_has_stopped() {
+    let cluster = Cluster::start().await;
+    let (seated, heirs_seat) = cluster.joining.seated();
+    let heir = TestApp::builder().joining(seated).start().await;
+    let [one, two] = &cluster.readers;
+    let (feed, key) = (one.any_feed().await, one.live_key().await);
+    one.push_all(&feed, &lines()).await;
+    cluster.publish().await;
+    let before = one.get("/v1/sports/mma/events", &key).await.json();
+    // It dies within an epoch, with something taken that was not published yet.
+    let price = line::moneyline("bout-1", "betmgm", (ANN, 171), (BEA, -199));
+    assert_eq!(one_push(one, &feed, &price).await, 200);
+    cluster.writer.app.world(World::Live).stop();
+    heirs_seat.grant(2);
+    leads(&heir).await;
+    publish(&cluster.joining.clock, &[one, two, &heir]).await;
+    assert_eq!(one.get("/v1/sports/mma/events", &key).await.json(), before, "ids stay");
+    let again = one_receipt(one, &feed, &price).await;
+    assert_eq!(again["accepted"], 0, "what was acknowledged is there: {again}");
+}
+
+async fn one_push(app: &TestApp, feed: &str, message: &Value) -> u16 {
+    app.post(feed, ndjson(std::slice::from_ref(message)).into_bytes(), None).await.status
+}
+
+async fn one_receipt(app: &TestApp, feed: &str, message: &Value) -> Value {
+    app.push(feed, ndjson(std::slice::from_ref(message))).await
+}
+
+#[tokio::test]
+async fn a_node_starts_without_servers_and_serves_once_they_are_there() {
+    let mut bed = Bed::start();
+    let joining = Joining::new(&bed);
+    let (seated, seat) = joining.seated();
+    let feed;
+    {
+        let writer = TestApp::builder().joining(seated).start().await;
+        seat.grant(1);
+        leads(&writer).await;
+        feed = writer.any_feed().await;
+        writer.push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
+        publish(&joining.clock, &[&writer]).await;
+    }
+    bed.nats.kill(0).unwrap();
+    let node = TestApp::builder().joining(joining).start().await;
+    let key = node.live_key().await;
+    assert_eq!(node.get_operator("/healthz").await.status, 200);
+    let ready = node.get_operator("/readyz").await;
+    assert_eq!(ready.status, 503);
+    assert!(ready.text().contains("the log was not read yet"), "{}", ready.text());
+    assert_eq!(node.get(ODDS, &key).await.status, 503, "nothing is not shown as an empty market");
+    assert_eq!(node.get("/v1/status", &key).await.json()["status"], "degraded");
+    let price = line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155));
+    assert_eq!(one_push(&node, &node.any_feed().await, &price).await, 503, "not refused for good");
+    bed.nats.start_again(0).unwrap();
+    wait_for("the log", || cut_at(&node) > Timestamp::from_secs(1)).await;
+    let events = node.get("/v1/sports/mma/events", &key).await.json();
+    assert_eq!(events.as_array().unwrap().len(), 1);
+    assert_eq!(node.get_operator("/readyz").await.status, 200);
+}
+
+#[tokio::test]
+async fn when_the_servers_come_back_every_node_catches_up_without_a_restart() {
+    let mut cluster = Cluster::start().await;
+    let feed = cluster.readers[0].any_feed().await;
+    cluster.readers[0].push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
+    cluster.publish().await;
+    cluster.bed.nats.kill(0).unwrap();
+    let price = line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155));
+    assert_eq!(one_push(&cluster.readers[0], &feed, &price).await, 503);
+    let keys = [cluster.readers[0].live_key().await, cluster.readers[1].live_key().await];
+    for (node, key) in cluster.readers.iter().zip(&keys) {
+        let events = node.get("/v1/sports/mma/events", key).await.json();
+        assert_eq!(events.as_array().unwrap().len(), 1, "what was last published is still served");
+    }
+    // Nobody can have a newer snapshot; after a while that is told, and the nodes are not ready.
+    cluster.joining.clock.advance(4 * EPOCH);
+    for (node, key) in cluster.readers.iter().zip(&keys) {
+        assert_eq!(node.get_operator("/readyz").await.status, 503);
+        assert_eq!(node.get("/v1/status", key).await.json()["status"], "degraded");
+    }
+    let leads_still = || cluster.writer.app.world(World::Live).leads();
+    wait_for("the writer to step down", || !leads_still()).await;
+    cluster.bed.nats.start_again(0).unwrap();
+    wait_for("the writer to be fit", || cluster.seat.is_fit()).await;
+    cluster.seat.grant(2);
+    leads(&cluster.writer).await;
+    wait_for_push(&cluster.readers[0], &feed, &price).await;
+    cluster.publish().await;
+    for (node, key) in cluster.readers.iter().zip(&keys) {
+        assert_eq!(node.get(ODDS, key).await.json()[0]["outcomes"][0]["price"], 135);
+        assert_eq!(node.get_operator("/readyz").await.status, 200);
+    }
+}
+
+async fn wait_for_push(app: &TestApp, feed: &str, message: &Value) {
+    let mut tries = 0;
+    while one_push(app, feed, message).await != 200 {
+        tries += 1;
+        assert!(tries < 20, "the servers are back, and nobody takes a push");
+    }
+}
+
+#[tokio::test]
+async fn an_entry_of_a_newer_program_is_told_and_what_was_read_before_it_is_still_served() {
+    let cluster = Cluster::start().await;
+    let feed = cluster.writer.any_feed().await;
+    cluster.writer.push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
+    cluster.publish().await;
+    let servers = cluster.joining.servers.clone();
+    let newer = move || {
+        let mut log = StreamLog::open(&servers.runtime, &servers.place(World::Live)).unwrap();
+        log.append(1, [(99, b"what is this".as_slice())]).unwrap();
+    };
+    std::thread::spawn(newer).join().unwrap();
+    let [one, two] = &cluster.readers;
+    let key = one.live_key().await;
+    for node in [one, two] {
+        let mut tries = 0;
+        while node.get_operator("/readyz").await.status != 503 {
+            tries += 1;
+            assert!(tries < 2000, "a node does not see what it cannot read");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let why = node.get_operator("/readyz").await;
+        assert!(why.text().contains("a newer program wrote it"), "{}", why.text());
+        let metrics = node.get_operator("/metrics").await;
+        assert!(metrics.text().contains("linesman_follower_stuck{world=\"live\"} 1"));
+    }
+    let events = one.get("/v1/sports/mma/events", &key).await.json();
+    assert_eq!(events.as_array().unwrap().len(), 1);
+}
+
+/// Writes two checkpoints, as the writer does now and then, and lets go of all entries before them.
+fn shorten_log(servers: &LogServers) {
+    let mut log = StreamLog::open(&servers.runtime, &servers.place(World::Live)).unwrap();
+    let catalogue = Arc::new(Catalogue::load(None).unwrap());
+    let mut book = Book::new(catalogue, Ids::Minted { salt: 0 });
+    let last = log.last_seq();
+    for entry in log.read_from(1).unwrap().map(Result::unwrap) {
+        let change = Change::decode(entry.version, &entry.payload).unwrap();
+        book.absorb(&change, Timestamp::from_millis(entry.at_ms));
+        // The last entry is a cut, which a checkpoint leaves to be read.
+        if entry.seq < last && entry.seq + 2 >= last {
+            log.write_checkpoint(entry.seq, IMAGE_VERSION, &book.to_image()).unwrap();
+        }
+    }
+    assert!(log.retain(i64::MAX, last).unwrap() > 0, "something goes");
+    assert!(log.first_seq() > 5);
+}
+
+#[tokio::test]
+async fn a_node_that_was_away_for_longer_than_the_log_reaches_begins_again_from_the_checkpoint() {
+    let cluster = Cluster::start().await;
+    let proxy = Proxy::start(cluster.bed.nats.port(0).unwrap()).await.unwrap();
+    let mut joining = cluster.joining.clone();
+    joining.servers.url = format!("nats://127.0.0.1:{}", proxy.port());
+    let away = TestApp::builder().joining(joining).start().await;
+    let [one, _] = &cluster.readers;
+    let feed = one.any_feed().await;
+    one.push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
+    publish(&cluster.joining.clock, &[one, &away]).await;
+    proxy.hold();
+    for american in 101..110 {
+        let price = line::moneyline("a", "fanduel", (ANN, american), (BEA, -155));
+        one.push_all(&feed, &[price]).await;
+        cluster.publish().await;
+    }
+    let servers = cluster.joining.servers.clone();
+    std::thread::spawn(move || shorten_log(&servers)).join().unwrap();
+    proxy.mend();
+    wait_for("the present", || cut_at(&away) == cut_at(one)).await;
+    let shown = away.get(ODDS, &away.live_key().await).await;
+    assert_eq!(shown.json()[0]["outcomes"][0]["price"], 109);
+    assert_eq!(shown.text(), one.get(ODDS, &one.live_key().await).await.text());
+    // And from there on it follows.
+    publish(&cluster.joining.clock, &[one, &away]).await;
+}

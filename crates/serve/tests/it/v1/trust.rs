@@ -1,0 +1,67 @@
+//! A node that has been out of touch for too long says so, and does not say that a key is wrong.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use accounts::{Cluster, Herald, HeraldError, Steady, Told};
+
+use crate::harness::TestApp;
+
+#[derive(Debug, Default)]
+struct Hand(AtomicU64);
+
+impl Steady for Hand {
+    fn now_ms(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// Nobody is there to ask.
+#[derive(Debug)]
+struct Silence;
+
+impl Herald for Silence {
+    fn announce(&self, _: i64) -> Told<'_, Result<i64, HeraldError>> {
+        Box::pin(async { Err("silence".into()) })
+    }
+
+    fn confirm(&self, _: i64) -> Told<'_, Result<i64, HeraldError>> {
+        Box::pin(async { Err("silence".into()) })
+    }
+
+    fn heard(&self) -> Told<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_cannot_vouch_for_keys_answers_503_and_not_401() {
+    let steady = Arc::new(Hand::default());
+    let cluster = Cluster {
+        herald: Arc::new(Silence),
+        steady: Arc::clone(&steady) as Arc<dyn Steady>,
+        trust: Duration::from_secs(5),
+    };
+    let app = TestApp::builder().one_of(cluster).start().await;
+    let (key, token) = (app.live_key().await, app.feed("acme", None).await);
+    let unknown = "sk_live_00000000000000000000000000000000";
+    let metrics = async || app.get_operator("/metrics").await.text().to_owned();
+    assert_eq!(app.get("/v1/books", &key).await.status, 200);
+    assert_eq!(app.push(&token, "").await["accepted"], 0);
+    assert!(metrics().await.contains("\nlinesman_key_trust_seconds_left 5"));
+
+    steady.0.store(5000, Ordering::SeqCst);
+    let answer = app.get("/v1/books", &key).await;
+    assert_eq!(answer.refusal(), (503, "unavailable".to_owned()));
+    assert_eq!(answer.header("retry-after"), Some("1"));
+    let pushed = app.post(&token, Vec::new(), None).await;
+    assert_eq!(pushed.refusal(), (503, "unavailable".to_owned()));
+    // What cannot be a key is refused as ever.
+    assert_eq!(app.get("/v1/books", unknown).await.status, 401);
+    assert!(metrics().await.contains("\nlinesman_key_trust_seconds_left 0"));
+
+    app.app.accounts.ask_store().await.unwrap();
+    assert_eq!(app.get("/v1/books", &key).await.status, 200);
+    assert_eq!(app.push(&token, "").await["accepted"], 0);
+}

@@ -1,0 +1,151 @@
+//! The number of the last change of keys, and which nodes have read up to it.
+//!
+//! The number is raised last in a transaction, on one row that stays locked until it ends: numbers become visible in
+//! their order, and who reads the number first and the keys after it has every change up to that number.
+
+use crate::{
+    Store, StoreError,
+    database::{Tx, query},
+};
+
+/// A node that was not seen for so long has stopped letting keys in by itself long ago, and its row goes.
+const FORGET_AFTER_MS: i64 = 86_400_000;
+
+/// How far the changes of keys have come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyChange {
+    /// Of the last change; 0 before the first.
+    pub number: i64,
+    /// The number that the count was raised to when the database was last set back; 0 where it never was. Numbers of
+    /// different eras say nothing about each other's changes: everything is to be read again.
+    pub era: i64,
+}
+
+/// Who has yet to read up to a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Behind {
+    pub nodes: u64,
+    /// The longest time that one of them lets keys in without having asked.
+    pub trust_ms: u64,
+}
+
+impl Tx {
+    /// Gives the next number to everything that this transaction changed. The last thing to do in it: others wait
+    /// from here on.
+    pub(crate) async fn number_change(&mut self) -> Result<(), StoreError> {
+        let number = query(
+            "INSERT INTO key_change (name, number) VALUES ('keys', 1) \
+             ON CONFLICT (name) DO UPDATE SET number = key_change.number + 1 RETURNING number",
+        )
+        .fetch_number(&mut *self)
+        .await?;
+        query("UPDATE api_key SET change_number = $1 WHERE change_number IS NULL")
+            .bind(number)
+            .execute(self)
+            .await?;
+        Ok(())
+    }
+}
+
+impl Store {
+    /// The last change of keys, feed tokens or maintenance.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn key_change(&self) -> Result<KeyChange, StoreError> {
+        let row: Option<(i64, i64)> = query(
+            "SELECT COALESCE(MAX(CASE WHEN name = 'keys' THEN number END), 0), \
+             COALESCE(MAX(CASE WHEN name = 'era' THEN number END), 0) FROM key_change",
+        )
+        .fetch_optional(&self.database)
+        .await?;
+        let (number, era) = row.ok_or_else(|| StoreError::corrupt("a count yielded no row"))?;
+        Ok(KeyChange { number, era })
+    }
+
+    /// Raises the number to this one and begins an era with it, unless it is there already: the database was set back
+    /// behind what nodes were told.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn raise_key_change(&self, to: i64) -> Result<(), StoreError> {
+        let mut tx = self.begin_write().await?;
+        let raised = query(
+            "INSERT INTO key_change (name, number) VALUES ('keys', $1) \
+             ON CONFLICT (name) DO UPDATE SET number = excluded.number \
+             WHERE key_change.number < excluded.number",
+        )
+        .bind(to)
+        .execute(&mut tx)
+        .await?;
+        if raised > 0 {
+            query(
+                "INSERT INTO key_change (name, number) VALUES ('era', $1) \
+                 ON CONFLICT (name) DO UPDATE SET number = excluded.number",
+            )
+            .bind(to)
+            .execute(&mut tx)
+            .await?;
+        }
+        tx.commit().await
+    }
+
+    /// Notes that a node lets keys in and has read up to a number.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn confirm_node(
+        &self,
+        id: &str,
+        number: i64,
+        trust_ms: u64,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.begin_write().await?;
+        let now_ms = tx.now_ms().await?;
+        // An attempt that was given up may arrive after the next one: what was read stays read.
+        query(
+            "INSERT INTO node (id, confirmed, trust_ms, seen_ms) VALUES ($1, $2, $3, $4) \
+             ON CONFLICT (id) DO UPDATE SET trust_ms = excluded.trust_ms, seen_ms = excluded.seen_ms, \
+             confirmed = CASE WHEN excluded.confirmed > node.confirmed THEN excluded.confirmed \
+             ELSE node.confirmed END",
+        )
+        .bind(id)
+        .bind(number)
+        .bind(i64::try_from(trust_ms).unwrap_or(i64::MAX))
+        .bind(now_ms)
+        .execute(&mut tx)
+        .await?;
+        query("DELETE FROM node WHERE seen_ms < $1")
+            .bind(now_ms.saturating_sub(FORGET_AFTER_MS))
+            .execute(&mut tx)
+            .await?;
+        tx.commit().await
+    }
+
+    /// Forgets a node that lets nobody in any more. Nobody waits for it from here on.
+    ///
+    /// # Errors
+    /// The store cannot be written; then it is waited for, for a day at the most.
+    pub async fn forget_node(&self, id: &str) -> Result<(), StoreError> {
+        let mut tx = self.begin_write().await?;
+        query("DELETE FROM node WHERE id = $1").bind(id).execute(&mut tx).await?;
+        tx.commit().await
+    }
+
+    /// How many nodes have not read up to a number.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn nodes_behind(&self, number: i64) -> Result<Behind, StoreError> {
+        let row: Option<(i64, i64)> =
+            query("SELECT COUNT(*), COALESCE(MAX(trust_ms), 0) FROM node WHERE confirmed < $1")
+                .bind(number)
+                .fetch_optional(&self.database)
+                .await?;
+        let (nodes, trust_ms) = row.ok_or_else(|| StoreError::corrupt("a count yielded no row"))?;
+        let count = |column: i64| {
+            u64::try_from(column).map_err(|_| StoreError::corrupt("a node's row is out of range"))
+        };
+        Ok(Behind { nodes: count(nodes)?, trust_ms: count(trust_ms)? })
+    }
+}

@@ -1,0 +1,115 @@
+//! Connecting to PostgreSQL, with a bound on everything that could wait.
+
+use std::time::Duration;
+
+use sqlx::{
+    PgPool,
+    migrate::Migrator,
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
+use tokio::time::timeout;
+
+use crate::StoreError;
+
+static MIGRATIONS: Migrator = sqlx::migrate!("./migrations/postgres");
+
+/// A node writes in few places at a time. A thousand nodes share one database, so each takes little of it.
+const CONNECTIONS_MAX: u32 = 4;
+/// Connections that nobody used for so long are given back.
+const IDLE_TIME_MAX: Duration = Duration::from_secs(60);
+/// How long a statement waits for a connection: as long as a new one may take to be made.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
+/// Told to the server: how long one statement may run or wait for a lock. Ours are a few milliseconds long.
+const STATEMENT_TIME_MAX: &str = "5s";
+/// Told to the server: how long a transaction may lie open while nothing is asked of it, so that a node
+/// that was stopped in the midst of one does not hold its locks for ever.
+const OPEN_TIME_MAX: &str = "10s";
+/// Making an index over a large table takes its time, and other nodes wait for the one that does it.
+const MIGRATE_TIME_MAX: Duration = Duration::from_secs(600);
+
+pub(crate) async fn connect(url: &str) -> Result<PgPool, StoreError> {
+    let options = parse(url)?;
+    migrate(options.clone()).await?;
+    let bounded = options.options([
+        ("statement_timeout", STATEMENT_TIME_MAX),
+        ("idle_in_transaction_session_timeout", OPEN_TIME_MAX),
+    ]);
+    Ok(PgPoolOptions::new()
+        .max_connections(CONNECTIONS_MAX)
+        .acquire_timeout(CONNECT_TIME_MAX)
+        .idle_timeout(IDLE_TIME_MAX)
+        .connect_with(bounded)
+        .await?)
+}
+
+pub(crate) fn parse(url: &str) -> Result<PgConnectOptions, StoreError> {
+    if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
+        return Err(StoreError::Address);
+    }
+    let options: PgConnectOptions = url.parse().map_err(|_| StoreError::Address)?;
+    Ok(options
+        .application_name("linesman")
+        // A lease must be on disk before it is spent, also where the server is set to be quicker than that.
+        .options([("synchronous_commit", "on")]))
+}
+
+/// Brings the tables up to date on a connection of its own, which may take long.
+async fn migrate(options: PgConnectOptions) -> Result<(), StoreError> {
+    let pool = PgPoolOptions::new()
+        .max_connections(1)
+        .acquire_timeout(CONNECT_TIME_MAX)
+        .connect_with(options)
+        .await?;
+    let encoding: String = sqlx::query_scalar("SHOW server_encoding").fetch_one(&pool).await?;
+    if encoding != "UTF8" {
+        return Err(StoreError::corrupt(
+            "the database is not in UTF-8; make one with: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0",
+        ));
+    }
+    refuse_newer(&pool).await?;
+    // What a newer program has done was looked at just now.
+    let mut migrations = Migrator::with_migrations(MIGRATIONS.iter().cloned().collect());
+    migrations.set_ignore_missing(true);
+    timeout(MIGRATE_TIME_MAX, migrations.run(&pool)).await.map_err(StoreError::unavailable)??;
+    pool.close().await;
+    Ok(())
+}
+
+/// Refuses a database that a newer program has changed, unless every such change says that this program can live
+/// with it: in a rolling upgrade old nodes start beside new ones.
+async fn refuse_newer(pool: &PgPool) -> Result<(), StoreError> {
+    let (migrated, floored): (bool, bool) = sqlx::query_as(
+        "SELECT to_regclass('_sqlx_migrations') IS NOT NULL, to_regclass('schema_floor') IS NOT NULL",
+    )
+    .fetch_one(pool)
+    .await?;
+    if !migrated {
+        return Ok(());
+    }
+    let known: Vec<i64> = MIGRATIONS.iter().map(|migration| migration.version).collect();
+    let newest = known.iter().copied().max().unwrap_or(0);
+    let strange: Vec<i64> =
+        sqlx::query_scalar("SELECT version FROM _sqlx_migrations WHERE version <> ALL ($1)")
+            .bind(&known)
+            .fetch_all(pool)
+            .await?;
+    let bearable: Vec<i64> = if floored {
+        sqlx::query_scalar(
+            "SELECT version FROM schema_floor WHERE version > $1 AND oldest_known <= $1",
+        )
+        .bind(newest)
+        .fetch_all(pool)
+        .await?
+    } else {
+        Vec::new()
+    };
+    let refused: Vec<i64> =
+        strange.into_iter().filter(|version| !bearable.contains(version)).collect();
+    match refused.as_slice() {
+        [] => Ok(()),
+        [first, ..] => Err(StoreError::Corrupt(
+            format!("its migration {first} is newer than this program; run the newer program")
+                .into(),
+        )),
+    }
+}

@@ -1,0 +1,143 @@
+//! The number of the last change of keys, and the nodes that read up to it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use store::{Allowance, Behind, KeyChange, KeyEnd, KeyRow, KeyUse, Store};
+
+use crate::bed::{Bed, account, ask, feed, key};
+
+/// The ids of the keys that changed since the last time, and how far the number was raised.
+async fn news(store: &Store, seen: &mut i64) -> (i64, Vec<String>) {
+    let newest = store.key_change().await.unwrap().number;
+    let rows = store.keys_changed_after(*seen).await.unwrap();
+    let raised = newest - *seen;
+    *seen = newest;
+    assert_eq!(store.keys_changed_after(newest).await.unwrap(), []);
+    (raised, rows.into_iter().map(|row| row.id).collect())
+}
+
+fn named(ids: &[&str]) -> Vec<String> {
+    ids.iter().map(|id| String::from(*id)).collect()
+}
+
+pub(crate) async fn every_change_of_keys_raises_the_number_and_marks_what_changed(bed: Bed) {
+    let store = bed.open().await;
+    let mut seen = store.key_change().await.unwrap().number;
+    assert_eq!((seen, store.keys_changed_after(0).await.unwrap()), (0, Vec::new()));
+    store.insert_account(&account("ann")).await.unwrap();
+    assert_eq!(news(&store, &mut seen).await, (0, named(&[])));
+
+    let own = |n| KeyRow { account_id: Some(String::from("ann")), ..key(n) };
+    store.insert_keys(&[own(1), key(2), own(3)]).await.unwrap();
+    assert_eq!(news(&store, &mut seen).await, (1, named(&["key_1", "key_2", "key_3"])));
+    store.revoke_key("key_2", 5).await.unwrap();
+    assert_eq!(news(&store, &mut seen).await, (1, named(&["key_2"])));
+    // Done again, it is told again: who was not heard the first time has another try.
+    store.revoke_key("key_2", 6).await.unwrap();
+    assert_eq!(news(&store, &mut seen).await, (1, named(&["key_2"])));
+    let successor = KeyRow { rotated_from: Some(String::from("key_3")), ..own(4) };
+    assert!(store.rotate_key(KeyEnd::AtOnce { now_ms: 7 }, &successor).await.unwrap());
+    assert_eq!(news(&store, &mut seen).await, (1, named(&["key_3", "key_4"])));
+    store.suspend_account("ann", Some(8)).await.unwrap();
+    assert_eq!(news(&store, &mut seen).await, (1, named(&["key_1", "key_3", "key_4"])));
+    store.suspend_account("ann", None).await.unwrap();
+    assert_eq!(news(&store, &mut seen).await.0, 1);
+    store.allow_account("ann", &Allowance::default(), (5, 6)).await.unwrap();
+    assert_eq!(news(&store, &mut seen).await, (1, named(&["key_1", "key_4"])));
+
+    store.insert_feed(&feed("acme", 9)).await.unwrap();
+    store.pause_feed("acme", Some(1)).await.unwrap();
+    store.revoke_feed("acme", 2).await.unwrap();
+    store.set_setting("maintenance", Some("60")).await.unwrap();
+    assert_eq!(news(&store, &mut seen).await, (4, named(&[])));
+
+    // What says nothing about who may come in raises nothing.
+    let used = KeyUse { id: String::from("key_1"), used_ms: 9, agent: None };
+    store.note_key_uses(&[used]).await.unwrap();
+    store.lease(&[ask(5)]).await.unwrap();
+    assert!(!store.rotate_key(KeyEnd::AtOnce { now_ms: 7 }, &successor).await.unwrap());
+    assert_eq!(news(&store, &mut seen).await, (0, named(&[])));
+}
+
+/// A follower that reads the number first and what changed after it never misses a revocation.
+pub(crate) async fn who_change_keys_at_once_are_seen_by_whoever_follows_the_number(bed: Bed) {
+    const WRITERS: u8 = 4;
+    const EACH: u8 = 12;
+    let bed = Arc::new(bed);
+    let rows: Vec<KeyRow> = (0..WRITERS * EACH).map(key).collect();
+    bed.open().await.insert_keys(&rows).await.unwrap();
+    let running = Arc::new(AtomicUsize::new(usize::from(WRITERS)));
+    for writer in 0..WRITERS {
+        let (bed, running) = (Arc::clone(&bed), Arc::clone(&running));
+        tokio::spawn(async move {
+            let store = bed.open().await;
+            for n in 0..EACH {
+                store.revoke_key(&format!("key_{}", writer * EACH + n), 1).await.unwrap();
+            }
+            store.close().await;
+            running.fetch_sub(1, Ordering::SeqCst);
+        });
+    }
+    let store = bed.open().await;
+    let mut held: BTreeMap<String, bool> = BTreeMap::new();
+    let mut number = 0;
+    loop {
+        let done = running.load(Ordering::SeqCst) == 0;
+        let newest = store.key_change().await.unwrap().number;
+        for row in store.keys_changed_after(number).await.unwrap() {
+            held.insert(row.id, row.revoked_ms.is_some());
+        }
+        number = newest;
+        if done {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(held.len(), rows.len());
+    assert!(held.values().all(|revoked| *revoked), "{held:?}");
+    assert_eq!(number, 1 + i64::from(WRITERS * EACH));
+}
+
+pub(crate) async fn nodes_are_behind_until_they_confirm_or_go(bed: Bed) {
+    let store = bed.open().await;
+    let behind = async |number| store.nodes_behind(number).await.unwrap();
+    assert_eq!(behind(9).await, Behind { nodes: 0, trust_ms: 0 });
+    store.confirm_node("one", 3, 5000).await.unwrap();
+    store.confirm_node("two", 4, 7000).await.unwrap();
+    assert_eq!(behind(3).await, Behind { nodes: 0, trust_ms: 0 });
+    assert_eq!(behind(4).await, Behind { nodes: 1, trust_ms: 5000 });
+    assert_eq!(behind(5).await, Behind { nodes: 2, trust_ms: 7000 });
+    store.confirm_node("one", 5, 5000).await.unwrap();
+    // An older word that comes late takes nothing back.
+    store.confirm_node("one", 2, 5000).await.unwrap();
+    assert_eq!(behind(5).await, Behind { nodes: 1, trust_ms: 7000 });
+    store.forget_node("two").await.unwrap();
+    store.forget_node("two").await.unwrap();
+    assert_eq!(behind(5).await, Behind { nodes: 0, trust_ms: 0 });
+    // Who was not seen for a day goes when the next one is.
+    bed.run("INSERT INTO node (id, confirmed, trust_ms, seen_ms) VALUES ('dead', 0, 5000, 1)")
+        .await
+        .unwrap();
+    assert_eq!(behind(5).await.nodes, 1);
+    store.confirm_node("one", 6, 5000).await.unwrap();
+    assert_eq!(behind(6).await.nodes, 0);
+}
+
+pub(crate) async fn a_number_that_was_set_back_is_raised_and_never_lowered(bed: Bed) {
+    let store = bed.open().await;
+    store.raise_key_change(7).await.unwrap();
+    store.raise_key_change(3).await.unwrap();
+    store.raise_key_change(7).await.unwrap();
+    assert_eq!(store.key_change().await.unwrap(), KeyChange { number: 7, era: 7 });
+    store.insert_key(&key(1)).await.unwrap();
+    assert_eq!(store.key_change().await.unwrap(), KeyChange { number: 8, era: 7 });
+    assert_eq!(store.keys_changed_after(7).await.unwrap(), [key(1)]);
+    store.raise_key_change(20).await.unwrap();
+    assert_eq!(store.key_change().await.unwrap(), KeyChange { number: 20, era: 20 });
+}

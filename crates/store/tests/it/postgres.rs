@@ -1,0 +1,212 @@
+//! The store on a real PostgreSQL server, and what networks and restarts do to it.
+
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
+
+use rig::{Postgres, Proxy};
+use sqlx::{Connection as _, PgConnection, SqliteConnection, sqlite::SqliteConnectOptions};
+use store::{Store, StoreError};
+use tempfile::TempDir;
+
+use crate::{
+    bed::{Bed, ask, key},
+    conformance::{self, for_each_case},
+};
+
+/// All cases on one server, each on a database of its own: a server takes a second to start.
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_that_holds_on_sqlite_holds_on_postgres() {
+    let server = Postgres::start().unwrap();
+    let mut failed: Vec<&str> = Vec::new();
+    macro_rules! run {
+        ($($case:ident)*) => {$(
+            let bed = Bed::Postgres(server.create_database(stringify!($case)).unwrap());
+            if tokio::spawn(conformance::$case(bed)).await.is_err() {
+                failed.push(stringify!($case));
+            }
+        )*};
+    }
+    for_each_case!(run);
+    assert_eq!(failed, Vec::<&str>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_nodes_may_connect_to_a_new_database_at_once() {
+    let server = Postgres::start().unwrap();
+    let url = server.create_database("new").unwrap();
+    let nodes: Vec<_> = (0..8)
+        .map(|n| {
+            let url = url.clone();
+            tokio::spawn(async move {
+                let store = Store::connect(&url).await.unwrap();
+                store.insert_key(&key(n)).await.unwrap();
+                store.close().await;
+            })
+        })
+        .collect();
+    for node in nodes {
+        node.await.unwrap();
+    }
+    let store = Store::connect(&url).await.unwrap();
+    assert_eq!(store.keys().await.unwrap().len(), 8);
+    has_the_tables_of_sqlite(&url).await;
+    takes_a_newer_version_that_it_can_live_with(&url).await;
+    refuses_a_newer_version(&server, &url).await;
+    refuses_other_encodings(&server).await;
+}
+
+/// Whoever adds a migration to one of them and forgets the other is told here.
+async fn has_the_tables_of_sqlite(url: &str) {
+    let mut connection = PgConnection::connect(url).await.unwrap();
+    let there: Vec<(String, String)> = sqlx::query_as(
+        "SELECT table_name::text, column_name::text FROM information_schema.columns \
+         WHERE table_schema = 'public'",
+    )
+    .fetch_all(&mut connection)
+    .await
+    .unwrap();
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("accounts.db");
+    Store::open(&path).await.unwrap().close().await;
+    let options = SqliteConnectOptions::new().filename(&path);
+    let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
+    let here: Vec<(String, String)> = sqlx::query_as(
+        "SELECT t.name, c.name FROM sqlite_master t, pragma_table_info(t.name) c \
+         WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%'",
+    )
+    .fetch_all(&mut connection)
+    .await
+    .unwrap();
+    let (there, here) = (BTreeSet::from_iter(there), BTreeSet::from_iter(here));
+    let ours = |set: &BTreeSet<(String, String)>| {
+        set.iter().filter(|(table, _)| table != "_sqlx_migrations").cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(ours(&there), ours(&here));
+}
+
+/// A newer program has been here, and its migration says from which version on programs can go on.
+async fn takes_a_newer_version_that_it_can_live_with(url: &str) {
+    let bed = Bed::Postgres(String::from(url));
+    bed.run(
+        "ALTER TABLE api_key ADD COLUMN of_a_newer_program TEXT; \
+         INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
+         VALUES (9998, 'compatible', true, '\\x00', 0); \
+         INSERT INTO schema_floor (version, oldest_known) \
+         SELECT 9998, MAX(version) FROM _sqlx_migrations WHERE version < 9998",
+    )
+    .await
+    .unwrap();
+    let store = Store::connect(url).await.unwrap();
+    store.insert_key(&key(20)).await.unwrap();
+    store.close().await;
+    bed.run("UPDATE schema_floor SET oldest_known = 9998").await.unwrap();
+    let refused = Store::connect(url).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Corrupt(_)), "{refused:?}");
+    bed.run("UPDATE schema_floor SET oldest_known = 1").await.unwrap();
+    Store::connect(url).await.unwrap().close().await;
+}
+
+async fn refuses_a_newer_version(server: &Postgres, url: &str) {
+    let bed = Bed::Postgres(String::from(url));
+    bed.run(
+        "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
+         VALUES (9999, 'later', true, '\\x00', 0)",
+    )
+    .await
+    .unwrap();
+    assert!(matches!(Store::connect(url).await, Err(StoreError::Corrupt(_))));
+    let nowhere = server.url("nowhere");
+    assert!(matches!(Store::connect(&nowhere).await, Err(StoreError::Unavailable(_))));
+}
+
+async fn refuses_other_encodings(server: &Postgres) {
+    let bed = Bed::Postgres(server.url("postgres"));
+    bed.run("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE_PROVIDER libc LOCALE 'C' TEMPLATE template0")
+        .await
+        .unwrap();
+    let refused = Store::connect(&server.url("latin")).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Corrupt(_)), "{refused:?}");
+}
+
+#[tokio::test]
+async fn an_address_that_is_none_is_told_without_its_password() {
+    for url in ["", "sqlite://x", "mysql://u:hushhush@h/d", "postgres://u:hushhush@h:port/d"] {
+        let refused = Store::connect(url).await.unwrap_err();
+        assert!(matches!(refused, StoreError::Address), "{url}: {refused:?}");
+        assert!(!format!("{refused} {refused:?}").contains("hushhush"));
+    }
+    // Nobody listens there.
+    let port = rig::free_port().unwrap();
+    let url = format!("postgres://u:hushhush@127.0.0.1:{port}/d");
+    let refused = Store::connect(&url).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Unavailable(_)), "{refused:?}");
+    assert!(!format!("{refused} {refused:?}").contains("hushhush"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_restarted_or_crashes_is_used_again_without_opening_the_store_anew() {
+    let mut server = Postgres::start().unwrap();
+    let store = Store::connect(&server.create_database("db").unwrap()).await.unwrap();
+    let mut granted = 0;
+    for crash in [false, true] {
+        // Warm connections, so that their end is met as well as their absence.
+        for _ in 0..4 {
+            granted = store.lease(&[ask(1000)]).await.unwrap()[0].granted;
+        }
+        if crash {
+            server.crash().unwrap();
+        } else {
+            server.stop().unwrap();
+        }
+        let begun = Instant::now();
+        let failed = store.lease(&[ask(1000)]).await.unwrap_err();
+        assert!(matches!(failed, StoreError::Unavailable(_)), "{failed:?}");
+        assert!(matches!(store.keys().await, Err(StoreError::Unavailable(_))));
+        assert!(begun.elapsed() < Duration::from_secs(20), "told in time");
+        server.start_again().unwrap();
+        let lease = store.lease(&[ask(1000)]).await.unwrap()[0];
+        assert_eq!(lease.granted, granted + lease.given, "what was leased stays leased");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_network_that_swallows_everything_is_noticed_in_time_and_its_connections_let_go() {
+    let server = Postgres::start().unwrap();
+    server.create_database("db").unwrap();
+    let proxy = Proxy::start(server.port()).await.unwrap();
+    let url = format!("postgres://postgres@127.0.0.1:{}/db", proxy.port());
+    let store = Store::connect(&url).await.unwrap();
+    store.insert_key(&key(1)).await.unwrap();
+    proxy.hold();
+    let begun = Instant::now();
+    let failed = store.revoke_key("key_1", 5).await.unwrap_err();
+    assert!(matches!(failed, StoreError::Unavailable(_)), "{failed:?}");
+    assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
+    proxy.mend();
+    // The connections that were held may be anywhere; new ones are good at once.
+    assert_eq!(store.revoke_key("key_1", 6).await.unwrap().unwrap().revoked_ms, Some(6));
+    proxy.cut();
+    assert!(matches!(store.keys().await, Err(StoreError::Unavailable(_))));
+    proxy.mend();
+    assert_eq!(store.keys().await.unwrap().len(), 1);
+}
+
+/// Somebody else's lock, or a node that was stopped in the midst of a transaction.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_that_is_not_given_up_costs_five_seconds_and_no_connection() {
+    let server = Postgres::start().unwrap();
+    let url = server.create_database("db").unwrap();
+    let store = Store::connect(&url).await.unwrap();
+    store.lease(&[ask(1000)]).await.unwrap();
+    let mut other = PgConnection::connect(&url).await.unwrap();
+    sqlx::raw_sql("BEGIN; LOCK TABLE usage").execute(&mut other).await.unwrap();
+    let begun = Instant::now();
+    let failed = store.lease(&[ask(1000)]).await.unwrap_err();
+    assert!(matches!(failed, StoreError::Unavailable(_)), "{failed:?}");
+    let waited = begun.elapsed();
+    assert!((4..8).contains(&waited.as_secs()), "{waited:?}");
+    sqlx::raw_sql("ROLLBACK").execute(&mut other).await.unwrap();
+    store.lease(&[ask(1000)]).await.unwrap();
+}

@@ -1,0 +1,134 @@
+//! nginx in front of the api nodes, and who is behind it.
+//!
+//! nginx itself only learns of a dead node by asking it. So somebody else asks every node's `/readyz`, writes the
+//! list of those that are ready, and has nginx read it again: [`Watch`]. Where none is ready all stay in,
+//! since an old snapshot, which says that it is old, is better than nothing. A request that changes
+//! nothing is passed on to the next node where one fails or says 503.
+
+use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path, time::Duration};
+
+use anyhow::Result;
+use rustix::process::Signal;
+
+use super::{
+    http::Client,
+    process,
+    site::Site,
+    unit::{APIS, Unit},
+};
+
+/// How often nodes are asked.
+pub(crate) const WATCH_EVERY: Duration = Duration::from_millis(250);
+/// How long a node may take to say that it is ready.
+const ANSWER_TIME_MAX: Duration = Duration::from_millis(750);
+/// So many failures in a row take a node out; one success brings it back.
+const FAILURES_MAX: u32 = 2;
+
+const SETTINGS: &str = r#"worker_processes 1;
+daemon off;
+pid nginx.pid;
+events { worker_connections 2048; }
+http {
+  access_log off;
+  client_body_temp_path temp/body; proxy_temp_path temp/proxy; fastcgi_temp_path temp/fastcgi;
+  uwsgi_temp_path temp/uwsgi; scgi_temp_path temp/scgi;
+  client_max_body_size 9m;
+  # Which nodes are ready: written again whenever that changes.
+  upstream nodes { include nodes.conf; keepalive 64; }
+  server {
+    listen 127.0.0.1:PORT;
+    proxy_http_version 1.1;
+    proxy_set_header Connection "";
+    proxy_set_header Host $http_host;
+    proxy_pass_header Date;
+    proxy_connect_timeout 500ms;
+    # Who answered, for whoever looks for the one that is different.
+    add_header X-Served-By $upstream_addr always;
+    location /v1/ {
+      proxy_pass http://nodes;
+      proxy_read_timeout 2s;
+      # A GET goes to the next node where one is gone, silent, or says that it cannot answer now.
+      proxy_next_upstream error timeout http_502 http_503 http_504;
+    }
+    # Pushes are not repeated here: their sender does it, and nothing is taken twice.
+    location / { proxy_pass http://nodes; proxy_read_timeout 75s; proxy_buffering off; }
+  }
+}
+"#;
+
+pub(super) fn prepare(site: &Site, home: &Path) -> Result<()> {
+    fs::create_dir_all(home.join("temp"))?;
+    let port = site.port(Unit::Nginx).to_string();
+    fs::write(home.join("nginx.conf"), SETTINGS.replace("PORT", &port))?;
+    fs::write(home.join("nodes.conf"), nodes_text(site, &APIS))?;
+    Ok(())
+}
+
+fn nodes_text(site: &Site, nodes: &[Unit]) -> String {
+    let mut text = String::new();
+    for node in nodes {
+        // nginx's own judgement is off (`max_fails=0`): one slow answer must not take a node away from everybody.
+        writeln!(text, "server 127.0.0.1:{} max_fails=0;", site.door(Unit::Nginx, *node))
+            .unwrap_or_default();
+    }
+    text
+}
+
+/// Keeps the list of nodes behind nginx.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    failures: BTreeMap<Unit, u32>,
+    listed: Vec<Unit>,
+}
+
+impl Watch {
+    /// Begins with all nodes in, as nginx does.
+    pub(crate) fn new() -> Self {
+        Self { failures: BTreeMap::new(), listed: APIS.to_vec() }
+    }
+
+    /// Asks every node once and tells nginx what has changed; says who is in, where that is new.
+    pub(crate) fn look(&mut self, site: &Site) -> Result<Option<Vec<Unit>>> {
+        for api in APIS {
+            // By the way that nginx takes, for a node that it cannot reach is out, too.
+            let mut client = Client::new(site.door(Unit::Nginx, api), ANSWER_TIME_MAX);
+            let is_ready = client
+                .get("/readyz", "connection: close\r\n")
+                .is_ok_and(|answer| answer.status == 200);
+            let count = self.failures.entry(api).or_default();
+            *count = if is_ready { 0 } else { count.saturating_add(1) };
+        }
+        let listed = choose(&self.failures);
+        if listed == self.listed {
+            return Ok(None);
+        }
+        let home = site.home(Unit::Nginx);
+        fs::write(home.join("nodes.fresh"), nodes_text(site, &listed))?;
+        fs::rename(home.join("nodes.fresh"), home.join("nodes.conf"))?;
+        if let Some(pid) = process::find(site, Unit::Nginx) {
+            process::signal(pid, Signal::HUP)?;
+        }
+        self.listed = listed;
+        Ok(Some(self.listed.clone()))
+    }
+}
+
+/// Those that are ready; where none is, all.
+fn choose(failures: &BTreeMap<Unit, u32>) -> Vec<Unit> {
+    let is_ready = |api: &Unit| failures.get(api).copied().unwrap_or_default() < FAILURES_MAX;
+    let ready: Vec<Unit> = APIS.into_iter().filter(is_ready).collect();
+    if ready.is_empty() { APIS.to_vec() } else { ready }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_out_after_two_failures_and_all_are_in_where_none_is_ready() {
+        let counts = |counts: [u32; 3]| APIS.into_iter().zip(counts).collect();
+        assert_eq!(choose(&counts([0, 1, 0])), APIS);
+        assert_eq!(choose(&counts([0, 2, 5])), [Unit::Api(1)]);
+        assert_eq!(choose(&counts([2, 2, 9])), APIS);
+    }
+}

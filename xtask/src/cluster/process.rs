@@ -1,0 +1,96 @@
+//! Processes of a cluster that this program may not have started: found by their pid files, ended by their pids.
+
+use std::{
+    fs,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+use super::{pace, site::Site, unit::Unit};
+
+/// How long a process may take to end in good order.
+const END_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// The running process of a part, if there is one. A pid that has since been given to somebody else does not
+/// count: ours stand in the cluster's folder.
+pub(crate) fn find(site: &Site, unit: Unit) -> Option<Pid> {
+    let text = fs::read_to_string(site.home(unit).join("pid")).ok()?;
+    let pid: i32 = text.trim().parse().ok()?;
+    let stands = fs::read_link(format!("/proc/{pid}/cwd")).ok()?;
+    stands.starts_with(fs::canonicalize(&site.folder).ok()?).then(|| Pid::from_raw(pid))?
+}
+
+pub(crate) fn signal(pid: Pid, signal: Signal) -> Result<()> {
+    kill_process(pid, signal)
+        .with_context(|| format!("process {} cannot be signalled", pid.as_raw_nonzero()))
+}
+
+/// Ends a process in good order, or after a while in bad.
+pub(crate) fn end(site: &Site, unit: Unit) -> Result<()> {
+    let Some(pid) = find(site, unit) else { return Ok(()) };
+    // A paused one would never hear of it.
+    signal(pid, Signal::CONT)?;
+    signal(pid, if unit == Unit::Postgres { Signal::INT } else { Signal::TERM })?;
+    let begun = Instant::now();
+    while test_kill_process(pid).is_ok() && !is_zombie(pid) {
+        if begun.elapsed() > 2 * END_TIME_MAX {
+            bail!("{unit} (process {}) does not end", pid.as_raw_nonzero());
+        }
+        if begun.elapsed() > END_TIME_MAX {
+            signal(pid, Signal::KILL)?;
+        }
+        pace::nap(Duration::from_millis(50));
+    }
+    Ok(())
+}
+
+/// A process and its children, parents first; PostgreSQL works in children.
+pub(crate) fn family(pid: Pid) -> Vec<Pid> {
+    let mut family = vec![pid];
+    let Ok(entries) = fs::read_dir("/proc") else { return family };
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
+    let parents: Vec<(i32, i32)> =
+        pids.filter_map(|pid| Some((pid, stat_field(pid, 1)?.parse().ok()?))).collect();
+    let mut seen = 0;
+    while let Some(parent) = family.get(seen).map(|pid| pid.as_raw_nonzero().get()) {
+        let children = parents.iter().filter(|(_, of)| *of == parent);
+        family.extend(children.filter_map(|(child, _)| Pid::from_raw(*child)));
+        seen += 1;
+    }
+    family
+}
+
+fn is_zombie(pid: Pid) -> bool {
+    stat_field(pid.as_raw_nonzero().get(), 0).is_none_or(|state| state == "Z")
+}
+
+/// A field of `/proc/PID/stat` after the name, which may have anything in it.
+fn stat_field(pid: i32, index: usize) -> Option<String> {
+    let text = fs::read_to_string(PathBuf::from(format!("/proc/{pid}/stat"))).ok()?;
+    let (_, rest) = text.rsplit_once(") ")?;
+    rest.split(' ').nth(index).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_family_has_the_children_of_children() {
+        let script = "sh -c 'sleep 60; true' & wait";
+        let mut command = Command::new("sh");
+        let mut child = command.args(["-c", script]).stdin(Stdio::null()).spawn().unwrap();
+        let pid = Pid::from_child(&child);
+        pace::wait_until("three processes", Duration::from_secs(30), || family(pid).len() == 3)
+            .unwrap();
+        for pid in family(pid) {
+            signal(pid, Signal::KILL).unwrap();
+        }
+        child.wait().unwrap();
+    }
+}

@@ -1,0 +1,82 @@
+//! The parts of a cluster, each a process.
+
+use std::{fmt, str::FromStr};
+
+use anyhow::{Result, bail};
+
+/// A process of the cluster. Numbers begin at one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Unit {
+    Postgres,
+    Nats(u8),
+    Ingest(u8),
+    Api(u8),
+    Nginx,
+}
+
+pub(crate) const NATS: [Unit; 3] = [Unit::Nats(1), Unit::Nats(2), Unit::Nats(3)];
+pub(crate) const INGESTS: [Unit; 2] = [Unit::Ingest(1), Unit::Ingest(2)];
+pub(crate) const APIS: [Unit; 3] = [Unit::Api(1), Unit::Api(2), Unit::Api(3)];
+/// Who runs our program.
+pub(crate) const NODES: [Unit; 5] =
+    [Unit::Ingest(1), Unit::Ingest(2), Unit::Api(1), Unit::Api(2), Unit::Api(3)];
+/// Everything, in an order that is kind to the reader of the output; the parts need none.
+pub(crate) const ALL: [Unit; 10] = [
+    Unit::Postgres,
+    Unit::Nats(1),
+    Unit::Nats(2),
+    Unit::Nats(3),
+    Unit::Ingest(1),
+    Unit::Ingest(2),
+    Unit::Api(1),
+    Unit::Api(2),
+    Unit::Api(3),
+    Unit::Nginx,
+];
+
+impl Unit {
+    /// What `serve --role` is given; `None` for what is not ours.
+    pub(crate) fn role(self) -> Option<&'static str> {
+        match self {
+            Self::Ingest(_) => Some("ingest"),
+            Self::Api(_) => Some("api"),
+            Self::Postgres | Self::Nats(_) | Self::Nginx => None,
+        }
+    }
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Postgres => f.write_str("postgres"),
+            Self::Nats(n) => write!(f, "nats-{n}"),
+            Self::Ingest(n) => write!(f, "ingest-{n}"),
+            Self::Api(n) => write!(f, "api-{n}"),
+            Self::Nginx => f.write_str("nginx"),
+        }
+    }
+}
+
+impl FromStr for Unit {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match ALL.into_iter().find(|unit| unit.to_string() == text) {
+            Some(unit) => Ok(unit),
+            None => bail!("`{text}` is no part of the cluster"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for unit in ALL {
+            assert_eq!(unit.to_string().parse::<Unit>().unwrap(), unit);
+        }
+        assert!("api-4".parse::<Unit>().is_err());
+    }
+}

@@ -1,0 +1,67 @@
+//! The checker: what clients saw and what the log holds, against what was promised.
+//!
+//! Each rule is a plain function from records to a [`Finding`], tested with histories in which it is broken.
+
+mod answers;
+mod availability;
+mod keys;
+mod pushes;
+mod tale;
+
+use super::record::{Kind, Records};
+
+pub(super) use self::{answers::ends_alike, availability::Score, tale::Tale};
+
+/// Evidence that is shown; all of it is in the records.
+const EVIDENCE_MAX: usize = 20;
+
+/// What became of one rule.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Finding {
+    pub(super) rule: &'static str,
+    pub(super) figures: String,
+    /// One sentence for each time it was broken.
+    pub(super) broken: Vec<String>,
+    pub(super) broken_count: usize,
+}
+
+impl Finding {
+    fn new(rule: &'static str) -> Self {
+        Self { rule, ..Self::default() }
+    }
+
+    fn accuse(&mut self, evidence: impl FnOnce() -> String) {
+        self.broken_count += 1;
+        if self.broken.len() < EVIDENCE_MAX {
+            self.broken.push(evidence());
+        }
+    }
+
+    pub(super) fn holds(&self) -> bool {
+        self.broken_count == 0
+    }
+}
+
+/// Every rule, in the order in which they are told.
+pub(super) fn all(records: &Records, tale: &Tale) -> Vec<Finding> {
+    vec![
+        pushes::none_lost(&records.pushes, tale),
+        pushes::none_twice(tale),
+        pushes::in_order(tale),
+        answers::one_body(&records.reads),
+        answers::as_the_log(&records.reads, &records.bodies, tale),
+        answers::whole_walks(&records.walks),
+        keys::revoked_are_out(&records.reads, &records.revocations),
+        keys::within_limits(&records.reads, &records.limits),
+        availability::reads(
+            records,
+            Kind::Single,
+            "reads through the balancer, one fault at a time: 99.9 %",
+        ),
+        availability::reads(records, Kind::NoDatabase, "PostgreSQL down: known keys go on, 99.9 %"),
+        availability::reads(records, Kind::NoLog, "NATS down: the last snapshot is served, 99.9 %"),
+        availability::degraded(records),
+        availability::caught_up(&records.episodes),
+        availability::nobody_died(&records.deaths),
+    ]
+}

@@ -1,0 +1,310 @@
+//! One face: every node answers the same, and what it answers is what the log held when the snapshot was cut.
+
+use std::collections::{BTreeMap, HashMap};
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::{Finding, Tale};
+use crate::{
+    cluster::unit::Unit,
+    faults::{
+        market::{self, Series},
+        record::{Read, Walk},
+    },
+};
+
+/// For one `ETag` of one selection there is one body, whoever answered. (The `ETag` is made from the body, so two bodies
+/// of one epoch under two tags are found by [`as_the_log`].)
+pub(super) fn one_body(reads: &[Read]) -> Finding {
+    let mut finding = Finding::new("one body for each selection and ETag");
+    let mut first: HashMap<(&str, &str), &Read> = HashMap::new();
+    let mut answers = 0;
+    for read in reads.iter().filter(|read| read.body.is_some()) {
+        let Some(etag) = read.etag.as_deref() else { continue };
+        answers += 1;
+        let kept = first.entry((&read.path, etag)).or_insert(read);
+        if kept.body != read.body {
+            finding.accuse(|| {
+                format!(
+                    "{} {etag}: {:?} and {:?} answer differently",
+                    read.path, kept.node, read.node
+                )
+            });
+        }
+    }
+    finding.figures = format!("{answers} answers, {} different", first.len());
+    finding
+}
+
+/// What a body shows of the prices that were pushed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Shown {
+    /// The instant of the epoch, where the body says it.
+    generated_at_ms: Option<i64>,
+    numbers: BTreeMap<Series, u32>,
+}
+
+/// A [`Shown`] to look up by.
+type State = (Option<i64>, Vec<(Series, u32)>);
+
+/// Every answer with prices is a snapshot that the log cut: of one epoch there is one state, the log's, on every node;
+/// and of one state of a selection there is one body.
+pub(super) fn as_the_log(reads: &[Read], bodies: &HashMap<u64, Vec<u8>>, tale: &Tale) -> Finding {
+    let mut finding = Finding::new("each epoch is the log's, on every node");
+    let homes = homes(bodies);
+    let mut seen: HashMap<(&str, u64), &Read> = HashMap::new();
+    for read in reads.iter().filter(|read| read.path.contains("/odds")) {
+        if let Some(body) = read.body {
+            seen.entry((&read.path, body)).or_insert(read);
+        }
+    }
+    let mut states: HashMap<(&str, State), &Read> = HashMap::new();
+    for ((path, name), read) in &seen {
+        let shown = bodies.get(name).and_then(|body| shown(body, &homes));
+        let Some(shown) = shown else {
+            finding.accuse(|| format!("{path}: body {name:016x} is not to be understood"));
+            continue;
+        };
+        if !is_cut(&shown, tale) {
+            finding.accuse(|| {
+                let node = read.node.map_or("nobody known".to_owned(), |node| node.to_string());
+                format!(
+                    "{path} at {} from {node} shows what the log never cut: body {name:016x}",
+                    read.done_ms
+                )
+            });
+        }
+        let state = (shown.generated_at_ms, shown.numbers.into_iter().collect());
+        let other = states.entry((path, state)).or_insert(read);
+        if other.body != read.body {
+            finding.accuse(|| {
+                format!(
+                    "{path}: the same prices in two bodies, {:?} and {:?}",
+                    other.node, read.node
+                )
+            });
+        }
+    }
+    finding.figures = format!("{} different bodies, {} epochs", seen.len(), tale.cuts.len());
+    finding
+}
+
+fn is_cut(shown: &Shown, tale: &Tale) -> bool {
+    tale.cuts.iter().any(|cut| {
+        shown.generated_at_ms.is_none_or(|at_ms| at_ms == cut.at_ms)
+            && shown.numbers.iter().all(|(series, n)| cut.shows.get(series) == Some(n))
+    })
+}
+
+/// In the end every api node shows all that the log holds.
+pub(in crate::faults) fn ends_alike(last: &[(Unit, Value)], tale: &Tale) -> Finding {
+    let mut finding = Finding::new("in the end every node shows all that the log holds");
+    let texts = last.iter().map(|(_, body)| body.to_string().into_bytes());
+    let homes = homes(&texts.enumerate().map(|(at, body)| (at as u64, body)).collect());
+    let mut nodes: BTreeMap<Unit, BTreeMap<Series, u32>> = BTreeMap::new();
+    for (node, body) in last {
+        let shown = shown(body.to_string().as_bytes(), &homes).unwrap_or_default();
+        nodes.entry(*node).or_default().extend(shown.numbers);
+    }
+    let held = tale.quoted.iter().filter_map(|(series, all)| Some((*series, *all.last()?)));
+    let held: BTreeMap<Series, u32> = held.collect();
+    for (node, shown) in &nodes {
+        for (series, n) in held.iter().filter(|(series, n)| shown.get(series) != Some(n)) {
+            finding.accuse(|| {
+                format!("{node} shows {:?} of {series:?}, the log has {n}", shown.get(series))
+            });
+        }
+    }
+    finding.figures = format!("{} nodes, {} series", nodes.len(), held.len());
+    if nodes.is_empty() || held.is_empty() {
+        finding.accuse(|| "there is nothing to compare".to_owned());
+    }
+    finding
+}
+
+/// Which events are whose, learnt from the winner markets.
+fn homes(bodies: &HashMap<u64, Vec<u8>>) -> HashMap<String, String> {
+    let mut homes = HashMap::new();
+    for body in bodies.values() {
+        let Ok(Value::Array(records)) = serde_json::from_slice(body) else { continue };
+        for record in records.iter().filter(|it| text(it, "market") == Some("moneyline")) {
+            let outcomes = record.get("outcomes").and_then(Value::as_array).into_iter().flatten();
+            let names = outcomes.filter_map(|outcome| text(outcome, "name"));
+            let home = names.into_iter().find(|name| is_home(name));
+            if let (Some(event), Some(home)) = (text(record, "event_id"), home) {
+                homes.insert(event.to_owned(), home.to_owned());
+            }
+        }
+    }
+    homes
+}
+
+fn is_home(name: &str) -> bool {
+    market::BOOKMAKERS
+        .first()
+        .is_some_and(|any| market::series_of(name, any, "moneyline").is_some())
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
+    value.get(field)?.as_str()
+}
+
+fn shown(body: &[u8], homes: &HashMap<String, String>) -> Option<Shown> {
+    let body: Value = serde_json::from_slice(body).ok()?;
+    let mut shown = Shown::default();
+    if let Some(records) = body.as_array() {
+        for record in records {
+            let home = homes.get(text(record, "event_id")?)?;
+            let series =
+                market::series_of(home, text(record, "bookmaker")?, text(record, "market")?)?;
+            shown.numbers.insert(series, number(record)?);
+        }
+        return Some(shown);
+    }
+    let at: Timestamp = text(&body, "generated_at")?.parse().ok()?;
+    shown.generated_at_ms = Some(at.as_millisecond());
+    for bout in body.get("bouts")?.as_array()? {
+        for book in bout.get("books")?.as_array()? {
+            let series = market::series_of(text(bout, "home")?, text(book, "book")?, "moneyline")?;
+            shown.numbers.insert(series, number(book)?);
+        }
+    }
+    Some(shown)
+}
+
+/// The first outcome's price has the number; the other is too low to be one.
+fn number(record: &Value) -> Option<u32> {
+    let outcomes = record.get("outcomes")?.as_array()?;
+    outcomes.iter().find_map(|outcome| market::number_in(outcome.get("price")?))
+}
+
+/// Going through the pages, wherever each comes from, gives every record once, in the one order there is.
+pub(super) fn whole_walks(walks: &[Walk]) -> Finding {
+    let mut finding = Finding::new("paging across nodes is whole");
+    let mut first: BTreeMap<&str, &Walk> = BTreeMap::new();
+    for walk in walks {
+        let mut ids = walk.ids.clone();
+        ids.sort_unstable();
+        ids.dedup();
+        if ids.len() < walk.ids.len() {
+            finding.accuse(|| format!("{} at {}: a record comes twice", walk.path, walk.begun_ms));
+        }
+        let kept = first.entry(&walk.path).or_insert(walk);
+        if kept.ids != walk.ids {
+            finding.accuse(|| {
+                let (own, other) = (walk.ids.len(), kept.ids.len());
+                format!(
+                    "{} at {}: {own} records, before {other}, or in another order",
+                    walk.path, walk.begun_ms
+                )
+            });
+        }
+    }
+    finding.figures = format!("{} walks", walks.len());
+    finding
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::faults::check::tale::tests::tale;
+
+    const SERIES: Series = Series { pusher: 0, line: 0 };
+    const PATH: &str = "/v1/sports/mma/odds";
+
+    fn read(node: u8, etag: &str, body: u64) -> Read {
+        Read {
+            node: Some(Unit::Api(node)),
+            path: PATH.to_owned(),
+            status: 200,
+            etag: Some(etag.to_owned()),
+            body: Some(body),
+            ..Read::default()
+        }
+    }
+
+    #[test]
+    fn two_bodies_under_one_etag_are_told() {
+        assert!(one_body(&[read(1, "a", 1), read(2, "a", 1), read(3, "b", 2)]).holds());
+        assert!(!one_body(&[read(1, "a", 1), read(2, "a", 2)]).holds());
+    }
+
+    fn grouped(at_ms: i64, price: &Value, extra: &str) -> Vec<u8> {
+        json!({
+            "generated_at": Timestamp::from_millisecond(at_ms).unwrap().to_string(), "extra": extra,
+            "bouts": [{"home": "Anton Berger", "books": [
+                {"book": "fanduel", "outcomes": [{"name": "x", "price": price}, {"name": "y", "price": 1.5}]}]}],
+        })
+        .to_string()
+        .into_bytes()
+    }
+
+    fn flat(price: &Value) -> Vec<u8> {
+        json!([{"event_id": "evt_1", "bookmaker": "fanduel", "market": "moneyline", "outcomes": [
+            {"name": "Anton Berger", "price": price}, {"name": "Luis Calderon", "price": 1.5}]}])
+        .to_string()
+        .into_bytes()
+    }
+
+    fn judge(answers: &[Vec<u8>]) -> Finding {
+        let bodies = answers.iter().cloned().enumerate().map(|(at, body)| (at as u64, body));
+        let reads: Vec<Read> = (0..answers.len() as u64).map(|at| read(1, "x", at)).collect();
+        as_the_log(&reads, &bodies.collect(), &tale(SERIES, &[1, 2, 3]))
+    }
+
+    #[test]
+    fn answers_that_the_log_cut_are_right() {
+        let finding = judge(&[
+            grouped(1000, &json!(2.001), ""),
+            grouped(3000, &json!(2.003), ""),
+            flat(&json!(2.002)),
+        ]);
+        assert!(finding.holds(), "{finding:?}");
+    }
+
+    #[test]
+    fn a_state_that_was_never_cut_is_told() {
+        assert!(
+            !judge(&[grouped(2000, &json!(2.001), "")]).holds(),
+            "an older state under a newer epoch"
+        );
+        assert!(
+            !judge(&[grouped(1500, &json!(2.001), "")]).holds(),
+            "an epoch the log does not have"
+        );
+        assert!(!judge(&[flat(&json!(2.004))]).holds(), "a price the log does not have");
+    }
+
+    #[test]
+    fn two_bodies_of_one_epoch_are_told() {
+        assert!(
+            !judge(&[grouped(1000, &json!(2.001), "a"), grouped(1000, &json!(2.001), "b")]).holds()
+        );
+    }
+
+    #[test]
+    fn a_node_that_ends_behind_the_log_is_told() {
+        let body = |price: Value| serde_json::from_slice(&flat(&price)).unwrap();
+        let tale = tale(SERIES, &[1, 2]);
+        assert!(ends_alike(&[(Unit::Api(1), body(json!(2.002)))], &tale).holds());
+        let behind = [(Unit::Api(1), body(json!(2.002))), (Unit::Api(2), body(json!(2.001)))];
+        assert_eq!(ends_alike(&behind, &tale).broken_count, 1);
+        assert!(!ends_alike(&[(Unit::Api(1), Value::Null)], &tale).holds());
+    }
+
+    #[test]
+    fn a_walk_that_misses_repeats_or_turns_records_is_told() {
+        let walk = |ids: &[&str]| Walk {
+            begun_ms: 0,
+            path: PATH.to_owned(),
+            ids: ids.iter().map(|id| (*id).to_owned()).collect(),
+        };
+        assert!(whole_walks(&[walk(&["a", "b"]), walk(&["a", "b"])]).holds());
+        assert!(!whole_walks(&[walk(&["a", "b"]), walk(&["a"])]).holds());
+        assert!(!whole_walks(&[walk(&["a", "b"]), walk(&["b", "a"])]).holds());
+        assert!(!whole_walks(&[walk(&["a", "a"])]).holds());
+    }
+}

@@ -1,0 +1,215 @@
+//! The service goes on: reads are answered during faults, a lost log is told, and everything comes back by itself.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use serde_json::Value;
+
+use super::Finding;
+use crate::{
+    cluster::unit::{APIS, Unit},
+    faults::{
+        load::STATUS,
+        record::{Episode, Kind, Read, Records},
+    },
+};
+
+/// One in so many requests may fail.
+const ONE_IN: usize = 1000;
+/// How long a node may take to notice that the log is gone.
+const NOTICED_MS: i64 = 10_000;
+
+/// What happened to the reads of one fault.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::faults) struct Score {
+    pub(in crate::faults) requests: usize,
+    pub(in crate::faults) failed: usize,
+    pub(in crate::faults) slowest_ms: i64,
+    why: BTreeMap<String, usize>,
+}
+
+impl Score {
+    /// Reads through the load balancer with a key that has no limit to meet, sent between two instants.
+    pub(in crate::faults) fn between(reads: &[Read], from_ms: i64, to_ms: i64) -> Self {
+        let mut score = Self::default();
+        let steady = reads.iter().filter(|read| read.balanced && read.key == "steady");
+        for read in steady.filter(|read| (from_ms..=to_ms).contains(&read.sent_ms)) {
+            score.requests += 1;
+            score.slowest_ms = score.slowest_ms.max(read.done_ms - read.sent_ms);
+            if !matches!(read.status, 200 | 304) {
+                score.failed += 1;
+                let trouble = read.trouble.as_deref().unwrap_or("no reason");
+                *score.why.entry(format!("{} {trouble}", read.status)).or_default() += 1;
+            }
+        }
+        score
+    }
+
+    fn is_enough(&self) -> bool {
+        self.failed * ONE_IN <= self.requests
+    }
+}
+
+/// During each fault of a kind, and until all was as before, reads are answered.
+pub(super) fn reads(records: &Records, kind: Kind, rule: &'static str) -> Finding {
+    let mut finding = Finding::new(rule);
+    let mut total = Score::default();
+    let episodes = records.episodes.iter().filter(|episode| episode.kind == kind);
+    let mut count = 0;
+    for episode in episodes {
+        let end_ms = episode.caught_up_ms.unwrap_or(episode.healed_ms);
+        let score = Score::between(&records.reads, episode.began_ms, end_ms);
+        count += 1;
+        total.requests += score.requests;
+        total.failed += score.failed;
+        total.slowest_ms = total.slowest_ms.max(score.slowest_ms);
+        if !score.is_enough() {
+            finding.accuse(|| {
+                let mut text =
+                    format!("{}: {} of {} failed", episode.fault, score.failed, score.requests);
+                for (why, count) in &score.why {
+                    write!(text, "; {count} × {why}").unwrap_or_default();
+                }
+                text
+            });
+        }
+    }
+    finding.figures = format!(
+        "{count} faults, {} requests, {} failed, the slowest took {} ms",
+        total.requests, total.failed, total.slowest_ms
+    );
+    if count > 0 && total.requests == 0 {
+        finding.accuse(|| "nobody asked anything".to_owned());
+    }
+    finding
+}
+
+/// While nobody can reach the log, every api node says that it is degraded.
+pub(super) fn degraded(records: &Records) -> Finding {
+    let mut finding = Finding::new("NATS down: /v1/status says degraded");
+    let mut probes = 0;
+    for episode in records.episodes.iter().filter(|episode| episode.kind == Kind::NoLog) {
+        for api in APIS {
+            let told = told(records, episode, api);
+            probes += told.len();
+            if told.is_empty() {
+                finding.accuse(|| format!("{}: {api} was not heard", episode.fault));
+            }
+            for status in told.iter().filter(|status| *status != "degraded") {
+                finding.accuse(|| format!("{}: {api} says {status}", episode.fault));
+            }
+        }
+    }
+    finding.figures = format!("{probes} looks, from {} s after the fault on", NOTICED_MS / 1000);
+    finding
+}
+
+/// What a node said of itself once it must have noticed.
+fn told(records: &Records, episode: &Episode, api: Unit) -> Vec<String> {
+    let from_ms = episode.began_ms + NOTICED_MS;
+    let own = records.reads.iter().filter(|read| read.node == Some(api) && read.path == STATUS);
+    own.filter(|read| read.sent_ms >= from_ms && read.done_ms <= episode.healed_ms)
+        .map(|read| {
+            let body = read.body.and_then(|name| records.bodies.get(&name));
+            let body: Option<Value> = body.and_then(|body| serde_json::from_slice(body).ok());
+            let status = body.as_ref().and_then(|body| body.get("status")?.as_str());
+            status.map_or_else(|| format!("nothing ({})", read.status), str::to_owned)
+        })
+        .collect()
+}
+
+/// After each fault everything is as before, without a restart.
+pub(super) fn caught_up(episodes: &[Episode]) -> Finding {
+    let mut finding = Finding::new("everything catches up by itself");
+    let mut took: Vec<(i64, &str)> = Vec::new();
+    for episode in episodes {
+        match episode.caught_up_ms {
+            Some(at_ms) => took.push((at_ms - episode.healed_ms, &episode.fault)),
+            None => finding.accuse(|| format!("not after `{}`", episode.fault)),
+        }
+    }
+    let (most_ms, after) = took.iter().max().copied().unwrap_or_default();
+    finding.figures =
+        format!("{} faults; the longest took {most_ms} ms, after `{after}`", episodes.len());
+    if episodes.is_empty() {
+        finding.accuse(|| "nothing was broken".to_owned());
+    }
+    finding
+}
+
+/// No process ended that nobody had ended.
+pub(super) fn nobody_died(deaths: &[String]) -> Finding {
+    let mut finding = Finding::new("no process ends by itself");
+    for death in deaths {
+        finding.accuse(|| death.clone());
+    }
+    finding.figures = format!("{} deaths", deaths.len());
+    finding
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn episode(kind: Kind, caught_up_ms: Option<i64>) -> Episode {
+        Episode {
+            fault: "a fault".to_owned(),
+            kind,
+            began_ms: 1000,
+            healed_ms: 20_000,
+            caught_up_ms,
+        }
+    }
+
+    fn read(sent_ms: i64, status: u16) -> Read {
+        Read {
+            sent_ms,
+            done_ms: sent_ms + 5,
+            balanced: true,
+            key: "steady".to_owned(),
+            status,
+            ..Read::default()
+        }
+    }
+
+    #[test]
+    fn one_failure_in_a_thousand_is_forgiven_and_two_are_not() {
+        let judge = |failures: usize, at_ms: i64| {
+            let mut reads: Vec<Read> = (0..1000).map(|_| read(1500, 200)).collect();
+            reads.extend((0..failures).map(|_| read(at_ms, 502)));
+            let episodes = vec![episode(Kind::Single, Some(21_000))];
+            super::reads(&Records { reads, episodes, ..Records::default() }, Kind::Single, "r")
+        };
+        assert!(judge(1, 1500).holds());
+        assert!(!judge(2, 1500).holds());
+        assert!(!judge(2, 20_500).holds(), "until all is as before");
+        assert!(judge(2, 500).holds(), "before it began");
+    }
+
+    #[test]
+    fn a_node_that_says_ok_without_a_log_is_told_and_so_is_silence() {
+        let judge = |statuses: [&str; 3], at_ms: i64| {
+            let mut records =
+                Records { episodes: vec![episode(Kind::NoLog, None)], ..Records::default() };
+            for (number, (api, status)) in APIS.into_iter().zip(statuses).enumerate() {
+                let body = format!(r#"{{"status":"{status}"}}"#).into_bytes();
+                records.bodies.insert(number as u64, body);
+                let (path, body) = (STATUS.to_owned(), Some(number as u64));
+                let probe = read(at_ms, 200);
+                records.reads.push(Read { node: Some(api), path, body, ..probe });
+            }
+            degraded(&records)
+        };
+        assert!(judge(["degraded"; 3], 12_000).holds());
+        assert!(!judge(["degraded", "ok", "degraded"], 12_000).holds());
+        assert!(!judge(["degraded"; 3], 5000).holds(), "nobody was heard late enough");
+    }
+
+    #[test]
+    fn whoever_does_not_come_back_or_dies_is_told() {
+        assert!(caught_up(&[episode(Kind::Single, Some(21_000))]).holds());
+        assert!(!caught_up(&[episode(Kind::Single, None)]).holds());
+        assert!(!caught_up(&[]).holds());
+        assert!(nobody_died(&[]).holds());
+        assert!(!nobody_died(&["api-1".to_owned()]).holds());
+    }
+}

@@ -1,0 +1,202 @@
+//! What can be broken, and how it is made whole again.
+
+use std::{fmt, time::Duration};
+
+use anyhow::Result;
+
+use super::{
+    record::Kind,
+    stage::{Copy, Stage},
+    wires::Trouble,
+};
+use crate::cluster::unit::{ALL, APIS, INGESTS, NATS, NODES, Unit};
+
+/// One fault; there is never another at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// Ended without a word, started again when healed.
+    Kill(Unit),
+    /// Ended in good order, started again when healed.
+    Stop(Unit),
+    /// Held still, and let go.
+    Pause(Unit),
+    /// The wires of a part to all of a sort.
+    Wire(Trouble, Between),
+    /// All servers of the log are gone at once.
+    NoLog,
+    /// The disk of one server of the log is full, or of all.
+    DiskFull(Option<Unit>),
+    /// A node's clock is so many seconds off.
+    Clock(Unit, i32),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Between {
+    /// A node and every server of the log.
+    Log(Unit),
+    /// A node and the database.
+    Database(Unit),
+    /// The load balancer and an api node.
+    Front(Unit),
+    /// A server of the log and the others.
+    Routes(Unit),
+}
+
+impl Between {
+    fn pairs(self) -> Vec<(Unit, Unit)> {
+        match self {
+            Self::Log(node) => NATS.map(|nats| (node, nats)).to_vec(),
+            Self::Database(node) => vec![(node, Unit::Postgres)],
+            Self::Front(api) => vec![(Unit::Nginx, api)],
+            Self::Routes(nats) => {
+                NATS.into_iter().filter(|other| *other != nats).map(|other| (nats, other)).collect()
+            }
+        }
+    }
+}
+
+impl Fault {
+    /// What is promised in it.
+    pub(super) fn kind(self) -> Kind {
+        match self {
+            Self::NoLog | Self::DiskFull(None) => Kind::NoLog,
+            Self::Kill(Unit::Postgres)
+            | Self::Stop(Unit::Postgres)
+            | Self::Pause(Unit::Postgres) => Kind::NoDatabase,
+            Self::Kill(_)
+            | Self::Stop(_)
+            | Self::Pause(_)
+            | Self::Wire(..)
+            | Self::DiskFull(Some(_))
+            | Self::Clock(..) => Kind::Single,
+        }
+    }
+
+    /// How long it lasts: longer than a node may serve on what it remembers of keys (5 s), and than an ingest's
+    /// lease, so that what was held or cut off finds the world changed.
+    pub(super) fn lasts(self) -> Duration {
+        Duration::from_secs(match self.kind() {
+            Kind::NoLog => 16,
+            Kind::NoDatabase => 10,
+            Kind::Single => match self {
+                Self::Kill(_) | Self::Stop(_) => 6,
+                Self::Pause(_) | Self::Wire(..) | Self::Clock(..) => 9,
+                Self::NoLog | Self::DiskFull(_) => 10,
+            },
+        })
+    }
+
+    pub(super) fn inject(self, stage: &mut Stage) -> Result<()> {
+        match self {
+            Self::Kill(unit) => stage.kill(unit),
+            Self::Stop(unit) => stage.stop(unit),
+            Self::Pause(unit) => stage.pause(unit),
+            Self::Wire(trouble, between) => {
+                for (one, other) in between.pairs() {
+                    stage.wires.trouble(one, other, trouble);
+                }
+                Ok(())
+            }
+            Self::NoLog => NATS.into_iter().try_for_each(|nats| stage.kill(nats)),
+            Self::DiskFull(Some(nats)) => stage.fill_disk(nats),
+            Self::DiskFull(None) => NATS.into_iter().try_for_each(|nats| stage.fill_disk(nats)),
+            Self::Clock(node, seconds) => stage.step_clock(node, seconds),
+        }
+    }
+
+    pub(super) fn heal(self, stage: &mut Stage) -> Result<()> {
+        match self {
+            Self::Kill(unit) | Self::Stop(unit) => stage.start(unit),
+            Self::Pause(unit) => stage.resume(unit),
+            Self::Wire(_, between) => {
+                for (one, other) in between.pairs() {
+                    stage.wires.mend(one, other);
+                }
+                Ok(())
+            }
+            Self::NoLog => NATS.into_iter().try_for_each(|nats| stage.start(nats)),
+            Self::DiskFull(Some(nats)) => stage.free_disk(nats, Copy::Forgotten),
+            Self::DiskFull(None) => {
+                NATS.into_iter().try_for_each(|nats| stage.free_disk(nats, Copy::Kept))
+            }
+            Self::Clock(node, _) => stage.step_clock(node, 0),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kill(unit) => write!(f, "kill {unit}"),
+            Self::Stop(unit) => write!(f, "stop {unit}"),
+            Self::Pause(unit) => write!(f, "pause {unit}"),
+            Self::Wire(trouble, between) => {
+                let verb = match trouble {
+                    Trouble::Cut => "cut",
+                    Trouble::Still => "still",
+                    Trouble::Slow => "slow",
+                };
+                match between {
+                    Between::Log(node) => write!(f, "{verb} {node} from nats"),
+                    Between::Database(node) => write!(f, "{verb} {node} from postgres"),
+                    Between::Front(api) => write!(f, "{verb} {api} from nginx"),
+                    Between::Routes(nats) => write!(f, "{verb} {nats} from nats"),
+                }
+            }
+            Self::NoLog => f.write_str("kill all nats"),
+            Self::DiskFull(Some(nats)) => write!(f, "disk full at {nats}"),
+            Self::DiskFull(None) => f.write_str("disk full at all nats"),
+            Self::Clock(node, seconds) => write!(f, "clock of {node} {seconds:+} s"),
+        }
+    }
+}
+
+/// Every fault there is.
+pub(super) fn all() -> Vec<Fault> {
+    let broken = ALL.into_iter().filter(|unit| *unit != Unit::Nginx);
+    let mut all: Vec<Fault> = broken.clone().map(Fault::Kill).collect();
+    all.extend(broken.map(Fault::Pause));
+    all.extend([Unit::Postgres, Unit::Ingest(1), Unit::Ingest(2), Unit::Api(2)].map(Fault::Stop));
+    for trouble in [Trouble::Cut, Trouble::Still, Trouble::Slow] {
+        let log = NODES.map(Between::Log);
+        let database = NODES.map(Between::Database);
+        let betweens = log.into_iter().chain(database);
+        let betweens = betweens.chain(APIS.map(Between::Front)).chain(NATS.map(Between::Routes));
+        all.extend(betweens.map(|between| Fault::Wire(trouble, between)));
+    }
+    all.push(Fault::NoLog);
+    all.extend(NATS.map(|nats| Fault::DiskFull(Some(nats))));
+    all.push(Fault::DiskFull(None));
+    for node in INGESTS.into_iter().chain(APIS) {
+        all.extend([Fault::Clock(node, 90), Fault::Clock(node, -90)]);
+    }
+    all
+}
+
+/// The most telling ones, for a run of two minutes.
+pub(super) fn short() -> Vec<Fault> {
+    vec![
+        Fault::Kill(Unit::Ingest(1)),
+        Fault::Pause(Unit::Ingest(2)),
+        Fault::Wire(Trouble::Still, Between::Log(Unit::Api(1))),
+        Fault::Wire(Trouble::Still, Between::Database(Unit::Api(2))),
+        Fault::Kill(Unit::Api(3)),
+        Fault::Kill(Unit::Nats(1)),
+        Fault::NoLog,
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_fault_has_a_name_of_its_own_and_the_short_ones_are_among_them() {
+        let names: BTreeSet<String> = all().iter().map(ToString::to_string).collect();
+        assert_eq!(names.len(), all().len());
+        assert!(short().iter().all(|fault| names.contains(&fault.to_string())));
+        assert!(!names.contains("kill nginx"), "it is the way by which availability is measured");
+    }
+}

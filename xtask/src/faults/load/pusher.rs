@@ -1,0 +1,106 @@
+//! Sends batches one after the other, to any node. One that was not answered is sent again, or given up for the next:
+//! both are what feeds do.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::Bench;
+use crate::{
+    cluster::{
+        http::{Answer, Client},
+        pace::{nap, now_ms},
+        unit::{NODES, Unit},
+    },
+    faults::{
+        chance::Chance,
+        market,
+        record::{Outcome, Push},
+    },
+};
+
+pub(super) const DOOR: &str = "/ingest/v1/messages";
+/// A little longer than a node waits for whoever writes.
+const PATIENCE: Duration = Duration::from_secs(7);
+/// Between two batches.
+const PAUSE: Duration = Duration::from_millis(350);
+/// After a refusal: as somebody would who is told to come back shortly.
+const PAUSE_REFUSED: Duration = Duration::from_millis(400);
+
+pub(super) struct Pusher {
+    bench: Bench,
+    number: usize,
+    token: String,
+    chance: Chance,
+    n: u32,
+    ts_ms: i64,
+}
+
+impl Pusher {
+    pub(super) fn new(bench: &Bench, number: usize, token: String, chance: Chance) -> Self {
+        Self { bench: bench.clone(), number, token, chance, n: 0, ts_ms: 0 }
+    }
+
+    pub(super) fn run(&mut self) {
+        let mut goes_again = false;
+        while self.bench.goes_on() {
+            if !goes_again {
+                self.n += 1;
+                self.ts_ms = now_ms().max(self.ts_ms + 1);
+            }
+            let outcome = self.send();
+            let is_taken = outcome == Outcome::Taken;
+            // Half of what failed is given up: then it may or may not be there, but never after what comes next.
+            goes_again = !is_taken && self.chance.below(2) == 0;
+            nap(if is_taken { PAUSE } else { PAUSE_REFUSED });
+        }
+    }
+
+    fn send(&mut self) -> Outcome {
+        // A third goes through the load balancer, the rest to any node.
+        let node = match self.chance.below(3) {
+            0 => None,
+            _ => self.chance.pick(&NODES).copied(),
+        };
+        let port = self.bench.site.port(node.unwrap_or(Unit::Nginx));
+        let client = Client::new(port, PATIENCE);
+        let batch = market::batch(self.number, self.n, self.ts_ms);
+        let sent_ms = now_ms();
+        let answer = client.post(DOOR, &headers(&self.token), batch.as_bytes());
+        let outcome = match answer {
+            Ok(answer) => outcome(&answer),
+            Err(error) => Outcome::Unknown(error.to_string()),
+        };
+        self.bench.journal.note_push(Push {
+            pusher: self.number,
+            n: self.n,
+            sent_ms,
+            done_ms: now_ms(),
+            node,
+            outcome: outcome.clone(),
+        });
+        outcome
+    }
+}
+
+pub(super) fn headers(token: &str) -> String {
+    format!("authorization: Bearer {token}\r\ncontent-type: application/x-ndjson\r\n")
+}
+
+/// What an answer says of a batch.
+pub(super) fn outcome(answer: &Answer) -> Outcome {
+    // The load balancer's own refusals tell nothing of what a node behind it did.
+    if answer.status == 504 || answer.status == 502 {
+        return Outcome::Unknown(answer.status.to_string());
+    }
+    if answer.status != 200 {
+        return Outcome::Refused(answer.status);
+    }
+    let receipt: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    let rejected = receipt.get("rejected").and_then(Value::as_array).map(Vec::is_empty);
+    let superseded = receipt.get("superseded").and_then(Value::as_u64);
+    match (rejected, superseded) {
+        (Some(true), Some(0)) => Outcome::Taken,
+        _ => Outcome::Partly(receipt.to_string().chars().take(300).collect()),
+    }
+}

@@ -1,0 +1,216 @@
+//! Asks for odds, events and scores, through the load balancer or a node, as clients do: with `ETag`s, page by page.
+
+use std::{collections::HashMap, time::Duration};
+
+use jiff::fmt::rfc2822;
+use serde_json::Value;
+
+use super::{Bench, PATIENCE};
+use crate::{
+    cluster::{
+        http::{Answer, Client},
+        pace::{nap, now_ms},
+        site::api_at,
+        unit::Unit,
+    },
+    faults::{
+        chance::Chance,
+        record::{Read, Walk},
+    },
+};
+
+/// What is asked for, again and again.
+const PATHS: [&str; 8] = [
+    "/v1/sports/mma/odds?group_by=bout&odds_format=decimal",
+    "/v1/sports/mma/odds?odds_format=decimal&limit=500",
+    "/v1/sports/tennis/odds?odds_format=decimal&limit=500&regions=us,uk",
+    "/v1/sports/tennis/odds?odds_format=decimal&bookmaker=fanduel",
+    "/v1/sports/mma/events",
+    "/v1/sports/tennis/scores",
+    "/v1/books",
+    "/v1/sports",
+];
+/// A sport's odds in pieces.
+const PAGES: [&str; 2] = [
+    "/v1/sports/mma/odds?odds_format=decimal&limit=7",
+    "/v1/sports/tennis/odds?odds_format=decimal&limit=5",
+];
+const PAGES_MAX: usize = 50;
+pub(in crate::faults) const STATUS: &str = "/v1/status";
+const PAUSE: Duration = Duration::from_millis(25);
+const PROBE_EVERY: Duration = Duration::from_millis(500);
+const PROBE_TIME_MAX: Duration = Duration::from_secs(2);
+/// How often what is held already is asked for, in a hundred.
+const CONDITIONAL: usize = 30;
+
+/// A client with a key that notes what it sees.
+#[derive(Debug)]
+pub(in crate::faults) struct Asker {
+    bench: Bench,
+    client: Client,
+    /// `None` is the load balancer.
+    node: Option<Unit>,
+}
+
+impl Asker {
+    pub(in crate::faults) fn new(bench: &Bench, node: Option<Unit>, patience: Duration) -> Self {
+        let port = bench.site.port(node.unwrap_or(Unit::Nginx));
+        Self { bench: bench.clone(), client: Client::new(port, patience), node }
+    }
+
+    /// Asks and notes it. `named` is what the key is called.
+    pub(in crate::faults) fn ask(
+        &mut self,
+        path: &str,
+        (named, key): (&str, &str),
+        etag: Option<&str>,
+    ) -> Option<Answer> {
+        let mut headers = format!("x-api-key: {key}\r\n");
+        if let Some(etag) = etag {
+            headers += &format!("if-none-match: {etag}\r\n");
+        }
+        let sent_ms = now_ms();
+        let answer = self.client.get(path, &headers);
+        let mut read = Read {
+            sent_ms,
+            done_ms: now_ms(),
+            balanced: self.node.is_none(),
+            node: self.node,
+            key: named.to_owned(),
+            path: path.to_owned(),
+            ..Read::default()
+        };
+        match &answer {
+            Ok(answer) => self.describe(answer, &mut read),
+            Err(error) => read.trouble = Some(error.to_string()),
+        }
+        self.bench.journal.note_read(read);
+        answer.ok()
+    }
+
+    fn describe(&self, answer: &Answer, read: &mut Read) {
+        read.status = answer.status;
+        read.etag = answer.header("etag").map(str::to_owned);
+        read.used = answer.header("x-requests-used").and_then(|used| used.parse().ok());
+        read.date_ms = answer
+            .header("date")
+            .and_then(|date| Some(rfc2822::parse(date).ok()?.timestamp().as_millisecond()));
+        if read.node.is_none() {
+            // The last of those that were tried.
+            let address = answer.header("x-served-by").and_then(|all| all.rsplit(", ").next());
+            let port = address.and_then(|address| address.rsplit_once(':')?.1.parse().ok());
+            read.node = port.and_then(|port| api_at(&self.bench.site, port));
+        }
+        if answer.status == 200 {
+            read.body = Some(self.bench.journal.keep_body(&answer.body));
+        } else if answer.status >= 400 {
+            let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+            read.trouble = body.pointer("/error/code").and_then(Value::as_str).map(str::to_owned);
+        }
+    }
+}
+
+/// A reader behind the load balancer whose key has no limit that it could meet.
+pub(super) struct Reader {
+    asker: Asker,
+    bench: Bench,
+    key: String,
+    chance: Chance,
+    etags: HashMap<&'static str, String>,
+    /// Whether it goes through pages, too.
+    pages: bool,
+}
+
+impl Reader {
+    pub(super) fn new(bench: &Bench, key: &str, chance: Chance, pages: bool) -> Self {
+        Self {
+            asker: Asker::new(bench, None, PATIENCE),
+            bench: bench.clone(),
+            key: key.to_owned(),
+            chance,
+            etags: HashMap::new(),
+            pages,
+        }
+    }
+
+    pub(super) fn run(&mut self) {
+        while self.bench.goes_on() {
+            if self.pages && self.chance.below(4) == 0 {
+                self.walk();
+                continue;
+            }
+            let Some(path) = self.chance.pick(&PATHS).copied() else { return };
+            let conditional = self.chance.below(100) < CONDITIONAL;
+            let etag = self.etags.get(path).filter(|_| conditional).cloned();
+            let answer = self.asker.ask(path, ("steady", &self.key), etag.as_deref());
+            if let Some(etag) = answer.as_ref().and_then(|answer| answer.header("etag")) {
+                self.etags.insert(path, etag.to_owned());
+            }
+            nap(PAUSE);
+        }
+    }
+
+    /// Goes through all pages, wherever each comes from.
+    fn walk(&mut self) {
+        let Some(first) = self.chance.pick(&PAGES).copied() else { return };
+        let mut walk = Walk { begun_ms: now_ms(), path: first.to_owned(), ids: Vec::new() };
+        let mut next = Some(first.to_owned());
+        for _ in 0..PAGES_MAX {
+            let Some(path) = next else {
+                return self.bench.journal.note_walk(walk);
+            };
+            let answer = self.asker.ask(&path, ("steady", &self.key), None);
+            let Some(answer) = answer.filter(|answer| answer.status == 200) else { return };
+            let records: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+            let ids = records.as_array().into_iter().flatten();
+            walk.ids.extend(ids.filter_map(|record| Some(record.get("id")?.as_str()?.to_owned())));
+            next = answer.header("link").and_then(next_path);
+            nap(PAUSE);
+        }
+        // More pages than there are records: told by the ids that come twice.
+        self.bench.journal.note_walk(walk);
+    }
+}
+
+/// The path in `<…>; rel="next"`.
+fn next_path(link: &str) -> Option<String> {
+    let (target, _) = link.strip_prefix('<')?.split_once('>')?;
+    let path = match target.split_once("://") {
+        Some((_, rest)) => rest.get(rest.find('/')?..)?,
+        None => target,
+    };
+    Some(path.to_owned())
+}
+
+/// Looks at one node's status, whatever the load balancer thinks of it.
+pub(super) struct Prober {
+    asker: Asker,
+    bench: Bench,
+    key: String,
+}
+
+impl Prober {
+    pub(super) fn new(bench: &Bench, key: &str, api: Unit) -> Self {
+        let asker = Asker::new(bench, Some(api), PROBE_TIME_MAX);
+        Self { asker, bench: bench.clone(), key: key.to_owned() }
+    }
+
+    pub(super) fn run(&mut self) {
+        while self.bench.goes_on() {
+            self.asker.ask(STATUS, ("steady", &self.key), None);
+            nap(PROBE_EVERY);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_page_is_found_with_and_without_a_host() {
+        assert_eq!(next_path("</v1/x?cursor=a>; rel=\"next\"").unwrap(), "/v1/x?cursor=a");
+        assert_eq!(next_path("<http://h:1/v1/x>; rel=\"next\"").unwrap(), "/v1/x");
+        assert_eq!(next_path("nothing"), None);
+    }
+}

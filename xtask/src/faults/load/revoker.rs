@@ -1,0 +1,109 @@
+//! Makes keys and revokes them, while others use them everywhere, before and after.
+//!
+//! Each node has a user of its own who waits long for an answer: one that is held still answers when it wakes up, and
+//! what it says then counts.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use super::{Bench, reader::Asker};
+use crate::{
+    cluster::{
+        pace::{nap, now_ms},
+        unit::Unit,
+    },
+    faults::record::Revocation,
+};
+
+const PATH: &str = "/v1/sports";
+/// Between two uses of a key at a node.
+const PAUSE: Duration = Duration::from_millis(40);
+/// How long a key is used before it is revoked, and again until the next one is made.
+const LIFE: Duration = Duration::from_millis(1500);
+/// Longer than any fault.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The key of the moment, and revoked ones that are tried again: after the next faults, too.
+const KEYS: usize = 8;
+
+/// Names and secrets, the newest first.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ring(Arc<Mutex<VecDeque<(String, String)>>>);
+
+impl Ring {
+    fn add(&self, name: String, key: String) {
+        let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        keys.push_front((name, key));
+        keys.truncate(KEYS);
+    }
+
+    fn all(&self) -> Vec<(String, String)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+}
+
+pub(super) struct Revoker {
+    bench: Bench,
+    ring: Ring,
+}
+
+impl Revoker {
+    pub(super) fn new(bench: &Bench, ring: &Ring) -> Self {
+        Self { bench: bench.clone(), ring: ring.clone() }
+    }
+
+    pub(super) fn run(&mut self) {
+        let mut made = 0_u32;
+        while self.bench.goes_on() {
+            made += 1;
+            let name = format!("revoked-{made}");
+            // While the database is gone there are no new keys.
+            if let Ok(key) = self.bench.new_key(&name, 100_000, 100_000) {
+                self.ring.add(name.clone(), key.clone());
+                nap(LIFE);
+                self.revoke(&name, &key);
+            }
+            nap(LIFE);
+        }
+    }
+
+    /// Calls until it is done: a call that failed promises nothing.
+    fn revoke(&self, name: &str, key: &str) {
+        while self.bench.goes_on() {
+            let called_ms = now_ms();
+            if self.bench.verb(&["keys", "revoke", key]).is_ok() {
+                let returned_ms = now_ms();
+                let key = name.to_owned();
+                self.bench.journal.note_revocation(Revocation { key, called_ms, returned_ms });
+                return;
+            }
+            nap(LIFE);
+        }
+    }
+}
+
+/// Uses all keys of the ring at one node, or through the load balancer.
+pub(super) struct User {
+    bench: Bench,
+    ring: Ring,
+    asker: Asker,
+}
+
+impl User {
+    pub(super) fn new(bench: &Bench, ring: &Ring, node: Option<Unit>) -> Self {
+        let asker = Asker::new(bench, node, PATIENCE);
+        Self { bench: bench.clone(), ring: ring.clone(), asker }
+    }
+
+    pub(super) fn run(&mut self) {
+        while self.bench.goes_on() {
+            for (name, key) in self.ring.all() {
+                self.asker.ask(PATH, (&name, &key), None);
+                nap(PAUSE);
+            }
+            nap(PAUSE);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The servers that a cluster is built on, and that tests start for themselves: installed where they are missing.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::{repository::Repository, shell};
+
+const MEND: &str = "the tests of the cluster need PostgreSQL and NATS (on Debian: apt-get install postgresql nats-server)";
+
+/// A Debian package with the places where it, or an installation by hand, puts its program.
+type Package = (&'static str, [&'static str; 2]);
+
+const SERVERS: [Package; 2] = [
+    ("postgresql", ["/usr/lib/postgresql", "/usr/lib/postgresql"]),
+    ("nats-server", ["/usr/sbin/nats-server", "/usr/local/bin/nats-server"]),
+];
+const NGINX: Package = ("nginx-light", ["/usr/sbin/nginx", "/usr/local/bin/nginx"]);
+
+/// The servers that tests start.
+pub(crate) fn ensure_installed(repository: &Repository) -> Result<()> {
+    install(repository, &SERVERS, MEND)
+}
+
+/// What a whole cluster needs.
+pub(crate) fn ensure_cluster_installed(repository: &Repository) -> Result<()> {
+    let mend = "a cluster needs PostgreSQL, NATS and nginx (on Debian: apt-get install postgresql nats-server nginx-light)";
+    install(repository, &[SERVERS.as_slice(), &[NGINX]].concat(), mend)
+}
+
+/// Installs a package where it can be done, and says whether it is there.
+pub(crate) fn try_install(repository: &Repository, package: Package) -> bool {
+    install(repository, &[package], "").is_ok()
+}
+
+/// Only root can do it, so others are told how.
+fn install(repository: &Repository, packages: &[Package], mend: &'static str) -> Result<()> {
+    let missing: Vec<&str> = packages
+        .iter()
+        .filter(|(_, places)| !places.iter().any(|place| Path::new(place).exists()))
+        .map(|(package, _)| *package)
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let user = shell::output(shell::command("id", &repository.root).arg("-u"));
+    ensure!(user.is_ok_and(|id| id.trim() == "0"), mend);
+    shell::say(&format!("   {} missing: installing", missing.join(" and ")));
+    let install = || {
+        let mut apt = shell::command("apt-get", &repository.root);
+        apt.args(["install", "-y", "-q"]).args(&missing).env("DEBIAN_FRONTEND", "noninteractive");
+        shell::run(&mut apt)
+    };
+    // On a fresh machine the list of packages is missing or old.
+    install()
+        .or_else(|_| {
+            shell::run(shell::command("apt-get", &repository.root).args(["update", "-q"]))?;
+            install()
+        })
+        .context(mend)
+}
