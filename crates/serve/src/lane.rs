@@ -450,6 +450,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_body_in_pieces_goes_on_where_a_write_has_ended() {
+        let whole = b"[abcdefghij,klmno,]";
+        let pieces = ["[", "abcdefghij,", "", "klmno,", "]"]
+            .map(|piece| Bytes::from_static(piece.as_bytes()));
+        // However much the socket takes each time.
+        for step in 1..=whole.len() {
+            let mut unsent = Unsent { pieces: &pieces, sent: 0 };
+            let mut sent = Vec::new();
+            while unsent.has_remaining() {
+                let mut slices = [IoSlice::new(&[]); 2];
+                let filled = unsent.chunks_vectored(&mut slices);
+                let offered: Vec<u8> =
+                    slices[..filled].iter().flat_map(|slice| slice.to_vec()).collect();
+                assert!(offered.starts_with(unsent.chunk()) && !offered.is_empty());
+                let taken = step.min(offered.len());
+                sent.extend_from_slice(&offered[..taken]);
+                unsent.advance(taken);
+            }
+            assert_eq!(sent, whole, "{step} at a time");
+        }
+    }
+
+    #[test]
     fn only_plain_requests_stay_in_the_lane() {
         let plain = |text: &str| match examine(text.as_bytes()) {
             Reading::Plain { close, .. } => Some((true, close)),

@@ -6,7 +6,7 @@ use accounts::{KeyKind, NewKey};
 use serde_json::json;
 
 use crate::board::Board;
-use crate::harness::{Answer, TestApp, unlimited};
+use crate::harness::{Answer, Raw, TestApp, unlimited};
 
 const IN_SPORT: [&str; 3] =
     ["/v1/sports/mma/odds", "/v1/sports/mma/scores", "/v1/sports/mma/events"];
@@ -189,6 +189,35 @@ async fn a_key_for_some_groups_reads_these_sports_and_sees_the_whole_list() {
     }
     let restricted = board.app.get("/v1/sports", &key).await;
     assert_eq!(restricted.body, board.app.get("/v1/sports", &board.key).await.body);
+}
+
+#[tokio::test]
+async fn a_connection_remembers_what_was_asked_and_not_who_may_ask() {
+    let board = Board::start().await;
+    let narrow = board.app.key_for_groups(&["golf"]).await;
+    let sandbox = board.app.sandbox_key().await;
+    let mut raw = Raw::connect(board.app.addr).await;
+    let mut bodies = Vec::new();
+    // One connection, as behind a proxy; the same target by different people, back and forth.
+    for (key, status) in
+        [(&board.key, 200), (&narrow, 403), (&board.key, 200), (&sandbox, 200), (&narrow, 403)]
+    {
+        let head = format!("host: a\r\nx-api-key: {key}\r\n\r\n");
+        raw.send(format!("GET /v1/sports/mma/odds?limit=2 HTTP/1.1\r\n{head}").as_bytes()).await;
+        let answer = raw.read_answer().await.unwrap();
+        assert_eq!(answer.status, status);
+        bodies.push(answer.body);
+    }
+    assert_eq!(bodies[0], bodies[2]);
+    assert_ne!(bodies[0], bodies[3], "the other world");
+    // A target that is refused is not remembered, and one that is understood not mistaken for it.
+    for (target, status) in
+        [("mma/odds?limit=0", 400), ("mma/odds?limit=2", 200), ("nope/odds", 404)]
+    {
+        let head = format!("host: a\r\nx-api-key: {}\r\n\r\n", board.key);
+        raw.send(format!("GET /v1/sports/{target} HTTP/1.1\r\n{head}").as_bytes()).await;
+        assert_eq!(raw.read_answer().await.unwrap().status, status, "{target}");
+    }
 }
 
 #[tokio::test]
