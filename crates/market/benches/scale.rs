@@ -154,8 +154,8 @@ fn answer(world: &World, catalogue: &Arc<Catalogue>) -> Result<(), Failure> {
     let started = cpu()?;
     while pages < 2_000 {
         out.clear();
-        let page = black_box(&selection).select(&snapshot);
-        selection.write(&snapshot, &page.items, &mut out);
+        let page = black_box(&selection).page(&snapshot);
+        page.write(&mut out);
         black_box(&out);
         selection.after = page.next;
         pages += 1;

@@ -32,13 +32,16 @@ pub enum Paging {
 
 /// First byte of every cursor, so that its form can change.
 const VERSION: u8 = 1;
+/// What most cursors take.
+const BYTES: usize = 64;
 /// A cursor is far shorter; a longer text is not one.
 const TEXT_MAX: usize = 200;
 
 impl Cursor {
     pub fn encode(&self) -> String {
-        let bytes = postcard::to_extend(self, vec![VERSION]).unwrap_or_default();
-        BASE64URL_NOPAD.encode(&bytes)
+        let mut bytes = Vec::with_capacity(BYTES);
+        bytes.push(VERSION);
+        BASE64URL_NOPAD.encode(&postcard::to_extend(self, bytes).unwrap_or_default())
     }
 
     /// Reads a cursor that pages through the expected kind of thing.

@@ -3,15 +3,16 @@
 //!
 //! Everything here is a pure function of what it is given: no clock, no I/O, no randomness, no threads.
 
-mod block;
 pub mod book;
 pub mod change;
 mod cursor;
 pub mod freshness;
 mod matching;
+mod page;
 pub mod record;
 mod render;
 pub mod select;
+mod share;
 pub mod snapshot;
 
 pub use book::{
@@ -24,6 +25,7 @@ pub use matching::plain_letters;
 pub use matching::{
     ALIASES_MAX, ALIASES_OF_FEED_MAX, Alias, Doubt, Evidence, Found, Likeness, Meaning, Roll, Tie,
 };
+pub use page::OddsPage;
 pub use record::{Recorded, Recorder};
 pub use select::{BoutSelection, EventSelection, OddsSelection, Page, ScoreSelection};
 pub use snapshot::{Snapshot, SportView};

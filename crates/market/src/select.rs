@@ -1,23 +1,20 @@
 //! Selections: the filters of odds, scores and events as pure functions of a snapshot (D4, D7, D8, D15, D16).
 //!
 //! A selection is the normal form of a query: two queries that mean the same are the same selection. Each
-//! walks the smallest index that covers it and stops one record after the page is full.
+//! walks the smallest index that covers it and stops as soon as there is more than the page holds.
 
 use std::sync::Arc;
-
-use bytes::Bytes;
 
 use domain::{
     BookmakerId, BookmakerSet, Catalogue, EventId, Format, Market, SportId, Status, Timestamp,
 };
 
-use xxhash_rust::xxh3::xxh3_128;
-
-use crate::block::Gathered;
 use crate::book::OutcomeName;
 use crate::cursor::RecordPlace;
 pub use crate::cursor::{Cursor, Paging};
+use crate::page::{Draft, OddsPage};
 use crate::render::push_json_str;
+use crate::share::Filter;
 use crate::snapshot::{EventRow, RecordRow, Snapshot, SportView};
 
 /// Event ids to scope an answer to, sorted and without repeats.
@@ -99,28 +96,41 @@ impl<T> Page<T> {
 }
 
 impl OddsSelection {
-    /// Positions in the sport's records.
-    pub fn select(&self, snapshot: &Snapshot) -> Page<u32> {
+    /// The page of records that is selected.
+    pub fn page(&self, snapshot: &Snapshot) -> OddsPage {
         let view = snapshot.sport(self.sport);
+        let filter =
+            Filter { bookmakers: self.bookmakers, market: self.market, format: self.format };
         let start =
             self.after.as_ref().map_or(0, |after| view.records_up_to(snapshot.catalogue(), after));
-        let wanted = |at: &u32| {
-            view.kind(*at).is_some_and(|(bookmaker, market)| {
-                self.bookmakers.contains(bookmaker)
-                    && self.market.is_none_or(|wanted| wanted == market)
-            })
+        let mut draft = Draft::new(self.format, self.limit);
+        let mut add = |event| {
+            draft.add(view, event, &filter, start);
+            !draft.more
         };
-        let cursor = |at: &u32| Some(view.cursor_of(snapshot.catalogue(), view.record(*at)?));
-        if let Some(ids) = &self.events {
-            let mut ranges: Vec<_> =
-                ids.iter().filter_map(|id| view.event(*id)).map(|e| e.records.clone()).collect();
-            ranges.sort_unstable_by_key(|range| range.start);
-            // Two ids may be the same event by now.
-            ranges.dedup();
-            let positions = ranges.into_iter().flat_map(|range| range.start.max(start)..range.end);
-            return Page::fill(positions.filter(wanted), self.limit, cursor);
+        match &self.events {
+            Some(ids) => {
+                let _whole = view.positions(ids).into_iter().all(&mut add);
+            }
+            None => {
+                let index = self.index(view);
+                let mut from = start;
+                while let Some(event) = view.next_event(index, from) {
+                    if !add(event) {
+                        break;
+                    }
+                    from = view.events.get(event).map_or(u32::MAX, |event| event.records.end);
+                }
+            }
         }
-        let index = match (self.bookmaker, self.market) {
+        let last = draft.last.filter(|_| draft.more).and_then(|last| view.record(last));
+        let next = last.map(|last| view.cursor_of(snapshot.catalogue(), last));
+        draft.end(next)
+    }
+
+    /// The smallest list of positions that covers the selection, if there is one.
+    fn index<'a>(&self, view: &'a SportView) -> Option<&'a [u32]> {
+        match (self.bookmaker, self.market) {
             (Some(bookmaker), Some(market)) => {
                 let (one, other) = (view.of_bookmaker(bookmaker), view.of_market(market));
                 Some(if one.len() <= other.len() { one } else { other })
@@ -128,31 +138,7 @@ impl OddsSelection {
             (Some(bookmaker), None) => Some(view.of_bookmaker(bookmaker)),
             (None, Some(market)) => Some(view.of_market(market)),
             (None, None) => None,
-        };
-        match index {
-            Some(positions) => {
-                let from = positions.partition_point(|at| *at < start);
-                let positions = positions.iter().skip(from).copied();
-                Page::fill(positions.filter(wanted), self.limit, cursor)
-            }
-            None => Page::fill((start..view.next_record()).filter(wanted), self.limit, cursor),
         }
-    }
-
-    /// The answer's body, an array of records, in pieces that follow each other, and its name. The name is made without
-    /// looking at all of it: bodies that differ have names that differ, but for chance.
-    pub fn gather(&self, snapshot: &Snapshot, positions: &[u32]) -> (Vec<Bytes>, u128) {
-        let view = snapshot.sport(self.sport);
-        let runs = view.runs(positions, self.format);
-        let (pieces, names) = Gathered::array(&runs, self.format);
-        (pieces, xxh3_128(&names))
-    }
-
-    /// Appends the answer's body, in one piece, and gives its name.
-    pub fn write(&self, snapshot: &Snapshot, positions: &[u32], out: &mut Vec<u8>) -> u128 {
-        let (pieces, name) = self.gather(snapshot, positions);
-        pieces.iter().for_each(|piece| out.extend_from_slice(piece));
-        name
     }
 }
 
@@ -290,18 +276,32 @@ impl SportView {
         });
         match ids {
             None => Box::new(self.events.iter().skip(start)),
-            Some(ids) => {
-                let mut positions: Vec<usize> = ids
-                    .iter()
-                    .filter_map(|id| self.event_position(*id))
-                    .filter(|at| *at >= start)
-                    .collect();
-                positions.sort_unstable();
-                // Two ids may be the same event by now.
-                positions.dedup();
-                Box::new(positions.into_iter().filter_map(|at| self.events.get(at)))
-            }
+            Some(ids) => Box::new(
+                self.positions(ids)
+                    .into_iter()
+                    .filter(move |at| *at >= start)
+                    .filter_map(|at| self.events.get(at)),
+            ),
         }
+    }
+
+    /// The events with these ids, in order.
+    fn positions(&self, ids: &[EventId]) -> Vec<usize> {
+        let mut positions = Vec::with_capacity(ids.len());
+        positions.extend(ids.iter().filter_map(|id| self.event_position(*id)));
+        positions.sort_unstable();
+        // Two ids may be the same event by now.
+        positions.dedup();
+        positions
+    }
+
+    /// The event of the first record from a position on, of those in the index where there is one.
+    fn next_event(&self, index: Option<&[u32]>, from: u32) -> Option<usize> {
+        let at = match index {
+            None => from,
+            Some(index) => *index.get(index.partition_point(|at| *at < from))?,
+        };
+        usize::try_from(self.record(at)?.event).ok()
     }
 
     /// The position after the cursor's record.

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use domain::{BookmakerId, Catalogue, EventId, Market, RecordId, SportId, Status, Timestamp};
 
-use crate::block::Blocks;
 use crate::book::{Book, Event, EventTexts, Record};
 use crate::freshness::Source;
 use crate::render::{self, RecordText};
+use crate::share::Shares;
 
 /// Everything answers of one epoch are made from.
 #[derive(Debug)]
@@ -46,6 +46,7 @@ pub struct SportView {
     /// Positions in `records`, for each bookmaker and each market.
     by_bookmaker: Vec<Vec<u32>>,
     by_market: Vec<Vec<u32>>,
+    pub(crate) shares: Shares,
 }
 
 /// One event.
@@ -61,7 +62,6 @@ pub struct EventRow {
     pub entrants: Arc<Vec<Box<str>>>,
     /// Markets without prices at the moment, of bookmakers whose feed lists the event: suspended (D24).
     pub suspended: Vec<(BookmakerId, Market)>,
-    pub(crate) blocks: Blocks,
 }
 
 /// One odds record.
@@ -122,6 +122,11 @@ impl Snapshot {
         self.sports.iter().map(|sport| sport.records.len()).sum()
     }
 
+    /// What is kept of events' shares of answers, for an operator to watch.
+    pub fn shared_bytes(&self) -> usize {
+        self.sports.iter().map(|sport| sport.shares.kept_bytes()).sum()
+    }
+
     pub fn events(&self) -> usize {
         self.sports.iter().map(|sport| sport.events.len()).sum()
     }
@@ -149,6 +154,7 @@ impl SportView {
             by_id: HashMap::with_capacity(listed.len()),
             by_bookmaker: vec![Vec::new(); catalogue.bookmakers().count()],
             by_market: vec![Vec::new(); Market::ALL.len()],
+            shares: Shares::default(),
         };
         for (at, event) in (0_u32..).zip(listed) {
             let texts = event.texts.get_or_init(|| Arc::new(render::event_texts(event, sport)));
@@ -186,7 +192,6 @@ impl SportView {
                 records: from..view.next_record(),
                 entrants: Arc::clone(event.field.names()),
                 suspended: suspended(event),
-                blocks: Blocks::default(),
             });
         }
         for (younger, elder) in book.merged() {

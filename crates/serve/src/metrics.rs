@@ -193,7 +193,7 @@ fn connections(page: &mut Page, metrics: &Metrics) {
 type Reading = fn(&App, &WorldHandle) -> String;
 
 /// Name, type, help and reading of every series that has one value for each world.
-const WORLD_SERIES: [(&str, &str, &str, Reading); 19] = [
+const WORLD_SERIES: [(&str, &str, &str, Reading); 20] = [
     ("linesman_snapshot_events", "gauge", "Events in the snapshot in force.", |_, w| {
         w.records().0.to_string()
     }),
@@ -221,6 +221,12 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 19] = [
     ("linesman_answers_kept_bytes", "gauge", "Ready answers kept for the epoch.", |_, w| {
         w.published().answers.kept_bytes().to_string()
     }),
+    (
+        "linesman_answers_shared_bytes",
+        "gauge",
+        "Events' shares of answers kept for the epoch.",
+        |_, w| w.published().snapshot.shared_bytes().to_string(),
+    ),
     (
         "linesman_answers_made_total",
         "counter",

@@ -215,6 +215,17 @@ pub(crate) fn cut(text: &str, at: u8) -> Option<(&str, &str)> {
     Some((text.get(..place)?, text.get(place + 1..)?))
 }
 
+/// The parts between such bytes, as `str::split` gives them; in fewer instructions, too.
+pub(crate) fn parts(text: &str, at: u8) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let left = rest?;
+        let (part, after) = cut(left, at).map_or((left, None), |(part, after)| (part, Some(after)));
+        rest = after;
+        Some(part)
+    })
+}
+
 /// List headers may come in several lines, which mean one list.
 fn join<'a>(held: &mut Option<Cow<'a, [u8]>>, between: &[u8], value: &'a [u8]) {
     match held {

@@ -13,7 +13,7 @@ use super::bar::{Bar, Better, Unit, grouped};
 use super::load::{self, Plan};
 use super::machine::{self, cpu_seconds, resident_bytes};
 use super::nginx::Nginx;
-use super::rounds::{self, Comparison, Side, median};
+use super::rounds::{self, Comparison, Side, lower_quartile, median};
 use super::service::{self, Answer, BATCH_LINES, Market, ODDS, Service, Setup, get, request};
 use super::wrk::{self, Target};
 use super::{Effort, instructions};
@@ -294,15 +294,14 @@ fn unheard_of(stage: &Stage) -> Result<Vec<Vec<u8>>> {
 /// Pushes a second: feeds send what has changed as soon as it has.
 const PUSHES: usize = 50;
 
-/// Pushes so many changes a second until told to stop.
-pub(super) fn keep_changing(market: &Market, per_second: usize, stop: &AtomicBool) -> Result<()> {
-    let count = per_second / PUSHES;
-    let mut round = 1;
+/// Pushes what has changed until told to stop.
+fn keep_changing(market: &Market, changes: &[Vec<String>], stop: &AtomicBool) -> Result<()> {
     let mut next = Instant::now();
-    while count > 0 && !stop.load(Ordering::Relaxed) {
-        let lines = market.moves(round * count, count, round);
-        market.push(&lines)?;
-        round += 1;
+    for lines in changes {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        market.push(lines)?;
         next += Duration::from_secs(1) / u32::try_from(PUSHES)?;
         machine::nap(next.saturating_duration_since(Instant::now()));
     }
@@ -318,10 +317,15 @@ pub(super) fn round_with_changes(
 ) -> Result<rounds::Round> {
     let mut side = stage.side(requests);
     side.plan.rate = Some(rate);
-    side.plan.time = Duration::from_secs_f64(2.0 * stage.effort.seconds);
+    // Written before: they are sent from the generator's core, which has no time for it.
+    let count = per_second / PUSHES;
+    let seconds = side.plan.time.as_secs() + 1;
+    let pushes = 1..=PUSHES * usize::try_from(seconds)?;
+    let changes: Vec<_> = pushes.map(|n| stage.market.moves(n * count, count, n)).collect();
+    let changes = if count > 0 { &*changes } else { &[] };
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
-        let changing = scope.spawn(|| keep_changing(&stage.market, per_second, &stop));
+        let changing = scope.spawn(|| keep_changing(&stage.market, changes, &stop));
         let round = rounds::round(side);
         stop.store(true, Ordering::Relaxed);
         changing.join().map_err(|_| anyhow::anyhow!("the pushing thread died"))??;
@@ -334,31 +338,28 @@ pub(super) fn half_rate(stage: &Stage, requests: &[Vec<u8>]) -> Result<f64> {
     Ok(rounds::round(stage.side(requests))?.outcome.good_per_second() / 2.0)
 }
 
-/// Beyond this, the half idle service was not left alone.
-const QUIET_P99_MAX_US: f64 = 5_000.0;
+/// Rounds with and without changes, for each round of other bars.
+const ROUNDS_WITH_CHANGES: usize = 2;
 
 fn with_changes(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
     let requests = [stage.ask("limit=100")];
     let rate = half_rate(stage, &requests)?;
-    let (mut ratios, mut quiet, mut busy) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..stage.effort.rounds.div_ceil(2) {
-        let none = round_with_changes(stage, &requests, rate, 0)?.outcome.p99_us;
-        let many = round_with_changes(stage, &requests, rate, 10_000)?.outcome.p99_us;
-        ratios.push(many / none.max(1.0));
-        quiet.push(none);
-        busy.push(many);
+    let (mut quiet, mut busy) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS_WITH_CHANGES * stage.effort.rounds {
+        quiet.push(round_with_changes(stage, &requests, rate, 0)?.outcome.p99_us);
+        busy.push(round_with_changes(stage, &requests, rate, 10_000)?.outcome.p99_us);
     }
-    // A service that is half idle answers in well under a millisecond. Where it does not without any changes, something
-    // else has the core, and the ratio says nothing about changes.
-    let disturbed = median(quiet.clone()) > QUIET_P99_MAX_US;
+    // A virtual machine is held still for tens of milliseconds now and then, whatever runs on it, and a hundredth of a
+    // second's requests is soon among those that wait. It never is faster than it is: the rounds that were left alone tell.
+    let (quiet, busy) = (lower_quartile(quiet), lower_quartile(busy));
     bars.push(Bar {
         name: "p99 at half the saturating rate with 10,000 changes/s, against none",
         unit: Unit::Times,
         better: Better::Less,
         must: 2.0,
         goal: 1.2,
-        measured: if disturbed { f64::NAN } else { median(ratios) },
-        note: format!("{:.0} µs, without {:.0} µs; one core for both", median(busy), median(quiet)),
+        measured: busy / quiet.max(1.0),
+        note: format!("{busy:.0} µs, without {quiet:.0} µs; one core for both"),
     });
     Ok(())
 }
@@ -372,7 +373,7 @@ fn overload(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
     let (ratio, slowest) = thread::scope(|scope| {
         let watching = scope.spawn(|| watch(stage, &stop));
         let mut ratios = Vec::new();
-        for _ in 0..stage.effort.rounds.div_ceil(2) {
+        for _ in 0..stage.effort.rounds {
             let mut plan = side.plan;
             plan.connections = 16 * CONNECTIONS;
             plan.rate = Some(3.0 * peak);

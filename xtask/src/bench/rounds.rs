@@ -74,9 +74,18 @@ pub(super) fn compare(
 }
 
 /// The middle one; of none, 0.
-pub(super) fn median(mut figures: Vec<f64>) -> f64 {
+pub(super) fn median(figures: Vec<f64>) -> f64 {
+    at_part(figures, 2)
+}
+
+/// The one that a quarter is below; of none, 0.
+pub(super) fn lower_quartile(figures: Vec<f64>) -> f64 {
+    at_part(figures, 4)
+}
+
+fn at_part(mut figures: Vec<f64>, part: usize) -> f64 {
     figures.sort_by(f64::total_cmp);
-    figures.get(figures.len() / 2).copied().unwrap_or_default()
+    figures.get(figures.len() / part).copied().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -88,5 +97,6 @@ mod tests {
     fn a_disturbed_round_does_not_move_the_median() {
         assert_eq!(median(vec![1.1, 0.2, 1.0, 1.2, 9.0]), 1.1);
         assert_eq!(median(Vec::new()), 0.0);
+        assert_eq!(lower_quartile(vec![4.0, 1.0, 3.0, 2.0]), 2.0);
     }
 }

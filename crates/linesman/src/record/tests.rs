@@ -126,7 +126,7 @@ fn shown(book: &Book, now: Timestamp) -> BTreeSet<String> {
                 after: None,
             };
             let mut out = Vec::new();
-            of.write(&snapshot, &of.select(&snapshot).items, &mut out);
+            of.page(&snapshot).write(&mut out);
             let odds = String::from_utf8(out).unwrap().replace(&id, "");
             // Ids are eleven digits.
             let rows = odds.split(r#"{"id":"odd_"#).filter_map(|row| row.get(11..));

@@ -14,7 +14,8 @@ use domain::{
 };
 use linesman_market::select::{Cursor, EventIds, Paging};
 use linesman_market::{
-    BoutSelection, Change, EventSelection, Ids, OddsSelection, ScoreSelection, Snapshot, Verdict,
+    BoutSelection, Change, EventSelection, Ids, OddsPage, OddsSelection, ScoreSelection, Snapshot,
+    Verdict,
 };
 use proptest::prelude::*;
 use serde_json::Value;
@@ -357,17 +358,23 @@ fn compare_odds_pages(
     expected: &[&Value],
     limit: usize,
 ) {
-    let rows = whole.select(snapshot);
+    let shown = |page: &OddsPage| {
+        let mut out = Vec::new();
+        page.write(&mut out);
+        let shown = parsed(&out);
+        assert_eq!(shown.len(), page.records);
+        shown
+    };
+    let rows = whole.page(snapshot);
     assert!(rows.next.is_none());
-    let mut out = Vec::new();
-    whole.write(snapshot, &rows.items, &mut out);
-    assert_eq!(parsed(&out).iter().collect::<Vec<&Value>>(), expected, "{whole:?}");
+    let rows = shown(&rows);
+    assert_eq!(rows.iter().collect::<Vec<&Value>>(), expected, "{whole:?}");
     let paged = walk(|after| {
-        let page = OddsSelection { limit, after, ..whole.clone() }.select(snapshot);
-        assert!(page.items.len() <= limit);
-        (page.items, through_text(page.next, Paging::Records))
+        let page = OddsSelection { limit, after, ..whole.clone() }.page(snapshot);
+        assert!(page.records <= limit);
+        (shown(&page), through_text(page.next, Paging::Records))
     });
-    assert_eq!(paged, rows.items, "{whole:?}");
+    assert_eq!(paged, rows, "{whole:?}");
 }
 
 fn offered(prices: &Prices, pair: (usize, usize), market: Market) -> Vec<OfferedOutcome> {

@@ -305,7 +305,7 @@ pub(crate) fn all_events(sport: SportId) -> EventSelection {
 pub(crate) fn odds_text(snapshot: &Snapshot, sport: SportId, format: Format) -> String {
     let selection = all_odds(sport, format);
     let mut out = Vec::new();
-    selection.write(snapshot, &selection.select(snapshot).items, &mut out);
+    selection.page(snapshot).write(&mut out);
     String::from_utf8(out).unwrap()
 }
 

@@ -68,7 +68,7 @@ fn a_merge_shows_one_event_that_answers_to_both_ids() {
                 bookmakers: BookmakerSet::ALL,
                 ..all_odds(sport, Format::American)
             };
-            assert_eq!(odds.select(&snapshot).items.len(), 2);
+            assert_eq!(odds.page(&snapshot).records, 2);
             let of = linesman_market::EventSelection {
                 events: Clone::clone(&events),
                 ..all_events(sport)

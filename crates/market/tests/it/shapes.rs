@@ -1,8 +1,8 @@
 //! Answers to the byte: every field of the interface, in its order, with its nulls (D12).
 
 use domain::message::{Body, ScoreBody};
-use domain::{Format, Market, RecordId, Status};
-use linesman_market::OddsSelection;
+use domain::{BookmakerSet, Format, Market, RecordId, Status};
+use linesman_market::{OddsPage, OddsSelection};
 
 use crate::desk::{ACCEPTED, Desk, all_odds, outcome, period, report, score};
 
@@ -152,8 +152,42 @@ fn nothing_is_an_empty_answer() {
     assert_eq!(desk.bouts_text("boxing"), grouped);
 }
 
-/// A sparse answer is put together record by record, a dense one from the event's block, and a sparse one after a dense
-/// one from the block too.
+/// Somebody may ask for any set of bookmakers, and for each set again. Only so much is kept, and answers stay right.
+#[test]
+fn more_filters_than_are_kept_for_answer_the_same() {
+    let mut desk = with_bout();
+    let books = ["fanduel", "bet365", "draftkings", "pinnacle", "betmgm"];
+    for (bookmaker, price) in books.into_iter().zip(100..) {
+        let prices = [("Tomas \"Tank\" Veldt", price), ("Oren Castellane", -price)];
+        let body = desk.quote("n-1", bookmaker, Market::Moneyline, &prices);
+        assert_eq!(desk.say("north", body), ACCEPTED);
+    }
+    let books = books.map(|key| desk.book.catalogue().bookmaker_id(key).unwrap());
+    let (snapshot, sport) = (desk.snapshot(), desk.sport("mma"));
+    for set in 0..1_usize << books.len() {
+        let mut bookmakers = BookmakerSet::default();
+        for at in (0..books.len()).filter(|at| set >> at & 1 == 1) {
+            bookmakers.insert(books[at]);
+        }
+        for limit in [2, 500] {
+            let of = OddsSelection { bookmakers, limit, ..all_odds(sport, Format::American) };
+            let alone = desk.snapshot();
+            let (page, expected) = (of.page(&snapshot), of.page(&alone));
+            let written = |page: &OddsPage| {
+                let mut out = Vec::new();
+                page.write(&mut out);
+                out
+            };
+            assert_eq!(written(&page), written(&expected));
+            assert_eq!((page.name, &page.next), (expected.name, &expected.next));
+            assert_eq!(page.records, set.count_ones().min(limit.try_into().unwrap()) as usize);
+        }
+    }
+    let bound = 512 * snapshot.records() + 5 * 512;
+    assert!((1..=bound).contains(&snapshot.shared_bytes()), "{}", snapshot.shared_bytes());
+}
+
+/// What is put together for one answer is kept for the next, whose limit or filter is another.
 #[test]
 fn an_answer_and_its_name_do_not_depend_on_what_was_asked_before() {
     let mut desk = with_bout();
@@ -171,8 +205,9 @@ fn an_answer_and_its_name_do_not_depend_on_what_was_asked_before() {
     let sparse = OddsSelection { limit: 1, ..dense.clone() };
     let written = |selection: &OddsSelection| {
         let mut out = Vec::new();
-        let name = selection.write(&snapshot, &selection.select(&snapshot).items, &mut out);
-        (String::from_utf8(out).unwrap(), name)
+        let page = selection.page(&snapshot);
+        page.write(&mut out);
+        (String::from_utf8(out).unwrap(), page.name)
     };
     let before = written(&sparse);
     let whole = written(&dense);

@@ -13,7 +13,7 @@ use market::{BoutSelection, EventSelection, OddsSelection, ScoreSelection};
 use crate::answers::Selector;
 use crate::error::{ApiError, ErrorCode};
 use crate::reply::Line;
-use crate::request::cut;
+use crate::request::{cut, parts};
 use crate::v1::endpoint::Endpoint;
 use crate::v1::param::{
     EVENT_IDS_MAX, GROUP_BY_BOUT, LIMIT_DEFAULT, LIMIT_MAX, Param, REGION_DEFAULT,
@@ -42,13 +42,7 @@ impl<'a> Query<'a> {
     }
 
     fn pairs(self) -> impl Iterator<Item = (&'a str, &'a str)> {
-        let mut rest = self.0;
-        let pairs = std::iter::from_fn(move || {
-            let (pair, after) = cut(rest, b'&').unwrap_or((rest, ""));
-            let more = !rest.is_empty();
-            rest = after;
-            more.then_some(pair)
-        });
+        let pairs = parts(self.0, b'&');
         pairs.filter(|pair| !pair.is_empty()).map(|pair| cut(pair, b'=').unwrap_or((pair, "")))
     }
 
@@ -277,8 +271,9 @@ impl Values<'_> {
     fn event_ids(&self) -> Result<EventIds, ApiError> {
         let name = Param::EventIds.name();
         let Some(list) = self.get(Param::EventIds) else { return Ok(None) };
-        let mut ids = Vec::new();
-        for (count, text) in (1..).zip(list.split(',')) {
+        // Three of them are usual.
+        let mut ids = Vec::with_capacity(4);
+        for (count, text) in (1..).zip(parts(list, b',')) {
             if text.is_empty() {
                 return Err(ApiError::param(
                     name,

@@ -40,9 +40,8 @@ pub(crate) fn make(selector: &Selector, snapshot: &Snapshot) -> Answer {
             None
         }
         Selector::Odds(odds) => {
-            let page = odds.select(snapshot);
-            let (pieces, name) = odds.gather(snapshot, &page.items);
-            return Answer::named(name, Body::of_pieces(pieces), page.next.as_ref());
+            let page = odds.page(snapshot);
+            return Answer::named(page.name, Body::of_pieces(page.pieces), page.next.as_ref());
         }
         Selector::Bouts(bouts) => {
             let page = bouts.select(snapshot);
