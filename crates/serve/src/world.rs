@@ -8,6 +8,7 @@ mod batch;
 mod follower;
 mod identities;
 mod node;
+mod pace;
 mod relay;
 mod seat;
 mod start;
@@ -178,6 +179,8 @@ pub(crate) struct Shared {
     /// Since when entries that are known to be there have not come; 0 where none are.
     behind_since_ms: AtomicI64,
     pub(crate) connects: AtomicU64,
+    /// How long it took, when this node last began, to connect and read the log to its end.
+    pub(crate) catch_up_us: AtomicU64,
     pub(crate) forwarded: AtomicU64,
     pub(crate) forward_failures: AtomicU64,
 }
@@ -352,6 +355,7 @@ impl Shared {
             lag_entries: AtomicU64::new(0),
             behind_since_ms: AtomicI64::new(0),
             connects: AtomicU64::new(0),
+            catch_up_us: AtomicU64::new(0),
             forwarded: AtomicU64::new(0),
             forward_failures: AtomicU64::new(0),
         }

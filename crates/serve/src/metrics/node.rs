@@ -11,7 +11,7 @@ use crate::world::{Shared, WorldHandle};
 type Reading = fn(&App, &WorldHandle, &Shared) -> String;
 
 /// Name, type, help and reading of every series of a world that is shared.
-const SERIES: [(&str, &str, &str, Reading); 8] = [
+const SERIES: [(&str, &str, &str, Reading); 9] = [
     (
         "linesman_follower_lag_seconds",
         "gauge",
@@ -38,6 +38,12 @@ const SERIES: [(&str, &str, &str, Reading); 8] = [
         "counter",
         "Times this node began to follow the log.",
         |_, _, shared| read(&shared.connects),
+    ),
+    (
+        "linesman_follower_catch_up_seconds",
+        "gauge",
+        "How long it took, when this node last began, to read checkpoint and log to their end.",
+        |_, _, shared| seconds(shared.catch_up_us.load(Ordering::Relaxed)),
     ),
     ("linesman_leader", "gauge", "1 while this node writes the log.", |_, w, _| {
         u8::from(w.leads()).to_string()

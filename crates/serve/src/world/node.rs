@@ -15,6 +15,7 @@ use market::{Book, CHANGE_VERSION, Change, Ids, Snapshot};
 
 use crate::answers::Answers;
 use crate::world::follower::{Followed, Held};
+use crate::world::pace::Pace;
 use crate::world::seat::Seat;
 use crate::world::start::{WorldError, epoch_start, new_ids};
 use crate::world::writer::{Chain, Next, Post, Writer};
@@ -137,9 +138,10 @@ fn follow(
     let Place::Stream { runtime, place } = &post.options.log else {
         return Err(WorldError::NotShared);
     };
+    let begun = Instant::now();
     let mut log = StreamLog::open(runtime, place)?;
     post.catch_up(&mut log, held)?;
-    post.note_reached(&log, held.as_ref());
+    post.note_reached(&log, held.as_ref(), begun.elapsed());
     if let Some(seat) = seat {
         seat.set_fit(true);
     }
@@ -226,7 +228,7 @@ impl WorldHandle {
 
 impl Post {
     /// Notes that the log was read, and says so where it could not be before.
-    fn note_reached(&self, log: &StreamLog, held: Option<&Held>) {
+    fn note_reached(&self, log: &StreamLog, held: Option<&Held>, took: Duration) {
         let Some(shared) = &self.handle.shared else { return };
         if shared.stuck.swap(false, Ordering::Relaxed) {
             tracing::info!(world = %self.options.world, "the log can be read again");
@@ -236,7 +238,9 @@ impl Post {
         let seq = held.map_or(0, |held| held.seq);
         shared.lag_entries.store(log.last_seq().saturating_sub(seq), Ordering::Relaxed);
         self.handle.stats.log_bytes.store(log.bytes(), Ordering::Relaxed);
-        tracing::info!(world = %self.options.world, seq, "the log is followed");
+        let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        shared.catch_up_us.store(took_us, Ordering::Relaxed);
+        tracing::info!(world = %self.options.world, seq, ?took, "the log is followed");
     }
 
     /// Says what is wrong, and for how long to wait before it is tried again.
@@ -297,8 +301,7 @@ impl Writer {
             next_cut: held.last_cut.map_or(now, |cut| epoch_start(cut, interval).plus(interval)),
             post,
             book: held.book,
-            checkpoint_seq: log.checkpoint_seq(),
-            checkpoint_at: now,
+            pace: Pace::of_servers(log.checkpoint_seq(), now),
             log: Log::Stream(Box::new(log)),
             ahead: false,
             refusal: NotTaken::LogFailed,

@@ -17,16 +17,13 @@ use crate::answers::Answers;
 use crate::world::batch::apply_batch;
 use crate::world::identities::{Identities, Tracker};
 use crate::world::node::Turn;
+use crate::world::pace::Pace;
 use crate::world::start::{Entries, SANDBOX_IDS, Start, WorldError, epoch_start, play};
 use crate::world::{
     Batch, Command, NotTaken, OperateError, Past, Published, QUEUE_BATCHES_MAX, Receipt, Shared,
     WorldHandle, WorldOptions, WorldStats,
 };
 
-/// A checkpoint is due after so many entries: replaying these takes a fraction of a second.
-const CHECKPOINT_ENTRIES: u64 = 100_000;
-/// And after so long, or old entries of a quiet world would never go.
-const CHECKPOINT_EVERY: Duration = Duration::from_secs(3600);
 /// A sandbox that was asleep for longer, or whose clock was set back, is made anew for the instant.
 const REFOUND_AFTER: Duration = Duration::from_secs(3600);
 /// Lines that share one write to the disk at the most; bounds how late a snapshot can be.
@@ -44,8 +41,7 @@ pub struct Writer {
     pub(super) ahead: bool,
     /// Why nothing is taken any more, where other nodes may write.
     pub(super) refusal: NotTaken,
-    pub(super) checkpoint_seq: u64,
-    pub(super) checkpoint_at: Timestamp,
+    pub(super) pace: Pace,
     pub(super) next_cut: Timestamp,
     /// None in the sandbox: nobody says there which events are one.
     pub(super) tracker: Option<Tracker>,
@@ -118,7 +114,6 @@ impl WorldHandle {
         } else {
             Start::recover(&mut log, &options)?
         };
-        let checkpoint_seq = start.checkpoint_seq;
         let mut entries = mem::take(&mut start.entries);
         let (published, at) = start.first_snapshot(&options, clock.now(), &mut entries);
         if !entries.ends.is_empty() {
@@ -138,8 +133,7 @@ impl WorldHandle {
             log,
             ahead: false,
             refusal: NotTaken::LogFailed,
-            checkpoint_seq,
-            checkpoint_at: at,
+            pace: Pace::of_folder(start.checkpoint_seq, at),
             next_cut,
             tracker,
             turn: None,
@@ -410,24 +404,23 @@ impl Writer {
         // The cut is the newest entry and changes nothing: a checkpoint that stops short of it leaves it to be
         // read back, so that a restart in this epoch shows the same bytes (D14).
         let before_cut = self.log.last_seq().saturating_sub(1);
-        let many = before_cut.saturating_sub(self.checkpoint_seq) >= CHECKPOINT_ENTRIES;
-        let long = at.since(self.checkpoint_at) >= CHECKPOINT_EVERY;
-        if durable && (many || long) {
+        if durable && self.pace.is_due(before_cut, at) {
             self.checkpoint(before_cut);
         }
     }
 
     /// Writes the whole book down, as it is after entry `seq`, and lets go of log entries nobody needs any more.
     fn checkpoint(&mut self, seq: u64) {
+        let begun = Instant::now();
         let image = self.book.to_image();
         let written = self.log.write_checkpoint(seq, IMAGE_VERSION, &image).and_then(|()| {
             let before = self.post.clock.now().minus(self.post.options.log_retention);
             self.log.retain(before.as_millis(), seq)
         });
+        let now = self.post.clock.now();
+        self.pace.note(written.is_ok().then_some(seq), now, begun.elapsed());
         match written {
             Ok(_) => {
-                self.checkpoint_seq = seq;
-                self.checkpoint_at = self.post.clock.now();
                 WorldHandle::count(&self.post.handle.stats.checkpoints, 1);
             }
             Err(error) => {
