@@ -16,7 +16,7 @@ use store::{Store, StoreError};
 use crate::{AccountError, Herald, HeraldError, Steady};
 
 /// Beyond a node's trust: two clocks do not go at quite the same pace, and both count whole milliseconds.
-const MARGIN_MS: u64 = 500;
+pub(crate) const MARGIN_MS: u64 = 500;
 /// How long something that harms nobody where it is late is waited for.
 const BRIEF_MS: u64 = 1000;
 const LOOK_EVERY_MIN: Duration = Duration::from_millis(10);

@@ -42,7 +42,7 @@ pub use crate::{
         Session, SessionRecord, SessionToken, SignIn, SignUp, TotpSecret, outbox, source_of,
     },
     registry::{FeedRecord, KeyRecord, Maintenance, NewKey, Registry},
-    rehearsal::Rehearsal,
+    rehearsal::{Rehearsal, TrustRehearsal},
     ring::{Acquaintance, Grant, KeyEntry, KeyRefusal, KeyRing, Limits},
     secret::{FeedToken, KeyId, KeySecret},
     tally::{Call, FAILURES_MAX, Failure, PLACES_MAX},

@@ -1,5 +1,5 @@
-//! A node's meters without a store and without a task: whoever drives them plays the lease worker and says what time it
-//! is. Simulations run the real arithmetic of limits so, a thousand nodes in one thread.
+//! A node's meters without a store and without a task, and its rule of trust without a clock: whoever drives them plays the
+//! lease worker and says what time it is. Simulations run the real arithmetic so, a thousand nodes in one thread.
 
 use std::sync::Arc;
 
@@ -9,6 +9,8 @@ use tokio::sync::mpsc;
 
 use crate::{
     Limits, Meters,
+    confirm::MARGIN_MS,
+    trust::{Holding, Witness},
     worker::{BATCH_MAX, ORDERS_MAX, Order},
 };
 
@@ -17,6 +19,33 @@ use crate::{
 pub struct Rehearsal {
     sender: mpsc::Sender<Order>,
     orders: mpsc::Receiver<Order>,
+}
+
+/// What a node goes by that wants to let keys in from memory.
+#[derive(Clone, Copy, Debug)]
+pub struct TrustRehearsal {
+    pub trust_ms: u64,
+    /// When the database was asked that last was known to list the node.
+    pub listed_ms: Option<u64>,
+}
+
+impl TrustRehearsal {
+    /// How long a revocation waits beyond the trust for a node that does not confirm it.
+    pub const MARGIN_MS: u64 = MARGIN_MS;
+
+    /// Until when keys may be let in by who has every change up to `held`, now that the database (or else the herald) has
+    /// named the newest.
+    pub fn until_ms(
+        &self,
+        by_database: bool,
+        held: i64,
+        asked_ms: u64,
+        newest: i64,
+    ) -> Option<u64> {
+        let by = if by_database { Witness::Store } else { Witness::Herald };
+        let Self { trust_ms, listed_ms } = *self;
+        Holding { number: held, listed_ms, trust_ms }.until_ms(by, asked_ms, newest)
+    }
 }
 
 impl Default for Rehearsal {

@@ -4,6 +4,7 @@
 //! record, whether or not it changed.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use domain::{BookmakerId, Catalogue, EventId, Market, RecordId, SportId, Status,
 
 use crate::book::{Book, Event, EventTexts, Record};
 use crate::freshness::Source;
+use crate::matching::Hashed;
 use crate::render::{self, RecordText};
 use crate::share::Shares;
 
@@ -40,7 +42,7 @@ pub struct SportView {
     /// Bookmakers with prices.
     pub bookmakers: u32,
     /// Ids of events that turned out to be another lead to that one.
-    by_id: HashMap<EventId, u32>,
+    by_id: HashMap<EventId, u32, BuildHasherDefault<Hashed>>,
     /// What each record is of, side by side: filters look at many of these for each record that they let through.
     kinds: Vec<(BookmakerId, Market)>,
     /// Positions in `records`, for each bookmaker and each market.
@@ -151,7 +153,7 @@ impl SportView {
             sources,
             events_open: 0,
             bookmakers: 0,
-            by_id: HashMap::with_capacity(listed.len()),
+            by_id: HashMap::with_capacity_and_hasher(listed.len(), BuildHasherDefault::default()),
             by_bookmaker: vec![Vec::new(); catalogue.bookmakers().count()],
             by_market: vec![Vec::new(); Market::ALL.len()],
             shares: Shares::default(),

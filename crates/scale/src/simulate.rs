@@ -12,6 +12,7 @@ mod report;
 mod run;
 mod trust;
 
+use accounts::TrustRehearsal;
 use anyhow::{Result, ensure};
 
 use self::{clock::SECOND_US, database::Costs, run::Run};
@@ -42,7 +43,7 @@ impl Plan {
             seed,
             costs: Costs { transaction_us: 100, row_us: 10, read_us: 30 },
             trust_us: 5 * SECOND_US,
-            margin_us: SECOND_US / 2,
+            margin_us: i64::try_from(1000 * TrustRehearsal::MARGIN_MS).unwrap_or(i64::MAX),
             ask_every_us: SECOND_US,
             fault_every_us: SECOND_US / 2,
         }

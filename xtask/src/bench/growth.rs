@@ -109,7 +109,8 @@ fn by_changes(stage: &Stage) -> Result<Plot> {
         let mut costs = Vec::new();
         for _ in 0..3 {
             let per_second = usize::try_from(changes)?;
-            costs.push(round_with_changes(stage, &requests, rate, per_second)?.cpu_us);
+            let time = Duration::from_secs_f64(stage.effort.seconds);
+            costs.push(round_with_changes(stage, &requests, rate, per_second, time)?.cpu_us);
         }
         points.push((f64::from(changes), median(costs)));
     }

@@ -235,8 +235,9 @@ fn ready(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
 
 fn first(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
     let hundred = stage.answer("limit=100", "")?;
-    let compared = stage.compare(&unheard_of(stage)?, &[&hundred], "")?;
-    push(bars, "first of an epoch, 100 records", (0.75, 0.95), &compared);
+    let compare = |events| stage.compare(&unheard_of(stage, events)?, &[&hundred], "");
+    push(bars, "first of an epoch, 100 records", (0.75, 0.95), &compare(EVENTS)?);
+    push(bars, "the same, of events all over the market", (0.75, 0.95), &compare(EVENTS_MANY)?);
     Ok(())
 }
 
@@ -271,10 +272,15 @@ fn unchanged(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
 
 /// More than can be asked in an epoch.
 const UNHEARD_OF_MAX: usize = 600_000;
+/// Events that people ask for in any combination: as many as there were where the bar was set.
+const EVENTS: usize = 80;
+/// Far more than the processor's own memory holds.
+const EVENTS_MANY: usize = 500;
 
-/// Requests for a hundred records each, of which no two are alike.
-fn unheard_of(stage: &Stage) -> Result<Vec<Vec<u8>>> {
-    let listed = get(stage.service.address, "/v1/sports/tennis/events?limit=500", &stage.auth())?;
+/// Requests for about a hundred records each, of which no two are alike.
+fn unheard_of(stage: &Stage, events: usize) -> Result<Vec<Vec<u8>>> {
+    let path = format!("/v1/sports/tennis/events?limit={events}");
+    let listed = get(stage.service.address, &path, &stage.auth())?;
     let listed: Vec<Value> = serde_json::from_slice(&listed.body)?;
     let id = |event: &Value| event.get("id").and_then(Value::as_str).map(str::to_owned);
     let ids: Vec<String> = listed.iter().filter_map(id).collect();
@@ -284,11 +290,14 @@ fn unheard_of(stage: &Stage) -> Result<Vec<Vec<u8>>> {
     let triples = pairs.flat_map(|(next, one, other)| {
         ids.iter().skip(next + 1).map(move |third| (one, other, third))
     });
-    let asked = triples.take(UNHEARD_OF_MAX).map(|(one, other, third)| {
+    // Fewer events make fewer combinations, but a few fewer records are another answer, too.
+    let asked = (93..=100).rev().flat_map(|limit| {
         // Spread out, as wishes are: the third changes with every request.
-        stage.ask(&format!("event_ids={third},{other},{one}"))
+        triples.clone().map(move |(one, other, third)| {
+            stage.ask(&format!("event_ids={third},{other},{one}&limit={limit}"))
+        })
     });
-    Ok(asked.collect())
+    Ok(asked.take(UNHEARD_OF_MAX).collect())
 }
 
 /// Pushes a second: feeds send what has changed as soon as it has.
@@ -314,9 +323,11 @@ pub(super) fn round_with_changes(
     requests: &[Vec<u8>],
     rate: f64,
     per_second: usize,
+    time: Duration,
 ) -> Result<rounds::Round> {
     let mut side = stage.side(requests);
     side.plan.rate = Some(rate);
+    side.plan.time = time;
     // Written before: they are sent from the generator's core, which has no time for it.
     let count = per_second / PUSHES;
     let seconds = side.plan.time.as_secs() + 1;
@@ -338,27 +349,34 @@ pub(super) fn half_rate(stage: &Stage, requests: &[Vec<u8>]) -> Result<f64> {
     Ok(rounds::round(stage.side(requests))?.outcome.good_per_second() / 2.0)
 }
 
-/// Rounds with and without changes, for each round of other bars.
-const ROUNDS_WITH_CHANGES: usize = 2;
+/// Short rounds with and without changes, for each round of other bars.
+const ROUNDS_WITH_CHANGES: usize = 5;
+/// Beyond this, the half idle service was not left alone even in its best rounds.
+const QUIET_P99_MAX_US: f64 = 5_000.0;
 
 fn with_changes(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
     let requests = [stage.ask("limit=100")];
     let rate = half_rate(stage, &requests)?;
     let (mut quiet, mut busy) = (Vec::new(), Vec::new());
+    let time = Duration::from_secs_f64(stage.effort.seconds / 4.0);
+    let p99 = |changes| {
+        anyhow::Ok(round_with_changes(stage, &requests, rate, changes, time)?.outcome.p99_us)
+    };
     for _ in 0..ROUNDS_WITH_CHANGES * stage.effort.rounds {
-        quiet.push(round_with_changes(stage, &requests, rate, 0)?.outcome.p99_us);
-        busy.push(round_with_changes(stage, &requests, rate, 10_000)?.outcome.p99_us);
+        quiet.push(p99(0)?);
+        busy.push(p99(10_000)?);
     }
-    // A virtual machine is held still for tens of milliseconds now and then, whatever runs on it, and a hundredth of a
-    // second's requests is soon among those that wait. It never is faster than it is: the rounds that were left alone tell.
+    // A virtual machine is held still for tens of milliseconds now and then, whatever runs on it (nginx at half its rate
+    // has a p99 of 2 to 60 ms then). It never is faster than it is: short rounds that were left alone tell.
     let (quiet, busy) = (lower_quartile(quiet), lower_quartile(busy));
+    let disturbed = quiet > QUIET_P99_MAX_US;
     bars.push(Bar {
         name: "p99 at half the saturating rate with 10,000 changes/s, against none",
         unit: Unit::Times,
         better: Better::Less,
         must: 2.0,
         goal: 1.2,
-        measured: busy / quiet.max(1.0),
+        measured: if disturbed { f64::NAN } else { busy / quiet.max(1.0) },
         note: format!("{busy:.0} µs, without {quiet:.0} µs; one core for both"),
     });
     Ok(())
@@ -366,7 +384,7 @@ fn with_changes(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
 
 fn overload(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
     let mut requests: Vec<Vec<u8>> = MIX.iter().map(|query| stage.ask(query)).collect();
-    requests.extend(unheard_of(stage)?.into_iter().take(1));
+    requests.extend(unheard_of(stage, EVENTS)?.into_iter().take(1));
     let side = stage.side(&requests);
     let peak = rounds::round(side)?.outcome.good_per_second();
     let stop = AtomicBool::new(false);
@@ -467,6 +485,8 @@ fn ingest(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
 
 fn start(stage: Stage) -> Result<Bar> {
     let Stage { service, setup, folder, .. } = stage;
+    // What was pushed a moment ago is in the checkpoint that goes with the next snapshot.
+    machine::nap(REFRESH_TIME + Duration::from_secs(1));
     service.stop()?;
     let mut starts = Vec::new();
     for _ in 0..3 {

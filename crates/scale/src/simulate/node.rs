@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use accounts::{Limits, Meters, Rehearsal};
+use accounts::{Limits, Meters, Rehearsal, TrustRehearsal};
 use domain::Timestamp;
 use store::{LeaseAsk, UsageRow};
 
@@ -51,6 +51,8 @@ pub(super) struct Node {
     ended: std::collections::HashSet<u32>,
     /// Until when, by its steady clock, it may let keys in from memory.
     pub(super) trusted_until_us: i64,
+    /// When the database was asked that last was known to list it.
+    listed_ms: Option<u64>,
 }
 
 impl Node {
@@ -70,6 +72,7 @@ impl Node {
             seen: 0,
             ended: std::collections::HashSet::new(),
             trusted_until_us: 0,
+            listed_ms: None,
         }
     }
 
@@ -120,12 +123,19 @@ impl Node {
         self.clocks.steady(at_us) < self.trusted_until_us
     }
 
-    /// A witness who was asked at `asked_us` has named the newest change: as `accounts` does it, the right is counted from
-    /// the question, and only who misses nothing gets it.
-    pub(super) fn extend(&mut self, asked_us: i64, newest: u64, trust_us: i64) {
-        if self.seen >= newest {
-            self.trusted_until_us = self.trusted_until_us.max(asked_us + trust_us);
+    /// The database, or else the herald, was asked at `asked_us` and has named the newest change.
+    pub(super) fn extend(&mut self, by_database: bool, asked_us: i64, newest: u64, trust_us: i64) {
+        let asked_ms = u64::try_from(asked_us / 1000).unwrap_or(0);
+        if by_database {
+            // It lists whoever asks before it answers.
+            self.listed_ms = Some(asked_ms);
         }
+        let trust_ms = u64::try_from(trust_us / 1000).unwrap_or(0);
+        let rule = TrustRehearsal { trust_ms, listed_ms: self.listed_ms };
+        let number = |changes: u64| i64::try_from(changes).unwrap_or(i64::MAX);
+        let until_ms = rule.until_ms(by_database, number(self.seen), asked_ms, number(newest));
+        let until_us = until_ms.map_or(0, |until| i64::try_from(until * 1000).unwrap_or(i64::MAX));
+        self.trusted_until_us = self.trusted_until_us.max(until_us);
     }
 
     pub(super) fn has_ended(&self, key: u32) -> bool {

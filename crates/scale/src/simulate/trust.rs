@@ -1,6 +1,7 @@
 //! Revocation as `accounts` does it: a node may let keys in for the time of trust after it asked a witness (the database, or the
-//! herald where the database does not answer) and was found to miss nothing. Whoever revokes announces the change, and then
-//! waits until every listed node has it, or until the trust and a margin are over.
+//! herald where the database does not answer) and was found to miss nothing; that rule is the program's own
+//! ([`accounts::TrustRehearsal`]). Whoever revokes announces the change, and then waits until every listed node has it, or until
+//! the trust and a margin are over. When nodes ask, and what they are told, is played here.
 
 use anyhow::{Context as _, Result};
 
@@ -91,7 +92,7 @@ impl Run {
         if is_news {
             node.read_changes(database.changes(node.seen, newest), newest);
         }
-        node.extend(asked_us, newest, trust_us);
+        node.extend(true, asked_us, newest, trust_us);
         if is_news {
             let at_us = at_us + self.way_us();
             self.queue.plan(at_us, Event::ConfirmAt { node: number, life, number: newest });
@@ -125,7 +126,7 @@ impl Run {
             self.queue.plan(at_us, Event::HeraldBack { node: number, life, newest, asked_us });
             return Ok(());
         }
-        node.extend(asked_us, newest, trust_us);
+        node.extend(false, asked_us, newest, trust_us);
         Ok(())
     }
 

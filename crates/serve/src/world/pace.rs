@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use domain::Timestamp;
 
-/// A checkpoint is due after so many entries, whatever it costs: replaying more takes too long anywhere.
-const ENTRIES_MAX: u64 = 100_000;
+/// A checkpoint is due after so many entries, whatever it costs: reading more back takes longer than a tenth of a second anywhere.
+const ENTRIES_MAX: u64 = 25_000;
 /// And after so long, or old entries of a quiet world would never go.
 const EVERY: Duration = Duration::from_secs(3600);
 /// On servers: due after so many entries.
