@@ -247,6 +247,7 @@ impl Post {
         let world = self.options.world;
         if error.is_lasting() {
             if let Some(shared) = &self.handle.shared {
+                shared.outdated.store(error.is_of_newer_program(), Ordering::Relaxed);
                 shared.stuck.store(true, Ordering::Relaxed);
             }
             tracing::error!(%world, error = %Chain(error), "what the log holds cannot be read; this node is not ready until it can");
