@@ -133,6 +133,12 @@ impl Witnesses {
     }
 }
 
+/// What the audit log says of something that is stored and not known to be in force everywhere.
+pub fn not_confirmed(detail: &str) -> String {
+    let comma = if detail.is_empty() { "" } else { "; " };
+    format!("{detail}{comma}stored, not confirmed by every node")
+}
+
 fn unconfirmed(behind: Option<u64>, cause: impl Into<HeraldError>) -> AccountError {
     let nodes = behind.map_or("it is not known which nodes".to_owned(), |n| match n {
         1 => "1 node".to_owned(),

@@ -29,7 +29,7 @@ use store::{KeyRow, Store};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 pub use crate::{
-    confirm::{Need, Witnesses},
+    confirm::{Need, Witnesses, not_confirmed},
     error::AccountError,
     feed::{FeedGrant, Feeds},
     history::{ALERT_PERCENTS, QuotaAlert, UsageQuery, alert_percent},
@@ -253,15 +253,16 @@ impl Accounts {
         overlap: Option<Duration>,
     ) -> Result<Rotated, AccountError> {
         let (secret, record) = self.registry.rotate_key(id_or_key, overlap).await?;
+        let mut unread = None;
         for id in [Some(&record.id), record.rotated_from.as_ref()].into_iter().flatten() {
-            self.keys.refresh_key(id.as_str()).await?;
+            unread = self.keys.refresh_key(id.as_str()).await.err().or(unread);
         }
         let need = match overlap {
             Some(overlap) if !overlap.is_zero() => Need::Soon,
             Some(_) | None => Need::Everywhere,
         };
         // The new key is shown once, so it is not lost over the old one's end.
-        let unconfirmed = self.confirm(need).await.err();
+        let unconfirmed = self.confirm(need).await.err().or(unread.map(AccountError::from));
         Ok(Rotated { secret, record, unconfirmed })
     }
 

@@ -3,16 +3,17 @@
 //! No node needs another to have started, nor the servers: what cannot be reached is waited for.
 
 mod clock;
+mod forebear;
 mod lead;
 mod news;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use accounts::Need;
+use accounts::{AccountError, Accounts, LeaseWorker, Need};
 use anyhow::Context;
 use change_log::{Caller, Place, StreamLog, StreamPlace};
-use domain::{Catalogue, Timestamp, World};
+use domain::{Catalogue, Clock, Timestamp, World};
 use market::{Book, Change, Ids, Operation};
 use rand::random;
 use serve::{Membership, Seat};
@@ -23,6 +24,7 @@ use crate::cli::Role;
 use crate::config::Cluster;
 
 pub(crate) use clock::SharedClock;
+pub(crate) use forebear::succeed;
 pub(crate) use lead::Leading;
 
 /// The longest payload of one entry of the log: more than any message of the door becomes.
@@ -42,18 +44,18 @@ pub(crate) async fn confirm(cluster: &Cluster, store: &Store, need: Need) -> any
     news::confirm_everywhere(store.clone(), keys(cluster).await?, need).await
 }
 
-/// Connects to the database, waiting for it where it is not there yet, and takes the time from it.
-pub(crate) async fn reach(cluster: &Cluster) -> anyhow::Result<(Store, Arc<SharedClock>)> {
+/// The database as a node has joined it: the time is taken from it, the keys are read.
+type Joined = (Store, Arc<SharedClock>, (Accounts, LeaseWorker));
+
+/// Connects to the database and reads the accounts, waiting for it where it is not there, or goes again, before all is
+/// read.
+pub(crate) async fn join(cluster: &Cluster) -> anyhow::Result<Joined> {
+    let keys = keys(cluster).await?;
     let mut pause = PAUSE_MIN;
     loop {
-        let reached = async {
-            let store = Store::connect(&cluster.database_url).await?;
-            let clock = SharedClock::of(&store).await?;
-            Ok::<_, StoreError>((store, Arc::new(clock)))
-        };
-        match reached.await {
-            Ok(reached) => return Ok(reached),
-            Err(StoreError::Unavailable(cause)) => {
+        match try_join(cluster, keys.clone()).await {
+            Ok(joined) => return Ok(joined),
+            Err(AccountError::Store(StoreError::Unavailable(cause))) => {
                 tracing::warn!(
                     error = &*cause as &dyn std::error::Error,
                     "database.url is not reached yet; waiting for it"
@@ -64,6 +66,14 @@ pub(crate) async fn reach(cluster: &Cluster) -> anyhow::Result<(Store, Arc<Share
         tokio::time::sleep(pause).await;
         pause = (2 * pause).min(PAUSE_MAX);
     }
+}
+
+async fn try_join(cluster: &Cluster, keys: accounts::Cluster) -> Result<Joined, AccountError> {
+    let store = Store::connect(&cluster.database_url).await?;
+    let clock = Arc::new(SharedClock::of(&store).await?);
+    let time = Arc::clone(&clock) as Arc<dyn Clock>;
+    let loaded = Accounts::load_node(store.clone(), time, keys).await?;
+    Ok((store, clock, loaded))
 }
 
 /// Where the log of the live world is.

@@ -78,7 +78,8 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         Verb::Aliases(verb) => identities::aliases(&config, &cli.data, verb)?,
         Verb::Replay(args) => replay::run(args)?,
         Verb::Record(_) if config.cluster.is_some() => anyhow::bail!(
-            "`record` reads a log in a data folder, and `cluster.nats_url` says that it is on servers; --config can name another configuration"
+            "`record` reads a log in a data folder, and `cluster.nats_url` says that it is on servers, where checkpoints of the past are not kept to begin from; \
+             record a single node (--config names its configuration, --data its folder), or keep what feeds send and `replay` it"
         ),
         Verb::Record(args) => record::run(&load_catalogue(&config)?, &cli.data, args)?,
         Verb::Migrate(args) => migrate::run(&config, args)?,

@@ -28,7 +28,7 @@ use crate::clock::SystemClock;
 use crate::cluster;
 use crate::config::{Config, OpsListen};
 use crate::control::Control;
-use crate::folder::Folder;
+use crate::folder::{Folder, Lock};
 use crate::worlds::{Base, spawn_world};
 use crate::{load_catalogue, mail, verbs};
 
@@ -54,15 +54,15 @@ async fn run(config: &Config, data: &Path, role: Role) -> anyhow::Result<()> {
     let catalogue = load_catalogue(config)?;
     raise_descriptors(config.server.connections_max);
     let folder = Folder::open(data)?;
-    let _lock = folder.lock().await?;
+    let lock = folder.lock().await?;
     let control = Arc::new(Control::open(&folder).await?);
-    let (store, clock) = open_store(config, &folder).await?;
-    let (accounts, worker) = load_accounts(config, &store, &clock).await?;
+    // Before anything is started that would have to be stopped again.
+    let listeners = Listeners::bind(config, role).await?;
+    let Begun { store, clock, accounts, worker } =
+        begin(config, &folder, &lock, &listeners).await?;
     let (end, mut ended) = mpsc::channel::<Ended>(8);
     let leasing = watched(&end, "the lease worker", worker.run());
 
-    // Before anything is started that would have to be stopped again.
-    let listeners = Listeners::bind(config, role).await?;
     let base = Base { config, role, folder: &folder, catalogue: &catalogue, clock: &clock };
     let (live, live_thread, leading) = base.run_live(&store, &end).await?;
     let (sandbox, sandbox_writer) = base.open_world(World::Sandbox)?;
@@ -221,29 +221,37 @@ impl Drop for DropAbort {
     }
 }
 
-/// The store and the time: those of the folder and the machine, or what many nodes share.
-async fn open_store(config: &Config, folder: &Folder) -> anyhow::Result<(Store, Arc<dyn Clock>)> {
-    let Some(cluster) = &config.cluster else {
-        return Ok((verbs::open_store(config, folder).await?, Arc::new(SystemClock)));
-    };
-    let (store, clock) = cluster::reach(cluster).await?;
-    tokio::spawn(Arc::clone(&clock).keep(store.clone()));
-    Ok((store, clock))
+/// What a service begins with: the store and the time, of the folder and the machine or what many nodes share, and the
+/// accounts in memory.
+struct Begun {
+    store: Store,
+    clock: Arc<dyn Clock>,
+    accounts: Accounts,
+    worker: LeaseWorker,
 }
 
-/// The accounts in memory: this process's own, or those of one node of many.
-async fn load_accounts(
+/// Opens the store and reads the accounts. A node of many waits for the database, and says so to whoever comes meanwhile.
+async fn begin(
     config: &Config,
-    store: &Store,
-    clock: &Arc<dyn Clock>,
-) -> anyhow::Result<(Accounts, LeaseWorker)> {
-    Ok(match &config.cluster {
-        None => Accounts::load(store.clone(), Arc::clone(clock)).await?,
-        Some(cluster) => {
-            let keys = cluster::keys(cluster).await?;
-            Accounts::load_node(store.clone(), Arc::clone(clock), keys).await?
-        }
-    })
+    folder: &Folder,
+    lock: &Lock,
+    listeners: &Listeners,
+) -> anyhow::Result<Begun> {
+    let Some(cluster) = &config.cluster else {
+        let store = verbs::open_store(config, folder).await?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let (accounts, worker) = Accounts::load(store.clone(), Arc::clone(&clock)).await?;
+        return Ok(Begun { store, clock, accounts, worker });
+    };
+    tracing::info!(listen = %listeners.main, operator = %listeners.operator, "listening; ready once the database was read");
+    let why = "this node waits for the database";
+    let joined = serve::wait_at(&listeners.doors, why, cluster::join(cluster)).await?;
+    let (store, clock, (accounts, worker)) = joined;
+    tokio::spawn(Arc::clone(&clock).keep(store.clone()));
+    if let Some(node) = accounts.node_id() {
+        cluster::succeed(folder, lock, &store, node).await;
+    }
+    Ok(Begun { store, clock, accounts, worker })
 }
 
 /// One node of many follows every change of keys; a process that is alone makes them all itself.

@@ -29,11 +29,6 @@ pub(crate) fn keys(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Res
     on_store(config, data, async |registry, scene| match (verb, new_key) {
         (KeysVerb::Create(args), Some(new)) => {
             let made = registry.create_keys(&new, usize::try_from(args.count)?).await?;
-            for (_, record) in &made {
-                let detail = format!("{} {}", record.kind.as_str(), record.hint);
-                registry.note(Deed::KeyCreated, record.id.as_str(), &detail).await?;
-            }
-            scene.make_effective(Need::Soon).await?;
             let lines = made.iter().map(|(secret, record)| {
                 if !args.json {
                     return Ok(secret.expose().to_owned());
@@ -44,7 +39,13 @@ pub(crate) fn keys(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Res
                 }
                 Ok(whole.to_string())
             });
-            print(&lines.collect::<anyhow::Result<Vec<String>>>()?.join("\n"))
+            // Shown once, so it comes before everything that may fail or be broken off.
+            print(&lines.collect::<anyhow::Result<Vec<String>>>()?.join("\n"))?;
+            for (_, record) in &made {
+                let detail = format!("{} {}", record.kind.as_str(), record.hint);
+                registry.note(Deed::KeyCreated, record.id.as_str(), &detail).await?;
+            }
+            scene.make_effective(Need::Soon).await
         }
         (KeysVerb::List(args), _) => {
             let keys = registry.list_keys().await?;
@@ -52,20 +53,20 @@ pub(crate) fn keys(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Res
         }
         (KeysVerb::Revoke(args), _) => {
             let record = registry.revoke_key(args.key.reveal()).await?;
-            registry.note(Deed::KeyRevoked, record.id.as_str(), &record.hint).await?;
-            scene.make_effective(Need::Everywhere).await
+            let said = (Deed::KeyRevoked, record.id.as_str(), record.hint.as_str());
+            scene.settle(registry, said, Need::Everywhere).await
         }
         (KeysVerb::Rotate(args), _) => {
             let (secret, record) = registry.rotate_key(args.key.reveal(), args.overlap).await?;
+            // Shown once, so it comes before everything that may fail or be broken off.
+            print(secret.expose())?;
             let old = record.rotated_from.as_ref().map_or("", |id| id.as_str());
-            registry.note(Deed::KeyRotated, old, &format!("new key {}", record.id)).await?;
             let need = match args.overlap {
                 Some(overlap) if !overlap.is_zero() => Need::Soon,
                 Some(_) | None => Need::Everywhere,
             };
-            // Shown once, so it comes before the wait for the old one's end, which may fail or be broken off.
-            print(secret.expose())?;
-            scene.make_effective(need).await
+            let detail = format!("new key {}", record.id);
+            scene.settle(registry, (Deed::KeyRotated, old, &detail), need).await
         }
         (KeysVerb::Create(_), None) => Ok(()),
     })
@@ -84,10 +85,10 @@ pub(crate) fn feeds(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::R
     on_store(config, data, async |registry, scene| match verb {
         FeedsVerb::Create(args) => {
             let (token, feed) = registry.create_feed(&args.name, args.bookmaker.as_deref()).await?;
+            print(token.expose())?;
             let detail = feed.bookmaker.as_deref().unwrap_or("any bookmaker");
             registry.note(Deed::FeedCreated, &feed.name, detail).await?;
-            scene.make_effective(Need::Soon).await?;
-            print(token.expose())
+            scene.make_effective(Need::Soon).await
         }
         FeedsVerb::List => {
             let feeds = registry.list_feeds().await?;
@@ -110,15 +111,14 @@ pub(crate) fn feeds(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::R
         }
         FeedsVerb::Revoke(args) => {
             registry.revoke_feed(&args.name).await?;
-            registry.note(Deed::FeedRevoked, &args.name, "").await?;
-            scene.make_effective(Need::Everywhere).await
+            let said = (Deed::FeedRevoked, args.name.as_str(), "");
+            scene.settle(registry, said, Need::Everywhere).await
         }
         FeedsVerb::Pause(args) | FeedsVerb::Resume(args) => {
             let paused = matches!(verb, FeedsVerb::Pause(_));
             registry.pause_feed(&args.name, paused).await?;
             let deed = if paused { Deed::FeedPaused } else { Deed::FeedResumed };
-            registry.note(deed, &args.name, "").await?;
-            scene.make_effective(Need::Everywhere).await
+            scene.settle(registry, (deed, &args.name, ""), Need::Everywhere).await
         }
     })
 }
@@ -141,8 +141,7 @@ pub(crate) fn maintenance(
             Maintenance::On { .. } => Deed::MaintenanceOn,
             Maintenance::Off => Deed::MaintenanceOff,
         };
-        registry.note(deed, "service", "").await?;
-        scene.make_effective(Need::Everywhere).await
+        scene.settle(registry, (deed, "service", ""), Need::Everywhere).await
     })
 }
 
@@ -187,6 +186,24 @@ struct Scene<'a> {
 }
 
 impl Scene<'_> {
+    /// Writes down what was done, waits until it is in force, and writes down where that is not known. In this order: a wait
+    /// may be broken off, and what was done has to be in the audit log all the same.
+    async fn settle(
+        &self,
+        registry: &Registry,
+        (deed, subject, detail): (Deed, &str, &str),
+        need: Need,
+    ) -> anyhow::Result<()> {
+        registry.note(deed, subject, detail).await?;
+        let done = self.make_effective(need).await;
+        if done.is_err()
+            && let Err(error) = registry.note(deed, subject, &accounts::not_confirmed(detail)).await
+        {
+            tracing::warn!(%error, "that it is not confirmed is not in the audit log");
+        }
+        done
+    }
+
     /// Waits until what was written is in force: in the server on the folder, or on every node.
     async fn make_effective(&self, need: Need) -> anyhow::Result<()> {
         match &self.config.cluster {

@@ -42,8 +42,10 @@ pub use crate::stream::{
 const PART_BYTES: usize = 512 * 1024;
 /// What a message has beside its body: our head, and the names and numbers that go with it.
 const OVERHEAD_BYTES: usize = PART_HEAD_BYTES + 1024;
-/// How long a connection may take to be made.
-const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
+/// How long a connection may take to be made: whoever waits for longer tries the next server, or again.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(3);
+/// The longest pause between two attempts to connect again: a node that is reached again should not be late by more.
+const RECONNECT_PAUSE_MAX: Duration = Duration::from_millis(500);
 /// How often a connection is tried when nothing is said over it: one that two of these did not come back on is given up.
 const PING_EVERY: Duration = Duration::from_secs(3);
 
@@ -431,6 +433,12 @@ impl StreamLog {
     }
 }
 
+/// How long to wait before the next attempt, after so many.
+fn reconnect_pause(attempts: usize) -> Duration {
+    let attempts = u32::try_from(attempts).unwrap_or(u32::MAX);
+    Duration::from_millis(50).saturating_mul(attempts).min(RECONNECT_PAUSE_MAX)
+}
+
 /// Connects to one of the servers.
 async fn connect(place: &StreamPlace, options: ConnectOptions) -> Result<Client, LogError> {
     let addresses = parse_addresses(&place.url)?;
@@ -438,6 +446,7 @@ async fn connect(place: &StreamPlace, options: ConnectOptions) -> Result<Client,
         .name("linesman")
         .connection_timeout(CONNECT_TIME_MAX)
         .ping_interval(PING_EVERY)
+        .reconnect_delay_callback(reconnect_pause)
         .connect(addresses)
         .await
         .map_err(|error| LogError::Unavailable(Box::new(error)))

@@ -16,6 +16,7 @@ mod openapi;
 mod ops;
 mod patience;
 mod peer;
+mod porch;
 mod pressure;
 mod proxy;
 mod reply;
@@ -34,6 +35,7 @@ pub use dashboard::{
 pub use date::http_date;
 pub use error::ErrorCode;
 pub use openapi::document as openapi_document;
+pub use porch::wait_at;
 pub use proxy::{Network, NotANetwork, Proxies, ProxyHeader};
 pub use server::{Door, Tls, run};
 pub use service::Doors;

@@ -16,7 +16,7 @@ pub(crate) fn answer(app: &App, asked: &Asked<'_>) -> Result<Reply, ApiError> {
         "/" | "/docs" if app.settings.dashboard.docs => |app, asked| Ok(docs::page(app, asked)),
         "/docs.css" if app.settings.dashboard.docs => |app, asked| Ok(docs::style(app, asked)),
         "/openapi.json" => |app, asked| Ok(openapi::reply(app, asked)),
-        "/healthz" => |_, _| Ok(text("ok\n")),
+        "/healthz" => |_, _| Ok(healthy()),
         "/readyz" => |app, _| ready(app),
         _ => {
             return Err(ApiError::new(
@@ -55,6 +55,11 @@ fn reads_only() -> ApiError {
     let mut error = ApiError::new(ErrorCode::MethodNotAllowed, text);
     error.allow = Some("GET, HEAD");
     error
+}
+
+/// The process lives; whether it has anything to serve is another question.
+pub(crate) fn healthy() -> Reply {
+    text("ok\n")
 }
 
 fn ready(app: &App) -> Result<Reply, ApiError> {

@@ -22,7 +22,7 @@ const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
 /// How long connections may take to finish once the service stops.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(25);
 /// After an accept that failed for want of descriptors or memory.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Connections beyond the cap that are being told so, on one listener.
 const TURNED_AWAY_MAX: usize = 256;

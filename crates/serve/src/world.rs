@@ -174,6 +174,8 @@ pub(crate) struct Shared {
     begun: AtomicBool,
     /// What the log holds cannot be read on: it is damaged, or a newer program wrote it.
     pub(crate) stuck: AtomicBool,
+    /// It was a newer program.
+    outdated: AtomicBool,
     /// Entries that the log has and this node has not, when it last looked.
     pub(crate) lag_entries: AtomicU64,
     /// Since when entries that are known to be there have not come; 0 where none are.
@@ -258,9 +260,12 @@ impl WorldHandle {
         let shared = self.shared.as_ref().filter(|_| !self.is_current(now))?;
         let entries = shared.lag_entries.load(Ordering::Relaxed);
         let lag_s = self.lag(now).as_secs();
-        Some(if shared.stuck.load(Ordering::Relaxed) {
-            "what the log holds cannot be read: it is damaged, or a newer program wrote it"
+        let stuck = shared.stuck.load(Ordering::Relaxed);
+        Some(if stuck && shared.outdated.load(Ordering::Relaxed) {
+            "a newer program wrote the log: upgrade this node; it serves what it could read"
                 .to_owned()
+        } else if stuck {
+            "what the log holds cannot be read: it is damaged".to_owned()
         } else if self.has_begun() {
             format!(
                 "this node is behind: its snapshot is {lag_s} s late, and {entries} entries of the log were not read when it last looked"
@@ -352,6 +357,7 @@ impl Shared {
             term: AtomicI64::new(0),
             begun: AtomicBool::new(false),
             stuck: AtomicBool::new(false),
+            outdated: AtomicBool::new(false),
             lag_entries: AtomicU64::new(0),
             behind_since_ms: AtomicI64::new(0),
             connects: AtomicU64::new(0),

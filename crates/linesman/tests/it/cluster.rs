@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
-use rig::{Nats, Postgres};
+use rig::{Nats, Postgres, Proxy};
 use serde_json::Value;
 
-use crate::harness::{Home, PATIENCE, Service, bout, moneyline, ndjson, wait_for};
+use crate::harness::{Answer, Home, PATIENCE, Service, bout, moneyline, ndjson, wait_for};
 
 /// The servers that all nodes share.
 struct Bed {
@@ -101,12 +101,25 @@ async fn a_standby_takes_over_from_a_writer_that_was_killed_or_stopped_and_nothi
     shows(&api, &key, 103).await;
     assert_eq!(api.records("/v1/sports/mma/events", &key, 1).await, ids, "ids stay");
 
-    // Stopped, and woken up after somebody else went on.
+    // Stopped, and woken up after somebody else went on. What waits at its door it takes as the one that writes, for all it
+    // knows, and does not: the log has what the other one wrote, and then this.
     let one = home_one.start_as("ingest").await;
+    wait_for("a standby", async || (one.get("/readyz", &key).await.status == 200).then_some(()))
+        .await;
     two.signal("STOP").await;
+    let begun = Instant::now();
     leads(&one).await;
-    push_until_taken(&api, &feed, &[price(4)]).await;
-    two.signal("CONT").await;
+    eprintln!("another node wrote {:?} after the stop", begun.elapsed());
+    push_until_taken(&api, &feed, &[price(7)]).await;
+    let waiting = two.post(&feed, ndjson(&[price(7), price(4)]));
+    let waking = async {
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        two.signal("CONT").await;
+    };
+    let (taken, ()) = tokio::join!(waiting, waking);
+    let taken = taken.unwrap();
+    assert_eq!(taken.status, 200, "{}", taken.text());
+    assert_eq!((&taken.json()["accepted"], &taken.json()["unchanged"]), (&1.into(), &1.into()));
     wait_for("the old one to step down", async || {
         (figure(&two, "linesman_leader").await? == "0").then_some(())
     })
@@ -124,6 +137,180 @@ async fn a_standby_takes_over_from_a_writer_that_was_killed_or_stopped_and_nothi
     one.stop().await;
     push_until_taken(&api, &feed, &[price(6)]).await;
     shows(&other, &key, 106).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_writer_that_is_cut_off_from_the_log_is_replaced() {
+    let bed = Bed::start();
+    let proxy = Proxy::start(bed.nats.port(0).unwrap()).await.unwrap();
+    let away =
+        bed.home().set("LINESMAN_CLUSTER__NATS_URL", format!("nats://127.0.0.1:{}", proxy.port()));
+    let (home_two, home_api) = (bed.home(), bed.home());
+    let (key, feed) = (home_two.live_key().await, home_two.feed("one").await);
+    let one = away.start_as("ingest").await;
+    leads(&one).await;
+    let (two, api) = (home_two.start_as("ingest").await, home_api.start_as("api").await);
+    push_until_taken(&api, &feed, &[bout("a", "Ann Archer", "Bea Bowen"), price(1)]).await;
+    for node in [&two, &api] {
+        wait_for("a node that is ready", async || {
+            (node.get("/readyz", &key).await.status == 200).then_some(())
+        })
+        .await;
+    }
+    proxy.hold();
+    let begun = Instant::now();
+    leads(&two).await;
+    eprintln!("another node wrote {:?} after the cut", begun.elapsed());
+    push_until_taken(&api, &feed, &[price(2)]).await;
+    shows(&api, &key, 102).await;
+    let seq =
+        async |service| -> Option<u64> { figure(service, "linesman_log_seq").await?.parse().ok() };
+    let written = seq(&two).await.unwrap();
+    assert!(seq(&one).await.unwrap() < written, "it has heard nothing since");
+    proxy.mend();
+    let begun = Instant::now();
+    wait_for("the old one to follow", async || {
+        let leads = figure(&one, "linesman_leader").await? == "1";
+        (!leads && seq(&one).await? >= written).then_some(())
+    })
+    .await;
+    eprintln!("the old one followed {:?} after the wire was mended", begun.elapsed());
+    assert_eq!(figure(&two, "linesman_leader").await.as_deref(), Some("1"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_starts_without_the_database_listens_and_begins_once_it_is_there() {
+    let mut bed = Bed::start();
+    let homes = [(); 3].map(|()| bed.home());
+    let key = homes[0].live_key().await;
+    bed.postgres.stop().unwrap();
+    let addresses = [(); 3].map(|()| format!("127.0.0.1:{}", rig::free_port().unwrap()));
+    let [all, ingest, api] = &addresses;
+    let starting = async {
+        tokio::join!(
+            homes[0].start_at(all, "all"),
+            homes[1].start_at(ingest, "ingest"),
+            homes[2].start_at(api, "api")
+        )
+    };
+    let client = crate::harness::client();
+    let ask = async |address: &str, path: &str| {
+        wait_for("an answer", async || {
+            let asked = client.get(format!("http://{address}{path}")).header("X-API-Key", &key);
+            Answer::of(asked).await.ok()
+        })
+        .await
+    };
+    let looking = async {
+        for address in &addresses {
+            assert_eq!(ask(address, "/healthz").await.status, 200);
+            let ready = ask(address, "/readyz").await;
+            assert_eq!(ready.status, 503);
+            assert!(ready.text().contains("waits for the database"), "{}", ready.text());
+            let refused = ask(address, "/v1/sports").await;
+            assert_eq!(refused.status, 503);
+            assert_eq!(refused.json()["error"]["code"], "unavailable");
+            assert_eq!(refused.headers["retry-after"], "1");
+            let told = refused.json()["error"]["request_id"].clone();
+            assert_eq!(told, refused.headers["x-request-id"].to_str().unwrap());
+        }
+        bed.postgres.start_again().unwrap();
+    };
+    let ((all, ingest, api), ()) = tokio::join!(starting, looking);
+    for node in [&all, &ingest, &api] {
+        wait_for("a node that is ready", async || {
+            (node.get("/readyz", &key).await.status == 200).then_some(())
+        })
+        .await;
+    }
+    assert_eq!(api.get("/v1/sports", &key).await.status, 200);
+    for node in [api, ingest, all] {
+        node.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_node_serves_soon_though_the_log_is_long() {
+    let bed = Bed::start();
+    let [home_one, home_two] = [(); 2].map(|()| bed.home());
+    let (key, feed) = (home_one.live_key().await, home_one.feed("one").await);
+    let one = home_one.start_as("all").await;
+    leads(&one).await;
+    push_until_taken(&one, &feed, &[bout("a", "Ann Archer", "Bea Bowen")]).await;
+    for batch in 0..12 {
+        let lines: Vec<Value> = (1..=1000).map(|n| price(1000 * batch + n)).collect();
+        push_until_taken(&one, &feed, &lines).await;
+    }
+    wait_for("a checkpoint", async || {
+        (figure(&one, "linesman_log_checkpoints_total").await? != "0").then_some(())
+    })
+    .await;
+    push_until_taken(&one, &feed, &[price(20_000)]).await;
+    shows(&one, &key, 20_100).await;
+    let begun = Instant::now();
+    let two = home_two.start_as("api").await;
+    wait_for("a node that is ready", async || {
+        (two.get("/readyz", &key).await.status == 200).then_some(())
+    })
+    .await;
+    let caught_up = figure(&two, "linesman_follower_catch_up_seconds").await.unwrap();
+    eprintln!("ready {:?} after its start; checkpoint and log took {caught_up} s", begun.elapsed());
+    shows(&two, &key, 20_100).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_waits_for_a_node_that_was_killed_once_another_runs_on_its_folder() {
+    let bed = Bed::start();
+    let [home, home_other] = [(); 2].map(|()| bed.home());
+    let key = home.live_key().await;
+    let store = store::Store::connect(&bed.url).await.unwrap();
+    let listed = async || store.nodes_behind(i64::MAX).await.unwrap().nodes;
+    home.start_as("api").await.kill().await;
+    assert_eq!(listed().await, 1, "it could not sign off");
+    let other = home_other.start_as("api").await;
+    assert_eq!(listed().await, 2, "and may be cut off, for all another node knows");
+    let again = home.start_as("api").await;
+    wait_for("the dead one to be forgotten", async || (listed().await == 2).then_some(())).await;
+    let begun = Instant::now();
+    home_other.ok(&["keys", "revoke", &key]).await;
+    eprintln!("revoked on both nodes after {:?}", begun.elapsed());
+    for node in [&other, &again] {
+        assert_eq!(node.get("/v1/sports", &key).await.status, 401);
+    }
+    again.stop().await;
+    assert_eq!(listed().await, 1, "an orderly stop signs off");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_is_shown_and_a_deed_written_down_also_where_nobody_confirms_it() {
+    let mut bed = Bed::start();
+    let (home, home_gone) = (bed.home(), bed.home());
+    let (key, _) = (home.live_key().await, home.feed("one").await);
+    // One node is gone without a word, and nothing can be announced.
+    home_gone.start_as("api").await.kill().await;
+    bed.nats.kill(0).unwrap();
+    let rotate = ["keys", "rotate", &key];
+    let (created, rotated, revoked) = tokio::join!(
+        home.run(&["keys", "create", "--kind", "sandbox"]),
+        home.run(&rotate),
+        home.run(&["feeds", "revoke", "one"]),
+    );
+    assert!(created.stdout.starts_with("sk_test_"), "{created:?}");
+    assert!(rotated.stdout.starts_with("sk_live_") && rotated.code == Some(1), "{rotated:?}");
+    for told in [&rotated.stderr, revoked.sentence(1)] {
+        assert!(told.contains("the change is stored, but 1 node did not confirm it"), "{told}");
+    }
+    let store = store::Store::connect(&bed.url).await.unwrap();
+    let rows = store.audit(None, None, 100).await.unwrap();
+    for action in ["key.rotated", "feed.revoked"] {
+        let details: Vec<&str> = rows
+            .iter()
+            .filter(|row| row.entry.action == action)
+            .map(|row| row.entry.detail.as_str())
+            .collect();
+        let open = |detail: &&str| detail.ends_with("stored, not confirmed by every node");
+        assert_eq!((details.len(), details.iter().filter(|detail| open(detail)).count()), (2, 1));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

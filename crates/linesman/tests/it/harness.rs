@@ -112,10 +112,15 @@ impl Home {
 
     /// The same in a role.
     pub(crate) async fn start_as(&self, role: &str) -> Service {
+        self.start_at("127.0.0.1:0", role).await
+    }
+
+    /// The same at an address that is known before it says so.
+    pub(crate) async fn start_at(&self, listen: &str, role: &str) -> Service {
         let starts = self.starts.get() + 1;
         self.starts.set(starts);
         let stderr = self.dir.path().join(format!("stderr-{starts}.log"));
-        let mut command = self.command(&["serve", "--listen", "127.0.0.1:0", "--role", role]);
+        let mut command = self.command(&["serve", "--listen", listen, "--role", role]);
         command.stdout(Stdio::piped()).stderr(File::create(&stderr).unwrap());
         Service::greeted(command.spawn().unwrap(), stderr).await
     }

@@ -28,8 +28,13 @@ pub(crate) const ACK_TIME_MAX: Duration = Duration::from_secs(2);
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 /// How long a question may take with all its repetitions.
 const ASK_TIME_MAX: Duration = Duration::from_secs(10);
-/// How long a reader waits for a message that is known to be there.
-const READ_TIME_MAX: Duration = Duration::from_secs(15);
+/// How long a reader hears nothing before it doubts its consumer. One that was asked over a connection that is gone never
+/// answers, and the client's own way to find out takes two heartbeats of 15 s. Servers that are reached send what they have
+/// within milliseconds, and within a second where the machine is busy: two are not exceeded for nothing, and
+/// another consumer costs one question where they are.
+const QUIET_TIME_MAX: Duration = Duration::from_secs(2);
+/// Consumers in a row that may stay silent though there is something to send: as long as a question may take.
+const SILENT_MAX: u32 = 5;
 /// How long the servers remember which messages they have: a repetition comes much sooner.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 /// On how many servers a log lies where nobody has said: one may then fail without anybody noticing.
@@ -233,19 +238,28 @@ impl Wire {
         if to.is_some_and(|to| from > to) {
             return Ok(());
         }
-        let mut next = from;
+        let (mut next, mut silent) = (from, 0);
         let mut messages = self.consume(next).await?;
         loop {
-            let message = match (to, timeout(READ_TIME_MAX, messages.next()).await) {
-                (_, Ok(Some(Ok(message)))) => message,
-                (Some(_), Err(elapsed)) => return Err(LogError::Unavailable(Box::new(elapsed))),
-                (None, Err(_)) => continue,
-                (_, Ok(_)) => {
+            let message = match timeout(QUIET_TIME_MAX, messages.next()).await {
+                Ok(Some(Ok(message))) => message,
+                // Nothing is there to be sent, or nobody can say so.
+                Err(_) if to.is_none() && !self.reaches(next).await => continue,
+                Err(elapsed) if silent >= SILENT_MAX => {
+                    return Err(LogError::Unavailable(Box::new(elapsed)));
+                }
+                Err(_) => {
+                    silent += 1;
+                    messages = self.consume(next).await?;
+                    continue;
+                }
+                Ok(_) => {
                     // The consumer is gone with its server; another one goes on where this one stopped.
                     messages = self.consume(next).await?;
                     continue;
                 }
             };
+            silent = 0;
             let at = message.info().map_err(LogError::Unavailable)?.stream_sequence;
             if at != next {
                 return Err(LogError::NotKept { seq: next, follows: at - 1 });
@@ -256,6 +270,11 @@ impl Wire {
                 return Ok(());
             }
         }
+    }
+
+    /// Whether a message is known to be there.
+    async fn reaches(&self, at: u64) -> bool {
+        self.extent_now().await.is_ok_and(|extent| extent.last >= at)
     }
 
     async fn consume(

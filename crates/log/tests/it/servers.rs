@@ -318,3 +318,39 @@ fn what_is_no_entry_ends_a_reader_with_its_place() {
         "{refused:?}"
     );
 }
+
+/// A server that is started again knows nothing of the consumers it had, and whoever waits for one of them waits for ever.
+#[test]
+fn readers_go_on_within_seconds_after_a_cut_and_after_a_server_has_lost_their_consumer() {
+    let runtime = Runtime::new().unwrap();
+    let mut nats = Nats::start(1).unwrap();
+    let proxy = runtime.block_on(Proxy::start(nats.port(0).unwrap())).unwrap();
+    let direct = on(&runtime, &nats.url(), "live", 1);
+    let mut log = Log::open(&direct).unwrap();
+    for _ in 0..300 {
+        append_one(&mut log);
+    }
+    let place = on(&runtime, &format!("nats://127.0.0.1:{}", proxy.port()), "live", 1);
+    let (handle, stream) = stream_place(&place);
+    let reader = StreamLog::open(handle, stream).unwrap();
+    let mut follower = reader.follow_from(301).unwrap();
+    let mut entries = reader.read_from(1).unwrap();
+    assert_eq!(entries.next().unwrap().unwrap().seq, 1);
+    assert_eq!(follower.next(Duration::from_millis(50)).unwrap(), None);
+    proxy.cut();
+    append_one(&mut log);
+    proxy.mend();
+    let rest: Vec<u64> = entries.map(|entry| entry.unwrap().seq).collect();
+    assert_eq!(rest, (2..=300).collect::<Vec<_>>());
+    // Less than the heartbeats by which the client would find out.
+    let patience = Duration::from_secs(14);
+    assert_eq!(follower.next(patience).unwrap().unwrap().seq, 301);
+
+    nats.kill(0).unwrap();
+    nats.start_again(0).unwrap();
+    let mut log = Log::open(&direct).unwrap();
+    append_one(&mut log);
+    let begun = Instant::now();
+    assert_eq!(follower.next(patience).unwrap().unwrap().seq, 302);
+    eprintln!("what was written after the start came after {:?}", begun.elapsed());
+}

@@ -8,11 +8,12 @@ mod market;
 
 use std::collections::HashMap;
 
-use ::accounts::{AccessDecision, Actor, Deed, Maintenance};
+use ::accounts::{AccessDecision, Deed, Maintenance};
 use askama::Template;
 use domain::World;
 
 use crate::dashboard::access::RequestLine;
+use crate::dashboard::keys::note_done;
 use crate::dashboard::page::{self, Shell, Trouble};
 use crate::dashboard::route::ConsoleAct;
 use crate::dashboard::visit::Visit;
@@ -119,10 +120,10 @@ async fn decide(visit: &Visit<'_>, decision: AccessDecision) -> Result<Reply, Tr
 }
 
 async fn maintenance(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let (accounts, actor) = (&visit.app.accounts, visit.actor()?);
+    let accounts = &visit.app.accounts;
     if visit.form.get("state") != "on" {
-        accounts.set_maintenance(Maintenance::Off).await?;
-        note(visit, &actor, Deed::MaintenanceOff, "").await?;
+        let done = accounts.set_maintenance(Maintenance::Off).await;
+        note_done(visit, done, (Deed::MaintenanceOff, "service", "")).await?;
         return Ok(page::redirect("/console?done=maintenance-off"));
     }
     let minutes: u32 = visit.form.get("minutes").parse().unwrap_or(0);
@@ -130,13 +131,10 @@ async fn maintenance(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         let text = "Say in how many minutes clients should try again: 1 to 1440.";
         return Err(Trouble::Refused(text.to_owned()));
     }
-    accounts.set_maintenance(Maintenance::On { retry_after_s: minutes * 60 }).await?;
-    note(visit, &actor, Deed::MaintenanceOn, &format!("try again in {minutes} min")).await?;
+    let done = accounts.set_maintenance(Maintenance::On { retry_after_s: minutes * 60 }).await;
+    let detail = format!("try again in {minutes} min");
+    note_done(visit, done, (Deed::MaintenanceOn, "service", &detail)).await?;
     Ok(page::redirect("/console?done=maintenance-on"))
-}
-
-async fn note(visit: &Visit<'_>, actor: &Actor, deed: Deed, detail: &str) -> Result<(), Trouble> {
-    Ok(visit.app.people.note(actor, deed, "service", detail).await?)
 }
 
 /// Addresses by account.

@@ -144,12 +144,23 @@ pub(crate) async fn answer(visit: &Visit<'_>, page: KeysAct) -> Result<Reply, Tr
 /// Revokes a key and writes it down.
 pub(crate) async fn revoke(visit: &Visit<'_>, id: &str, hint: &str) -> Result<(), Trouble> {
     let revoked = visit.app.accounts.revoke_key(id).await;
-    // It is done even where other nodes have not confirmed it.
-    if matches!(revoked, Ok(_) | Err(AccountError::Unconfirmed { .. })) {
-        visit.app.people.note(&visit.actor()?, Deed::KeyRevoked, id, hint).await?;
-    }
-    revoked?;
+    note_done(visit, revoked, (Deed::KeyRevoked, id, hint)).await?;
     Ok(())
+}
+
+/// Writes down what was done, as not confirmed where other nodes have not said so.
+pub(crate) async fn note_done<T>(
+    visit: &Visit<'_>,
+    done: Result<T, AccountError>,
+    (deed, subject, detail): (Deed, &str, &str),
+) -> Result<T, Trouble> {
+    let said = match &done {
+        Ok(_) => detail.to_owned(),
+        Err(AccountError::Unconfirmed { .. }) => accounts::not_confirmed(detail),
+        Err(_) => return Ok(done?),
+    };
+    visit.app.people.note(&visit.actor()?, deed, subject, &said).await?;
+    Ok(done?)
 }
 
 async fn list(visit: &Visit<'_>) -> Result<Reply, Trouble> {
@@ -231,7 +242,10 @@ async fn rotate(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     }
     let Rotated { secret, record, unconfirmed } =
         visit.app.accounts.rotate_key(&key.id, lasts).await?;
-    let detail = format!("overlap {}; new key {}", overlap.0, record.id);
+    let mut detail = format!("overlap {}; new key {}", overlap.0, record.id);
+    if unconfirmed.is_some() {
+        detail = accounts::not_confirmed(&detail);
+    }
     visit.app.people.note(&visit.actor()?, Deed::KeyRotated, &key.id, &detail).await?;
     let note = match (lasts, unconfirmed) {
         (None, Some(unconfirmed)) => format!(

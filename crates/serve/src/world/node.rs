@@ -16,7 +16,7 @@ use market::{Book, CHANGE_VERSION, Change, Ids, Snapshot};
 use crate::answers::Answers;
 use crate::world::follower::{Followed, Held};
 use crate::world::pace::Pace;
-use crate::world::seat::Seat;
+use crate::world::seat::{ANSWER_TIME_MAX, Seat};
 use crate::world::start::{WorldError, epoch_start, new_ids};
 use crate::world::writer::{Chain, Next, Post, Writer};
 use crate::world::{
@@ -29,10 +29,9 @@ const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// The same where what the log holds cannot be read.
 const STUCK_PAUSE: Duration = Duration::from_secs(10);
-/// How often a node that writes looks whether it still reaches the log and is alone there.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Looks that may fail one after the other before it makes room for another node.
-const MISSES_MAX: u32 = 2;
+/// How often a node that writes looks whether it still reaches the log and is alone there, where it has written nothing
+/// meanwhile: one that has nothing to write finds out as soon as one that has.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Attempts to read to the end of a log that another node goes on to write.
 const TAKE_OVER_TRIES: usize = 20;
 
@@ -55,9 +54,9 @@ pub struct Node {
 /// A node's turn to write.
 #[derive(Debug)]
 pub(super) struct Turn {
-    seat: Arc<Seat>,
-    looked: Instant,
-    misses: u32,
+    pub(super) seat: Arc<Seat>,
+    /// When the servers last answered, or did not.
+    pub(super) looked: Instant,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -248,6 +247,7 @@ impl Post {
         let world = self.options.world;
         if error.is_lasting() {
             if let Some(shared) = &self.handle.shared {
+                shared.outdated.store(error.is_of_newer_program(), Ordering::Relaxed);
                 shared.stuck.store(true, Ordering::Relaxed);
             }
             tracing::error!(%world, error = %Chain(error), "what the log holds cannot be read; this node is not ready until it can");
@@ -306,7 +306,7 @@ impl Writer {
             ahead: false,
             refusal: NotTaken::LogFailed,
             tracker: Some(held.tracker),
-            turn: Some(Turn { seat: Arc::clone(seat), looked: Instant::now(), misses: 0 }),
+            turn: Some(Turn { seat: Arc::clone(seat), looked: Instant::now() }),
         };
         writer.note_log(0);
         writer
@@ -326,16 +326,16 @@ impl Writer {
             return next;
         }
         let Log::Stream(log) = &self.log else { return next };
-        match log.glance() {
+        match turn.seat.asking(ANSWER_TIME_MAX, || log.glance()) {
             Ok(glance) if glance.overtaken => {
                 tracing::warn!(world = %self.post.options.world, "another node writes the log now; this one only reads on");
                 return Next::StepDown;
             }
-            Ok(_) => turn.misses = 0,
+            Ok(_) => {}
             Err(error) => {
-                turn.misses += 1;
-                tracing::warn!(world = %self.post.options.world, error = %Chain(&error), misses = turn.misses, "the log is not reached");
-                if turn.misses >= MISSES_MAX {
+                tracing::warn!(world = %self.post.options.world, error = %Chain(&error), "the log is not reached");
+                // Another node may be luckier.
+                if !turn.seat.is_fit() {
                     return Next::StepDown;
                 }
             }

@@ -6,9 +6,16 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long the thread may be busy with one thing and still count as fit: longer than a checkpoint takes, and
-/// shorter than it tries to reach servers that do not answer.
+use change_log::LogError;
+
+/// How long the thread may be busy with one thing and still count as fit: longer than a batch or a snapshot takes.
 const BUSY_TIME_MAX: Duration = Duration::from_secs(4);
+/// How long the log's servers may take for one answer to a node that writes. A standby should write within five seconds of
+/// whatever befell this one, and needs up to one of them to hear of it and half a one to read on; a busy machine's servers
+/// answer within one. Who gives way wrongly loses no more than a moment: the log takes nothing from two.
+pub(super) const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
+/// The same for a whole checkpoint: a node that is cut off in the midst of one is noticed that much later.
+pub(super) const CHECKPOINT_TIME_MAX: Duration = Duration::from_secs(6);
 
 /// What passes between the keeper of the lead and the thread that follows or writes.
 #[derive(Debug)]
@@ -19,6 +26,8 @@ pub struct Seat {
     began: Instant,
     /// When the thread last went on to something else, in milliseconds since `began`.
     pulse_ms: AtomicU64,
+    /// Until when the servers should have answered, the same way; 0 while nothing was asked.
+    answer_due_ms: AtomicU64,
 }
 
 impl Default for Seat {
@@ -28,6 +37,7 @@ impl Default for Seat {
             fit: AtomicBool::new(false),
             began: Instant::now(),
             pulse_ms: AtomicU64::new(0),
+            answer_due_ms: AtomicU64::new(0),
         }
     }
 }
@@ -51,19 +61,85 @@ impl Seat {
     /// Whether this node could write: it reaches the log and has read all of it. One that could not must not hold the
     /// lead, for nobody would write then.
     pub fn is_fit(&self) -> bool {
-        let pulse = Duration::from_millis(self.pulse_ms.load(Ordering::Relaxed));
-        let busy = self.began.elapsed().saturating_sub(pulse);
-        self.fit.load(Ordering::Acquire) && busy <= BUSY_TIME_MAX
+        let now_ms = self.now_ms();
+        let answered = match self.answer_due_ms.load(Ordering::Acquire) {
+            0 => {
+                now_ms.saturating_sub(self.pulse_ms.load(Ordering::Relaxed))
+                    <= millis(BUSY_TIME_MAX)
+            }
+            due_ms => now_ms <= due_ms,
+        };
+        self.fit.load(Ordering::Acquire) && answered
     }
 
     pub(super) fn set_fit(&self, fit: bool) {
         self.beat();
+        self.answer_due_ms.store(0, Ordering::Release);
         self.fit.store(fit, Ordering::Release);
     }
 
     /// Notes that the thread is not stuck in what it did before.
     pub(super) fn beat(&self) {
-        let now_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.pulse_ms.store(now_ms, Ordering::Relaxed);
+        self.pulse_ms.store(self.now_ms(), Ordering::Relaxed);
+    }
+
+    /// Asks the log's servers something that should not take longer than `within`. Where they do not answer, asking again
+    /// gives them no more time.
+    pub(super) fn asking<T>(
+        &self,
+        within: Duration,
+        ask: impl FnOnce() -> Result<T, LogError>,
+    ) -> Result<T, LogError> {
+        let due_ms = self.now_ms().saturating_add(millis(within));
+        // Only the thread that asks changes it.
+        if self.answer_due_ms.load(Ordering::Acquire) == 0 {
+            self.answer_due_ms.store(due_ms, Ordering::Release);
+        }
+        let answer = ask();
+        self.beat();
+        if !matches!(answer, Err(LogError::Unavailable(_))) {
+            self.answer_due_ms.store(0, Ordering::Release);
+        }
+        answer
+    }
+
+    fn now_ms(&self) -> u64 {
+        millis(self.began.elapsed())
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Waits until servers that were given no time are late.
+    fn dawdle(seat: &Seat) {
+        while seat.answer_due_ms.load(Ordering::Acquire) >= seat.now_ms() {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn who_waits_for_servers_is_unfit_until_they_answer() {
+        let seat = Seat::default();
+        assert!(!seat.is_fit(), "nothing was read yet");
+        seat.set_fit(true);
+        assert!(seat.is_fit());
+        let hour = Duration::from_secs(3600);
+        assert!(seat.asking(hour, || Ok(seat.is_fit())).unwrap());
+        let silent = || {
+            dawdle(&seat);
+            assert!(!seat.is_fit());
+            Err::<(), _>(LogError::Unavailable("no answer".into()))
+        };
+        assert!(seat.asking(Duration::from_millis(1), silent).is_err());
+        assert!(!seat.is_fit(), "they have still not answered");
+        assert!(seat.asking(hour, silent).is_err(), "and have no more time than they had");
+        assert!(seat.asking(hour, || Err::<(), _>(LogError::Overtaken)).is_err());
+        assert!(seat.is_fit(), "that was an answer");
     }
 }

@@ -43,6 +43,12 @@ impl WorldError {
             Self::Log(_) | Self::Stalled | Self::Outrun => false,
         }
     }
+
+    /// Whether that is because a newer program wrote it. Entries and checkpoints have checksums of their own: what is whole
+    /// and not understood is not damaged, but of a version, or has a variant, that this program does not know.
+    pub(super) fn is_of_newer_program(&self) -> bool {
+        matches!(self, Self::Change(_) | Self::Image(_) | Self::Log(LogError::UnknownFormat { .. }))
+    }
 }
 
 /// A batch of changes as the log takes them.

@@ -18,6 +18,7 @@ use crate::world::batch::apply_batch;
 use crate::world::identities::{Identities, Tracker};
 use crate::world::node::Turn;
 use crate::world::pace::Pace;
+use crate::world::seat::{ANSWER_TIME_MAX, CHECKPOINT_TIME_MAX};
 use crate::world::start::{Entries, SANDBOX_IDS, Start, WorldError, epoch_start, play};
 use crate::world::{
     Batch, Command, NotTaken, OperateError, Past, Published, QUEUE_BATCHES_MAX, Receipt, Shared,
@@ -28,8 +29,8 @@ use crate::world::{
 const REFOUND_AFTER: Duration = Duration::from_secs(3600);
 /// Lines that share one write to the disk at the most; bounds how late a snapshot can be.
 const GROUP_LINES_MAX: usize = 20_000;
-/// The longest the writer sleeps, so that a clock set forward is noticed soon.
-const NAP_MAX: Duration = Duration::from_millis(500);
+/// The longest the writer sleeps, so that a clock set forward, or a log that is not reached, is noticed soon.
+const NAP_MAX: Duration = Duration::from_millis(250);
 
 /// Owner of a world's book and log.
 #[derive(Debug)]
@@ -303,13 +304,19 @@ impl Writer {
             return false;
         }
         let begun = Instant::now();
-        let written = if !entries.ends.is_empty() {
-            self.log.append(now.as_millis(), entries.iter()).map(drop)
-        } else if self.turn.is_some() {
-            // Nor may it be said of a book that another node has left behind.
-            self.log.fence(now.as_millis())
-        } else {
-            return true;
+        let (log, at_ms) = (&mut self.log, now.as_millis());
+        let written = match &mut self.turn {
+            None if entries.ends.is_empty() => return true,
+            None => log.append(at_ms, entries.iter()).map(drop),
+            Some(turn) => {
+                let written = turn.seat.asking(ANSWER_TIME_MAX, || match entries.ends.is_empty() {
+                    // Nor may it be said of a book that another node has left behind.
+                    true => log.fence(at_ms),
+                    false => log.append(at_ms, entries.iter()).map(drop),
+                });
+                turn.looked = Instant::now();
+                written
+            }
         };
         let stats = &self.post.handle.stats;
         match written {
@@ -413,10 +420,16 @@ impl Writer {
     fn checkpoint(&mut self, seq: u64) {
         let begun = Instant::now();
         let image = self.book.to_image();
-        let written = self.log.write_checkpoint(seq, IMAGE_VERSION, &image).and_then(|()| {
-            let before = self.post.clock.now().minus(self.post.options.log_retention);
-            self.log.retain(before.as_millis(), seq)
-        });
+        let before = self.post.clock.now().minus(self.post.options.log_retention);
+        let log = &mut self.log;
+        let mut write = || {
+            log.write_checkpoint(seq, IMAGE_VERSION, &image)
+                .and_then(|()| log.retain(before.as_millis(), seq))
+        };
+        let written = match &self.turn {
+            None => write(),
+            Some(turn) => turn.seat.asking(CHECKPOINT_TIME_MAX, write),
+        };
         let now = self.post.clock.now();
         self.pace.note(written.is_ok().then_some(seq), now, begun.elapsed());
         match written {

@@ -497,6 +497,11 @@ impl TestApp {
         copy
     }
 
+    /// Another node that is listed and says nothing.
+    pub(crate) async fn list_silent_node(&self) {
+        self.store.confirm_node("node_silent", 0, 100).await.unwrap();
+    }
+
     /// Stops as an operator would stop it, and gives the folder back.
     pub(crate) async fn stop(mut self) -> TempDir {
         self.stop.send_replace(true);

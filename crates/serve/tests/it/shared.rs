@@ -408,6 +408,9 @@ async fn an_entry_of_a_newer_program_is_told_and_what_was_read_before_it_is_stil
     cluster.writer.push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
     cluster.publish().await;
     let servers = cluster.joining.servers.clone();
+    let (seated, seat) = cluster.joining.seated();
+    let standby = TestApp::builder().joining(seated).start().await;
+    wait_for("a standby", || seat.is_fit()).await;
     let newer = move || {
         let mut log = StreamLog::open(&servers.runtime, &servers.place(World::Live)).unwrap();
         log.append(1, [(99, b"what is this".as_slice())]).unwrap();
@@ -415,7 +418,8 @@ async fn an_entry_of_a_newer_program_is_told_and_what_was_read_before_it_is_stil
     std::thread::spawn(newer).join().unwrap();
     let [one, two] = &cluster.readers;
     let key = one.live_key().await;
-    for node in [one, two] {
+    // Also who wrote, and who would: neither goes on behind what it did not understand.
+    for node in [one, two, &cluster.writer, &standby] {
         let mut tries = 0;
         while node.get_operator("/readyz").await.status != 503 {
             tries += 1;
@@ -423,12 +427,21 @@ async fn an_entry_of_a_newer_program_is_told_and_what_was_read_before_it_is_stil
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         let why = node.get_operator("/readyz").await;
-        assert!(why.text().contains("a newer program wrote it"), "{}", why.text());
+        assert!(why.text().contains("upgrade this node"), "{}", why.text());
         let metrics = node.get_operator("/metrics").await;
         assert!(metrics.text().contains("linesman_follower_stuck{world=\"live\"} 1"));
     }
     let events = one.get("/v1/sports/mma/events", &key).await.json();
     assert_eq!(events.as_array().unwrap().len(), 1);
+    for seat in [&cluster.seat, &seat] {
+        assert!(!seat.is_fit(), "it must not be given the lead");
+        seat.grant(9);
+    }
+    let feed = one.any_feed().await;
+    let price = line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155));
+    assert_eq!(one_push(one, &feed, &price).await, 503, "nobody takes what they cannot place");
+    assert!(!cluster.writer.app.world(World::Live).leads());
+    assert!(!standby.app.world(World::Live).leads());
 }
 
 /// Writes two checkpoints, as the writer does now and then, and lets go of all entries before them.

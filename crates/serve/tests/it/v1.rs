@@ -14,4 +14,4 @@ mod param;
 mod sandbox;
 mod score;
 mod state;
-mod trust;
+pub(crate) mod trust;

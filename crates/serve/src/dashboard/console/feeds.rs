@@ -4,6 +4,7 @@ use accounts::{Deed, FeedRecord};
 use askama::Template;
 use domain::{Timestamp, World};
 
+use crate::dashboard::keys::note_done;
 use crate::dashboard::moment::{Moment, a_second, latency, number, span};
 use crate::dashboard::page::{self, Notice, Shell, Trouble};
 use crate::dashboard::visit::Visit;
@@ -200,19 +201,19 @@ pub(super) async fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
 }
 
 pub(super) async fn revoke(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    visit.app.accounts.revoke_feed(visit.id).await?;
-    visit.app.people.note(&visit.actor()?, Deed::FeedRevoked, visit.id, "").await?;
+    let revoked = visit.app.accounts.revoke_feed(visit.id).await;
+    note_done(visit, revoked, (Deed::FeedRevoked, visit.id, "")).await?;
     Ok(page::redirect("/console/feeds?done=feed-revoked"))
 }
 
 pub(super) async fn pause(visit: &Visit<'_>, paused: bool) -> Result<Reply, Trouble> {
-    let record = visit.app.accounts.pause_feed(visit.id, paused).await?;
+    let set = visit.app.accounts.pause_feed(visit.id, paused).await;
     let (deed, done) = if paused {
         (Deed::FeedPaused, "feed-paused")
     } else {
         (Deed::FeedResumed, "feed-resumed")
     };
-    visit.app.people.note(&visit.actor()?, deed, &record.name, "").await?;
+    let record = note_done(visit, set, (deed, visit.id, "")).await?;
     // Back to where the button was pressed.
     Ok(page::redirect(&match visit.form.get("back") {
         "feed" => format!("/console/feeds/{}?done={done}", record.name),

@@ -1,12 +1,15 @@
 //! What an operator sees and decides: feeds, events and which are the same, limits, the audit log.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use accounts::{Cluster, Monotonic};
 use domain::World;
 use serde_json::{Value, json};
 
 use super::browser::{Browser, account, account_id, between, nowhere};
 use crate::harness::{Answer, TestApp, at, line, wait_for};
+use crate::v1::trust::Silence;
 
 const EVIL: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>";
 
@@ -198,6 +201,34 @@ async fn a_paused_feed_is_refused_and_counted_and_its_sources_go_stale() {
     let log: Vec<String> = deeds(&app).await.into_iter().map(|deed| deed.0).collect();
     assert_eq!(log[..2], ["feed.resumed".to_owned(), "feed.paused".to_owned()]);
     assert_eq!(op.post("/console/feeds/nobody/pause", &[]).await.status, 404);
+}
+
+#[tokio::test]
+async fn what_other_nodes_have_not_confirmed_is_in_the_audit_log_as_such() {
+    let cluster = Cluster {
+        herald: Arc::new(Silence),
+        steady: Arc::new(Monotonic::default()),
+        trust: Duration::from_millis(100),
+    };
+    let app = TestApp::builder().one_of(cluster).start().await;
+    app.feed("north", None).await;
+    let mut op = Browser::operator(&app).await;
+    app.list_silent_node().await;
+    for verb in ["pause", "revoke"] {
+        let told = op.post(&format!("/console/feeds/north/{verb}"), &[]).await;
+        assert!(told.text().contains("1 node did not confirm it"), "{}", told.text());
+    }
+    let told = op.post("/console/maintenance", &[("state", "on"), ("minutes", "5")]).await;
+    assert!(told.text().contains("1 node did not confirm it"), "{}", told.text());
+    let log: Vec<(String, String)> =
+        deeds(&app).await.into_iter().take(3).map(|deed| (deed.0, deed.2)).collect();
+    let open = "stored, not confirmed by every node";
+    let expected = [
+        ("maintenance.on", format!("service try again in 5 min; {open}")),
+        ("feed.revoked", format!("north {open}")),
+        ("feed.paused", format!("north {open}")),
+    ];
+    assert_eq!(log, expected.map(|(deed, detail)| (deed.to_owned(), detail)));
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ impl Steady for Hand {
 
 /// Nobody is there to ask.
 #[derive(Debug)]
-struct Silence;
+pub(crate) struct Silence;
 
 impl Herald for Silence {
     fn announce(&self, _: i64) -> Told<'_, Result<i64, HeraldError>> {
