@@ -129,15 +129,22 @@ fn parse_base62(text: &str) -> Option<u64> {
     if text.len() != DIGITS {
         return None;
     }
-    text.bytes().try_fold(0_u64, |number, byte| {
-        let digit = match byte {
-            b'0'..=b'9' => byte - b'0',
-            b'A'..=b'Z' => byte - b'A' + 10,
-            b'a'..=b'z' => byte - b'a' + 36,
-            _ => return None,
-        };
-        number.checked_mul(62)?.checked_add(u64::from(digit))
-    })
+    let (last, others) = text.as_bytes().split_last()?;
+    // Ten digits are below 2^64: only the last can be one too many.
+    let number = others.iter().try_fold(0_u64, |number, byte| {
+        Some(number.wrapping_mul(62).wrapping_add(digit(*byte)?))
+    })?;
+    number.checked_mul(62)?.checked_add(digit(*last)?)
+}
+
+fn digit(byte: u8) -> Option<u64> {
+    let digit = match byte {
+        b'0'..=b'9' => byte - b'0',
+        b'A'..=b'Z' => byte - b'A' + 10,
+        b'a'..=b'z' => byte - b'a' + 36,
+        _ => return None,
+    };
+    Some(u64::from(digit))
 }
 
 /// A permutation of the 64-bit numbers (the splitmix64 finaliser), so that ids do not tell how many events

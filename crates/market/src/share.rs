@@ -176,7 +176,8 @@ impl Share {
 }
 
 fn name_of(entries: &[Entry]) -> u64 {
-    let names: Vec<u8> = entries.iter().flat_map(|entry| entry.name.to_le_bytes()).collect();
+    let mut names = Vec::with_capacity(size_of::<u64>() * entries.len());
+    entries.iter().for_each(|entry| names.extend_from_slice(&entry.name.to_le_bytes()));
     xxh3_64(&names)
 }
 

@@ -23,7 +23,11 @@ use crate::v1::region::{RegionTable, Regions};
 
 /// A query string as it came.
 #[derive(Clone, Copy)]
-pub(crate) struct Query<'a>(&'a str);
+pub(crate) struct Query<'a> {
+    text: &'a str,
+    /// Nothing in it is encoded.
+    plain: bool,
+}
 
 /// The parameters of an endpoint, each known, given once and not empty.
 #[derive(Debug, Default)]
@@ -38,18 +42,22 @@ pub(crate) struct Shelf<'a> {
 
 impl<'a> Query<'a> {
     pub(crate) fn new(query: &'a str) -> Self {
-        Self(query)
+        Self { text: query, plain: is_plain(query) }
+    }
+
+    fn decode(self, text: &'a str) -> Option<Cow<'a, str>> {
+        if self.plain { Some(Cow::Borrowed(text)) } else { decode(text) }
     }
 
     fn pairs(self) -> impl Iterator<Item = (&'a str, &'a str)> {
-        let pairs = parts(self.0, b'&');
+        let pairs = parts(self.text, b'&');
         pairs.filter(|pair| !pair.is_empty()).map(|pair| cut(pair, b'=').unwrap_or((pair, "")))
     }
 
     /// The first value of a parameter, before anything is checked.
     pub(crate) fn first(self, name: &str) -> Option<Cow<'a, str>> {
-        let named = |(key, _): &(&str, &str)| decode(key).is_some_and(|key| key == name);
-        self.pairs().find(named).and_then(|(_, value)| decode(value))
+        let named = |(key, _): &(&'a str, &str)| self.decode(key).is_some_and(|key| key == name);
+        self.pairs().find(named).and_then(|(_, value)| self.decode(value))
     }
 
     pub(crate) fn values(
@@ -59,7 +67,7 @@ impl<'a> Query<'a> {
     ) -> Result<Values<'a>, ApiError> {
         let mut values = Values::default();
         for (name, value) in self.pairs() {
-            let name = decode(name).ok_or_else(|| {
+            let name = self.decode(name).ok_or_else(|| {
                 ApiError::new(ErrorCode::InvalidParameter, "a parameter's name is not UTF-8 text")
             })?;
             let known = endpoint.params().iter().find(|param| param.name() == name);
@@ -73,7 +81,7 @@ impl<'a> Query<'a> {
                     format!("`{name}` is sent more than once"),
                 ));
             }
-            let value = decode(value).ok_or_else(|| {
+            let value = self.decode(value).ok_or_else(|| {
                 ApiError::param(param.name(), format!("`{name}` is not UTF-8 text"))
             })?;
             if value.is_empty() {
@@ -94,8 +102,8 @@ impl<'a> Query<'a> {
         line.text(path);
         line.text("?");
         // An encoded name is the same name: `api%5Fkey` holds a key, too.
-        let left_out = |name: &str| {
-            decode(name).is_none_or(|name| {
+        let left_out = |name: &'a str| {
+            self.decode(name).is_none_or(|name| {
                 [Param::Cursor, Param::ApiKey].iter().any(|param| param.name() == name)
             })
         };
@@ -386,7 +394,7 @@ fn short(text: &str) -> String {
 
 /// Percent-decoding, with `+` for a space; `None` for what is not UTF-8 text then.
 pub(super) fn decode(text: &str) -> Option<Cow<'_, str>> {
-    if memchr::memchr2(b'%', b'+', text.as_bytes()).is_none() {
+    if is_plain(text) {
         return Some(Cow::Borrowed(text));
     }
     let mut bytes = Vec::with_capacity(text.len());
@@ -402,6 +410,10 @@ pub(super) fn decode(text: &str) -> Option<Cow<'_, str>> {
         });
     }
     String::from_utf8(bytes).ok().map(Cow::Owned)
+}
+
+fn is_plain(text: &str) -> bool {
+    memchr::memchr2(b'%', b'+', text.as_bytes()).is_none()
 }
 
 fn hex(digit: u8) -> Option<u8> {
