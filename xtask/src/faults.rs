@@ -76,6 +76,9 @@ pub(crate) struct Options {
     /// Only faults whose names contain one of these
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
+    /// Each fault once, in the order of `--list`, however long it takes
+    #[arg(long)]
+    once: bool,
     /// The most telling faults in a fixed order, once
     #[arg(long, conflicts_with = "only")]
     short: bool,
@@ -98,7 +101,7 @@ pub(crate) fn run(repository: &Repository, options: &Options) -> Result<()> {
         ensure!(!plan.is_empty(), "no fault has such a name; --list prints them");
     }
     let time = Duration::from_secs(60 * options.minutes);
-    let plan = Plan { seed, faults: plan, time, once: options.short };
+    let plan = Plan { seed, faults: plan, time, once: options.short || options.once };
     let findings = campaign(repository, &plan)?;
     let broken = findings.iter().filter(|finding| !finding.holds()).count();
     ensure!(
@@ -146,16 +149,12 @@ fn campaign(repository: &Repository, plan: &Plan) -> Result<Vec<Finding>> {
     let broken = break_things(plan, &mut stage, &bench, &judge);
     load.end()?;
     broken?;
-    let calm = judge.wait_until_whole(&stage.site);
     let tale = read_log(&reader, &stage.site, &folder)?;
-    let last = judge.last_bodies(&stage.site);
+    let last = judge.wait_for_all(&stage.site, &tale);
     watch.end()?;
     let records = bench.journal.finish()?;
     let mut findings = check::all(&records, &tale);
-    findings.push(check::ends_alike(&last, &tale));
-    if let Err(error) = calm {
-        shell::say(&format!("   {error:#}"));
-    }
+    findings.push(last);
     report::tell(&folder, plan.seed, &records, &findings)?;
     Ok(findings)
 }
@@ -177,8 +176,7 @@ fn break_things(plan: &Plan, stage: &mut Stage, bench: &Bench, judge: &Judge) ->
         }
         for fault in round {
             nap(CALM);
-            let is_over = begun.elapsed() > plan.time;
-            if is_over {
+            if !plan.once && begun.elapsed() > plan.time {
                 return Ok(());
             }
             let episode = break_one(fault, stage, bench, judge)?;
@@ -288,7 +286,20 @@ impl Judge {
         serde_json::from_slice(&answer.body).ok()
     }
 
-    /// What each api node shows in the end.
+    /// Waits until every api node shows all that the log holds, now that nobody pushes any more.
+    fn wait_for_all(&self, site: &Site, tale: &Tale) -> Finding {
+        let mut finding = Finding::default();
+        let waited = pace::wait_until("every node shows all", CATCH_UP_MAX, || {
+            finding = check::ends_alike(&self.last_bodies(site), tale);
+            finding.holds()
+        });
+        if let Err(error) = waited {
+            shell::say(&format!("   {error:#}"));
+        }
+        finding
+    }
+
+    /// What each api node shows.
     fn last_bodies(&self, site: &Site) -> Vec<(Unit, Value)> {
         let all = APIS.into_iter().flat_map(|api| WHOLE.map(|path| (api, path)));
         all.map(|(api, path)| (api, self.ask(site, api, path).unwrap_or_default())).collect()

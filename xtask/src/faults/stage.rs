@@ -22,7 +22,7 @@ use crate::{
 
 /// Prices are published every second, so that a campaign sees many epochs, and are stale after ten. Nothing is shed: all nodes
 /// and all clients share one machine, and how the service behaves where there is too much to do is measured elsewhere.
-const SETTINGS: &str = "shed_after = \"60s\"\n\n[market]\nrefresh_interval = \"1s\"\nstale_after = \"10s\"\n\n[sandbox]\nenabled = false\n\n\
+const SETTINGS: &str = "[market]\nrefresh_interval = \"1s\"\nstale_after = \"10s\"\n\n[sandbox]\nenabled = false\n\n\
                         [log]\nfilter = \"info\"\nformat = \"human\"\n";
 /// Steps the clock that a program sees, by a file.
 pub(super) const CLOCK_PACKAGE: (&str, [&str; 2]) = (
