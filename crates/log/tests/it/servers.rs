@@ -318,3 +318,18 @@ fn what_is_no_entry_ends_a_reader_with_its_place() {
         "{refused:?}"
     );
 }
+
+#[test]
+fn a_log_that_must_be_there_is_not_made() {
+    let runtime = Runtime::new().unwrap();
+    let nats = Nats::start(1).unwrap();
+    let place = on(&runtime, &nats.url(), "live", 1);
+    let (handle, stream) = stream_place(&place);
+    for _ in 0..2 {
+        let missing = StreamLog::find(handle, stream);
+        assert!(matches!(missing, Err(LogError::Missing { .. })), "{missing:?}");
+    }
+    let mut made = StreamLog::open(handle, stream).unwrap();
+    made.append(1, [(1, b"one".as_slice())]).unwrap();
+    assert_eq!(StreamLog::find(handle, stream).unwrap().last_seq(), 1);
+}
