@@ -36,7 +36,7 @@ use crate::{
         http::Client,
         pace::{self, nap, now_ms},
         site::Site,
-        unit::{APIS, NODES, Unit},
+        unit::{APIS, NATS, NODES, Unit},
     },
     faults::{
         chance::Chance,
@@ -85,6 +85,13 @@ pub(crate) struct Options {
     /// Print the names of all faults
     #[arg(long)]
     list: bool,
+}
+
+/// The short campaign, as a step among others.
+pub(crate) fn short(repository: &Repository) -> Result<()> {
+    let options =
+        Options { minutes: 0, seed: None, only: Vec::new(), once: true, short: true, list: false };
+    run(repository, &options)
 }
 
 pub(crate) fn run(repository: &Repository, options: &Options) -> Result<()> {
@@ -167,7 +174,12 @@ fn break_things(plan: &Plan, stage: &mut Stage, bench: &Bench, judge: &Judge) ->
         Fault::Clock(..) => stage.has_clocks(),
         Fault::Kill(_) | Fault::Stop(_) | Fault::Pause(_) | Fault::Wire(..) | Fault::NoLog => true,
     };
-    let faults: Vec<Fault> = plan.faults.iter().copied().filter(possible).collect();
+    let (faults, left_out): (Vec<Fault>, Vec<Fault>) =
+        plan.faults.iter().copied().partition(possible);
+    if !left_out.is_empty() {
+        let names: Vec<String> = left_out.iter().map(ToString::to_string).collect();
+        shell::say(&format!("   not possible here, and left out: {}", names.join(", ")));
+    }
     ensure!(!faults.is_empty(), "none of these faults is possible on this machine");
     loop {
         let mut round = faults.clone();
@@ -233,7 +245,7 @@ struct Judge {
 }
 
 impl Judge {
-    /// Waits until every node is ready, every api node says ok, and shows the present.
+    /// Waits until every node is ready, every api node says ok and shows the present, and every server of the log has all of it.
     fn wait_until_whole(&self, site: &Site) -> Result<()> {
         let mut missing = String::new();
         let waited = pace::wait_until("all is as before", CATCH_UP_MAX, || {
@@ -276,7 +288,10 @@ impl Judge {
                 return Some(format!("the snapshot of {api} is {age_ms:?} ms old"));
             }
         }
-        None
+        // Another server's fault before this one has caught up would be two at once.
+        NATS.into_iter().find_map(|nats| {
+            cluster::lack_of(site, nats).map(|lack| format!("{nats} is not whole: {lack}"))
+        })
     }
 
     fn ask(&self, site: &Site, api: Unit, path: &str) -> Option<Value> {
@@ -341,9 +356,10 @@ impl Watching {
     }
 }
 
-/// The program, and what reads its log; in one go, since each set of features is built apart.
+/// The program, and what reads its log; of the whole workspace, as the tests are built, since each set of features is
+/// built apart.
 fn build(repository: &Repository) -> Result<(PathBuf, PathBuf)> {
-    let words = ["build", "-q", "-p", "linesman", "--bin", "linesman", "--example", "log_entries"];
+    let words = ["build", "-q", "--workspace", "--bin", "linesman", "--example", "log_entries"];
     shell::run(shell::cargo(repository).args(words))?;
     let folder = repository.target()?.join("debug");
     Ok((folder.join("linesman"), folder.join("examples").join("log_entries")))
