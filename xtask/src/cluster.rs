@@ -67,6 +67,7 @@ fn manner() -> Manner {
         settings: String::new(),
         environment: Vec::new(),
         advertises: true,
+        syncs: true,
     }
 }
 
@@ -137,6 +138,16 @@ pub(crate) fn wait_until_ready(site: &Site) -> Result<()> {
 pub(crate) fn is_ready(port: u16) -> bool {
     let mut client = Client::new(port, Duration::from_secs(2));
     client.get("/readyz", "connection: close\r\n").is_ok_and(|answer| answer.status == 200)
+}
+
+/// What a NATS server says that it lacks: it is whole once its copies of all streams are those of the others.
+pub(crate) fn lack_of(site: &Site, nats: Unit) -> Option<String> {
+    let mut client = Client::new(site.health_port(nats), Duration::from_secs(2));
+    match client.get("/healthz", "connection: close\r\n") {
+        Ok(answer) if answer.status == 200 => None,
+        Ok(answer) => Some(String::from_utf8_lossy(&answer.body).into_owned()),
+        Err(error) => Some(error.to_string()),
+    }
 }
 
 /// What a process wrote last.

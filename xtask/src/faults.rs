@@ -36,7 +36,7 @@ use crate::{
         http::Client,
         pace::{self, nap, now_ms},
         site::Site,
-        unit::{APIS, NODES, Unit},
+        unit::{APIS, NATS, NODES, Unit},
     },
     faults::{
         chance::Chance,
@@ -76,12 +76,22 @@ pub(crate) struct Options {
     /// Only faults whose names contain one of these
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
+    /// Each fault once, in the order of `--list`, however long it takes
+    #[arg(long)]
+    once: bool,
     /// The most telling faults in a fixed order, once
     #[arg(long, conflicts_with = "only")]
     short: bool,
     /// Print the names of all faults
     #[arg(long)]
     list: bool,
+}
+
+/// The short campaign, as a step among others.
+pub(crate) fn short(repository: &Repository) -> Result<()> {
+    let options =
+        Options { minutes: 0, seed: None, only: Vec::new(), once: true, short: true, list: false };
+    run(repository, &options)
 }
 
 pub(crate) fn run(repository: &Repository, options: &Options) -> Result<()> {
@@ -98,7 +108,7 @@ pub(crate) fn run(repository: &Repository, options: &Options) -> Result<()> {
         ensure!(!plan.is_empty(), "no fault has such a name; --list prints them");
     }
     let time = Duration::from_secs(60 * options.minutes);
-    let plan = Plan { seed, faults: plan, time, once: options.short };
+    let plan = Plan { seed, faults: plan, time, once: options.short || options.once };
     let findings = campaign(repository, &plan)?;
     let broken = findings.iter().filter(|finding| !finding.holds()).count();
     ensure!(
@@ -146,16 +156,12 @@ fn campaign(repository: &Repository, plan: &Plan) -> Result<Vec<Finding>> {
     let broken = break_things(plan, &mut stage, &bench, &judge);
     load.end()?;
     broken?;
-    let calm = judge.wait_until_whole(&stage.site);
     let tale = read_log(&reader, &stage.site, &folder)?;
-    let last = judge.last_bodies(&stage.site);
+    let last = judge.wait_for_all(&stage.site, &tale);
     watch.end()?;
     let records = bench.journal.finish()?;
     let mut findings = check::all(&records, &tale);
-    findings.push(check::ends_alike(&last, &tale));
-    if let Err(error) = calm {
-        shell::say(&format!("   {error:#}"));
-    }
+    findings.push(last);
     report::tell(&folder, plan.seed, &records, &findings)?;
     Ok(findings)
 }
@@ -168,7 +174,12 @@ fn break_things(plan: &Plan, stage: &mut Stage, bench: &Bench, judge: &Judge) ->
         Fault::Clock(..) => stage.has_clocks(),
         Fault::Kill(_) | Fault::Stop(_) | Fault::Pause(_) | Fault::Wire(..) | Fault::NoLog => true,
     };
-    let faults: Vec<Fault> = plan.faults.iter().copied().filter(possible).collect();
+    let (faults, left_out): (Vec<Fault>, Vec<Fault>) =
+        plan.faults.iter().copied().partition(possible);
+    if !left_out.is_empty() {
+        let names: Vec<String> = left_out.iter().map(ToString::to_string).collect();
+        shell::say(&format!("   not possible here, and left out: {}", names.join(", ")));
+    }
     ensure!(!faults.is_empty(), "none of these faults is possible on this machine");
     loop {
         let mut round = faults.clone();
@@ -177,8 +188,7 @@ fn break_things(plan: &Plan, stage: &mut Stage, bench: &Bench, judge: &Judge) ->
         }
         for fault in round {
             nap(CALM);
-            let is_over = begun.elapsed() > plan.time;
-            if is_over {
+            if !plan.once && begun.elapsed() > plan.time {
                 return Ok(());
             }
             let episode = break_one(fault, stage, bench, judge)?;
@@ -235,7 +245,7 @@ struct Judge {
 }
 
 impl Judge {
-    /// Waits until every node is ready, every api node says ok, and shows the present.
+    /// Waits until every node is ready, every api node says ok and shows the present, and every server of the log has all of it.
     fn wait_until_whole(&self, site: &Site) -> Result<()> {
         let mut missing = String::new();
         let waited = pace::wait_until("all is as before", CATCH_UP_MAX, || {
@@ -278,7 +288,10 @@ impl Judge {
                 return Some(format!("the snapshot of {api} is {age_ms:?} ms old"));
             }
         }
-        None
+        // Another server's fault before this one has caught up would be two at once.
+        NATS.into_iter().find_map(|nats| {
+            cluster::lack_of(site, nats).map(|lack| format!("{nats} is not whole: {lack}"))
+        })
     }
 
     fn ask(&self, site: &Site, api: Unit, path: &str) -> Option<Value> {
@@ -288,7 +301,20 @@ impl Judge {
         serde_json::from_slice(&answer.body).ok()
     }
 
-    /// What each api node shows in the end.
+    /// Waits until every api node shows all that the log holds, now that nobody pushes any more.
+    fn wait_for_all(&self, site: &Site, tale: &Tale) -> Finding {
+        let mut finding = Finding::default();
+        let waited = pace::wait_until("every node shows all", CATCH_UP_MAX, || {
+            finding = check::ends_alike(&self.last_bodies(site), tale);
+            finding.holds()
+        });
+        if let Err(error) = waited {
+            shell::say(&format!("   {error:#}"));
+        }
+        finding
+    }
+
+    /// What each api node shows.
     fn last_bodies(&self, site: &Site) -> Vec<(Unit, Value)> {
         let all = APIS.into_iter().flat_map(|api| WHOLE.map(|path| (api, path)));
         all.map(|(api, path)| (api, self.ask(site, api, path).unwrap_or_default())).collect()
@@ -330,9 +356,10 @@ impl Watching {
     }
 }
 
-/// The program, and what reads its log; in one go, since each set of features is built apart.
+/// The program, and what reads its log; of the whole workspace, as the tests are built, since each set of features is
+/// built apart.
 fn build(repository: &Repository) -> Result<(PathBuf, PathBuf)> {
-    let words = ["build", "-q", "-p", "linesman", "--bin", "linesman", "--example", "log_entries"];
+    let words = ["build", "-q", "--workspace", "--bin", "linesman", "--example", "log_entries"];
     shell::run(shell::cargo(repository).args(words))?;
     let folder = repository.target()?.join("debug");
     Ok((folder.join("linesman"), folder.join("examples").join("log_entries")))

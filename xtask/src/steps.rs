@@ -5,8 +5,8 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, bail};
 
 use crate::{
-    browser, fuzz, layering, openapi, repository::Repository, sandbox, schemathesis, servers,
-    shell, tidy,
+    browser, faults, fuzz, layering, openapi, repository::Repository, sandbox, schemathesis,
+    servers, shell, tidy,
 };
 
 /// Enough to find a panic near the surface; longer runs are `cargo xtask fuzz --seconds N`.
@@ -15,7 +15,7 @@ const FUZZ_SECONDS: u32 = 10;
 type Step = (&'static str, fn(&Repository) -> Result<()>);
 
 /// One feature set and no `RUSTFLAGS` throughout, so that no step rebuilds what another has built.
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 13] = [
     ("format", format),
     ("lint", lint),
     ("docs", docs),
@@ -27,6 +27,7 @@ const STEPS: [Step; 12] = [
     ("sandbox", sandbox::check),
     ("fuzz", |repository| fuzz::run(repository, FUZZ_SECONDS)),
     ("schemathesis", schemathesis::schemathesis),
+    ("faults", faults::short),
     ("browser", browser::browser),
 ];
 

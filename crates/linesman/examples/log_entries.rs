@@ -22,7 +22,7 @@ fn main() -> anyhow::Result<()> {
         replicas: None,
         entry_bytes_max: u32::MAX,
     };
-    let log = StreamLog::open(runtime.handle(), &place)?;
+    let log = StreamLog::find(runtime.handle(), &place)?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     for entry in log.read_from(log.first_seq())? {
         let entry = entry?;

@@ -124,8 +124,8 @@ pub(crate) async fn operate(cluster: &Cluster, operations: &[Operation]) -> anyh
 pub(crate) fn read_book(cluster: &Cluster, catalogue: &Arc<Catalogue>) -> anyhow::Result<Book> {
     // The log is waited for by this thread, while tasks of others speak with the servers.
     let runtime = tokio::runtime::Runtime::new()?;
-    let mut log = StreamLog::open(runtime.handle(), &log_place(cluster))
-        .context("cluster.nats_url is not reached")?;
+    let mut log = StreamLog::find(runtime.handle(), &log_place(cluster))
+        .context("the log on cluster.nats_url is not reached")?;
     let (mut book, from) = match log.latest_checkpoint()? {
         Some(held) => {
             let book = Book::from_image(held.version, &held.payload, Arc::clone(catalogue))?;

@@ -58,6 +58,9 @@ pub enum LogError {
     /// The servers that hold the log do not answer. Worth another try, once the log was opened again.
     #[error("the change log's servers do not answer")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The servers answer, and have no such log.
+    #[error("the servers have no stream {name}; what is lost is not made anew")]
+    Missing { name: String },
     /// Somebody else has written since this log was opened; nothing was written.
     #[error("another writer has gone on with the change log; open it again")]
     Overtaken,

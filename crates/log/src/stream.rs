@@ -91,6 +91,13 @@ pub struct Glance {
     pub overtaken: bool,
 }
 
+/// What becomes of a log that the servers do not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Absent {
+    Made,
+    Told,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Health {
     Good,
@@ -104,21 +111,37 @@ impl StreamLog {
     /// # Errors
     /// The servers do not answer, or a newer program wrote the log.
     pub fn open(runtime: &Handle, place: &StreamPlace) -> Result<Self, LogError> {
-        runtime.block_on(Self::connect(runtime, place))
+        runtime.block_on(Self::connect(runtime, place, Absent::Made))
     }
 
-    async fn connect(runtime: &Handle, place: &StreamPlace) -> Result<Self, LogError> {
+    /// The same for a log that is there. Whoever knows that there was one must not make another: an empty log in its
+    /// place would be taken for all there ever was.
+    ///
+    /// # Errors
+    /// The servers have none, do not answer, or a newer program wrote it.
+    pub fn find(runtime: &Handle, place: &StreamPlace) -> Result<Self, LogError> {
+        runtime.block_on(Self::connect(runtime, place, Absent::Told))
+    }
+
+    async fn connect(
+        runtime: &Handle,
+        place: &StreamPlace,
+        absent: Absent,
+    ) -> Result<Self, LogError> {
         let client = connect(place, ConnectOptions::new()).await?;
         let allowed = client.server_info().max_payload.saturating_sub(OVERHEAD_BYTES);
         let part_bytes = PART_BYTES.min(allowed).max(1);
         let context =
             ContextBuilder::new().timeout(ACK_TIME_MAX).ack_timeout(ACK_TIME_MAX).build(client);
         let StreamPlace { name, replicas, .. } = place;
-        let (stream, subject) = (format!("linesman-{name}"), format!("linesman.{name}.log"));
-        let wire = Wire::open(&context, stream, subject, *replicas).await?;
+        let open = async |stream: String, subject: String| match absent {
+            Absent::Made => Wire::find_or_make(&context, stream, subject, *replicas).await,
+            Absent::Told => Wire::find(&context, stream, subject).await,
+        };
+        let wire = open(format!("linesman-{name}"), format!("linesman.{name}.log")).await?;
         let (stream, subject) =
             (format!("linesman-{name}-checkpoint"), format!("linesman.{name}.checkpoint"));
-        let checkpoints = Wire::open(&context, stream, subject, *replicas).await?;
+        let checkpoints = open(stream, subject).await?;
         let mut log = Self {
             runtime: runtime.clone(),
             wire,
@@ -306,7 +329,7 @@ impl StreamLog {
     /// Retention has deleted that entry, or the servers do not answer.
     pub fn read_from(&self, seq: u64) -> Result<StreamReader, LogError> {
         let seq = seq.max(1);
-        let (from, to) = self.runtime.block_on(self.find(seq))?;
+        let (from, to) = self.runtime.block_on(self.locate(seq))?;
         Ok(StreamReader::new(&self.runtime, &self.wire, seq, from..=to))
     }
 
@@ -316,12 +339,12 @@ impl StreamLog {
     /// Retention has deleted that entry, or the servers do not answer.
     pub fn follow_from(&self, seq: u64) -> Result<Follower, LogError> {
         let seq = seq.max(1);
-        let (from, _) = self.runtime.block_on(self.find(seq))?;
+        let (from, _) = self.runtime.block_on(self.locate(seq))?;
         Ok(Follower::new(&self.runtime, &self.wire, seq, from))
     }
 
     /// The message with which to begin to read entry `seq`, and the last one.
-    async fn find(&self, seq: u64) -> Result<(u64, u64), LogError> {
+    async fn locate(&self, seq: u64) -> Result<(u64, u64), LogError> {
         let extent = self.wire.extent().await?;
         if extent.first > extent.last {
             return Ok((extent.first, extent.last));

@@ -88,6 +88,15 @@ impl Nats {
         self.member(member)?.process.take().map_or(Ok(()), |mut process| process.kill())
     }
 
+    /// Takes away all that one keeps, which was killed before.
+    ///
+    /// # Errors
+    /// It cannot be taken away.
+    pub fn forget(&mut self, member: usize) -> Result<()> {
+        let kept = self.folder.path().join(format!("data-{member}"));
+        fs::remove_dir_all(&kept).with_context(|| format!("cannot remove {}", kept.display()))
+    }
+
     fn member(&mut self, member: usize) -> Result<&mut Member> {
         self.members.get_mut(member).context("there is no such server")
     }

@@ -42,6 +42,8 @@ pub(crate) struct Manner {
     pub(crate) environment: Vec<(String, String)>,
     /// Where servers are cut off from each other, they must not tell each other ways around it.
     pub(crate) advertises: bool,
+    /// Whether PostgreSQL waits for the disk.
+    pub(crate) syncs: bool,
 }
 
 /// How long processes live.
@@ -67,6 +69,8 @@ struct Ports {
     main: u16,
     /// Where NATS servers talk to each other, and where our nodes show their metrics.
     side: u16,
+    /// Where NATS servers tell how they are.
+    health: u16,
 }
 
 impl Site {
@@ -100,6 +104,11 @@ impl Site {
     /// Where NATS servers talk to each other, and where our nodes show their metrics.
     pub(crate) fn side_port(&self, unit: Unit) -> u16 {
         self.ports.get(&unit).map_or(0, |ports| ports.side)
+    }
+
+    /// Where a NATS server tells how it is.
+    pub(crate) fn health_port(&self, unit: Unit) -> u16 {
+        self.ports.get(&unit).map_or(0, |ports| ports.health)
     }
 
     /// Where `from` has to knock to reach `to`.
@@ -206,7 +215,8 @@ impl Site {
                     .arg("-D")
                     .arg("data")
                     .args(["-k", "", "-h", "127.0.0.1", "-p", &port])
-                    .args(["-c", "max_connections=200"]);
+                    .args(["-c", "max_connections=200"])
+                    .args(["-c", if self.manner.syncs { "fsync=on" } else { "fsync=off" }]);
             }
             Unit::Nats(_) => {
                 command.arg(rig::nats_program()?).args(["-c", "nats.conf"]);
@@ -238,9 +248,10 @@ impl Site {
         // Port 9 is nobody's: what a server learns from others leads nowhere, and only the routes written here count.
         let advertise = if self.manner.advertises { "" } else { "advertise: \"127.0.0.1:9\"" };
         format!(
-            "server_name: {unit}\nlisten: \"127.0.0.1:{}\"\njetstream {{ store_dir: store, max_mem: 64MB, max_file: 4GB }}\n\
+            "server_name: {unit}\nlisten: \"127.0.0.1:{}\"\nhttp: \"127.0.0.1:{}\"\njetstream {{ store_dir: store, max_mem: 64MB, max_file: 4GB }}\n\
              cluster {{\n  name: linesman\n  listen: \"127.0.0.1:{}\"\n  no_advertise: true\n  {advertise}\n  routes: [{}]\n}}\n",
             self.port(unit),
+            self.health_port(unit),
             self.side_port(unit),
             routes.join(", ")
         )
@@ -299,7 +310,7 @@ fn choose_ports() -> Result<BTreeMap<Unit, Ports>> {
     let begin = u16::try_from(std::process::id() % u32::try_from(PORTS.len())?)?;
     let mut held = Vec::new();
     for step in 0..u16::try_from(PORTS.len())? {
-        if held.len() == 2 * ALL.len() {
+        if held.len() == 3 * ALL.len() {
             break;
         }
         let offset = (u32::from(begin) + u32::from(step)) % u32::try_from(PORTS.len())?;
@@ -309,8 +320,8 @@ fn choose_ports() -> Result<BTreeMap<Unit, Ports>> {
     }
     let mut free = held.iter().map(|(port, _)| *port);
     ALL.into_iter()
-        .map(|unit| match (free.next(), free.next()) {
-            (Some(main), Some(side)) => Ok((unit, Ports { main, side })),
+        .map(|unit| match (free.next(), free.next(), free.next()) {
+            (Some(main), Some(side), Some(health)) => Ok((unit, Ports { main, side, health })),
             _ => bail!("there are no free ports between {} and {}", PORTS.start, PORTS.end),
         })
         .collect()
@@ -318,7 +329,7 @@ fn choose_ports() -> Result<BTreeMap<Unit, Ports>> {
 
 fn ports_text(ports: &BTreeMap<Unit, Ports>) -> String {
     let rows =
-        ports.iter().map(|(unit, ports)| (unit.to_string(), json!([ports.main, ports.side])));
+        ports.iter().map(|(unit, it)| (unit.to_string(), json!([it.main, it.side, it.health])));
     Value::Object(rows.collect::<Map<_, _>>()).to_string()
 }
 
@@ -331,7 +342,7 @@ fn read_ports(text: &str) -> Result<BTreeMap<Unit, Ports>> {
         .map(|unit| {
             let row = rows.get(unit.to_string());
             let at = |index: usize| number(row.and_then(|row| row.get(index)));
-            Ok((unit, Ports { main: at(0)?, side: at(1)? }))
+            Ok((unit, Ports { main: at(0)?, side: at(1)?, health: at(2)? }))
         })
         .collect()
 }
@@ -352,6 +363,7 @@ mod tests {
             settings: String::new(),
             environment: Vec::new(),
             advertises: false,
+            syncs: true,
         };
         let site = Site::at(folder.path(), Path::new("linesman"), manner).unwrap();
         (folder, site)
@@ -360,11 +372,13 @@ mod tests {
     #[test]
     fn ports_are_different_and_found_again() {
         let (folder, site) = site();
-        let mut all: Vec<u16> =
-            ALL.iter().flat_map(|unit| [site.port(*unit), site.side_port(*unit)]).collect();
+        let mut all: Vec<u16> = ALL
+            .iter()
+            .flat_map(|it| [site.port(*it), site.side_port(*it), site.health_port(*it)])
+            .collect();
         all.sort_unstable();
         all.dedup();
-        assert_eq!(all.len(), 2 * ALL.len());
+        assert_eq!(all.len(), 3 * ALL.len());
         let again = Site::at(folder.path(), Path::new("linesman"), site.manner.clone()).unwrap();
         assert_eq!(again.ports, site.ports);
     }

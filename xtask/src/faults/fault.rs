@@ -40,6 +40,8 @@ pub(super) enum Between {
     Front(Unit),
     /// A server of the log and the others.
     Routes(Unit),
+    /// A node and everything that others could tell it by.
+    Servers(Unit),
 }
 
 impl Between {
@@ -50,6 +52,10 @@ impl Between {
             Self::Front(api) => vec![(Unit::Nginx, api)],
             Self::Routes(nats) => {
                 NATS.into_iter().filter(|other| *other != nats).map(|other| (nats, other)).collect()
+            }
+            Self::Servers(node) => {
+                let servers = NATS.into_iter().chain([Unit::Postgres]);
+                servers.map(|server| (node, server)).collect()
             }
         }
     }
@@ -141,6 +147,7 @@ impl fmt::Display for Fault {
                     Between::Database(node) => write!(f, "{verb} {node} from postgres"),
                     Between::Front(api) => write!(f, "{verb} {api} from nginx"),
                     Between::Routes(nats) => write!(f, "{verb} {nats} from nats"),
+                    Between::Servers(node) => write!(f, "{verb} {node} from all servers"),
                 }
             }
             Self::NoLog => f.write_str("kill all nats"),
@@ -162,6 +169,7 @@ pub(super) fn all() -> Vec<Fault> {
         let database = NODES.map(Between::Database);
         let betweens = log.into_iter().chain(database);
         let betweens = betweens.chain(APIS.map(Between::Front)).chain(NATS.map(Between::Routes));
+        let betweens = betweens.chain(NODES.map(Between::Servers));
         all.extend(betweens.map(|between| Fault::Wire(trouble, between)));
     }
     all.push(Fault::NoLog);
@@ -180,7 +188,8 @@ pub(super) fn short() -> Vec<Fault> {
         Fault::Pause(Unit::Ingest(2)),
         Fault::Wire(Trouble::Still, Between::Log(Unit::Api(1))),
         Fault::Wire(Trouble::Still, Between::Database(Unit::Api(2))),
-        Fault::Kill(Unit::Api(3)),
+        Fault::Wire(Trouble::Cut, Between::Servers(Unit::Api(3))),
+        Fault::Kill(Unit::Api(1)),
         Fault::Kill(Unit::Nats(1)),
         Fault::NoLog,
     ]

@@ -139,8 +139,10 @@ impl Load {
             self.add(format!("spender-{}", sort.name), move || worker.run())?;
         }
         let ring = revoker::Ring::default();
-        let mut worker = revoker::Revoker::new(&bench, &ring);
-        self.add("revoker".to_owned(), move || worker.run())?;
+        for number in 0..revoker::REVOKERS {
+            let mut worker = revoker::Revoker::new(&bench, &ring, number);
+            self.add(format!("revoker-{number}"), move || worker.run())?;
+        }
         for node in [None].into_iter().chain(APIS.map(Some)) {
             let mut worker = revoker::User::new(&bench, &ring, node);
             self.add("user".to_owned(), move || worker.run())?;

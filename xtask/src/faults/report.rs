@@ -39,7 +39,7 @@ pub(super) fn tell(
 
 fn table(seed: u64, records: &Records, findings: &[Finding]) -> String {
     let mut text = String::from(
-        "\n| fault | lasted | caught up after | reads | failed | slowest |\n|---|---|---|---|---|---|\n",
+        "\n| fault | lasted | caught up after | reads | failed | good | slowest |\n|---|---|---|---|---|---|---|\n",
     );
     for episode in &records.episodes {
         let end_ms = episode.caught_up_ms.unwrap_or(episode.healed_ms);
@@ -50,8 +50,9 @@ fn table(seed: u64, records: &Records, findings: &[Finding]) -> String {
             .map_or("never".to_owned(), |at_ms| seconds(at_ms - episode.healed_ms));
         let Score { requests, failed, slowest_ms, .. } = score;
         let row = format!(
-            "| {} | {lasted} | {caught_up} | {requests} | {failed} | {slowest_ms} ms |\n",
-            episode.fault
+            "| {} | {lasted} | {caught_up} | {requests} | {failed} | {} | {slowest_ms} ms |\n",
+            episode.fault,
+            share(requests - failed, requests)
         );
         text += &row;
     }
@@ -73,4 +74,22 @@ fn table(seed: u64, records: &Records, findings: &[Finding]) -> String {
 
 fn seconds(ms: i64) -> String {
     format!("{}.{} s", ms / 1000, ms % 1000 / 100)
+}
+
+/// So many of all, in a hundred, rounded down: what is not all is not shown as all.
+fn share(good: usize, all: usize) -> String {
+    let hundredths = (good * 10_000).checked_div(all);
+    hundredths.map_or("none asked".to_owned(), |it| format!("{}.{:02} %", it / 100, it % 100))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_rounded_down() {
+        assert_eq!(share(99_999, 100_000), "99.99 %");
+        assert_eq!(share(7, 7), "100.00 %");
+        assert_eq!(share(0, 0), "none asked");
+    }
 }

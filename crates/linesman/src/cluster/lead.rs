@@ -16,6 +16,9 @@ const HELD_MS: u32 = 3000;
 /// How often it is prolonged or asked for: a holder may be late four times, and a standby is late by no more than this.
 const ASK_EVERY: Duration = Duration::from_millis(500);
 
+/// The setting that says that the log was begun: from then on nobody makes one where it is missing.
+const LOG_BEGUN: &str = "live_log_begun";
+
 /// This node's part in deciding who writes.
 #[derive(Clone, Debug)]
 pub(crate) struct Leading {
@@ -33,10 +36,13 @@ impl Leading {
     pub(crate) async fn keep(self) {
         let mut every = interval(ASK_EVERY);
         every.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut answered, mut holds) = (true, false);
+        let (mut answered, mut holds, mut begun) = (true, false, false);
         loop {
             every.tick().await;
-            let asked = self.ask(&mut holds).await;
+            let asked = match self.settle_log(&mut begun).await {
+                Ok(()) => self.ask(&mut holds).await,
+                Err(error) => Err(error),
+            };
             match &asked {
                 Err(error) if answered => {
                     let error = error as &dyn std::error::Error;
@@ -47,6 +53,20 @@ impl Leading {
             }
             answered = asked.is_ok();
         }
+    }
+
+    /// Sees to it that a log is made once and never again.
+    async fn settle_log(&self, begun: &mut bool) -> Result<(), store::StoreError> {
+        if *begun {
+            return Ok(());
+        }
+        *begun = self.store.setting(LOG_BEGUN).await?.is_some();
+        if !*begun && self.seat.knows_log() {
+            self.store.set_setting(LOG_BEGUN, Some("yes")).await?;
+            *begun = true;
+        }
+        self.seat.set_founds(!*begun);
+        Ok(())
     }
 
     async fn ask(&self, holds: &mut bool) -> Result<(), store::StoreError> {

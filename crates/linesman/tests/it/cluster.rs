@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use change_log::{StreamLog, StreamPlace};
 use rig::{Nats, Postgres, Proxy};
 use serde_json::Value;
 
@@ -361,4 +362,44 @@ async fn roles_need_servers_to_share() {
         let told = done.sentence(1);
         assert!(told.contains("`database.url`") && told.contains("`cluster.nats_url`"), "{told}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_the_servers_have_lost_is_not_begun_anew() {
+    let mut bed = Bed::start();
+    let [home_one, home_two, home_three] = [(); 3].map(|()| bed.home());
+    let (key, feed) = (home_one.live_key().await, home_one.feed("one").await);
+    let one = home_one.start_as("ingest").await;
+    let api = home_two.start_as("api").await;
+    let lines = [bout("a", "Ann Archer", "Bea Bowen"), price(1)];
+    push_until_taken(&api, &feed, &lines).await;
+    shows(&api, &key, 101).await;
+    bed.nats.kill(0).unwrap();
+    bed.nats.forget(0).unwrap();
+    bed.nats.start_again(0).unwrap();
+    // Those that had read it, and one that has never seen it and could write.
+    let fresh = home_three.start_as("ingest").await;
+    for node in [&one, &api, &fresh] {
+        wait_for("a node to miss the log", async || {
+            node.stderr().contains("the servers have no stream linesman-live").then_some(())
+        })
+        .await;
+    }
+    let answer = api.post(&feed, ndjson(&[price(2)])).await.unwrap();
+    assert_eq!(answer.status, 503, "{}", answer.text());
+    shows(&api, &key, 101).await;
+    assert_eq!(fresh.get("/readyz", &key).await.status, 503);
+
+    // An empty one in its place is not taken for it, neither by those that have read more nor by the one that has not.
+    let (handle, url) = (tokio::runtime::Handle::current(), bed.nats.url());
+    let make = move || {
+        let place = StreamPlace { url, name: "live".into(), replicas: None, entry_bytes_max: 9999 };
+        StreamLog::open(&handle, &place).unwrap();
+    };
+    tokio::task::spawn_blocking(make).await.unwrap();
+    let lost = |node: &Service| node.stderr().contains("the log is empty, and was not before");
+    wait_for("the api node to see that the log is empty", async || lost(&api).then_some(())).await;
+    wait_for("whoever is to write to see it", async || (lost(&one) || lost(&fresh)).then_some(()))
+        .await;
+    shows(&api, &key, 101).await;
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_nats::jetstream::{
     Context, ErrorCode,
     consumer::{DeliverPolicy, pull::OrderedConfig},
-    context::{CreateStreamErrorKind, PublishErrorKind},
+    context::{CreateStreamErrorKind, GetStreamErrorKind, PublishErrorKind},
     message::PublishMessage,
     stream::{Config, DiscardPolicy, RetentionPolicy, StorageType, Stream},
 };
@@ -69,8 +69,33 @@ pub(crate) struct Extent {
 }
 
 impl Wire {
+    /// Finds the stream.
+    pub(crate) async fn find(
+        context: &Context,
+        name: String,
+        subject: String,
+    ) -> Result<Self, LogError> {
+        let begun = Instant::now();
+        let stream = loop {
+            match context.get_stream(&name).await {
+                Ok(stream) => break stream,
+                Err(error)
+                    if matches!(error.kind(), GetStreamErrorKind::JetStream(told)
+                        if told.error_code() == ErrorCode::STREAM_NOT_FOUND) =>
+                {
+                    return Err(LogError::Missing { name });
+                }
+                Err(error) if begun.elapsed() > ASK_TIME_MAX => {
+                    return Err(LogError::Unavailable(Box::new(error)));
+                }
+                Err(_) => sleep(RETRY_DELAY).await,
+            }
+        };
+        Ok(Self { context: context.clone(), stream, name, subject })
+    }
+
     /// Finds the stream, or makes it.
-    pub(crate) async fn open(
+    pub(crate) async fn find_or_make(
         context: &Context,
         name: String,
         subject: String,

@@ -354,3 +354,18 @@ fn readers_go_on_within_seconds_after_a_cut_and_after_a_server_has_lost_their_co
     assert_eq!(follower.next(patience).unwrap().unwrap().seq, 302);
     eprintln!("what was written after the start came after {:?}", begun.elapsed());
 }
+
+#[test]
+fn a_log_that_must_be_there_is_not_made() {
+    let runtime = Runtime::new().unwrap();
+    let nats = Nats::start(1).unwrap();
+    let place = on(&runtime, &nats.url(), "live", 1);
+    let (handle, stream) = stream_place(&place);
+    for _ in 0..2 {
+        let missing = StreamLog::find(handle, stream);
+        assert!(matches!(missing, Err(LogError::Missing { .. })), "{missing:?}");
+    }
+    let mut made = StreamLog::open(handle, stream).unwrap();
+    made.append(1, [(1, b"one".as_slice())]).unwrap();
+    assert_eq!(StreamLog::find(handle, stream).unwrap().last_seq(), 1);
+}

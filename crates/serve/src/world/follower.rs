@@ -97,7 +97,20 @@ impl Post {
         log: &mut StreamLog,
         held: &mut Option<Held>,
     ) -> Result<(), WorldError> {
-        let gone = |held: &Held| held.seq > log.last_seq() || held.seq + 1 < log.first_seq();
+        let last = log.last_seq();
+        // What was shown is not given up for an empty log in its place.
+        if last == 0 && held.is_some() {
+            return Err(WorldError::Emptied);
+        }
+        let is_ahead = |held: &Held| held.seq > last;
+        if let Some(Held { seq: read, .. }) = held.as_ref().filter(|held| is_ahead(held)) {
+            tracing::error!(
+                last,
+                read,
+                "the log's servers have taken back entries that were read; what is shown follows the log"
+            );
+        }
+        let gone = |held: &Held| is_ahead(held) || held.seq + 1 < log.first_seq();
         // Past an entry that cannot be read there may be a checkpoint by now.
         let passed = |held: &Held| self.is_stuck() && held.seq < log.checkpoint_seq();
         if held.as_ref().is_none_or(|held| gone(held) || passed(held)) {

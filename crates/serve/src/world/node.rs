@@ -138,14 +138,26 @@ fn follow(
         return Err(WorldError::NotShared);
     };
     let begun = Instant::now();
-    let mut log = StreamLog::open(runtime, place)?;
+    let may_found = seat.is_some_and(Seat::may_found);
+    let mut log = match StreamLog::find(runtime, place) {
+        Err(LogError::Missing { .. }) if may_found => {
+            tracing::info!(world = %post.options.world, "no log was ever begun; this node makes one");
+            StreamLog::open(runtime, place)?
+        }
+        found => found?,
+    };
     post.catch_up(&mut log, held)?;
     post.note_reached(&log, held.as_ref(), begun.elapsed());
     if let Some(seat) = seat {
         seat.set_fit(true);
     }
-    let followed = post.follow(&log, held, seat)?;
-    Ok((log, followed))
+    let knows = |held: &Option<Held>| {
+        seat.filter(|_| held.is_some()).inspect(|seat| seat.note_log());
+    };
+    knows(held);
+    let followed = post.follow(&log, held, seat);
+    knows(held);
+    Ok((log, followed?))
 }
 
 /// Writes the log for as long as it is this node's turn.
@@ -155,7 +167,7 @@ fn lead(
     held: &mut Option<Held>,
     seat: &Arc<Seat>,
 ) -> (Post, Result<Next, WorldError>) {
-    let last = match take_over(&mut post, &mut log, held) {
+    let last = match take_over(&mut post, &mut log, held, seat) {
         Ok(last) => last,
         Err(error) => {
             seat.withdraw();
@@ -163,6 +175,7 @@ fn lead(
             return (post, Err(error));
         }
     };
+    seat.note_log();
     let term = seat.term().unwrap_or_default();
     let (world, handle) = (post.options.world, Arc::clone(&post.handle));
     let mut writer = Writer::taking_over(post, log, last, seat);
@@ -186,6 +199,7 @@ fn take_over(
     post: &mut Post,
     log: &mut StreamLog,
     held: &mut Option<Held>,
+    seat: &Seat,
 ) -> Result<Held, WorldError> {
     for _ in 0..TAKE_OVER_TRIES {
         log.refresh()?;
@@ -193,6 +207,8 @@ fn take_over(
         let now_ms = post.clock.now().as_millis();
         let fenced = if held.is_some() {
             log.fence(now_ms)
+        } else if !seat.may_found() {
+            return Err(WorldError::Emptied);
         } else {
             let mut founded = Vec::new();
             Change::Founded { ids: new_ids(&post.options) }.encode(&mut founded);

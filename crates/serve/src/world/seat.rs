@@ -23,6 +23,10 @@ pub struct Seat {
     /// The term of the lead this node has, 0 while it has none.
     term: AtomicI64,
     fit: AtomicBool,
+    /// Nobody has ever written the log, says the keeper of the lead.
+    founds: AtomicBool,
+    /// This node has read something of the log.
+    knows: AtomicBool,
     began: Instant,
     /// When the thread last went on to something else, in milliseconds since `began`.
     pulse_ms: AtomicU64,
@@ -35,6 +39,8 @@ impl Default for Seat {
         Self {
             term: AtomicI64::new(0),
             fit: AtomicBool::new(false),
+            founds: AtomicBool::new(false),
+            knows: AtomicBool::new(false),
             began: Instant::now(),
             pulse_ms: AtomicU64::new(0),
             answer_due_ms: AtomicU64::new(0),
@@ -70,6 +76,25 @@ impl Seat {
             due_ms => now_ms <= due_ms,
         };
         self.fit.load(Ordering::Acquire) && answered
+    }
+
+    /// Whether this node may make the log where the servers have none. That is for once: where there was a log, one
+    /// that is missing is lost, and an empty one in its place would be taken for all there ever was.
+    pub fn set_founds(&self, founds: bool) {
+        self.founds.store(founds, Ordering::Release);
+    }
+
+    pub(super) fn may_found(&self) -> bool {
+        self.founds.load(Ordering::Acquire) && !self.knows_log()
+    }
+
+    /// Whether this node has read something of the log, so that it is there for good.
+    pub fn knows_log(&self) -> bool {
+        self.knows.load(Ordering::Acquire)
+    }
+
+    pub(super) fn note_log(&self) {
+        self.knows.store(true, Ordering::Release);
     }
 
     pub(super) fn set_fit(&self, fit: bool) {

@@ -26,6 +26,10 @@ pub enum WorldError {
     Change(#[from] ChangeError),
     #[error("the checkpoint was written by a newer program")]
     Image(#[from] ImageError),
+    #[error(
+        "the log is empty, and was not before: it is lost; restore it, or let it be begun anew (docs/operations/failures.md)"
+    )]
+    Emptied,
     #[error("the log has entries that do not come")]
     Stalled,
     #[error("other nodes write the log faster than it can be read")]
@@ -40,7 +44,7 @@ impl WorldError {
         match self {
             Self::Change(_) | Self::Image(_) | Self::NotShared => true,
             Self::Log(LogError::Corrupt { .. } | LogError::UnknownFormat { .. }) => true,
-            Self::Log(_) | Self::Stalled | Self::Outrun => false,
+            Self::Log(_) | Self::Emptied | Self::Stalled | Self::Outrun => false,
         }
     }
 

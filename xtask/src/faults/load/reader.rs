@@ -105,7 +105,10 @@ impl Asker {
             read.body = Some(self.bench.journal.keep_body(&answer.body));
         } else if answer.status >= 400 {
             let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-            read.trouble = body.pointer("/error/code").and_then(Value::as_str).map(str::to_owned);
+            let said = |field| body.pointer(field).and_then(Value::as_str);
+            // One code may have several causes; the words tell which.
+            read.trouble = said("/error/code")
+                .map(|code| format!("{code}: {}", said("/error/message").unwrap_or_default()));
         }
     }
 }

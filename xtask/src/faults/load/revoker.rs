@@ -26,7 +26,9 @@ const LIFE: Duration = Duration::from_millis(1500);
 /// Longer than any fault.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// The key of the moment, and revoked ones that are tried again: after the next faults, too.
-const KEYS: usize = 8;
+const KEYS: usize = 12;
+/// So many at the same time: a call waits for a node that is away, and others should be heard meanwhile.
+pub(super) const REVOKERS: usize = 3;
 
 /// Names and secrets, the newest first.
 #[derive(Clone, Debug, Default)]
@@ -47,18 +49,19 @@ impl Ring {
 pub(super) struct Revoker {
     bench: Bench,
     ring: Ring,
+    number: usize,
 }
 
 impl Revoker {
-    pub(super) fn new(bench: &Bench, ring: &Ring) -> Self {
-        Self { bench: bench.clone(), ring: ring.clone() }
+    pub(super) fn new(bench: &Bench, ring: &Ring, number: usize) -> Self {
+        Self { bench: bench.clone(), ring: ring.clone(), number }
     }
 
     pub(super) fn run(&mut self) {
         let mut made = 0_u32;
         while self.bench.goes_on() {
             made += 1;
-            let name = format!("revoked-{made}");
+            let name = format!("revoked-{}-{made}", self.number);
             // While the database is gone there are no new keys.
             if let Ok(key) = self.bench.new_key(&name, 100_000, 100_000) {
                 self.ring.add(name.clone(), key.clone());

@@ -164,7 +164,7 @@ fn since_checkpoint(
             Some((book, Box::new(log.read_from(from)?)))
         }
         Place::Stream { runtime, place } => {
-            let mut log = StreamLog::open(runtime, place)?;
+            let mut log = StreamLog::find(runtime, place)?;
             let held = log.latest_checkpoint()?;
             let book = held.as_ref().map(load).transpose()?.unwrap_or_else(empty);
             let from = held.map_or(log.first_seq(), |held| held.seq + 1);

@@ -69,6 +69,7 @@ impl Joining {
     /// The same with a seat of its own.
     pub(crate) fn seated(&self) -> (Self, Arc<Seat>) {
         let seat = Arc::new(Seat::default());
+        seat.set_founds(true);
         (Self { seat: Some(Arc::clone(&seat)), ..self.clone() }, seat)
     }
 
