@@ -191,6 +191,7 @@ pub(super) fn short() -> Vec<Fault> {
         Fault::Wire(Trouble::Cut, Between::Servers(Unit::Api(3))),
         Fault::Kill(Unit::Api(1)),
         Fault::Kill(Unit::Nats(1)),
+        Fault::Kill(Unit::Postgres),
         Fault::NoLog,
     ]
 }

@@ -63,6 +63,7 @@ impl Leading {
         *begun = self.store.setting(LOG_BEGUN).await?.is_some();
         if !*begun && self.seat.knows_log() {
             self.store.set_setting(LOG_BEGUN, Some("yes")).await?;
+            tracing::info!("the database knows that the log is begun; nobody makes another");
             *begun = true;
         }
         self.seat.set_founds(!*begun);

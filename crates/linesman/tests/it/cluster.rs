@@ -374,6 +374,10 @@ async fn a_log_that_the_servers_have_lost_is_not_begun_anew() {
     let lines = [bout("a", "Ann Archer", "Bea Bowen"), price(1)];
     push_until_taken(&api, &feed, &lines).await;
     shows(&api, &key, 101).await;
+    wait_for("the database to know of it", async || {
+        one.stderr().contains("the database knows that the log is begun").then_some(())
+    })
+    .await;
     bed.nats.kill(0).unwrap();
     bed.nats.forget(0).unwrap();
     bed.nats.start_again(0).unwrap();
