@@ -242,3 +242,19 @@ pub(super) fn epoch_start(now: Timestamp, interval: Duration) -> Timestamp {
     let interval_ms = i64::try_from(interval.as_millis()).unwrap_or(i64::MAX).max(1);
     Timestamp::from_millis(now.as_millis().div_euclid(interval_ms) * interval_ms)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_whole_and_not_understood_is_a_newer_programs() {
+        let version = Change::decode(CHANGE_VERSION + 1, &[]).unwrap_err();
+        // Variants are added at the end, without another version.
+        let variant = Change::decode(CHANGE_VERSION, &[100]).unwrap_err();
+        let image = Book::from_image(99, &[], Arc::new(domain::Catalogue::load(None).unwrap()));
+        let errors = [version.into(), variant.into(), WorldError::Image(image.unwrap_err())];
+        assert!(errors.iter().all(|error| error.is_lasting() && error.is_of_newer_program()));
+        assert!(!WorldError::Stalled.is_lasting() && !WorldError::Stalled.is_of_newer_program());
+    }
+}
