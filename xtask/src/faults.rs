@@ -89,14 +89,23 @@ pub(crate) struct Options {
     list: bool,
 }
 
-/// The short campaign, as a step among others.
+/// The short campaign, as a step among others. What must never happen is judged; how many reads succeed and how soon all is
+/// well again is told, but depends on what else the machine has to do, and such things do not decide a test.
 pub(crate) fn short(repository: &Repository) -> Result<()> {
     let options =
         Options { minutes: 0, seed: None, only: Vec::new(), once: true, short: true, list: false };
-    run(repository, &options)
+    run_judged(repository, &options, |finding| !finding.is_timed)
 }
 
 pub(crate) fn run(repository: &Repository, options: &Options) -> Result<()> {
+    run_judged(repository, options, |_| true)
+}
+
+fn run_judged(
+    repository: &Repository,
+    options: &Options,
+    counts: fn(&Finding) -> bool,
+) -> Result<()> {
     if options.list {
         let names: Vec<String> = fault::all().iter().map(ToString::to_string).collect();
         return shell::print(&format!("{}\n", names.join("\n")));
@@ -112,7 +121,7 @@ pub(crate) fn run(repository: &Repository, options: &Options) -> Result<()> {
     let time = Duration::from_secs(60 * options.minutes);
     let plan = Plan { seed, faults: plan, time, once: options.short || options.once };
     let findings = campaign(repository, &plan)?;
-    let broken = findings.iter().filter(|finding| !finding.holds()).count();
+    let broken = findings.iter().filter(|finding| counts(finding) && !finding.holds()).count();
     ensure!(
         broken == 0,
         "{broken} rules are broken (seed {seed}); see {}",

@@ -13,8 +13,8 @@ use crate::{
 
 const MISSING: &str =
     "NATS is not installed (on Debian: apt-get install nats-server; `cargo xtask test` does it)";
-/// Debian's package, and a hand-made installation.
-const PROGRAMS: [&str; 2] = ["/usr/sbin/nats-server", "/usr/local/bin/nats-server"];
+/// A hand-made installation, which somebody made for a reason, and Debian's package.
+const PROGRAMS: [&str; 2] = ["/usr/local/bin/nats-server", "/usr/sbin/nats-server"];
 
 /// Running servers with no data, one cluster where there are several.
 #[derive(Debug)]

@@ -23,11 +23,17 @@ pub(super) struct Finding {
     /// One sentence for each time it was broken.
     pub(super) broken: Vec<String>,
     pub(super) broken_count: usize,
+    /// Whether it holds depends on how much of its processors the machine gives us.
+    pub(super) is_timed: bool,
 }
 
 impl Finding {
     fn new(rule: &'static str) -> Self {
         Self { rule, ..Self::default() }
+    }
+
+    fn timed(rule: &'static str) -> Self {
+        Self { is_timed: true, ..Self::new(rule) }
     }
 
     fn accuse(&mut self, evidence: impl FnOnce() -> String) {

@@ -51,7 +51,7 @@ impl Score {
 
 /// During each fault of a kind, and until all was as before, reads are answered.
 pub(super) fn reads(records: &Records, kind: Kind, rule: &'static str) -> Finding {
-    let mut finding = Finding::new(rule);
+    let mut finding = Finding::timed(rule);
     let mut total = Score::default();
     let episodes = records.episodes.iter().filter(|episode| episode.kind == kind);
     let mut count = 0;
@@ -85,7 +85,7 @@ pub(super) fn reads(records: &Records, kind: Kind, rule: &'static str) -> Findin
 
 /// While nobody can reach the log, every api node says that it is degraded.
 pub(super) fn degraded(records: &Records) -> Finding {
-    let mut finding = Finding::new("NATS down: /v1/status says degraded");
+    let mut finding = Finding::timed("NATS down: /v1/status says degraded");
     let mut probes = 0;
     for episode in records.episodes.iter().filter(|episode| episode.kind == Kind::NoLog) {
         for api in APIS {
@@ -119,7 +119,7 @@ fn told(records: &Records, episode: &Episode, api: Unit) -> Vec<String> {
 
 /// After each fault everything is as before, without a restart.
 pub(super) fn caught_up(episodes: &[Episode]) -> Finding {
-    let mut finding = Finding::new("everything catches up by itself");
+    let mut finding = Finding::timed("everything catches up by itself");
     let mut took: Vec<(i64, &str)> = Vec::new();
     for episode in episodes {
         match episode.caught_up_ms {
