@@ -13,7 +13,10 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, HeaderName, HeaderValue};
+use domain::Timestamp;
+use http::header::{
+    AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, DATE, HeaderName, HeaderValue,
+};
 use http::{HeaderMap, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -26,6 +29,7 @@ use self::body::Body;
 use self::waits::{Late, Waits};
 use crate::app::App;
 use crate::dashboard::BoardWatch;
+use crate::date::http_date_bytes;
 use crate::error::ErrorCode;
 use crate::ingest::{Delivery, Token};
 use crate::lane::{HTTP2_PREFACE, IDLE_TIME_MAX};
@@ -85,7 +89,7 @@ pub(crate) async fn serve<S>(
             let done = tokio::spawn(responding).await;
             Ok(done.unwrap_or_else(|_| {
                 let reply = service::refuse(&app, ErrorCode::Internal, "this was not done");
-                into_response(&reply, Method::Post, &waits)
+                into_response(&reply, app.clock.now(), Method::Post, &waits)
             }))
         }
     });
@@ -132,6 +136,7 @@ async fn respond(
     waits: Arc<Waits>,
 ) -> Response<Body> {
     waits.begin_answer();
+    let at = app.clock.now();
     let (parts, body) = request.into_parts();
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
     let mut asked = Asked::new(parts.method.as_str(), target);
@@ -154,7 +159,7 @@ async fn respond(
         }
         if asked.method == Method::Get && service::is_watched(&app, doors, asked.path) {
             match service::answer_watcher(&app, &asked).await {
-                Ok((head, watch)) => return into_watched(&head, watch, &waits),
+                Ok((head, watch)) => return into_watched(&head, at, watch, &waits),
                 Err(reply) => reply,
             }
         } else if asked.method == Method::Post && service::takes_forms(&app, doors, asked.path) {
@@ -164,7 +169,7 @@ async fn respond(
                 .await
         }
     };
-    into_response(&reply, asked.method, &waits)
+    into_response(&reply, at, asked.method, &waits)
 }
 
 /// What is wrong with a head larger than the lane would take.
@@ -180,14 +185,24 @@ fn too_heavy(target: &str, headers: &HeaderMap) -> Option<&'static str> {
 }
 
 /// An answer that goes on for as long as somebody watches.
-fn into_watched(head: &Reply, watch: BoardWatch, waits: &Arc<Waits>) -> Response<Body> {
-    let mut response = into_response(head, Method::Get, waits);
+fn into_watched(
+    head: &Reply,
+    at: Timestamp,
+    watch: BoardWatch,
+    waits: &Arc<Waits>,
+) -> Response<Body> {
+    let mut response = into_response(head, at, Method::Get, waits);
     response.headers_mut().remove(CONTENT_LENGTH);
     *response.body_mut() = Body::watched(watch, waits);
     response
 }
 
-fn into_response(reply: &Reply, method: Method, waits: &Arc<Waits>) -> Response<Body> {
+fn into_response(
+    reply: &Reply,
+    at: Timestamp,
+    method: Method,
+    waits: &Arc<Waits>,
+) -> Response<Body> {
     let length = reply.body.len();
     let body = if method == Method::Head { Bytes::new() } else { reply.body.whole() };
     let mut response = Response::new(Body::whole(waits.end_answer(body)));
@@ -199,6 +214,10 @@ fn into_response(reply: &Reply, method: Method, waits: &Arc<Waits>) -> Response<
         if let (Ok(name), Ok(value)) = (name, value) {
             headers.append(name, value);
         }
+    }
+    // hyper would take it from the machine's clock, which may be another one than limits are counted by.
+    if let Ok(date) = HeaderValue::from_bytes(&http_date_bytes(at)) {
+        headers.insert(DATE, date);
     }
     if reply.status != 304 {
         headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
