@@ -32,9 +32,10 @@ const STUCK_PAUSE: Duration = Duration::from_secs(10);
 /// How often a node that writes looks whether it still reaches the log and is alone there, where it has written nothing
 /// meanwhile: one that has nothing to write finds out as soon as one that has.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Looks that may fail one after the other before it steps down unasked. The keeper of the lead takes its turn away sooner
-/// ([`Seat::is_fit`]) and gives it back where the servers were only slow; this is for where nobody does.
-const MISSES_MAX: u32 = 2;
+/// Looks that may fail one after the other before it steps down unasked. The keeper of the lead takes its turn away after two
+/// seconds ([`Seat::is_fit`]) and gives it back where the servers were only slow; this is for where nobody does, and stepping
+/// down from servers that are slow for everybody helps nobody.
+const MISSES_MAX: u32 = 10;
 /// Attempts to read to the end of a log that another node goes on to write.
 const TAKE_OVER_TRIES: usize = 20;
 
