@@ -18,9 +18,6 @@ use crate::{
     stream::{OVERHEAD_BYTES, StreamPlace, connect},
 };
 
-/// How long an answer may take: longer than the writer tries to get a batch into the log.
-const ANSWER_TIME_MAX: Duration = Duration::from_secs(15);
-
 /// Why a question was not answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoAnswer {
@@ -59,12 +56,12 @@ impl Caller {
     ///
     /// # Errors
     /// Nobody is, or the answer does not come in time.
-    pub async fn ask(&self, question: Vec<u8>) -> Result<Bytes, NoAnswer> {
+    pub async fn ask(&self, question: Vec<u8>, within: Duration) -> Result<Bytes, NoAnswer> {
         // It would be kept for when the servers are back, which is not when it was asked.
         if self.client.connection_state() != State::Connected {
             return Err(NoAnswer::Nobody);
         }
-        let request = Request::new().payload(question.into()).timeout(Some(ANSWER_TIME_MAX));
+        let request = Request::new().payload(question.into()).timeout(Some(within));
         match self.client.send_request(self.subject.clone(), request).await {
             Ok(answer) => Ok(answer.payload),
             Err(error) if error.kind() == RequestErrorKind::NoResponders => Err(NoAnswer::Nobody),

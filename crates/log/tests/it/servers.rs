@@ -260,6 +260,8 @@ fn without_a_word_about_replicas_a_single_server_is_enough_and_three_are_used() 
     }
 }
 
+const PATIENCE: Duration = Duration::from_secs(15);
+
 #[test]
 fn a_question_is_answered_by_whoever_is_at_the_desk() {
     let runtime = Runtime::new().unwrap();
@@ -274,7 +276,7 @@ fn a_question_is_answered_by_whoever_is_at_the_desk() {
             assert!(begun.elapsed() < Duration::from_secs(20), "no connection");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        assert_eq!(asking.ask(b"who".to_vec()).await, Err(NoAnswer::Nobody));
+        assert_eq!(asking.ask(b"who".to_vec(), PATIENCE).await, Err(NoAnswer::Nobody));
         let mut desk = answering.open_desk().await.unwrap();
         let serving = tokio::spawn(async move {
             while let Some(question) = desk.next().await {
@@ -284,14 +286,14 @@ fn a_question_is_answered_by_whoever_is_at_the_desk() {
         });
         let begun = Instant::now();
         // The desk is known to the servers a moment after it was opened.
-        let mut answer = asking.ask(b"who".to_vec()).await;
+        let mut answer = asking.ask(b"who".to_vec(), PATIENCE).await;
         while answer.is_err() && begun.elapsed() < Duration::from_secs(20) {
-            answer = asking.ask(b"who".to_vec()).await;
+            answer = asking.ask(b"who".to_vec(), PATIENCE).await;
         }
         assert_eq!(answer.unwrap(), "WHO");
         serving.abort();
         nats.kill(0).unwrap();
-        assert!(asking.ask(b"who".to_vec()).await.is_err());
+        assert!(asking.ask(b"who".to_vec(), PATIENCE).await.is_err());
     });
 }
 

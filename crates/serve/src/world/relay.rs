@@ -26,6 +26,11 @@ const PART_BYTES_MAX: usize = 256 * 1024;
 /// For how long it is tried again while nobody writes: about as long as another node needs to take over.
 const NOBODY_TIME_MAX: Duration = Duration::from_secs(5);
 const TRY_AGAIN: Duration = Duration::from_millis(100);
+/// How long an answer may take in all.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(15);
+/// After this a push is asked again: the question may have gone to a node that was just stepping down, and a push that is taken
+/// twice doubles nothing. An operator's word is not like that.
+const PUSH_AGAIN: Duration = Duration::from_secs(3);
 /// Questions that are worked on at once; further ones are told to come again.
 const QUESTIONS_MAX: usize = 64;
 
@@ -161,7 +166,7 @@ impl Shared {
             question.push(b'\n');
             question.extend_from_slice(line);
         }
-        match ask(&self.caller, question).await {
+        match ask(&self.caller, question, PUSH_AGAIN).await {
             Ok(Told::Taken(taken)) => Ok(taken.into()),
             Ok(Told::NotNow) => Err(NotTaken::LogFailed),
             Ok(Told::NotUnderstood | Told::Elsewhere | Told::Done { .. } | Told::NotDone(_))
@@ -174,7 +179,7 @@ impl Shared {
 pub(super) async fn operate(caller: &Caller, operation: &Operation) -> Result<usize, OperateError> {
     let asked = Asked::Operate(operation.clone());
     let question = serde_json::to_vec(&asked).map_err(|_| OperateError::NoWriter)?;
-    match ask(caller, question).await {
+    match ask(caller, question, ANSWER_TIME_MAX).await {
         Ok(Told::Done { changes }) => Ok(changes),
         Ok(Told::NotDone(why)) => Err(OperateError::NotDone(NotDone(why))),
         Ok(Told::NotNow) => Err(OperateError::LogFailed),
@@ -207,20 +212,23 @@ async fn reach(caller: &Caller) -> Result<usize, NoAnswer> {
     }
 }
 
-/// Asks whoever writes; while nobody does, again for a while.
-async fn ask(caller: &Caller, question: Vec<u8>) -> Result<Told, NoAnswer> {
+/// Asks whoever writes; while nobody does or answers, again for a while.
+async fn ask(caller: &Caller, question: Vec<u8>, within: Duration) -> Result<Told, NoAnswer> {
     let begun = Instant::now();
     loop {
-        match caller.ask(question.clone()).await {
+        let none = match caller.ask(question.clone(), within).await {
             Ok(answer) => match serde_json::from_slice(&answer) {
-                Ok(Told::Elsewhere) => {}
+                Ok(Told::Elsewhere) => NoAnswer::Nobody,
                 told => return told.map_err(|_| NoAnswer::Late),
             },
-            Err(NoAnswer::Nobody) => {}
-            Err(NoAnswer::Late) => return Err(NoAnswer::Late),
-        }
-        if begun.elapsed() > NOBODY_TIME_MAX {
-            return Err(NoAnswer::Nobody);
+            Err(none) => none,
+        };
+        let patience = match none {
+            NoAnswer::Nobody => NOBODY_TIME_MAX,
+            NoAnswer::Late => ANSWER_TIME_MAX - within,
+        };
+        if begun.elapsed() >= patience {
+            return Err(none);
         }
         sleep(TRY_AGAIN).await;
     }
