@@ -116,9 +116,10 @@ impl SportView {
 impl Shares {
     /// The shares of a filter, if it is or becomes one of those that shares are kept for.
     fn layer(&self, filter: &Filter, events: usize) -> Option<&Layer> {
-        let make = || Layer {
-            filter: *filter,
-            shares: std::iter::repeat_with(OnceLock::new).take(events).collect(),
+        let make = || {
+            let shares: Box<[_]> = std::iter::repeat_with(OnceLock::new).take(events).collect();
+            self.kept_bytes.fetch_add(size_of_val(&*shares), Ordering::Relaxed);
+            Layer { filter: *filter, shares }
         };
         let mut layers = self.layers.iter().map(|cell| cell.get_or_init(make));
         layers.find(|layer| layer.filter == *filter)

@@ -14,10 +14,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use domain::Timestamp;
-use http::header::{
-    AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, DATE, HeaderName, HeaderValue,
-};
-use http::{HeaderMap, Request, Response, StatusCode};
+use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, DATE, HeaderValue};
+use http::{HeaderMap, Request, Response};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -203,24 +201,11 @@ fn into_response(
     method: Method,
     waits: &Arc<Waits>,
 ) -> Response<Body> {
-    let length = reply.body.len();
     let body = if method == Method::Head { Bytes::new() } else { reply.body.whole() };
-    let mut response = Response::new(Body::whole(waits.end_answer(body)));
-    *response.status_mut() =
-        StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let headers = response.headers_mut();
-    for (name, value) in reply.head.iter() {
-        let (name, value) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value));
-        if let (Ok(name), Ok(value)) = (name, value) {
-            headers.append(name, value);
-        }
-    }
+    let mut response = reply.with_body(Body::whole(waits.end_answer(body)));
     // hyper would take it from the machine's clock, which may be another one than limits are counted by.
     if let Ok(date) = HeaderValue::from_bytes(&http_date_bytes(at)) {
-        headers.insert(DATE, date);
-    }
-    if reply.status != 304 {
-        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+        response.headers_mut().insert(DATE, date);
     }
     response
 }

@@ -10,9 +10,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue};
-use http::{Request, Response, StatusCode};
+use http::Request;
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -89,7 +87,7 @@ where
     builder.http1().timer(TokioTimer::new()).keep_alive(false);
     let service = service_fn(move |request: Request<Incoming>| {
         let reply = answer(request.method().as_str(), request.uri().path(), &ids, why);
-        async move { Ok::<_, Infallible>(into_response(&reply)) }
+        async move { Ok::<_, Infallible>(reply.with_body(Full::new(reply.body.whole()))) }
     });
     if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
         tracing::debug!(error = &*error, "a connection ended early");
@@ -105,19 +103,4 @@ fn answer(method: &str, path: &str, ids: &RequestIds, why: &'static str) -> Repl
     let mut reply = error.into_reply(request_id);
     request_id.put(&mut reply.head);
     reply
-}
-
-fn into_response(reply: &Reply) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(reply.body.whole()));
-    *response.status_mut() =
-        StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let headers = response.headers_mut();
-    for (name, value) in reply.head.iter() {
-        let (name, value) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value));
-        if let (Ok(name), Ok(value)) = (name, value) {
-            headers.append(name, value);
-        }
-    }
-    headers.insert(CONTENT_LENGTH, HeaderValue::from(reply.body.len()));
-    response
 }

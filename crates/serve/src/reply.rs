@@ -5,6 +5,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue};
+use http::{Response, StatusCode};
 
 use crate::error::ErrorCode;
 use crate::spool::Spooled;
@@ -169,6 +171,24 @@ impl Reply {
         let mut head = Head::default();
         head.put("content-type", content_type);
         Self { status, code: None, head, body: Body::Whole(body.into()), spooled: None }
+    }
+
+    /// The answer as hyper takes it, with the body in the form that its connection wants. The length is this one's.
+    pub(crate) fn with_body<B>(&self, body: B) -> Response<B> {
+        let mut response = Response::new(body);
+        *response.status_mut() =
+            StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let headers = response.headers_mut();
+        for (name, value) in self.head.iter() {
+            let (name, value) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value));
+            if let (Ok(name), Ok(value)) = (name, value) {
+                headers.append(name, value);
+            }
+        }
+        if self.status != 304 {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(self.body.len()));
+        }
+        response
     }
 }
 
