@@ -171,6 +171,14 @@ impl Log {
         }
     }
 
+    /// What the last entry is known by, where it may be replaced by another ([`StreamLog::last_mark`]).
+    pub fn last_mark(&self) -> Option<u32> {
+        match self {
+            Self::Stream(log) => log.last_mark(),
+            Self::Folder(_) | Self::Nowhere { .. } => None,
+        }
+    }
+
     /// The bytes that the entries take.
     pub fn bytes(&self) -> u64 {
         match self {

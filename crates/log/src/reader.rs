@@ -21,6 +21,22 @@ pub struct Entry {
     pub payload: Vec<u8>,
 }
 
+impl Entry {
+    /// Tells this entry from another one that was written with the same number.
+    pub fn mark(&self) -> u32 {
+        mark(self.at_ms, self.version, &self.payload)
+    }
+}
+
+/// As [`Entry::mark`], of an entry that is being written.
+pub(crate) fn mark(at_ms: i64, version: u8, payload: &[u8]) -> u32 {
+    let mut sum = crc32fast::Hasher::new();
+    sum.update(&at_ms.to_le_bytes());
+    sum.update(&[version]);
+    sum.update(payload);
+    sum.finalize()
+}
+
 /// An iterator over the entries from one number on. It ends after its first error.
 #[derive(Debug)]
 pub struct Reader {

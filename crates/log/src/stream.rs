@@ -15,7 +15,8 @@ mod reader;
 mod wire;
 
 use std::{
-    collections::hash_map::RandomState, hash::BuildHasher as _, ops::RangeInclusive, time::Duration,
+    collections::hash_map::RandomState, hash::BuildHasher as _, ops::RangeInclusive, sync::Arc,
+    time::Duration,
 };
 
 use async_nats::{Client, ConnectOptions, ServerAddr, jetstream::context::ContextBuilder};
@@ -25,11 +26,11 @@ use crate::{
     checkpoint::Checkpoint,
     error::LogError,
     frame::{Frame, encode_frame},
-    reader::Entry,
+    reader::{Entry, mark},
     stream::{
         checkpoints::Checkpoints,
         part::{PART_HEAD_BYTES, RUN_BYTES_MAX, RunHead},
-        wire::{ACK_TIME_MAX, Wire},
+        wire::{ACK_TIME_MAX, Told, Wire},
     },
 };
 
@@ -76,6 +77,8 @@ pub struct StreamLog {
     batches: u64,
     first_seq: u64,
     last_seq: u64,
+    /// Of the last entry, where it was written here.
+    last_mark: Option<u32>,
     /// The last message of the stream, as far as known.
     last_message: u64,
     bytes: u64,
@@ -153,12 +156,20 @@ impl StreamLog {
             batches: 0,
             first_seq: 1,
             last_seq: 0,
+            last_mark: None,
             last_message: 0,
             bytes: 0,
             health: Health::Good,
         };
         log.look().await?;
         Ok(log)
+    }
+
+    /// Calls `told` for every answer of the servers to what is asked or written from here on. A checkpoint takes many answers.
+    pub fn tell_answers(&mut self, told: impl Fn() + Send + Sync + 'static) {
+        let told = Told(Arc::new(told));
+        self.checkpoints.set_told(told.clone());
+        self.wire.told = Some(told);
     }
 
     /// Looks again how far the log reaches: after a failure, or where somebody else may have written.
@@ -177,7 +188,7 @@ impl StreamLog {
         (self.last_message, self.bytes) = (extent.last, extent.bytes);
         // Behind the last whole batch there may be parts of one that was given up.
         let mut at = extent.last;
-        self.last_seq = 0;
+        (self.last_seq, self.last_mark) = (0, None);
         while at >= extent.first {
             let found = self.wire.get(at).await?.part;
             if found.is_last() {
@@ -209,11 +220,16 @@ impl StreamLog {
             return Err(LogError::Poisoned);
         }
         let first = self.last_seq + 1;
+        let mut newest = None;
+        let entries = entries.into_iter().inspect(|(version, payload)| {
+            newest = Some((*version, *payload));
+        });
         let (run, last) = self.encode(at_ms, entries)?;
         if last < first {
             return Ok(first..=last);
         }
         self.publish(RunHead { writer: self.writer, first, last, tag: at_ms }, &run)?;
+        self.last_mark = newest.map(|(version, payload)| mark(at_ms, version, payload));
         Ok(first..=last)
     }
 
@@ -268,6 +284,7 @@ impl StreamLog {
         if last < first {
             return Ok(());
         }
+        self.last_mark = None;
         self.publish(RunHead { writer: self.writer, first, last, tag }, &run)
     }
 
@@ -448,6 +465,23 @@ impl StreamLog {
     /// The last number given out, 0 at first.
     pub fn last_seq(&self) -> u64 {
         self.last_seq
+    }
+
+    /// [`Entry::mark`] of the last entry, where this owner wrote it and has not looked at the log again since.
+    pub fn last_mark(&self) -> Option<u32> {
+        self.last_mark
+    }
+
+    /// Whether the log still has the entry that this mark is of. A log that does not reach so far, or begins later, has not.
+    ///
+    /// # Errors
+    /// The servers do not answer, or what they hold is damaged.
+    pub fn holds(&self, seq: u64, mark: u32) -> Result<bool, LogError> {
+        if !(self.first_seq..=self.last_seq).contains(&seq) {
+            return Ok(false);
+        }
+        let found = self.read_from(seq)?.next().transpose()?;
+        Ok(found.is_some_and(|entry| entry.seq == seq && entry.mark() == mark))
     }
 
     /// The bytes of all entries, about.

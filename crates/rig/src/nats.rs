@@ -1,8 +1,13 @@
 //! NATS servers of one's own, with JetStream; one, or several that replicate.
 
-use std::{fs, net::TcpStream, path::PathBuf, process::Command};
+use std::{
+    fs,
+    net::TcpStream,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
@@ -97,6 +102,25 @@ impl Nats {
         fs::remove_dir_all(&kept).with_context(|| format!("cannot remove {}", kept.display()))
     }
 
+    /// Copies all that one keeps, which was killed before, as a backup does.
+    ///
+    /// # Errors
+    /// It cannot be copied.
+    pub fn copy(&self, member: usize) -> Result<TempDir> {
+        let copy = tempfile::tempdir().context("no temporary folder")?;
+        copy_all(&self.folder.path().join(format!("data-{member}")), &copy.path().join("data"))?;
+        Ok(copy)
+    }
+
+    /// Sets one that was killed back to a copy.
+    ///
+    /// # Errors
+    /// It cannot be copied.
+    pub fn set_back(&mut self, member: usize, copy: &TempDir) -> Result<()> {
+        self.forget(member)?;
+        copy_all(&copy.path().join("data"), &self.folder.path().join(format!("data-{member}")))
+    }
+
     fn member(&mut self, member: usize) -> Result<&mut Member> {
         self.members.get_mut(member).context("there is no such server")
     }
@@ -118,6 +142,13 @@ impl Nats {
         }
         Ok(command)
     }
+}
+
+fn copy_all(from: &Path, to: &Path) -> Result<()> {
+    let copied = Command::new("cp").arg("-a").args([from, to]).status();
+    let copied = copied.is_ok_and(|status| status.success());
+    ensure!(copied, "cannot copy {} to {}", from.display(), to.display());
+    Ok(())
 }
 
 /// Where the server's program is.

@@ -7,7 +7,7 @@ use crate::{
     error::{Damage, LogError},
     stream::{
         part::{self, Gatherer, RunHead},
-        wire::Wire,
+        wire::{Told, Wire},
     },
 };
 
@@ -57,6 +57,11 @@ impl Checkpoints {
             at = first_message.saturating_sub(1);
         }
         Ok(())
+    }
+
+    /// Whom to tell of every answer of the servers.
+    pub(super) fn set_told(&mut self, told: Told) {
+        self.wire.told = Some(told);
     }
 
     /// The number of the newest, 0 where there is none.

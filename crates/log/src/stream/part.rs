@@ -48,6 +48,14 @@ impl Part {
         if self.is_last() { self.head.last } else { self.head.first.saturating_sub(1) }
     }
 
+    /// Tells this message from another one that was written with the same number.
+    pub(crate) fn mark(&self) -> u32 {
+        let mut sum = crc32fast::Hasher::new();
+        sum.update(&self.head.writer.to_le_bytes());
+        sum.update(&self.bytes);
+        sum.finalize()
+    }
+
     /// Reads a message.
     ///
     /// # Errors

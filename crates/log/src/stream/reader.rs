@@ -24,11 +24,14 @@ struct Entries {
     from: u64,
     /// The last entry seen, wanted or not.
     last: Option<u64>,
+    /// The number of the last message that was read, and what it is known by.
+    read: Option<(u64, u32)>,
     ready: VecDeque<Entry>,
 }
 
 impl Entries {
     fn take(&mut self, Numbered { at, part }: Numbered) -> Result<(), LogError> {
+        self.read = Some((at, part.mark()));
         if let Some((head, run)) = self.gatherer.take(&part) {
             self.take_run(at, head, &run)?;
         }
@@ -135,6 +138,17 @@ impl Follower {
             }
         }
     }
+
+    /// Asks once whether the last message that was read is still the one of that number. Servers that took messages back and
+    /// were given others go on with those as if nothing had been. `true` also where they have none of that number.
+    ///
+    /// # Errors
+    /// The servers do not answer, or what they hold is damaged.
+    pub fn is_true(&self) -> Result<bool, LogError> {
+        let Some((at, mark)) = self.entries.read else { return Ok(true) };
+        let found = self.runtime.block_on(self.entries.wire.find_now(at))?;
+        Ok(found.is_none_or(|found| found.part.mark() == mark))
+    }
 }
 
 fn entries(wire: &Wire, from: u64) -> Entries {
@@ -143,6 +157,7 @@ fn entries(wire: &Wire, from: u64) -> Entries {
         gatherer: Gatherer::default(),
         from,
         last: None,
+        read: None,
         ready: VecDeque::new(),
     }
 }

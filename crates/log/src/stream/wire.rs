@@ -1,13 +1,13 @@
 //! One JetStream stream: messages in with a fence and without doubles, messages out in order.
 
-use std::time::Duration;
+use std::{fmt, sync::Arc, time::Duration};
 
 use async_nats::jetstream::{
     Context, ErrorCode,
     consumer::{DeliverPolicy, pull::OrderedConfig},
     context::{CreateStreamErrorKind, GetStreamErrorKind, PublishErrorKind},
     message::PublishMessage,
-    stream::{Config, DiscardPolicy, RetentionPolicy, StorageType, Stream},
+    stream::{Config, DiscardPolicy, RawMessageErrorKind, RetentionPolicy, StorageType, Stream},
 };
 use bytes::Bytes;
 use futures_util::StreamExt as _;
@@ -51,6 +51,16 @@ pub(crate) struct Numbered {
     pub(crate) part: Part,
 }
 
+/// Whom to tell of every answer of the servers.
+#[derive(Clone)]
+pub(crate) struct Told(pub(crate) Arc<dyn Fn() + Send + Sync>);
+
+impl fmt::Debug for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Told")
+    }
+}
+
 /// A stream and how to reach it.
 #[derive(Debug, Clone)]
 pub(crate) struct Wire {
@@ -58,6 +68,7 @@ pub(crate) struct Wire {
     stream: Stream,
     name: String,
     subject: String,
+    pub(crate) told: Option<Told>,
 }
 
 /// How far a stream reaches; `last` is `first - 1` where it is empty.
@@ -91,7 +102,7 @@ impl Wire {
                 Err(_) => sleep(RETRY_DELAY).await,
             }
         };
-        Ok(Self { context: context.clone(), stream, name, subject })
+        Ok(Self { context: context.clone(), stream, name, subject, told: None })
     }
 
     /// Finds the stream, or makes it.
@@ -133,7 +144,15 @@ impl Wire {
                 Err(_) => sleep(RETRY_DELAY).await,
             }
         };
-        Ok(Self { context: context.clone(), stream, name, subject })
+        Ok(Self { context: context.clone(), stream, name, subject, told: None })
+    }
+
+    /// Notes that the servers have answered. Something long consists of many answers: who looks for the next one finds out
+    /// that they are gone as soon as in something short.
+    fn tell(&self) {
+        if let Some(Told(told)) = &self.told {
+            told();
+        }
     }
 
     /// How far the stream reaches, as its leader says.
@@ -145,6 +164,7 @@ impl Wire {
     pub(crate) async fn extent_now(&self) -> Result<Extent, LogError> {
         let info = self.stream.get_info().await;
         let state = info.map_err(|error| LogError::Unavailable(Box::new(error)))?.state;
+        self.tell();
         Ok(Extent {
             first: state.first_sequence.max(1),
             last: state.last_sequence,
@@ -159,9 +179,19 @@ impl Wire {
 
     /// The same, asked once.
     pub(crate) async fn get_now(&self, at: u64) -> Result<Numbered, LogError> {
-        let message = self.stream.get_raw_message(at).await;
-        let message = message.map_err(|error| LogError::Unavailable(Box::new(error)))?;
-        self.decode(at, &message.payload)
+        let found = self.find_now(at).await?;
+        found.ok_or_else(|| LogError::Unavailable("there is no such message".into()))
+    }
+
+    /// The same where there may be none.
+    pub(crate) async fn find_now(&self, at: u64) -> Result<Option<Numbered>, LogError> {
+        let message = match self.stream.get_raw_message(at).await {
+            Ok(message) => message,
+            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => return Ok(None),
+            Err(error) => return Err(LogError::Unavailable(Box::new(error))),
+        };
+        self.tell();
+        self.decode(at, &message.payload).map(Some)
     }
 
     /// Publishes messages in order, right after message `last`, each of them once; gives the number of the last.
@@ -207,6 +237,7 @@ impl Wire {
             match acknowledged.await {
                 Ok(acknowledged) if acknowledged.sequence == expected + 1 => {
                     published = acknowledged.sequence;
+                    self.tell();
                 }
                 Ok(_) => return Err(Failed::Overtaken),
                 Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => {
@@ -226,7 +257,10 @@ impl Wire {
         }
         let purged = timeout(ASK_TIME_MAX, async { self.stream.purge().sequence(at).await }).await;
         match purged {
-            Ok(Ok(_)) => Ok(()),
+            Ok(Ok(_)) => {
+                self.tell();
+                Ok(())
+            }
             Ok(Err(error)) => Err(LogError::Unavailable(Box::new(error))),
             Err(elapsed) => Err(LogError::Unavailable(Box::new(elapsed))),
         }

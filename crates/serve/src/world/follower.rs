@@ -31,6 +31,8 @@ pub(super) struct Held {
     pub(super) book: Book,
     /// The last entry that is in it.
     pub(super) seq: u64,
+    /// What that entry is known by; `None` where it was not read or written here.
+    pub(super) mark: Option<u32>,
     /// The newest snapshot that the log tells of.
     pub(super) last_cut: Option<Timestamp>,
     pub(super) tracker: Tracker,
@@ -54,14 +56,15 @@ impl Held {
             );
         }
         let tracker = Tracker::of(&book);
-        Ok(Some(Self { book, seq: seq.max(follows), last_cut: None, tracker }))
+        Ok(Some(Self { book, seq: seq.max(follows), mark: None, last_cut: None, tracker }))
     }
 
-    fn absorb(&mut self, seq: u64, at: Timestamp, change: &Change) {
+    fn absorb(&mut self, read: &Read) {
+        let Read { seq, mark, at, change } = read;
         self.tracker.before_change(&self.book, change);
-        self.book.absorb(change, at);
+        self.book.absorb(change, *at);
         self.tracker.after(change);
-        self.seq = seq;
+        (self.seq, self.mark) = (*seq, Some(*mark));
         if let Change::Cut { at } = change {
             self.last_cut = Some(*at);
         }
@@ -71,6 +74,7 @@ impl Held {
 /// An entry that was read and is not absorbed yet.
 struct Read {
     seq: u64,
+    mark: u32,
     at: Timestamp,
     change: Change,
 }
@@ -78,7 +82,8 @@ struct Read {
 impl Read {
     fn decode(entry: &Entry) -> Result<Self, WorldError> {
         let change = Change::decode(entry.version, &entry.payload)?;
-        Ok(Self { seq: entry.seq, at: Timestamp::from_millis(entry.at_ms), change })
+        let at = Timestamp::from_millis(entry.at_ms);
+        Ok(Self { seq: entry.seq, mark: entry.mark(), at, change })
     }
 }
 
@@ -102,15 +107,23 @@ impl Post {
         if last == 0 && held.is_some() {
             return Err(WorldError::Emptied);
         }
-        let is_ahead = |held: &Held| held.seq > last;
-        if let Some(Held { seq: read, .. }) = held.as_ref().filter(|held| is_ahead(held)) {
+        let taken_back = match held {
+            // Where the entry is not there any more, nothing can be said of it.
+            Some(Held { seq, mark: Some(mark), .. }) if (log.first_seq()..=last).contains(seq) => {
+                !log.holds(*seq, *mark)?
+            }
+            Some(held) => held.seq > last,
+            None => false,
+        };
+        if taken_back {
+            let read = held.as_ref().map_or(0, |held| held.seq);
             tracing::error!(
                 last,
                 read,
                 "the log's servers have taken back entries that were read; what is shown follows the log"
             );
         }
-        let gone = |held: &Held| is_ahead(held) || held.seq + 1 < log.first_seq();
+        let gone = |held: &Held| taken_back || held.seq + 1 < log.first_seq();
         // Past an entry that cannot be read there may be a checkpoint by now.
         let passed = |held: &Held| self.is_stuck() && held.seq < log.checkpoint_seq();
         if held.as_ref().is_none_or(|held| gone(held) || passed(held)) {
@@ -125,9 +138,7 @@ impl Post {
                 let is_cut = matches!(entry.change, Change::Cut { .. });
                 waiting.push(entry);
                 if is_cut {
-                    for Read { seq, at, change } in waiting.drain(..) {
-                        held.absorb(seq, at, &change);
-                    }
+                    waiting.drain(..).for_each(|read| held.absorb(&read));
                 }
             }
             Ok(())
@@ -135,9 +146,7 @@ impl Post {
         let read = read();
         // Also where it could not be read to the end: what stands before that is as it was shown.
         self.show(held);
-        for Read { seq, at, change } in waiting {
-            held.absorb(seq, at, &change);
-        }
+        waiting.iter().for_each(|read| held.absorb(read));
         self.refresh(held);
         read
     }
@@ -169,7 +178,8 @@ impl Post {
     ) -> Result<Followed, WorldError> {
         let from = held.as_ref().map_or(1, |held| held.seq + 1);
         let mut reader = log.follow_from(from)?;
-        let mut looks = Looks { known: log.last_seq(), seen: from - 1, looked: Instant::now() };
+        let mut looks =
+            Looks { known: log.last_seq(), seen: from - 1, short: false, looked: Instant::now() };
         let mut dirty = false;
         loop {
             if self.turn_away() == Waiting::Stop {
@@ -194,7 +204,7 @@ impl Post {
             let every = if overdue { LOOK_SOON } else { LOOK_EVERY };
             if looks.looked.elapsed() >= every {
                 let seq = held.as_ref().map_or(0, |held| held.seq);
-                let keeps_up = self.look(log, seq, &mut looks)?;
+                let keeps_up = self.look(log, &reader, seq, &mut looks)?;
                 seat.inspect(|seat| seat.set_fit(keeps_up));
             }
         }
@@ -205,22 +215,22 @@ impl Post {
     }
 
     fn take_entry(&mut self, read: &Read, held: &mut Option<Held>) -> Result<(), WorldError> {
-        let Read { seq, at, change } = read;
         let held = match held {
             Some(held) => held,
             None => {
                 let catalogue = Arc::clone(&self.options.catalogue);
                 let book = Book::new(catalogue, Ids::Minted { salt: 0 });
                 let tracker = Tracker::of(&book);
-                held.insert(Held { book, seq: seq - 1, last_cut: None, tracker })
+                let seq = read.seq - 1;
+                held.insert(Held { book, seq, mark: None, last_cut: None, tracker })
             }
         };
-        if *seq != held.seq + 1 {
-            return Err(LogError::NotKept { seq: held.seq + 1, follows: seq - 1 }.into());
+        if read.seq != held.seq + 1 {
+            return Err(LogError::NotKept { seq: held.seq + 1, follows: read.seq - 1 }.into());
         }
-        held.absorb(*seq, *at, change);
-        self.handle.stats.log_seq.store(*seq, Ordering::Relaxed);
-        if matches!(change, Change::Cut { .. }) {
+        held.absorb(read);
+        self.handle.stats.log_seq.store(read.seq, Ordering::Relaxed);
+        if matches!(read.change, Change::Cut { .. }) {
             self.show(held);
         }
         Ok(())
@@ -228,7 +238,13 @@ impl Post {
 
     /// Asks how far the log reaches, and notes how far behind this node is. `false`: it has not even what was there at the
     /// look before.
-    fn look(&self, log: &StreamLog, seq: u64, looks: &mut Looks) -> Result<bool, WorldError> {
+    fn look(
+        &self,
+        log: &StreamLog,
+        reader: &Follower,
+        seq: u64,
+        looks: &mut Looks,
+    ) -> Result<bool, WorldError> {
         let Some(shared) = &self.handle.shared else { return Ok(true) };
         let last_seq = log.glance()?.last_seq;
         shared.lag_entries.store(last_seq.saturating_sub(seq), Ordering::Relaxed);
@@ -243,7 +259,12 @@ impl Post {
         if behind && seq == looks.seen {
             return Err(WorldError::Stalled);
         }
-        *looks = Looks { known: last_seq, seen: seq, looked: Instant::now() };
+        // Servers that have just chosen who leads may not know for a moment how far they are.
+        let short = last_seq < seq;
+        if (short && looks.short) || !reader.is_true()? {
+            return Err(WorldError::TakenBack);
+        }
+        *looks = Looks { known: last_seq, seen: seq, short, looked: Instant::now() };
         Ok(!behind)
     }
 
@@ -258,5 +279,7 @@ struct Looks {
     known: u64,
     /// How far this node was.
     seen: u64,
+    /// It did not reach as far as this node.
+    short: bool,
     looked: Instant,
 }

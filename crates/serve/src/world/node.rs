@@ -315,7 +315,9 @@ fn refuse(command: Command) {
 }
 
 impl Writer {
-    fn taking_over(post: Post, log: StreamLog, held: Held, seat: &Arc<Seat>) -> Self {
+    fn taking_over(post: Post, mut log: StreamLog, held: Held, seat: &Arc<Seat>) -> Self {
+        let told = Arc::clone(seat);
+        log.tell_answers(move || told.note_answer());
         let now = post.clock.now();
         let interval = post.options.refresh_interval;
         let writer = Self {
@@ -373,6 +375,7 @@ impl Writer {
         let kept = self.tracker.filter(|_| !self.ahead).map(|tracker| Held {
             book: self.book,
             seq,
+            mark: self.log.last_mark(),
             last_cut,
             tracker,
         });

@@ -14,8 +14,6 @@ const BUSY_TIME_MAX: Duration = Duration::from_secs(4);
 /// whatever befell this one, and needs up to one of them to hear of it and half a one to read on; a busy machine's servers
 /// answer within one. Who gives way wrongly loses no more than a moment: the log takes nothing from two.
 pub(super) const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
-/// The same for a whole checkpoint: a node that is cut off in the midst of one is noticed that much later.
-pub(super) const CHECKPOINT_TIME_MAX: Duration = Duration::from_secs(6);
 
 /// What passes between the keeper of the lead and the thread that follows or writes.
 #[derive(Debug)]
@@ -128,6 +126,15 @@ impl Seat {
         answer
     }
 
+    /// The servers have answered, and something is still awaited of them: a checkpoint is many answers.
+    pub(super) fn note_answer(&self) {
+        let due_ms = &self.answer_due_ms;
+        // Only the thread that asks changes it, and it is told of answers while it asks.
+        if due_ms.load(Ordering::Acquire) != 0 {
+            due_ms.store(self.now_ms().saturating_add(millis(ANSWER_TIME_MAX)), Ordering::Release);
+        }
+    }
+
     fn now_ms(&self) -> u64 {
         millis(self.began.elapsed())
     }
@@ -166,5 +173,21 @@ mod tests {
         assert!(seat.asking(hour, silent).is_err(), "and have no more time than they had");
         assert!(seat.asking(hour, || Err::<(), _>(LogError::Overtaken)).is_err());
         assert!(seat.is_fit(), "that was an answer");
+    }
+
+    #[test]
+    fn every_answer_gives_the_servers_time_for_the_next() {
+        let seat = Seat::default();
+        seat.set_fit(true);
+        seat.note_answer();
+        assert_eq!(seat.answer_due_ms.load(Ordering::Acquire), 0, "nothing was asked");
+        let long = || {
+            dawdle(&seat);
+            assert!(!seat.is_fit(), "the first is late");
+            seat.note_answer();
+            assert!(seat.is_fit(), "the next is not");
+            Ok(())
+        };
+        seat.asking(Duration::from_millis(1), long).unwrap();
     }
 }

@@ -32,6 +32,8 @@ pub enum WorldError {
     Emptied,
     #[error("the log has entries that do not come")]
     Stalled,
+    #[error("the log has not the entries any more that were read of it")]
+    TakenBack,
     #[error("other nodes write the log faster than it can be read")]
     Outrun,
     #[error("a world that several nodes share needs its log on servers")]
@@ -44,7 +46,7 @@ impl WorldError {
         match self {
             Self::Change(_) | Self::Image(_) | Self::NotShared => true,
             Self::Log(LogError::Corrupt { .. } | LogError::UnknownFormat { .. }) => true,
-            Self::Log(_) | Self::Emptied | Self::Stalled | Self::Outrun => false,
+            Self::Log(_) | Self::Emptied | Self::Stalled | Self::TakenBack | Self::Outrun => false,
         }
     }
 

@@ -18,7 +18,7 @@ use crate::world::batch::apply_batch;
 use crate::world::identities::{Identities, Tracker};
 use crate::world::node::Turn;
 use crate::world::pace::Pace;
-use crate::world::seat::{ANSWER_TIME_MAX, CHECKPOINT_TIME_MAX};
+use crate::world::seat::ANSWER_TIME_MAX;
 use crate::world::start::{Entries, SANDBOX_IDS, Start, WorldError, epoch_start, play};
 use crate::world::{
     Batch, Command, NotTaken, OperateError, Past, Published, QUEUE_BATCHES_MAX, Receipt, Shared,
@@ -428,7 +428,7 @@ impl Writer {
         };
         let written = match &self.turn {
             None => write(),
-            Some(turn) => turn.seat.asking(CHECKPOINT_TIME_MAX, write),
+            Some(turn) => turn.seat.asking(ANSWER_TIME_MAX, write),
         };
         let now = self.post.clock.now();
         self.pace.note(written.is_ok().then_some(seq), now, begun.elapsed());

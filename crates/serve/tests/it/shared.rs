@@ -1,5 +1,7 @@
 //! Several nodes that share the live world's log: one writes, all show the same.
 
+mod taken_back;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,0 +1,61 @@
+//! The servers lose what they acknowledged, and other entries take the place of what was lost, before a node that had
+//! read it is back.
+
+use domain::World;
+use rig::Proxy;
+
+use super::{ODDS, leads, publish, wait_for_push};
+use crate::board::{ANN, BEA};
+use crate::harness::{Bed, Joining, TestApp, line, wait_for};
+
+#[tokio::test]
+async fn a_node_whose_log_was_rewritten_shows_what_is_in_it_now() {
+    let mut bed = Bed::start();
+    let joining = Joining::new(&bed);
+    let proxy = Proxy::start(bed.nats.port(0).unwrap()).await.unwrap();
+    let (seated, seat) = joining.seated();
+    let writer = TestApp::builder().joining(seated).start().await;
+    seat.grant(1);
+    leads(&writer).await;
+    let mut joined = joining.clone();
+    joined.servers.url = format!("nats://127.0.0.1:{}", proxy.port());
+    let reader = TestApp::builder().joining(joined).start().await;
+    let feed = writer.any_feed().await;
+    writer.push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
+    publish(&joining.clock, &[&writer, &reader]).await;
+
+    let take_away = |bed: &mut Bed| {
+        seat.withdraw();
+        bed.nats.kill(0).unwrap();
+    };
+    let lead_again = async |bed: &mut Bed, term| {
+        bed.nats.start_again(0).unwrap();
+        wait_for("the writer to step down", || !writer.app.world(World::Live).leads()).await;
+        wait_for("the writer to be fit", || seat.is_fit()).await;
+        seat.grant(term);
+        leads(&writer).await;
+    };
+    take_away(&mut bed);
+    let copy = bed.nats.copy(0).unwrap();
+    lead_again(&mut bed, 2).await;
+    let price = |price: i32| line::moneyline("a", "fanduel", (ANN, price), (BEA, -155));
+    wait_for_push(&writer, &feed, &price(135)).await;
+    publish(&joining.clock, &[&writer, &reader]).await;
+
+    proxy.cut();
+    take_away(&mut bed);
+    bed.nats.set_back(0, &copy).unwrap();
+    lead_again(&mut bed, 3).await;
+    // As many entries as were lost, and more.
+    for n in 140..150 {
+        wait_for_push(&writer, &feed, &price(n)).await;
+    }
+    publish(&joining.clock, &[&writer]).await;
+    proxy.mend();
+    publish(&joining.clock, &[&writer, &reader]).await;
+    let bodies = [
+        writer.get(ODDS, &writer.live_key().await).await.text().to_owned(),
+        reader.get(ODDS, &reader.live_key().await).await.text().to_owned(),
+    ];
+    assert!(bodies[0].contains("149") && bodies[0] == bodies[1], "{bodies:?}");
+}
