@@ -6,6 +6,10 @@
 //!    listed when we look reads N with everything else; a node's number only grows. No X is left.
 //! 2. *N was announced, and `trust` and a margin have passed since.* From then on both witnesses name N or more, so X,
 //!    whichever of them it reaches, was last trusted for a question from before, and that trust has run out.
+//!    It cannot gain it again before it has confirmed N: a node confirms what it has read before it goes by it. So nobody
+//!    need wait for X any more until then (`store`: `run_out`), be it cut off or gone for good. Once it confirms, it hears that
+//!    nobody waited for it, and reads once more: what was changed while it was coming back it finds then, and for
+//!    what is changed later it is waited for.
 //! 3. *N could not be announced.* Then waiting proves nothing: X may be cut off from the database alone, and the herald
 //!    vouches for it again and again. Only 1 is left, and without it we say so.
 
@@ -35,6 +39,8 @@ pub enum Need {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Done,
+    /// The same, because the right of all who do not have the change has run out.
+    RunOut,
     Wait,
     /// There is nothing more to wait for, and it is not known to hold everywhere.
     Unsure,
@@ -59,7 +65,7 @@ impl Wait {
         match (self.need, self.announced) {
             _ if behind == Some(0) => Verdict::Done,
             (Need::Soon, _) if waited_ms >= BRIEF_MS => Verdict::Done,
-            (Need::Everywhere, true) if over => Verdict::Done,
+            (Need::Everywhere, true) if over => Verdict::RunOut,
             (Need::Everywhere, false) if over => Verdict::Unsure,
             (Need::Soon | Need::Everywhere, _) => Verdict::Wait,
         }
@@ -103,6 +109,13 @@ impl Witnesses {
             let behind = behind.ok().map(|behind| behind.nodes);
             match wait.verdict(self.steady.now_ms(), behind) {
                 Verdict::Done => return Ok(()),
+                Verdict::RunOut => {
+                    // Where it cannot be noted the next change waits as this one did.
+                    if let Err(error) = self.store.note_run_out(number).await {
+                        tracing::debug!(%error, "who was waited for in vain is waited for again");
+                    }
+                    return Ok(());
+                }
                 Verdict::Wait => tokio::time::sleep(pause).await,
                 Verdict::Unsure => {
                     let cause = unannounced.unwrap_or_else(|| "it was not announced".into());

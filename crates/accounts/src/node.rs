@@ -241,12 +241,23 @@ impl Accounts {
         let Some(member) = &self.member else {
             return Ok(());
         };
-        let store = &member.witnesses.store;
         let mut asking = member.asking.lock().await;
-        let State { holding, listed_ms, left } = *member.state();
-        if left {
+        if member.state().left {
             return Ok(());
         }
+        // Once more where nobody waited for this node while it read.
+        while !self.ask_store_once(member, &mut asking).await? {}
+        Ok(())
+    }
+
+    /// `false`: nobody waited for this node until now, so that it may miss what was changed since it read.
+    async fn ask_store_once(
+        &self,
+        member: &Member,
+        asking: &mut Asking,
+    ) -> Result<bool, AccountError> {
+        let store = &member.witnesses.store;
+        let State { holding, listed_ms, .. } = *member.state();
         let asked_ms = member.now_ms();
         let heard = member.heard.load(Ordering::SeqCst);
         // Listed first and then reading: whoever waits for all nodes waits for this one, or it reads what they changed.
@@ -274,13 +285,17 @@ impl Accounts {
             None => self.read_all().await?,
         }
         asking.era = Some(change.era);
+        // Confirmed first: who has not confirmed a change is taken for somebody who lets nobody in by it.
+        if asking.confirmed != Some(newest) {
+            let run_out = store.confirm_node(&member.id, newest, member.trust_ms).await?;
+            let before = asking.confirmed.replace(newest).unwrap_or(0);
+            if before < run_out {
+                return Ok(false);
+            }
+        }
         member.set_number(newest);
         member.extend(Witness::Store, asked_ms, newest);
-        if asking.confirmed != Some(newest) {
-            store.confirm_node(&member.id, newest, member.trust_ms).await?;
-            asking.confirmed = Some(newest);
-        }
-        Ok(())
+        Ok(true)
     }
 
     /// Gains the right to let keys in from the herald, where nothing was changed that this node does not know.
@@ -335,11 +350,6 @@ impl Accounts {
             Need::Everywhere => confirmed,
             Need::Soon => Ok(()),
         }
-    }
-
-    /// What this node is called on the list of those who let keys in; `None` where there is no such list.
-    pub fn node_id(&self) -> Option<&str> {
-        self.member.as_ref().map(|member| member.id.as_str())
     }
 
     /// How this node stands with the others; `None` where there are none.

@@ -90,7 +90,11 @@ impl Store {
         tx.commit().await
     }
 
-    /// Notes that a node lets keys in and has read up to a number.
+    /// Notes that a node lets keys in and has read up to a number. It must not act on having read that far before this has
+    /// returned.
+    ///
+    /// Gives the last number that it was waited for in vain; 0 where it never was. If that is more than it had confirmed
+    /// before, nobody has waited for it until now: what was changed since it read, it has to read first.
     ///
     /// # Errors
     /// The store cannot be written.
@@ -99,27 +103,28 @@ impl Store {
         id: &str,
         number: i64,
         trust_ms: u64,
-    ) -> Result<(), StoreError> {
+    ) -> Result<i64, StoreError> {
         let mut tx = self.begin_write().await?;
         let now_ms = tx.now_ms().await?;
         // An attempt that was given up may arrive after the next one: what was read stays read.
-        query(
-            "INSERT INTO node (id, confirmed, trust_ms, seen_ms) VALUES ($1, $2, $3, $4) \
+        let run_out = query(
+            "INSERT INTO node (id, confirmed, trust_ms, seen_ms, run_out) VALUES ($1, $2, $3, $4, 0) \
              ON CONFLICT (id) DO UPDATE SET trust_ms = excluded.trust_ms, seen_ms = excluded.seen_ms, \
-             confirmed = CASE WHEN excluded.confirmed > node.confirmed THEN excluded.confirmed \
-             ELSE node.confirmed END",
+             run_out = COALESCE(node.run_out, 0), confirmed = CASE WHEN excluded.confirmed > node.confirmed THEN excluded.confirmed \
+             ELSE node.confirmed END RETURNING run_out",
         )
         .bind(id)
         .bind(number)
         .bind(i64::try_from(trust_ms).unwrap_or(i64::MAX))
         .bind(now_ms)
-        .execute(&mut tx)
+        .fetch_number(&mut tx)
         .await?;
         query("DELETE FROM node WHERE seen_ms < $1")
             .bind(now_ms.saturating_sub(FORGET_AFTER_MS))
             .execute(&mut tx)
             .await?;
-        tx.commit().await
+        tx.commit().await?;
+        Ok(run_out)
     }
 
     /// Forgets a node that lets nobody in any more. Nobody waits for it from here on.
@@ -132,20 +137,36 @@ impl Store {
         tx.commit().await
     }
 
-    /// How many nodes have not read up to a number.
+    /// How many nodes have not read up to a number and may let keys in all the same.
     ///
     /// # Errors
     /// The store cannot be read.
     pub async fn nodes_behind(&self, number: i64) -> Result<Behind, StoreError> {
-        let row: Option<(i64, i64)> =
-            query("SELECT COUNT(*), COALESCE(MAX(trust_ms), 0) FROM node WHERE confirmed < $1")
-                .bind(number)
-                .fetch_optional(&self.database)
-                .await?;
+        let row: Option<(i64, i64)> = query(
+            "SELECT COUNT(*), COALESCE(MAX(trust_ms), 0) FROM node \
+             WHERE confirmed < $1 AND confirmed >= COALESCE(run_out, 0)",
+        )
+        .bind(number)
+        .fetch_optional(&self.database)
+        .await?;
         let (nodes, trust_ms) = row.ok_or_else(|| StoreError::corrupt("a count yielded no row"))?;
         let count = |column: i64| {
             u64::try_from(column).map_err(|_| StoreError::corrupt("a node's row is out of range"))
         };
         Ok(Behind { nodes: count(nodes)?, trust_ms: count(trust_ms)? })
+    }
+
+    /// Notes that whoever has not read up to a number by now has lost the right to let keys in, and cannot gain it before it
+    /// has. Nobody waits for it until then.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn note_run_out(&self, number: i64) -> Result<(), StoreError> {
+        let mut tx = self.begin_write().await?;
+        query("UPDATE node SET run_out = $1 WHERE confirmed < $1 AND run_out < $1")
+            .bind(number)
+            .execute(&mut tx)
+            .await?;
+        tx.commit().await
     }
 }

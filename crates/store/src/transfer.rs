@@ -140,14 +140,14 @@ impl Cells {
     }
 }
 
-/// All tables of the file, each after those that it refers to.
+/// All tables of the file, each after those that it refers to. What migrations note of themselves each database has already.
 async fn tables(
     source: &mut Transaction<'static, Sqlite>,
     tx: &mut PgTx,
 ) -> Result<Vec<Table>, StoreError> {
     let mut left: Vec<String> = sqlx::query_scalar(
         "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!' \
-         AND name <> '_sqlx_migrations' ORDER BY name",
+         AND name NOT IN ('_sqlx_migrations', 'schema_floor') ORDER BY name",
     )
     .fetch_all(&mut **source)
     .await?;

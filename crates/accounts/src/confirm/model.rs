@@ -29,8 +29,12 @@ enum Step {
         node: usize,
         by: Witness,
     },
-    /// The node tells the database how far it is.
+    /// The node's word on how far it has read reaches the database.
     Report {
+        node: usize,
+    },
+    /// The node hears that it did.
+    Reported {
         node: usize,
     },
     Cut {
@@ -66,7 +70,8 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (node(), by()).prop_map(|(node, by)| Step::Ask { node, by }),
         6 => (node(), by()).prop_map(|(node, by)| Step::Answer { node, by }),
         6 => (node(), by()).prop_map(|(node, by)| Step::Arrive { node, by }),
-        3 => node().prop_map(|node| Step::Report { node }),
+        5 => node().prop_map(|node| Step::Report { node }),
+        5 => node().prop_map(|node| Step::Reported { node }),
         3 => (node(), by(), any::<bool>()).prop_map(|(node, by, cut)| Step::Cut { node, by, cut }),
         1 => (node(), any::<bool>()).prop_map(|(node, orderly)| Step::Restart { node, orderly }),
         2 => Just(Step::Revoke),
@@ -86,13 +91,36 @@ struct Question {
     answer: Option<i64>,
 }
 
+/// What was read of the database and is not gone by yet.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    asked_ms: u64,
+    newest: i64,
+    /// The number that the database said it was waited for in vain, once that was asked.
+    run_out: Option<i64>,
+}
+
+/// A node in the database.
+#[derive(Clone, Copy, Debug, Default)]
+struct Row {
+    confirmed: i64,
+    run_out: i64,
+}
+
 #[derive(Debug)]
 struct Node {
     /// Milliseconds more or fewer in a thousand.
     drift: i64,
+    /// The last change that its keys are as of, whether or not it goes by it yet.
+    in_force: i64,
     holding: Option<Holding>,
     until_ms: u64,
     questions: [Option<Question>; 2],
+    reading: Option<Reading>,
+    /// A word on how far it has read that it gave up; it may arrive all the same.
+    late: Option<i64>,
+    /// What it knows that the database knows of it.
+    confirmed: i64,
     cut: [bool; 2],
     /// Its row in the database.
     row: usize,
@@ -104,10 +132,31 @@ impl Node {
         now_ms.saturating_add_signed(now_ms.cast_signed() * self.drift / 1000)
     }
 
+    /// It hears that the database knows how far it has read, and whether anybody waited for it meanwhile.
+    fn reported(&mut self) {
+        let Some(reading) = self.reading.take_if(|reading| reading.run_out.is_some()) else {
+            return;
+        };
+        let before = std::mem::replace(&mut self.confirmed, reading.newest);
+        if reading.run_out <= Some(before) {
+            self.go_by(reading.asked_ms, reading.newest);
+        }
+    }
+
+    fn go_by(&mut self, asked_ms: u64, newest: i64) {
+        let number = self.holding.map_or(newest, |holding| holding.number.max(newest));
+        self.holding = Some(Holding { number, listed_ms: Some(asked_ms), trust_ms: TRUST_MS });
+        self.extend(Witness::Store, asked_ms, newest);
+    }
+
+    fn extend(&mut self, by: Witness, asked_ms: u64, newest: i64) {
+        let until_ms = self.holding.and_then(|holding| holding.until_ms(by, asked_ms, newest));
+        self.until_ms = self.until_ms.max(until_ms.unwrap_or(0));
+    }
+
     /// Whether it lets a key in that ended with this number.
     fn lets_in(&self, number: i64, now_ms: u64) -> bool {
-        let knows = self.holding.is_some_and(|holding| holding.number >= number);
-        self.clock(now_ms) < self.until_ms && !knows
+        self.clock(now_ms) < self.until_ms && self.in_force < number
     }
 }
 
@@ -122,8 +171,8 @@ struct World {
     now_ms: u64,
     number: i64,
     announced: Option<i64>,
-    /// What each node that was ever listed has confirmed; `None` where it went in good order.
-    rows: Vec<Option<i64>>,
+    /// Of each node that was ever listed; `None` where it went in good order.
+    rows: Vec<Option<Row>>,
     nodes: Vec<Node>,
     revocations: Vec<Revocation>,
 }
@@ -154,9 +203,22 @@ impl World {
 
     /// A node that was listed and has read nothing.
     fn fresh(&mut self, drift: i64) -> Node {
-        self.rows.push(Some(0));
+        self.rows.push(Some(Row::default()));
         let row = self.rows.len() - 1;
-        Node { drift, holding: None, until_ms: 0, questions: [None; 2], cut: [false; 2], row }
+        let (questions, cut) = ([None; 2], [false; 2]);
+        let (reading, late, confirmed) = (None, None, 0);
+        Node {
+            drift,
+            in_force: 0,
+            holding: None,
+            until_ms: 0,
+            questions,
+            reading,
+            late,
+            confirmed,
+            cut,
+            row,
+        }
     }
 
     fn apply(&mut self, step: Step) {
@@ -164,6 +226,12 @@ impl World {
             Step::Ask { node, by } => {
                 let node = &mut self.nodes[node];
                 let asked_ms = node.clock(self.now_ms);
+                // One question at a time: what was not brought to an end is given up.
+                if by == Witness::Store
+                    && let Some(reading) = node.reading.take()
+                {
+                    node.late = Some(reading.newest);
+                }
                 node.questions[at(by)] = Some(Question { asked_ms, answer: None });
             }
             Step::Answer { node, by } => {
@@ -181,11 +249,19 @@ impl World {
             }
             Step::Arrive { node, by } => self.arrive(node, by),
             Step::Report { node } => {
-                let node = &self.nodes[node];
-                if let (Some(holding), false) = (node.holding, node.cut[at(Witness::Store)]) {
-                    self.rows[node.row] = Some(holding.number);
+                let node = &mut self.nodes[node];
+                let row = &mut self.rows[node.row];
+                let Some(row) = row.as_mut().filter(|_| !node.cut[at(Witness::Store)]) else {
+                    return;
+                };
+                let late = node.late.take().unwrap_or(0);
+                row.confirmed = row.confirmed.max(late);
+                if let Some(reading) = &mut node.reading {
+                    row.confirmed = row.confirmed.max(reading.newest);
+                    reading.run_out = reading.run_out.or(Some(row.run_out));
                 }
             }
+            Step::Reported { node } => self.nodes[node].reported(),
             Step::Cut { node, by, cut } => self.nodes[node].cut[at(by)] = cut,
             Step::Restart { node, orderly } => {
                 let old = &self.nodes[node];
@@ -212,7 +288,7 @@ impl World {
         }
     }
 
-    /// An answer arrives, and with the database's everything up to it.
+    /// An answer arrives, and with the database's everything up to it. What is new is reported before it is gone by.
     fn arrive(&mut self, node: usize, by: Witness) {
         let node = &mut self.nodes[node];
         let answered = node.questions[at(by)].filter(|question| question.answer.is_some());
@@ -221,11 +297,15 @@ impl World {
         };
         node.questions[at(by)] = None;
         if by == Witness::Store {
-            let number = node.holding.map_or(newest, |holding| holding.number.max(newest));
-            node.holding = Some(Holding { number, listed_ms: Some(asked_ms), trust_ms: TRUST_MS });
+            node.in_force = node.in_force.max(newest);
         }
-        let until_ms = node.holding.and_then(|holding| holding.until_ms(by, asked_ms, newest));
-        node.until_ms = node.until_ms.max(until_ms.unwrap_or(0));
+        match by {
+            Witness::Store if node.confirmed == newest => node.go_by(asked_ms, newest),
+            Witness::Store => {
+                node.reading = Some(Reading { asked_ms, newest, run_out: None });
+            }
+            Witness::Herald => node.extend(by, asked_ms, newest),
+        }
     }
 
     /// It may arrive and nobody is told so.
@@ -247,14 +327,21 @@ impl World {
     }
 
     fn look(&mut self, revocation: usize, store: bool) {
-        let (now_ms, rows) = (self.now_ms, &self.rows);
+        let (now_ms, rows) = (self.now_ms, &mut self.rows);
         let Some(revocation) = self.revocations.iter_mut().rev().nth(revocation) else {
             return;
         };
-        let behind = rows.iter().flatten().filter(|row| **row < revocation.number).count();
+        let is_behind =
+            |row: &&Row| row.confirmed < revocation.number && row.confirmed >= row.run_out;
+        let behind = rows.iter().flatten().filter(is_behind).count();
         let behind = store.then(|| u64::try_from(behind).unwrap());
         let verdict = revocation.wait.map(|wait| wait.verdict(now_ms, behind));
-        revocation.returned |= verdict == Some(Verdict::Done);
+        if verdict == Some(Verdict::RunOut) && store {
+            for row in rows.iter_mut().flatten().filter(|row| row.confirmed < revocation.number) {
+                row.run_out = row.run_out.max(revocation.number);
+            }
+        }
+        revocation.returned |= matches!(verdict, Some(Verdict::Done | Verdict::RunOut));
     }
 
     fn check(&self) {
@@ -275,9 +362,15 @@ impl World {
             for other in [Witness::Store, Witness::Herald] {
                 self.apply(Step::Cut { node, by: other, cut: other != by });
             }
-            for step in
-                [Step::Ask { node, by }, Step::Answer { node, by }, Step::Arrive { node, by }]
-            {
+            let ask = [
+                Step::Ask { node, by },
+                Step::Answer { node, by },
+                Step::Arrive { node, by },
+                Step::Report { node },
+                Step::Reported { node },
+            ];
+            // Twice: who was not waited for reads once more.
+            for step in ask.into_iter().chain(ask) {
                 self.apply(step);
                 self.check();
             }

@@ -286,6 +286,63 @@ async fn a_node_that_is_out_of_touch_stops_in_time_and_only_then_is_it_done() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_is_gone_is_waited_for_once_and_again_when_it_is_back() {
+    let town = Town::new();
+    let (one, two) = (town.member().await, town.member().await);
+    let mut keys = Vec::new();
+    for _ in 0..4 {
+        keys.push(town.key(&one).await);
+    }
+    two.node.ask_store().await.unwrap();
+
+    // Two asks nothing from here on, as if its machine were gone. The first time is waited for.
+    let before = town.steady.now_ms();
+    town.pass_until(one.revoke(&keys[0])).await.unwrap();
+    assert!(town.steady.now_ms() - before >= 5500);
+    assert_eq!(two.lets_in(&keys[1]), Err(KeyRefusal::Unvouched));
+
+    // From then on no time passes at all, also where nothing can be announced.
+    for (key, cut) in [(&keys[1], false), (&keys[2], true)] {
+        one.ear.cut.store(cut, Ordering::SeqCst);
+        tokio::time::timeout(PATIENCE, one.revoke(key)).await.unwrap().unwrap().unwrap();
+    }
+    one.ear.cut.store(false, Ordering::SeqCst);
+    two.node.ask_herald().await.unwrap();
+    for key in &keys {
+        assert_eq!(two.lets_in(key), Err(KeyRefusal::Unvouched), "the herald knows more than it");
+    }
+
+    // It was only cut off. Once it lets keys in again it is waited for again.
+    two.node.ask_store().await.unwrap();
+    assert_eq!(two.lets_in(&keys[3]), Ok(()));
+    let revoked = one.revoke(&keys[3]);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(!revoked.is_finished());
+    two.node.ask_store().await.unwrap();
+    tokio::time::timeout(PATIENCE, revoked).await.unwrap().unwrap().unwrap();
+    assert_eq!(two.lets_in(&keys[3]), Err(KeyRefusal::Unknown));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_cannot_say_what_it_has_read_does_not_go_by_it() {
+    let town = Town::new();
+    let (one, two) = (town.member().await, town.member().await);
+    let key = town.key(&one).await;
+    two.node.ask_store().await.unwrap();
+    one.node.ask_store().await.unwrap();
+    // Two reads the next change, but its word on that does not get through.
+    let number = two.node.trust().unwrap().number;
+    let mute = "CREATE TRIGGER mute BEFORE UPDATE ON node BEGIN SELECT RAISE(ABORT, 'mute'); END";
+    town.world.sql(mute).await;
+    let revoked = one.revoke(&key);
+    town.pass_until(revoked).await.unwrap();
+    assert!(two.node.ask_store().await.is_err());
+    two.node.ask_herald().await.unwrap();
+    assert_eq!(two.node.trust().unwrap().number, number);
+    assert_eq!(two.lets_in(&key), Err(KeyRefusal::Unvouched));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_a_connection_is_known_by_is_refused_as_well_by_who_is_out_of_touch() {
     let town = Town::new();
     let one = town.member().await;

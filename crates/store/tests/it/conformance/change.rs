@@ -129,6 +129,34 @@ pub(crate) async fn nodes_are_behind_until_they_confirm_or_go(bed: Bed) {
     assert_eq!(behind(6).await.nodes, 0);
 }
 
+pub(crate) async fn nodes_whose_right_has_run_out_are_not_behind_until_they_confirm(bed: Bed) {
+    let store = bed.open().await;
+    let behind = async |number| store.nodes_behind(number).await.unwrap().nodes;
+    for (id, number) in [("one", 6), ("two", 4), ("three", 3)] {
+        store.confirm_node(id, number, 5000).await.unwrap();
+    }
+    store.note_run_out(5).await.unwrap();
+    store.note_run_out(4).await.unwrap();
+    assert_eq!((behind(5).await, behind(6).await, behind(7).await), (0, 0, 1));
+    // To be there is not enough, the change has to be known.
+    assert_eq!(store.confirm_node("two", 4, 5000).await.unwrap(), 5);
+    assert_eq!(behind(7).await, 1);
+    assert_eq!(store.confirm_node("two", 5, 5000).await.unwrap(), 5);
+    assert_eq!(store.confirm_node("one", 6, 5000).await.unwrap(), 0);
+    assert_eq!((behind(5).await, behind(6).await, behind(7).await), (0, 1, 2));
+
+    // A program from before lets keys in by what it has not confirmed yet, and is always waited for.
+    let older = "INSERT INTO node (id, confirmed, trust_ms, seen_ms) \
+                 SELECT 'older', 2, 5000, seen_ms FROM node WHERE id = 'one'";
+    bed.run(older).await.unwrap();
+    store.note_run_out(5).await.unwrap();
+    assert_eq!(behind(5).await, 1);
+    // Once it is the new program it is not.
+    store.confirm_node("older", 2, 5000).await.unwrap();
+    store.note_run_out(5).await.unwrap();
+    assert_eq!(behind(5).await, 0);
+}
+
 pub(crate) async fn a_number_that_was_set_back_is_raised_and_never_lowered(bed: Bed) {
     let store = bed.open().await;
     store.raise_key_change(7).await.unwrap();
