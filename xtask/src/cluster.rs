@@ -258,7 +258,7 @@ fn greeting(site: &Site) -> Result<String> {
         "  postgres        postgres://postgres@127.0.0.1:{}/linesman\n",
         site.port(Unit::Postgres)
     );
-    text += &format!("  nats            {}\n\n", site.nats_url());
+    text += &format!("  nats            {}   ({})\n\n", site.nats_url(), site.nats()?);
     text += &format!(
         "  sandbox key     {sandbox}\n  production key  {production}\n  feed token      {token}\n\n"
     );

@@ -161,6 +161,8 @@ fn campaign(repository: &Repository, plan: &Plan) -> Result<Vec<Finding>> {
     let copy = folder.join("linesman");
     fs::copy(program, &copy)?;
     let mut stage = Stage::set(&folder.join("cluster"), &copy)?;
+    let nats = stage.site.nats()?.to_string();
+    shell::say(&format!("   the log is kept by {nats}"));
     let bench = Bench::new(stage.site.clone(), Journal::new(&folder)?);
     let watch = begin_watch(stage.site.clone())?;
     let purse = Purse::fill(&bench)?;
@@ -177,7 +179,8 @@ fn campaign(repository: &Repository, plan: &Plan) -> Result<Vec<Finding>> {
     let records = bench.journal.finish()?;
     let mut findings = check::all(&records, &tale);
     findings.push(last);
-    report::tell(&folder, plan.seed, &records, &findings)?;
+    let about = format!("{nats}\nseed {}\n", plan.seed);
+    report::tell(&folder, &about, &records, &findings)?;
     Ok(findings)
 }
 

@@ -1,5 +1,7 @@
 //! NATS servers of one's own, with JetStream; one, or several that replicate.
 
+mod program;
+
 use std::{fs, net::TcpStream, path::PathBuf, process::Command};
 
 use anyhow::{Context as _, Result};
@@ -11,10 +13,7 @@ use crate::{
     process::{Process, mortal},
 };
 
-const MISSING: &str =
-    "NATS is not installed (on Debian: apt-get install nats-server; `cargo xtask test` does it)";
-/// A hand-made installation, which somebody made for a reason, and Debian's package.
-const PROGRAMS: [&str; 2] = ["/usr/local/bin/nats-server", "/usr/sbin/nats-server"];
+pub use self::program::{NatsProgram, NatsVersion, nats_program};
 
 /// Running servers with no data, one cluster where there are several.
 #[derive(Debug)]
@@ -37,7 +36,7 @@ impl Nats {
     /// # Errors
     /// NATS is not installed, or does not start.
     pub fn start(servers: usize) -> Result<Self> {
-        let program = nats_program()?;
+        let program = nats_program()?.path;
         let folder =
             tempfile::Builder::new().prefix("nats-").tempdir().context("no temporary folder")?;
         let members = (0..servers)
@@ -118,12 +117,4 @@ impl Nats {
         }
         Ok(command)
     }
-}
-
-/// Where the server's program is.
-///
-/// # Errors
-/// It is not installed.
-pub fn nats_program() -> Result<PathBuf> {
-    PROGRAMS.iter().map(PathBuf::from).find(|path| path.is_file()).context(MISSING)
 }

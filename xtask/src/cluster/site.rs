@@ -9,9 +9,11 @@ use std::{
     net::{Ipv4Addr, TcpListener},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::OnceLock,
 };
 
 use anyhow::{Context as _, Result, bail};
+use rig::NatsProgram;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -61,6 +63,8 @@ pub(crate) struct Site {
     pub(crate) links: Links,
     pub(crate) manner: Manner,
     ports: BTreeMap<Unit, Ports>,
+    /// Looked for once, so that all servers are the same whatever is installed meanwhile.
+    nats: OnceLock<NatsProgram>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +97,17 @@ impl Site {
             links: Links::new(),
             manner,
             ports,
+            nats: OnceLock::new(),
         })
+    }
+
+    /// The program of the log's servers.
+    pub(crate) fn nats(&self) -> Result<&NatsProgram> {
+        if let Some(nats) = self.nats.get() {
+            return Ok(nats);
+        }
+        let found = rig::nats_program()?;
+        Ok(self.nats.get_or_init(|| found))
     }
 
     /// Where a process serves.
@@ -219,7 +233,7 @@ impl Site {
                     .args(["-c", if self.manner.syncs { "fsync=on" } else { "fsync=off" }]);
             }
             Unit::Nats(_) => {
-                command.arg(rig::nats_program()?).args(["-c", "nats.conf"]);
+                command.arg(&self.nats()?.path).args(["-c", "nats.conf"]);
             }
             Unit::Ingest(_) | Unit::Api(_) => {
                 command
