@@ -193,7 +193,7 @@ fn campaign(repository: &Repository, plan: &Plan) -> Result<Vec<Finding>> {
     let last = judge.wait_for_all(&stage.site, &tale);
     watch.end()?;
     let records = bench.journal.finish()?;
-    let mut findings = check::all(&records, &tale);
+    let mut findings = check::all(&records, &tale, stage.builds.count());
     findings.push(last);
     let about = format!("{}{nats}\nseed {}\n", stage.builds.tell()?, plan.seed);
     report::tell(&folder, &about, &records, &findings)?;

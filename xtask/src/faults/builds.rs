@@ -47,6 +47,8 @@ impl fmt::Display for Build {
 pub(super) struct Builds {
     this: PathBuf,
     beside: Option<PathBuf>,
+    /// What was copied, since two builds may give themselves the same version.
+    origin: String,
     ran: BTreeMap<Unit, Vec<Build>>,
 }
 
@@ -64,7 +66,8 @@ impl Builds {
             ensure!(is_ours(&version(&copy)?), "{} is no linesman", beside.display());
             Ok(copy)
         });
-        Ok(Self::new(this, copy.transpose()?))
+        let origin = beside.map_or(String::new(), |beside| beside.display().to_string());
+        Ok(Self { origin, ..Self::new(this, copy.transpose()?) })
     }
 
     fn new(this: PathBuf, beside: Option<PathBuf>) -> Self {
@@ -73,7 +76,12 @@ impl Builds {
             Some(_) | None => Build::This,
         };
         let ran = NODES.into_iter().map(|node| (node, vec![begin(&node)])).collect();
-        Self { this, beside, ran }
+        Self { this, beside, origin: String::new(), ran }
+    }
+
+    /// How many different programs there are.
+    pub(super) fn count(&self) -> usize {
+        1 + usize::from(self.beside.is_some())
     }
 
     pub(super) fn this(&self) -> &Path {
@@ -113,7 +121,7 @@ impl Builds {
     pub(super) fn tell(&self) -> Result<String> {
         let mut text = format!("this: {}\n", version(&self.this)?);
         let Some(beside) = &self.beside else { return Ok(text) };
-        text += &format!("beside: {}\n", version(beside)?);
+        text += &format!("beside: {} ({})\n", version(beside)?, self.origin);
         for (node, ran) in &self.ran {
             let ran: Vec<String> = ran.iter().map(ToString::to_string).collect();
             text += &format!("{node} ran {}\n", ran.join(", then "));
@@ -155,6 +163,7 @@ mod tests {
         let builds = Builds::new("new".into(), None);
         assert!(NODES.into_iter().all(|node| builds.program(node) == Path::new("new")));
         assert_eq!((builds.first(1), builds.first(2)), (Path::new("new"), Path::new("new")));
+        assert_eq!((builds.count(), two().count()), (1, 2));
     }
 
     #[test]
