@@ -22,6 +22,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use clap::Subcommand;
 use rustix::process::{Pid, Signal};
+use serde_json::Value;
 
 use crate::{
     cluster::{
@@ -143,11 +144,22 @@ pub(crate) fn is_ready(port: u16) -> bool {
 /// What a NATS server says that it lacks: it is whole once its copies of all streams are those of the others.
 pub(crate) fn lack_of(site: &Site, nats: Unit) -> Option<String> {
     let mut client = Client::new(site.health_port(nats), Duration::from_secs(2));
-    match client.get("/healthz", "connection: close\r\n") {
+    match client.get("/healthz?details=true", "connection: close\r\n") {
         Ok(answer) if answer.status == 200 => None,
-        Ok(answer) => Some(String::from_utf8_lossy(&answer.body).into_owned()),
+        Ok(answer) => lack_in(&answer.body),
         Err(error) => Some(error.to_string()),
     }
+}
+
+/// What is lacking, of all that a server complains of. Consumers are no copies of anything: each node makes itself another when
+/// its own falls silent. But 2.10 misses for minutes those that somebody asked for while it was cut off.
+fn lack_in(health: &[u8]) -> Option<String> {
+    let told = || String::from_utf8_lossy(health).into_owned();
+    let said: Value = serde_json::from_slice(health).unwrap_or_default();
+    // Servers before 2.10 name the first complaint only, and not what it is about.
+    let Some(errors) = said.get("errors").and_then(Value::as_array) else { return Some(told()) };
+    let of_consumer = |error: &Value| error.get("type").is_some_and(|it| it == "CONSUMER");
+    (errors.is_empty() || !errors.iter().all(of_consumer)).then(told)
 }
 
 /// What a process wrote last.
@@ -258,11 +270,36 @@ fn greeting(site: &Site) -> Result<String> {
         "  postgres        postgres://postgres@127.0.0.1:{}/linesman\n",
         site.port(Unit::Postgres)
     );
-    text += &format!("  nats            {}\n\n", site.nats_url());
+    text += &format!("  nats            {}   ({})\n\n", site.nats_url(), site.nats()?);
     text += &format!(
         "  sandbox key     {sandbox}\n  production key  {production}\n  feed token      {token}\n\n"
     );
     text += &format!("Try it:\n  curl -H 'X-API-Key: {sandbox}' {front}/v1/sports\n\n");
     text += "End it:\n  cargo xtask cluster down\n";
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_misses_only_consumers_is_whole() {
+        let consumer =
+            r#"{"type":"CONSUMER","account":"$G","stream":"s","consumer":"c","error":"not found"}"#;
+        let stream = r#"{"type":"STREAM","account":"$G","stream":"s","error":"not current"}"#;
+        let health = |errors: &str| {
+            format!(r#"{{"status":"error","status_code":503,"errors":[{errors}]}}"#).into_bytes()
+        };
+        assert_eq!(lack_in(&health(&format!("{consumer},{consumer}"))), None);
+        assert!(lack_in(&health(&format!("{consumer},{stream}"))).unwrap().contains("not current"));
+        assert!(lack_in(&health("")).is_some());
+    }
+
+    #[test]
+    fn a_server_that_does_not_say_what_it_misses_is_not_whole() {
+        let old = r#"{"status":"unavailable","error":"JetStream stream 's' is not current"}"#;
+        assert_eq!(lack_in(old.as_bytes()).unwrap(), old);
+        assert!(lack_in(b"").is_some());
+    }
 }

@@ -4,6 +4,7 @@
 //! See `docs/operations/faults.md`. The parts: [`stage`] is the cluster, [`fault`] what can be broken, [`load`] who uses it meanwhile,
 //! [`record`] what they saw, [`check`] the judge. Nothing is restarted but what the campaign itself has ended.
 
+mod builds;
 mod chance;
 mod check;
 mod fault;
@@ -39,6 +40,7 @@ use crate::{
         unit::{APIS, NATS, NODES, Unit},
     },
     faults::{
+        builds::Builds,
         chance::Chance,
         check::{Finding, Tale},
         fault::Fault,
@@ -84,6 +86,9 @@ pub(crate) struct Options {
     /// The most telling faults in a fixed order, once
     #[arg(long, conflicts_with = "only")]
     short: bool,
+    /// Another build of `linesman`: two nodes of five run this one, the others that, and nodes are exchanged
+    #[arg(long, value_name = "PROGRAM")]
+    beside: Option<PathBuf>,
     /// Print the names of all faults
     #[arg(long)]
     list: bool,
@@ -92,8 +97,15 @@ pub(crate) struct Options {
 /// The short campaign, as a step among others. What must never happen is judged; how many reads succeed and how soon all is
 /// well again is told, but depends on what else the machine has to do, and such things do not decide a test.
 pub(crate) fn short(repository: &Repository) -> Result<()> {
-    let options =
-        Options { minutes: 0, seed: None, only: Vec::new(), once: true, short: true, list: false };
+    let options = Options {
+        minutes: 0,
+        seed: None,
+        only: Vec::new(),
+        once: true,
+        short: true,
+        beside: None,
+        list: false,
+    };
     run_judged(repository, &options, |finding| !finding.is_timed)
 }
 
@@ -106,12 +118,15 @@ fn run_judged(
     options: &Options,
     counts: fn(&Finding) -> bool,
 ) -> Result<()> {
+    let mut plan = if options.short { fault::short() } else { fault::all() };
+    if options.beside.is_some() {
+        plan.extend(fault::exchanges());
+    }
     if options.list {
-        let names: Vec<String> = fault::all().iter().map(ToString::to_string).collect();
+        let names: Vec<String> = plan.iter().map(ToString::to_string).collect();
         return shell::print(&format!("{}\n", names.join("\n")));
     }
     let seed = options.seed.unwrap_or_else(|| now_ms().unsigned_abs() % 1_000_000);
-    let mut plan = if options.short { fault::short() } else { fault::all() };
     if !options.only.is_empty() {
         plan.retain(|fault| {
             options.only.iter().any(|part| fault.to_string().contains(part.as_str()))
@@ -119,7 +134,8 @@ fn run_judged(
         ensure!(!plan.is_empty(), "no fault has such a name; --list prints them");
     }
     let time = Duration::from_secs(60 * options.minutes);
-    let plan = Plan { seed, faults: plan, time, once: options.short || options.once };
+    let once = options.short || options.once;
+    let plan = Plan { seed, faults: plan, time, once, beside: options.beside.clone() };
     let findings = campaign(repository, &plan)?;
     let broken = findings.iter().filter(|finding| counts(finding) && !finding.holds()).count();
     ensure!(
@@ -137,6 +153,8 @@ struct Plan {
     time: Duration,
     /// In this order and once, rather than by chance until the time is over.
     once: bool,
+    /// Another build.
+    beside: Option<PathBuf>,
 }
 
 fn folder(repository: &Repository) -> Result<PathBuf> {
@@ -157,10 +175,10 @@ fn campaign(repository: &Repository, plan: &Plan) -> Result<Vec<Finding>> {
     let folder = folder(repository)?;
     stage::clear(&folder)?;
     shell::say(&format!("seed {}: setting up a cluster in {}", plan.seed, folder.display()));
-    // A copy, so that a build meanwhile does not change what is started again.
-    let copy = folder.join("linesman");
-    fs::copy(program, &copy)?;
-    let mut stage = Stage::set(&folder.join("cluster"), &copy)?;
+    let builds = Builds::copy(&folder, &program, plan.beside.as_deref())?;
+    let mut stage = Stage::set(&folder.join("cluster"), builds, plan.seed)?;
+    let nats = stage.site.nats()?.to_string();
+    shell::say(&format!("   the log is kept by {nats}"));
     let bench = Bench::new(stage.site.clone(), Journal::new(&folder)?);
     let watch = begin_watch(stage.site.clone())?;
     let purse = Purse::fill(&bench)?;
@@ -175,9 +193,10 @@ fn campaign(repository: &Repository, plan: &Plan) -> Result<Vec<Finding>> {
     let last = judge.wait_for_all(&stage.site, &tale);
     watch.end()?;
     let records = bench.journal.finish()?;
-    let mut findings = check::all(&records, &tale);
+    let mut findings = check::all(&records, &tale, stage.builds.count());
     findings.push(last);
-    report::tell(&folder, plan.seed, &records, &findings)?;
+    let about = format!("{}{nats}\nseed {}\n", stage.builds.tell()?, plan.seed);
+    report::tell(&folder, &about, &records, &findings)?;
     Ok(findings)
 }
 
@@ -187,7 +206,12 @@ fn break_things(plan: &Plan, stage: &mut Stage, bench: &Bench, judge: &Judge) ->
     let possible = |fault: &Fault| match fault {
         Fault::DiskFull(_) => stage.has_disks(),
         Fault::Clock(..) => stage.has_clocks(),
-        Fault::Kill(_) | Fault::Stop(_) | Fault::Pause(_) | Fault::Wire(..) | Fault::NoLog => true,
+        Fault::Kill(_)
+        | Fault::Stop(_)
+        | Fault::Exchange(_)
+        | Fault::Pause(_)
+        | Fault::Wire(..)
+        | Fault::NoLog => true,
     };
     let (faults, left_out): (Vec<Fault>, Vec<Fault>) =
         plan.faults.iter().copied().partition(possible);

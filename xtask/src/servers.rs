@@ -1,5 +1,7 @@
 //! The servers that a cluster is built on, and that tests start for themselves: installed where they are missing.
 
+mod nats;
+
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
@@ -11,21 +13,21 @@ const MEND: &str = "the tests of the cluster need PostgreSQL and NATS (on Debian
 /// A Debian package with the places where it, or an installation by hand, puts its program.
 type Package = (&'static str, [&'static str; 2]);
 
-const SERVERS: [Package; 2] = [
-    ("postgresql", ["/usr/lib/postgresql", "/usr/lib/postgresql"]),
-    ("nats-server", ["/usr/sbin/nats-server", "/usr/local/bin/nats-server"]),
-];
+const POSTGRES: Package = ("postgresql", ["/usr/lib/postgresql", "/usr/lib/postgresql"]);
+const NATS: Package = ("nats-server", ["/usr/sbin/nats-server", "/usr/local/bin/nats-server"]);
 const NGINX: Package = ("nginx-light", ["/usr/sbin/nginx", "/usr/local/bin/nginx"]);
 
 /// The servers that tests start.
 pub(crate) fn ensure_installed(repository: &Repository) -> Result<()> {
-    install(repository, &SERVERS, MEND)
+    install(repository, &[POSTGRES], MEND)?;
+    nats::ensure_current(repository, || install(repository, &[NATS], MEND))
 }
 
 /// What a whole cluster needs.
 pub(crate) fn ensure_cluster_installed(repository: &Repository) -> Result<()> {
     let mend = "a cluster needs PostgreSQL, NATS and nginx (on Debian: apt-get install postgresql nats-server nginx-light)";
-    install(repository, &[SERVERS.as_slice(), &[NGINX]].concat(), mend)
+    install(repository, &[POSTGRES, NGINX], mend)?;
+    nats::ensure_current(repository, || install(repository, &[NATS], mend))
 }
 
 /// Installs a package where it can be done, and says whether it is there.

@@ -1,4 +1,4 @@
-//! Real servers for tests and for a cluster on one machine: PostgreSQL and NATS from the system's packages,
+//! Real servers for tests and for a cluster on one machine: PostgreSQL and NATS as they are installed,
 //! on free ports and in temporary folders, gone when dropped; and a proxy that fails on demand.
 //!
 //! No part of the program depends on this crate.
@@ -9,7 +9,7 @@ mod process;
 mod proxy;
 
 pub use crate::{
-    nats::{Nats, nats_program},
+    nats::{Nats, NatsProgram, NatsVersion, nats_program},
     postgres::{Postgres, give_to_postgres, postgres_programs},
     process::{Process, mortal},
     proxy::Proxy,

@@ -1,5 +1,7 @@
 //! NATS servers of one's own, with JetStream; one, or several that replicate.
 
+mod program;
+
 use std::{
     fs,
     net::TcpStream,
@@ -16,10 +18,7 @@ use crate::{
     process::{Process, mortal},
 };
 
-const MISSING: &str =
-    "NATS is not installed (on Debian: apt-get install nats-server; `cargo xtask test` does it)";
-/// A hand-made installation, which somebody made for a reason, and Debian's package.
-const PROGRAMS: [&str; 2] = ["/usr/local/bin/nats-server", "/usr/sbin/nats-server"];
+pub use self::program::{NatsProgram, NatsVersion, nats_program};
 
 /// Running servers with no data, one cluster where there are several.
 #[derive(Debug)]
@@ -42,7 +41,7 @@ impl Nats {
     /// # Errors
     /// NATS is not installed, or does not start.
     pub fn start(servers: usize) -> Result<Self> {
-        let program = nats_program()?;
+        let program = nats_program()?.path;
         let folder =
             tempfile::Builder::new().prefix("nats-").tempdir().context("no temporary folder")?;
         let members = (0..servers)
@@ -149,12 +148,4 @@ fn copy_all(from: &Path, to: &Path) -> Result<()> {
     let copied = copied.is_ok_and(|status| status.success());
     ensure!(copied, "cannot copy {} to {}", from.display(), to.display());
     Ok(())
-}
-
-/// Where the server's program is.
-///
-/// # Errors
-/// It is not installed.
-pub fn nats_program() -> Result<PathBuf> {
-    PROGRAMS.iter().map(PathBuf::from).find(|path| path.is_file()).context(MISSING)
 }

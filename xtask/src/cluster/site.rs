@@ -9,9 +9,11 @@ use std::{
     net::{Ipv4Addr, TcpListener},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::OnceLock,
 };
 
 use anyhow::{Context as _, Result, bail};
+use rig::NatsProgram;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -57,10 +59,15 @@ pub(crate) enum Life {
 #[derive(Clone, Debug)]
 pub(crate) struct Site {
     pub(crate) folder: PathBuf,
-    pub(crate) program: PathBuf,
+    /// What verbs are run with, and nodes that are not among `programs`.
+    program: PathBuf,
+    /// Nodes that run another build.
+    pub(crate) programs: BTreeMap<Unit, PathBuf>,
     pub(crate) links: Links,
     pub(crate) manner: Manner,
     ports: BTreeMap<Unit, Ports>,
+    /// Looked for once, so that all servers are the same whatever is installed meanwhile.
+    nats: OnceLock<NatsProgram>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,10 +97,21 @@ impl Site {
         Ok(Self {
             folder: folder.to_owned(),
             program: program.to_owned(),
+            programs: BTreeMap::new(),
             links: Links::new(),
             manner,
             ports,
+            nats: OnceLock::new(),
         })
+    }
+
+    /// The program of the log's servers.
+    pub(crate) fn nats(&self) -> Result<&NatsProgram> {
+        if let Some(nats) = self.nats.get() {
+            return Ok(nats);
+        }
+        let found = rig::nats_program()?;
+        Ok(self.nats.get_or_init(|| found))
     }
 
     /// Where a process serves.
@@ -160,6 +178,11 @@ impl Site {
 
     /// A verb of the program on this cluster, as an operator runs it: past every link.
     pub(crate) fn verb(&self, words: &[&str]) -> Result<Command> {
+        self.verb_of(&self.program, words)
+    }
+
+    /// The same with another build.
+    pub(crate) fn verb_of(&self, program: &Path, words: &[&str]) -> Result<Command> {
         let home = self.folder.join("operator");
         let file = home.join("linesman.toml");
         if !file.is_file() {
@@ -167,7 +190,7 @@ impl Site {
             fs::write(&file, self.node_settings(|to| self.port(to), 0))?;
         }
         let mut command = shell::command("timeout", &home);
-        command.arg(VERB_SECONDS_MAX).arg(&self.program);
+        command.arg(VERB_SECONDS_MAX).arg(program);
         command.arg("--config").arg(file).arg("--data").arg(home.join("data")).args(words);
         Ok(command)
     }
@@ -219,11 +242,11 @@ impl Site {
                     .args(["-c", if self.manner.syncs { "fsync=on" } else { "fsync=off" }]);
             }
             Unit::Nats(_) => {
-                command.arg(rig::nats_program()?).args(["-c", "nats.conf"]);
+                command.arg(&self.nats()?.path).args(["-c", "nats.conf"]);
             }
             Unit::Ingest(_) | Unit::Api(_) => {
                 command
-                    .arg(&self.program)
+                    .arg(self.programs.get(&unit).unwrap_or(&self.program))
                     .args(["--config", "linesman.toml", "--data", "data", "serve", "--role"])
                     .arg(unit.role().unwrap_or_default())
                     .args(["--listen", &format!("127.0.0.1:{port}")])

@@ -48,13 +48,14 @@ impl Finding {
     }
 }
 
-/// Every rule, in the order in which they are told.
-pub(super) fn all(records: &Records, tale: &Tale) -> Vec<Finding> {
+/// Every rule, in the order in which they are told; `builds` is how many different programs nodes ran.
+pub(super) fn all(records: &Records, tale: &Tale, builds: usize) -> Vec<Finding> {
     vec![
         pushes::none_lost(&records.pushes, tale),
         pushes::none_twice(tale),
         pushes::in_order(tale),
         answers::one_body(&records.reads),
+        answers::one_tag(&records.reads, &records.walks, builds),
         answers::as_the_log(&records.reads, &records.bodies, tale),
         answers::whole_walks(&records.walks),
         keys::revoked_are_out(&records.reads, &records.revocations),

@@ -18,6 +18,8 @@ pub(super) enum Fault {
     Kill(Unit),
     /// Ended in good order, started again when healed.
     Stop(Unit),
+    /// Ended in good order and started again with the other of two builds, as an upgrade does.
+    Exchange(Unit),
     /// Held still, and let go.
     Pause(Unit),
     /// The wires of a part to all of a sort.
@@ -71,6 +73,7 @@ impl Fault {
             | Self::Pause(Unit::Postgres) => Kind::NoDatabase,
             Self::Kill(_)
             | Self::Stop(_)
+            | Self::Exchange(_)
             | Self::Pause(_)
             | Self::Wire(..)
             | Self::DiskFull(Some(_))
@@ -85,7 +88,7 @@ impl Fault {
             Kind::NoLog => 16,
             Kind::NoDatabase => 10,
             Kind::Single => match self {
-                Self::Kill(_) | Self::Stop(_) => 6,
+                Self::Kill(_) | Self::Stop(_) | Self::Exchange(_) => 6,
                 Self::Pause(_) | Self::Wire(..) | Self::Clock(..) => 9,
                 Self::NoLog | Self::DiskFull(_) => 10,
             },
@@ -95,7 +98,7 @@ impl Fault {
     pub(super) fn inject(self, stage: &mut Stage) -> Result<()> {
         match self {
             Self::Kill(unit) => stage.kill(unit),
-            Self::Stop(unit) => stage.stop(unit),
+            Self::Stop(unit) | Self::Exchange(unit) => stage.stop(unit),
             Self::Pause(unit) => stage.pause(unit),
             Self::Wire(trouble, between) => {
                 for (one, other) in between.pairs() {
@@ -113,6 +116,7 @@ impl Fault {
     pub(super) fn heal(self, stage: &mut Stage) -> Result<()> {
         match self {
             Self::Kill(unit) | Self::Stop(unit) => stage.start(unit),
+            Self::Exchange(node) => stage.start_other(node),
             Self::Pause(unit) => stage.resume(unit),
             Self::Wire(_, between) => {
                 for (one, other) in between.pairs() {
@@ -135,6 +139,7 @@ impl fmt::Display for Fault {
         match self {
             Self::Kill(unit) => write!(f, "kill {unit}"),
             Self::Stop(unit) => write!(f, "stop {unit}"),
+            Self::Exchange(node) => write!(f, "exchange {node}"),
             Self::Pause(unit) => write!(f, "pause {unit}"),
             Self::Wire(trouble, between) => {
                 let verb = match trouble {
@@ -181,6 +186,11 @@ pub(super) fn all() -> Vec<Fault> {
     all
 }
 
+/// What can be done besides where there are two builds: every node changes to the other one.
+pub(super) fn exchanges() -> [Fault; 5] {
+    NODES.map(Fault::Exchange)
+}
+
 /// The most telling ones, for a run of two minutes.
 pub(super) fn short() -> Vec<Fault> {
     vec![
@@ -204,8 +214,9 @@ mod tests {
 
     #[test]
     fn every_fault_has_a_name_of_its_own_and_the_short_ones_are_among_them() {
-        let names: BTreeSet<String> = all().iter().map(ToString::to_string).collect();
-        assert_eq!(names.len(), all().len());
+        let all: Vec<Fault> = all().into_iter().chain(exchanges()).collect();
+        let names: BTreeSet<String> = all.iter().map(ToString::to_string).collect();
+        assert_eq!(names.len(), all.len());
         assert!(short().iter().all(|fault| names.contains(&fault.to_string())));
         assert!(!names.contains("kill nginx"), "it is the way by which availability is measured");
     }

@@ -10,14 +10,14 @@ use super::{
 };
 use crate::shell;
 
-/// Prints the table, and writes it with all evidence to `report.txt`.
+/// Prints the table with what is to be known about the run, and writes it with all evidence to `report.txt`.
 pub(super) fn tell(
     folder: &Path,
-    seed: u64,
+    about: &str,
     records: &Records,
     findings: &[Finding],
 ) -> Result<()> {
-    let table = table(seed, records, findings);
+    let table = table(about, records, findings);
     shell::print(&table)?;
     let mut text = table;
     for finding in findings.iter().filter(|finding| !finding.holds()) {
@@ -37,7 +37,7 @@ pub(super) fn tell(
     Ok(())
 }
 
-fn table(seed: u64, records: &Records, findings: &[Finding]) -> String {
+fn table(about: &str, records: &Records, findings: &[Finding]) -> String {
     let mut text = String::from(
         "\n| fault | lasted | caught up after | reads | failed | good | slowest |\n|---|---|---|---|---|---|---|\n",
     );
@@ -68,7 +68,7 @@ fn table(seed: u64, records: &Records, findings: &[Finding]) -> String {
         let count = records.stalls.len();
         text += &format!("\nThis machine was busy elsewhere {count} times, for up to {most} ms.\n");
     }
-    text += &format!("\nseed {seed}\n");
+    text += &format!("\n{about}");
     text
 }
 

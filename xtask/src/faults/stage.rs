@@ -10,12 +10,12 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal, geteuid};
 
-use super::wires::Wires;
+use super::{builds::Builds, wires::Wires};
 use crate::{
     cluster::{
         self, process,
         site::{Life, Manner, Site},
-        unit::{ALL, NATS, Unit},
+        unit::{ALL, NATS, NODES, Unit},
     },
     shell,
 };
@@ -51,6 +51,7 @@ pub(super) enum Copy {
 pub(super) struct Stage {
     pub(super) site: Site,
     pub(super) wires: Wires,
+    pub(super) builds: Builds,
     children: BTreeMap<Unit, Child>,
     /// Disks of their own, to be taken away in the end.
     disks: Vec<PathBuf>,
@@ -59,7 +60,7 @@ pub(super) struct Stage {
 
 impl Stage {
     /// Sets up a cluster in a folder and waits until it serves.
-    pub(super) fn set(folder: &Path, program: &Path) -> Result<Self> {
+    pub(super) fn set(folder: &Path, builds: Builds, seed: u64) -> Result<Self> {
         let clock_library = find_clock_library();
         let environment = clock_library.iter().flat_map(|library| {
             [
@@ -79,11 +80,12 @@ impl Stage {
             // else for seconds is not one of the faults.
             syncs: false,
         };
-        let mut site = Site::at(folder, program, manner)?;
+        let mut site = Site::at(folder, builds.this(), manner)?;
+        site.programs = NODES.map(|node| (node, builds.program(node).to_owned())).into();
         let wires = Wires::lay(&mut site)?;
         let has_clocks = clock_library.is_some();
         let mut stage =
-            Self { site, wires, children: BTreeMap::new(), disks: Vec::new(), has_clocks };
+            Self { site, wires, builds, children: BTreeMap::new(), disks: Vec::new(), has_clocks };
         stage.make_disks()?;
         for unit in ALL {
             stage.site.prepare(unit)?;
@@ -92,6 +94,8 @@ impl Stage {
             if unit == Unit::Postgres {
                 cluster::wait_for_postgres(&stage.site)?;
                 stage.site.create_database()?;
+                let first = stage.builds.first(seed);
+                shell::output(&mut stage.site.verb_of(first, &["keys", "list"])?)?;
             }
         }
         cluster::wait_until_ready(&stage.site)?;
@@ -131,6 +135,14 @@ impl Stage {
             child.wait()?;
         }
         Ok(())
+    }
+
+    /// Starts a node that was stopped, with the other build.
+    pub(super) fn start_other(&mut self, node: Unit) -> Result<()> {
+        let build = self.builds.exchange(node);
+        shell::say(&format!("     {node} runs `{build}` now"));
+        self.site.programs.insert(node, self.builds.program(node).to_owned());
+        self.start(node)
     }
 
     pub(super) fn pause(&self, unit: Unit) -> Result<()> {

@@ -1,6 +1,6 @@
 //! One face: every node answers the same, and what it answers is what the log held when the snapshot was cut.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -34,6 +34,35 @@ pub(super) fn one_body(reads: &[Read]) -> Finding {
         }
     }
     finding.figures = format!("{answers} answers, {} different", first.len());
+    finding
+}
+
+/// For one body of a selection there is one `ETag`, whoever answered. Two builds may make their tags differently: a client then
+/// gets whole what it holds already, which is told and costs nothing else. Whether another page follows is in the tag and not
+/// in the body, so pages are not looked at.
+pub(super) fn one_tag(reads: &[Read], walks: &[Walk], builds: usize) -> Finding {
+    let mut finding = Finding::new("one ETag for each selection and body");
+    let paged: BTreeSet<&str> = walks.iter().map(|walk| walk.path.as_str()).collect();
+    let is_page = |read: &Read| {
+        let begin = read.path.split_once("&cursor=").map_or(&*read.path, |(begin, _)| begin);
+        paged.contains(begin)
+    };
+    let mut first: HashMap<(&str, u64), &Read> = HashMap::new();
+    let mut two: BTreeSet<(&str, u64)> = BTreeSet::new();
+    for read in reads.iter().filter(|read| read.etag.is_some() && !is_page(read)) {
+        let Some(body) = read.body else { continue };
+        let kept = first.entry((&read.path, body)).or_insert(read);
+        if kept.etag != read.etag && two.insert((&read.path, body)) && builds == 1 {
+            finding.accuse(|| {
+                format!(
+                    "{}: body {body:016x} is {:?} at {:?} and {:?} at {:?}",
+                    read.path, kept.etag, kept.node, read.etag, read.node
+                )
+            });
+        }
+    }
+    let judged = if builds == 1 { "" } else { "; not judged, since two builds may differ in it" };
+    finding.figures = format!("{} bodies, {} under two ETags{judged}", first.len(), two.len());
     finding
 }
 
@@ -230,6 +259,18 @@ mod tests {
     fn two_bodies_under_one_etag_are_told() {
         assert!(one_body(&[read(1, "a", 1), read(2, "a", 1), read(3, "b", 2)]).holds());
         assert!(!one_body(&[read(1, "a", 1), read(2, "a", 2)]).holds());
+    }
+
+    #[test]
+    fn two_etags_of_one_body_are_told_and_judged_where_there_is_one_build() {
+        assert!(one_tag(&[read(1, "a", 1), read(2, "a", 1), read(3, "b", 2)], &[], 1).holds());
+        let differ = [read(1, "a", 1), read(2, "b", 1), read(1, "b", 1)];
+        assert_eq!(one_tag(&differ, &[], 1).broken_count, 1);
+        let told = one_tag(&differ, &[], 2);
+        assert!(told.holds() && told.figures.contains("1 under two ETags"), "{told:?}");
+        let walk = |path: &str| Walk { begun_ms: 0, path: path.to_owned(), ids: Vec::new() };
+        assert!(one_tag(&differ, &[walk(PATH)], 1).holds(), "another page may follow later");
+        assert!(!one_tag(&differ, &[walk("/v1/sports/mma")], 1).holds(), "this is no page");
     }
 
     fn grouped(at_ms: i64, price: &Value, extra: &str) -> Vec<u8> {
