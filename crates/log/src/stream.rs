@@ -12,6 +12,7 @@ mod call;
 mod checkpoints;
 mod part;
 mod reader;
+mod version;
 mod wire;
 
 use std::{
@@ -132,7 +133,9 @@ impl StreamLog {
         absent: Absent,
     ) -> Result<Self, LogError> {
         let client = connect(place, ConnectOptions::new()).await?;
-        let allowed = client.server_info().max_payload.saturating_sub(OVERHEAD_BYTES);
+        let servers = client.server_info();
+        version::warn_if_old(&servers.version);
+        let allowed = servers.max_payload.saturating_sub(OVERHEAD_BYTES);
         let part_bytes = PART_BYTES.min(allowed).max(1);
         let context =
             ContextBuilder::new().timeout(ACK_TIME_MAX).ack_timeout(ACK_TIME_MAX).build(client);

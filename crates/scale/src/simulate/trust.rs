@@ -155,10 +155,8 @@ impl Run {
         }
         if node.paused_until_us > at_us {
             let at_us = node.paused_until_us;
-            let number_of = confirmed;
-            let event =
-                Event::ConfirmBack { node: number, life, number: number_of, run_out, asked_us };
-            self.queue.plan(at_us, event);
+            let (node, number) = (number, confirmed);
+            self.queue.plan(at_us, Event::ConfirmBack { node, life, number, run_out, asked_us });
             return Ok(());
         }
         if node.asking_since_us.map(|since_us| node.clocks.steady(since_us)) != Some(asked_us) {
