@@ -6,10 +6,10 @@
 //!    listed when we look reads N with everything else; a node's number only grows. No X is left.
 //! 2. *N was announced, and `trust` and a margin have passed since.* From then on both witnesses name N or more, so X,
 //!    whichever of them it reaches, was last trusted for a question from before, and that trust has run out.
-//!    It cannot gain it again before it has confirmed N: a node confirms what it has read before it goes by it. So nobody
-//!    need wait for X any more until then (`store`: `run_out`), be it cut off or gone for good. Once it confirms, it hears that
-//!    nobody waited for it, and reads once more: what was changed while it was coming back it finds then, and for
-//!    what is changed later it is waited for.
+//!    A node that the database has not seen for minutes goes by no more than it has confirmed. If X is one, it cannot gain its
+//!    right again before it has confirmed N, and nobody need wait for it until then (`store`: `run_out`), be it cut off or
+//!    gone for good. When it is back it sees that nobody waited for it, confirms, and reads once more: what was changed
+//!    while it was coming back it finds then, and for what is changed later it is waited for.
 //! 3. *N could not be announced.* Then waiting proves nothing: X may be cut off from the database alone, and the herald
 //!    vouches for it again and again. Only 1 is left, and without it we say so.
 
@@ -88,7 +88,7 @@ impl Witnesses {
     /// # Errors
     /// It is in the store, but not known to be in force everywhere.
     pub async fn confirm(&self, need: Need) -> Result<(), AccountError> {
-        let (number, unannounced) = match self.announce().await {
+        let Announced { number, unannounced, set_back } = match self.announce().await {
             Ok(announced) => announced,
             Err(error) => return Err(unconfirmed(None, error)),
         };
@@ -106,12 +106,15 @@ impl Witnesses {
                 // A node may have been started with a longer trust than ours.
                 wait.trust_ms = wait.trust_ms.max(behind.trust_ms);
             }
-            let behind = behind.ok().map(|behind| behind.nodes);
+            // A database that was set back does not list everybody: only time tells then.
+            let behind = behind.ok().map(|behind| behind.nodes).filter(|_| !set_back);
             match wait.verdict(self.steady.now_ms(), behind) {
                 Verdict::Done => return Ok(()),
                 Verdict::RunOut => {
-                    // Where it cannot be noted the next change waits as this one did.
-                    if let Err(error) = self.store.note_run_out(number).await {
+                    // Where it cannot be noted, or nobody said for how long to wait, the next change waits as this one did.
+                    if behind.is_some()
+                        && let Err(error) = self.store.note_run_out(number).await
+                    {
                         tracing::debug!(%error, "who was waited for in vain is waited for again");
                     }
                     return Ok(());
@@ -127,22 +130,33 @@ impl Witnesses {
     }
 }
 
+/// What the store held, and what became of telling it.
+struct Announced {
+    number: i64,
+    /// Why it could not be announced.
+    unannounced: Option<HeraldError>,
+    set_back: bool,
+}
+
 impl Witnesses {
-    /// Announces what the store holds by now, and says why where that could not be done.
-    async fn announce(&self) -> Result<(i64, Option<HeraldError>), StoreError> {
+    /// Announces what the store holds by now.
+    async fn announce(&self) -> Result<Announced, StoreError> {
         let number = self.store.key_change().await?.number;
         let greatest = match self.herald.announce(number).await {
             Ok(greatest) => greatest,
-            Err(error) => return Ok((number, Some(error))),
+            Err(error) => {
+                return Ok(Announced { number, unannounced: Some(error), set_back: false });
+            }
         };
         // Whatever was announced was in the store before. Where it is not there now, the store was set back, and nodes
         // may have confirmed numbers of another life of it: they have to read everything again.
         if greatest <= number || self.store.key_change().await?.number >= greatest {
-            return Ok((number, None));
+            return Ok(Announced { number, unannounced: None, set_back: false });
         }
         self.store.raise_key_change(greatest.saturating_add(1)).await?;
         let number = self.store.key_change().await?.number;
-        Ok((number, self.herald.announce(number).await.err()))
+        let unannounced = self.herald.announce(number).await.err();
+        Ok(Announced { number, unannounced, set_back: true })
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use domain::Clock;
-use store::Store;
+use store::{KeyChange, Listed, Store};
 use tokio::sync::{Mutex, Notify};
 
 use crate::{
@@ -22,7 +22,7 @@ const ASK_EVERY_MAX: Duration = Duration::from_secs(1);
 /// Questions within the time of trust: a few may be lost.
 const ASKS_IN_TRUST: u32 = 5;
 /// How often a node whose number stays the same says that it is there.
-const LIST_EVERY_MS: u64 = 60_000;
+pub(crate) const LIST_EVERY_MS: u64 = 30_000;
 /// How often the herald is told what it should know, for a herald that lost its memory.
 const TELL_EVERY_MS: u64 = 30_000;
 
@@ -70,10 +70,8 @@ pub(crate) struct Member {
 
 #[derive(Debug, Default)]
 struct Asking {
-    /// What the store was last told of this node.
-    confirmed: Option<i64>,
-    /// The era that the numbers are of.
-    era: Option<i64>,
+    /// Everything up to this change was read; `None` before the first reading.
+    read: Option<KeyChange>,
 }
 
 #[derive(Debug)]
@@ -120,11 +118,11 @@ impl Member {
         }
     }
 
-    /// Everything up to a number is in force.
-    fn set_number(&self, number: i64) {
+    /// Everything up to a number is in force, and the store knows it up to another.
+    fn set_number(&self, number: i64, confirmed: i64) {
         let mut state = self.state();
         let listed_ms = state.listed_ms;
-        state.holding = Some(Holding { number, listed_ms, trust_ms: self.trust_ms });
+        state.holding = Some(Holding { number, confirmed, listed_ms, trust_ms: self.trust_ms });
     }
 
     fn extend(&self, by: Witness, asked_ms: u64, newest: i64) {
@@ -257,18 +255,18 @@ impl Accounts {
         asking: &mut Asking,
     ) -> Result<bool, AccountError> {
         let store = &member.witnesses.store;
-        let State { holding, listed_ms, .. } = *member.state();
+        let listed_ms = member.state().listed_ms;
         let asked_ms = member.now_ms();
         let heard = member.heard.load(Ordering::SeqCst);
         // Listed first and then reading: whoever waits for all nodes waits for this one, or it reads what they changed.
-        let known = holding.map(|holding| holding.number);
         if listed_ms.is_none_or(|at| asked_ms.saturating_sub(at) >= LIST_EVERY_MS) {
-            store.confirm_node(&member.id, known.unwrap_or(0), member.trust_ms).await?;
+            let read = asking.read.map_or(0, |read| read.number);
+            store.confirm_node(&member.id, read, member.trust_ms).await?;
             member.set_listed(asked_ms);
         }
-        let mut change = store.key_change().await?;
+        let (mut change, mut listed) = store.key_change_seen_by(&member.id).await?;
         // What was read or announced was in the database before.
-        let told = heard.max(known.unwrap_or(0));
+        let told = heard.max(asking.read.map_or(0, |read| read.number));
         if change.number < told {
             tracing::error!(
                 newest = change.number,
@@ -276,26 +274,25 @@ impl Accounts {
                 "the database was set back behind a change of keys that nodes were told of; keys that ended since may be in force again"
             );
             store.raise_key_change(told.saturating_add(1)).await?;
-            change = store.key_change().await?;
+            (change, listed) = store.key_change_seen_by(&member.id).await?;
         }
         let newest = change.number;
-        match known.filter(|_| asking.era == Some(change.era)) {
-            Some(number) if number >= newest => {}
-            Some(number) => self.catch_up(number).await?,
+        match asking.read.filter(|read| read.era == change.era) {
+            Some(read) if read.number >= newest => {}
+            Some(read) => self.catch_up(read.number).await?,
             None => self.read_all().await?,
         }
-        asking.era = Some(change.era);
-        // Confirmed first: who has not confirmed a change is taken for somebody who lets nobody in by it.
-        if asking.confirmed != Some(newest) {
-            let run_out = store.confirm_node(&member.id, newest, member.trust_ms).await?;
-            let before = asking.confirmed.replace(newest).unwrap_or(0);
-            if before < run_out {
-                return Ok(false);
-            }
+        asking.read = Some(change);
+        let waited_for = listed.filter(Listed::is_waited_for);
+        if let Some(listed) = waited_for {
+            member.set_number(newest, listed.confirmed.min(newest));
+            member.extend(Witness::Store, asked_ms, newest);
         }
-        member.set_number(newest);
-        member.extend(Witness::Store, asked_ms, newest);
-        Ok(true)
+        if waited_for.is_none_or(|listed| listed.confirmed < newest) {
+            // That it was heard is seen with the next question: what a node goes by for long is of one instant.
+            store.confirm_node(&member.id, newest, member.trust_ms).await?;
+        }
+        Ok(waited_for.is_some())
     }
 
     /// Gains the right to let keys in from the herald, where nothing was changed that this node does not know.

@@ -44,7 +44,8 @@ impl TrustRehearsal {
     ) -> Option<u64> {
         let by = if by_database { Witness::Store } else { Witness::Herald };
         let Self { trust_ms, listed_ms } = *self;
-        Holding { number: held, listed_ms, trust_ms }.until_ms(by, asked_ms, newest)
+        Holding { number: held, confirmed: held, listed_ms, trust_ms }
+            .until_ms(by, asked_ms, newest)
     }
 }
 

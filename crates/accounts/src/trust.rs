@@ -21,6 +21,9 @@ use std::{
 /// For how long the herald alone may vouch. Well below the day after which the database forgets a node it has not seen:
 /// a node that nobody waits for must not let anybody in.
 const ALONE_MAX_MS: u64 = 12 * 3_600_000;
+/// For how long after the database was last known to list a node it goes by changes that it has read and could not confirm.
+/// With the database gone, leases end at the turn of the minute: this is for long enough to spend them all.
+const UNCONFIRMED_MAX_MS: u64 = 100_000;
 const FOR_EVER_MS: u64 = u64::MAX;
 
 /// A clock that goes on at the same pace whatever anybody sets.
@@ -78,6 +81,8 @@ pub(crate) enum Witness {
 pub(crate) struct Holding {
     /// Every change up to this number is in force here.
     pub(crate) number: i64,
+    /// The database knows that it is up to this one.
+    pub(crate) confirmed: i64,
     /// When the database was asked that last was known to list this node.
     pub(crate) listed_ms: Option<u64>,
     pub(crate) trust_ms: u64,
@@ -88,12 +93,15 @@ impl Holding {
     /// `None`: no longer than until now.
     pub(crate) fn until_ms(&self, by: Witness, asked_ms: u64, newest: i64) -> Option<u64> {
         let alone_ms = asked_ms.saturating_sub(self.listed_ms?);
-        let listed = match by {
-            Witness::Store => true,
-            Witness::Herald => alone_ms <= ALONE_MAX_MS,
+        let held = match by {
+            Witness::Store => self.number,
+            Witness::Herald if alone_ms <= UNCONFIRMED_MAX_MS => self.number,
+            // Who was silent for long is taken for having no more than it has confirmed.
+            Witness::Herald if alone_ms <= ALONE_MAX_MS => self.confirmed,
+            Witness::Herald => return None,
         };
         // From the question on, not from the answer: what was changed after the answer was given is not in it.
-        (listed && self.number >= newest).then(|| asked_ms.saturating_add(self.trust_ms))
+        (held >= newest).then(|| asked_ms.saturating_add(self.trust_ms))
     }
 }
 
@@ -140,7 +148,8 @@ impl Trust {
 mod tests {
     use super::*;
 
-    const HOLDING: Holding = Holding { number: 7, listed_ms: Some(1000), trust_ms: 5000 };
+    const HOLDING: Holding =
+        Holding { number: 7, confirmed: 7, listed_ms: Some(1000), trust_ms: 5000 };
 
     #[test]
     fn trust_is_counted_from_the_question_and_only_given_to_who_misses_nothing() {
@@ -159,6 +168,16 @@ mod tests {
         assert!(HOLDING.until_ms(Witness::Herald, late, 7).is_some());
         assert_eq!(HOLDING.until_ms(Witness::Herald, late + 1, 7), None);
         assert!(HOLDING.until_ms(Witness::Store, late + 1, 7).is_some());
+    }
+
+    #[test]
+    fn what_was_not_confirmed_counts_for_a_while() {
+        let unconfirmed = Holding { confirmed: 6, ..HOLDING };
+        let late = 1000 + UNCONFIRMED_MAX_MS;
+        assert!(unconfirmed.until_ms(Witness::Herald, late, 7).is_some());
+        assert_eq!(unconfirmed.until_ms(Witness::Herald, late + 1, 7), None);
+        assert!(unconfirmed.until_ms(Witness::Herald, late + 1, 6).is_some());
+        assert!(unconfirmed.until_ms(Witness::Store, late + 1, 7).is_some());
     }
 
     #[test]

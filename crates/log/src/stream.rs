@@ -78,7 +78,7 @@ pub struct StreamLog {
     batches: u64,
     first_seq: u64,
     last_seq: u64,
-    /// Of the last entry, where it was written here.
+    /// Of the last entry, where it was written or read here.
     last_mark: Option<u32>,
     /// The last message of the stream, as far as known.
     last_message: u64,
@@ -191,7 +191,8 @@ impl StreamLog {
         (self.last_message, self.bytes) = (extent.last, extent.bytes);
         // Behind the last whole batch there may be parts of one that was given up.
         let mut at = extent.last;
-        (self.last_seq, self.last_mark) = (0, None);
+        let written = (self.last_seq, self.last_mark.take());
+        self.last_seq = 0;
         while at >= extent.first {
             let found = self.wire.get(at).await?.part;
             if found.is_last() {
@@ -200,6 +201,8 @@ impl StreamLog {
             }
             at = at.saturating_sub(u64::from(found.part) + 1);
         }
+        // Where it ends as before, what was written here should be its end.
+        self.last_mark = written.1.filter(|_| written.0 == self.last_seq);
         self.first_seq = if extent.first <= extent.last && self.last_seq > 0 {
             self.wire.get(extent.first).await?.part.head.first
         } else {
@@ -418,7 +421,10 @@ impl StreamLog {
         if seq < newest || seq > last {
             return Err(LogError::CheckpointOutOfRange { seq, newest, last });
         }
-        let head = RunHead { writer: self.writer, first: seq, last: seq, tag: 0 };
+        // The entry after it, where it is known, tells later whether the log is still the one that this is of.
+        let next_mark = self.last_mark.filter(|_| seq.checked_add(1) == Some(last));
+        let tag = next_mark.map_or(0, |mark| i64::from(mark) + 1);
+        let head = RunHead { writer: self.writer, first: seq, last: seq, tag };
         let runtime = self.runtime.clone();
         runtime.block_on(self.checkpoints.write(head, version, payload, self.part_bytes))
     }
@@ -429,7 +435,23 @@ impl StreamLog {
     /// The servers do not answer, or a newer program wrote the checkpoint.
     pub fn latest_checkpoint(&mut self) -> Result<Option<Checkpoint>, LogError> {
         let runtime = self.runtime.clone();
-        runtime.block_on(self.checkpoints.latest(self.last_seq))
+        while let Some((checkpoint, tag)) =
+            runtime.block_on(self.checkpoints.latest(self.last_seq))?
+        {
+            let is_of_log = match u32::try_from(tag - 1) {
+                Ok(next_mark) => self.holds(checkpoint.seq + 1, next_mark)?,
+                Err(_) => true,
+            };
+            if is_of_log {
+                return Ok(Some(checkpoint));
+            }
+            tracing::warn!(
+                seq = checkpoint.seq,
+                "a checkpoint is of entries that the log has not any more; the one before it is used"
+            );
+            self.checkpoints.pass_over_newest();
+        }
+        Ok(None)
     }
 
     /// The entry that the newest checkpoint covers, 0 where there is none.
@@ -470,7 +492,12 @@ impl StreamLog {
         self.last_seq
     }
 
-    /// [`Entry::mark`] of the last entry, where this owner wrote it and has not looked at the log again since.
+    /// What the owner knows the last entry by, because it has read it.
+    pub fn note_last_mark(&mut self, mark: Option<u32>) {
+        self.last_mark = mark;
+    }
+
+    /// [`Entry::mark`] of the last entry, where this owner knows it.
     pub fn last_mark(&self) -> Option<u32> {
         self.last_mark
     }

@@ -10,6 +10,9 @@ use crate::{
 
 /// A node that was not seen for so long has stopped letting keys in by itself long ago, and its row goes.
 const FORGET_AFTER_MS: i64 = 86_400_000;
+/// A node that was not seen for so long, by this database's clock, goes by no more than it has confirmed. Well beyond the
+/// time after which it does so by its own (`accounts`: `UNCONFIRMED_MAX_MS`): clocks may be wrong.
+const SILENT_MS: i64 = 240_000;
 
 /// How far the changes of keys have come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +22,22 @@ pub struct KeyChange {
     /// The number that the count was raised to when the database was last set back; 0 where it never was. Numbers of
     /// different eras say nothing about each other's changes: everything is to be read again.
     pub era: i64,
+}
+
+/// How a node stands in the list of those who let keys in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The number that it has confirmed.
+    pub confirmed: i64,
+    /// The last number that it was waited for in vain; 0 where it never was.
+    pub run_out: i64,
+}
+
+impl Listed {
+    /// Whether whoever changes something waits for it.
+    pub fn is_waited_for(&self) -> bool {
+        self.confirmed >= self.run_out
+    }
 }
 
 /// Who has yet to read up to a number.
@@ -63,6 +82,31 @@ impl Store {
         Ok(KeyChange { number, era })
     }
 
+    /// The last change, and how a node is listed at the same instant; `None` where it is not.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn key_change_seen_by(
+        &self,
+        node: &str,
+    ) -> Result<(KeyChange, Option<Listed>), StoreError> {
+        // In one statement: a node that is listed here is listed when the number is read.
+        let row: Option<(i64, i64, Option<i64>, Option<i64>)> = query(
+            "SELECT c.number, c.era, n.confirmed, n.run_out FROM \
+             (SELECT COALESCE(MAX(CASE WHEN name = 'keys' THEN number END), 0) AS number, \
+             COALESCE(MAX(CASE WHEN name = 'era' THEN number END), 0) AS era FROM key_change) c \
+             LEFT JOIN node n ON n.id = $1",
+        )
+        .bind(node)
+        .fetch_optional(&self.database)
+        .await?;
+        let (number, era, confirmed, run_out) =
+            row.ok_or_else(|| StoreError::corrupt("a count yielded no row"))?;
+        let listed =
+            confirmed.map(|confirmed| Listed { confirmed, run_out: run_out.unwrap_or_default() });
+        Ok((KeyChange { number, era }, listed))
+    }
+
     /// Raises the number to this one and begins an era with it, unless it is there already: the database was set back
     /// behind what nodes were told.
     ///
@@ -86,15 +130,13 @@ impl Store {
             .bind(to)
             .execute(&mut tx)
             .await?;
+            // Whoever came back in the life of the database that is lost is waited for.
+            query("UPDATE node SET run_out = 0 WHERE run_out > 0").execute(&mut tx).await?;
         }
         tx.commit().await
     }
 
-    /// Notes that a node lets keys in and has read up to a number. It must not act on having read that far before this has
-    /// returned.
-    ///
-    /// Gives the last number that it was waited for in vain; 0 where it never was. If that is more than it had confirmed
-    /// before, nobody has waited for it until now: what was changed since it read, it has to read first.
+    /// Notes that a node is there and has read up to a number.
     ///
     /// # Errors
     /// The store cannot be written.
@@ -103,34 +145,36 @@ impl Store {
         id: &str,
         number: i64,
         trust_ms: u64,
-    ) -> Result<i64, StoreError> {
+    ) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
         let now_ms = tx.now_ms().await?;
         // An attempt that was given up may arrive after the next one: what was read stays read.
-        let run_out = query(
+        query(
             "INSERT INTO node (id, confirmed, trust_ms, seen_ms, run_out) VALUES ($1, $2, $3, $4, 0) \
              ON CONFLICT (id) DO UPDATE SET trust_ms = excluded.trust_ms, seen_ms = excluded.seen_ms, \
              run_out = COALESCE(node.run_out, 0), confirmed = CASE WHEN excluded.confirmed > node.confirmed THEN excluded.confirmed \
-             ELSE node.confirmed END RETURNING run_out",
+             ELSE node.confirmed END",
         )
         .bind(id)
         .bind(number)
         .bind(i64::try_from(trust_ms).unwrap_or(i64::MAX))
         .bind(now_ms)
-        .fetch_number(&mut tx)
+        .execute(&mut tx)
         .await?;
+        tx.commit().await?;
+        // By itself: with its own row held, it could wait for somebody who notes something of both and waits for that.
+        let mut tx = self.begin_write().await?;
         query("DELETE FROM node WHERE seen_ms < $1")
             .bind(now_ms.saturating_sub(FORGET_AFTER_MS))
             .execute(&mut tx)
             .await?;
-        tx.commit().await?;
-        Ok(run_out)
+        tx.commit().await
     }
 
     /// Forgets a node that lets nobody in any more. Nobody waits for it from here on.
     ///
     /// # Errors
-    /// The store cannot be written; then it is waited for, for a day at the most.
+    /// The store cannot be written; then it is waited for, for minutes.
     pub async fn forget_node(&self, id: &str) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
         query("DELETE FROM node WHERE id = $1").bind(id).execute(&mut tx).await?;
@@ -156,17 +200,21 @@ impl Store {
         Ok(Behind { nodes: count(nodes)?, trust_ms: count(trust_ms)? })
     }
 
-    /// Notes that whoever has not read up to a number by now has lost the right to let keys in, and cannot gain it before it
-    /// has. Nobody waits for it until then.
+    /// Notes of everybody who has not been seen for minutes and has not confirmed a number, whose right to let keys in has
+    /// run out therefore, that it cannot gain it before it has: nobody waits for it until then.
     ///
     /// # Errors
     /// The store cannot be written.
     pub async fn note_run_out(&self, number: i64) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
-        query("UPDATE node SET run_out = $1 WHERE confirmed < $1 AND run_out < $1")
-            .bind(number)
-            .execute(&mut tx)
-            .await?;
+        let now_ms = tx.now_ms().await?;
+        query(
+            "UPDATE node SET run_out = $1 WHERE confirmed < $1 AND run_out < $1 AND seen_ms < $2",
+        )
+        .bind(number)
+        .bind(now_ms.saturating_sub(SILENT_MS))
+        .execute(&mut tx)
+        .await?;
         tx.commit().await
     }
 }

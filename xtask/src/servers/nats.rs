@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use rig::{NatsProgram, NatsVersion};
 
 use crate::{repository::Repository, shell};
@@ -21,22 +21,33 @@ const MIRROR: &str = "http://deb.debian.org/debian/";
 /// Debian's own keys. What is not signed with one of them is refused.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
+/// A network that swallows everything keeps nobody waiting for longer, twice.
+const FETCH_SECONDS_MAX: &str = "180";
+
 /// Finds a current NATS, or gets one. An old one is better than none, but is not passed over in silence.
 pub(super) fn ensure_current(
     repository: &Repository,
     install: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
-    let found = rig::nats_program().or_else(|_| {
-        install()?;
-        rig::nats_program()
-    });
+    let found = rig::nats_program();
     if found.as_ref().is_ok_and(NatsProgram::is_current) {
         return Ok(());
     }
-    match (fetch(&repository.target()?.join("servers")), found) {
-        (Ok(fetched), _) => shell::say(&format!("   fetched {fetched}")),
-        (Err(error), Ok(old)) => shell::say(&warning(&old, &error)),
-        (Err(error), Err(missing)) => return Err(error.context(format!("{missing:#}"))),
+    let why = match fetch(&repository.target()?.join("servers")) {
+        Ok(fetched) => {
+            shell::say(&format!("   fetched {fetched}"));
+            return Ok(());
+        }
+        Err(why) => why,
+    };
+    let found = found.or_else(|_| {
+        install()?;
+        rig::nats_program()
+    });
+    match found {
+        Ok(current) if current.is_current() => {}
+        Ok(old) => shell::say(&warning(&old, &why)),
+        Err(missing) => return Err(why.context(format!("{missing:#}"))),
     }
     Ok(())
 }
@@ -55,26 +66,35 @@ fn warning(old: &NatsProgram, why: &anyhow::Error) -> String {
 fn fetch(folder: &Path) -> Result<NatsProgram> {
     ensure!(Path::new(KEYRING).is_file(), "there is no {KEYRING} to check packages with");
     shell::say(&format!("   no current NATS is installed: fetching that of Debian {RELEASE}"));
-    let apt = folder.join("apt");
+    // A folder for each run: another one may be fetching, too.
+    let apt = folder.join(format!("apt-{}", std::process::id()));
+    fs::create_dir_all(&apt)?;
+    let own = own_mirror(&apt).filter(|own| own != MIRROR);
+    let mut mirrors = own.into_iter().chain([MIRROR.to_owned()]);
+    let mut why = anyhow!("there is no place to ask");
+    let program = loop {
+        let Some(mirror) = mirrors.next() else { break Err(why) };
+        match fetch_from(&mirror, &apt).and_then(|program| put(&program, folder)) {
+            Ok(program) => break Ok(program),
+            Err(error) => why = error.context(format!("from {mirror}")),
+        }
+    };
     clear(&apt)?;
-    fs::create_dir_all(apt.join("lists").join("partial"))?;
-    fs::create_dir_all(apt.join("cache"))?;
-    let mirror = own_mirror(&apt).unwrap_or_else(|| MIRROR.to_owned());
-    fs::write(apt.join("sources.list"), source(&mirror))?;
-    fs::write(apt.join("apt.conf"), settings(&apt))?;
-    let program = fetch_from(&mirror, &apt).with_context(|| {
+    program.with_context(|| {
         format!(
-            "Debian {RELEASE}'s {PACKAGE} does not come from {mirror} (where a key is missing: \
-             apt-get install debian-archive-keyring)"
+            "Debian {RELEASE}'s {PACKAGE} does not come (where a key is missing: apt-get install \
+             debian-archive-keyring)"
         )
-    });
-    let program = program.and_then(|program| put(&program, folder));
-    clear(&apt)?;
-    program
+    })
 }
 
 fn fetch_from(mirror: &str, apt: &Path) -> Result<PathBuf> {
     shell::say(&format!("   from {mirror}"));
+    clear(&apt.join("lists"))?;
+    fs::create_dir_all(apt.join("lists").join("partial"))?;
+    fs::create_dir_all(apt.join("cache"))?;
+    fs::write(apt.join("sources.list"), source(mirror))?;
+    fs::write(apt.join("apt.conf"), settings(apt))?;
     shell::output(private_apt(apt).arg("update"))?;
     shell::output(private_apt(apt).args(["download", PACKAGE]))?;
     let package = fs::read_dir(apt)?.filter_map(|entry| Some(entry.ok()?.path()));
@@ -103,8 +123,8 @@ fn clear(folder: &Path) -> Result<()> {
 
 /// `apt-get` with settings of its own on top of the machine's; what those say of proxies stays in force.
 fn private_apt(apt: &Path) -> Command {
-    let mut command = shell::command("apt-get", apt);
-    command.args(["-q", "-c", "apt.conf"]);
+    let mut command = shell::command("timeout", apt);
+    command.args([FETCH_SECONDS_MAX, "apt-get", "-q", "-c", "apt.conf"]);
     command
 }
 

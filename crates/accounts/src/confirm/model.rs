@@ -9,11 +9,14 @@ use proptest::{collection::vec, prelude::*};
 use crate::{
     Need,
     confirm::{Verdict, Wait},
+    node::LIST_EVERY_MS,
     trust::{Holding, Witness},
 };
 
 const NODES: usize = 3;
 const TRUST_MS: u64 = 5000;
+/// As the store has it.
+const SILENT_MS: u64 = 240_000;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -33,8 +36,8 @@ enum Step {
     Report {
         node: usize,
     },
-    /// The node hears that it did.
-    Reported {
+    /// The node has itself listed, as it does before it reads.
+    List {
         node: usize,
     },
     Cut {
@@ -71,7 +74,7 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (node(), by()).prop_map(|(node, by)| Step::Answer { node, by }),
         6 => (node(), by()).prop_map(|(node, by)| Step::Arrive { node, by }),
         5 => node().prop_map(|node| Step::Report { node }),
-        5 => node().prop_map(|node| Step::Reported { node }),
+        3 => node().prop_map(|node| Step::List { node }),
         3 => (node(), by(), any::<bool>()).prop_map(|(node, by, cut)| Step::Cut { node, by, cut }),
         1 => (node(), any::<bool>()).prop_map(|(node, orderly)| Step::Restart { node, orderly }),
         2 => Just(Step::Revoke),
@@ -79,8 +82,14 @@ fn step() -> impl Strategy<Value = Step> {
             |(revocation, arrives, told)| Step::Announce { revocation, arrives, told }
         ),
         6 => (revocation(), often).prop_map(|(revocation, store)| Step::Look { revocation, store }),
-        6 => prop_oneof![1..50_u64, 500..2000_u64, 4000..6000_u64]
-            .prop_map(|ms| Step::Pass { ms }),
+        6 => prop_oneof![
+            4 => 1..50_u64,
+            4 => 500..2000_u64,
+            4 => 4000..6000_u64,
+            1 => 20_000..120_000_u64,
+            1 => 230_000..300_000_u64,
+        ]
+        .prop_map(|ms| Step::Pass { ms }),
     ]
 }
 
@@ -88,16 +97,14 @@ fn step() -> impl Strategy<Value = Step> {
 #[derive(Clone, Copy, Debug)]
 struct Question {
     asked_ms: u64,
-    answer: Option<i64>,
+    answer: Option<Answer>,
 }
 
-/// What was read of the database and is not gone by yet.
+/// What a witness says; of the node's row, where it is the database.
 #[derive(Clone, Copy, Debug)]
-struct Reading {
-    asked_ms: u64,
+struct Answer {
     newest: i64,
-    /// The number that the database said it was waited for in vain, once that was asked.
-    run_out: Option<i64>,
+    row: Row,
 }
 
 /// A node in the database.
@@ -105,6 +112,7 @@ struct Reading {
 struct Row {
     confirmed: i64,
     run_out: i64,
+    seen_ms: u64,
 }
 
 #[derive(Debug)]
@@ -116,11 +124,10 @@ struct Node {
     holding: Option<Holding>,
     until_ms: u64,
     questions: [Option<Question>; 2],
-    reading: Option<Reading>,
-    /// A word on how far it has read that it gave up; it may arrive all the same.
-    late: Option<i64>,
-    /// What it knows that the database knows of it.
-    confirmed: i64,
+    /// When it asked to be listed the last time that it was.
+    listed_ms: u64,
+    /// A word on how far it has read, on its way; it may be given up and arrive all the same.
+    word: Option<i64>,
     cut: [bool; 2],
     /// Its row in the database.
     row: usize,
@@ -130,23 +137,6 @@ impl Node {
     /// What its clock shows.
     fn clock(&self, now_ms: u64) -> u64 {
         now_ms.saturating_add_signed(now_ms.cast_signed() * self.drift / 1000)
-    }
-
-    /// It hears that the database knows how far it has read, and whether anybody waited for it meanwhile.
-    fn reported(&mut self) {
-        let Some(reading) = self.reading.take_if(|reading| reading.run_out.is_some()) else {
-            return;
-        };
-        let before = std::mem::replace(&mut self.confirmed, reading.newest);
-        if reading.run_out <= Some(before) {
-            self.go_by(reading.asked_ms, reading.newest);
-        }
-    }
-
-    fn go_by(&mut self, asked_ms: u64, newest: i64) {
-        let number = self.holding.map_or(newest, |holding| holding.number.max(newest));
-        self.holding = Some(Holding { number, listed_ms: Some(asked_ms), trust_ms: TRUST_MS });
-        self.extend(Witness::Store, asked_ms, newest);
     }
 
     fn extend(&mut self, by: Witness, asked_ms: u64, newest: i64) {
@@ -203,22 +193,23 @@ impl World {
 
     /// A node that was listed and has read nothing.
     fn fresh(&mut self, drift: i64) -> Node {
-        self.rows.push(Some(Row::default()));
+        let seen_ms = self.now_ms;
+        self.rows.push(Some(Row { confirmed: 0, run_out: 0, seen_ms }));
         let row = self.rows.len() - 1;
         let (questions, cut) = ([None; 2], [false; 2]);
-        let (reading, late, confirmed) = (None, None, 0);
-        Node {
+        let mut node = Node {
             drift,
             in_force: 0,
             holding: None,
             until_ms: 0,
             questions,
-            reading,
-            late,
-            confirmed,
+            listed_ms: 0,
+            word: None,
             cut,
             row,
-        }
+        };
+        node.listed_ms = node.clock(self.now_ms);
+        node
     }
 
     fn apply(&mut self, step: Step) {
@@ -226,12 +217,6 @@ impl World {
             Step::Ask { node, by } => {
                 let node = &mut self.nodes[node];
                 let asked_ms = node.clock(self.now_ms);
-                // One question at a time: what was not brought to an end is given up.
-                if by == Witness::Store
-                    && let Some(reading) = node.reading.take()
-                {
-                    node.late = Some(reading.newest);
-                }
                 node.questions[at(by)] = Some(Question { asked_ms, answer: None });
             }
             Step::Answer { node, by } => {
@@ -240,28 +225,33 @@ impl World {
                     Witness::Herald => self.announced,
                 };
                 let node = &mut self.nodes[node];
+                let row = self.rows[node.row].unwrap_or_default();
                 if let Some(question) = &mut node.questions[at(by)]
                     && !node.cut[at(by)]
                     && question.answer.is_none()
                 {
-                    question.answer = newest;
+                    question.answer = newest.map(|newest| Answer { newest, row });
                 }
             }
             Step::Arrive { node, by } => self.arrive(node, by),
             Step::Report { node } => {
                 let node = &mut self.nodes[node];
-                let row = &mut self.rows[node.row];
-                let Some(row) = row.as_mut().filter(|_| !node.cut[at(Witness::Store)]) else {
-                    return;
-                };
-                let late = node.late.take().unwrap_or(0);
-                row.confirmed = row.confirmed.max(late);
-                if let Some(reading) = &mut node.reading {
-                    row.confirmed = row.confirmed.max(reading.newest);
-                    reading.run_out = reading.run_out.or(Some(row.run_out));
+                if let (Some(row), false) = (&mut self.rows[node.row], node.cut[at(Witness::Store)])
+                    && let Some(word) = node.word.take()
+                {
+                    row.confirmed = row.confirmed.max(word);
+                    row.seen_ms = self.now_ms;
                 }
             }
-            Step::Reported { node } => self.nodes[node].reported(),
+            Step::List { node } => {
+                let node = &mut self.nodes[node];
+                if let (Some(row), false) = (&mut self.rows[node.row], node.cut[at(Witness::Store)])
+                {
+                    row.confirmed = row.confirmed.max(node.in_force);
+                    row.seen_ms = self.now_ms;
+                    node.listed_ms = node.clock(self.now_ms);
+                }
+            }
             Step::Cut { node, by, cut } => self.nodes[node].cut[at(by)] = cut,
             Step::Restart { node, orderly } => {
                 let old = &self.nodes[node];
@@ -288,24 +278,32 @@ impl World {
         }
     }
 
-    /// An answer arrives, and with the database's everything up to it. What is new is reported before it is gone by.
+    /// An answer arrives, and with the database's everything up to it. Who was listed too long ago did not ask, and who was
+    /// not waited for does not go by it.
     fn arrive(&mut self, node: usize, by: Witness) {
         let node = &mut self.nodes[node];
         let answered = node.questions[at(by)].filter(|question| question.answer.is_some());
-        let Some(Question { asked_ms, answer: Some(newest) }) = answered else {
+        let Some(Question { asked_ms, answer: Some(Answer { newest, row }) }) = answered else {
             return;
         };
         node.questions[at(by)] = None;
         if by == Witness::Store {
-            node.in_force = node.in_force.max(newest);
-        }
-        match by {
-            Witness::Store if node.confirmed == newest => node.go_by(asked_ms, newest),
-            Witness::Store => {
-                node.reading = Some(Reading { asked_ms, newest, run_out: None });
+            if asked_ms.saturating_sub(node.listed_ms) >= LIST_EVERY_MS {
+                return;
             }
-            Witness::Herald => node.extend(by, asked_ms, newest),
+            node.in_force = node.in_force.max(newest);
+            if row.confirmed < newest {
+                node.word = Some(newest);
+            }
+            if row.confirmed < row.run_out {
+                node.word = Some(newest);
+                return;
+            }
+            let (confirmed, listed_ms) = (row.confirmed.min(newest), Some(node.listed_ms));
+            let number = node.in_force;
+            node.holding = Some(Holding { number, confirmed, listed_ms, trust_ms: TRUST_MS });
         }
+        node.extend(by, asked_ms, newest);
     }
 
     /// It may arrive and nobody is told so.
@@ -337,7 +335,10 @@ impl World {
         let behind = store.then(|| u64::try_from(behind).unwrap());
         let verdict = revocation.wait.map(|wait| wait.verdict(now_ms, behind));
         if verdict == Some(Verdict::RunOut) && store {
-            for row in rows.iter_mut().flatten().filter(|row| row.confirmed < revocation.number) {
+            let is_silent = |row: &&mut Row| {
+                row.confirmed < revocation.number && row.seen_ms + SILENT_MS < now_ms
+            };
+            for row in rows.iter_mut().flatten().filter(is_silent) {
                 row.run_out = row.run_out.max(revocation.number);
             }
         }
@@ -363,11 +364,11 @@ impl World {
                 self.apply(Step::Cut { node, by: other, cut: other != by });
             }
             let ask = [
+                Step::List { node },
                 Step::Ask { node, by },
                 Step::Answer { node, by },
                 Step::Arrive { node, by },
                 Step::Report { node },
-                Step::Reported { node },
             ];
             // Twice: who was not waited for reads once more.
             for step in ask.into_iter().chain(ask) {

@@ -109,12 +109,15 @@ impl Checkpoints {
         }
     }
 
-    /// The newest that can be read and does not go beyond the log.
-    pub(super) async fn latest(&mut self, last_seq: u64) -> Result<Option<Checkpoint>, LogError> {
+    /// The newest that can be read and does not go beyond the log, with the tag that it was written with.
+    pub(super) async fn latest(
+        &mut self,
+        last_seq: u64,
+    ) -> Result<Option<(Checkpoint, i64)>, LogError> {
         for whole in self.whole.clone() {
             let Whole { seq, first_message, last_message } = whole;
             match self.read(whole).await {
-                Ok(checkpoint) if checkpoint.seq <= last_seq => return Ok(Some(checkpoint)),
+                Ok(read) if read.0.seq <= last_seq => return Ok(Some(read)),
                 Ok(_) => tracing::warn!(
                     seq,
                     last_seq,
@@ -130,15 +133,22 @@ impl Checkpoints {
         Ok(None)
     }
 
-    async fn read(&self, whole: Whole) -> Result<Checkpoint, LogError> {
+    /// Takes the newest for none.
+    pub(super) fn pass_over_newest(&mut self) {
+        self.whole = self.whole.split_off(self.whole.len().min(1));
+    }
+
+    async fn read(&self, whole: Whole) -> Result<(Checkpoint, i64), LogError> {
         let mut messages = self.wire.read(whole.first_message, Some(whole.last_message));
         let mut gatherer = Gatherer::default();
         while let Some(message) = messages.recv().await {
-            let Some((_, run)) = gatherer.take(&message?.part) else {
+            let Some((head, run)) = gatherer.take(&message?.part) else {
                 continue;
             };
             let decoded = decode_checkpoint(&run);
-            return decoded.map_err(|reason| self.wire.corrupt(whole.last_message, reason));
+            return decoded
+                .map(|checkpoint| (checkpoint, head.tag))
+                .map_err(|reason| self.wire.corrupt(whole.last_message, reason));
         }
         Err(self.wire.corrupt(whole.last_message, Damage::Header))
     }

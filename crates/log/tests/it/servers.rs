@@ -403,7 +403,7 @@ fn entries_that_took_the_place_of_others_are_told_from_them() {
     let copy = nats.copy(0).unwrap();
     nats.start_again(0).unwrap();
     log.refresh().unwrap();
-    assert_eq!(log.last_mark(), None, "somebody else may have written it");
+    assert_eq!(log.last_mark(), Some(two), "it ends as before");
     log.append(2, [(1, b"lost".as_slice())]).unwrap();
     let lost = log.last_mark().unwrap();
     let mut follower = log.follow_from(3).unwrap();
@@ -437,4 +437,24 @@ fn every_answer_of_a_long_checkpoint_is_told() {
     assert_eq!(told.swap(0, Ordering::SeqCst), 1);
     log.write_checkpoint(1, 1, &vec![7; 3 * 1024 * 1024]).unwrap();
     assert!(told.load(Ordering::SeqCst) >= 6, "{told:?}");
+}
+
+#[test]
+fn a_checkpoint_of_entries_that_the_log_has_not_any_more_is_passed_over() {
+    let runtime = Runtime::new().unwrap();
+    let nats = Nats::start(1).unwrap();
+    let place = on(&runtime, &nats.url(), "live", 1);
+    let (handle, stream) = stream_place(&place);
+    let mut log = StreamLog::open(handle, stream).unwrap();
+    log.append(1, [(1, b"one".as_slice()), (1, b"two".as_slice())]).unwrap();
+    log.write_checkpoint(1, 1, b"first").unwrap();
+    log.append(2, [(1, b"three".as_slice()), (1, b"four".as_slice())]).unwrap();
+    log.write_checkpoint(3, 1, b"second").unwrap();
+    let payload = |log: &mut StreamLog| log.latest_checkpoint().unwrap().map(|held| held.payload);
+    assert_eq!(payload(&mut log).unwrap(), b"second");
+    // As if it had been written when the fourth entry was another one.
+    log.note_last_mark(log.last_mark().map(|mark| mark ^ 1));
+    log.write_checkpoint(3, 1, b"of another life").unwrap();
+    let mut log = StreamLog::open(handle, stream).unwrap();
+    assert_eq!(payload(&mut log).unwrap(), b"second");
 }

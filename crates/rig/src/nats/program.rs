@@ -95,7 +95,9 @@ pub fn nats_program() -> Result<NatsProgram> {
 
 /// Where a server may be, for a program that cargo has built somewhere in its folder.
 fn places(here: &Path) -> impl Iterator<Item = PathBuf> {
-    let fetched = here.ancestors().skip(1).map(|folder| folder.join(FETCHED));
+    // Cargo marks its folder; what lies above it is not ours.
+    let marked = |folder: &&Path| folder.join("CACHEDIR.TAG").is_file();
+    let fetched = here.ancestors().skip(1).find(marked).map(|folder| folder.join(FETCHED));
     INSTALLED.into_iter().map(PathBuf::from).chain(fetched).filter(|path| path.is_file())
 }
 
@@ -167,6 +169,8 @@ mod tests {
         let test = target.path().join("debug").join("deps").join("it-0123");
         assert!(!places(&test).any(|path| path == fetched));
         fs::write(&fetched, "").unwrap();
+        assert!(!places(&test).any(|path| path == fetched), "not a folder of cargo's");
+        fs::write(target.path().join("CACHEDIR.TAG"), "").unwrap();
         assert_eq!(places(&test).last().unwrap(), fetched);
     }
 }

@@ -46,15 +46,7 @@ pub(super) struct Database {
     /// Changes of keys in the order of their numbers: when each was committed, and which key it ended.
     ended: Vec<(i64, u32)>,
     /// What each listed node says to have read. A node that was killed stays listed.
-    words: HashMap<(usize, u32), Word>,
-}
-
-/// As a row of the table `node`.
-#[derive(Clone, Copy, Debug, Default)]
-struct Word {
-    confirmed: u64,
-    /// The last change that the node was waited for in vain.
-    run_out: u64,
+    words: HashMap<(usize, u32), u64>,
 }
 
 impl Database {
@@ -153,14 +145,12 @@ impl Database {
         changes.unwrap_or_default().iter().map(|(_, key)| *key)
     }
 
-    /// A node says up to which change it has read; it hears which one it was last waited for in vain, and when the answer
-    /// leaves.
-    pub(super) fn confirm(&mut self, at_us: i64, node: (usize, u32), number: u64) -> (u64, i64) {
+    /// A node says up to which change it has read.
+    pub(super) fn confirm(&mut self, at_us: i64, node: (usize, u32), number: u64) -> i64 {
         self.load.confirmations += 1;
         let word = self.words.entry(node).or_default();
-        word.confirmed = number.max(word.confirmed);
-        let run_out = word.run_out;
-        (run_out, self.work(at_us, 1))
+        *word = number.max(*word);
+        self.work(at_us, 1)
     }
 
     pub(super) fn lists(&self, node: (usize, u32)) -> bool {
@@ -172,19 +162,11 @@ impl Database {
         self.words.remove(&node);
     }
 
-    /// Whether every listed node that may let keys in says to have read up to a change.
+    /// Whether every listed node says to have read up to a change.
     pub(super) fn is_known_everywhere(&mut self, at_us: i64, number: u64) -> bool {
         self.load.looks += 1;
         self.queue(at_us, self.costs.read_us);
-        self.words.values().all(|word| word.confirmed >= number || word.confirmed < word.run_out)
-    }
-
-    /// As `Store::note_run_out`.
-    pub(super) fn note_run_out(&mut self, at_us: i64, number: u64) {
-        for word in self.words.values_mut().filter(|word| word.confirmed < number) {
-            word.run_out = number.max(word.run_out);
-        }
-        self.work(at_us, 1);
+        self.words.values().all(|word| *word >= number)
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) struct Batch {
 #[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "a node can be down, cut off, alone, leasing and asked again in every mixture"
+    reason = "a node can be down, cut off, alone and leasing in every mixture"
 )]
 pub(super) struct Node {
     pub(super) clocks: Clocks,
@@ -48,14 +48,6 @@ pub(super) struct Node {
     batch: Vec<Arc<Meters>>,
     /// Changes of keys it has read.
     pub(super) seen: u64,
-    /// Up to which of them the database has heard that it has, as far as it knows.
-    pub(super) confirmed: u64,
-    /// Up to which it goes by them.
-    pub(super) held: u64,
-    /// Since when it waits for an answer of the database; one question at a time.
-    pub(super) asking_since_us: Option<i64>,
-    /// Something was heard meanwhile.
-    pub(super) asks_again: bool,
     ended: std::collections::HashSet<u32>,
     /// Until when, by its steady clock, it may let keys in from memory.
     pub(super) trusted_until_us: i64,
@@ -78,10 +70,6 @@ impl Node {
             meters: HashMap::new(),
             batch: Vec::new(),
             seen: 0,
-            confirmed: 0,
-            held: 0,
-            asking_since_us: None,
-            asks_again: false,
             ended: std::collections::HashSet::new(),
             trusted_until_us: 0,
             listed_ms: None,
@@ -145,7 +133,7 @@ impl Node {
         let trust_ms = u64::try_from(trust_us / 1000).unwrap_or(0);
         let rule = TrustRehearsal { trust_ms, listed_ms: self.listed_ms };
         let number = |changes: u64| i64::try_from(changes).unwrap_or(i64::MAX);
-        let until_ms = rule.until_ms(by_database, number(self.held), asked_ms, number(newest));
+        let until_ms = rule.until_ms(by_database, number(self.seen), asked_ms, number(newest));
         let until_us = until_ms.map_or(0, |until| i64::try_from(until * 1000).unwrap_or(i64::MAX));
         self.trusted_until_us = self.trusted_until_us.max(until_us);
     }

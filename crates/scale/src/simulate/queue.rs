@@ -65,15 +65,6 @@ pub(super) enum Event {
         node: usize,
         life: u32,
         number: u64,
-        asked_us: i64,
-    },
-    /// It hears that it did, and which change it was last waited for in vain.
-    ConfirmBack {
-        node: usize,
-        life: u32,
-        number: u64,
-        run_out: u64,
-        asked_us: i64,
     },
     /// The herald's answer reaches a node.
     HeraldBack {

@@ -95,12 +95,7 @@ impl Run {
             Event::AskBack { node, life, newest, asked_us } => {
                 self.ask_back(at_us, (node, life), newest, asked_us)
             }
-            Event::ConfirmAt { node, life, number, asked_us } => {
-                self.confirm_at(at_us, (node, life), number, asked_us)
-            }
-            Event::ConfirmBack { node, life, number, run_out, asked_us } => {
-                self.confirm_back(at_us, (node, life), (number, run_out), asked_us)
-            }
+            Event::ConfirmAt { node, life, number } => self.confirm_at(at_us, (node, life), number),
             Event::HeraldBack { node, life, newest, asked_us } => {
                 self.herald_back(at_us, (node, life), newest, asked_us)
             }

@@ -1,8 +1,7 @@
 //! Revocation as `accounts` does it: a node may let keys in for the time of trust after it asked a witness (the database, or the
 //! herald where the database does not answer) and was found to miss nothing; that rule is the program's own
 //! ([`accounts::TrustRehearsal`]). Whoever revokes announces the change, and then waits until every listed node has it, or until
-//! the trust and a margin are over; who was waited for in vain is not waited for again until it is back (`accounts::confirm`).
-//! When nodes ask, and what they are told, is played here.
+//! the trust and a margin are over. When nodes ask, and what they are told, is played here.
 
 use anyhow::{Context as _, Result};
 
@@ -15,8 +14,6 @@ use super::{
 
 const LOOK_EVERY_US: (i64, i64) = (10_000, 200_000);
 const REVOKE_EVERY_US: i64 = SECOND_US / 2;
-/// A question that was not answered for so long is given up for the next.
-const GIVEN_UP_US: i64 = 3 * SECOND_US;
 /// Requests with a revoked key, over this long.
 const PROBES: u32 = 300;
 const PROBED_US: i64 = 9 * SECOND_US;
@@ -52,22 +49,10 @@ impl Run {
         if node.life != life || !node.is_up || node.paused_until_us > at_us {
             return Ok(());
         }
-        if node.asking_since_us.is_some_and(|since_us| at_us - since_us < GIVEN_UP_US) {
-            node.asks_again = true;
-            return Ok(());
-        }
-        (node.asking_since_us, node.asks_again) = (Some(at_us), false);
         let asked_us = node.clocks.steady(at_us);
         let at_us = at_us + self.way_us();
         self.queue.plan(at_us, Event::AskAt { node: number, life, asked_us });
         Ok(())
-    }
-
-    /// A question is answered; what was heard meanwhile is asked for.
-    fn answered(&mut self, at_us: i64, number: usize, life: u32) -> Result<()> {
-        let node = self.node(number)?;
-        node.asking_since_us = None;
-        if node.asks_again { self.ask(at_us, number, life) } else { Ok(()) }
     }
 
     pub(super) fn ask_at(&mut self, at_us: i64, who: (usize, u32), asked_us: i64) -> Result<()> {
@@ -103,73 +88,25 @@ impl Run {
             queue.plan(node.paused_until_us, event);
             return Ok(());
         }
-        // An answer to a question that was given up says nothing about the time since.
-        if node.asking_since_us.map(|since_us| node.clocks.steady(since_us)) != Some(asked_us) {
-            return Ok(());
-        }
-        if newest > node.seen {
+        let is_news = newest > node.seen;
+        if is_news {
             node.read_changes(database.changes(node.seen, newest), newest);
         }
-        if newest != node.confirmed {
-            let at_us = at_us + self.way_us();
-            self.queue
-                .plan(at_us, Event::ConfirmAt { node: number, life, number: newest, asked_us });
-            return Ok(());
-        }
-        node.held = newest;
         node.extend(true, asked_us, newest, trust_us);
-        self.answered(at_us, number, life)
-    }
-
-    pub(super) fn confirm_at(
-        &mut self,
-        at_us: i64,
-        who: (usize, u32),
-        number: u64,
-        asked_us: i64,
-    ) -> Result<()> {
-        let node = self.node(who.0)?;
-        // What a node says of itself after it has left would list it again.
-        if node.is_cut || node.life != who.1 || !node.is_up {
-            return Ok(());
+        if is_news {
+            let at_us = at_us + self.way_us();
+            self.queue.plan(at_us, Event::ConfirmAt { node: number, life, number: newest });
         }
-        let (run_out, done_us) = self.database.confirm(at_us, who, number);
-        let back_us = done_us + self.way_us();
-        let (node, life) = who;
-        self.queue.plan(back_us, Event::ConfirmBack { node, life, number, run_out, asked_us });
         Ok(())
     }
 
-    /// The node goes by what it has read, unless nobody waited for it meanwhile: then it reads once more.
-    pub(super) fn confirm_back(
-        &mut self,
-        at_us: i64,
-        (number, life): (usize, u32),
-        (confirmed, run_out): (u64, u64),
-        asked_us: i64,
-    ) -> Result<()> {
-        let trust_us = self.plan.trust_us;
-        let node = self.node(number)?;
-        if node.life != life || !node.is_up || node.is_cut {
-            return Ok(());
+    pub(super) fn confirm_at(&mut self, at_us: i64, who: (usize, u32), number: u64) -> Result<()> {
+        let node = self.node(who.0)?;
+        // What a node says of itself after it has left would list it again.
+        if !node.is_cut && node.life == who.1 && node.is_up {
+            self.database.confirm(at_us, who, number);
         }
-        if node.paused_until_us > at_us {
-            let at_us = node.paused_until_us;
-            let (node, number) = (number, confirmed);
-            self.queue.plan(at_us, Event::ConfirmBack { node, life, number, run_out, asked_us });
-            return Ok(());
-        }
-        if node.asking_since_us.map(|since_us| node.clocks.steady(since_us)) != Some(asked_us) {
-            return Ok(());
-        }
-        let before = std::mem::replace(&mut node.confirmed, confirmed);
-        if before < run_out {
-            node.asks_again = true;
-        } else {
-            node.held = confirmed;
-            node.extend(true, asked_us, confirmed, trust_us);
-        }
-        self.answered(at_us, number, life)
+        Ok(())
     }
 
     pub(super) fn herald_back(
@@ -241,11 +178,8 @@ impl Run {
     pub(super) fn look(&mut self, at_us: i64, revocation: usize, pause_us: i64) -> Result<()> {
         let over_us = self.plan.trust_us + self.plan.margin_us;
         let this = *self.record.revocation(revocation)?;
-        let is_known = self.database.is_known_everywhere(at_us, this.number);
-        if !is_known && this.waited_us(at_us) >= over_us {
-            self.database.note_run_out(at_us, this.number);
-        }
-        if is_known || this.waited_us(at_us) >= over_us {
+        if self.database.is_known_everywhere(at_us, this.number) || this.waited_us(at_us) >= over_us
+        {
             let returned_us = at_us + self.way_us();
             self.record.revocation(revocation)?.returned_us = Some(returned_us);
             return Ok(());

@@ -261,7 +261,13 @@ impl Post {
         }
         // Servers that have just chosen who leads may not know for a moment how far they are.
         let short = last_seq < seq;
-        if (short && looks.short) || !reader.is_true()? {
+        let rewritten = match reader.is_true() {
+            Ok(is_true) => !is_true,
+            // It is asked again with the next look.
+            Err(LogError::Unavailable(_)) => false,
+            Err(error) => return Err(error.into()),
+        };
+        if (short && looks.short) || rewritten {
             return Err(WorldError::TakenBack);
         }
         *looks = Looks { known: last_seq, seen: seq, short, looked: Instant::now() };

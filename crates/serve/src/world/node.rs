@@ -107,6 +107,10 @@ impl Node {
                 // Whoever writes is fit by writing; whoever has trouble is not.
                 seat.set_fit(matches!(followed, Ok((_, Followed::Lead))));
             }
+            if matches!(followed, Err(WorldError::TakenBack)) {
+                tracing::error!(%world, "the log's servers have taken back entries that were read; what is shown follows the log");
+                held = None;
+            }
             let led = match (followed, &seat) {
                 (Ok((_, Followed::Stop)), _) => break,
                 (Ok((log, Followed::Lead)), Some(seat)) => {
@@ -318,6 +322,7 @@ impl Writer {
     fn taking_over(post: Post, mut log: StreamLog, held: Held, seat: &Arc<Seat>) -> Self {
         let told = Arc::clone(seat);
         log.tell_answers(move || told.note_answer());
+        log.note_last_mark(held.mark);
         let now = post.clock.now();
         let interval = post.options.refresh_interval;
         let writer = Self {

@@ -49,7 +49,7 @@ macro_rules! for_each_case {
             every_change_of_keys_raises_the_number_and_marks_what_changed
             who_change_keys_at_once_are_seen_by_whoever_follows_the_number
             nodes_are_behind_until_they_confirm_or_go
-            nodes_whose_right_has_run_out_are_not_behind_until_they_confirm
+            silent_nodes_whose_right_has_run_out_are_not_behind_until_they_confirm
             a_number_that_was_set_back_is_raised_and_never_lowered
         }
     };
