@@ -15,12 +15,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use store::{Store, StoreError};
+use store::{Behind, Store, StoreError};
 
 use crate::{AccountError, Herald, HeraldError, Steady};
 
 /// Beyond a node's trust: two clocks do not go at quite the same pace, and both count whole milliseconds.
 pub(crate) const MARGIN_MS: u64 = 500;
+/// How long nodes have to follow a change by themselves before it is announced.
+const HEADSTART_MS: u64 = 300;
 /// How long something that harms nobody where it is late is waited for.
 const BRIEF_MS: u64 = 1000;
 const LOOK_EVERY_MIN: Duration = Duration::from_millis(10);
@@ -88,6 +90,11 @@ impl Witnesses {
     /// # Errors
     /// It is in the store, but not known to be in force everywhere.
     pub async fn confirm(&self, need: Need) -> Result<(), AccountError> {
+        match self.is_followed_at_once(need).await {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            Err(error) => return Err(unconfirmed(None, error)),
+        }
         let Announced { number, unannounced, set_back } = match self.announce().await {
             Ok(announced) => announced,
             Err(error) => return Err(unconfirmed(None, error)),
@@ -124,6 +131,37 @@ impl Witnesses {
                     let cause = unannounced.unwrap_or_else(|| "it was not announced".into());
                     return Err(unconfirmed(behind, cause));
                 }
+            }
+            pause = (pause * 2).min(LOOK_EVERY_MAX);
+        }
+    }
+}
+
+impl Witnesses {
+    /// Lets nodes follow by themselves what the store holds by now, and says whether all have.
+    ///
+    /// Once a change is announced, a node that has not read it lets nobody in. Were it announced at once and the database
+    /// gone a moment later, that would be every node for as long as it is gone. So only nodes that are late are told, while the
+    /// database answers; where it does not, the change stays unannounced and unconfirmed.
+    async fn is_followed_at_once(&self, need: Need) -> Result<bool, StoreError> {
+        let number = self.store.key_change().await?.number;
+        // Rows of a database that was set back say nothing.
+        if self.herald.known().await.is_ok_and(|known| known > Some(number)) {
+            return Ok(false);
+        }
+        self.herald.hint().await;
+        let begun_ms = self.steady.now_ms();
+        let trust_ms = u64::try_from(self.trust.as_millis()).unwrap_or(u64::MAX);
+        let mut pause = LOOK_EVERY_MIN;
+        loop {
+            let behind = self.store.nodes_behind(number).await;
+            let waited_ms = self.steady.now_ms().saturating_sub(begun_ms);
+            match (need, behind) {
+                (_, Ok(Behind { nodes: 0, .. })) => return Ok(true),
+                (Need::Soon, _) if waited_ms >= BRIEF_MS => return Ok(true),
+                (Need::Everywhere, Ok(_)) if waited_ms >= HEADSTART_MS => return Ok(false),
+                (Need::Everywhere, Err(error)) if waited_ms >= trust_ms => return Err(error),
+                (Need::Soon | Need::Everywhere, _) => tokio::time::sleep(pause).await,
             }
             pause = (pause * 2).min(LOOK_EVERY_MAX);
         }

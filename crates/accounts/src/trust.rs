@@ -62,6 +62,12 @@ pub trait Herald: Send + Sync + fmt::Debug {
     /// the greatest that is known.
     fn announce(&self, number: i64) -> Told<'_, Result<i64, HeraldError>>;
 
+    /// A number that was announced at some time; `None` where none ever was. There may be greater ones.
+    fn known(&self) -> Told<'_, Result<Option<i64>, HeraldError>>;
+
+    /// Wakes nodes up, so that they ask sooner than they would. It may be lost.
+    fn hint(&self) -> Told<'_, ()>;
+
     /// The greatest number that was announced, as of after this was called. Fails where none ever was.
     fn confirm(&self, held: i64) -> Told<'_, Result<i64, HeraldError>>;
 

@@ -3,6 +3,7 @@
 //! No node needs another to have started, nor the servers: what cannot be reached is waited for.
 
 mod clock;
+mod forebear;
 mod lead;
 mod news;
 
@@ -23,6 +24,7 @@ use crate::cli::Role;
 use crate::config::Cluster;
 
 pub(crate) use clock::SharedClock;
+pub(crate) use forebear::succeed;
 pub(crate) use lead::Leading;
 
 /// The longest payload of one entry of the log: more than any message of the door becomes.

@@ -2,11 +2,13 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use domain::World;
+use serde::{Deserialize, Serialize};
 
 /// How long a server tries for its lock: a command line that looks whether one runs holds it for an instant.
 const LOCK_TIME_MAX: Duration = Duration::from_millis(500);
@@ -19,7 +21,22 @@ pub(crate) struct Folder(PathBuf);
 /// kill -9.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    _file: File,
+    file: File,
+}
+
+/// Which file a lock is, on one machine between two of its starts. While somebody has it open, no other file has
+/// this name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LockName {
+    device: u64,
+    inode: u64,
+}
+
+impl Lock {
+    pub(crate) fn name(&self) -> io::Result<LockName> {
+        let held = self.file.metadata()?;
+        Ok(LockName { device: held.dev(), inode: held.ino() })
+    }
 }
 
 impl Folder {
@@ -51,12 +68,17 @@ impl Folder {
         self.0.join("control.json")
     }
 
+    /// Which node of many runs here.
+    pub(crate) fn node(&self) -> PathBuf {
+        self.0.join("node.json")
+    }
+
     /// Takes the folder for this server.
     pub(crate) async fn lock(&self) -> anyhow::Result<Lock> {
         let begun = Instant::now();
         loop {
             if let Some(file) = self.try_lock(File::try_lock)? {
-                return Ok(Lock { _file: file });
+                return Ok(Lock { file });
             }
             if begun.elapsed() > LOCK_TIME_MAX {
                 bail!(

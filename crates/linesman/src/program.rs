@@ -28,7 +28,7 @@ use crate::clock::SystemClock;
 use crate::cluster;
 use crate::config::{Config, OpsListen};
 use crate::control::Control;
-use crate::folder::Folder;
+use crate::folder::{Folder, Lock};
 use crate::worlds::{Base, spawn_world};
 use crate::{load_catalogue, mail, verbs};
 
@@ -54,11 +54,12 @@ async fn run(config: &Config, data: &Path, role: Role) -> anyhow::Result<()> {
     let catalogue = load_catalogue(config)?;
     raise_descriptors(config.server.connections_max);
     let folder = Folder::open(data)?;
-    let _lock = folder.lock().await?;
+    let lock = folder.lock().await?;
     let control = Arc::new(Control::open(&folder).await?);
     // Before anything is started that would have to be stopped again.
     let listeners = Listeners::bind(config, role).await?;
-    let Begun { store, clock, accounts, worker } = begin(config, &folder, &listeners).await?;
+    let Begun { store, clock, accounts, worker } =
+        begin(config, &folder, &lock, &listeners).await?;
     let (end, mut ended) = mpsc::channel::<Ended>(8);
     let leasing = watched(&end, "the lease worker", worker.run());
 
@@ -230,7 +231,12 @@ struct Begun {
 }
 
 /// Opens the store and reads the accounts. A node of many waits for the database, and says so to whoever comes meanwhile.
-async fn begin(config: &Config, folder: &Folder, listeners: &Listeners) -> anyhow::Result<Begun> {
+async fn begin(
+    config: &Config,
+    folder: &Folder,
+    lock: &Lock,
+    listeners: &Listeners,
+) -> anyhow::Result<Begun> {
     let Some(cluster) = &config.cluster else {
         let store = verbs::open_store(config, folder).await?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -242,6 +248,9 @@ async fn begin(config: &Config, folder: &Folder, listeners: &Listeners) -> anyho
     let joined = serve::wait_at(&listeners.doors, why, cluster::join(cluster)).await?;
     let (store, clock, (accounts, worker)) = joined;
     tokio::spawn(Arc::clone(&clock).keep(store.clone()));
+    if let Some(node) = accounts.node_id() {
+        cluster::succeed(folder, lock, &store, node).await;
+    }
     Ok(Begun { store, clock, accounts, worker })
 }
 

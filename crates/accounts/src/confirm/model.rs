@@ -333,7 +333,9 @@ impl World {
             |row: &&Row| row.confirmed < revocation.number && row.confirmed >= row.run_out;
         let behind = rows.iter().flatten().filter(is_behind).count();
         let behind = store.then(|| u64::try_from(behind).unwrap());
-        let verdict = revocation.wait.map(|wait| wait.verdict(now_ms, behind));
+        // Before it is announced, only the rows can tell.
+        let by_rows = (behind == Some(0)).then_some(Verdict::Done);
+        let verdict = revocation.wait.map(|wait| wait.verdict(now_ms, behind)).or(by_rows);
         if verdict == Some(Verdict::RunOut) && store {
             let is_silent = |row: &&mut Row| {
                 row.confirmed < revocation.number && row.seen_ms + SILENT_MS < now_ms

@@ -74,6 +74,18 @@ impl Herald for Ear {
         })
     }
 
+    fn known(&self) -> Told<'_, Result<Option<i64>, HeraldError>> {
+        Box::pin(async move { Ok(*self.reach()?.greatest.lock().unwrap()) })
+    }
+
+    fn hint(&self) -> Told<'_, ()> {
+        Box::pin(async move {
+            if let Ok(crier) = self.reach() {
+                crier.cried.notify_waiters();
+            }
+        })
+    }
+
     fn confirm(&self, _held: i64) -> Told<'_, Result<i64, HeraldError>> {
         Box::pin(async move {
             let greatest = *self.reach()?.greatest.lock().unwrap();
@@ -283,6 +295,24 @@ async fn a_node_that_is_out_of_touch_stops_in_time_and_only_then_is_it_done() {
     assert_eq!(two.lets_in(&other), Err(KeyRefusal::Unvouched));
     two.node.ask_store().await.unwrap();
     assert_eq!((two.lets_in(&key), two.lets_in(&other)), (Err(KeyRefusal::Unknown), Ok(())));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_every_node_follows_by_itself_is_not_announced() {
+    let town = Town::new();
+    let (one, two) = (town.member().await, town.member().await);
+    let key = town.key(&one).await;
+    let announced = || *town.crier.greatest.lock().unwrap();
+    let before = announced();
+    let following = two.follows();
+    // No time passes: were the database to die now, nobody would have heard of more than it has.
+    tokio::time::timeout(PATIENCE, one.revoke(&key)).await.unwrap().unwrap().unwrap();
+    assert_eq!(two.lets_in(&key), Err(KeyRefusal::Unknown));
+    assert_eq!(announced(), before);
+    following.abort();
+    let late = town.key(&one).await;
+    town.pass_until(one.revoke(&late)).await.unwrap();
+    assert!(announced() > before, "who is late is told");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -122,12 +122,16 @@ impl News {
         )?;
         let raised = <[Raised; REGISTERS]>::from(raised);
         // Nodes that tell what everybody knows wake nobody up.
-        if raised.iter().any(|raised| raised.is_new)
-            && let Err(error) = self.client.publish(HINT_SUBJECT, bytes::Bytes::new()).await
-        {
-            tracing::debug!(%error, "nodes hear of a change of keys a second later");
+        if raised.iter().any(|raised| raised.is_new) {
+            self.wake().await;
         }
         Ok(raised.iter().map(|raised| raised.greatest).max().unwrap_or(number))
+    }
+
+    async fn wake(&self) {
+        if let Err(error) = self.client.publish(HINT_SUBJECT, bytes::Bytes::new()).await {
+            tracing::debug!(%error, "nodes hear of a change of keys a second later");
+        }
     }
 }
 
@@ -135,6 +139,17 @@ impl Herald for News {
     fn announce(&self, number: i64) -> Told<'_, Result<i64, HeraldError>> {
         let raised = Box::pin(self.raise_all(number));
         Box::pin(async move { timeout(ANNOUNCE_TIME_MAX, raised).await? })
+    }
+
+    fn known(&self) -> Told<'_, Result<Option<i64>, HeraldError>> {
+        Box::pin(async move {
+            let register = self.registers.get(self.own).ok_or("there is no such register")?;
+            Ok(timeout(ANSWER_TIME_MAX, register.last()).await??.number)
+        })
+    }
+
+    fn hint(&self) -> Told<'_, ()> {
+        Box::pin(self.wake())
     }
 
     fn confirm(&self, held: i64) -> Told<'_, Result<i64, HeraldError>> {

@@ -26,6 +26,14 @@ impl Herald for Silence {
         Box::pin(async { Err("silence".into()) })
     }
 
+    fn known(&self) -> Told<'_, Result<Option<i64>, HeraldError>> {
+        Box::pin(async { Err("silence".into()) })
+    }
+
+    fn hint(&self) -> Told<'_, ()> {
+        Box::pin(async {})
+    }
+
     fn confirm(&self, _: i64) -> Told<'_, Result<i64, HeraldError>> {
         Box::pin(async { Err("silence".into()) })
     }
