@@ -73,7 +73,11 @@ pub(super) enum Event {
         newest: u64,
         asked_us: i64,
     },
-    /// A change reaches the herald.
+    /// Nodes are told to ask.
+    Hint {
+        revocation: usize,
+    },
+    /// A change that some node did not follow by itself reaches the herald.
     Announce {
         revocation: usize,
     },

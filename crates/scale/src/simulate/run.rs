@@ -99,6 +99,7 @@ impl Run {
             Event::HeraldBack { node, life, newest, asked_us } => {
                 self.herald_back(at_us, (node, life), newest, asked_us)
             }
+            Event::Hint { revocation } => self.hint(at_us, revocation),
             Event::Announce { revocation } => self.announce(at_us, revocation),
             Event::Revoke => {
                 self.revoke(at_us);

@@ -1,7 +1,8 @@
 //! Revocation as `accounts` does it: a node may let keys in for the time of trust after it asked a witness (the database, or the
 //! herald where the database does not answer) and was found to miss nothing; that rule is the program's own
-//! ([`accounts::TrustRehearsal`]). Whoever revokes announces the change, and then waits until every listed node has it, or until
-//! the trust and a margin are over. When nodes ask, and what they are told, is played here.
+//! ([`accounts::TrustRehearsal`]). Whoever revokes lets nodes follow the change by themselves, announces it where one is late, and
+//! then waits until every listed node has it, or until the trust and a margin are over. When nodes ask, and what they are
+//! told, is played here.
 
 use anyhow::{Context as _, Result};
 
@@ -13,6 +14,7 @@ use super::{
 };
 
 const LOOK_EVERY_US: (i64, i64) = (10_000, 200_000);
+const HEADSTART_US: i64 = 300_000;
 const REVOKE_EVERY_US: i64 = SECOND_US / 2;
 /// Requests with a revoked key, over this long.
 const PROBES: u32 = 300;
@@ -142,7 +144,7 @@ impl Run {
         let revocation = Revocation::new(key, number, at_us, clocks(&mut self.chance));
         let revocation = self.record.revoke(revocation);
         let told_us = done_us + self.way_us();
-        self.queue.plan(told_us, Event::Announce { revocation });
+        self.queue.plan(told_us, Event::Hint { revocation });
         let cut: Vec<u32> = (0..self.plan.nodes)
             .zip(&self.nodes)
             .filter_map(|(number, node)| node.is_cut.then_some(number))
@@ -158,10 +160,8 @@ impl Run {
         }
     }
 
-    /// The herald knows; so does soon whoever can hear it. The wait begins.
-    pub(super) fn announce(&mut self, at_us: i64, revocation: usize) -> Result<()> {
-        let number = self.record.revocation(revocation)?.begin(at_us);
-        self.announced = self.announced.max(number);
+    /// Whoever can hear it follows the change by itself, or else it is announced.
+    pub(super) fn hint(&mut self, at_us: i64, revocation: usize) -> Result<()> {
         for number in 0..self.nodes.len() {
             let node = self.node(number)?;
             let (life, hears) = (node.life, node.is_up && !node.is_alone);
@@ -170,9 +170,17 @@ impl Run {
                 self.queue.plan(at_us, Event::Ask { node: number, life });
             }
         }
-        self.queue
-            .plan(at_us + LOOK_EVERY_US.0, Event::Look { revocation, pause_us: LOOK_EVERY_US.0 });
+        self.queue.plan(at_us + HEADSTART_US, Event::Announce { revocation });
         Ok(())
+    }
+
+    /// The herald knows, unless nobody needs it to. The wait begins.
+    pub(super) fn announce(&mut self, at_us: i64, revocation: usize) -> Result<()> {
+        let number = self.record.revocation(revocation)?.begin(at_us);
+        if !self.database.is_known_everywhere(at_us, number) {
+            self.announced = self.announced.max(number);
+        }
+        self.look(at_us, revocation, LOOK_EVERY_US.0)
     }
 
     pub(super) fn look(&mut self, at_us: i64, revocation: usize, pause_us: i64) -> Result<()> {
