@@ -24,6 +24,8 @@ const ALONE_MAX_MS: u64 = 12 * 3_600_000;
 /// For how long after the database was last known to list a node it goes by changes that it has read and could not confirm.
 /// With the database gone, leases end at the turn of the minute: this is for long enough to spend them all.
 const UNCONFIRMED_MAX_MS: u64 = 100_000;
+// By then others may take it for granted that it does not any more; clocks may be wrong by a minute or two.
+const _: () = assert!(2 * UNCONFIRMED_MAX_MS <= store::NODE_SILENT_MS);
 const FOR_EVER_MS: u64 = u64::MAX;
 
 /// A clock that goes on at the same pace whatever anybody sets.

@@ -10,17 +10,16 @@
 
 mod call;
 mod checkpoints;
+mod connection;
 mod part;
 mod reader;
-mod version;
 mod wire;
 
 use std::{
     collections::hash_map::RandomState, hash::BuildHasher as _, ops::RangeInclusive, sync::Arc,
-    time::Duration,
 };
 
-use async_nats::{Client, ConnectOptions, ServerAddr, jetstream::context::ContextBuilder};
+use async_nats::{ConnectOptions, jetstream::context::ContextBuilder};
 use tokio::runtime::Handle;
 
 use crate::{
@@ -30,6 +29,7 @@ use crate::{
     reader::{Entry, mark},
     stream::{
         checkpoints::Checkpoints,
+        connection::connect,
         part::{PART_HEAD_BYTES, RUN_BYTES_MAX, RunHead},
         wire::{ACK_TIME_MAX, Told, Wire},
     },
@@ -37,6 +37,7 @@ use crate::{
 
 pub use crate::stream::{
     call::{Caller, Desk, NoAnswer, Question},
+    connection::check_addresses,
     reader::{Follower, StreamReader},
 };
 
@@ -44,13 +45,6 @@ pub use crate::stream::{
 const PART_BYTES: usize = 512 * 1024;
 /// What a message has beside its body: our head, and the names and numbers that go with it.
 const OVERHEAD_BYTES: usize = PART_HEAD_BYTES + 1024;
-/// How long a connection may take to be made: whoever waits for longer tries the next server, or again.
-const CONNECT_TIME_MAX: Duration = Duration::from_secs(3);
-/// The longest pause between two attempts to connect again: a node that is reached again should not be late by more.
-const RECONNECT_PAUSE_MAX: Duration = Duration::from_millis(500);
-/// How often a connection is tried when nothing is said over it: one that two of these did not come back on is given up.
-const PING_EVERY: Duration = Duration::from_secs(3);
-
 /// Where a log is.
 #[derive(Debug, Clone)]
 pub struct StreamPlace {
@@ -133,9 +127,7 @@ impl StreamLog {
         absent: Absent,
     ) -> Result<Self, LogError> {
         let client = connect(place, ConnectOptions::new()).await?;
-        let servers = client.server_info();
-        version::warn_if_old(&servers.version);
-        let allowed = servers.max_payload.saturating_sub(OVERHEAD_BYTES);
+        let allowed = client.server_info().max_payload.saturating_sub(OVERHEAD_BYTES);
         let part_bytes = PART_BYTES.min(allowed).max(1);
         let context =
             ContextBuilder::new().timeout(ACK_TIME_MAX).ack_timeout(ACK_TIME_MAX).build(client);
@@ -518,38 +510,4 @@ impl StreamLog {
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
-}
-
-/// How long to wait before the next attempt, after so many.
-fn reconnect_pause(attempts: usize) -> Duration {
-    let attempts = u32::try_from(attempts).unwrap_or(u32::MAX);
-    Duration::from_millis(50).saturating_mul(attempts).min(RECONNECT_PAUSE_MAX)
-}
-
-/// Connects to one of the servers.
-async fn connect(place: &StreamPlace, options: ConnectOptions) -> Result<Client, LogError> {
-    let addresses = parse_addresses(&place.url)?;
-    options
-        .name("linesman")
-        .connection_timeout(CONNECT_TIME_MAX)
-        .ping_interval(PING_EVERY)
-        .reconnect_delay_callback(reconnect_pause)
-        .connect(addresses)
-        .await
-        .map_err(|error| LogError::Unavailable(Box::new(error)))
-}
-
-/// Whether a text is addresses with commas between.
-///
-/// # Errors
-/// One of them is none. The error does not repeat it: it may hold a password.
-pub fn check_addresses(url: &str) -> Result<(), LogError> {
-    parse_addresses(url).map(drop)
-}
-
-fn parse_addresses(url: &str) -> Result<Vec<ServerAddr>, LogError> {
-    url.split(',')
-        .map(|address| address.trim().parse())
-        .collect::<Result<_, _>>()
-        .map_err(|_| LogError::Unavailable("not an address such as nats://host:4222".into()))
 }

@@ -10,9 +10,10 @@ use crate::{
 
 /// A node that was not seen for so long has stopped letting keys in by itself long ago, and its row goes.
 const FORGET_AFTER_MS: i64 = 86_400_000;
-/// A node that was not seen for so long, by this database's clock, goes by no more than it has confirmed. Well beyond the
-/// time after which it does so by its own (`accounts`: `UNCONFIRMED_MAX_MS`): clocks may be wrong.
-const SILENT_MS: i64 = 240_000;
+/// A node that was not seen for so long, by this database's clock, goes by no more than it has confirmed.
+///
+/// Well beyond the time after which it does so by its own (`accounts`: `UNCONFIRMED_MAX_MS`): clocks may be wrong.
+pub const NODE_SILENT_MS: u64 = 240_000;
 
 /// How far the changes of keys have come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,7 +213,7 @@ impl Store {
             "UPDATE node SET run_out = $1 WHERE confirmed < $1 AND run_out < $1 AND seen_ms < $2",
         )
         .bind(number)
-        .bind(now_ms.saturating_sub(SILENT_MS))
+        .bind(now_ms.saturating_sub_unsigned(NODE_SILENT_MS))
         .execute(&mut tx)
         .await?;
         tx.commit().await

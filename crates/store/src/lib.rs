@@ -31,7 +31,7 @@ pub use crate::{
     access::{AccessRow, AccessState},
     account::{AccountRow, Allowance, Role, Totp},
     audit::{AuditEntry, AuditFilter, AuditRow},
-    change::{Behind, KeyChange, Listed},
+    change::{Behind, KeyChange, Listed, NODE_SILENT_MS},
     error::StoreError,
     feed::FeedRow,
     history::{CountRow, Outcome, Step},

@@ -15,8 +15,6 @@ use crate::{
 
 const NODES: usize = 3;
 const TRUST_MS: u64 = 5000;
-/// As the store has it.
-const SILENT_MS: u64 = 240_000;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -338,7 +336,7 @@ impl World {
         let verdict = revocation.wait.map(|wait| wait.verdict(now_ms, behind)).or(by_rows);
         if verdict == Some(Verdict::RunOut) && store {
             let is_silent = |row: &&mut Row| {
-                row.confirmed < revocation.number && row.seen_ms + SILENT_MS < now_ms
+                row.confirmed < revocation.number && row.seen_ms + store::NODE_SILENT_MS < now_ms
             };
             for row in rows.iter_mut().flatten().filter(is_silent) {
                 row.run_out = row.run_out.max(revocation.number);

@@ -15,7 +15,7 @@ use futures_util::StreamExt as _;
 
 use crate::{
     error::LogError,
-    stream::{OVERHEAD_BYTES, StreamPlace, connect},
+    stream::{OVERHEAD_BYTES, StreamPlace, connection::connect},
 };
 
 /// Why a question was not answered.

@@ -144,7 +144,7 @@ impl Follower {
     ///
     /// # Errors
     /// The servers do not answer, or what they hold is damaged.
-    pub fn is_true(&self) -> Result<bool, LogError> {
+    pub fn is_still_there(&self) -> Result<bool, LogError> {
         let Some((at, mark)) = self.entries.read else { return Ok(true) };
         let found = self.runtime.block_on(self.entries.wire.find_now(at))?;
         Ok(found.is_none_or(|found| found.part.mark() == mark))

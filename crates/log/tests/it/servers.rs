@@ -408,7 +408,7 @@ fn entries_that_took_the_place_of_others_are_told_from_them() {
     let lost = log.last_mark().unwrap();
     let mut follower = log.follow_from(3).unwrap();
     let entry = follower.next(Duration::from_secs(10)).unwrap().unwrap();
-    assert!(entry.mark() == lost && follower.is_true().unwrap());
+    assert!(entry.mark() == lost && follower.is_still_there().unwrap());
 
     nats.kill(0).unwrap();
     nats.set_back(0, &copy).unwrap();
@@ -416,9 +416,9 @@ fn entries_that_took_the_place_of_others_are_told_from_them() {
     log.refresh().unwrap();
     assert_eq!(log.last_seq(), 2);
     assert!(log.holds(2, two).unwrap() && !log.holds(3, lost).unwrap());
-    assert!(follower.is_true().unwrap(), "there is none in its place yet");
+    assert!(follower.is_still_there().unwrap(), "there is none in its place yet");
     log.append(2, [(1, b"other".as_slice())]).unwrap();
-    assert!(!log.holds(3, lost).unwrap() && !follower.is_true().unwrap());
+    assert!(!log.holds(3, lost).unwrap() && !follower.is_still_there().unwrap());
 }
 
 #[test]

@@ -117,13 +117,9 @@ impl Post {
         };
         if taken_back {
             let read = held.as_ref().map_or(0, |held| held.seq);
-            tracing::error!(
-                last,
-                read,
-                "the log's servers have taken back entries that were read; what is shown follows the log"
-            );
+            return Err(WorldError::TakenBack { last, read });
         }
-        let gone = |held: &Held| taken_back || held.seq + 1 < log.first_seq();
+        let gone = |held: &Held| held.seq + 1 < log.first_seq();
         // Past an entry that cannot be read there may be a checkpoint by now.
         let passed = |held: &Held| self.is_stuck() && held.seq < log.checkpoint_seq();
         if held.as_ref().is_none_or(|held| gone(held) || passed(held)) {
@@ -261,14 +257,14 @@ impl Post {
         }
         // Servers that have just chosen who leads may not know for a moment how far they are.
         let short = last_seq < seq;
-        let rewritten = match reader.is_true() {
-            Ok(is_true) => !is_true,
+        let rewritten = match reader.is_still_there() {
+            Ok(still) => !still,
             // It is asked again with the next look.
             Err(LogError::Unavailable(_)) => false,
             Err(error) => return Err(error.into()),
         };
         if (short && looks.short) || rewritten {
-            return Err(WorldError::TakenBack);
+            return Err(WorldError::TakenBack { last: last_seq, read: seq });
         }
         *looks = Looks { known: last_seq, seen: seq, short, looked: Instant::now() };
         Ok(!behind)

@@ -107,10 +107,6 @@ impl Node {
                 // Whoever writes is fit by writing; whoever has trouble is not.
                 seat.set_fit(matches!(followed, Ok((_, Followed::Lead))));
             }
-            if matches!(followed, Err(WorldError::TakenBack)) {
-                tracing::error!(%world, "the log's servers have taken back entries that were read; what is shown follows the log");
-                held = None;
-            }
             let led = match (followed, &seat) {
                 (Ok((_, Followed::Stop)), _) => break,
                 (Ok((log, Followed::Lead)), Some(seat)) => {
@@ -126,6 +122,10 @@ impl Node {
                 Ok(Next::Stop) => break,
                 Ok(Next::GoOn | Next::StepDown) => {}
                 Err(error) => {
+                    if let WorldError::TakenBack { last, read } = error {
+                        tracing::error!(%world, last, read, "the log's servers have taken back entries that were read; what is shown follows the log");
+                        held = None;
+                    }
                     pause = post.note_trouble(&error, pause);
                     if post.wait(pause) == Waiting::Stop {
                         break;

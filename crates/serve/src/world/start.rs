@@ -32,8 +32,8 @@ pub enum WorldError {
     Emptied,
     #[error("the log has entries that do not come")]
     Stalled,
-    #[error("the log has not the entries any more that were read of it")]
-    TakenBack,
+    #[error("entry {read} was read of the log, which has others now and ends with {last}")]
+    TakenBack { last: u64, read: u64 },
     #[error("other nodes write the log faster than it can be read")]
     Outrun,
     #[error("a world that several nodes share needs its log on servers")]
@@ -46,7 +46,11 @@ impl WorldError {
         match self {
             Self::Change(_) | Self::Image(_) | Self::NotShared => true,
             Self::Log(LogError::Corrupt { .. } | LogError::UnknownFormat { .. }) => true,
-            Self::Log(_) | Self::Emptied | Self::Stalled | Self::TakenBack | Self::Outrun => false,
+            Self::Log(_)
+            | Self::Emptied
+            | Self::Stalled
+            | Self::TakenBack { .. }
+            | Self::Outrun => false,
         }
     }
 

@@ -1,0 +1,94 @@
+//! Connecting to the servers: how long to try, and which versions of them keep what they have acknowledged.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use async_nats::{Client, ConnectOptions, ServerAddr};
+
+use crate::{error::LogError, stream::StreamPlace};
+
+/// How long a connection may take to be made: whoever waits for longer tries the next server, or again.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(3);
+/// The longest pause between two attempts to connect again: a node that is reached again should not be late by more.
+const RECONNECT_PAUSE_MAX: Duration = Duration::from_millis(500);
+/// How often a connection is tried when nothing is said over it: one that two of these did not come back on is given up.
+const PING_EVERY: Duration = Duration::from_secs(3);
+/// The first one that lost nothing where 2.9 did (`docs/operations/faults.md`).
+const OLDEST: (u32, u32) = (2, 10);
+
+/// How long to wait before the next attempt, after so many.
+fn reconnect_pause(attempts: usize) -> Duration {
+    let attempts = u32::try_from(attempts).unwrap_or(u32::MAX);
+    Duration::from_millis(50).saturating_mul(attempts).min(RECONNECT_PAUSE_MAX)
+}
+
+/// Connects to one of the servers.
+pub(super) async fn connect(
+    place: &StreamPlace,
+    options: ConnectOptions,
+) -> Result<Client, LogError> {
+    let addresses = parse_addresses(&place.url)?;
+    let client = options
+        .name("linesman")
+        .connection_timeout(CONNECT_TIME_MAX)
+        .ping_interval(PING_EVERY)
+        .reconnect_delay_callback(reconnect_pause)
+        .connect(addresses)
+        .await
+        .map_err(|error| LogError::Unavailable(Box::new(error)))?;
+    warn_if_old(&client.server_info().version);
+    Ok(client)
+}
+
+/// Tells the operator once where the servers are older than should be trusted. It goes on all the same: one server
+/// that is never cut off from others loses nothing.
+fn warn_if_old(version: &str) {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    if is_old(version) && !TOLD.swap(true, Ordering::Relaxed) {
+        tracing::warn!(
+            version,
+            "this version of NATS may lose what it has acknowledged when its servers are cut off from each other; run 2.10 or newer"
+        );
+    }
+}
+
+/// `false` also for what is no version at all.
+fn is_old(version: &str) -> bool {
+    let mut numbers = version.trim_start_matches('v').split('.').map(str::parse::<u32>);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) < OLDEST,
+        _ => false,
+    }
+}
+
+/// Whether a text is addresses with commas between.
+///
+/// # Errors
+/// One of them is none. The error does not repeat it: it may hold a password.
+pub fn check_addresses(url: &str) -> Result<(), LogError> {
+    parse_addresses(url).map(drop)
+}
+
+fn parse_addresses(url: &str) -> Result<Vec<ServerAddr>, LogError> {
+    url.split(',')
+        .map(|address| address.trim().parse())
+        .collect::<Result<_, _>>()
+        .map_err(|_| LogError::Unavailable("not an address such as nats://host:4222".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_before_2_10_are_old() {
+        for old in ["2.9.10", "v2.9.25", "2.9.0-beta.1", "1.4.1"] {
+            assert!(is_old(old), "{old}");
+        }
+        for good in ["2.10.0", "2.10.27", "2.15.1", "3.0.0", "v2.11.1-rc.2", "", "x", "2"] {
+            assert!(!is_old(good), "{good}");
+        }
+    }
+}
