@@ -21,6 +21,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Subcommand;
+use rig::GroupMember;
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
@@ -87,6 +88,10 @@ fn up(repository: &Repository) -> Result<()> {
     }
     let site = Site::at(&folder, &program, manner())?;
     start_all(&site)?;
+    gather_nats(&site, |nats| {
+        process::end(&site, nats)?;
+        site.start(nats).map(drop)
+    })?;
     start_watch(&site)?;
     wait_until_ready(&site)?;
     shell::print(&greeting(&site)?)
@@ -115,6 +120,20 @@ pub(crate) fn wait_for_postgres(site: &Site) -> Result<()> {
             .unwrap_or(false)
     });
     waited.with_context(|| last_words(site, Unit::Postgres))
+}
+
+/// Waits until the log's servers are one group, and starts those again that are left out.
+pub(crate) fn gather_nats(
+    site: &Site,
+    mut start_again: impl FnMut(Unit) -> Result<()>,
+) -> Result<()> {
+    let member =
+        |nats: Unit| GroupMember { name: nats.to_string(), monitor: site.health_port(nats) };
+    rig::gather_nats(&NATS.map(member), |place| {
+        let nats = *NATS.get(place).context("there is no such server")?;
+        shell::say(&format!("{nats} was left out by the others; starting it again"));
+        start_again(nats)
+    })
 }
 
 /// Waits until every node serves.

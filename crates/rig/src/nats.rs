@@ -1,5 +1,6 @@
 //! NATS servers of one's own, with JetStream; one, or several that replicate.
 
+mod group;
 mod program;
 
 use std::{
@@ -7,6 +8,7 @@ use std::{
     net::TcpStream,
     path::{Path, PathBuf},
     process::Command,
+    thread,
 };
 
 use anyhow::{Context as _, Result, ensure};
@@ -18,7 +20,13 @@ use crate::{
     process::{Process, mortal},
 };
 
-pub use self::program::{NatsProgram, NatsVersion, nats_program};
+pub use self::{
+    group::{GroupMember, gather_nats},
+    program::{NatsProgram, NatsVersion, nats_program},
+};
+
+/// How much each server is quoted where a test has failed.
+const LINES_TOLD: usize = 60;
 
 /// Running servers with no data, one cluster where there are several.
 #[derive(Debug)]
@@ -32,6 +40,7 @@ pub struct Nats {
 struct Member {
     port: u16,
     route_port: u16,
+    monitor_port: u16,
     process: Option<Process>,
 }
 
@@ -45,11 +54,24 @@ impl Nats {
         let folder =
             tempfile::Builder::new().prefix("nats-").tempdir().context("no temporary folder")?;
         let members = (0..servers)
-            .map(|_| Ok(Member { port: free_port()?, route_port: free_port()?, process: None }))
-            .collect::<Result<_>>()?;
+            .map(|_| {
+                let (port, route_port, monitor_port) = (free_port()?, free_port()?, free_port()?);
+                Ok(Member { port, route_port, monitor_port, process: None })
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let group: Vec<GroupMember> = (0..)
+            .zip(&members)
+            .map(|(number, it)| GroupMember { name: name(number), monitor: it.monitor_port })
+            .collect();
         let mut nats = Self { program, folder, members };
         for member in 0..servers {
             nats.start_again(member)?;
+        }
+        if servers > 1 {
+            gather_nats(&group, |member| {
+                nats.kill(member)?;
+                nats.start_again(member)
+            })?;
         }
         Ok(nats)
     }
@@ -129,7 +151,8 @@ impl Nats {
         let mut command = mortal(&self.program, None, "KILL");
         command
             .args(["-a", "127.0.0.1", "-p", &member.port.to_string()])
-            .args(["--server_name", &format!("n{number}"), "-js", "-sd"])
+            .args(["-m", &member.monitor_port.to_string()])
+            .args(["--server_name", &name(number), "-js", "-sd"])
             .arg(self.folder.path().join(format!("data-{number}")));
         if self.members.len() > 1 {
             let others =
@@ -140,6 +163,27 @@ impl Nats {
                 .args(["--routes", &others.collect::<Vec<_>>().join(",")]);
         }
         Ok(command)
+    }
+}
+
+fn name(number: usize) -> String {
+    format!("n{number}")
+}
+
+/// A test that fails because of its servers cannot be understood without their word.
+impl Drop for Nats {
+    #[expect(clippy::print_stderr, reason = "it belongs to what the failing test prints")]
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            return;
+        }
+        for number in 0..self.members.len() {
+            let output = self.folder.path().join(format!("output-{number}"));
+            let said = fs::read_to_string(output).unwrap_or_default();
+            let lines: Vec<&str> = said.lines().collect();
+            let last = lines.get(lines.len().saturating_sub(LINES_TOLD)..).unwrap_or_default();
+            eprintln!("what NATS server {number} said last:\n{}", last.join("\n"));
+        }
     }
 }
 

@@ -126,6 +126,6 @@ pub(crate) fn run(command: &mut Command) -> Result<String> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "servers are started before anything else is done")]
-fn pause() {
+pub(crate) fn pause() {
     thread::sleep(LOOK_AGAIN);
 }

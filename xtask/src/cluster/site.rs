@@ -6,13 +6,12 @@
 use std::{
     collections::BTreeMap,
     fs,
-    net::{Ipv4Addr, TcpListener},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::OnceLock,
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use rig::NatsProgram;
 use serde_json::{Map, Value, json};
 
@@ -24,8 +23,6 @@ use crate::shell;
 
 /// The database that everything is in.
 const DATABASE: &str = "linesman";
-/// Below what systems give to outgoing connections, so that a server finds its port free after a restart.
-const PORTS: std::ops::Range<u16> = 15_000..32_000;
 /// A verb that waits for a server that is held still is given up after this.
 const VERB_SECONDS_MAX: &str = "60";
 /// Writes its pid and becomes the program.
@@ -329,23 +326,10 @@ fn as_postgres(program: &str, home: &Path) -> Result<Command> {
 }
 
 fn choose_ports() -> Result<BTreeMap<Unit, Ports>> {
-    // Two clusters that are started at the same time begin at different places.
-    let begin = u16::try_from(std::process::id() % u32::try_from(PORTS.len())?)?;
-    let mut held = Vec::new();
-    for step in 0..u16::try_from(PORTS.len())? {
-        if held.len() == 3 * ALL.len() {
-            break;
-        }
-        let offset = (u32::from(begin) + u32::from(step)) % u32::try_from(PORTS.len())?;
-        let port = PORTS.start + u16::try_from(offset)?;
-        // Held until all are chosen.
-        held.extend(TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map(|it| (port, it)));
-    }
-    let mut free = held.iter().map(|(port, _)| *port);
     ALL.into_iter()
-        .map(|unit| match (free.next(), free.next(), free.next()) {
-            (Some(main), Some(side), Some(health)) => Ok((unit, Ports { main, side, health })),
-            _ => bail!("there are no free ports between {} and {}", PORTS.start, PORTS.end),
+        .map(|unit| {
+            let (main, side, health) = (rig::free_port()?, rig::free_port()?, rig::free_port()?);
+            Ok((unit, Ports { main, side, health }))
         })
         .collect()
 }

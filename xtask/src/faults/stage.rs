@@ -98,6 +98,10 @@ impl Stage {
                 shell::output(&mut stage.site.verb_of(first, &["keys", "list"])?)?;
             }
         }
+        cluster::gather_nats(&stage.site.clone(), |nats| {
+            stage.kill(nats)?;
+            stage.start(nats)
+        })?;
         cluster::wait_until_ready(&stage.site)?;
         Ok(stage)
     }

@@ -72,14 +72,19 @@ pub(crate) fn append_one(log: &mut Log) -> u64 {
 
 /// Reads all, checks each entry against what was written under its number, and returns the numbers.
 pub(crate) fn read_all(log: &Log, from: u64) -> Vec<u64> {
+    try_read_all(log, from).unwrap()
+}
+
+/// The same where the servers may not answer.
+pub(crate) fn try_read_all(log: &Log, from: u64) -> Result<Vec<u64>, LogError> {
     let checked = |entry: Result<Entry, LogError>| {
-        let entry = entry.unwrap();
+        let entry = entry?;
         let seq = entry.seq;
         let (at_ms, version, payload) = (at_ms(seq), version(seq), payload(seq));
         assert_eq!(entry, Entry { seq, at_ms, version, payload });
-        seq
+        Ok(seq)
     };
-    log.read_from(from).unwrap().map(checked).collect()
+    log.read_from(from)?.map(checked).collect()
 }
 
 fn entries_come_back_with_their_numbers_times_and_versions(place: &Place) {
