@@ -263,6 +263,7 @@ impl Accounts {
             let read = asking.read.map_or(0, |read| read.number);
             store.confirm_node(&member.id, read, member.trust_ms).await?;
             member.set_listed(asked_ms);
+            store.forget_gone_nodes().await?;
         }
         let (mut change, mut listed) = store.key_change_seen_by(&member.id).await?;
         // What was read or announced was in the database before.

@@ -10,7 +10,7 @@ use std::{
 };
 
 use domain::{Clock, Timestamp};
-use store::Store;
+use store::{Store, StoreError};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::meter::Meters;
@@ -64,6 +64,8 @@ pub struct LeaseWorker {
     orders: mpsc::Receiver<Order>,
     counters: Arc<LeaseCounters>,
     pruned_at: Option<Timestamp>,
+    /// The store did not lease at the last attempt. Said once: keys that want more ask many times a second.
+    failing: bool,
 }
 
 impl LeaseWorker {
@@ -73,7 +75,7 @@ impl LeaseWorker {
         counters: Arc<LeaseCounters>,
     ) -> (Self, mpsc::Sender<Order>) {
         let (sender, orders) = mpsc::channel(ORDERS_MAX);
-        (Self { store, clock, orders, counters, pruned_at: None }, sender)
+        (Self { store, clock, orders, counters, pruned_at: None, failing: false }, sender)
     }
 
     /// Works until [`crate::Accounts::release`] is called or the accounts are dropped.
@@ -104,7 +106,7 @@ impl LeaseWorker {
     }
 
     /// Leases for the batch and gives back those who want more by now.
-    async fn refill(&self, batch: Vec<Arc<Meters>>) -> Vec<Arc<Meters>> {
+    async fn refill(&mut self, batch: Vec<Arc<Meters>>) -> Vec<Arc<Meters>> {
         let mut asks = Vec::new();
         let mut askers = Vec::with_capacity(batch.len());
         for meters in batch {
@@ -119,11 +121,8 @@ impl LeaseWorker {
         }
         let leased = self.store.lease(&asks).await;
         let now = self.clock.now();
-        let leases = leased.unwrap_or_else(|error| {
-            tracing::error!(error = &error as &dyn std::error::Error, "no lease for keys' quota");
-            self.counters.failed.fetch_add(1, Ordering::Relaxed);
-            Vec::new()
-        });
+        self.tell(leased.as_ref().err());
+        let leases = leased.unwrap_or_default();
         let granted = u64::try_from(leases.len()).unwrap_or(u64::MAX);
         self.counters.granted.fetch_add(granted, Ordering::Relaxed);
         askers.retain(|(meters, range)| {
@@ -136,6 +135,21 @@ impl LeaseWorker {
             }
         });
         askers.into_iter().map(|(meters, _)| meters).collect()
+    }
+
+    fn tell(&mut self, failed: Option<&StoreError>) {
+        if let Some(error) = failed {
+            self.counters.failed.fetch_add(1, Ordering::Relaxed);
+            if !self.failing {
+                tracing::error!(
+                    error = error as &dyn std::error::Error,
+                    "no lease for keys' quota"
+                );
+            }
+        } else if self.failing {
+            tracing::info!("keys' quota is leased again");
+        }
+        self.failing = failed.is_some();
     }
 
     async fn prune(&mut self) {

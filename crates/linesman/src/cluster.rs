@@ -25,7 +25,7 @@ use crate::config::Cluster;
 
 pub(crate) use clock::SharedClock;
 pub(crate) use forebear::succeed;
-pub(crate) use lead::Leading;
+pub(crate) use lead::{Leading, watch_lead};
 
 /// The longest payload of one entry of the log: more than any message of the door becomes.
 const ENTRY_BYTES_MAX: u32 = 16 * 1024 * 1024;

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 
 use crate::cli::Role;
 use crate::clock::SystemClock;
-use crate::cluster::{self, Leading};
+use crate::cluster::{self, Leading, watch_lead};
 use crate::config::Config;
 use crate::folder::Folder;
 use crate::load_catalogue;
@@ -46,15 +46,17 @@ impl Base<'_> {
         let options = self.options(World::Live, cluster::log_on_servers(cluster));
         let (live, node) = WorldHandle::join(options, Arc::clone(self.clock), membership);
         let thread = spawn_world(|| node.run(), end, "live")?;
-        let tasks = seat.map(|seat| {
+        let watching = watch_lead(store.clone(), Arc::clone(&live), Arc::clone(self.clock));
+        let watching = watched(end, "the watch over the lead", watching);
+        let writing = seat.map(|seat| {
             let leading = Leading::new(store.clone(), seat, cluster::holder_name());
-            LeadTasks {
+            WriteTasks {
                 keeping: watched(end, "the keeper of the lead", leading.clone().keep()),
                 desk: watched(end, "the desk", serve::keep_desk(Arc::clone(&live))),
                 leading,
             }
         });
-        Ok((live, thread, tasks))
+        Ok((live, thread, Some(LeadTasks { watching, writing })))
     }
 
     pub(crate) fn open_world(&self, world: World) -> anyhow::Result<(Arc<WorldHandle>, Writer)> {
@@ -94,8 +96,14 @@ impl Base<'_> {
     }
 }
 
-/// What a node runs that may write.
+/// What a node of many runs because of who writes.
 pub(crate) struct LeadTasks {
+    watching: tokio::task::JoinHandle<()>,
+    /// Where it may be this one.
+    writing: Option<WriteTasks>,
+}
+
+struct WriteTasks {
     keeping: tokio::task::JoinHandle<()>,
     desk: tokio::task::JoinHandle<()>,
     leading: Leading,
@@ -104,9 +112,11 @@ pub(crate) struct LeadTasks {
 impl LeadTasks {
     /// The thread that writes has ended: another node need not wait until the lead runs out.
     pub(crate) async fn stop(self) {
-        self.keeping.abort();
-        self.desk.abort();
-        if let Err(error) = self.leading.give_up().await {
+        self.watching.abort();
+        let Some(writing) = self.writing else { return };
+        writing.keeping.abort();
+        writing.desk.abort();
+        if let Err(error) = writing.leading.give_up().await {
             tracing::warn!(%error, "the lead is not given back; it runs out by itself");
         }
     }

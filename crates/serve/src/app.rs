@@ -100,10 +100,15 @@ impl App {
         }
     }
 
-    /// Whether current snapshots of both worlds are being served.
+    /// Whether requests should come here: no other node could show anything newer, and keys are let in.
     pub fn is_ready(&self) -> bool {
         let now = self.clock.now();
-        World::ALL.iter().all(|world| self.world(*world).is_current(now))
+        self.vouches() && World::ALL.iter().all(|world| self.world(*world).is_abreast(now))
+    }
+
+    /// Whether this node may let keys in.
+    pub(crate) fn vouches(&self) -> bool {
+        self.accounts.trust().is_none_or(|trust| trust.left_ms > 0)
     }
 
     /// Writes down what keys were used for since the last time.

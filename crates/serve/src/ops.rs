@@ -63,12 +63,19 @@ pub(crate) fn healthy() -> Reply {
 }
 
 fn ready(app: &App) -> Result<Reply, ApiError> {
-    if app.is_ready() {
-        return Ok(text("ready\n"));
-    }
     let now = app.clock.now();
     let late = World::ALL.into_iter().find_map(|world| app.world(world).lateness(now));
-    let text = late.unwrap_or_else(|| "no current snapshot is being served".to_owned());
+    if app.is_ready() {
+        return Ok(text(match late {
+            None => "ready\n",
+            Some(_) => "ready; nobody writes the log, and the last snapshot is served\n",
+        }));
+    }
+    let text = if app.vouches() {
+        late.unwrap_or_else(|| "no current snapshot is being served".to_owned())
+    } else {
+        "this node cannot vouch for keys: it reaches neither the database nor NATS".to_owned()
+    };
     Err(ApiError::new(ErrorCode::Unavailable, text).retry_after(1))
 }
 

@@ -180,6 +180,10 @@ pub(crate) struct Shared {
     pub(crate) lag_entries: AtomicU64,
     /// Since when entries that are known to be there have not come; 0 where none are.
     behind_since_ms: AtomicI64,
+    /// Whether entries come, as far as is known: not while the servers do not answer.
+    followed: AtomicBool,
+    /// When the database last said that nobody writes; 0 where it says otherwise, or nothing.
+    unled_at_ms: AtomicI64,
     pub(crate) connects: AtomicU64,
     /// How long it took, when this node last began, to connect and read the log to its end.
     pub(crate) catch_up_us: AtomicU64,
@@ -188,7 +192,12 @@ pub(crate) struct Shared {
 }
 
 /// How long a node may be without entries that are known to be in the log, and still count as current.
+/// The same for a snapshot that should have come from a log that cannot be followed.
 const BEHIND_MAX: Duration = Duration::from_secs(10);
+/// For how long the word counts that nobody writes: it is asked for every half second.
+const UNLED_MAX: Duration = Duration::from_secs(5);
+/// How late a snapshot is before it is asked whether anybody writes: a cut takes a moment to get everywhere.
+const LATE_MIN: Duration = Duration::from_secs(2);
 
 impl std::fmt::Debug for Command {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -251,8 +260,28 @@ impl WorldHandle {
         let published = self.published.load();
         // Three intervals and five seconds leave room for a long batch or a checkpoint.
         let late = 3 * self.refresh_interval + Duration::from_secs(5);
-        let keeps_up = self.shared.as_ref().is_none_or(|shared| shared.keeps_up(now));
+        let lag = now.since(published.until);
+        let keeps_up = self.shared.as_ref().is_none_or(|shared| shared.keeps_up(now, lag));
         keeps_up && now.since(published.snapshot.cut_at) <= late
+    }
+
+    /// Whether no other node can show anything newer: the snapshot in force is current, or the last one there is
+    /// because nobody writes. Where all are equally late, to take them all away would leave nobody to serve it.
+    pub fn is_abreast(&self, now: Timestamp) -> bool {
+        self.is_current(now) || self.shared.as_ref().is_some_and(|shared| shared.is_last(now))
+    }
+
+    /// Whether a snapshot is due for so long that the reason matters: nobody writes, or this node does not hear of it.
+    pub fn is_late(&self, now: Timestamp) -> bool {
+        self.shared.is_some() && self.lag(now) > LATE_MIN
+    }
+
+    /// Notes whether any node holds the lead, as the database says; `None`: it does not say.
+    pub fn note_led(&self, led: Option<bool>, now: Timestamp) {
+        if let Some(shared) = &self.shared {
+            let unled_at_ms = if led == Some(false) { now.as_millis() } else { 0 };
+            shared.unled_at_ms.store(unled_at_ms, Ordering::Relaxed);
+        }
     }
 
     /// Why a node that follows a log is not current, in words.
@@ -260,12 +289,17 @@ impl WorldHandle {
         let shared = self.shared.as_ref().filter(|_| !self.is_current(now))?;
         let entries = shared.lag_entries.load(Ordering::Relaxed);
         let lag_s = self.lag(now).as_secs();
+        let unreached = !shared.followed.load(Ordering::Relaxed);
         let stuck = shared.stuck.load(Ordering::Relaxed);
         Some(if stuck && shared.outdated.load(Ordering::Relaxed) {
             "a newer program wrote the log: upgrade this node; it serves what it could read"
                 .to_owned()
         } else if stuck {
             "what the log holds cannot be read: it is damaged".to_owned()
+        } else if self.has_begun() && unreached {
+            format!(
+                "this node is behind: it does not reach the log, and its snapshot is {lag_s} s late"
+            )
         } else if self.has_begun() {
             format!(
                 "this node is behind: its snapshot is {lag_s} s late, and {entries} entries of the log were not read when it last looked"
@@ -360,6 +394,8 @@ impl Shared {
             outdated: AtomicBool::new(false),
             lag_entries: AtomicU64::new(0),
             behind_since_ms: AtomicI64::new(0),
+            followed: AtomicBool::new(false),
+            unled_at_ms: AtomicI64::new(0),
             connects: AtomicU64::new(0),
             catch_up_us: AtomicU64::new(0),
             forwarded: AtomicU64::new(0),
@@ -367,9 +403,18 @@ impl Shared {
         }
     }
 
-    fn keeps_up(&self, now: Timestamp) -> bool {
+    /// The snapshot in force is the last one, and nobody writes another.
+    fn is_last(&self, now: Timestamp) -> bool {
+        let said = self.unled_at_ms.load(Ordering::Relaxed);
+        let unled = said != 0 && now.since(Timestamp::from_millis(said)) <= UNLED_MAX;
+        unled && !self.stuck.load(Ordering::Relaxed) && self.begun.load(Ordering::Acquire)
+    }
+
+    /// `lag`: for how long another snapshot is due.
+    fn keeps_up(&self, now: Timestamp, lag: Duration) -> bool {
         let since = self.behind_since_ms.load(Ordering::Relaxed);
-        let behind = since != 0 && now.since(Timestamp::from_millis(since)) > BEHIND_MAX;
+        let lacks = since != 0 && now.since(Timestamp::from_millis(since)) > BEHIND_MAX;
+        let behind = lacks || lag > BEHIND_MAX && !self.followed.load(Ordering::Relaxed);
         !behind && !self.stuck.load(Ordering::Relaxed) && self.begun.load(Ordering::Acquire)
     }
 }

@@ -162,9 +162,16 @@ impl Store {
         .bind(now_ms)
         .execute(&mut tx)
         .await?;
-        tx.commit().await?;
-        // By itself: with its own row held, it could wait for somebody who notes something of both and waits for that.
+        tx.commit().await
+    }
+
+    /// Forgets nodes that were not seen for a day.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn forget_gone_nodes(&self) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
+        let now_ms = tx.now_ms().await?;
         query("DELETE FROM node WHERE seen_ms < $1")
             .bind(now_ms.saturating_sub(FORGET_AFTER_MS))
             .execute(&mut tx)

@@ -44,6 +44,22 @@ impl Store {
         Ok(term.map(|(term,)| Lead { term }))
     }
 
+    /// Whether anybody has the lead over something at this moment.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn is_led(&self, over: &str) -> Result<bool, StoreError> {
+        let mut tx = self.begin_write().await?;
+        let now_ms = tx.now_ms().await?;
+        let found: Option<(i64,)> = query("SELECT term FROM lead WHERE name = $1 AND ends_ms > $2")
+            .bind(over)
+            .bind(now_ms)
+            .fetch_optional(&mut tx)
+            .await?;
+        tx.commit().await?;
+        Ok(found.is_some())
+    }
+
     /// The database's clock, in milliseconds since 1970: the one that all who share it have in common.
     ///
     /// # Errors

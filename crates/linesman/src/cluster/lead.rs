@@ -6,8 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::World;
-use serve::Seat;
+use domain::{Clock, World};
+use serve::{Seat, WorldHandle};
 use store::Store;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -18,6 +18,21 @@ const ASK_EVERY: Duration = Duration::from_millis(500);
 
 /// The setting that says that the log was begun: from then on nobody makes one where it is missing.
 const LOG_BEGUN: &str = "live_log_begun";
+
+/// Finds out, whenever this node's snapshot is late, whether that is so everywhere because nobody writes.
+pub(crate) async fn watch_lead(store: Store, live: Arc<WorldHandle>, clock: Arc<dyn Clock>) {
+    let mut every = interval(ASK_EVERY);
+    every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        every.tick().await;
+        let led = match live.is_late(clock.now()) {
+            // That the database does not answer is told by whoever needs it for more than this.
+            true => store.is_led(World::Live.key()).await.ok(),
+            false => None,
+        };
+        live.note_led(led, clock.now());
+    }
+}
 
 /// This node's part in deciding who writes.
 #[derive(Clone, Debug)]

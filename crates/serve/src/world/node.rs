@@ -258,6 +258,7 @@ impl Post {
             tracing::info!(world = %self.options.world, "the log can be read again");
         }
         WorldHandle::count(&shared.connects, 1);
+        shared.followed.store(true, Ordering::Relaxed);
         shared.behind_since_ms.store(0, Ordering::Relaxed);
         let seq = held.map_or(0, |held| held.seq);
         shared.lag_entries.store(log.last_seq().saturating_sub(seq), Ordering::Relaxed);
@@ -270,6 +271,9 @@ impl Post {
     /// Says what is wrong, and for how long to wait before it is tried again.
     fn note_trouble(&self, error: &WorldError, pause: Duration) -> Duration {
         let world = self.options.world;
+        if let Some(shared) = &self.handle.shared {
+            shared.followed.store(false, Ordering::Relaxed);
+        }
         if error.is_lasting() {
             if let Some(shared) = &self.handle.shared {
                 shared.outdated.store(error.is_of_newer_program(), Ordering::Relaxed);

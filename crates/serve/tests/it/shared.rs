@@ -3,10 +3,10 @@
 mod taken_back;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use change_log::StreamLog;
-use domain::{Catalogue, ManualClock, Timestamp, World};
+use domain::{Catalogue, Clock as _, ManualClock, Timestamp, World};
 use market::book::IMAGE_VERSION;
 use market::{Book, Change, Ids};
 use rig::Proxy;
@@ -378,12 +378,13 @@ async fn when_the_servers_come_back_every_node_catches_up_without_a_restart() {
         let events = node.get("/v1/sports/mma/events", key).await.json();
         assert_eq!(events.as_array().unwrap().len(), 1, "what was last published is still served");
     }
-    // Nobody can have a newer snapshot; after a while that is told, and the nodes are not ready.
+    // As far as these know, others may have a newer snapshot: after a while that is told, and they are not ready.
     cluster.joining.clock.advance(4 * EPOCH);
     for (node, key) in cluster.readers.iter().zip(&keys) {
         assert_eq!(node.get_operator("/readyz").await.status, 503);
         assert_eq!(node.get("/v1/status", key).await.json()["status"], "degraded");
     }
+    word_that_nobody_writes(&cluster, &keys[0]).await;
     let leads_still = || cluster.writer.app.world(World::Live).leads();
     wait_for("the writer to step down", || !leads_still()).await;
     cluster.bed.nats.start_again(0).unwrap();
@@ -395,6 +396,32 @@ async fn when_the_servers_come_back_every_node_catches_up_without_a_restart() {
     for (node, key) in cluster.readers.iter().zip(&keys) {
         assert_eq!(node.get(ODDS, key).await.json()[0]["outcomes"][0]["price"], 135);
         assert_eq!(node.get_operator("/readyz").await.status, 200);
+    }
+}
+
+/// Where nobody writes, nobody is ahead: a balancer that asks is not left without any node.
+async fn word_that_nobody_writes(cluster: &Cluster, key: &str) {
+    let (node, clock) = (&cluster.readers[0], &cluster.joining.clock);
+    let [live, sandbox] = [World::Live, World::Sandbox].map(|world| node.app.world(world));
+    wait_for("the sandbox", || sandbox.is_current(clock.now())).await;
+    assert!(live.is_late(clock.now()));
+    live.note_led(Some(false), clock.now());
+    let ready = node.get_operator("/readyz").await;
+    assert_eq!(ready.status, 200);
+    assert!(ready.text().contains("nobody writes the log"), "{}", ready.text());
+    assert_eq!(node.get("/v1/status", key).await.json()["status"], "degraded");
+    // It has to be said again and again.
+    clock.advance(Duration::from_secs(6));
+    assert_eq!(node.get_operator("/readyz").await.status, 503);
+    for said in [Some(true), None] {
+        live.note_led(Some(false), clock.now());
+        live.note_led(said, clock.now());
+        assert_eq!(node.get_operator("/readyz").await.status, 503);
+    }
+    let begun = Instant::now();
+    while !node.get_operator("/readyz").await.text().contains("does not reach the log") {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it does not say why");
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 

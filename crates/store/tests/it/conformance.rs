@@ -442,6 +442,7 @@ pub(crate) async fn an_alert_is_given_once(bed: Bed) {
 
 pub(crate) async fn a_lead_has_one_holder_and_changes_hands_with_a_new_term(bed: Bed) {
     let (one, two) = (bed.open().await, bed.open().await);
+    assert!(!one.is_led("live").await.unwrap());
     // Both at once: one of them has it.
     let (first, second) =
         tokio::join!(one.take_lead("live", "one", 60_000), two.take_lead("live", "two", 60_000));
@@ -453,11 +454,13 @@ pub(crate) async fn a_lead_has_one_holder_and_changes_hands_with_a_new_term(bed:
     let again = one.take_lead("live", holder, 60_000).await.unwrap();
     assert_eq!(again.map(|lead| lead.term), Some(1));
     assert_eq!(one.take_lead("live", waiting, 60_000).await.unwrap(), None);
+    assert!(two.is_led("live").await.unwrap() && !two.is_led("sandbox").await.unwrap());
     assert_eq!(two.take_lead("sandbox", waiting, 60_000).await.unwrap().unwrap().term, 1);
     // Given up by who does not have it, it stays; given up by the holder, it is free.
     two.give_up_lead("live", waiting).await.unwrap();
     assert_eq!(one.take_lead("live", waiting, 60_000).await.unwrap(), None);
     one.give_up_lead("live", holder).await.unwrap();
+    assert!(!two.is_led("live").await.unwrap());
     let taken = one.take_lead("live", waiting, 150).await.unwrap();
     assert_eq!(taken.map(|lead| lead.term), Some(2));
     assert_eq!(one.take_lead("live", holder, 60_000).await.unwrap(), None);

@@ -58,6 +58,7 @@ async fn a_node_that_cannot_vouch_for_keys_answers_503_and_not_401() {
     assert_eq!(app.get("/v1/books", &key).await.status, 200);
     assert_eq!(app.push(&token, "").await["accepted"], 0);
     assert!(metrics().await.contains("\nlinesman_key_trust_seconds_left 5"));
+    assert_eq!(app.get_operator("/readyz").await.status, 200);
 
     steady.0.store(5000, Ordering::SeqCst);
     let answer = app.get("/v1/books", &key).await;
@@ -68,8 +69,13 @@ async fn a_node_that_cannot_vouch_for_keys_answers_503_and_not_401() {
     // What cannot be a key is refused as ever.
     assert_eq!(app.get("/v1/books", unknown).await.status, 401);
     assert!(metrics().await.contains("\nlinesman_key_trust_seconds_left 0"));
+    // Another node may be able to: the balancer should ask there.
+    let ready = app.get_operator("/readyz").await;
+    assert_eq!(ready.status, 503);
+    assert!(ready.text().contains("cannot vouch for keys"), "{}", ready.text());
 
     app.app.accounts.ask_store().await.unwrap();
+    assert_eq!(app.get_operator("/readyz").await.status, 200);
     assert_eq!(app.get("/v1/books", &key).await.status, 200);
     assert_eq!(app.push(&token, "").await["accepted"], 0);
 }
