@@ -25,7 +25,7 @@ use crate::config::Cluster;
 
 pub(crate) use clock::SharedClock;
 pub(crate) use forebear::succeed;
-pub(crate) use lead::{Leading, watch_lead};
+pub(crate) use lead::{LOG_BEGUN, Leading, watch_lead};
 
 /// The longest payload of one entry of the log: more than any message of the door becomes.
 const ENTRY_BYTES_MAX: u32 = 16 * 1024 * 1024;
@@ -131,9 +131,9 @@ pub(crate) fn read_book(cluster: &Cluster, catalogue: &Arc<Catalogue>) -> anyhow
             let book = Book::from_image(held.version, &held.payload, Arc::clone(catalogue))?;
             (book, held.seq + 1)
         }
-        None => (Book::new(Arc::clone(catalogue), Ids::Minted { salt: 0 }), log.first_seq()),
+        None => (Book::new(Arc::clone(catalogue), Ids::Minted { salt: 0 }), 1),
     };
-    for entry in log.read_from(from.max(log.first_seq()))? {
+    for entry in log.read_from(from)? {
         let entry = entry?;
         let change = Change::decode(entry.version, &entry.payload)?;
         book.absorb(&change, Timestamp::from_millis(entry.at_ms));

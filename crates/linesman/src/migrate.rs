@@ -12,7 +12,7 @@ use domain::World;
 use tokio::runtime::Runtime;
 
 use crate::cli::{MigrateArgs, output};
-use crate::cluster;
+use crate::cluster::{self, LOG_BEGUN};
 use crate::config::{Config, is_database_url};
 use crate::folder::Folder;
 
@@ -44,7 +44,10 @@ pub(crate) fn run(config: &Config, args: &MigrateArgs) -> anyhow::Result<()> {
         let (done, all) = (moved.rows, moved.of);
         output::draw_progress(&output::progress(done, all, "rows", begun.elapsed()));
     };
-    let moved = runtime.block_on(store::transfer(&path, args.to.reveal(), &mut tell));
+    // A log that is not found there later is lost, and no reason to begin another.
+    let settings = [(LOG_BEGUN, "yes")];
+    let settings = if entries > 0 { &settings[..] } else { &[] };
+    let moved = runtime.block_on(store::transfer(&path, args.to.reveal(), settings, &mut tell));
     output::draw_progress("");
     let rows = moved.context("the log was moved, and nothing else")?.rows;
     Ok(output::print_line(&format!("{entries} log entries and {rows} rows moved"))?)
@@ -56,8 +59,13 @@ fn move_log(runtime: &Runtime, folder: &Folder, place: &StreamPlace) -> anyhow::
         Err(LogError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(0),
         opened => opened?,
     };
-    let mut log = StreamLog::open(runtime.handle(), place).context("--nats is not reached")?;
     let first = view.first_seq();
+    let mut checkpoints = Marks::of(&view);
+    ensure!(
+        first == 1 || checkpoints.ahead.iter().any(|mark| mark.seq + 1 >= first),
+        "the log begins with entry {first}, and no checkpoint that can be read holds what was before it; start the service on the folder once, which writes one"
+    );
+    let mut log = StreamLog::open(runtime.handle(), place).context("--nats is not reached")?;
     if log.last_seq() == 0 {
         log.begin_after(first - 1)?;
     }
@@ -65,7 +73,6 @@ fn move_log(runtime: &Runtime, folder: &Folder, place: &StreamPlace) -> anyhow::
     check_beginning(&view, &log, first)?;
     let all = count(&view)?;
     let (begun, mut done) = (Instant::now(), 0);
-    let mut checkpoints = Marks::of(&view);
     let mut batch = Vec::new();
     let mut bytes = 0;
     for entry in view.read_from(first)? {

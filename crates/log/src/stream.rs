@@ -255,7 +255,8 @@ impl StreamLog {
     /// # Errors
     /// Something was written already.
     pub fn begin_after(&mut self, seq: u64) -> Result<(), LogError> {
-        if self.last_message > 0 {
+        // Parts of a batch that was given up are nothing.
+        if self.last_seq > 0 {
             return Err(LogError::Overtaken);
         }
         (self.first_seq, self.last_seq) = (seq + 1, seq);
@@ -469,7 +470,10 @@ impl StreamLog {
                 return Ok(0);
             };
             self.wire.purge_before(kept).await?;
-            self.look().await?;
+            // Only where it begins by now. Where it ends is what this owner has read or written: whatever another writer
+            // has added is not known here, and whoever does not know it must be refused.
+            self.first_seq = self.wire.get(kept).await?.part.head.first;
+            self.bytes = self.wire.extent().await?.bytes;
             Ok(kept - extent.first)
         })
     }

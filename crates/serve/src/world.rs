@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use change_log::{Caller, Place};
 use domain::{Catalogue, Timestamp, World};
 use feeds::sandbox::Simulation;
@@ -182,6 +182,8 @@ pub(crate) struct Shared {
     behind_since_ms: AtomicI64,
     /// Whether entries come, as far as is known: not while the servers do not answer.
     followed: AtomicBool,
+    /// Why not, in words that anybody may read.
+    trouble: ArcSwapOption<String>,
     /// When the database last said that nobody writes; 0 where it says otherwise, or nothing.
     unled_at_ms: AtomicI64,
     pub(crate) connects: AtomicU64,
@@ -290,6 +292,8 @@ impl WorldHandle {
         let entries = shared.lag_entries.load(Ordering::Relaxed);
         let lag_s = self.lag(now).as_secs();
         let unreached = !shared.followed.load(Ordering::Relaxed);
+        let why = shared.trouble.load();
+        let why = why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
         let stuck = shared.stuck.load(Ordering::Relaxed);
         Some(if stuck && shared.outdated.load(Ordering::Relaxed) {
             "a newer program wrote the log: upgrade this node; it serves what it could read"
@@ -298,14 +302,14 @@ impl WorldHandle {
             "what the log holds cannot be read: it is damaged".to_owned()
         } else if self.has_begun() && unreached {
             format!(
-                "this node is behind: it does not reach the log, and its snapshot is {lag_s} s late"
+                "this node is behind: it does not follow the log{why}, and its snapshot is {lag_s} s late"
             )
         } else if self.has_begun() {
             format!(
                 "this node is behind: its snapshot is {lag_s} s late, and {entries} entries of the log were not read when it last looked"
             )
         } else {
-            "the log was not read yet".to_owned()
+            format!("the log was not read yet{why}")
         })
     }
 
@@ -395,6 +399,7 @@ impl Shared {
             lag_entries: AtomicU64::new(0),
             behind_since_ms: AtomicI64::new(0),
             followed: AtomicBool::new(false),
+            trouble: ArcSwapOption::empty(),
             unled_at_ms: AtomicI64::new(0),
             connects: AtomicU64::new(0),
             catch_up_us: AtomicU64::new(0),

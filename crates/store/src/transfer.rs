@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::{
     StoreError,
-    database::{ANSWER_TIME_MAX, Database, PgTx, Tx},
+    database::{ANSWER_TIME_MAX, Database, PgTx, Tx, query},
     postgres, sqlite,
 };
 
@@ -28,7 +28,9 @@ pub struct Transferred {
 }
 
 /// Copies all that is in the file into the database, which has to be empty, and tells how far it is.
-/// Nobody can write to the file meanwhile. It is left as it is.
+///
+/// `settings` are written with it: what is true of the new place only. Nobody can write to the file meanwhile. It is
+/// left as it is.
 ///
 /// # Errors
 /// Either cannot be opened, the database holds anything already, or a row does not arrive; then the database is as
@@ -36,11 +38,12 @@ pub struct Transferred {
 pub async fn transfer(
     from: &Path,
     to: &str,
+    settings: &[(&str, &str)],
     tell: &mut (dyn FnMut(Transferred) + Send),
 ) -> Result<Transferred, StoreError> {
     let source = sqlite::open(from).await?;
     let target = Database::Postgres(postgres::connect(to).await?);
-    let moved = copy(&source, &target, tell).await;
+    let moved = copy(&source, &target, settings, tell).await;
     source.close().await;
     target.close().await;
     moved
@@ -49,6 +52,7 @@ pub async fn transfer(
 async fn copy(
     source: &SqlitePool,
     target: &Database,
+    settings: &[(&str, &str)],
     tell: &mut (dyn FnMut(Transferred) + Send),
 ) -> Result<Transferred, StoreError> {
     let mut source = source.begin_with("BEGIN IMMEDIATE").await?;
@@ -71,7 +75,12 @@ async fn copy(
         }
         go_on_counting(&mut tx, table).await?;
     }
-    Tx::Postgres(tx).commit().await?;
+    let mut tx = Tx::Postgres(tx);
+    for (key, value) in settings {
+        let note = query("INSERT INTO setting (key, value) VALUES ($1, $2)");
+        note.bind(*key).bind(*value).execute(&mut tx).await?;
+    }
+    tx.commit().await?;
     Ok(moved)
 }
 

@@ -36,7 +36,7 @@ async fn a_move_to_postgres_changes_nothing_for_whoever_holds_a_key() {
 
     let server = Postgres::start().unwrap();
     let url = server.create_database("db").unwrap();
-    transfer(world.database().as_ref(), &url, &mut |_| {}).await.unwrap();
+    transfer(world.database().as_ref(), &url, &[], &mut |_| {}).await.unwrap();
 
     let nodes =
         [node_on(&world, &url).await, node_on(&world, &url).await, node_on(&world, &url).await];
@@ -113,7 +113,7 @@ async fn a_dump_of_the_database_has_keys_and_quotas() {
     let ended = world.issue(limits(1_000_000, LIMIT, None)).await;
     let server = Postgres::start().unwrap();
     let url = server.create_database("db").unwrap();
-    transfer(world.database().as_ref(), &url, &mut |_| {}).await.unwrap();
+    transfer(world.database().as_ref(), &url, &[], &mut |_| {}).await.unwrap();
     let node = node_on(&world, &url).await;
     node.revoke_key(ended.expose()).await.unwrap();
     assert_eq!(drain(&node, &key, now, 20).await, 20);

@@ -17,7 +17,7 @@ const HELD_MS: u32 = 3000;
 const ASK_EVERY: Duration = Duration::from_millis(500);
 
 /// The setting that says that the log was begun: from then on nobody makes one where it is missing.
-const LOG_BEGUN: &str = "live_log_begun";
+pub(crate) const LOG_BEGUN: &str = "live_log_begun";
 
 /// Finds out, whenever this node's snapshot is late, whether that is so everywhere because nobody writes.
 pub(crate) async fn watch_lead(store: Store, live: Arc<WorldHandle>, clock: Arc<dyn Clock>) {

@@ -35,6 +35,7 @@ async fn a_data_folder_moves_into_an_empty_database_once_no_server_runs_on_it() 
     let moved = home.ok(&migrate).await;
     assert!(moved.contains(" log entries and ") && moved.ends_with(" rows moved"), "{moved}");
     let store = Store::connect(&url).await.unwrap();
+    assert_eq!(store.setting("live_log_begun").await.unwrap().as_deref(), Some("yes"));
     let keys = store.keys().await.unwrap();
     assert!(keys.len() == 2 && keys.iter().all(|key| id.contains(&key.id)), "{id}");
     // It goes on as one node of many, with the same ids and with what was pushed.

@@ -30,6 +30,10 @@ struct Entries {
 }
 
 impl Entries {
+    fn has_read(&self, message: u64) -> bool {
+        self.read.is_some_and(|(at, _)| at >= message)
+    }
+
     fn take(&mut self, Numbered { at, part }: Numbered) -> Result<(), LogError> {
         self.read = Some((at, part.mark()));
         if let Some((head, run)) = self.gatherer.take(&part) {
@@ -71,6 +75,8 @@ impl Entries {
 pub struct StreamReader {
     entries: Entries,
     messages: mpsc::Receiver<Result<Numbered, LogError>>,
+    /// The message to end with; `None` where there is none to read, or reading has ended.
+    last: Option<u64>,
 }
 
 impl StreamReader {
@@ -81,8 +87,9 @@ impl StreamReader {
         messages: RangeInclusive<u64>,
     ) -> Self {
         let _entered = runtime.enter();
+        let last = (!messages.is_empty()).then_some(*messages.end());
         let messages = wire.read(*messages.start(), Some(*messages.end()));
-        Self { entries: entries(wire, seq), messages }
+        Self { entries: entries(wire, seq), messages, last }
     }
 }
 
@@ -94,9 +101,15 @@ impl Iterator for StreamReader {
             if let Some(entry) = self.entries.ready.pop_front() {
                 return Some(Ok(entry));
             }
-            let taken =
-                self.messages.blocking_recv()?.and_then(|message| self.entries.take(message));
+            let Some(message) = self.messages.blocking_recv() else {
+                // Whoever takes this for the end of the log would go on without the rest.
+                let is_short = self.last.take().is_some_and(|last| !self.entries.has_read(last));
+                return is_short
+                    .then(|| Err(LogError::Unavailable("reading has ended early".into())));
+            };
+            let taken = message.and_then(|message| self.entries.take(message));
             if let Err(error) = taken {
+                self.last = None;
                 self.messages.close();
                 while self.messages.try_recv().is_ok() {}
                 return Some(Err(error));

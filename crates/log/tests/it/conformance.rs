@@ -62,6 +62,13 @@ pub(crate) fn on(runtime: &Runtime, url: &str, name: &str, replicas: usize) -> P
     Place::Stream { runtime: runtime.handle().clone(), place }
 }
 
+pub(crate) fn stream_place(place: &Place) -> (&tokio::runtime::Handle, &StreamPlace) {
+    match place {
+        Place::Stream { runtime, place } => (runtime, place),
+        Place::Folder { .. } | Place::Nowhere => panic!("not on servers"),
+    }
+}
+
 /// Appends one entry whose payload tells its number.
 pub(crate) fn append_one(log: &mut Log) -> u64 {
     let seq = log.last_seq() + 1;

@@ -10,6 +10,7 @@
 mod checkpoint;
 mod conformance;
 mod damage;
+mod fence;
 mod model;
 mod servers;
 mod view;

@@ -14,16 +14,9 @@ use tokio::runtime::Runtime;
 
 use crate::{
     at_ms,
-    conformance::{append_one, on, read_all, try_read_all},
+    conformance::{append_one, on, read_all, stream_place, try_read_all},
     payload, version,
 };
-
-fn stream_place(place: &Place) -> (&tokio::runtime::Handle, &StreamPlace) {
-    match place {
-        Place::Stream { runtime, place } => (runtime, place),
-        Place::Folder { .. } | Place::Nowhere => panic!("not on servers"),
-    }
-}
 
 #[test]
 fn of_two_writers_the_one_who_has_not_read_on_is_refused() {

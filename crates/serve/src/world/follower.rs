@@ -45,18 +45,14 @@ impl Held {
         let (book, seq) = match log.latest_checkpoint()? {
             Some(held) => (Book::from_image(held.version, &held.payload, catalogue)?, held.seq),
             None if log.last_seq() == 0 => return Ok(None),
-            None => (Book::new(catalogue, Ids::Minted { salt: 0 }), log.first_seq() - 1),
+            None => (Book::new(catalogue, Ids::Minted { salt: 0 }), 0),
         };
-        let follows = log.first_seq().saturating_sub(1);
-        if seq < follows {
-            tracing::warn!(
-                checkpoint = seq,
-                first = follows + 1,
-                "the log no longer holds the entries after its checkpoint"
-            );
+        // A book without its beginning would give out other ids for the same events, and nobody would be told.
+        if seq + 1 < log.first_seq() {
+            return Err(WorldError::Beheaded { first: log.first_seq() });
         }
         let tracker = Tracker::of(&book);
-        Ok(Some(Self { book, seq: seq.max(follows), mark: None, last_cut: None, tracker }))
+        Ok(Some(Self { book, seq, mark: None, last_cut: None, tracker }))
     }
 
     fn absorb(&mut self, read: &Read) {

@@ -213,6 +213,10 @@ fn take_over(
     for _ in 0..TAKE_OVER_TRIES {
         log.refresh()?;
         post.catch_up(log, held)?;
+        // Servers of which one does not know yet that it leads no longer may answer the second question with less.
+        if held.as_ref().is_some_and(|held| held.seq != log.last_seq()) {
+            continue;
+        }
         let now_ms = post.clock.now().as_millis();
         let fenced = if held.is_some() {
             log.fence(now_ms)
@@ -259,6 +263,7 @@ impl Post {
         }
         WorldHandle::count(&shared.connects, 1);
         shared.followed.store(true, Ordering::Relaxed);
+        shared.trouble.store(None);
         shared.behind_since_ms.store(0, Ordering::Relaxed);
         let seq = held.map_or(0, |held| held.seq);
         shared.lag_entries.store(log.last_seq().saturating_sub(seq), Ordering::Relaxed);
@@ -273,6 +278,8 @@ impl Post {
         let world = self.options.world;
         if let Some(shared) = &self.handle.shared {
             shared.followed.store(false, Ordering::Relaxed);
+            // Without its causes, which name addresses.
+            shared.trouble.store(Some(Arc::new(error.to_string())));
         }
         if error.is_lasting() {
             if let Some(shared) = &self.handle.shared {

@@ -30,6 +30,10 @@ pub enum WorldError {
         "the log is empty, and was not before: it is lost; restore it, or let it be begun anew (docs/operations/failures.md)"
     )]
     Emptied,
+    #[error(
+        "the log begins with entry {first}, and no checkpoint holds all that was before it: restore the stream of checkpoints (docs/operations/failures.md)"
+    )]
+    Beheaded { first: u64 },
     #[error("the log has entries that do not come")]
     Stalled,
     #[error("entry {read} was read of the log, which has others now and ends with {last}")]
@@ -48,6 +52,7 @@ impl WorldError {
             Self::Log(LogError::Corrupt { .. } | LogError::UnknownFormat { .. }) => true,
             Self::Log(_)
             | Self::Emptied
+            | Self::Beheaded { .. }
             | Self::Stalled
             | Self::TakenBack { .. }
             | Self::Outrun => false,

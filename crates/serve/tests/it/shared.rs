@@ -1,5 +1,6 @@
 //! Several nodes that share the live world's log: one writes, all show the same.
 
+mod beheaded;
 mod taken_back;
 
 use std::sync::Arc;
@@ -419,7 +420,7 @@ async fn word_that_nobody_writes(cluster: &Cluster, key: &str) {
         assert_eq!(node.get_operator("/readyz").await.status, 503);
     }
     let begun = Instant::now();
-    while !node.get_operator("/readyz").await.text().contains("does not reach the log") {
+    while !node.get_operator("/readyz").await.text().contains("does not follow the log") {
         assert!(begun.elapsed() < Duration::from_secs(60), "it does not say why");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

@@ -50,7 +50,8 @@ async fn everything_arrives_or_nothing_and_only_in_an_empty_database() {
     fill(&old).await;
 
     let mut told = Vec::new();
-    let moved = transfer(&path, &url, &mut |far| told.push(far)).await.unwrap();
+    let settings = [("of_the_new_place", "yes")];
+    let moved = transfer(&path, &url, &settings, &mut |far| told.push(far)).await.unwrap();
     assert_eq!(told.last(), Some(&moved));
     assert!(told.len() > 5 && told.is_sorted_by_key(|far| far.rows), "{told:?}");
     assert_eq!(moved, Transferred { rows: moved.of, of: 1115 });
@@ -67,6 +68,8 @@ async fn everything_arrives_or_nothing_and_only_in_an_empty_database() {
         old.access_requests(None, 9).await.unwrap()
     );
     assert_eq!(new.setting("maintenance").await.unwrap().as_deref(), Some("600"));
+    assert_eq!(new.setting("of_the_new_place").await.unwrap().as_deref(), Some("yes"));
+    assert_eq!(old.setting("of_the_new_place").await.unwrap(), None);
     let all = old.audit(None, None, 5000).await.unwrap();
     assert_eq!(new.audit(None, None, 5000).await.unwrap(), all);
     // The numbers go on where they were.
@@ -74,7 +77,7 @@ async fn everything_arrives_or_nothing_and_only_in_an_empty_database() {
     assert_eq!(new.audit(None, None, 1).await.unwrap()[0].seq, all[0].seq + 1);
     assert_eq!(new.lease(&[ask(100)]).await.unwrap(), old.lease(&[ask(100)]).await.unwrap());
 
-    let again = transfer(&path, &url, &mut |_| {}).await.unwrap_err();
+    let again = transfer(&path, &url, &[], &mut |_| {}).await.unwrap_err();
     assert!(matches!(again, StoreError::NotEmpty { .. }), "{again:?}");
     assert_eq!(new.keys().await.unwrap().len(), 3);
     nothing_arrives_where_one_row_does_not(&server, &path).await;
@@ -85,7 +88,7 @@ async fn nothing_arrives_where_one_row_does_not(server: &Postgres, path: &std::p
     let new = Store::connect(&url).await.unwrap();
     let bed = Bed::Postgres(url.clone());
     bed.run("ALTER TABLE usage ADD CHECK (granted < 5)").await.unwrap();
-    assert!(transfer(path, &url, &mut |_| {}).await.is_err());
+    assert!(transfer(path, &url, &[], &mut |_| {}).await.is_err());
     assert_eq!(new.keys().await.unwrap(), []);
     assert_eq!(new.accounts(9).await.unwrap(), []);
 }

@@ -1,0 +1,30 @@
+//! A log whose beginning is gone, and no checkpoint that holds it: as after a restore of one stream without the other.
+
+use change_log::StreamLog;
+use domain::World;
+
+use crate::harness::{Bed, Joining, TestApp};
+
+#[tokio::test]
+async fn a_log_without_its_beginning_is_not_taken_for_a_whole_one() {
+    let bed = Bed::start();
+    let joining = Joining::new(&bed);
+    let servers = joining.servers.clone();
+    let begin_late = move || {
+        let mut log = StreamLog::open(&servers.runtime, &servers.place(World::Live)).unwrap();
+        log.begin_after(41).unwrap();
+        log.append(1, [(1, b"never read".as_slice())]).unwrap();
+    };
+    std::thread::spawn(begin_late).join().unwrap();
+    let (seated, seat) = joining.seated();
+    let standby = TestApp::builder().joining(seated).start().await;
+    seat.grant(1);
+    let live = standby.app.world(World::Live);
+    let begun = std::time::Instant::now();
+    while !standby.get_operator("/readyz").await.text().contains("the log begins with entry 42") {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(60), "it does not say so");
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert!(!live.leads() && !seat.is_fit());
+    assert_eq!(standby.get_operator("/readyz").await.status, 503);
+}
