@@ -12,8 +12,8 @@ use store::{Store, StoreError};
 
 /// How often the database is asked; clocks drift apart by far less than a millisecond meanwhile.
 const ASK_EVERY: Duration = Duration::from_secs(10);
-/// An answer that took longer says too little about now.
-const ANSWER_TIME_MAX: Duration = Duration::from_millis(500);
+/// How often it is asked at first: the quickest answer tells most.
+const FIRST_QUESTIONS: u32 = 3;
 
 /// The database's clock, as far as this node knows it.
 #[derive(Debug)]
@@ -23,6 +23,29 @@ pub(crate) struct SharedClock {
     began_ms: AtomicI64,
 }
 
+/// What the database's clock showed when this one began, as far as one answer tells: between these, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Told {
+    least_ms: i64,
+    most_ms: i64,
+}
+
+impl Told {
+    /// The estimate that is nearest to the one before. A slow answer moves nothing that it does not contradict: a clock that
+    /// follows how long answers take would go back and forth.
+    fn correct(self, began_ms: i64) -> i64 {
+        began_ms.clamp(self.least_ms, self.most_ms)
+    }
+
+    fn middle(self) -> i64 {
+        self.least_ms.midpoint(self.most_ms)
+    }
+
+    fn width(self) -> i64 {
+        self.most_ms.saturating_sub(self.least_ms)
+    }
+}
+
 impl SharedClock {
     /// Begins with what the database says now.
     ///
@@ -30,17 +53,20 @@ impl SharedClock {
     /// The database does not answer.
     pub(crate) async fn of(store: &Store) -> Result<Self, StoreError> {
         let clock = Self { began: Instant::now(), began_ms: AtomicI64::new(0) };
-        let (began_ms, _) = clock.ask(store).await?;
-        clock.began_ms.store(began_ms, Ordering::Relaxed);
+        let mut best = clock.ask(store).await?;
+        for _ in 1..FIRST_QUESTIONS {
+            let told = clock.ask(store).await?;
+            best = if told.width() < best.width() { told } else { best };
+        }
+        clock.began_ms.store(best.middle(), Ordering::Relaxed);
         Ok(clock)
     }
 
-    /// What the database's clock showed when this one began, and how long it took to be told.
-    async fn ask(&self, store: &Store) -> Result<(i64, Duration), StoreError> {
-        let before = self.began.elapsed();
+    async fn ask(&self, store: &Store) -> Result<Told, StoreError> {
+        let before_ms = millis(self.began.elapsed());
         let now_ms = store.now_ms().await?;
-        let took = self.began.elapsed().saturating_sub(before);
-        Ok((now_ms - millis(before + took / 2), took))
+        let after_ms = millis(self.began.elapsed()).saturating_add(1);
+        Ok(Told { least_ms: now_ms - after_ms, most_ms: now_ms - before_ms + 1 })
     }
 
     /// Asks again and again for as long as the service runs. While the database does not answer, the clock goes on by
@@ -49,10 +75,10 @@ impl SharedClock {
         loop {
             tokio::time::sleep(ASK_EVERY).await;
             match self.ask(&store).await {
-                Ok((began_ms, took)) if took <= ANSWER_TIME_MAX => {
-                    self.began_ms.store(began_ms, Ordering::Relaxed);
+                Ok(told) => {
+                    let began_ms = self.began_ms.load(Ordering::Relaxed);
+                    self.began_ms.store(told.correct(began_ms), Ordering::Relaxed);
                 }
-                Ok(_) => {}
                 Err(error) => tracing::debug!(%error, "the database's clock is not told"),
             }
         }
@@ -68,4 +94,19 @@ impl Clock for SharedClock {
 
 fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_moves_the_clock_no_further_than_it_proves() {
+        let told = Told { least_ms: 100, most_ms: 500 };
+        assert_eq!(
+            [90, 100, 300, 500, 510].map(|began| told.correct(began)),
+            [100, 100, 300, 500, 500]
+        );
+        assert_eq!((told.middle(), told.width()), (300, 400));
+    }
 }

@@ -25,6 +25,31 @@ pub(super) struct Heard {
     pub(super) alone: bool,
 }
 
+/// When a message was said.
+#[derive(Clone, Copy, Debug)]
+enum Said {
+    At(Timestamp),
+    /// It does not say, and arrived then.
+    ByNow(Timestamp),
+}
+
+impl Said {
+    fn at(self) -> Timestamp {
+        match self {
+            Self::At(ts) | Self::ByNow(ts) => ts,
+        }
+    }
+
+    /// The time to note in place of what is held of `held`; `None`: that is newer. What does not say when arrives after
+    /// all that is held, also where the clock was set back a little.
+    fn after(self, held: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::At(ts) => (ts >= held).then_some(ts),
+            Self::ByNow(now) => Some(now.max(held)),
+        }
+    }
+}
+
 impl Book {
     /// Says what a message of `feed` changes at `now`, if anything.
     ///
@@ -46,19 +71,20 @@ impl Book {
         message: &FeedMessage,
         now: Timestamp,
     ) -> Result<(Decision, Option<Heard>), Reject> {
-        let ts = message.ts.unwrap_or(now);
+        let said = message.ts.map_or(Said::ByNow(now), Said::At);
+        let ts = said.at();
         if ts.as_millis() > now.as_millis().saturating_add(FUTURE_TS_MS_MAX) {
             let text = format!("`ts` {ts} is more than 5 s ahead of the service's clock, {now}");
             return Err(Reject::new(RejectCode::FutureTs, text));
         }
         let decision = match &message.body {
             Body::Event { reference, listing } => {
-                return self.decide_event(feed, reference, listing, ts);
+                return self.decide_event(feed, reference, listing, said);
             }
-            Body::Odds(odds) => self.decide_odds(feed, odds, ts)?,
-            Body::Score(score) => self.decide_score(feed, score, ts)?,
-            Body::Remove { reference } => self.decide_remove(feed, reference, ts)?,
-            Body::Heartbeat { bookmaker, sport } => self.decide_beat(*bookmaker, *sport, ts),
+            Body::Odds(odds) => self.decide_odds(feed, odds, said)?,
+            Body::Score(score) => self.decide_score(feed, score, said)?,
+            Body::Remove { reference } => self.decide_remove(feed, reference, said)?,
+            Body::Heartbeat { bookmaker, sport } => self.decide_beat(*bookmaker, *sport, said),
         };
         Ok((decision, None))
     }
@@ -68,14 +94,14 @@ impl Book {
         feed: &str,
         reference: &str,
         listing: &Listing,
-        ts: Timestamp,
+        said: Said,
     ) -> Result<(Decision, Option<Heard>), Reject> {
         let feed_ix = self.feed_ix(feed);
         let offer = self.offer(feed_ix, reference);
+        let Some(ts) = offer.map_or(Some(said.at()), |offer| said.after(offer.ts)) else {
+            return Ok((Decision::of(Verdict::Superseded), None));
+        };
         if let Some(offer) = offer {
-            if ts < offer.ts {
-                return Ok((Decision::of(Verdict::Superseded), None));
-            }
             if offer.active && self.says_the_same(offer, listing) {
                 return Ok((Decision::of(Verdict::Unchanged), None));
             }
@@ -177,7 +203,7 @@ impl Book {
             && self.event(offer.event).is_some_and(|event| event.sport == listing.sport)
     }
 
-    fn decide_odds(&self, feed: &str, odds: &OddsBody, ts: Timestamp) -> Result<Decision, Reject> {
+    fn decide_odds(&self, feed: &str, odds: &OddsBody, said: Said) -> Result<Decision, Reject> {
         let (offer, event) = self.offered(feed, &odds.reference)?;
         let sport = self.catalogue.sport(event.sport);
         check_market(sport, odds)?;
@@ -194,10 +220,11 @@ impl Book {
         };
         let group = odds.group.as_deref();
         let key = slot_key_of(event.id, &self.catalogue, odds.bookmaker, odds.market, group);
-        if let Some(slot) = event.slots.get(&key) {
-            if ts < slot.ts {
-                return Ok(Decision::of(Verdict::Superseded));
-            }
+        let slot = event.slots.get(&key);
+        let Some(ts) = slot.map_or(Some(said.at()), |slot| said.after(slot.ts)) else {
+            return Ok(Decision::of(Verdict::Superseded));
+        };
+        if let Some(slot) = slot {
             let held = slot.open.as_ref().map_or(&[][..], |record| &record.outcomes);
             if same_outcomes(event, held, &outcomes) {
                 let newer = ts > slot.ts;
@@ -217,16 +244,11 @@ impl Book {
         })))
     }
 
-    fn decide_score(
-        &self,
-        feed: &str,
-        body: &ScoreBody,
-        ts: Timestamp,
-    ) -> Result<Decision, Reject> {
+    fn decide_score(&self, feed: &str, body: &ScoreBody, said: Said) -> Result<Decision, Reject> {
         let (offer, event) = self.offered(feed, &body.reference)?;
-        if event.score_ts.is_some_and(|held| ts < held) {
+        let Some(ts) = event.score_ts.map_or(Some(said.at()), |held| said.after(held)) else {
             return Ok(Decision::of(Verdict::Superseded));
-        }
+        };
         let (sport, lexicon) = (self.catalogue.sport(event.sport), &*self.lexicon);
         let report = Speaker { event, offer, sport, lexicon }.score(body)?;
         let unchanged = event.score_ts.is_some() && says_the_same(event, &report);
@@ -249,17 +271,12 @@ impl Book {
         Ok(Decision::change(Change::Scored { event: event.id, score: report, ts }))
     }
 
-    fn decide_remove(
-        &self,
-        feed: &str,
-        reference: &str,
-        ts: Timestamp,
-    ) -> Result<Decision, Reject> {
+    fn decide_remove(&self, feed: &str, reference: &str, said: Said) -> Result<Decision, Reject> {
         let offer =
             self.offer(self.feed_ix(feed), reference).ok_or_else(|| unknown_ref(reference))?;
-        if ts < offer.ts {
+        let Some(ts) = said.after(offer.ts) else {
             return Ok(Decision::of(Verdict::Superseded));
-        }
+        };
         if !offer.active {
             return Ok(Decision::of(Verdict::Unchanged));
         }
@@ -270,12 +287,8 @@ impl Book {
         }))
     }
 
-    fn decide_beat(
-        &self,
-        bookmaker: BookmakerId,
-        sport: Option<SportId>,
-        ts: Timestamp,
-    ) -> Decision {
+    fn decide_beat(&self, bookmaker: BookmakerId, sport: Option<SportId>, said: Said) -> Decision {
+        let ts = said.at();
         let beats: Vec<Timestamp> = match sport {
             Some(sport) => {
                 vec![self.sources.get(&(sport, bookmaker)).unwrap_or(&Source::NEVER).beat_at]
@@ -291,7 +304,7 @@ impl Book {
                 ts,
             });
         }
-        let older = !beats.is_empty() && beats.iter().all(|held| ts < *held);
+        let older = !beats.is_empty() && beats.iter().all(|held| said.after(*held).is_none());
         Decision::of(if older { Verdict::Superseded } else { Verdict::Unchanged })
     }
 

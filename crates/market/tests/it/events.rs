@@ -121,6 +121,26 @@ fn an_older_message_is_superseded() {
 }
 
 #[test]
+fn what_does_not_say_when_is_never_older_than_what_is_held() {
+    let mut desk = Desk::open();
+    desk.wait(600);
+    let soon = 604;
+    let bout = desk.bout("n-1", "Tomas Veldt", "Oren Castellane", 24);
+    assert_eq!(desk.say_at("north", soon, bout), ACCEPTED);
+    assert_eq!(desk.say_at("north", soon, moneyline(&desk, "n-1", "fanduel", 140, -165)), ACCEPTED);
+    assert_eq!(desk.say_at("north", soon, Body::Score(score("n-1", Status::Live, 1, 0))), ACCEPTED);
+    // The clock is behind what was said; what comes now is newer all the same, and is not dated before it.
+    assert_eq!(desk.say("north", moneyline(&desk, "n-1", "fanduel", 150, -180)), ACCEPTED);
+    assert_eq!(desk.say("north", moneyline(&desk, "n-1", "fanduel", 150, -180)), UNCHANGED);
+    let older = moneyline(&desk, "n-1", "fanduel", 160, -190);
+    assert_eq!(desk.say_at("north", soon - 1, older), SUPERSEDED);
+    assert_eq!(desk.say("north", Body::Score(score("n-1", Status::Live, 2, 0))), ACCEPTED);
+    let again = desk.bout("n-1", "Tomas Veldt", "Oren Castellane", 25);
+    assert_eq!(desk.say("north", again), ACCEPTED);
+    assert_eq!(desk.say("north", remove("n-1")), ACCEPTED);
+}
+
+#[test]
 fn the_eldest_listing_names_and_times_the_event_and_the_next_follows_it() {
     let mut desk = with_bout();
     let swapped = desk.bout("s-1", "O. Castellane", "Tomas Veldt", 26);

@@ -126,10 +126,12 @@ impl Model {
         now: Timestamp,
         told: Option<EventId>,
     ) -> Said {
-        let ts = message.ts.unwrap_or(now);
-        if ts > now.plus(Duration::from_secs(5)) {
+        if message.ts.is_some_and(|ts| ts > now.plus(Duration::from_secs(5))) {
             return Err(RejectCode::FutureTs);
         }
+        // What does not say when is as new as what is held, at least.
+        let held = self.held_ts(feed, &message.body);
+        let ts = message.ts.unwrap_or_else(|| held.map_or(now, |held| now.max(held)));
         match &message.body {
             Body::Event { reference, listing } => {
                 Ok(self.hear_event((feed, reference), listing, ts, now, told))
@@ -137,7 +139,33 @@ impl Model {
             Body::Odds(odds) => self.hear_odds(feed, odds, ts, now),
             Body::Score(score) => self.hear_score(feed, score, ts, now),
             Body::Remove { reference } => self.hear_remove(feed, reference, ts, now),
-            Body::Heartbeat { bookmaker, sport } => Ok(self.hear_beat(*bookmaker, *sport, ts, now)),
+            Body::Heartbeat { bookmaker, sport } => {
+                let verdict = self.hear_beat(*bookmaker, *sport, ts, now);
+                let older = message.ts.is_none() && verdict == Verdict::Superseded;
+                Ok(if older { Verdict::Unchanged } else { verdict })
+            }
+        }
+    }
+
+    /// When that was said which a message would take the place of.
+    fn held_ts(&self, feed: &str, body: &Body) -> Option<Timestamp> {
+        let of = |reference: &str| {
+            self.offers.iter().find(|o| o.feed == feed && *o.reference == *reference)
+        };
+        match body {
+            Body::Event { reference, .. } | Body::Remove { reference } => Some(of(reference)?.ts),
+            Body::Score(score) => self.event(of(&score.reference)?.event).report_ts,
+            Body::Odds(odds) => {
+                let event = of(&odds.reference)?.event;
+                let held = self.prices.iter().find(|price| {
+                    price.event == event
+                        && price.bookmaker == odds.bookmaker
+                        && price.market == odds.market
+                        && price.group.as_deref() == odds.group.as_deref()
+                });
+                held.map(|price| price.ts)
+            }
+            Body::Heartbeat { .. } => None,
         }
     }
 
