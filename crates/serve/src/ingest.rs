@@ -232,7 +232,7 @@ fn not_taken(why: NotTaken) -> ApiError {
             "the batch could not be made durable and nothing of it was taken; send it again"
         }
         NotTaken::Stopped => "the service is stopping; send the batch again shortly",
-        NotTaken::Overtaken | NotTaken::NoWriter => {
+        NotTaken::Overtaken | NotTaken::NoWriter | NotTaken::Overdue => {
             "no node that writes has confirmed the batch, so it may not be durable; send it again, which doubles nothing"
         }
     })

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use change_log::{Caller, Place};
-use domain::{Catalogue, Timestamp, World};
+use domain::{Catalogue, Clock, Timestamp, World};
 use feeds::sandbox::Simulation;
 use market::{Health, Lifetimes, NotDone, Operation, Snapshot, Vitals};
 use tokio::sync::{oneshot, watch};
@@ -89,6 +89,8 @@ pub(crate) enum NotTaken {
     Overtaken,
     /// No node that writes was reached, or it did not answer; some of it may have been taken.
     NoWriter,
+    /// It was handed over, and came too late.
+    Overdue,
 }
 
 pub(crate) enum Command {
@@ -165,6 +167,8 @@ pub(crate) struct Past {
 #[derive(Debug)]
 pub(crate) struct Shared {
     catalogue: Arc<Catalogue>,
+    /// The clock that all nodes share.
+    clock: Arc<dyn Clock>,
     /// The way to the node that writes.
     caller: Caller,
     /// Whether this node writes.
@@ -317,7 +321,7 @@ impl WorldHandle {
     pub(crate) async fn push(&self, delivered: Delivered) -> Result<Receipt, NotTaken> {
         let Delivered { feed, bookmaker, body, lines } = delivered;
         let taken = if self.leads() {
-            self.push_here(feed.clone(), lines).await
+            self.push_here(feed.clone(), lines, None).await
         } else {
             Err(NotTaken::Overtaken)
         };
@@ -330,9 +334,14 @@ impl WorldHandle {
     }
 
     /// Hands a batch to this node's writer.
-    async fn push_here(&self, feed: String, lines: Lines) -> Result<Receipt, NotTaken> {
+    async fn push_here(
+        &self,
+        feed: String,
+        lines: Lines,
+        before: Option<Timestamp>,
+    ) -> Result<Receipt, NotTaken> {
         let (receipt, taken) = oneshot::channel();
-        match self.queue.try_send(Command::Batch(Batch { feed, lines, receipt })) {
+        match self.queue.try_send(Command::Batch(Batch { feed, lines, before, receipt })) {
             Ok(()) => taken.await.unwrap_or(Err(NotTaken::Stopped)),
             Err(TrySendError::Full(_)) => Err(NotTaken::Full),
             Err(TrySendError::Disconnected(_)) => Err(NotTaken::Stopped),
@@ -387,9 +396,10 @@ impl WorldHandle {
 }
 
 impl Shared {
-    fn new(catalogue: Arc<Catalogue>, caller: Caller) -> Self {
+    fn new(catalogue: Arc<Catalogue>, clock: Arc<dyn Clock>, caller: Caller) -> Self {
         Self {
             catalogue,
+            clock,
             caller,
             leading: watch::Sender::new(false),
             term: AtomicI64::new(0),

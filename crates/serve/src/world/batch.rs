@@ -20,7 +20,16 @@ pub(crate) type Lines = Vec<(usize, Result<FeedMessage, Reject>)>;
 pub(crate) struct Batch {
     pub(crate) feed: String,
     pub(crate) lines: Lines,
+    /// Not to be taken after this: whoever handed it over asks again then, and a copy that comes late would undo what
+    /// was taken since.
+    pub(crate) before: Option<Timestamp>,
     pub(crate) receipt: oneshot::Sender<Result<Receipt, NotTaken>>,
+}
+
+impl Batch {
+    pub(crate) fn is_overdue(&self, now: Timestamp) -> bool {
+        self.before.is_some_and(|before| now > before)
+    }
 }
 
 /// What became of a batch, durably.

@@ -86,7 +86,7 @@ impl WorldHandle {
             until: clock.now(),
         };
         let Membership { caller, seat } = membership;
-        let shared = Shared::new(Arc::clone(&options.catalogue), caller);
+        let shared = Shared::new(Arc::clone(&options.catalogue), Arc::clone(&clock), caller);
         let handle = Arc::new(Self::new(&options, published, &book, queue, Some(shared)));
         let post =
             Post { options, clock, handle: Arc::clone(&handle), queue: commands, retired: None };

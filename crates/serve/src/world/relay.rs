@@ -1,14 +1,16 @@
 //! What a node that does not write hands to the one that does: pushed lines, and operators' words.
 //!
 //! A push goes over in parts of whole lines, one after the other, each answered once it is in the log. A part that is
-//! handed over again changes nothing: the book finds it unchanged. The lines go as they were sent, for what a parsed message
-//! holds is numbered by this node's catalogue.
+//! handed over again changes nothing: the book finds it unchanged, and a copy that was on its way for longer than until the
+//! next was sent is not taken at all, since something newer may have come meanwhile. The lines go as they were sent, for what a
+//! parsed message holds is numbered by this node's catalogue.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use change_log::{Caller, NoAnswer, Question};
+use domain::Timestamp;
 use domain::message::{Reject, RejectCode};
 use feeds::push;
 use market::{NotDone, Oddity, Operation};
@@ -31,6 +33,9 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(15);
 /// After this a push is asked again: the question may have gone to a node that was just stepping down, and a push that is taken
 /// twice doubles nothing. An operator's word is not like that.
 const PUSH_AGAIN: Duration = Duration::from_secs(3);
+/// For how long a push that was handed over may be taken: less than until it is asked again, by more than nodes' ideas of the
+/// time differ.
+const PUSH_VALID: Duration = Duration::from_millis(2500);
 /// Questions that are worked on at once; further ones are told to come again.
 const QUESTIONS_MAX: usize = 64;
 
@@ -54,6 +59,9 @@ enum Asked {
         feed: String,
         bookmaker: Option<String>,
         lines: Vec<usize>,
+        /// Not to be taken after this instant, in milliseconds. Older programs do not say.
+        #[serde(default)]
+        before_ms: Option<i64>,
     },
     Operate(Operation),
 }
@@ -156,16 +164,21 @@ impl Shared {
         bookmaker: Option<&str>,
         lines: &[(usize, &[u8])],
     ) -> Result<Receipt, NotTaken> {
-        let asked = Asked::Push {
-            feed: feed.to_owned(),
-            bookmaker: bookmaker.map(ToOwned::to_owned),
-            lines: lines.iter().map(|(number, _)| *number).collect(),
+        let question = || {
+            let before = self.clock.now().plus(PUSH_VALID);
+            let asked = Asked::Push {
+                feed: feed.to_owned(),
+                bookmaker: bookmaker.map(ToOwned::to_owned),
+                lines: lines.iter().map(|(number, _)| *number).collect(),
+                before_ms: Some(before.as_millis()),
+            };
+            let mut question = words(&asked);
+            for (_, line) in lines {
+                question.push(b'\n');
+                question.extend_from_slice(line);
+            }
+            question
         };
-        let mut question = serde_json::to_vec(&asked).map_err(|_| NotTaken::NoWriter)?;
-        for (_, line) in lines {
-            question.push(b'\n');
-            question.extend_from_slice(line);
-        }
         match ask(&self.caller, question, PUSH_AGAIN).await {
             Ok(Told::Taken(taken)) => Ok(taken.into()),
             Ok(Told::NotNow) => Err(NotTaken::LogFailed),
@@ -178,8 +191,7 @@ impl Shared {
 /// Has whoever writes carry out an operator's word.
 pub(super) async fn operate(caller: &Caller, operation: &Operation) -> Result<usize, OperateError> {
     let asked = Asked::Operate(operation.clone());
-    let question = serde_json::to_vec(&asked).map_err(|_| OperateError::NoWriter)?;
-    match ask(caller, question, ANSWER_TIME_MAX).await {
+    match ask(caller, || words(&asked), ANSWER_TIME_MAX).await {
         Ok(Told::Done { changes }) => Ok(changes),
         Ok(Told::NotDone(why)) => Err(OperateError::NotDone(NotDone(why))),
         Ok(Told::NotNow) => Err(OperateError::LogFailed),
@@ -213,10 +225,14 @@ async fn reach(caller: &Caller) -> Result<usize, NoAnswer> {
 }
 
 /// Asks whoever writes; while nobody does or answers, again for a while.
-async fn ask(caller: &Caller, question: Vec<u8>, within: Duration) -> Result<Told, NoAnswer> {
+async fn ask(
+    caller: &Caller,
+    question: impl Fn() -> Vec<u8>,
+    within: Duration,
+) -> Result<Told, NoAnswer> {
     let begun = Instant::now();
     loop {
-        let none = match caller.ask(question.clone(), within).await {
+        let none = match caller.ask(question(), within).await {
             Ok(answer) => match serde_json::from_slice(&answer) {
                 Ok(Told::Elsewhere) => NoAnswer::Nobody,
                 told => return told.map_err(|_| NoAnswer::Late),
@@ -320,8 +336,9 @@ fn serve_question(handle: &Arc<WorldHandle>, question: Question, room: &Arc<Sema
     });
 }
 
-fn words(told: &Told) -> Vec<u8> {
-    serde_json::to_vec(told).unwrap_or_default()
+/// Nothing of what is asked and told can fail to be written; an empty question or answer is not understood.
+fn words(said: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(said).unwrap_or_default()
 }
 
 impl WorldHandle {
@@ -330,7 +347,7 @@ impl WorldHandle {
         let head = question.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let Ok(asked) = serde_json::from_slice(head) else { return Told::NotUnderstood };
         match asked {
-            Asked::Push { feed, bookmaker, lines } => {
+            Asked::Push { feed, bookmaker, lines, before_ms } => {
                 let catalogue = Arc::clone(&shared.catalogue);
                 let parsing = tokio::task::spawn_blocking(move || {
                     let bound = match &bookmaker {
@@ -343,11 +360,16 @@ impl WorldHandle {
                     Some(parsed.map(|(number, line)| (number, parse(line))).collect::<Lines>())
                 });
                 let Ok(Some(parsed)) = parsing.await else { return Told::NotUnderstood };
-                match self.push_here(feed, parsed).await {
+                let before = before_ms.map(Timestamp::from_millis);
+                match self.push_here(feed, parsed, before).await {
                     Ok(receipt) => Told::Taken(receipt.into()),
-                    Err(NotTaken::Overtaken | NotTaken::NoWriter | NotTaken::Stopped) => {
-                        Told::Elsewhere
-                    }
+                    // Whoever still waits asks again.
+                    Err(
+                        NotTaken::Overtaken
+                        | NotTaken::NoWriter
+                        | NotTaken::Stopped
+                        | NotTaken::Overdue,
+                    ) => Told::Elsewhere,
                     Err(NotTaken::Full | NotTaken::LogFailed) => Told::NotNow,
                 }
             }

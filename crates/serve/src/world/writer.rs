@@ -231,17 +231,25 @@ impl Writer {
             }
         }
         let mut entries = Entries::default();
-        let receipts: Vec<Receipt> = group
+        let receipts: Vec<Option<Receipt>> = group
             .iter_mut()
             .map(|batch| {
-                apply_batch(&mut self.book, batch, now, &mut entries, self.tracker.as_mut())
+                if batch.is_overdue(now) {
+                    return None;
+                }
+                let (book, tracker) = (&mut self.book, self.tracker.as_mut());
+                Some(apply_batch(book, batch, now, &mut entries, tracker))
             })
             .collect();
-        let joins = receipts.iter().map(|receipt| receipt.joins).sum();
+        let joins = receipts.iter().flatten().map(|receipt| receipt.joins).sum();
         WorldHandle::count(&self.post.handle.stats.joins, joins);
         let durable = self.append(now, &entries);
         for (batch, receipt) in group.into_iter().zip(receipts) {
-            let outcome = if durable { Ok(receipt) } else { Err(self.refusal) };
+            let outcome = match receipt {
+                None => Err(NotTaken::Overdue),
+                Some(receipt) if durable => Ok(receipt),
+                Some(_) => Err(self.refusal),
+            };
             if batch.receipt.send(outcome).is_err() {
                 tracing::debug!("a feed hung up before its receipt");
             }
