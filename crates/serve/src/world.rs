@@ -229,7 +229,7 @@ impl WorldHandle {
     pub fn health(&self, now: Timestamp) -> Health {
         let mut health = self.vitals.load().health(now, self.stale_after);
         // What others may have taken meanwhile is not known here.
-        health.degraded |= self.shared.is_some() && !self.is_current(now);
+        health.degraded |= self.shared.is_some() && (!self.is_current(now) || self.is_ahead(now));
         health
     }
 
@@ -269,6 +269,11 @@ impl WorldHandle {
         let lag = now.since(published.until);
         let keeps_up = self.shared.as_ref().is_none_or(|shared| shared.keeps_up(now, lag));
         keeps_up && now.since(published.snapshot.cut_at) <= late
+    }
+
+    /// Whether the clock was set back behind the snapshot in force, so that no other follows until it has caught up.
+    pub(crate) fn is_ahead(&self, now: Timestamp) -> bool {
+        self.published.load().snapshot.cut_at.since(now) > self.refresh_interval
     }
 
     /// Whether no other node can show anything newer: the snapshot in force is current, or the last one there is

@@ -5,6 +5,9 @@
 
 use crate::{Store, StoreError, database::query};
 
+/// Leads are for less than this.
+const LEAD_MS_MAX: i64 = 120_000;
+
 /// A lead that is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lead {
@@ -13,7 +16,7 @@ pub struct Lead {
 }
 
 impl Store {
-    /// Takes or prolongs the lead over something for `for_ms` from now on. `None`: another holder has it.
+    /// Takes or prolongs the lead over something for `for_ms` from now on, two minutes at the most. `None`: another holder has it.
     ///
     /// The holder counts `for_ms` from before it called, on a clock that does not step, and so lets go first.
     ///
@@ -32,12 +35,14 @@ impl Store {
             "INSERT INTO lead (name, holder, term, ends_ms) VALUES ($1, $2, 1, $4) \
              ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, ends_ms = excluded.ends_ms, \
              term = lead.term + CASE WHEN lead.holder = excluded.holder THEN 0 ELSE 1 END \
-             WHERE lead.holder = excluded.holder OR lead.ends_ms <= $3 RETURNING term",
+             WHERE lead.holder = excluded.holder OR lead.ends_ms <= $3 OR lead.ends_ms > $5 RETURNING term",
         )
         .bind(over)
         .bind(holder)
         .bind(now_ms)
         .bind(now_ms.saturating_add(i64::from(for_ms)))
+        // Nobody takes a lead for so long: the clock was ahead when it was taken. It is over in time for whoever holds it.
+        .bind(now_ms.saturating_add(LEAD_MS_MAX))
         .fetch_optional(&mut tx)
         .await?;
         tx.commit().await?;
@@ -51,11 +56,13 @@ impl Store {
     pub async fn is_led(&self, over: &str) -> Result<bool, StoreError> {
         let mut tx = self.begin_write().await?;
         let now_ms = tx.now_ms().await?;
-        let found: Option<(i64,)> = query("SELECT term FROM lead WHERE name = $1 AND ends_ms > $2")
-            .bind(over)
-            .bind(now_ms)
-            .fetch_optional(&mut tx)
-            .await?;
+        let found: Option<(i64,)> =
+            query("SELECT term FROM lead WHERE name = $1 AND ends_ms > $2 AND ends_ms <= $3")
+                .bind(over)
+                .bind(now_ms)
+                .bind(now_ms.saturating_add(LEAD_MS_MAX))
+                .fetch_optional(&mut tx)
+                .await?;
         tx.commit().await?;
         Ok(found.is_some())
     }

@@ -62,6 +62,7 @@ pub(super) struct Turn {
     /// When the servers last answered, or did not.
     pub(super) looked: Instant,
     misses: u32,
+    pub(super) told_set_back: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -345,7 +346,12 @@ impl Writer {
             ahead: false,
             refusal: NotTaken::LogFailed,
             tracker: Some(held.tracker),
-            turn: Some(Turn { seat: Arc::clone(seat), looked: Instant::now(), misses: 0 }),
+            turn: Some(Turn {
+                seat: Arc::clone(seat),
+                looked: Instant::now(),
+                misses: 0,
+                told_set_back: false,
+            }),
         };
         writer.note_log(0);
         writer

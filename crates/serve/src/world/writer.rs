@@ -189,6 +189,7 @@ impl Writer {
             self.cut(epoch_start(now, interval));
             return self.next(Next::GoOn);
         }
+        self.tell_set_back(now);
         let next = match self.post.queue.recv_timeout(self.next_cut.since(now).min(NAP_MAX)) {
             Ok(Command::Batch(batch)) => self.take(batch),
             Ok(Command::Operate(operation, answer)) => {
@@ -203,6 +204,17 @@ impl Writer {
             }
         };
         self.next(next)
+    }
+
+    /// Says once that the clock which nodes share was set back behind the last snapshot.
+    fn tell_set_back(&mut self, now: Timestamp) {
+        let Some(turn) = &mut self.turn else { return };
+        let ahead = self.post.handle.is_ahead(now);
+        if ahead && !turn.told_set_back {
+            let waits_s = self.next_cut.since(now).as_secs();
+            tracing::error!(world = %self.post.options.world, waits_s, "the database's clock was set back behind the last snapshot; the next one is cut when it has caught up");
+        }
+        turn.told_set_back = ahead;
     }
 
     /// Takes a batch and whatever else is waiting, with one write to the disk for all.

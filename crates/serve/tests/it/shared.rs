@@ -1,6 +1,7 @@
 //! Several nodes that share the live world's log: one writes, all show the same.
 
 mod beheaded;
+mod clock;
 mod late;
 mod taken_back;
 

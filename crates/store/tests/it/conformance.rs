@@ -475,4 +475,9 @@ pub(crate) async fn a_lead_has_one_holder_and_changes_hands_with_a_new_term(bed:
     };
     assert_eq!(back.term, 3);
     assert_eq!(two.take_lead("live", waiting, 150).await.unwrap(), None, "who slept is refused");
+    // Taken while the clock was an hour ahead, it does not keep others out for an hour.
+    bed.run("UPDATE lead SET ends_ms = ends_ms + 3600000").await.unwrap();
+    assert!(!two.is_led("live").await.unwrap());
+    let freed = two.take_lead("live", waiting, 150).await.unwrap();
+    assert_eq!(freed.map(|lead| lead.term), Some(4));
 }
