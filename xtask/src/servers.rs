@@ -8,18 +8,20 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::{repository::Repository, shell};
 
-const MEND: &str = "the tests of the cluster need PostgreSQL and NATS (on Debian: apt-get install postgresql nats-server)";
+const MEND: &str = "the tests of the cluster need PostgreSQL, NATS and curl or wget (on Debian: apt-get install postgresql nats-server curl)";
 
 /// A Debian package with the places where it, or an installation by hand, puts its program.
 type Package = (&'static str, [&'static str; 2]);
 
 const POSTGRES: Package = ("postgresql", ["/usr/lib/postgresql", "/usr/lib/postgresql"]);
 const NATS: Package = ("nats-server", ["/usr/sbin/nats-server", "/usr/local/bin/nats-server"]);
+/// What `deploy/nginx/linesman-nodes` asks nodes with: either will do.
+const CURL: Package = ("curl", ["/usr/bin/curl", "/usr/bin/wget"]);
 const NGINX: Package = ("nginx-light", ["/usr/sbin/nginx", "/usr/local/bin/nginx"]);
 
 /// The servers that tests start.
 pub(crate) fn ensure_installed(repository: &Repository) -> Result<()> {
-    install(repository, &[POSTGRES], MEND)?;
+    install(repository, &[POSTGRES, CURL], MEND)?;
     nats::ensure_current(repository, || install(repository, &[NATS], MEND))
 }
 

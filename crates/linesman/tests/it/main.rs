@@ -12,6 +12,7 @@
 )]
 
 mod backup;
+mod balancer;
 mod cli;
 mod cluster;
 mod config;
