@@ -2,9 +2,12 @@
 FROM rust:1.95-bookworm AS build
 WORKDIR /src
 COPY . .
-RUN cargo build --release --locked -p linesman && strip target/release/linesman
+# The compiler is this image's: the file would have rustup fetch another.
+RUN rm rust-toolchain.toml && cargo build --release --locked -p linesman && strip target/release/linesman
 
 FROM debian:bookworm-slim
+# Who PostgreSQL and the mail server are is told by their certificates.
+RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates && rm -rf /var/lib/apt/lists/*
 # The number is written out so that Kubernetes can see that it is not root.
 RUN useradd --system --uid 10001 --create-home --home-dir /var/lib/linesman linesman
 COPY --from=build /src/target/release/linesman /usr/local/bin/linesman
