@@ -1,5 +1,7 @@
 //! Several processes that share PostgreSQL and NATS: the same program in its roles.
 
+mod backup;
+
 use std::time::Instant;
 
 use change_log::{StreamLog, StreamPlace};

@@ -1,0 +1,103 @@
+//! Streams that are copied and put back as `docs/operations/backup.md` says, by what the `nats` tool asks the servers for.
+
+use async_nats::Client;
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::{Bed, PATIENCE, bout, figure, leads, price, push_until_taken, shows, wait_for};
+
+const LOG: &str = "linesman-live";
+const CHECKPOINTS: &str = "linesman-live-checkpoint";
+
+/// A copy of a stream.
+struct Copied {
+    /// How it was made and how far it reached.
+    head: Value,
+    chunks: Vec<Bytes>,
+}
+
+async fn ask(client: &Client, subject: String, asked: &Value) -> Value {
+    let answer = client.request(subject, asked.to_string().into()).await.unwrap();
+    let told: Value = serde_json::from_slice(&answer.payload).unwrap();
+    assert_eq!(told.get("error"), None);
+    told
+}
+
+/// `nats stream backup`.
+async fn copy(client: &Client, stream: &str) -> Copied {
+    let inbox = client.new_inbox();
+    let mut coming = client.subscribe(inbox.clone()).await.unwrap();
+    let asked = json!({"deliver_subject": inbox, "no_consumers": true});
+    let told = ask(client, format!("$JS.API.STREAM.SNAPSHOT.{stream}"), &asked).await;
+    let mut chunks = Vec::new();
+    loop {
+        let message = timeout(PATIENCE, coming.next()).await.unwrap().unwrap();
+        if message.payload.is_empty() {
+            break;
+        }
+        chunks.push(message.payload);
+        if let Some(reply) = message.reply {
+            client.publish(reply, Bytes::new()).await.unwrap();
+        }
+    }
+    Copied { head: json!({"config": told["config"], "state": told["state"]}), chunks }
+}
+
+/// `nats stream restore`.
+async fn put_back(client: &Client, stream: &str, copied: Copied) {
+    let told = ask(client, format!("$JS.API.STREAM.RESTORE.{stream}"), &copied.head).await;
+    let to = told["deliver_subject"].as_str().unwrap().to_owned();
+    for chunk in copied.chunks.into_iter().chain([Bytes::new()]) {
+        let answer = client.request(to.clone(), chunk).await.unwrap();
+        let told: Value = serde_json::from_slice(&answer.payload).unwrap_or_default();
+        assert_eq!(told.get("error"), None);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_that_are_copied_under_use_and_put_back_have_ids_and_prices_and_go_on() {
+    let bed = Bed::start();
+    let [home_one, home_two] = [(); 2].map(|()| bed.home());
+    let (key, feed) = (home_one.live_key().await, home_one.feed("one").await);
+    let one = home_one.start_as("all").await;
+    leads(&one).await;
+    push_until_taken(&one, &feed, &[bout("a", "Ann Archer", "Bea Bowen")]).await;
+    for batch in 0..11 {
+        let lines: Vec<Value> = (1..=1000).map(|n| price(1000 * batch + n)).collect();
+        push_until_taken(&one, &feed, &lines).await;
+    }
+    wait_for("a checkpoint", async || {
+        (figure(&one, "linesman_log_checkpoints_total").await? != "0").then_some(())
+    })
+    .await;
+    let client = async_nats::connect(bed.nats.url()).await.unwrap();
+    let checkpoints = copy(&client, CHECKPOINTS).await;
+    // What comes meanwhile is in the log's copy.
+    push_until_taken(&one, &feed, &[price(20_000)]).await;
+    shows(&one, &key, 20_100).await;
+    let log = copy(&client, LOG).await;
+    let before = one.records("/v1/sports/mma/events", &key, 1).await;
+    push_until_taken(&one, &feed, &[price(30_000)]).await;
+    one.stop().await;
+
+    let context = async_nats::jetstream::new(client.clone());
+    for stream in [LOG, CHECKPOINTS] {
+        context.delete_stream(stream).await.unwrap();
+    }
+    put_back(&client, LOG, log).await;
+    put_back(&client, CHECKPOINTS, checkpoints).await;
+    // One that has never seen them, and one on the folder of the one that had read further.
+    let (two, one) = (home_two.start_as("api").await, home_one.start_as("all").await);
+    for node in [&two, &one] {
+        shows(node, &key, 20_100).await;
+        assert_eq!(node.records("/v1/sports/mma/events", &key, 1).await, before);
+    }
+    push_until_taken(&two, &feed, &[price(30_000)]).await;
+    for node in [&two, &one] {
+        shows(node, &key, 30_100).await;
+    }
+    two.stop().await;
+    one.stop().await;
+}
