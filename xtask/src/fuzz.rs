@@ -3,14 +3,20 @@
 //! Without a sanitizer (`-s none`): those need a nightly compiler and look for memory errors, which
 //! `unsafe_code = "forbid"` already rules out in our code. What is looked for is panics and hangs.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    thread,
+};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::{repository::Repository, shell};
 
 /// One input must not take longer than this, in seconds.
 const INPUT_SECONDS_MAX: u32 = 10;
+/// Targets that run beside each other; each keeps one core busy.
+const AT_ONCE: usize = 2;
 
 pub(crate) fn run(repository: &Repository, seconds: u32) -> Result<()> {
     let targets = targets(repository)?;
@@ -22,18 +28,29 @@ pub(crate) fn run(repository: &Repository, seconds: u32) -> Result<()> {
         "fuzz/Cargo.toml",
     ]))?;
     let program = program(repository)?;
-    for target in targets {
-        shell::say(&format!("   fuzzing {target} for {seconds} s"));
-        let mut fuzz = shell::command(&program, &repository.root);
-        fuzz.args(["fuzz", "run", "-s", "none", &target, "--"])
-            .arg(format!("-max_total_time={seconds}"))
-            .arg(format!("-timeout={INPUT_SECONDS_MAX}"))
-            .arg("-verbosity=0");
-        shell::run(&mut fuzz).with_context(|| {
-            format!("target {target} broke; the input is under fuzz/artifacts/{target}")
+    let build = ["fuzz", "build", "-s", "none"];
+    shell::run(shell::command(&program, &repository.root).args(build))?;
+    for some in targets.chunks(AT_ONCE) {
+        shell::say(&format!("   fuzzing {} for {seconds} s", some.join(" and ")));
+        thread::scope(|scope| {
+            let program = &program;
+            let run = |target| scope.spawn(move || fuzz(repository, program, target, seconds));
+            let running: Vec<_> = some.iter().map(String::as_str).map(run).collect();
+            running.into_iter().try_for_each(|it| it.join().unwrap_or_else(|_| bail!("no end")))
         })?;
     }
     Ok(())
+}
+
+fn fuzz(repository: &Repository, program: &Path, target: &str, seconds: u32) -> Result<()> {
+    let mut fuzz = shell::command(program, &repository.root);
+    fuzz.args(["fuzz", "run", "-s", "none", target, "--"])
+        .arg(format!("-max_total_time={seconds}"))
+        .arg(format!("-timeout={INPUT_SECONDS_MAX}"))
+        .arg("-verbosity=0");
+    shell::run(&mut fuzz).with_context(|| {
+        format!("target {target} broke; the input is under fuzz/artifacts/{target}")
+    })
 }
 
 /// The names of the targets, in order.

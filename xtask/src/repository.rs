@@ -14,6 +14,15 @@ use crate::shell;
 #[derive(Debug)]
 pub(crate) struct Repository {
     pub(crate) root: PathBuf,
+    builds: Builds,
+}
+
+/// How the program is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Builds {
+    ByItself,
+    /// With the features that the tests have besides, which have built it already.
+    WithTests,
 }
 
 /// A text file of the repository.
@@ -28,7 +37,12 @@ impl Repository {
     pub(crate) fn find() -> Result<Self> {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let root = here.parent().context("xtask stands in no folder")?.to_owned();
-        Ok(Self { root })
+        Ok(Self { root, builds: Builds::ByItself })
+    }
+
+    /// The same for steps that follow the tests: the program is not built again for a feature more or less.
+    pub(crate) fn with_tests(&self) -> Self {
+        Self { root: self.root.clone(), builds: Builds::WithTests }
     }
 
     /// What `cargo metadata` says of the workspace.
@@ -47,7 +61,11 @@ impl Repository {
 
     /// Builds the program and says where it is.
     pub(crate) fn build_program(&self) -> Result<PathBuf> {
-        shell::run(shell::cargo(self).args(["build", "-q", "-p", "linesman"]))?;
+        let arguments = match self.builds {
+            Builds::ByItself => ["build", "-q", "-p", "linesman"].as_slice(),
+            Builds::WithTests => &["test", "-q", "--workspace", "--no-run"],
+        };
+        shell::run(shell::cargo(self).args(arguments))?;
         let program = self.target()?.join("debug").join("linesman");
         Ok(program.with_extension(std::env::consts::EXE_EXTENSION))
     }

@@ -14,7 +14,7 @@ const FUZZ_SECONDS: u32 = 10;
 
 type Step = (&'static str, fn(&Repository) -> Result<()>);
 
-/// One feature set and no `RUSTFLAGS` throughout, so that no step rebuilds what another has built.
+/// One feature set, that of the tests, and no `RUSTFLAGS` throughout, so that no step rebuilds what another has built.
 const STEPS: [Step; 13] = [
     ("format", format),
     ("lint", lint),
@@ -33,6 +33,7 @@ const STEPS: [Step; 13] = [
 
 pub(crate) fn test(repository: &Repository) -> Result<()> {
     let begun = Instant::now();
+    let repository = &repository.with_tests();
     for (n, (name, step)) in STEPS.iter().enumerate() {
         shell::say(&format!("── {}/{} {name}", n + 1, STEPS.len()));
         let started = Instant::now();
