@@ -29,7 +29,7 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-pub(crate) use answer::{Answer, Raw};
+pub(crate) use answer::{Answer, Raw, mistyped};
 pub(crate) use shared::{Bed, Joining, LogServers};
 
 /// When every manual clock starts: a second after a minute, five after an epoch of 30 s would be.

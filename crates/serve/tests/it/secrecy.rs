@@ -8,7 +8,7 @@ use accounts::KeyKind;
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::board::Board;
-use crate::harness::{DOOR, unlimited};
+use crate::harness::{DOOR, mistyped, unlimited};
 
 /// Everything the service says in its log.
 #[derive(Clone, Default)]
@@ -51,8 +51,7 @@ async fn keys_and_tokens_reach_no_log_no_metric_and_no_answer() {
     let sandbox = board.app.sandbox_key().await;
     let revoked = board.app.key(unlimited(KeyKind::Production)).await;
     board.app.app.accounts.revoke_key(&revoked).await.unwrap();
-    let wrong = format!("{}0", &key[..key.len() - 1]);
-    let wrong_feed = format!("{}0", &feed[..feed.len() - 1]);
+    let (wrong, wrong_feed) = (mistyped(&key), mistyped(&feed));
     let mut secrets = vec![sandbox.clone(), key, revoked, wrong];
     let mut shown = String::new();
     for secret in secrets.clone() {

@@ -171,3 +171,9 @@ impl Raw {
         Some(Answer { status, headers, body })
     }
 }
+
+/// A key or token that differs in its last character, whatever that is.
+pub(crate) fn mistyped(secret: &str) -> String {
+    let last = if secret.ends_with('x') { 'y' } else { 'x' };
+    format!("{}{last}", &secret[..secret.len() - 1])
+}

@@ -6,7 +6,7 @@ use accounts::{KeyKind, NewKey};
 use serde_json::json;
 
 use crate::board::Board;
-use crate::harness::{Answer, Raw, TestApp, unlimited};
+use crate::harness::{Answer, Raw, TestApp, mistyped, unlimited};
 
 const IN_SPORT: [&str; 3] =
     ["/v1/sports/mma/odds", "/v1/sports/mma/scores", "/v1/sports/mma/events"];
@@ -20,10 +20,9 @@ async fn keys_look_as_promised_and_a_mistyped_one_is_refused() {
         assert_eq!(secret.len(), 32);
         assert!(secret.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{secret}");
         assert_eq!(app.get("/v1/status", &key).await.status, 200);
-        let last = if key.ends_with('x') { "y" } else { "x" };
         let other = if prefix == "sk_live_" { "sk_test_" } else { "sk_live_" };
         for wrong in [
-            key[..key.len() - 1].to_owned() + last,
+            mistyped(&key),
             format!("{key}0"),
             format!("{other}{secret}"),
             key.to_uppercase(),
