@@ -184,9 +184,7 @@ pub(crate) struct Shared {
     pub(crate) lag_entries: AtomicU64,
     /// Since when entries that are known to be there have not come; 0 where none are.
     behind_since_ms: AtomicI64,
-    /// Whether entries come, as far as is known: not while the servers do not answer.
-    followed: AtomicBool,
-    /// Why not, in words that anybody may read.
+    /// Why the log is not followed, in words that anybody may read; `None` where entries come, as far as is known.
     trouble: ArcSwapOption<String>,
     /// When the database last said that nobody writes; 0 where it says otherwise, or nothing.
     unled_at_ms: AtomicI64,
@@ -300,16 +298,15 @@ impl WorldHandle {
         let shared = self.shared.as_ref().filter(|_| !self.is_current(now))?;
         let entries = shared.lag_entries.load(Ordering::Relaxed);
         let lag_s = self.lag(now).as_secs();
-        let unreached = !shared.followed.load(Ordering::Relaxed);
-        let why = shared.trouble.load();
-        let why = why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+        let trouble = shared.trouble.load();
+        let why = trouble.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
         let stuck = shared.stuck.load(Ordering::Relaxed);
         Some(if stuck && shared.outdated.load(Ordering::Relaxed) {
             "a newer program wrote the log: upgrade this node; it serves what it could read"
                 .to_owned()
         } else if stuck {
             "what the log holds cannot be read: it is damaged".to_owned()
-        } else if self.has_begun() && unreached {
+        } else if self.has_begun() && trouble.is_some() {
             format!(
                 "this node is behind: it does not follow the log{why}, and its snapshot is {lag_s} s late"
             )
@@ -413,7 +410,6 @@ impl Shared {
             outdated: AtomicBool::new(false),
             lag_entries: AtomicU64::new(0),
             behind_since_ms: AtomicI64::new(0),
-            followed: AtomicBool::new(false),
             trouble: ArcSwapOption::empty(),
             unled_at_ms: AtomicI64::new(0),
             connects: AtomicU64::new(0),
@@ -434,7 +430,7 @@ impl Shared {
     fn keeps_up(&self, now: Timestamp, lag: Duration) -> bool {
         let since = self.behind_since_ms.load(Ordering::Relaxed);
         let lacks = since != 0 && now.since(Timestamp::from_millis(since)) > BEHIND_MAX;
-        let behind = lacks || lag > BEHIND_MAX && !self.followed.load(Ordering::Relaxed);
+        let behind = lacks || lag > BEHIND_MAX && self.trouble.load().is_some();
         !behind && !self.stuck.load(Ordering::Relaxed) && self.begun.load(Ordering::Acquire)
     }
 }

@@ -57,6 +57,19 @@ async fn push_until_taken(service: &Service, feed: &str, lines: &[Value]) -> Val
     .await
 }
 
+/// Pushes as much as a checkpoint is made after.
+async fn push_until_checkpoint(service: &Service, feed: &str) {
+    push_until_taken(service, feed, &[bout("a", "Ann Archer", "Bea Bowen")]).await;
+    for batch in 0..12 {
+        let lines: Vec<Value> = (1..=1000).map(|n| price(1000 * batch + n)).collect();
+        push_until_taken(service, feed, &lines).await;
+    }
+    wait_for("a checkpoint", async || {
+        (figure(service, "linesman_log_checkpoints_total").await? != "0").then_some(())
+    })
+    .await;
+}
+
 fn price(number: i64) -> Value {
     moneyline("a", "fanduel", &[("Ann Archer", 100 + number), ("Bea Bowen", -155)])
 }
@@ -239,15 +252,7 @@ async fn a_new_node_serves_soon_though_the_log_is_long() {
     let (key, feed) = (home_one.live_key().await, home_one.feed("one").await);
     let one = home_one.start_as("all").await;
     leads(&one).await;
-    push_until_taken(&one, &feed, &[bout("a", "Ann Archer", "Bea Bowen")]).await;
-    for batch in 0..12 {
-        let lines: Vec<Value> = (1..=1000).map(|n| price(1000 * batch + n)).collect();
-        push_until_taken(&one, &feed, &lines).await;
-    }
-    wait_for("a checkpoint", async || {
-        (figure(&one, "linesman_log_checkpoints_total").await? != "0").then_some(())
-    })
-    .await;
+    push_until_checkpoint(&one, &feed).await;
     push_until_taken(&one, &feed, &[price(20_000)]).await;
     shows(&one, &key, 20_100).await;
     let begun = Instant::now();

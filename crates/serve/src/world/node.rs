@@ -263,7 +263,6 @@ impl Post {
             tracing::info!(world = %self.options.world, "the log can be read again");
         }
         WorldHandle::count(&shared.connects, 1);
-        shared.followed.store(true, Ordering::Relaxed);
         shared.trouble.store(None);
         shared.behind_since_ms.store(0, Ordering::Relaxed);
         let seq = held.map_or(0, |held| held.seq);
@@ -278,7 +277,6 @@ impl Post {
     fn note_trouble(&self, error: &WorldError, pause: Duration) -> Duration {
         let world = self.options.world;
         if let Some(shared) = &self.handle.shared {
-            shared.followed.store(false, Ordering::Relaxed);
             // Without its causes, which name addresses.
             shared.trouble.store(Some(Arc::new(error.to_string())));
         }

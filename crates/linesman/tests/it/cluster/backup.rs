@@ -6,7 +6,7 @@ use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::{Bed, PATIENCE, bout, figure, leads, price, push_until_taken, shows, wait_for};
+use super::{Bed, PATIENCE, leads, price, push_until_checkpoint, push_until_taken, shows};
 
 const LOG: &str = "linesman-live";
 const CHECKPOINTS: &str = "linesman-live-checkpoint";
@@ -63,15 +63,7 @@ async fn streams_that_are_copied_under_use_and_put_back_have_ids_and_prices_and_
     let (key, feed) = (home_one.live_key().await, home_one.feed("one").await);
     let one = home_one.start_as("all").await;
     leads(&one).await;
-    push_until_taken(&one, &feed, &[bout("a", "Ann Archer", "Bea Bowen")]).await;
-    for batch in 0..11 {
-        let lines: Vec<Value> = (1..=1000).map(|n| price(1000 * batch + n)).collect();
-        push_until_taken(&one, &feed, &lines).await;
-    }
-    wait_for("a checkpoint", async || {
-        (figure(&one, "linesman_log_checkpoints_total").await? != "0").then_some(())
-    })
-    .await;
+    push_until_checkpoint(&one, &feed).await;
     let client = async_nats::connect(bed.nats.url()).await.unwrap();
     let checkpoints = copy(&client, CHECKPOINTS).await;
     // What comes meanwhile is in the log's copy.
