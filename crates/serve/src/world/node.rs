@@ -180,8 +180,8 @@ fn lead(
     let last = match take_over(&mut post, &mut log, held, seat) {
         Ok(last) => last,
         Err(error) => {
-            seat.withdraw();
             seat.set_fit(false);
+            seat.withdraw();
             return (post, Err(error));
         }
     };
@@ -195,9 +195,10 @@ fn lead(
     while next == Next::GoOn {
         next = writer.work();
     }
-    handle.set_leading(0);
-    seat.withdraw();
+    // In this order: whoever sees that it leads no longer may give it the next turn, which is not to be taken away.
     seat.set_fit(false);
+    seat.withdraw();
+    handle.set_leading(0);
     tracing::info!(%world, term, "this node writes the log no longer");
     let (post, kept) = writer.step_down();
     *held = kept;

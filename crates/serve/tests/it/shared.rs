@@ -26,8 +26,16 @@ fn cut_at(app: &TestApp) -> Timestamp {
     app.app.world(World::Live).published().snapshot.cut_at
 }
 
-async fn leads(app: &TestApp) {
-    wait_for("its turn", || app.app.world(World::Live).leads()).await;
+/// Gives a node its turn as the keeper of the lead does: whenever it could write and has none, for servers that have just
+/// come back may fail it the first time.
+async fn lead(app: &TestApp, seat: &Seat, term: i64) {
+    let keep = || {
+        if seat.is_fit() && seat.term().is_none() {
+            seat.grant(term);
+        }
+        app.app.world(World::Live).leads()
+    };
+    wait_for("its turn", keep).await;
 }
 
 /// Moves the clock that all share to the next epoch, and waits until all show it.
@@ -56,8 +64,7 @@ impl Cluster {
         let joining = Joining::new(&bed);
         let (seated, seat) = joining.seated();
         let writer = TestApp::builder().joining(seated).start().await;
-        seat.grant(1);
-        leads(&writer).await;
+        lead(&writer, &seat, 1).await;
         let follow = async || TestApp::builder().joining(joining.clone()).start().await;
         let readers = [follow().await, follow().await];
         Self { seat, writer, readers, joining, bed }
@@ -195,9 +202,7 @@ async fn without_a_writer_a_push_is_refused_and_taken_once_there_is_one() {
         standby.post(&feed, ndjson(std::slice::from_ref(&event)).into_bytes(), None).await;
     assert_eq!((refused.status, refused.code().as_str()), (503, "unavailable"));
     assert!(refused.header("retry-after").is_some());
-    wait_for("a node that could write", || seat.is_fit()).await;
-    seat.grant(1);
-    leads(&standby).await;
+    lead(&standby, &seat, 1).await;
     standby.push_all(&feed, &[event]).await;
 }
 
@@ -210,8 +215,7 @@ async fn a_writer_that_was_replaced_while_it_slept_writes_nothing_and_reads_on()
     let heirs_feed = heir.feed("feed-0", None).await;
     cluster.writer.push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
     // The old one believes that it still leads, as after a long pause; nobody has told it otherwise.
-    new_seat.grant(2);
-    leads(&heir).await;
+    lead(&heir, &new_seat, 2).await;
     let price = line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155));
     heir.push_all(&heirs_feed, std::slice::from_ref(&price)).await;
     // What it takes now is not taken by its own book, which knows nothing of the price.
@@ -240,9 +244,7 @@ async fn a_writer_that_is_cut_off_is_unfit_and_follows_once_it_is_back() {
     let (mut seated, seat) = joining.seated();
     seated.servers.url = format!("nats://127.0.0.1:{}", proxy.port());
     let old = TestApp::builder().joining(seated).start().await;
-    wait_for("a node that could write", || seat.is_fit()).await;
-    seat.grant(1);
-    leads(&old).await;
+    lead(&old, &seat, 1).await;
     let (seated, heirs_seat) = joining.seated();
     let heir = TestApp::builder().joining(seated).start().await;
     let feed = heir.any_feed().await;
@@ -250,8 +252,7 @@ async fn a_writer_that_is_cut_off_is_unfit_and_follows_once_it_is_back() {
     proxy.hold();
     // Whoever keeps the lead gives it back then; until it has stepped down itself, the log is what stops it.
     wait_for("the writer to be unfit", || !seat.is_fit()).await;
-    heirs_seat.grant(2);
-    leads(&heir).await;
+    lead(&heir, &heirs_seat, 2).await;
     let price = line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155));
     heir.push_all(&feed, std::slice::from_ref(&price)).await;
     proxy.mend();
@@ -274,8 +275,7 @@ async fn a_writer_that_was_replaced_does_not_even_say_that_nothing_changed() {
     let heirs_feed = heir.feed("one", None).await;
     let event = line::event("a", "mma", ANN, BEA);
     cluster.writer.push_all(&feed, std::slice::from_ref(&event)).await;
-    new_seat.grant(2);
-    leads(&heir).await;
+    lead(&heir, &new_seat, 2).await;
     heir.push_all(&heirs_feed, &[json!({"type": "remove", "ref": "a"})]).await;
     // To the old one's book this is nothing new; to the log it is.
     assert_eq!(one_push(&cluster.writer, &feed, &event).await, 200);
@@ -319,8 +319,7 @@ async fn a_standby_goes_on_where_a_writer_that_died_has_stopped() {
     let price = line::moneyline("bout-1", "betmgm", (ANN, 171), (BEA, -199));
     assert_eq!(one_push(one, &feed, &price).await, 200);
     cluster.writer.app.world(World::Live).stop();
-    heirs_seat.grant(2);
-    leads(&heir).await;
+    lead(&heir, &heirs_seat, 2).await;
     publish(&cluster.joining.clock, &[one, two, &heir]).await;
     assert_eq!(one.get("/v1/sports/mma/events", &key).await.json(), before, "ids stay");
     let again = one_receipt(one, &feed, &price).await;
@@ -343,8 +342,7 @@ async fn a_node_starts_without_servers_and_serves_once_they_are_there() {
     let feed;
     {
         let writer = TestApp::builder().joining(seated).start().await;
-        seat.grant(1);
-        leads(&writer).await;
+        lead(&writer, &seat, 1).await;
         feed = writer.any_feed().await;
         writer.push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
         publish(&joining.clock, &[&writer]).await;
@@ -391,9 +389,7 @@ async fn when_the_servers_come_back_every_node_catches_up_without_a_restart() {
     let leads_still = || cluster.writer.app.world(World::Live).leads();
     wait_for("the writer to step down", || !leads_still()).await;
     cluster.bed.nats.start_again(0).unwrap();
-    wait_for("the writer to be fit", || cluster.seat.is_fit()).await;
-    cluster.seat.grant(2);
-    leads(&cluster.writer).await;
+    lead(&cluster.writer, &cluster.seat, 2).await;
     wait_for_push(&cluster.readers[0], &feed, &price).await;
     cluster.publish().await;
     for (node, key) in cluster.readers.iter().zip(&keys) {

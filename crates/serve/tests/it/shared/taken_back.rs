@@ -4,7 +4,7 @@
 use domain::World;
 use rig::Proxy;
 
-use super::{ODDS, leads, publish, wait_for_push};
+use super::{ODDS, lead, publish, wait_for_push};
 use crate::board::{ANN, BEA};
 use crate::harness::{Bed, Joining, TestApp, line, wait_for};
 
@@ -15,8 +15,7 @@ async fn a_node_whose_log_was_rewritten_shows_what_is_in_it_now() {
     let proxy = Proxy::start(bed.nats.port(0).unwrap()).await.unwrap();
     let (seated, seat) = joining.seated();
     let writer = TestApp::builder().joining(seated).start().await;
-    seat.grant(1);
-    leads(&writer).await;
+    lead(&writer, &seat, 1).await;
     let mut joined = joining.clone();
     joined.servers.url = format!("nats://127.0.0.1:{}", proxy.port());
     let reader = TestApp::builder().joining(joined).start().await;
@@ -31,9 +30,7 @@ async fn a_node_whose_log_was_rewritten_shows_what_is_in_it_now() {
     let lead_again = async |bed: &mut Bed, term| {
         bed.nats.start_again(0).unwrap();
         wait_for("the writer to step down", || !writer.app.world(World::Live).leads()).await;
-        wait_for("the writer to be fit", || seat.is_fit()).await;
-        seat.grant(term);
-        leads(&writer).await;
+        lead(&writer, &seat, term).await;
     };
     take_away(&mut bed);
     let copy = bed.nats.copy(0).unwrap();
