@@ -48,6 +48,8 @@ export async function startService(environment = {}, listen = "127.0.0.1:0") {
       ...process.env,
       LINESMAN_SERVER__OPS_LISTEN: "127.0.0.1:0",
       LINESMAN_MARKET__REFRESH_INTERVAL: "1s",
+      // A busy machine is no reason to refuse anything here.
+      LINESMAN_SERVER__SHED_AFTER: "1m",
       ...environment,
     },
     cwd: data,

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::{repository::Repository, shell};
+use crate::{repository::Repository, servers, shell};
 
 const NODE: &str =
     "the browser tests need Node.js 20 or later with npm (on Debian: apt-get install nodejs npm)";
@@ -16,7 +16,7 @@ pub(crate) fn browser(repository: &Repository) -> Result<()> {
     ensure!(shell::succeeds(shell::command("npm", &folder).arg("--version")), NODE);
     let chromium = std::env::var_os("CHROMIUM").unwrap_or_else(|| CHROMIUM_PATH.into());
     if !shell::succeeds(shell::command(&chromium, &folder).arg("--version")) {
-        install_chromium(repository)?;
+        servers::install_missing(repository, &["chromium"], CHROMIUM)?;
     }
     // What is there is kept when it is what the lock file says; npm looks itself.
     let mut npm = shell::command("npm", &folder);
@@ -33,13 +33,4 @@ pub(crate) fn browser(repository: &Repository) -> Result<()> {
     shell::run(&mut tests)?;
     shell::say(&format!("   pictures of every page: {}", pictures.display()));
     Ok(())
-}
-
-/// Only root can do it, so others are told how.
-fn install_chromium(repository: &Repository) -> Result<()> {
-    let user = shell::output(shell::command("id", &repository.root).arg("-u"));
-    ensure!(user.is_ok_and(|id| id.trim() == "0"), CHROMIUM);
-    shell::say("   Chromium is missing: installing it");
-    let mut apt = shell::command("apt-get", &repository.root);
-    shell::run(apt.args(["install", "-y", "chromium"])).context(CHROMIUM)
 }

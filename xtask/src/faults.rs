@@ -192,12 +192,8 @@ fn campaign(repository: &Repository, plan: &Plan) -> Result<Vec<Finding>> {
     let broken = break_things(plan, &mut stage, &bench, &judge);
     load.end()?;
     broken?;
-    // A log that is gone breaks every rule that goes by it; the others are judged all the same.
-    let tale = read_log(&reader, &stage.site, &folder).unwrap_or_else(|error| {
-        shell::say(&format!("   the log cannot be read at the end: {error:#}"));
-        Tale::default()
-    });
-    let last = judge.wait_for_all(&stage.site, &tale);
+    let read = || read_log(&reader, &stage.site, &folder);
+    let (tale, last) = judge.wait_for_all(&stage.site, read);
     watch.end()?;
     let records = bench.journal.finish()?;
     let mut findings = check::all(&records, &tale, stage.builds.count());
@@ -347,17 +343,27 @@ impl Judge {
         serde_json::from_slice(&answer.body).ok()
     }
 
-    /// Waits until every api node shows all that the log holds, now that nobody pushes any more.
-    fn wait_for_all(&self, site: &Site, tale: &Tale) -> Finding {
-        let mut finding = Finding::default();
-        let waited = pace::wait_until("every node shows all", CATCH_UP_MAX, || {
+    /// Waits until every api node shows all that the log holds, now that nobody pushes any more; gives what that is.
+    ///
+    /// A push that nobody waits for any more may still be written, so the log is read again each time. One that is gone
+    /// breaks every rule that goes by it; the others are judged all the same.
+    fn wait_for_all(&self, site: &Site, read: impl Fn() -> Result<Tale>) -> (Tale, Finding) {
+        let (mut tale, mut finding) = (Err(anyhow!("it was not read yet")), Finding::default());
+        let waited = pace::wait_until("every node shows all", 2 * CATCH_UP_MAX, || {
+            tale = read();
+            let Ok(tale) = &tale else { return false };
             finding = check::ends_alike(&self.last_bodies(site), tale);
             finding.holds()
         });
         if let Err(error) = waited {
             shell::say(&format!("   {error:#}"));
         }
-        finding
+        let tale = tale.unwrap_or_else(|error| {
+            shell::say(&format!("   the log cannot be read at the end: {error:#}"));
+            finding = check::ends_alike(&self.last_bodies(site), &Tale::default());
+            Tale::default()
+        });
+        (tale, finding)
     }
 
     /// What each api node shows.

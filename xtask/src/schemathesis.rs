@@ -15,11 +15,14 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::{repository::Repository, shell};
+use crate::{repository::Repository, servers, shell};
 
 /// The version whose options are used below. Another one finds other things, and a change that nobody made
 /// must not break the tests.
 const PACKAGE: &str = "schemathesis==4.32.5";
+/// Debian and its kin ship Python without it.
+const VENV: &str = "python3 cannot make a virtual environment: install Python 3 with its venv module \
+                    (on Debian: apt-get install python3-venv)";
 
 /// Examples for each operation and phase: enough to meet every parameter alone and in pairs.
 const EXAMPLES: &str = "50";
@@ -75,6 +78,8 @@ impl Server {
         command
             .args(["serve", "--listen", "127.0.0.1:0"])
             .env("LINESMAN_SERVER__OPS_LISTEN", "127.0.0.1:0")
+            // A busy machine is no reason to refuse anything here.
+            .env("LINESMAN_SERVER__SHED_AFTER", "1m")
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
         let mut child = command.spawn().context("cannot start linesman")?;
@@ -146,22 +151,12 @@ fn install(repository: &Repository) -> Result<PathBuf> {
     let mut venv = shell::command("python3", &repository.root);
     venv.args(["-m", "venv", "--clear"]).arg(&folder);
     if !shell::succeeds(&mut venv) {
-        install_venv(repository)?;
+        servers::install_missing(repository, &["python3-venv"], VENV)?;
         shell::run(&mut venv)?;
     }
     let mut pip = shell::command(folder.join("bin/pip"), &repository.root);
     shell::run(pip.args(["install", "-q", "--disable-pip-version-check", PACKAGE]))?;
     Ok(tester)
-}
-
-/// Debian and its kin ship Python without `venv`. Only root can mend that, so others are told how.
-fn install_venv(repository: &Repository) -> Result<()> {
-    const MEND: &str = "python3 cannot make a virtual environment: install Python 3 with its venv module \
-                        (on Debian: apt-get install python3-venv)";
-    let user = shell::output(shell::command("id", &repository.root).arg("-u"));
-    ensure!(user.is_ok_and(|id| id.trim() == "0"), MEND);
-    let mut apt = shell::command("apt-get", &repository.root);
-    shell::run(apt.args(["install", "-y", "python3-venv"])).context(MEND)
 }
 
 #[cfg(test)]

@@ -37,7 +37,6 @@ pub(crate) fn try_install(repository: &Repository, package: Package) -> bool {
     install(repository, &[package], "").is_ok()
 }
 
-/// Only root can do it, so others are told how.
 fn install(repository: &Repository, packages: &[Package], mend: &'static str) -> Result<()> {
     let missing: Vec<&str> = packages
         .iter()
@@ -47,18 +46,30 @@ fn install(repository: &Repository, packages: &[Package], mend: &'static str) ->
     if missing.is_empty() {
         return Ok(());
     }
+    install_missing(repository, &missing, mend)
+}
+
+/// Installs Debian's packages. Only root can do it, so others are told how.
+pub(crate) fn install_missing(
+    repository: &Repository,
+    missing: &[&str],
+    mend: &'static str,
+) -> Result<()> {
     let user = shell::output(shell::command("id", &repository.root).arg("-u"));
     ensure!(user.is_ok_and(|id| id.trim() == "0"), mend);
     shell::say(&format!("   {} missing: installing", missing.join(" and ")));
-    let install = || {
+    // Another one may be at work, and mirrors fail for moments.
+    let apt = || {
         let mut apt = shell::command("apt-get", &repository.root);
-        apt.args(["install", "-y", "-q"]).args(&missing).env("DEBIAN_FRONTEND", "noninteractive");
-        shell::run(&mut apt)
+        apt.args(["-q", "-o", "Acquire::Retries=3", "-o", "DPkg::Lock::Timeout=120"]);
+        apt.env("DEBIAN_FRONTEND", "noninteractive");
+        apt
     };
+    let install = || shell::run(apt().args(["install", "-y"]).args(missing));
     // On a fresh machine the list of packages is missing or old.
     install()
         .or_else(|_| {
-            shell::run(shell::command("apt-get", &repository.root).args(["update", "-q"]))?;
+            shell::run(apt().arg("update"))?;
             install()
         })
         .context(mend)

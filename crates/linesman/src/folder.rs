@@ -10,8 +10,10 @@ use anyhow::{Context, bail};
 use domain::World;
 use serde::{Deserialize, Serialize};
 
-/// How long a server tries for its lock: a command line that looks whether one runs holds it for an instant.
+/// How long a server tries for its lock while another server has it, which may be about to end.
 const LOCK_TIME_MAX: Duration = Duration::from_millis(500);
+/// The same where nobody serves: a command line that looks whether somebody does holds it for an instant.
+const LOOK_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Paths in a data folder.
 #[derive(Clone, Debug)]
@@ -80,7 +82,8 @@ impl Folder {
             if let Some(file) = self.try_lock(File::try_lock)? {
                 return Ok(Lock { file });
             }
-            if begun.elapsed() > LOCK_TIME_MAX {
+            let time_max = if self.is_served()? { LOCK_TIME_MAX } else { LOOK_TIME_MAX };
+            if begun.elapsed() > time_max {
                 bail!(
                     "another linesman server runs on {}; stop it, or give this one a folder of its own with --data",
                     self.0.display()

@@ -26,6 +26,8 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
 const SECOND: Duration = Duration::from_secs(1);
+/// How long anything that must happen may take before a test gives up.
+const PATIENCE: Duration = Duration::from_secs(60);
 const MINUTE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(86_400);
 

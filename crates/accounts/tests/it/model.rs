@@ -3,12 +3,12 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use accounts::{Charge, KeySecret};
+use accounts::KeySecret;
 use domain::{Clock as _, ManualClock, Timestamp};
 use proptest::{collection::vec, prelude::*, test_runner::TestRunner};
 use rig::Postgres;
 
-use crate::{Node, World, limits};
+use crate::{Node, World, limits, quota::insist};
 
 const BURST: u32 = 6;
 const DAY: u32 = 11;
@@ -153,13 +153,12 @@ impl Model {
         }
         let window = running.latest.to_string()[..16].to_owned();
         let entry = running.node.entry(&self.key, now);
-        match running.node.charge_burst(&entry, now).await {
-            Charge::Granted(standing) => {
+        match insist(async || running.node.charge_burst(&entry, now).await).await {
+            Ok(standing) => {
                 assert!(standing.burst.resets_at > running.latest);
                 self.grant(&window, BURST);
             }
-            Charge::Refused(refusal) => assert!(refusal.retry_after_s >= 1),
-            Charge::Unavailable => panic!("no lease"),
+            Err(refusal) => assert!(refusal.retry_after_s >= 1),
         }
     }
 
@@ -169,14 +168,13 @@ impl Model {
         running.latest = running.latest.max(now);
         let text = running.latest.to_string();
         let entry = running.node.entry(&self.key, now);
-        match running.node.charge_quota(&entry, now).await {
-            Charge::Granted(standing) => {
+        match insist(async || running.node.charge_quota(&entry, now).await).await {
+            Ok(standing) => {
                 assert!(standing.quota.used >= 1 && standing.quota.used <= standing.quota.limit);
                 self.grant(&text[..10], DAY);
                 self.grant(&text[..7], MONTH);
             }
-            Charge::Refused(refusal) => assert!(refusal.retry_after_s >= 1),
-            Charge::Unavailable => panic!("no lease"),
+            Err(refusal) => assert!(refusal.retry_after_s >= 1),
         }
     }
 

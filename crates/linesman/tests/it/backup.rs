@@ -4,7 +4,9 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::harness::{Home, bout, client, moneyline, ndjson, post, wait_for};
+use crate::harness::{
+    DAY, Home, bout, clear_of_the_turn_of, client, moneyline, ndjson, post, wait_for,
+};
 
 const EVENTS: &str = "/v1/sports/mma/events?limit=500";
 const ODDS: &str = "/v1/sports/mma/odds";
@@ -21,6 +23,7 @@ fn name(number: usize) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backup_of_a_running_service_has_keys_quotas_events_and_log() {
+    clear_of_the_turn_of(DAY).await;
     let home = Home::new();
     let service = home.start().await;
     let reader = home.live_key().await;

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::harness::{Home, Service, bout, moneyline, ndjson};
+use crate::harness::{HOUR, Home, Service, bout, clear_of_the_turn_of, moneyline, ndjson};
 
 const INTERVAL: &str = "LINESMAN_MARKET__REFRESH_INTERVAL";
 const EVENTS: &str = "/v1/sports/mma/events";
@@ -17,6 +17,7 @@ const NAMES: [&str; 4] = ["Anderson", "Bellator", "Cormier", "Dillashaw"];
 /// A folder on which four bouts were pushed, one at a time, and nothing after them; with a key to read it.
 async fn four_bouts() -> (Home, String) {
     // Snapshots are entries too: with an hour between them the last entry is the last bout.
+    clear_of_the_turn_of(HOUR).await;
     let home = Home::new().set(INTERVAL, "1h");
     let service = home.start().await;
     let (key, token) = (home.live_key().await, home.feed("one").await);

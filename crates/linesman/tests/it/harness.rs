@@ -18,6 +18,8 @@ use tokio::process::{Child, ChildStdout, Command};
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_linesman");
 /// How long anything that must happen may take before the test gives up; the machine may be busy.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const HOUR: Duration = Duration::from_secs(3600);
+pub(crate) const DAY: Duration = Duration::from_secs(86_400);
 /// The door a push goes to.
 const DOOR: &str = "/ingest/v1/messages";
 /// Limits that are out of the way.
@@ -267,7 +269,11 @@ impl Service {
         let mut records = Vec::new();
         let mut next = Some(path.to_owned());
         while let Some(path) = next {
-            let answer = self.get(&path, key).await;
+            // A lease that a busy disk did not give in time is asked for again.
+            let answer = wait_for(&path, async || {
+                Some(self.get(&path, key).await).filter(|answer| answer.status != 503)
+            })
+            .await;
             assert_eq!(answer.status, 200, "{path}: {}", answer.text());
             records.extend(answer.json().as_array().unwrap().iter().cloned());
             next = answer.next_page();
@@ -318,7 +324,7 @@ impl Drop for Service {
 }
 
 pub(crate) fn client() -> Client {
-    Client::builder().no_proxy().timeout(PATIENCE).build().unwrap()
+    Client::builder().no_proxy().timeout(2 * PATIENCE).build().unwrap()
 }
 
 /// Pushes lines.
@@ -395,6 +401,15 @@ pub(crate) async fn wait_for<T>(what: &str, mut look: impl AsyncFnMut() -> Optio
     }
 }
 
+/// Waits where the hour or the day ends within the time that a test may take, so that it sees one of them only.
+pub(crate) async fn clear_of_the_turn_of(period: Duration) {
+    let (now, period) = (now().as_secs(), i64::try_from(period.as_secs()).unwrap());
+    let left = u64::try_from(period - now.rem_euclid(period)).unwrap();
+    if left <= 60 {
+        tokio::time::sleep(Duration::from_secs(left + 1)).await;
+    }
+}
+
 /// What the machine's clock says, which is the clock of the program too.
 #[expect(clippy::disallowed_methods, reason = "the program under test runs on the machine's clock")]
 pub(crate) fn now() -> Timestamp {
@@ -408,7 +423,7 @@ pub(crate) fn ndjson(lines: &[Value]) -> String {
 
 /// A bout under a ref, a day from now.
 pub(crate) fn bout(reference: &str, home: &str, away: &str) -> Value {
-    let commence_time = now().plus(Duration::from_secs(86_400)).to_string();
+    let commence_time = now().plus(DAY).to_string();
     json!({
         "type": "event", "ref": reference, "sport": "mma", "competition": "Test Card",
         "commence_time": commence_time, "home": home, "away": away,

@@ -19,7 +19,7 @@ use odds::Odds;
 use source::{Message, Offered, Source};
 
 /// Lines in a push.
-const BATCH: usize = 5_000;
+const BATCH: usize = 500;
 /// Between the events of one source and those of the next, so that no two sources have an event in common.
 const APART: Duration = Duration::from_secs(60 * 86_400);
 const MINUTE: Duration = Duration::from_secs(60);

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 
 use crate::harness::{Home, assert_no_secret, moneyline, ndjson, wait_for};
 
@@ -104,9 +103,7 @@ async fn a_recording_is_replayed_into_a_running_service() {
 async fn a_service_that_cannot_be_reached_is_told() {
     let home = Home::new();
     home.write("x.ndjson", "{}\n");
-    // An address on which nobody listens any more.
-    let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let to = format!("http://{address}");
+    let to = format!("http://127.0.0.1:{}", rig::free_port().unwrap());
     let token = format!("fk_{}", "A".repeat(32));
     let words = ["replay", "x.ndjson", "--to", &to, "--token", &token, "--speed", "max"];
     let done = home.run(&words).await;

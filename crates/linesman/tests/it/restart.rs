@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::harness::{Home, bout, moneyline, ndjson, wait_for};
+use crate::harness::{DAY, Home, bout, clear_of_the_turn_of, moneyline, ndjson, wait_for};
 
 const ODDS: &str = "/v1/sports/mma/odds";
 const EVENTS: &str = "/v1/sports/mma/events";
@@ -98,6 +98,7 @@ async fn a_request_under_way_is_finished_before_an_orderly_stop() {
 
 #[tokio::test]
 async fn an_orderly_stop_gives_unspent_leases_back() {
+    clear_of_the_turn_of(DAY).await;
     let home = Home::new();
     let mut create = vec!["keys", "create", "--kind", "production", "--burst-per-minute", "100000"];
     create.extend(["--requests-per-day", "1000", "--requests-per-month", "1500"]);
@@ -194,7 +195,7 @@ async fn a_command_line_that_looks_for_a_server_does_not_keep_one_from_starting(
     let looking = File::open(home.data().join("lock")).unwrap();
     looking.lock_shared().unwrap();
     let look = async {
-        tokio::time::sleep(Duration::from_millis(150)).await;
+        tokio::time::sleep(Duration::from_millis(1500)).await;
         drop(looking);
     };
     let (service, ()) = tokio::join!(home.start(), look);

@@ -28,6 +28,8 @@ pub(crate) const ACK_TIME_MAX: Duration = Duration::from_secs(2);
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 /// How long a question may take with all its repetitions.
 const ASK_TIME_MAX: Duration = Duration::from_secs(10);
+/// How often either is tried at least, however long that takes.
+const TRIES_MIN: u32 = 3;
 /// How long a reader hears nothing before it doubts its consumer. One that was asked over a connection that is gone never
 /// answers, and the client's own way to find out takes two heartbeats of 15 s. Servers that are reached send what they have
 /// within milliseconds, and within a second where the machine is busy: two are not exceeded for nothing, and
@@ -86,7 +88,7 @@ impl Wire {
         name: String,
         subject: String,
     ) -> Result<Self, LogError> {
-        let begun = Instant::now();
+        let mut patience = Patience::of(ASK_TIME_MAX);
         let stream = loop {
             match context.get_stream(&name).await {
                 Ok(stream) => break stream,
@@ -96,7 +98,7 @@ impl Wire {
                 {
                     return Err(LogError::Missing { name });
                 }
-                Err(error) if begun.elapsed() > ASK_TIME_MAX => {
+                Err(error) if patience.is_over() => {
                     return Err(LogError::Unavailable(Box::new(error)));
                 }
                 Err(_) => sleep(RETRY_DELAY).await,
@@ -124,7 +126,7 @@ impl Wire {
             deny_delete: true,
             ..Config::default()
         };
-        let begun = Instant::now();
+        let mut patience = Patience::of(ASK_TIME_MAX);
         let stream = loop {
             match context.get_or_create_stream(config.clone()).await {
                 Ok(stream) => break stream,
@@ -138,7 +140,7 @@ impl Wire {
                     tracing::warn!(stream = %config.name, "a single NATS server: the log is not replicated");
                     config.num_replicas = 1;
                 }
-                Err(error) if begun.elapsed() > ASK_TIME_MAX => {
+                Err(error) if patience.is_over() => {
                     return Err(LogError::Unavailable(Box::new(error)));
                 }
                 Err(_) => sleep(RETRY_DELAY).await,
@@ -204,12 +206,12 @@ impl Wire {
         mut last: u64,
     ) -> Result<u64, LogError> {
         for (window, some) in messages.chunks(WINDOW_PARTS).enumerate() {
-            let begun = Instant::now();
+            let mut patience = Patience::of(PUBLISH_TIME_MAX);
             loop {
                 match self.attempt(&format!("{id}-{window}"), some, last).await {
                     Ok(published) => break last = published,
                     Err(Failed::Overtaken) => return Err(LogError::Overtaken),
-                    Err(Failed::NotYet(error)) if begun.elapsed() > PUBLISH_TIME_MAX => {
+                    Err(Failed::NotYet(error)) if patience.is_over() => {
                         return Err(LogError::Unavailable(error));
                     }
                     Err(Failed::NotYet(_)) => sleep(RETRY_DELAY).await,
@@ -344,7 +346,7 @@ impl Wire {
             deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: from },
             ..OrderedConfig::default()
         };
-        let begun = Instant::now();
+        let mut patience = Patience::of(ASK_TIME_MAX);
         loop {
             let made = async {
                 let consumer =
@@ -354,7 +356,7 @@ impl Wire {
             };
             match made.await {
                 Ok(messages) => return Ok(messages),
-                Err(error) if begun.elapsed() > ASK_TIME_MAX => {
+                Err(error) if patience.is_over() => {
                     return Err(LogError::Unavailable(error));
                 }
                 Err(_) => sleep(RETRY_DELAY).await,
@@ -380,14 +382,33 @@ impl Wire {
 
 /// Asks again and again while the servers do not answer, for as long as a question may take.
 async fn insist<T>(mut ask: impl AsyncFnMut() -> Result<T, LogError>) -> Result<T, LogError> {
-    let begun = Instant::now();
+    let mut patience = Patience::of(ASK_TIME_MAX);
     loop {
         match ask().await {
-            Err(LogError::Unavailable(_)) if begun.elapsed() <= ASK_TIME_MAX => {
-                sleep(RETRY_DELAY).await;
-            }
+            Err(LogError::Unavailable(_)) if !patience.is_over() => sleep(RETRY_DELAY).await,
             answered => return answered,
         }
+    }
+}
+
+/// For how long something that fails is tried: for a time, and a few times. A process that was held still has lost the time
+/// and tried nothing.
+#[derive(Debug)]
+struct Patience {
+    begun: Instant,
+    time_max: Duration,
+    tries_left: u32,
+}
+
+impl Patience {
+    fn of(time_max: Duration) -> Self {
+        Self { begun: Instant::now(), time_max, tries_left: TRIES_MIN }
+    }
+
+    /// After something failed: whether that was the last time.
+    fn is_over(&mut self) -> bool {
+        self.tries_left = self.tries_left.saturating_sub(1);
+        self.tries_left == 0 && self.begun.elapsed() > self.time_max
     }
 }
 

@@ -256,6 +256,9 @@ impl Writer {
         let joins = receipts.iter().flatten().map(|receipt| receipt.joins).sum();
         WorldHandle::count(&self.post.handle.stats.joins, joins);
         let durable = self.append(now, &entries);
+        // Before the receipts: whoever has one and looks at the status sees what it brought.
+        self.post.handle.vitals.store(Arc::new(self.book.vitals()));
+        self.post.note_identities(&self.book);
         for (batch, receipt) in group.into_iter().zip(receipts) {
             let outcome = match receipt {
                 None => Err(NotTaken::Overdue),
@@ -266,8 +269,6 @@ impl Writer {
                 tracing::debug!("a feed hung up before its receipt");
             }
         }
-        self.post.handle.vitals.store(Arc::new(self.book.vitals()));
-        self.post.note_identities(&self.book);
         for (operation, answer) in operations {
             self.answer(&operation, answer);
         }

@@ -11,8 +11,24 @@ use crate::cluster::news::{News, REGISTERS, among_nodes, confirm_everywhere};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// What the servers say, once they do: one answer has a second, which a busy machine may need for itself.
 async fn confirm(news: &News, held: i64) -> Result<i64, String> {
-    news.confirm(held).await.map_err(|error| error.to_string())
+    let begun = Instant::now();
+    loop {
+        match news.confirm(held).await.map_err(|error| error.to_string()) {
+            Err(error) if !error.contains("announced") => {
+                assert!(begun.elapsed() < PATIENCE, "{error}");
+            }
+            answered => return answered,
+        }
+    }
+}
+
+async fn announce(news: &News, number: i64) {
+    let begun = Instant::now();
+    while let Err(error) = news.announce(number).await {
+        assert!(begun.elapsed() < PATIENCE, "{error}");
+    }
 }
 
 /// A process that asks a certain register.
@@ -32,11 +48,11 @@ async fn the_greatest_number_that_was_announced_is_known_to_all() {
             let refused = confirm(&one, 5).await.unwrap_err();
             assert!(refused.contains("nothing was ever announced"), "{refused}");
         }
-        two.announce(base + 7).await.unwrap();
+        announce(&two, base + 7).await;
         assert_eq!(confirm(&one, base + 7).await, Ok(base + 7));
         assert_eq!(confirm(&one, base + 6).await, Ok(base + 7), "who has less is told so");
         // An older change that is announced late takes nothing back.
-        two.announce(base + 3).await.unwrap();
+        announce(&two, base + 3).await;
         assert_eq!(confirm(&one, base + 6).await, Ok(base + 7));
         assert_eq!(confirm(&one, base + 9).await, Ok(base + 9));
         // Another process, later, finds what there is.
@@ -51,10 +67,7 @@ async fn who_asks_and_announces_at_once_never_hears_less_than_was_announced_befo
     let url = servers.url();
     let said = Arc::new(std::sync::atomic::AtomicI64::new(0));
     let first = News::open(&url, Some(3)).await.unwrap();
-    let begun = Instant::now();
-    while let Err(error) = first.announce(1).await {
-        assert!(begun.elapsed() < PATIENCE, "{error}");
-    }
+    announce(&first, 1).await;
     let mut askers = Vec::new();
     for _ in 0..6 {
         let (url, said) = (url.clone(), Arc::clone(&said));
@@ -76,10 +89,7 @@ async fn who_asks_and_announces_at_once_never_hears_less_than_was_announced_befo
         if number == 20 {
             servers.kill(1).unwrap();
         }
-        let begun = Instant::now();
-        while let Err(error) = first.announce(number).await {
-            assert!(begun.elapsed() < PATIENCE, "{error}");
-        }
+        announce(&first, number).await;
         said.store(number, std::sync::atomic::Ordering::SeqCst);
     }
     for asker in askers {
@@ -92,17 +102,14 @@ async fn servers_that_do_not_answer_are_not_waited_for_beyond_a_bound() {
     let servers = Nats::start(1).unwrap();
     let wire = Proxy::start(servers.port(0).unwrap()).await.unwrap();
     let news = News::open(&format!("nats://127.0.0.1:{}", wire.port()), Some(1)).await.unwrap();
-    news.announce(4).await.unwrap();
+    announce(&news, 4).await;
     wire.hold();
     let begun = Instant::now();
     assert!(news.confirm(4).await.is_err());
     assert!(news.announce(5).await.is_err());
-    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
     wire.mend();
-    let begun = Instant::now();
-    while news.announce(6).await.is_err() {
-        assert!(begun.elapsed() < PATIENCE);
-    }
+    announce(&news, 6).await;
     assert_eq!(confirm(&news, 6).await, Ok(6));
     // Nobody listens there, which is no reason not to start.
     let nowhere = format!("nats://127.0.0.1:{}", rig::free_port().unwrap());
@@ -116,7 +123,8 @@ struct Node {
     to_nats: Proxy,
 }
 
-const TRUST: Duration = Duration::from_secs(3);
+/// Long enough that a machine which is held up for seconds keeps it up.
+const TRUST: Duration = Duration::from_secs(8);
 
 impl Node {
     async fn start(database: &Postgres, nats: &Nats) -> Self {
@@ -181,7 +189,7 @@ async fn a_revocation_holds_on_every_node_whatever_it_is_cut_off_from() {
     // Cut off from the database, two goes on by what the servers of the log say, until they say that there is more.
     two.to_database.hold();
     let begun = Instant::now();
-    while begun.elapsed() < 3 * TRUST {
+    while begun.elapsed() < 3 * TRUST / 2 {
         assert_eq!(two.lets_in(&other), Ok(()));
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

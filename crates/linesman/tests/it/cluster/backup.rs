@@ -1,6 +1,6 @@
 //! Streams that are copied and put back as `docs/operations/backup.md` says, by what the `nats` tool asks the servers for.
 
-use async_nats::Client;
+use async_nats::{Client, ConnectOptions, jetstream::context::ContextBuilder};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
@@ -64,7 +64,8 @@ async fn streams_that_are_copied_under_use_and_put_back_have_ids_and_prices_and_
     let one = home_one.start_as("all").await;
     leads(&one).await;
     push_until_checkpoint(&one, &feed).await;
-    let client = async_nats::connect(bed.nats.url()).await.unwrap();
+    let options = ConnectOptions::new().request_timeout(Some(PATIENCE));
+    let client = options.connect(bed.nats.url()).await.unwrap();
     let checkpoints = copy(&client, CHECKPOINTS).await;
     // What comes meanwhile is in the log's copy.
     push_until_taken(&one, &feed, &[price(20_000)]).await;
@@ -74,7 +75,7 @@ async fn streams_that_are_copied_under_use_and_put_back_have_ids_and_prices_and_
     push_until_taken(&one, &feed, &[price(30_000)]).await;
     one.stop().await;
 
-    let context = async_nats::jetstream::new(client.clone());
+    let context = ContextBuilder::new().timeout(PATIENCE).build(client.clone());
     for stream in [LOG, CHECKPOINTS] {
         context.delete_stream(stream).await.unwrap();
     }

@@ -89,6 +89,11 @@ async fn an_events_page_has_margins_fair_chances_and_the_path_of_each_price() {
     let app =
         TestApp::builder().pages(PeopleRules::default(), live()).keeping_pages().start().await;
     let board = Board::on(app).await;
+    // What is in force is noted in its own time, and a price that nobody has noted was never shown.
+    let begun = Instant::now();
+    while board.app.get_operator("/metrics").await.text().contains("linesman_board_paths 0\n") {
+        assert!(begun.elapsed() < Duration::from_secs(60), "nothing is noted");
+    }
     for price in [130, 140] {
         board.push(&[line::moneyline("bout-1", "fanduel", (ANN, price), (BEA, -140))]).await;
         board.app.publish().await;
@@ -99,7 +104,7 @@ async fn an_events_page_has_margins_fair_chances_and_the_path_of_each_price() {
     let mut page = browser.get(&path).await;
     let begun = Instant::now();
     while !page.text().contains("class=\"lines\"") || !page.text().contains("+120</td>") {
-        assert!(begun.elapsed() < Duration::from_secs(20), "no path: {}", page.text());
+        assert!(begun.elapsed() < Duration::from_secs(60), "no path: {}", page.text());
         board.app.publish().await;
         page = browser.get(&path).await;
     }

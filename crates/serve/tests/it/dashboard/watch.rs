@@ -11,7 +11,7 @@ use super::board::live;
 use crate::board::{ANN, BEA, Board};
 use crate::harness::{Answer, Builder, TestApp, line};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn kept(pages: DashboardSettings) -> Board {
     kept_on(TestApp::builder(), pages).await

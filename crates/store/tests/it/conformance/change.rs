@@ -1,14 +1,9 @@
 //! The number of the last change of keys, and the nodes that read up to it.
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use store::{Allowance, Behind, KeyChange, KeyEnd, KeyRow, KeyUse, Listed, Store};
+use tokio::task::JoinSet;
 
 use crate::bed::{Bed, account, ask, feed, key};
 
@@ -72,23 +67,25 @@ pub(crate) async fn who_change_keys_at_once_are_seen_by_whoever_follows_the_numb
     let bed = Arc::new(bed);
     let rows: Vec<KeyRow> = (0..WRITERS * EACH).map(key).collect();
     bed.open().await.insert_keys(&rows).await.unwrap();
-    let running = Arc::new(AtomicUsize::new(usize::from(WRITERS)));
+    let mut writers = JoinSet::new();
     for writer in 0..WRITERS {
-        let (bed, running) = (Arc::clone(&bed), Arc::clone(&running));
-        tokio::spawn(async move {
+        let bed = Arc::clone(&bed);
+        writers.spawn(async move {
             let store = bed.open().await;
             for n in 0..EACH {
                 store.revoke_key(&format!("key_{}", writer * EACH + n), 1).await.unwrap();
             }
             store.close().await;
-            running.fetch_sub(1, Ordering::SeqCst);
         });
     }
     let store = bed.open().await;
     let mut held: BTreeMap<String, bool> = BTreeMap::new();
     let mut number = 0;
     loop {
-        let done = running.load(Ordering::SeqCst) == 0;
+        while let Some(written) = writers.try_join_next() {
+            written.unwrap();
+        }
+        let done = writers.is_empty();
         let newest = store.key_change().await.unwrap().number;
         for row in store.keys_changed_after(number).await.unwrap() {
             held.insert(row.id, row.revoked_ms.is_some());
