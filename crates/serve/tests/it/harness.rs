@@ -5,6 +5,7 @@
 //! Feeds push into the live world; keys made by [`TestApp::live_key`] see it. The sandbox world is empty.
 
 mod answer;
+mod builder;
 pub(crate) mod line;
 mod shared;
 
@@ -15,21 +16,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use accounts::{Cluster, KeyKind, Limits, NewKey, People, PeopleRules};
-use domain::{Catalogue, Clock, ManualClock, Timestamp, World};
-use feeds::sandbox::Simulation;
-use market::Lifetimes;
+use accounts::{KeyKind, Limits, NewKey};
+use domain::{Clock, ManualClock, Timestamp, World};
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
-use serve::{
-    App, DashboardSettings, Door, Doors, Parts, Proxies, Settings, WorldHandle, WorldOptions,
-};
+use serve::{App, Door, Doors};
 use store::Store;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 pub(crate) use answer::{Answer, Raw, mistyped};
+pub(crate) use builder::Builder;
 pub(crate) use shared::{Bed, Joining, LogServers};
 
 /// When every manual clock starts: a second after a minute, five after an epoch of 30 s would be.
@@ -57,194 +55,6 @@ pub(crate) enum Time {
 pub(crate) enum PushDoor {
     OnMain,
     Apart,
-}
-
-/// Options of a service under test.
-#[derive(Debug)]
-pub(crate) struct Builder {
-    dir: Option<TempDir>,
-    time: Time,
-    start: Timestamp,
-    refresh_interval: Duration,
-    stale_after: Duration,
-    settings: Settings,
-    sandbox_seed: Option<u64>,
-    people: PeopleRules,
-    log_servers: Option<LogServers>,
-    joining: Option<Joining>,
-    cluster: Option<Cluster>,
-    keeps_pages: bool,
-    mail: bool,
-}
-
-impl Builder {
-    /// The logs are on servers.
-    pub(crate) fn log_on(mut self, servers: LogServers) -> Self {
-        self.log_servers = Some(servers);
-        self
-    }
-
-    /// One node of several that share the live world's log, and a clock.
-    pub(crate) fn joining(mut self, joining: Joining) -> Self {
-        self.log_servers = Some(joining.servers.clone());
-        self.joining = Some(joining);
-        self
-    }
-
-    /// One node of several.
-    pub(crate) fn one_of(mut self, cluster: Cluster) -> Self {
-        self.cluster = Some(cluster);
-        self
-    }
-
-    /// Boards renew themselves, and the record of freshness is kept.
-    pub(crate) fn keeping_pages(mut self) -> Self {
-        self.keeps_pages = true;
-        self
-    }
-
-    /// Something plays in the sandbox.
-    pub(crate) fn sandbox(mut self, seed: u64) -> Self {
-        self.sandbox_seed = Some(seed);
-        self
-    }
-
-    pub(crate) fn system_clock(mut self) -> Self {
-        self.time = Time::System;
-        self.refresh_interval = Duration::from_millis(100);
-        self
-    }
-
-    pub(crate) fn starting_at(mut self, start: Timestamp) -> Self {
-        self.start = start;
-        self
-    }
-
-    pub(crate) fn refresh_interval(mut self, interval: Duration) -> Self {
-        self.refresh_interval = interval;
-        self
-    }
-
-    pub(crate) fn stale_after(mut self, after: Duration) -> Self {
-        self.stale_after = after;
-        self
-    }
-
-    /// The operator has switched `api_key` off.
-    pub(crate) fn without_query_key(mut self) -> Self {
-        self.settings.query_key_enabled = false;
-        self
-    }
-
-    pub(crate) fn push_door(mut self, door: PushDoor) -> Self {
-        self.settings.ingest_on_main = door == PushDoor::OnMain;
-        self
-    }
-
-    /// What the operator decided about people and pages.
-    pub(crate) fn pages(mut self, people: PeopleRules, pages: DashboardSettings) -> Self {
-        self.people = people;
-        self.settings.dashboard = pages;
-        self
-    }
-
-    /// Connections from this machine are a proxy's.
-    pub(crate) fn behind_a_proxy(mut self) -> Self {
-        self.settings.proxies.trusted = vec!["127.0.0.1".parse().unwrap()];
-        self
-    }
-
-    /// Letters are written; [`TestApp::letter`] reads them.
-    pub(crate) fn mail(mut self) -> Self {
-        self.mail = true;
-        self
-    }
-
-    pub(crate) fn connections_max(mut self, max: usize) -> Self {
-        self.settings.connections_max = max;
-        self
-    }
-
-    pub(crate) fn shed_after(mut self, late: Duration) -> Self {
-        self.settings.shed_after = late;
-        self
-    }
-
-    /// Starts on a folder that a service ran on before.
-    pub(crate) fn on(mut self, dir: TempDir) -> Self {
-        self.dir = Some(dir);
-        self
-    }
-
-    pub(crate) async fn start(self) -> TestApp {
-        let dir = self.dir.unwrap_or_else(|| TempDir::new().unwrap());
-        let joined = self.joining.as_ref().map(|joining| Arc::clone(&joining.clock));
-        let manual = joined.unwrap_or_else(|| Arc::new(ManualClock::at(self.start)));
-        let clock: Arc<dyn Clock> = match self.time {
-            Time::Manual => Arc::clone(&manual) as Arc<dyn Clock>,
-            Time::System => Arc::new(SystemClock),
-        };
-        let store = Store::open(dir.path().join("accounts.db")).await.unwrap();
-        let accounts = shared::load_accounts(&store, &clock, self.cluster).await;
-        let people = People::new(store.clone(), Arc::clone(&clock), self.people).unwrap();
-        let (outbox, postbag) = accounts::outbox("https://odds.example.com");
-        let people = people.with_mail(self.mail.then_some(outbox));
-        let catalogue = Arc::new(Catalogue::load(None).unwrap());
-        let (servers, joining) = (self.log_servers.as_ref(), self.joining.as_ref());
-        let options = |world: World, seed: Option<u64>| WorldOptions {
-            world,
-            log: shared::place(servers, joining, dir.path(), world),
-            catalogue: Arc::clone(&catalogue),
-            refresh_interval: self.refresh_interval,
-            stale_after: self.stale_after,
-            lifetimes: Lifetimes { final_retention: 3 * DAY, forget_after: 7 * DAY },
-            log_retention: DAY,
-            simulation: seed.map(|seed| Simulation::new(seed, Arc::clone(&catalogue))),
-            notes: Some(dir.path().to_owned()),
-        };
-        let open = |options: WorldOptions| {
-            let open = || WorldHandle::open(options, Arc::clone(&clock)).unwrap();
-            // A log on servers waits for them, which no task may do.
-            let (handle, writer) = std::thread::scope(|scope| scope.spawn(open).join().unwrap());
-            (handle, std::thread::spawn(move || writer.run()))
-        };
-        let (live, live_writer) = match joining {
-            Some(joining) => joining.join(options(World::Live, None), &clock).await,
-            None => open(options(World::Live, None)),
-        };
-        let (sandbox, sandbox_writer) = open(options(World::Sandbox, self.sandbox_seed));
-        let writers = vec![(World::Live, live_writer), (World::Sandbox, sandbox_writer)];
-        let app = Arc::new(App::new(Parts {
-            catalogue,
-            clock,
-            accounts,
-            people,
-            settings: self.settings,
-            live,
-            sandbox,
-        }));
-        let (stop, stopping) = watch::channel(false);
-        if self.keeps_pages {
-            tokio::spawn(serve::keep_pages(Arc::clone(&app), stopping.clone()));
-        }
-        TestApp {
-            addr: listen(&app, Doors::Main, &stopping).await,
-            push_addr: listen(&app, Doors::Ingest, &stopping).await,
-            operator_addr: listen(&app, Doors::Operator, &stopping).await,
-            client: client(),
-            refresh_interval: self.refresh_interval,
-            waker: tokio::sync::OnceCell::new(),
-            names: AtomicU32::new(0),
-            postbag: tokio::sync::Mutex::new(postbag),
-            time: self.time,
-            app,
-            manual,
-            store,
-            dir: Some(dir),
-            stop,
-            writers,
-        }
-    }
 }
 
 /// A running service.
@@ -277,30 +87,7 @@ impl TestApp {
     }
 
     pub(crate) fn builder() -> Builder {
-        Builder {
-            dir: None,
-            time: Time::Manual,
-            start: at(START),
-            refresh_interval: Duration::from_secs(30),
-            stale_after: Duration::from_secs(90),
-            settings: Settings {
-                query_key_enabled: true,
-                query_key_sunset: "Sun, 01 Nov 2027 00:00:00 GMT".to_owned(),
-                ingest_on_main: true,
-                connections_max: 1000,
-                dashboard: DashboardSettings::default(),
-                proxies: Proxies::default(),
-                // A slow machine is no reason to refuse anything in a test of something else.
-                shed_after: Duration::from_secs(600),
-            },
-            sandbox_seed: None,
-            people: PeopleRules::default(),
-            log_servers: None,
-            joining: None,
-            cluster: None,
-            keeps_pages: false,
-            mail: false,
-        }
+        Builder::new()
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -318,7 +105,6 @@ impl TestApp {
         self.manual.set(self.now().minus(by));
     }
 
-    /// Makes a key as described.
     /// The next letter that was written.
     pub(crate) async fn letter(&self) -> accounts::Letter {
         let mut postbag = self.postbag.lock().await;
@@ -330,6 +116,7 @@ impl TestApp {
         self.app.people.mail_figures().queued == 0
     }
 
+    /// Makes a key as described.
     pub(crate) async fn key(&self, new: NewKey) -> String {
         self.app.accounts.create_key(new).await.unwrap().0.expose().to_owned()
     }

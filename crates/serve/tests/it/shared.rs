@@ -1,6 +1,8 @@
 //! Several nodes that share the live world's log: one writes, all show the same.
 
+mod away;
 mod beheaded;
+mod checkpoint;
 mod clock;
 mod late;
 mod taken_back;
@@ -9,15 +11,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use change_log::StreamLog;
-use domain::{Catalogue, Clock as _, ManualClock, Timestamp, World};
-use market::book::IMAGE_VERSION;
-use market::{Book, Change, Ids};
+use domain::{ManualClock, Timestamp, World};
 use rig::Proxy;
 use serde_json::{Value, json};
 use serve::Seat;
 
 use crate::board::{ANN, BEA, lines};
-use crate::harness::{Bed, Joining, LogServers, TestApp, line, ndjson, wait_for};
+use crate::harness::{Bed, Joining, TestApp, line, ndjson, wait_for};
 
 const ODDS: &str = "/v1/sports/mma/odds";
 const EPOCH: Duration = Duration::from_secs(30);
@@ -332,96 +332,6 @@ async fn one_receipt(app: &TestApp, feed: &str, message: &Value) -> Value {
     app.push(feed, ndjson(std::slice::from_ref(message))).await
 }
 
-#[tokio::test]
-async fn a_node_starts_without_servers_and_serves_once_they_are_there() {
-    let mut bed = Bed::start();
-    let joining = Joining::new(&bed);
-    let (seated, seat) = joining.seated();
-    let feed;
-    {
-        let writer = TestApp::builder().joining(seated).start().await;
-        lead(&writer, &seat, 1).await;
-        feed = writer.any_feed().await;
-        writer.push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
-        publish(&joining.clock, &[&writer]).await;
-    }
-    bed.nats.kill(0).unwrap();
-    let node = TestApp::builder().joining(joining).start().await;
-    let key = node.live_key().await;
-    assert_eq!(node.get_operator("/healthz").await.status, 200);
-    let ready = node.get_operator("/readyz").await;
-    assert_eq!(ready.status, 503);
-    assert!(ready.text().contains("the log was not read yet"), "{}", ready.text());
-    assert_eq!(node.get(ODDS, &key).await.status, 503, "nothing is not shown as an empty market");
-    assert_eq!(node.get("/v1/status", &key).await.json()["status"], "degraded");
-    let price = line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155));
-    assert_eq!(one_push(&node, &node.any_feed().await, &price).await, 503, "not refused for good");
-    bed.nats.start_again(0).unwrap();
-    wait_for("the log", || cut_at(&node) > Timestamp::from_secs(1)).await;
-    let events = node.get("/v1/sports/mma/events", &key).await.json();
-    assert_eq!(events.as_array().unwrap().len(), 1);
-    assert_eq!(node.get_operator("/readyz").await.status, 200);
-}
-
-#[tokio::test]
-async fn when_the_servers_come_back_every_node_catches_up_without_a_restart() {
-    let mut cluster = Cluster::start().await;
-    let feed = cluster.readers[0].any_feed().await;
-    cluster.readers[0].push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
-    cluster.publish().await;
-    cluster.bed.nats.kill(0).unwrap();
-    let price = line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155));
-    assert_eq!(one_push(&cluster.readers[0], &feed, &price).await, 503);
-    let keys = [cluster.readers[0].live_key().await, cluster.readers[1].live_key().await];
-    for (node, key) in cluster.readers.iter().zip(&keys) {
-        let events = node.get("/v1/sports/mma/events", key).await.json();
-        assert_eq!(events.as_array().unwrap().len(), 1, "what was last published is still served");
-    }
-    // As far as these know, others may have a newer snapshot: after a while that is told, and they are not ready.
-    cluster.joining.clock.advance(4 * EPOCH);
-    for (node, key) in cluster.readers.iter().zip(&keys) {
-        assert_eq!(node.get_operator("/readyz").await.status, 503);
-        assert_eq!(node.get("/v1/status", key).await.json()["status"], "degraded");
-    }
-    word_that_nobody_writes(&cluster, &keys[0]).await;
-    let leads_still = || cluster.writer.app.world(World::Live).leads();
-    wait_for("the writer to step down", || !leads_still()).await;
-    cluster.bed.nats.start_again(0).unwrap();
-    lead(&cluster.writer, &cluster.seat, 2).await;
-    wait_for_push(&cluster.readers[0], &feed, &price).await;
-    cluster.publish().await;
-    for (node, key) in cluster.readers.iter().zip(&keys) {
-        assert_eq!(node.get(ODDS, key).await.json()[0]["outcomes"][0]["price"], 135);
-        assert_eq!(node.get_operator("/readyz").await.status, 200);
-    }
-}
-
-/// Where nobody writes, nobody is ahead: a balancer that asks is not left without any node.
-async fn word_that_nobody_writes(cluster: &Cluster, key: &str) {
-    let (node, clock) = (&cluster.readers[0], &cluster.joining.clock);
-    let [live, sandbox] = [World::Live, World::Sandbox].map(|world| node.app.world(world));
-    wait_for("the sandbox", || sandbox.is_current(clock.now())).await;
-    assert!(live.is_late(clock.now()));
-    live.note_led(Some(false), clock.now());
-    let ready = node.get_operator("/readyz").await;
-    assert_eq!(ready.status, 200);
-    assert!(ready.text().contains("nobody writes the log"), "{}", ready.text());
-    assert_eq!(node.get("/v1/status", key).await.json()["status"], "degraded");
-    // It has to be said again and again.
-    clock.advance(Duration::from_secs(6));
-    assert_eq!(node.get_operator("/readyz").await.status, 503);
-    for said in [Some(true), None] {
-        live.note_led(Some(false), clock.now());
-        live.note_led(said, clock.now());
-        assert_eq!(node.get_operator("/readyz").await.status, 503);
-    }
-    let begun = Instant::now();
-    while !node.get_operator("/readyz").await.text().contains("does not follow the log") {
-        assert!(begun.elapsed() < Duration::from_secs(60), "it does not say why");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-}
-
 async fn wait_for_push(app: &TestApp, feed: &str, message: &Value) {
     let begun = Instant::now();
     while one_push(app, feed, message).await != 200 {
@@ -471,104 +381,4 @@ async fn an_entry_of_a_newer_program_is_told_and_what_was_read_before_it_is_stil
     assert_eq!(one_push(one, &feed, &price).await, 503, "nobody takes what they cannot place");
     assert!(!cluster.writer.app.world(World::Live).leads());
     assert!(!standby.app.world(World::Live).leads());
-}
-
-/// Writes two checkpoints, as the writer does now and then, and lets go of all entries before them.
-fn shorten_log(servers: &LogServers) {
-    let mut log = StreamLog::open(&servers.runtime, &servers.place(World::Live)).unwrap();
-    let catalogue = Arc::new(Catalogue::load(None).unwrap());
-    let mut book = Book::new(catalogue, Ids::Minted { salt: 0 });
-    let last = log.last_seq();
-    for entry in log.read_from(1).unwrap().map(Result::unwrap) {
-        let change = Change::decode(entry.version, &entry.payload).unwrap();
-        book.absorb(&change, Timestamp::from_millis(entry.at_ms));
-        // The last entry is a cut, which a checkpoint leaves to be read.
-        if entry.seq < last && entry.seq + 2 >= last {
-            log.write_checkpoint(entry.seq, IMAGE_VERSION, &book.to_image()).unwrap();
-        }
-    }
-    assert!(log.retain(i64::MAX, last).unwrap() > 0, "something goes");
-    assert!(log.first_seq() > 5);
-}
-
-#[tokio::test]
-async fn a_node_that_was_away_for_longer_than_the_log_reaches_begins_again_from_the_checkpoint() {
-    let cluster = Cluster::start().await;
-    let proxy = Proxy::start(cluster.bed.nats.port(0).unwrap()).await.unwrap();
-    let mut joining = cluster.joining.clone();
-    joining.servers.url = format!("nats://127.0.0.1:{}", proxy.port());
-    let away = TestApp::builder().joining(joining).start().await;
-    let [one, _] = &cluster.readers;
-    let feed = one.any_feed().await;
-    one.push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
-    publish(&cluster.joining.clock, &[one, &away]).await;
-    proxy.hold();
-    for american in 101..110 {
-        let price = line::moneyline("a", "fanduel", (ANN, american), (BEA, -155));
-        one.push_all(&feed, &[price]).await;
-        cluster.publish().await;
-    }
-    let servers = cluster.joining.servers.clone();
-    std::thread::spawn(move || shorten_log(&servers)).join().unwrap();
-    proxy.mend();
-    wait_for("the present", || cut_at(&away) == cut_at(one)).await;
-    let shown = away.get(ODDS, &away.live_key().await).await;
-    assert_eq!(shown.json()[0]["outcomes"][0]["price"], 109);
-    assert_eq!(shown.text(), one.get(ODDS, &one.live_key().await).await.text());
-    // And from there on it follows.
-    publish(&cluster.joining.clock, &[one, &away]).await;
-}
-
-/// Has the writer take many entries, and publishes until it has written a checkpoint.
-async fn fill(cluster: &Cluster, entries: u32) {
-    let feed = cluster.writer.any_feed().await;
-    let beats: String = (0..entries)
-        .map(|ms| {
-            let ts = format!("2026-11-14T11:58:{:02}.{:03}Z", ms / 1000, ms % 1000);
-            format!(r#"{{"type":"heartbeat","bookmaker":"caesars","sport":"mma","ts":"{ts}"}}"#)
-                + "\n"
-        })
-        .collect();
-    assert_eq!(cluster.writer.push(&feed, beats).await["accepted"], entries);
-}
-
-async fn checkpoints(app: &TestApp) -> String {
-    let page = app.get_operator("/metrics").await.text().to_owned();
-    let series = "linesman_log_checkpoints_total{world=\"live\"} ";
-    page.lines().find_map(|line| line.strip_prefix(series)).unwrap().to_owned()
-}
-
-#[tokio::test]
-async fn whoever_starts_reads_a_checkpoint_that_is_not_much_older_than_a_minute() {
-    let cluster = Cluster::start().await;
-    let feed = cluster.writer.any_feed().await;
-    let price = line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155));
-    cluster.writer.push_all(&feed, &[line::event("a", "mma", ANN, BEA), price]).await;
-    for _ in 0..5 {
-        cluster.publish().await;
-    }
-    assert_eq!(checkpoints(&cluster.writer).await, "0", "not for a handful of entries");
-    fill(&cluster, 1200).await;
-    for _ in 0..3 {
-        cluster.publish().await;
-    }
-    // The writer takes this once it has done everything else.
-    cluster.writer.push_all(&feed, &[line::event("b", "mma", "Cleo Cruz", "Dora Dunn")]).await;
-    assert_eq!(checkpoints(&cluster.writer).await, "1");
-    let servers = cluster.joining.servers.clone();
-    let left = std::thread::spawn(move || {
-        let log = StreamLog::open(&servers.runtime, &servers.place(World::Live)).unwrap();
-        log.last_seq() - log.checkpoint_seq()
-    });
-    assert!(left.join().unwrap() < 10, "what is left to be read is little");
-    let late = TestApp::builder().joining(cluster.joining.clone()).start().await;
-    wait_for("what was published", || cut_at(&late) == cut_at(&cluster.writer)).await;
-    let [writer, ..] = cluster.nodes();
-    let bodies = [
-        late.get(ODDS, &late.live_key().await).await.text().to_owned(),
-        writer.get(ODDS, &writer.live_key().await).await.text().to_owned(),
-    ];
-    assert!(bodies[0].contains("135") && bodies[0] == bodies[1], "{bodies:?}");
-    let metrics = late.get_operator("/metrics").await;
-    assert!(metrics.text().contains("linesman_follower_catch_up_seconds{world=\"live\"} "));
 }
