@@ -17,17 +17,19 @@ mod legal;
 mod promises;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::process::ExitCode;
+use std::thread;
+
+use promises::Facts;
 
 fn main() -> ExitCode {
     let n = std::env::args().nth(1).and_then(|n| n.parse().ok());
     let n = n.unwrap_or(1000_u32);
-    let (simulation, catalogue) = promises::simulation(1);
     let mut faults = 0;
     let mut counts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     let (mut markets, mut arbitrages) = (0, 0);
-    for at in promises::instants(n) {
-        let facts = promises::check(&simulation, &catalogue, at);
+    for facts in check_all(n) {
         for fault in facts.faults.iter().take(3) {
             println!("{fault}");
         }
@@ -54,4 +56,19 @@ fn main() -> ExitCode {
     println!("two-way markets {markets}, of them arbitrages {arbitrages}");
     println!("{n} instants, {faults} faults");
     if faults == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Every processor checks some of the instants, with a sandbox of its own.
+fn check_all(n: u32) -> Vec<Facts> {
+    let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let check_some = |first: usize| -> Vec<Facts> {
+        let (simulation, catalogue) = promises::simulation(1);
+        let instants = promises::instants(n).skip(first).step_by(threads);
+        instants.map(|at| promises::check(&simulation, &catalogue, at)).collect()
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> =
+            (0..threads).map(|first| scope.spawn(move || check_some(first))).collect();
+        workers.into_iter().flat_map(|worker| worker.join().expect("no check panics")).collect()
+    })
 }
