@@ -348,21 +348,21 @@ impl Judge {
     /// A push that nobody waits for any more may still be written, so the log is read again each time. One that is gone
     /// breaks every rule that goes by it; the others are judged all the same.
     fn wait_for_all(&self, site: &Site, read: impl Fn() -> Result<Tale>) -> (Tale, Finding) {
-        let (mut tale, mut finding) = (Err(anyhow!("it was not read yet")), Finding::default());
-        let waited = pace::wait_until("every node shows all", 2 * CATCH_UP_MAX, || {
-            tale = read();
-            let Ok(tale) = &tale else { return false };
-            finding = check::ends_alike(&self.last_bodies(site), tale);
-            finding.holds()
+        let (mut tale, mut finding, mut unread) = (Tale::default(), Finding::default(), None);
+        let waited = pace::wait_until("every node shows all", CATCH_UP_MAX, || {
+            match read() {
+                Ok(read) => (tale, unread) = (read, None),
+                Err(error) => unread = Some(error),
+            }
+            finding = check::ends_alike(&self.last_bodies(site), &tale);
+            unread.is_none() && finding.holds()
         });
+        if let Some(error) = unread {
+            shell::say(&format!("   the log cannot be read at the end: {error:#}"));
+        }
         if let Err(error) = waited {
             shell::say(&format!("   {error:#}"));
         }
-        let tale = tale.unwrap_or_else(|error| {
-            shell::say(&format!("   the log cannot be read at the end: {error:#}"));
-            finding = check::ends_alike(&self.last_bodies(site), &Tale::default());
-            Tale::default()
-        });
         (tale, finding)
     }
 

@@ -20,7 +20,7 @@ use crate::{repository::Repository, servers, shell};
 /// The version whose options are used below. Another one finds other things, and a change that nobody made
 /// must not break the tests.
 const PACKAGE: &str = "schemathesis==4.32.5";
-/// Debian and its kin ship Python without it.
+/// Debian and its kin ship Python without the module.
 const VENV: &str = "python3 cannot make a virtual environment: install Python 3 with its venv module \
                     (on Debian: apt-get install python3-venv)";
 

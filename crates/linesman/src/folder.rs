@@ -6,13 +6,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, ensure};
 use domain::World;
 use serde::{Deserialize, Serialize};
 
 /// How long a server tries for its lock while another server has it, which may be about to end.
 const LOCK_TIME_MAX: Duration = Duration::from_millis(500);
-/// The same where nobody serves: a command line that looks whether somebody does holds it for an instant.
+/// The same where nobody serves: a command line that looks whether somebody does holds it for an instant, or for as long as its
+/// machine stalls.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Paths in a data folder.
@@ -82,13 +83,17 @@ impl Folder {
             if let Some(file) = self.try_lock(File::try_lock)? {
                 return Ok(Lock { file });
             }
-            let time_max = if self.is_served()? { LOCK_TIME_MAX } else { LOOK_TIME_MAX };
-            if begun.elapsed() > time_max {
-                bail!(
-                    "another linesman server runs on {}; stop it, or give this one a folder of its own with --data",
-                    self.0.display()
+            let (folder, waited) = (self.0.display(), begun.elapsed());
+            if self.is_served()? {
+                ensure!(
+                    waited < LOCK_TIME_MAX,
+                    "another linesman server runs on {folder}; stop it, or give this one a folder of its own with --data"
                 );
             }
+            ensure!(
+                waited < LOOK_TIME_MAX,
+                "a linesman command that does not end keeps the lock of {folder}; stop it, or give this server a folder of its own with --data"
+            );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

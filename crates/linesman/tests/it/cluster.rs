@@ -88,7 +88,7 @@ async fn shows(service: &Service, key: &str, american: i64) {
 async fn a_standby_takes_over_from_a_writer_that_was_killed_or_stopped_and_nothing_acknowledged_is_lost()
  {
     let mut bed = Bed::start();
-    // A node that was held still is not to be kept busy with asking for keys when it wakes up.
+    // Held still for about as long as keys are trusted by default, a node would wake up and refuse the feed's token, or not.
     let home = || bed.home().set("LINESMAN_CLUSTER__KEY_TRUST", "10m");
     let [home_one, home_two, home_three, home_four] = [(); 4].map(|()| home());
     let (key, feed) = (home_one.live_key().await, home_one.feed("one").await);

@@ -18,6 +18,8 @@ use tokio::process::{Child, ChildStdout, Command};
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_linesman");
 /// How long anything that must happen may take before the test gives up; the machine may be busy.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a service may take for one answer: a batch of hundreds of lines, unoptimised, on a busy machine.
+const SILENCE: Duration = Duration::from_secs(120);
 pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 pub(crate) const DAY: Duration = Duration::from_secs(86_400);
 /// The door a push goes to.
@@ -269,7 +271,7 @@ impl Service {
         let mut records = Vec::new();
         let mut next = Some(path.to_owned());
         while let Some(path) = next {
-            // A lease that a busy disk did not give in time is asked for again.
+            // A lease that a busy disk did not give in time is asked for again, as after any 503.
             let answer = wait_for(&path, async || {
                 Some(self.get(&path, key).await).filter(|answer| answer.status != 503)
             })
@@ -324,7 +326,7 @@ impl Drop for Service {
 }
 
 pub(crate) fn client() -> Client {
-    Client::builder().no_proxy().timeout(2 * PATIENCE).build().unwrap()
+    Client::builder().no_proxy().timeout(SILENCE).build().unwrap()
 }
 
 /// Pushes lines.

@@ -18,7 +18,7 @@ use crate::harness::{Home, Service, wait_for};
 use odds::Odds;
 use source::{Message, Offered, Source};
 
-/// Lines in a push.
+/// Lines in a push: few enough that an unoptimised service answers within seconds.
 const BATCH: usize = 500;
 /// Between the events of one source and those of the next, so that no two sources have an event in common.
 const APART: Duration = Duration::from_secs(60 * 86_400);

@@ -37,7 +37,8 @@ const TRIES_MIN: u32 = 3;
 const QUIET_TIME_MAX: Duration = Duration::from_secs(2);
 /// Consumers in a row that may stay silent though there is something to send: as long as a question may take.
 const SILENT_MAX: u32 = 5;
-/// How long the servers remember which messages they have: a repetition comes much sooner.
+/// How long the servers remember which messages they have: a repetition comes much sooner. One of a process that was held
+/// still for longer is refused for its place in the stream, and counts as overtaken.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 /// On how many servers a log lies where nobody has said: one may then fail without anybody noticing.
 const REPLICAS_USUAL: usize = 3;
@@ -98,7 +99,7 @@ impl Wire {
                 {
                     return Err(LogError::Missing { name });
                 }
-                Err(error) if patience.is_over() => {
+                Err(error) if patience.gives_up() => {
                     return Err(LogError::Unavailable(Box::new(error)));
                 }
                 Err(_) => sleep(RETRY_DELAY).await,
@@ -140,7 +141,7 @@ impl Wire {
                     tracing::warn!(stream = %config.name, "a single NATS server: the log is not replicated");
                     config.num_replicas = 1;
                 }
-                Err(error) if patience.is_over() => {
+                Err(error) if patience.gives_up() => {
                     return Err(LogError::Unavailable(Box::new(error)));
                 }
                 Err(_) => sleep(RETRY_DELAY).await,
@@ -198,7 +199,7 @@ impl Wire {
 
     /// Publishes messages in order, right after message `last`, each of them once; gives the number of the last.
     ///
-    /// `id` names them for ever: a repetition whose first attempt arrived after all is told from a new message.
+    /// `id` names them: a repetition whose first attempt arrived after all is told from a new message.
     pub(crate) async fn publish(
         &self,
         id: &str,
@@ -211,7 +212,7 @@ impl Wire {
                 match self.attempt(&format!("{id}-{window}"), some, last).await {
                     Ok(published) => break last = published,
                     Err(Failed::Overtaken) => return Err(LogError::Overtaken),
-                    Err(Failed::NotYet(error)) if patience.is_over() => {
+                    Err(Failed::NotYet(error)) if patience.gives_up() => {
                         return Err(LogError::Unavailable(error));
                     }
                     Err(Failed::NotYet(_)) => sleep(RETRY_DELAY).await,
@@ -356,7 +357,7 @@ impl Wire {
             };
             match made.await {
                 Ok(messages) => return Ok(messages),
-                Err(error) if patience.is_over() => {
+                Err(error) if patience.gives_up() => {
                     return Err(LogError::Unavailable(error));
                 }
                 Err(_) => sleep(RETRY_DELAY).await,
@@ -385,7 +386,7 @@ async fn insist<T>(mut ask: impl AsyncFnMut() -> Result<T, LogError>) -> Result<
     let mut patience = Patience::of(ASK_TIME_MAX);
     loop {
         match ask().await {
-            Err(LogError::Unavailable(_)) if !patience.is_over() => sleep(RETRY_DELAY).await,
+            Err(LogError::Unavailable(_)) if !patience.gives_up() => sleep(RETRY_DELAY).await,
             answered => return answered,
         }
     }
@@ -405,10 +406,10 @@ impl Patience {
         Self { begun: Instant::now(), time_max, tries_left: TRIES_MIN }
     }
 
-    /// After something failed: whether that was the last time.
-    fn is_over(&mut self) -> bool {
+    /// Counts something that failed, and says whether that was the last time.
+    fn gives_up(&mut self) -> bool {
         self.tries_left = self.tries_left.saturating_sub(1);
-        self.tries_left == 0 && self.begun.elapsed() > self.time_max
+        self.tries_left == 0 && self.begun.elapsed() >= self.time_max
     }
 }
 
@@ -417,4 +418,19 @@ enum Failed {
     Overtaken,
     /// It is not known to be there; worth a repetition.
     NotYet(async_nats::Error),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fails_is_tried_a_few_times_however_long_that_takes() {
+        let tries = |time_max| {
+            let mut patience = Patience::of(time_max);
+            (1..100).find(|_| patience.gives_up())
+        };
+        assert_eq!(tries(Duration::ZERO), Some(TRIES_MIN));
+        assert_eq!(tries(Duration::from_secs(3600)), None, "and as often as there is time for");
+    }
 }

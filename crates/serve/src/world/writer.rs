@@ -256,7 +256,7 @@ impl Writer {
         let joins = receipts.iter().flatten().map(|receipt| receipt.joins).sum();
         WorldHandle::count(&self.post.handle.stats.joins, joins);
         let durable = self.append(now, &entries);
-        // Before the receipts: whoever has one and looks at the status sees what it brought.
+        // Before the receipts: whoever has one and looks at this node's status sees what it brought.
         self.post.handle.vitals.store(Arc::new(self.book.vitals()));
         self.post.note_identities(&self.book);
         for (batch, receipt) in group.into_iter().zip(receipts) {

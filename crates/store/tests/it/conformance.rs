@@ -475,4 +475,10 @@ pub(crate) async fn a_lead_has_one_holder_and_changes_hands_with_a_new_term(bed:
     assert!(!two.is_led("live").await.unwrap());
     let freed = two.take_lead("live", waiting, 150).await.unwrap();
     assert_eq!(freed.map(|lead| lead.term), Some(4));
+    // By itself, and after as long as it was taken for.
+    let begun = std::time::Instant::now();
+    while one.is_led("live").await.unwrap() {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(30), "it never runs out");
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
 }

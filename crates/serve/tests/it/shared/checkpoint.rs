@@ -58,7 +58,7 @@ async fn a_node_that_was_away_for_longer_than_the_log_reaches_begins_again_from_
     publish(&cluster.joining.clock, &[one, &away]).await;
 }
 
-/// Has the writer take many entries, and publishes until it has written a checkpoint.
+/// Has the writer take many entries.
 async fn fill(cluster: &Cluster, entries: u32) {
     let feed = cluster.writer.any_feed().await;
     let beats: String = (0..entries)
