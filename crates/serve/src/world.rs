@@ -269,7 +269,7 @@ impl WorldHandle {
         keeps_up && now.since(published.snapshot.cut_at) <= late
     }
 
-    /// Whether the clock was set back behind the snapshot in force, so that no other follows until it has caught up.
+    /// Whether the clock was set back behind the snapshot in force, and nobody has cut another since.
     pub(crate) fn is_ahead(&self, now: Timestamp) -> bool {
         self.published.load().snapshot.cut_at.since(now) > self.refresh_interval
     }

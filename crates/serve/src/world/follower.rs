@@ -35,6 +35,8 @@ pub(super) struct Held {
     pub(super) mark: Option<u32>,
     /// The newest snapshot that the log tells of.
     pub(super) last_cut: Option<Timestamp>,
+    /// The latest instant of which a snapshot was read here: that of the newest, unless the clock was set back.
+    pub(super) furthest_cut: Option<Timestamp>,
     pub(super) tracker: Tracker,
 }
 
@@ -52,7 +54,11 @@ impl Held {
             return Err(WorldError::Beheaded { first: log.first_seq() });
         }
         let tracker = Tracker::of(&book);
-        Ok(Some(Self { book, seq, mark: None, last_cut: None, tracker }))
+        Ok(Some(Self::of(book, seq, tracker)))
+    }
+
+    fn of(book: Book, seq: u64, tracker: Tracker) -> Self {
+        Self { book, seq, mark: None, last_cut: None, furthest_cut: None, tracker }
     }
 
     fn absorb(&mut self, read: &Read) {
@@ -63,6 +69,7 @@ impl Held {
         (self.seq, self.mark) = (*seq, Some(*mark));
         if let Change::Cut { at } = change {
             self.last_cut = Some(*at);
+            self.furthest_cut = self.furthest_cut.max(self.last_cut);
         }
     }
 }
@@ -136,17 +143,22 @@ impl Post {
             Ok(())
         };
         let read = read();
-        // Also where it could not be read to the end: what stands before that is as it was shown.
-        self.show(held);
+        // Also where it could not be read to the end: what stands before that is as it was shown. But who has begun anew and
+        // did not come as far as before shows nothing older for it.
+        let shown = self.handle.published().snapshot.cut_at;
+        if read.is_ok() || held.last_cut > Some(shown) {
+            self.show(held);
+        }
         waiting.iter().for_each(|read| held.absorb(read));
         self.refresh(held);
         read
     }
 
-    /// Publishes the last snapshot that was read of, unless it is in force.
+    /// Publishes the last snapshot that was read of, unless it is in force. It is of an earlier instant than the one before
+    /// where the clock was set back.
     fn show(&mut self, held: &mut Held) {
         let shown = self.handle.published().snapshot.cut_at;
-        if let Some(at) = held.last_cut.filter(|at| *at > shown || !self.handle.has_begun()) {
+        if let Some(at) = held.last_cut.filter(|at| *at != shown || !self.handle.has_begun()) {
             self.publish_identities(&held.book, Some(&mut held.tracker));
             self.publish(&held.book, at);
         }
@@ -214,7 +226,7 @@ impl Post {
                 let book = Book::new(catalogue, Ids::Minted { salt: 0 });
                 let tracker = Tracker::of(&book);
                 let seq = read.seq - 1;
-                held.insert(Held { book, seq, mark: None, last_cut: None, tracker })
+                held.insert(Held::of(book, seq, tracker))
             }
         };
         if read.seq != held.seq + 1 {

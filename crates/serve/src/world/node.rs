@@ -62,7 +62,8 @@ pub(super) struct Turn {
     /// When the servers last answered, or did not.
     pub(super) looked: Instant,
     misses: u32,
-    pub(super) told_set_back: bool,
+    /// The latest instant of which a snapshot was shown.
+    pub(super) furthest_cut: Option<Timestamp>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -349,7 +350,7 @@ impl Writer {
                 seat: Arc::clone(seat),
                 looked: Instant::now(),
                 misses: 0,
-                told_set_back: false,
+                furthest_cut: held.furthest_cut,
             }),
         };
         writer.note_log(0);
@@ -393,11 +394,13 @@ impl Writer {
         let seq = self.log.last_seq();
         let handle = &self.post.handle;
         let last_cut = handle.has_begun().then(|| handle.published().snapshot.cut_at);
+        let furthest_cut = self.turn.and_then(|turn| turn.furthest_cut).max(last_cut);
         let kept = self.tracker.filter(|_| !self.ahead).map(|tracker| Held {
             book: self.book,
             seq,
             mark: self.log.last_mark(),
             last_cut,
+            furthest_cut,
             tracker,
         });
         (self.post, kept)

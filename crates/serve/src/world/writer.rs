@@ -182,14 +182,20 @@ impl Writer {
     pub(super) fn work(&mut self) -> Next {
         let now = self.post.clock.now();
         let interval = self.post.options.refresh_interval;
-        // A clock set back would otherwise leave this snapshot in force, and in caches, until it has caught up. Where several
-        // nodes write, an epoch that was shown is not shown differently by another.
-        let set_back = self.turn.is_none() && self.next_cut.since(now) > interval;
+        // A clock set back would otherwise leave this snapshot in force, and in caches, until it has caught up. The one that
+        // nodes share is estimated, and may go back by some milliseconds.
+        let set_back = match self.turn {
+            Some(_) => self.post.handle.is_ahead(now),
+            None => self.next_cut.since(now) > interval,
+        };
         if now >= self.next_cut || set_back {
-            self.cut(epoch_start(now, interval));
+            let at = self.instant_of_cut(now);
+            if set_back && self.turn.is_some() {
+                tracing::warn!(world = %self.post.options.world, from = %self.next_cut, to = %now, "the database's clock was set back; snapshots go on from there");
+            }
+            self.cut(at);
             return self.next(Next::GoOn);
         }
-        self.tell_set_back(now);
         let next = match self.post.queue.recv_timeout(self.next_cut.since(now).min(NAP_MAX)) {
             Ok(Command::Batch(batch)) => self.take(batch),
             Ok(Command::Operate(operation, answer)) => {
@@ -206,15 +212,16 @@ impl Writer {
         self.next(next)
     }
 
-    /// Says once that the clock which nodes share was set back behind the last snapshot.
-    fn tell_set_back(&mut self, now: Timestamp) {
-        let Some(turn) = &mut self.turn else { return };
-        let ahead = self.post.handle.is_ahead(now);
-        if ahead && !turn.told_set_back {
-            let waits_s = self.next_cut.since(now).as_secs();
-            tracing::error!(world = %self.post.options.world, waits_s, "the database's clock was set back behind the last snapshot; the next one is cut when it has caught up");
+    /// The beginning of the epoch. Where several nodes show snapshots, one that was shown is never shown differently: through
+    /// epochs that a clock comes to for the second time, it is the present instant, which is not the beginning of any.
+    fn instant_of_cut(&self, now: Timestamp) -> Timestamp {
+        let begins = epoch_start(now, self.post.options.refresh_interval);
+        match &self.turn {
+            Some(turn) if turn.furthest_cut >= Some(begins) => {
+                now.max(begins.plus(Duration::from_millis(1)))
+            }
+            _ => begins,
         }
-        turn.told_set_back = ahead;
     }
 
     /// Takes a batch and whatever else is waiting, with one write to the disk for all.
@@ -424,8 +431,11 @@ impl Writer {
             // What other nodes do not have, this one does not show.
             return;
         }
+        if let Some(turn) = &mut self.turn {
+            turn.furthest_cut = turn.furthest_cut.max(Some(at));
+        }
         // Without the log a service alone still shows what it has, with honest freshness.
-        self.next_cut = at.plus(interval);
+        self.next_cut = epoch_start(at, interval).plus(interval);
         // Who sees an event in a snapshot finds it among the identities too.
         self.post.publish_identities(&self.book, self.tracker.as_mut());
         self.post.publish(&self.book, at);
