@@ -93,11 +93,22 @@ fn said(world: &[Message], deeds: &[Deed], desk: &Desk) -> Vec<(&'static str, Fe
     said
 }
 
+/// What it says without having named another opponent first. Who lists one of its events as another takes that one's place with
+/// its own listing of it, which may end up with a duplicate of a liar meanwhile and stay there: a known limit (docs/matching.md).
+fn unmistaken(messages: &[Message]) -> Vec<Message> {
+    let last_word = |of: &Message| {
+        let same_ref =
+            |m: &&Message| (m.feed, &m.reference, m.last) == (of.feed, &of.reference, true);
+        messages.iter().find(same_ref).map(|last| last.names.clone())
+    };
+    messages.iter().filter(|said| last_word(said).as_ref() == Some(&said.names)).cloned().collect()
+}
+
 fn beset() -> impl Strategy<Value = (World, Vec<Message>, Vec<Deed>)> {
     let deeds = proptest::collection::vec(a_deed(), 1..120);
     let world = a_world().prop_filter("somebody has to speak", |world| !world.messages.is_empty());
     (world, deeds).prop_flat_map(|(world, deeds)| {
-        let messages = Just(world.messages.clone()).prop_shuffle();
+        let messages = Just(unmistaken(&world.messages)).prop_shuffle();
         (Just(world), messages, Just(deeds))
     })
 }
