@@ -8,6 +8,7 @@ mod absorb;
 mod decide;
 mod doubts;
 mod event;
+mod field;
 mod image;
 mod memory;
 mod operate;

@@ -21,6 +21,7 @@ pub use book::{
 };
 pub use change::{By, CHANGE_VERSION, Change, ChangeError};
 pub use freshness::{Health, Source, Vitals};
+pub use matching::effort;
 pub use matching::plain_letters;
 pub use matching::{
     ALIASES_MAX, ALIASES_OF_FEED_MAX, Alias, Doubt, Evidence, Found, Likeness, Meaning, Roll, Tie,

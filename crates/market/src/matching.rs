@@ -9,6 +9,7 @@
 
 mod aliases;
 mod contest;
+pub mod effort;
 mod index;
 mod judge;
 mod likeness;

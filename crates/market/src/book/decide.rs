@@ -13,7 +13,7 @@ use crate::book::resolve::Speaker;
 use crate::book::{Book, Decision, Oddity, Offer, OutcomeName, Verdict, slot_key_of};
 use crate::change::{Change, Joined, Listed, MarketKey, Quoted, QuotedOutcome, Reported, Who};
 use crate::freshness::Source;
-use crate::matching::{Contest, Likeness, same_names};
+use crate::matching::{Contest, Likeness, effort, same_names};
 
 /// What deciding on a listing has worked out, for taking it in.
 #[derive(Debug)]
@@ -71,6 +71,7 @@ impl Book {
         message: &FeedMessage,
         now: Timestamp,
     ) -> Result<(Decision, Option<Heard>), Reject> {
+        effort::begin();
         let said = message.ts.map_or(Said::ByNow(now), Said::At);
         let ts = said.at();
         if ts.as_millis() > now.as_millis().saturating_add(FUTURE_TS_MS_MAX) {
@@ -360,7 +361,7 @@ fn same_outcomes(event: &Event, held: &[crate::book::Outcome], offered: &[Quoted
                 Who::Draw => Some(OutcomeName::Draw),
                 Who::Over => Some(OutcomeName::Over),
                 Who::Under => Some(OutcomeName::Under),
-                Who::Player(name) => event.field.find(name).map(|(at, _)| OutcomeName::Entrant(at)),
+                Who::Player(name) => event.field.find(name).ok().map(OutcomeName::Entrant),
             };
             name.is_some_and(|name| {
                 held.binary_search_by(|o| {

@@ -1,17 +1,17 @@
 //! One event as the book holds it: who takes part, who lists it, where it stands, what is quoted.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
-use domain::message::{Fixture, OUTCOMES_MAX};
+use domain::message::Fixture;
 use domain::score::{Leader, Score, Side};
 use domain::{BookmakerId, EventId, Line, Market, Quote, RecordId, SportId, Status, Timestamp};
 
+use crate::book::field::Field;
 use crate::change::{Reported, Who};
-use crate::matching::{Likeness, Name, fold};
 use crate::render::RecordText;
 
 /// An event.
@@ -76,7 +76,7 @@ pub(crate) struct Slot {
 /// Prices on offer, with their JSON once a snapshot needed it.
 #[derive(Debug)]
 pub struct Record {
-    pub outcomes: Box<[Outcome]>,
+    pub outcomes: Arc<[Outcome]>,
     pub(crate) text: OnceLock<RecordText>,
 }
 
@@ -97,80 +97,6 @@ pub enum OutcomeName {
     Over,
     Under,
     Entrant(u16),
-}
-
-/// The players of a field, by the spelling that came first.
-#[derive(Debug, Default)]
-pub(crate) struct Field {
-    /// Shared with snapshots; copied when a player is added while one still holds it.
-    names: Arc<Vec<Box<str>>>,
-    by_folded: HashMap<Box<str>, u16>,
-    /// By the words of their names.
-    by_word: HashMap<Box<str>, Vec<u16>>,
-}
-
-impl Field {
-    /// The field of a checkpoint: each player keeps its number, whatever folding makes of the names now.
-    pub(crate) fn restore<'a>(names: impl Iterator<Item = &'a str>) -> Self {
-        let mut field = Self::default();
-        for (at, name) in (0..=u16::MAX).zip(names) {
-            field.by_folded.entry(fold(name).into()).or_insert(at);
-            field.note(name, at);
-        }
-        field
-    }
-
-    fn note(&mut self, name: &str, at: u16) {
-        Arc::make_mut(&mut self.names).push(name.into());
-        for word in Name::parse(name).keys() {
-            self.by_word.entry(word.into()).or_default().push(at);
-        }
-    }
-
-    /// Players with a name that has something in common with this one, the most alike first.
-    pub(crate) fn resembling(&self, name: &str) -> Vec<(Likeness, &str)> {
-        let name = Name::parse(name);
-        let mut at: Vec<u16> =
-            name.keys().filter_map(|word| self.by_word.get(word)).flatten().copied().collect();
-        at.sort_unstable();
-        at.dedup();
-        let mut alike: Vec<(Likeness, &str)> = at
-            .into_iter()
-            .filter_map(|at| self.names.get(usize::from(at)))
-            .map(|ours| (name.like(&Name::parse(ours)), &**ours))
-            .collect();
-        alike.sort_unstable_by(|one, other| other.cmp(one));
-        alike
-    }
-
-    pub(crate) fn names(&self) -> &Arc<Vec<Box<str>>> {
-        &self.names
-    }
-
-    pub(crate) fn find(&self, name: &str) -> Option<(u16, &str)> {
-        let at = *self.by_folded.get(fold(name).as_str())?;
-        Some((at, self.names.get(usize::from(at))?))
-    }
-
-    /// The player's number, given one if new; `None` when the field is full.
-    pub(crate) fn intern(&mut self, name: &str) -> Option<u16> {
-        let folded = fold(name);
-        if let Some(at) = self.by_folded.get(folded.as_str()) {
-            return Some(*at);
-        }
-        if self.names.len() >= OUTCOMES_MAX {
-            return None;
-        }
-        let at = u16::try_from(self.names.len()).ok()?;
-        self.by_folded.insert(folded.into(), at);
-        self.note(name, at);
-        Some(at)
-    }
-
-    /// Whether so many more players fit.
-    pub(crate) fn has_room_for(&self, more: usize) -> bool {
-        self.names.len() + more <= OUTCOMES_MAX
-    }
 }
 
 impl Event {
@@ -220,7 +146,7 @@ impl Event {
             (OutcomeName::Over, _) => "Over",
             (OutcomeName::Under, _) => "Under",
             (OutcomeName::Entrant(at), _) => {
-                self.field.names().get(usize::from(at)).map_or("", |name| name)
+                self.field.name(at)
             }
         }
     }
@@ -298,11 +224,15 @@ impl Event {
         self.texts = OnceLock::new();
     }
 
-    /// A name changed: records that print it are rendered anew too.
+    /// A side's name changed: records that print it are rendered anew too. The sides come first in a record.
     pub(crate) fn touch_records(&mut self) {
         for slot in self.slots.values_mut() {
-            if let Some(record) = &slot.open {
-                slot.open = Some(Arc::new(Record::new(record.outcomes.clone())));
+            let prints = |record: &&Arc<Record>| {
+                let first = record.outcomes.first().map(|outcome| outcome.name);
+                matches!(first, Some(OutcomeName::Home | OutcomeName::Away))
+            };
+            if let Some(record) = slot.open.as_ref().filter(prints) {
+                slot.open = Some(Arc::new(Record::new(Arc::clone(&record.outcomes))));
             }
         }
         self.touch();
@@ -314,7 +244,7 @@ impl Event {
 }
 
 impl Record {
-    pub(crate) fn new(outcomes: Box<[Outcome]>) -> Self {
+    pub(crate) fn new(outcomes: Arc<[Outcome]>) -> Self {
         Self { outcomes, text: OnceLock::new() }
     }
 }

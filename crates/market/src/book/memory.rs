@@ -276,7 +276,7 @@ impl Event {
         swapped: bool,
     ) -> Option<Arc<Record>> {
         let mut outcomes: Vec<Outcome> = Vec::with_capacity(record.outcomes.len());
-        for outcome in &record.outcomes {
+        for outcome in &*record.outcomes {
             let name = match outcome.name {
                 OutcomeName::Home if swapped => OutcomeName::Away,
                 OutcomeName::Away if swapped => OutcomeName::Home,

@@ -4,7 +4,7 @@
 //! has it word for word are spellings compared. What could be either side is neither: a price never ends up with
 //! the wrong one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use domain::market::OutcomeRule;
 use domain::message::{Fixture, OddsBody, Reject, RejectCode, ScoreBody};
@@ -13,7 +13,12 @@ use domain::{Side, Sport};
 use crate::book::Offer;
 use crate::book::event::Event;
 use crate::change::{QuotedOutcome, Reported, Who};
-use crate::matching::{Lexicon, Likeness, Party, fold};
+use crate::matching::{Lexicon, Likeness, Name, Party, effort, fold};
+
+/// Spellings of the two sides that one market is worth: alternative lines repeat the same two or three names.
+const SPELLINGS_MAX: usize = 16;
+/// Up to this many outcomes every pair is compared, which is cheaper than hashing.
+const PAIRWISE_MAX: usize = 16;
 
 /// An event as one of its feeds speaks of it.
 #[derive(Clone, Copy, Debug)]
@@ -26,51 +31,59 @@ pub(super) struct Speaker<'a> {
 
 impl Speaker<'_> {
     pub(super) fn outcomes(&self, odds: &OddsBody) -> Result<Vec<QuotedOutcome>, Reject> {
-        let rule = odds.market.outcome_rule();
-        let mut outcomes: Vec<QuotedOutcome> = Vec::with_capacity(odds.outcomes.len());
-        // The event does not know them yet, so two spellings of one have to be told here.
-        let mut newcomers: HashMap<String, Box<str>> = HashMap::new();
-        for offered in &odds.outcomes {
-            let who = match self.outcome(rule, odds, &offered.name)? {
-                Who::Player(name) if self.event.field.find(&name).is_none() => {
-                    Who::Player(newcomers.entry(fold(&name)).or_insert(name).clone())
-                }
-                who @ (Who::Side(_) | Who::Draw | Who::Over | Who::Under | Who::Player(_)) => who,
-            };
-            if outcomes.iter().any(|held| held.who == who && held.point == offered.point) {
-                let text = format!("two outcomes mean the same: `{}`", offered.name);
-                return Err(Reject::new(RejectCode::InvalidMessage, text));
+        let names = || odds.outcomes.iter().map(|offered| &*offered.name);
+        let who: Vec<Who> = match odds.market.outcome_rule() {
+            OutcomeRule::Sides => self.sides(names())?,
+            OutcomeRule::OverUnder => names().map(over_or_under).collect::<Result<_, _>>()?,
+            OutcomeRule::Pairing => {
+                let mut players = self.players(names().filter(|name| !is_draw(name)))?.into_iter();
+                let who = |name| {
+                    if is_draw(name) { Some(Who::Draw) } else { players.next().map(Who::Player) }
+                };
+                names().filter_map(who).collect()
             }
-            outcomes.push(QuotedOutcome { who, quote: offered.quote, point: offered.point });
+            OutcomeRule::Entrants => self.players(names())?.into_iter().map(Who::Player).collect(),
+        };
+        let outcomes: Vec<QuotedOutcome> = who
+            .into_iter()
+            .zip(&odds.outcomes)
+            .map(|(who, offered)| QuotedOutcome { who, quote: offered.quote, point: offered.point })
+            .collect();
+        if let Some(twice) = find_twice(&outcomes) {
+            let name = odds.outcomes.get(twice).map_or("", |offered| &*offered.name);
+            let text = format!("two outcomes mean the same: `{name}`");
+            return Err(Reject::new(RejectCode::InvalidMessage, text));
         }
-        self.check_field_room(outcomes.iter().map(|outcome| &outcome.who))?;
         Ok(outcomes)
     }
 
-    fn outcome(&self, rule: OutcomeRule, odds: &OddsBody, name: &str) -> Result<Who, Reject> {
-        let found = match rule {
-            OutcomeRule::Sides if self.sport.draw && is_draw(name) => Some(Who::Draw),
-            OutcomeRule::Sides => self.side(name).map(Who::Side),
-            OutcomeRule::OverUnder if name.eq_ignore_ascii_case("over") => Some(Who::Over),
-            OutcomeRule::OverUnder if name.eq_ignore_ascii_case("under") => Some(Who::Under),
-            OutcomeRule::OverUnder => None,
-            OutcomeRule::Pairing if is_draw(name) => Some(Who::Draw),
-            OutcomeRule::Pairing | OutcomeRule::Entrants => {
-                // A player that the same market has under its own name is not also meant by another.
-                let is_named =
-                    |ours: &str| odds.outcomes.iter().any(|other| fold(&other.name) == fold(ours));
-                Some(Who::Player(self.player(name, is_named).into()))
+    /// The event's sides that names mean, each spelling looked at once.
+    fn sides<'b>(&self, names: impl Iterator<Item = &'b str>) -> Result<Vec<Who>, Reject> {
+        let mut known: Vec<(&str, Who)> = Vec::new();
+        let mut who = Vec::with_capacity(names.size_hint().0);
+        for name in names {
+            if let Some((_, known)) = known.iter().find(|(spelling, _)| *spelling == name) {
+                who.push(known.clone());
+                continue;
             }
-        };
-        found.ok_or_else(|| {
-            let expected = match (rule, &self.offer.fixture) {
-                (OutcomeRule::OverUnder, _) => "Over or Under".to_owned(),
-                (_, Fixture::HeadToHead { home, away }) => format!("`{home}` or `{away}`"),
-                (_, Fixture::Field { .. }) => "a player".to_owned(),
+            if known.len() >= SPELLINGS_MAX {
+                let text = format!("more than {SPELLINGS_MAX} spellings of the two sides");
+                return Err(Reject::new(RejectCode::TooLarge, text));
+            }
+            let found = match self.sport.draw && is_draw(name) {
+                true => Some(Who::Draw),
+                false => self.side(name).map(Who::Side),
             };
-            let text = format!("outcome `{name}` fits nobody; expected {expected}");
-            Reject::new(RejectCode::UnknownOutcome, text)
-        })
+            let found = found.ok_or_else(|| {
+                fits_nobody(name, &match &self.offer.fixture {
+                    Fixture::HeadToHead { home, away } => format!("`{home}` or `{away}`"),
+                    Fixture::Field { .. } => "a player".to_owned(),
+                })
+            })?;
+            known.push((name, found.clone()));
+            who.push(found);
+        }
+        Ok(who)
     }
 
     /// The event's side that a name means.
@@ -94,31 +107,58 @@ impl Speaker<'_> {
         is_clear(best, other, Likeness::OneWord).then_some(side)
     }
 
-    /// The player of the event's field that a name means, or the name itself where there is none yet.
-    fn player<'b>(&'b self, name: &'b str, is_named: impl Fn(&str) -> bool) -> &'b str {
+    /// The players of the event's field that names mean, in the event's spelling; a name itself where there is none yet.
+    /// Whether there is room for those is known before any spellings are compared.
+    fn players<'b>(&self, names: impl Iterator<Item = &'b str>) -> Result<Vec<Box<str>>, Reject> {
         let field = &self.event.field;
-        if let Some((_, ours)) = field.find(name) {
-            return ours;
+        // A player whom the same message has under its own name is not also meant by another.
+        let mut named: HashSet<u16> = HashSet::new();
+        let mut unknown: HashSet<String> = HashSet::new();
+        let meant: Vec<(&str, Result<u16, String>)> = names
+            .map(|name| {
+                let found = field.find(name);
+                match &found {
+                    Ok(at) => named.insert(*at),
+                    Err(folded) => unknown.insert(folded.clone()),
+                };
+                (name, found)
+            })
+            .collect();
+        if !field.has_room_for(unknown.len()) {
+            let text = format!("the event has more than {} players", domain::message::OUTCOMES_MAX);
+            return Err(Reject::new(RejectCode::TooLarge, text));
         }
-        let alike = field.resembling(name);
-        match &*alike {
-            [(best, ours), rest @ ..] => {
-                let next = rest.first().map_or(Likeness::Nothing, |(likeness, _)| *likeness);
-                if is_clear(*best, next, Likeness::Near) && !is_named(ours) { ours } else { name }
-            }
-            [] => name,
+        // The event does not know them yet, so two spellings of one have to be told here.
+        let mut newcomers: HashMap<String, Box<str>> = HashMap::new();
+        let mut players = Vec::with_capacity(meant.len());
+        for (name, found) in meant {
+            players.push(match found {
+                Ok(at) => field.name(at).into(),
+                Err(folded) => match newcomers.get(&folded) {
+                    Some(name) => name.clone(),
+                    None => {
+                        let known = self.known_player(name)?.filter(|at| !named.contains(at));
+                        let name: Box<str> = known.map_or(name, |at| field.name(at)).into();
+                        newcomers.insert(folded, name.clone());
+                        name
+                    }
+                },
+            });
         }
+        Ok(players)
     }
 
-    fn check_field_room<'b>(&self, who: impl Iterator<Item = &'b Who>) -> Result<(), Reject> {
+    /// The player who is in the field under another spelling.
+    fn known_player(&self, name: &str) -> Result<Option<u16>, Reject> {
         let field = &self.event.field;
-        let is_new = |who: &&Who| matches!(who, Who::Player(name) if field.find(name).is_none());
-        if field.has_room_for(who.filter(is_new).count()) {
-            Ok(())
-        } else {
-            let text = format!("the event has more than {} players", domain::message::OUTCOMES_MAX);
-            Err(Reject::new(RejectCode::TooLarge, text))
+        let alike = field.resembling(&Name::parse(name));
+        if effort::is_exhausted() {
+            let text = "the names are like those of too many other players of the event; send fewer at a time";
+            return Err(Reject::new(RejectCode::TooLarge, text));
         }
+        let likeness = |at: usize| alike.get(at).map_or(Likeness::Nothing, |(likeness, _)| *likeness);
+        let clear = is_clear(likeness(0), likeness(1), Likeness::Near);
+        Ok(alike.first().filter(|_| clear).map(|(_, at)| *at))
     }
 
     pub(super) fn score(&self, body: &ScoreBody) -> Result<Reported, Reject> {
@@ -142,18 +182,10 @@ impl Speaker<'_> {
             leaders: Vec::new(),
         };
         let score = if self.offer.swapped { score.swapped() } else { score };
-        let leaders: Vec<(Box<str>, Vec<i32>)> = body
-            .leaders
-            .iter()
-            .filter(|_| is_field)
-            .map(|(name, rounds)| {
-                let is_named =
-                    |ours: &str| body.leaders.iter().any(|(other, _)| fold(other) == fold(ours));
-                (self.player(name, is_named).into(), rounds.clone())
-            })
-            .collect();
-        let players: Vec<Who> = leaders.iter().map(|(name, _)| Who::Player(name.clone())).collect();
-        self.check_field_room(players.iter())?;
+        let leaders = if is_field { &*body.leaders } else { &[] };
+        let players = self.players(leaders.iter().map(|(name, _)| &**name))?;
+        let rounds = leaders.iter().map(|(_, rounds)| rounds.clone());
+        let leaders = players.into_iter().zip(rounds).collect();
         Ok(Reported {
             status: score.status,
             home: score.home,
@@ -168,6 +200,31 @@ impl Speaker<'_> {
 /// Whether the best is good enough and nobody else is meant by it.
 fn is_clear(best: Likeness, next: Likeness, least: Likeness) -> bool {
     best >= least && best > next && (next <= Likeness::Shared || best >= Likeness::Sound)
+}
+
+fn over_or_under(name: &str) -> Result<Who, Reject> {
+    match name {
+        over if over.eq_ignore_ascii_case("over") => Ok(Who::Over),
+        under if under.eq_ignore_ascii_case("under") => Ok(Who::Under),
+        _ => Err(fits_nobody(name, "Over or Under")),
+    }
+}
+
+fn fits_nobody(name: &str, expected: &str) -> Reject {
+    let text = format!("outcome `{name}` fits nobody; expected {expected}");
+    Reject::new(RejectCode::UnknownOutcome, text)
+}
+
+/// The place of an outcome that is the same as another.
+fn find_twice(outcomes: &[QuotedOutcome]) -> Option<usize> {
+    if outcomes.len() <= PAIRWISE_MAX {
+        return outcomes.iter().enumerate().position(|(at, outcome)| {
+            let before = outcomes.get(..at).unwrap_or_default();
+            before.iter().any(|held| held.who == outcome.who && held.point == outcome.point)
+        });
+    }
+    let mut seen = HashSet::with_capacity(outcomes.len());
+    outcomes.iter().position(|outcome| !seen.insert((&outcome.who, outcome.point)))
 }
 
 fn is_draw(name: &str) -> bool {

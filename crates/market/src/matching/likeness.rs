@@ -5,8 +5,15 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::effort;
 use super::name::{Name, WORDS_MAX};
 use super::word::{Alike, Kind, Word};
+
+/// Word against word this often is as much work as one look for a slip of the pen.
+const PAIRS_OF_A_UNIT: usize = 8;
+/// Looks for a slip of the pen that two names are worth. Those of people need two or three; a name made of words that
+/// are all nearly the same would need two hundred.
+const CLOSE_LOOKS_MAX: usize = 16;
 
 /// What was seen when two names were laid side by side. Later is more alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -112,6 +119,11 @@ impl<'a> Row<'a> {
         self.words.get(..self.count).unwrap_or_default().iter().enumerate()
     }
 
+    /// The word at a place, if it has met nobody.
+    fn free_word(&self, at: usize) -> Option<Word<'a>> {
+        self.words.get(at).filter(|_| self.is_free(at)).copied()
+    }
+
     fn is_free(&self, at: usize) -> bool {
         self.free >> at & 1 == 1
     }
@@ -157,34 +169,39 @@ impl<'a> Laid<'a> {
             telling: 0,
             surname: false,
         };
-        let mut table = [[Alike::No; WORDS_MAX]; WORDS_MAX];
-        for (row, (_, word)) in table.iter_mut().zip(laid.left.words()) {
-            for (alike, (_, other)) in row.iter_mut().zip(laid.right.words()) {
-                *alike = word.alike(other);
-            }
-        }
-        let surnames = (laid.left.surname(), laid.right.surname());
-        let meet = |laid: &mut Self, wanted: Alike| {
-            for (at, row) in table.iter().enumerate().take(laid.left.count) {
-                let met = row.iter().enumerate().take(laid.right.count).find(|(found, alike)| {
-                    **alike == wanted && laid.left.is_free(at) && laid.right.is_free(*found)
-                });
-                if let Some((found, _)) = met {
-                    laid.meet((at, found), wanted);
-                    laid.surname |= surnames == (Some(at), Some(found));
-                }
-            }
-        };
-        meet(&mut laid, Alike::Equal);
-        meet(&mut laid, Alike::Sound);
+        effort::spend(1 + laid.left.count * laid.right.count / PAIRS_OF_A_UNIT);
+        laid.meet_all(Alike::Equal, |one, other| one.text == other.text);
+        laid.meet_all(Alike::Sound, Word::sounds_like);
         laid.meet_compounds();
-        meet(&mut laid, Alike::Close);
-        meet(&mut laid, Alike::Short);
+        let mut looks = CLOSE_LOOKS_MAX;
+        laid.meet_all(Alike::Close, |one, other| {
+            let before = effort::spent();
+            let close = looks > 0 && one.is_close_to(other);
+            looks = looks.saturating_sub(effort::spent() - before);
+            close
+        });
+        laid.meet_all(Alike::Short, Word::is_short_for);
         laid.meet_initials();
         laid.left.leave_out_particles();
         laid.right.leave_out_particles();
         laid
     }
+
+    /// Lets each word that has met nobody meet the first such word of the other that is alike. What has met is not looked
+    /// at again, so most words are never laid against more than a few.
+    fn meet_all(&mut self, how: Alike, mut alike: impl FnMut(&Word<'a>, &Word<'a>) -> bool) {
+        let surnames = (self.left.surname(), self.right.surname());
+        for at in 0..self.left.count {
+            let Some(word) = self.left.free_word(at) else { continue };
+            let found = (0..self.right.count)
+                .find(|found| self.right.free_word(*found).is_some_and(|other| alike(&word, &other)));
+            if let Some(found) = found {
+                self.meet((at, found), how);
+                self.surname |= surnames == (Some(at), Some(found));
+            }
+        }
+    }
+
     fn meet(&mut self, (at, found): (usize, usize), alike: Alike) {
         let is_telling = |row: &Row<'_>, at: usize| row.words.get(at).is_some_and(Word::is_telling);
         self.telling += usize::from(is_telling(&self.left, at) && is_telling(&self.right, found));

@@ -177,13 +177,19 @@ impl Name {
         if letters(self) != letters(other) {
             return false;
         }
-        let turns_to = |turned: &Self, ours: &Self| {
-            (0..usize::from(turned.count)).any(|turn| {
-                let words = turned.words().skip(turn).chain(turned.words().take(turn));
-                words.flat_map(str::bytes).eq(ours.words().flat_map(str::bytes))
+        if self.words().eq(other.words()) {
+            return true;
+        }
+        let (ours, theirs): (String, String) = (self.words().collect(), other.words().collect());
+        let turns_to = |name: &Self, turned: &str, ours: &str| {
+            let mut at = 0;
+            name.parts().any(|part| {
+                let (before, after) = turned.split_at_checked(at).unwrap_or_default();
+                at += usize::from(part.text_len);
+                ours.starts_with(after) && ours.ends_with(before)
             })
         };
-        turns_to(self, other) || turns_to(other, self)
+        turns_to(self, &ours, &theirs) || turns_to(other, &theirs, &ours)
     }
 }
 

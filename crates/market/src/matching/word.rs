@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::sync::LazyLock;
 
+use super::effort;
 use super::index::Hashed;
 
 /// What a word is in a name.
@@ -135,23 +136,29 @@ impl Word<'_> {
         self.kind == Kind::Plain && self.text.len() >= 2
     }
 
-    pub(super) fn alike(&self, other: &Self) -> Alike {
-        if self.text == other.text {
-            return Alike::Equal;
-        }
-        if self.is_abbreviation() || other.is_abbreviation() {
-            return Alike::No;
-        }
+    /// Another way to write the same sounds.
+    pub(super) fn sounds_like(&self, other: &Self) -> bool {
+        self.is_comparable(other)
+            && self.sound == other.sound
+            && self.text.len().min(other.text.len()) >= 2
+    }
+
+    /// A slip of the pen apart.
+    pub(super) fn is_close_to(&self, other: &Self) -> bool {
+        self.is_comparable(other)
+            && (is_close(self.text, other.text) || is_close(self.sound, other.sound))
+    }
+
+    /// A short form of it, or the other way round.
+    pub(super) fn is_short_for(&self, other: &Self) -> bool {
         let (short, long) =
             if self.text.len() <= other.text.len() { (self, other) } else { (other, self) };
-        if self.sound == other.sound && short.text.len() >= 2 {
-            return Alike::Sound;
-        }
-        if is_close(self.text, other.text) || is_close(self.sound, other.sound) {
-            return Alike::Close;
-        }
-        let begins = short.text.len() >= SHORT_LEN_MIN && long.text.starts_with(short.text);
-        if begins || short.forms.rows() & long.forms.rows() != 0 { Alike::Short } else { Alike::No }
+        let begins = || short.text.len() >= SHORT_LEN_MIN && long.text.starts_with(short.text);
+        self.is_comparable(other) && (begins() || short.forms.rows() & long.forms.rows() != 0)
+    }
+
+    fn is_comparable(&self, other: &Self) -> bool {
+        !self.is_abbreviation() && !other.is_abbreviation()
     }
 }
 
@@ -226,7 +233,32 @@ fn is_close(one: &str, other: &str) -> bool {
         return false;
     }
     let allowed = if shorter >= CLOSE_TWO_LEN_MIN { 2 } else { 1 };
-    strsim::osa_distance(one, other) <= allowed
+    effort::spend(1);
+    is_within(one.as_bytes(), other.as_bytes(), allowed)
+}
+
+/// Whether no more than so many letters have to be changed, added, left out or exchanged with the next one to make the
+/// one of the other. As few are allowed, to try each is cheaper than a table: no memory, and mostly no second look.
+fn is_within(one: &[u8], other: &[u8], allowed: u32) -> bool {
+    let same = one.iter().zip(other).take_while(|(one, other)| one == other).count();
+    let (one, other) =
+        (one.get(same..).unwrap_or_default(), other.get(same..).unwrap_or_default());
+    let (Some((first, rest)), Some((their_first, their_rest))) =
+        (one.split_first(), other.split_first())
+    else {
+        return u32::try_from(one.len().max(other.len())).is_ok_and(|left| left <= allowed);
+    };
+    let Some(left) = allowed.checked_sub(1) else { return false };
+    let exchanged = || match (rest.split_first(), their_rest.split_first()) {
+        (Some((second, rest)), Some((their_second, their_rest))) => {
+            (first, second) == (their_second, their_first) && is_within(rest, their_rest, left)
+        }
+        _ => false,
+    };
+    is_within(rest, their_rest, left)
+        || is_within(rest, other, left)
+        || is_within(one, their_rest, left)
+        || exchanged()
 }
 
 /// Adds what remains when different ways to write a sound in Latin letters are made one: "Sergey", "Serghei".
@@ -275,8 +307,36 @@ mod tests {
         let sounds = (sound(one), sound(other));
         let word = |text, sound| Word { text, sound, kind: Kind::of(text), forms: Forms::of(text) };
         let (one, other) = (word(one, &*sounds.0), word(other, &*sounds.1));
-        assert_eq!(one.alike(&other), other.alike(&one), "{one:?} {other:?}");
-        one.alike(&other)
+        let seen = |one: &Word<'_>, other: &Word<'_>| {
+            if one.text == other.text {
+                Alike::Equal
+            } else if one.sounds_like(other) {
+                Alike::Sound
+            } else if one.is_close_to(other) {
+                Alike::Close
+            } else if one.is_short_for(other) {
+                Alike::Short
+            } else {
+                Alike::No
+            }
+        };
+        assert_eq!(seen(&one, &other), seen(&other, &one), "{one:?} {other:?}");
+        seen(&one, &other)
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config::with_cases(20_000))]
+
+        #[test]
+        fn letters_to_change_are_counted_as_a_table_would(
+            one in "[ab]{0,7}|[a-d]{4,12}",
+            other in "[ab]{0,7}|[a-d]{4,12}",
+            allowed in 0..3_u32,
+        ) {
+            let distance = strsim::osa_distance(&one, &other);
+            let within = is_within(one.as_bytes(), other.as_bytes(), allowed);
+            proptest::prop_assert_eq!(within, distance <= usize::try_from(allowed).unwrap());
+        }
     }
 
     #[test]

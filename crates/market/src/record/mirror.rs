@@ -455,7 +455,7 @@ fn leaders(event: &Event) -> impl Iterator<Item = (&str, &[i32])> {
 fn shows_record(event: &Event, record: &Record, mine: &Event, my_record: &Record) -> bool {
     let outcome = |outcome: &Outcome| (outcome.quote, outcome.point);
     record.outcomes.len() == my_record.outcomes.len()
-        && record.outcomes.iter().zip(&my_record.outcomes).all(|(one, other)| {
+        && record.outcomes.iter().zip(&*my_record.outcomes).all(|(one, other)| {
             outcome(one) == outcome(other)
                 && event.outcome_text(one.name) == mine.outcome_text(other.name)
         })

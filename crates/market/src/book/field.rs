@@ -1,0 +1,114 @@
+//! The players of a field, by the spelling that came first, and who of them a later spelling may mean.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, RandomState};
+use std::sync::Arc;
+
+use domain::message::OUTCOMES_MAX;
+
+use crate::matching::{Hashed, Likeness, Name, fold};
+
+/// Players that a spelling is compared with: those who share most of its words.
+const RESEMBLING_MAX: usize = 16;
+/// Players looked up by their words for one spelling, the rarest words first. In a real field no word is shared by more
+/// than a dozen.
+const HITS_MAX: usize = 128;
+
+/// The players of a field.
+#[derive(Debug, Default)]
+pub(crate) struct Field {
+    /// Shared with snapshots; copied when a player is added while one still holds it.
+    names: Arc<Vec<Box<str>>>,
+    parsed: Vec<Name>,
+    /// By a hash of the name as it is written: most names come as they came before, and need no folding.
+    by_name: HashMap<u64, u16, BuildHasherDefault<Hashed>>,
+    by_folded: HashMap<Box<str>, u16>,
+    /// By the words of their names.
+    by_word: HashMap<Box<str>, Vec<u16>>,
+    hasher: RandomState,
+}
+
+impl Field {
+    /// The field of a checkpoint: each player keeps its number, whatever folding makes of the names now.
+    pub(crate) fn restore<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        let mut field = Self::default();
+        for (at, name) in (0..=u16::MAX).zip(names) {
+            field.by_folded.entry(fold(name).into()).or_insert(at);
+            field.note(name, at);
+        }
+        field
+    }
+
+    fn note(&mut self, name: &str, at: u16) {
+        Arc::make_mut(&mut self.names).push(name.into());
+        let parsed = Name::parse(name);
+        for word in parsed.keys() {
+            self.by_word.entry(word.into()).or_default().push(at);
+        }
+        self.parsed.push(parsed);
+        self.by_name.insert(self.hasher.hash_one(name), at);
+    }
+
+    /// Players with a name that has words in common with this one, the most alike first.
+    pub(crate) fn resembling(&self, name: &Name) -> Vec<(Likeness, u16)> {
+        let mut lists: Vec<&[u16]> =
+            name.keys().filter_map(|word| self.by_word.get(word)).map(Vec::as_slice).collect();
+        lists.sort_unstable_by_key(|list| list.len());
+        let mut hits: Vec<u16> = lists.into_iter().flatten().copied().take(HITS_MAX).collect();
+        hits.sort_unstable();
+        let mut shared: Vec<(Reverse<usize>, u16)> = hits
+            .chunk_by(|one, other| one == other)
+            .filter_map(|same| Some((Reverse(same.len()), *same.first()?)))
+            .collect();
+        shared.sort_unstable();
+        let mut alike: Vec<(Likeness, u16)> = shared
+            .into_iter()
+            .take(RESEMBLING_MAX)
+            .filter_map(|(_, at)| Some((name.like(self.parsed.get(usize::from(at))?), at)))
+            .collect();
+        alike.sort_unstable_by_key(|(likeness, at)| (Reverse(*likeness), *at));
+        alike
+    }
+
+    pub(crate) fn names(&self) -> &Arc<Vec<Box<str>>> {
+        &self.names
+    }
+
+    pub(crate) fn name(&self, at: u16) -> &str {
+        self.names.get(usize::from(at)).map_or("", |name| name)
+    }
+
+    /// The player of a name, but for what folding takes away.
+    ///
+    /// # Errors
+    /// There is none; the name folded.
+    pub(crate) fn find(&self, name: &str) -> Result<u16, String> {
+        let as_written = self.by_name.get(&self.hasher.hash_one(name)).copied();
+        if let Some(at) = as_written.filter(|at| self.name(*at) == name) {
+            return Ok(at);
+        }
+        let folded = fold(name);
+        self.by_folded.get(folded.as_str()).copied().ok_or(folded)
+    }
+
+    /// The player's number, given one if new; `None` when the field is full.
+    pub(crate) fn intern(&mut self, name: &str) -> Option<u16> {
+        let folded = match self.find(name) {
+            Ok(at) => return Some(at),
+            Err(folded) => folded,
+        };
+        if self.names.len() >= OUTCOMES_MAX {
+            return None;
+        }
+        let at = u16::try_from(self.names.len()).ok()?;
+        self.by_folded.insert(folded.into(), at);
+        self.note(name, at);
+        Some(at)
+    }
+
+    /// Whether that many more players fit.
+    pub(crate) fn has_room_for(&self, more: usize) -> bool {
+        self.names.len() + more <= OUTCOMES_MAX
+    }
+}
