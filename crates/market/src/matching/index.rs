@@ -259,6 +259,15 @@ fn at(place: u32) -> usize {
     usize::try_from(place).unwrap_or(usize::MAX)
 }
 
+/// How many words a contest is known by, and under how many keys it is found.
+pub(crate) fn keys_count(contest: &Contest) -> (usize, usize) {
+    let mut words = 0;
+    contest.keys(&mut |_| words += 1);
+    let keyed = words.min(WORDS_MAX);
+    let keys = if contest.keys_in_common() < 2 { keyed } else { keyed * keyed.saturating_sub(1) / 2 };
+    (words, keys)
+}
+
 fn pairs(mut words: Vec<u64>) -> Vec<u64> {
     words.sort_unstable();
     let mut pairs = Vec::with_capacity(words.len() * words.len().saturating_sub(1) / 2);
