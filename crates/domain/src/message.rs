@@ -17,8 +17,6 @@ pub const NAME_BYTES_MAX: usize = 200;
 pub const OUTCOMES_MAX: usize = 512;
 /// Most periods in one score.
 pub const PERIODS_MAX: usize = 100;
-/// Most refs one feed may hold at a time; the largest real feeds list some thousands of events.
-pub const REFS_MAX: usize = 200_000;
 /// Most markets one event may have over all bookmakers and pairings; a golf week has some hundreds.
 pub const MARKETS_MAX: usize = 10_000;
 /// How far ahead of our clock a source's `ts` may be, in milliseconds.

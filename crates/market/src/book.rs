@@ -15,8 +15,9 @@ mod operate;
 mod place;
 mod resolve;
 mod settle;
+mod weight;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +36,10 @@ pub use image::{IMAGE_VERSION, ImageError};
 use memory::Memory;
 pub use operate::{NotDone, Operation, Profile, ProfileRef, Unsure};
 pub use settle::DOUBTS_MAX;
+pub use weight::{HORIZON, Limits, Load, UNIT_BYTES};
+
+/// Events that go with one snapshot at the most, so that none is late for them: the rest goes with the next.
+pub const EXPIRED_AT_ONCE_MAX: usize = 50_000;
 
 /// How event ids come about in a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,6 +141,8 @@ pub(crate) struct Offer {
 pub(crate) struct Feed {
     pub(crate) name: Box<str>,
     pub(crate) offers: HashMap<Box<str>, Box<Offer>>,
+    /// What it makes the book hold, in the measure of [`weight`].
+    weight: u64,
 }
 
 /// All of one world.
@@ -147,13 +154,21 @@ pub struct Book {
     /// Boxed, as offers are: a table of large things takes long to grow.
     events: HashMap<EventId, Box<Event>, BuildHasherDefault<Hashed>>,
     feeds: Vec<Feed>,
+    feeds_by_name: HashMap<Box<str>, FeedIx>,
     sources: BTreeMap<(SportId, BookmakerId), Source>,
     index: Index<EventId>,
     lexicon: Arc<Lexicon>,
     memory: Memory,
+    limits: Limits,
+    /// All that it holds, in the measure of [`weight`].
+    weight: u64,
 }
 
 impl Feed {
+    fn new(name: Box<str>) -> Self {
+        Self { name, offers: HashMap::new(), weight: 0 }
+    }
+
     pub(crate) fn offer(&self, reference: &str) -> Option<&Offer> {
         self.offers.get(reference).map(|offer| &**offer)
     }
@@ -172,10 +187,13 @@ impl Book {
             events_made: 0,
             events: HashMap::default(),
             feeds: Vec::new(),
+            feeds_by_name: HashMap::new(),
             sources: BTreeMap::new(),
             index: Index::default(),
             lexicon,
             memory: Memory::default(),
+            limits: Limits::DEFAULT,
+            weight: 0,
         }
     }
 
@@ -271,7 +289,7 @@ impl Book {
         Ok(changes)
     }
 
-    /// What time alone brings about: events and sources whose stay is over.
+    /// What time alone brings about: events and sources whose stay is over, so many at a time.
     pub fn overdue(&self, now: Timestamp, lifetimes: Lifetimes) -> Vec<Change> {
         let past = |since: Timestamp, stay: Duration| now.since(since) >= stay && now > since;
         let mut overdue: Vec<EventId> = self
@@ -279,9 +297,10 @@ impl Book {
             .values()
             .filter(|event| {
                 if event.is_final() {
-                    past(event.score_changed, lifetimes.final_retention)
+                    let finished_at = event.finished_at.unwrap_or(event.score_changed);
+                    past(finished_at, lifetimes.final_retention)
                 } else if event.is_listed() {
-                    past(event.commence_time.max(event.mentioned_at), lifetimes.forget_after)
+                    past(event.expected(), lifetimes.forget_after)
                 } else {
                     past(event.mentioned_at, lifetimes.final_retention)
                 }
@@ -290,26 +309,35 @@ impl Book {
             .collect();
         // The map's order is random; the log's need not be.
         overdue.sort_unstable();
+        overdue.truncate(EXPIRED_AT_ONCE_MAX);
         let mut changes: Vec<Change> =
             overdue.into_iter().map(|event| Change::Expired { event }).collect();
-        let forgotten = self
+        let mut silent: BTreeSet<(SportId, BookmakerId)> = self
             .sources
             .iter()
-            .filter(|(key, source)| {
-                past(source.read_at, lifetimes.forget_after) && !self.has_prices(**key)
-            })
-            .map(|((sport, bookmaker), _)| Change::SourceForgotten {
-                bookmaker: self.catalogue.bookmaker(*bookmaker).key.clone(),
-                sport: self.catalogue.sport(*sport).key.clone(),
-            });
-        changes.extend(forgotten);
+            .filter(|(_, source)| past(source.read_at, lifetimes.forget_after))
+            .map(|(key, _)| *key)
+            .collect();
+        self.retain_without_prices(&mut silent);
+        changes.extend(silent.into_iter().map(|(sport, bookmaker)| Change::SourceForgotten {
+            bookmaker: self.catalogue.bookmaker(bookmaker).key.clone(),
+            sport: self.catalogue.sport(sport).key.clone(),
+        }));
         changes
     }
 
-    fn has_prices(&self, (sport, bookmaker): (SportId, BookmakerId)) -> bool {
-        self.events.values().filter(|event| event.sport == sport).any(|event| {
-            event.slots.iter().any(|(key, slot)| key.bookmaker == bookmaker && slot.open.is_some())
-        })
+    /// Strikes off the sources that have prices, with one look at each event at the most.
+    fn retain_without_prices(&self, sources: &mut BTreeSet<(SportId, BookmakerId)>) {
+        for event in self.events.values() {
+            if sources.is_empty() {
+                return;
+            }
+            for (key, slot) in &event.slots {
+                if slot.open.is_some() {
+                    sources.remove(&(event.sport, key.bookmaker));
+                }
+            }
+        }
     }
 
     /// When the prices in a slot were last confirmed (D28).
@@ -325,8 +353,7 @@ impl Book {
     }
 
     pub(crate) fn feed_ix(&self, name: &str) -> Option<FeedIx> {
-        let at = self.feeds.iter().position(|feed| &*feed.name == name)?;
-        u32::try_from(at).ok().map(FeedIx)
+        self.feeds_by_name.get(name).copied()
     }
 
     pub(crate) fn feed(&self, ix: FeedIx) -> Option<&Feed> {
@@ -338,10 +365,14 @@ impl Book {
     }
 
     fn intern_feed(&mut self, name: &str) -> FeedIx {
-        self.feed_ix(name).unwrap_or_else(|| {
-            self.feeds.push(Feed { name: name.into(), offers: HashMap::new() });
-            FeedIx(u32::try_from(self.feeds.len() - 1).unwrap_or(u32::MAX))
-        })
+        self.feed_ix(name).unwrap_or_else(|| self.add_feed(Feed::new(name.into())))
+    }
+
+    fn add_feed(&mut self, feed: Feed) -> FeedIx {
+        let ix = FeedIx(u32::try_from(self.feeds.len()).unwrap_or(u32::MAX));
+        self.feeds_by_name.insert(feed.name.clone(), ix);
+        self.feeds.push(feed);
+        ix
     }
 }
 

@@ -56,6 +56,8 @@ pub enum Change {
     Taught { alias: Alias, by: By },
     /// It does not hold any more.
     Untaught { alias: Alias },
+    /// An operator had all that a feed listed taken away.
+    Dropped { feed: Box<str> },
 }
 
 /// The listing a ref agreed with when it was taken for the same event.

@@ -16,7 +16,7 @@ mod share;
 pub mod snapshot;
 
 pub use book::{
-    Book, DOUBTS_MAX, Decision, Ids, Lifetimes, NotDone, Oddity, Operation, Profile, ProfileRef,
+    Book, DOUBTS_MAX, Decision, Ids, Lifetimes, Limits, Load, NotDone, Oddity, Operation, Profile, ProfileRef,
     Unsure, Verdict,
 };
 pub use change::{By, CHANGE_VERSION, Change, ChangeError};

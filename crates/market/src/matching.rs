@@ -24,7 +24,7 @@ use domain::message::Fixture;
 pub(crate) use aliases::Aliases;
 pub use aliases::{ALIASES_MAX, ALIASES_OF_FEED_MAX, Alias, Meaning};
 pub(crate) use contest::{Contest, Lexicon, Party};
-pub(crate) use index::{Glance, Hashed, Index, Owner};
+pub(crate) use index::{Glance, Hashed, Index, Owner, keys_count};
 pub use judge::{Doubt, Evidence, Tie};
 pub(crate) use judge::{Face, Verdict};
 pub use likeness::Likeness;

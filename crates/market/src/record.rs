@@ -132,6 +132,7 @@ impl Recorder {
             Change::Withdrawn { feed, reference, .. } => {
                 Touched::Events(listed_as(feed, reference).into_iter().collect())
             }
+            Change::Dropped { .. } => Touched::Everything,
             Change::Scored { event, .. } | Change::Expired { event } => {
                 Touched::Events(vec![*event])
             }
@@ -170,6 +171,7 @@ fn said_at(change: &Change) -> Option<Timestamp> {
         | Change::Cleared { .. }
         | Change::Parted { .. }
         | Change::Taught { .. }
-        | Change::Untaught { .. } => None,
+        | Change::Untaught { .. }
+        | Change::Dropped { .. } => None,
     }
 }

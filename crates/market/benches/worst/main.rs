@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use linesman_market::effort;
+use rustix::time::{ClockId, clock_gettime};
 
 use shapes::{SHAPES, Shape};
 use world::World;
@@ -69,18 +70,18 @@ fn measure(shape: &Shape) -> Result<Cost, Failure> {
     let mut world = World::new()?;
     (shape.build)(&mut world);
     let mut cost = Cost::default();
-    let begun = cpu()?;
+    let begun = cpu();
     for n in 0..MESSAGES_MAX {
         let Some((feed, message)) = (shape.say)(&mut world, n) else { break };
-        let before = cpu()?;
+        let before = cpu();
         let said = world.apply(&feed, &message);
-        let spent = cpu()?.saturating_sub(before);
+        let spent = cpu().saturating_sub(before);
         cost.messages += 1;
         cost.refused += u32::from(said.is_err());
         cost.spent += spent;
         cost.worst = cost.worst.max(spent);
         cost.effort = cost.effort.max(effort::spent());
-        if cpu()?.saturating_sub(begun) > SHAPE_MAX {
+        if cpu().saturating_sub(begun) > SHAPE_MAX {
             break;
         }
     }
@@ -92,8 +93,8 @@ fn micros(spent: Duration) -> f64 {
 }
 
 /// CPU time of this thread so far.
-fn cpu() -> Result<Duration, Failure> {
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat")?;
-    let nanos: u64 = stat.split_whitespace().next().ok_or("no schedstat")?.parse()?;
-    Ok(Duration::from_nanos(nanos))
+fn cpu() -> Duration {
+    let spent = clock_gettime(ClockId::ThreadCPUTime);
+    let part = |part: i64| u64::try_from(part).unwrap_or(0);
+    Duration::from_secs(part(spent.tv_sec)) + Duration::from_nanos(part(spent.tv_nsec))
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use domain::score::Status;
 use domain::{BookmakerId, EventId, RecordId, Timestamp};
 
 use crate::book::decide::Heard;
@@ -20,7 +19,9 @@ impl Book {
         match change {
             Change::Founded { ids } => {
                 let (catalogue, lexicon) = (Arc::clone(&self.catalogue), Arc::clone(&self.lexicon));
+                let limits = self.limits;
                 *self = Self::with_lexicon(catalogue, lexicon, *ids);
+                self.limits = limits;
             }
             Change::Listed(listed) => self.absorb_listed(listed, None, at),
             Change::Quoted(quoted) => self.absorb_quoted(quoted, at),
@@ -59,10 +60,11 @@ impl Book {
             }
             Change::Parted { one, other } => {
                 self.memory.doubts.remove((*one, *other));
-                self.memory.apart.insert((*one, *other));
+                self.memory.part(*one, *other);
             }
             Change::Taught { alias, by } => self.absorb_taught(alias, *by),
             Change::Untaught { alias } => self.memory.aliases.forget(alias),
+            Change::Dropped { feed } => self.absorb_dropped(feed, at),
         }
     }
 
@@ -124,17 +126,20 @@ impl Book {
             came_from: stays.and_then(|before| before.came_from),
         });
         let others = stays.is_some_and(|before| are_others(before, &offer));
-        let mut joins = false;
+        let before = before.map_or(0, |before| before.weight(&listed.reference));
+        self.count_offer(feed, before, offer.weight(&listed.reference));
+        let (mut joins, mut repriced) = (false, false);
         if let Some(event) = self.events.get_mut(&listed.event) {
             event.mentioned_at = at;
             let lister = (feed, listed.reference.clone());
+            event.withdrawn.remove(&lister);
             joins = event.is_listed() && !event.listed_by.contains(&lister);
             if !event.listed_by.contains(&lister) {
                 event.listed_by.push(lister.clone());
                 event.touch();
             }
             if event.listed_by.first() == Some(&lister) {
-                follow_offer(event, &offer);
+                repriced = follow_offer(event, &offer) == Names::Differ || others;
                 if others {
                     // Somebody else takes part: no price quoted so far is about them.
                     event.close_slots(|_| true);
@@ -143,6 +148,11 @@ impl Book {
         }
         if let Some(feed) = self.feed_mut(feed) {
             feed.offers.insert(listed.reference.clone(), offer);
+        }
+        if repriced {
+            self.recount_all(listed.event);
+        } else {
+            self.recount(listed.event);
         }
         if joins || is_new {
             self.index_also(listed.event, (feed, &listed.reference), keys);
@@ -162,6 +172,9 @@ impl Book {
         let former = self.feed(feed).and_then(|feed| feed.offers.get(reference)).map(|o| o.event);
         if let Some(former) = former.filter(|former| *former != now_at) {
             self.unlist(former, feed, reference, at);
+            if let Some(former) = self.events.get_mut(&former) {
+                former.withdrawn.remove(&(feed, reference.into()));
+            }
         }
     }
 
@@ -187,6 +200,7 @@ impl Book {
             follow_offer(event, leader);
         }
         let id = event.id;
+        self.recount_all(id);
         self.reindex(id);
     }
 
@@ -224,7 +238,7 @@ impl Book {
             beat_seen: source.beat_at,
             open,
         };
-        event.slots.insert(key, slot);
+        self.put_slot(quoted.event, key, slot);
     }
 
     fn absorb_confirmed(
@@ -258,12 +272,17 @@ impl Book {
         if score != event.score {
             event.score = score;
             event.score_changed = ts;
+            event.finished_at = event.is_final().then_some(at);
         }
         event.score_ts = Some(ts);
-        if event.score.status == Status::Final {
+        let id = event.id;
+        if event.is_final() {
             event.close_slots(|_| true);
+            self.recount_all(id);
+        } else {
+            event.touch();
+            self.recount(id);
         }
-        event.touch();
     }
 
     fn absorb_withdrawn(&mut self, feed: &str, reference: &str, ts: Timestamp, at: Timestamp) {
@@ -276,6 +295,9 @@ impl Book {
             offer.ts = ts;
             let event = offer.event;
             self.unlist(event, feed, reference, at);
+            if let Some(event) = self.events.get_mut(&event) {
+                event.withdrawn.insert((feed, reference.into()));
+            }
         }
     }
 
@@ -299,14 +321,56 @@ impl Book {
         }
     }
 
+    /// Costs what the event has, whatever else there is.
     fn absorb_expired(&mut self, id: EventId) {
-        if self.events.remove(&id).is_none() {
+        let Some(mut gone) = self.events.remove(&id) else {
             return;
-        }
+        };
+        self.uncount(std::mem::take(&mut gone.counted));
         self.index.remove(id);
         self.memory.drop_event(id);
-        for feed in &mut self.feeds {
-            feed.offers.retain(|_, offer| offer.event != id);
+        for (feed, reference) in gone.listed_by.iter().chain(&gone.withdrawn) {
+            self.forget_offer(*feed, reference, id);
+        }
+    }
+
+    fn forget_offer(&mut self, feed: FeedIx, reference: &str, event: EventId) {
+        let Some(held) = self.feed_mut(feed) else { return };
+        if held.offer(reference).is_none_or(|offer| offer.event != event) {
+            return;
+        }
+        if let Some(offer) = held.offers.remove(reference) {
+            if held.offers.capacity() > 4 * held.offers.len() + 64 {
+                held.offers.shrink_to(2 * held.offers.len());
+            }
+            self.count_offer(feed, offer.weight(reference), 0);
+        }
+    }
+
+    /// Takes away all that a feed listed, its prices, and the events that nobody else lists.
+    fn absorb_dropped(&mut self, name: &str, at: Timestamp) {
+        self.memory.aliases.forget_feed(name);
+        let Some(feed) = self.feed_ix(name) else { return };
+        let ids: Vec<EventId> = self.events.values().filter(|e| e.knows(feed)).map(|e| e.id).collect();
+        for id in ids {
+            let Some(event) = self.events.get_mut(&id) else { continue };
+            let is_feeds = |(lister, _): &(FeedIx, Box<str>)| *lister == feed;
+            let others = event.listed_by.iter().any(|lister| !is_feeds(lister));
+            let owned = !event.is_listed() && event.owner == Some(feed);
+            if (event.is_listed() && !others) || owned {
+                self.absorb_expired(id);
+                continue;
+            }
+            let refs = event.listed_by.iter().chain(&event.withdrawn).filter(|held| is_feeds(held));
+            let refs: Vec<Box<str>> = refs.map(|(_, reference)| reference.clone()).collect();
+            event.slots.retain(|_, slot| slot.feed != feed);
+            event.withdrawn.retain(|held| !is_feeds(held));
+            event.touch();
+            for reference in &refs {
+                self.unlist(id, feed, reference, at);
+                self.forget_offer(feed, reference, id);
+            }
+            self.recount_all(id);
         }
     }
 }
@@ -322,20 +386,29 @@ fn are_others(before: &Offer, now: &Offer) -> bool {
     !same_names(&before.fixture, &now.fixture) && sides().iter().any(|side| *side < Likeness::Kin)
 }
 
+/// Whether the names of an event are others now.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Names {
+    Same,
+    Differ,
+}
+
 /// The leading feed's listing becomes the event's, seen from the event's side.
-fn follow_offer(event: &mut Event, offer: &Offer) {
+fn follow_offer(event: &mut Event, offer: &Offer) -> Names {
     let fixture = if offer.swapped { turned(&offer.fixture) } else { offer.fixture.clone() };
-    if event.fixture == fixture
+    let names = if event.fixture == fixture { Names::Same } else { Names::Differ };
+    if names == Names::Same
         && event.commence_time == offer.commence_time
         && event.competition == offer.competition
     {
-        return;
+        return names;
     }
-    if event.fixture != fixture {
+    if names == Names::Differ {
         event.touch_records();
     }
     event.fixture = fixture;
     event.commence_time = offer.commence_time;
     event.competition = offer.competition.clone();
     event.touch();
+    names
 }

@@ -1,19 +1,25 @@
 //! What to do with a message: look, decide, change nothing.
 
+use std::time::Duration;
+
 use domain::market::OutcomeRule;
 use domain::message::{
-    Body, Correction, FUTURE_TS_MS_MAX, FeedMessage, Listing, MARKETS_MAX, OddsBody, REFS_MAX,
-    Reject, RejectCode, ScoreBody,
+    Body, Correction, FUTURE_TS_MS_MAX, FeedMessage, Listing, MARKETS_MAX, OddsBody, Reject,
+    RejectCode, ScoreBody,
 };
-use domain::{BookmakerId, EventId, Side, Sport, SportId, Timestamp};
+use domain::{BookmakerId, EventId, Side, Sport, SportId, Status, Timestamp};
 
 use crate::book::event::{Event, FeedIx};
 use crate::book::place::Fit;
 use crate::book::resolve::Speaker;
+use crate::book::weight::HORIZON;
 use crate::book::{Book, Decision, Oddity, Offer, OutcomeName, Verdict, slot_key_of};
 use crate::change::{Change, Joined, Listed, MarketKey, Quoted, QuotedOutcome, Reported, Who};
 use crate::freshness::Source;
 use crate::matching::{Contest, Likeness, effort, same_names};
+
+/// How long before its start an event may be live or over: sources date some by the day, and in another time zone.
+const EARLY_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// What deciding on a listing has worked out, for taking it in.
 #[derive(Debug)]
@@ -80,10 +86,11 @@ impl Book {
         }
         let decision = match &message.body {
             Body::Event { reference, listing } => {
+                check_horizon(listing, now)?;
                 return self.decide_event(feed, reference, listing, said);
             }
             Body::Odds(odds) => self.decide_odds(feed, odds, said)?,
-            Body::Score(score) => self.decide_score(feed, score, said)?,
+            Body::Score(score) => self.decide_score(feed, score, said, now)?,
             Body::Remove { reference } => self.decide_remove(feed, reference, said)?,
             Body::Heartbeat { bookmaker, sport } => self.decide_beat(*bookmaker, *sport, said),
         };
@@ -102,15 +109,16 @@ impl Book {
         let Some(ts) = offer.map_or(Some(said.at()), |offer| said.after(offer.ts)) else {
             return Ok((Decision::of(Verdict::Superseded), None));
         };
-        if let Some(offer) = offer {
-            if offer.active && self.says_the_same(offer, listing) {
-                return Ok((Decision::of(Verdict::Unchanged), None));
-            }
-        } else if self.refs_of(feed_ix) >= REFS_MAX {
-            let text = format!("this feed lists {REFS_MAX} events already; remove some first");
-            return Err(Reject::new(RejectCode::TooLarge, text));
+        if offer.is_some_and(|offer| offer.active && self.says_the_same(offer, listing)) {
+            return Ok((Decision::of(Verdict::Unchanged), None));
         }
         let contest = Contest::parse(&self.lexicon, listing.sport, &listing.fixture);
+        let heard = (&*listing.competition, &listing.fixture);
+        let held = offer.map_or(0, |offer| offer.weight(reference));
+        let more = Self::weigh_listing(reference, heard, &contest).saturating_sub(held);
+        let founds = Self::weigh_event(heard);
+        // Before the work of looking for its event. What is new may need one of its own.
+        self.check_room(feed_ix, if offer.is_none() { more + founds } else { more })?;
         let face = self.listing_face(feed, listing, &contest);
         let known = feed_ix.zip(offer);
         let stays =
@@ -140,7 +148,10 @@ impl Book {
                         let event = self.event(id);
                         (id, event.is_some_and(|event| self.is_turned(feed, event, &face)))
                     }
-                    None => (self.new_id(reference), false),
+                    None => {
+                        self.check_room(feed_ix, more + founds)?;
+                        (self.new_id(reference), false)
+                    }
                 }
             }
         };
@@ -193,10 +204,6 @@ impl Book {
         sides.iter().any(|side| *side < Likeness::Kin).then_some(Oddity::Replaced)
     }
 
-    fn refs_of(&self, feed: Option<FeedIx>) -> usize {
-        feed.and_then(|feed| self.feed(feed)).map_or(0, |feed| feed.offers.len())
-    }
-
     fn says_the_same(&self, offer: &Offer, listing: &Listing) -> bool {
         offer.competition == listing.competition
             && offer.commence_time == listing.commence_time
@@ -212,6 +219,14 @@ impl Book {
             let text = "the event is final and takes no more odds; a score with `correction: true` reopens it";
             return Err(Reject::new(RejectCode::IllegalTransition, text));
         }
+        let group = odds.group.as_deref();
+        let key = slot_key_of(event.id, &self.catalogue, odds.bookmaker, odds.market, group);
+        let slot = event.slots.get(&key);
+        let feed_ix = self.feed_ix(feed);
+        if slot.is_none() {
+            // Before the work of looking whom they mean.
+            self.check_room(feed_ix, 1)?;
+        }
         let lexicon = &self.lexicon;
         let outcomes = Speaker { event, offer, sport, lexicon }.outcomes(odds)?;
         let market = MarketKey {
@@ -219,9 +234,6 @@ impl Book {
             market: odds.market,
             group: odds.group.clone(),
         };
-        let group = odds.group.as_deref();
-        let key = slot_key_of(event.id, &self.catalogue, odds.bookmaker, odds.market, group);
-        let slot = event.slots.get(&key);
         let Some(ts) = slot.map_or(Some(said.at()), |slot| said.after(slot.ts)) else {
             return Ok(Decision::of(Verdict::Superseded));
         };
@@ -236,6 +248,7 @@ impl Book {
             let text = format!("the event has {MARKETS_MAX} markets already");
             return Err(Reject::new(RejectCode::TooLarge, text));
         }
+        self.check_room_for_odds(feed_ix, event, (group, slot), &outcomes)?;
         Ok(Decision::change(Change::Quoted(Quoted {
             event: event.id,
             market,
@@ -245,8 +258,20 @@ impl Book {
         })))
     }
 
-    fn decide_score(&self, feed: &str, body: &ScoreBody, said: Said) -> Result<Decision, Reject> {
+    fn decide_score(
+        &self,
+        feed: &str,
+        body: &ScoreBody,
+        said: Said,
+        now: Timestamp,
+    ) -> Result<Decision, Reject> {
         let (offer, event) = self.offered(feed, &body.reference)?;
+        check_begun(body.status, event.commence_time.min(offer.commence_time), now)?;
+        // A time ahead of ours would make others' reports look old until it has come.
+        let said = match said {
+            Said::At(ts) => Said::At(ts.min(now)),
+            Said::ByNow(now) => Said::ByNow(now),
+        };
         let Some(ts) = event.score_ts.map_or(Some(said.at()), |held| said.after(held)) else {
             return Ok(Decision::of(Verdict::Superseded));
         };
@@ -269,6 +294,7 @@ impl Book {
                 .may_become(&next)
                 .map_err(|e| Reject::new(RejectCode::IllegalTransition, e.to_string()))?;
         }
+        self.check_room_for_score(self.feed_ix(feed), event, &report)?;
         Ok(Decision::change(Change::Scored { event: event.id, score: report, ts }))
     }
 
@@ -335,6 +361,31 @@ impl Decision {
 fn unknown_ref(reference: &str) -> Reject {
     let text = format!("no `event` with ref `{reference}` is listed by this feed; send it first");
     Reject::new(RejectCode::UnknownRef, text)
+}
+
+/// Refuses a start so far ahead that nobody lists it yet.
+fn check_horizon(listing: &Listing, now: Timestamp) -> Result<(), Reject> {
+    if listing.commence_time > now.plus(HORIZON) {
+        let days = HORIZON.as_secs() / 86_400;
+        let text = format!(
+            "`commence_time` {} is more than {days} days ahead",
+            listing.commence_time
+        );
+        return Err(Reject::new(RejectCode::TooLarge, text));
+    }
+    Ok(())
+}
+
+/// Refuses to have an event begin long before its start.
+fn check_begun(status: Status, starts: Timestamp, now: Timestamp) -> Result<(), Reject> {
+    if status != Status::Scheduled && starts > now.plus(EARLY_MAX) {
+        let text = format!(
+            "the event starts at {starts} and cannot be {} yet; correct its `commence_time` first if it began",
+            status.key()
+        );
+        return Err(Reject::new(RejectCode::IllegalTransition, text));
+    }
+    Ok(())
 }
 
 fn check_market(sport: &Sport, odds: &OddsBody) -> Result<(), Reject> {

@@ -1,7 +1,7 @@
 //! One event as the book holds it: who takes part, who lists it, where it stands, what is quoted.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,7 @@ use domain::score::{Leader, Score, Side};
 use domain::{BookmakerId, EventId, Line, Market, Quote, RecordId, SportId, Status, Timestamp};
 
 use crate::book::field::Field;
+use crate::book::weight::Counted;
 use crate::change::{Reported, Who};
 use crate::render::RecordText;
 
@@ -25,6 +26,11 @@ pub struct Event {
     pub(crate) field: Field,
     /// Feeds that list it now, the eldest first: its word on names and times is the event's.
     pub(crate) listed_by: Vec<(FeedIx, Box<str>)>,
+    /// Refs that stood for it when they were withdrawn, and would again.
+    pub(crate) withdrawn: BTreeSet<(FeedIx, Box<str>)>,
+    /// The feed that leads it, or led it last: what the event takes counts to it.
+    pub(crate) owner: Option<FeedIx>,
+    pub(crate) counted: Counted,
     pub(crate) first_known: Timestamp,
     /// Smaller for the elder of two events.
     pub(crate) born: u64,
@@ -35,6 +41,8 @@ pub struct Event {
     pub(crate) score_ts: Option<Timestamp>,
     /// When the score last changed (D29).
     pub(crate) score_changed: Timestamp,
+    /// When the score of an event that is final was taken, by our clock.
+    pub(crate) finished_at: Option<Timestamp>,
     pub(crate) slots: BTreeMap<SlotKey, Slot>,
     /// The event's and the score's JSON; empty when something they show has changed.
     pub(crate) texts: OnceLock<Arc<EventTexts>>,
@@ -99,6 +107,15 @@ pub enum OutcomeName {
     Entrant(u16),
 }
 
+impl From<Side> for OutcomeName {
+    fn from(side: Side) -> Self {
+        match side {
+            Side::Home => Self::Home,
+            Side::Away => Self::Away,
+        }
+    }
+}
+
 impl Event {
     /// An event that a feed is the first to speak of.
     pub(crate) fn found(
@@ -116,12 +133,16 @@ impl Event {
             fixture,
             field: Field::default(),
             listed_by: Vec::new(),
+            withdrawn: BTreeSet::new(),
+            owner: None,
+            counted: Counted::default(),
             first_known: ts,
             born: 0,
             mentioned_at: at,
             score: Score::none_yet(),
             score_ts: None,
             score_changed: ts,
+            finished_at: None,
             slots: BTreeMap::new(),
             texts: OnceLock::new(),
         }
@@ -134,6 +155,14 @@ impl Event {
 
     pub(crate) fn is_listed_by(&self, feed: FeedIx) -> bool {
         self.listed_by.iter().any(|(lister, _)| *lister == feed)
+    }
+
+    /// Whether anything of it is a feed's: a ref, prices, the lead.
+    pub(crate) fn knows(&self, feed: FeedIx) -> bool {
+        self.owner == Some(feed)
+            || self.is_listed_by(feed)
+            || self.counted.holds(feed)
+            || self.withdrawn.range((feed, Box::default())..).next().is_some_and(|(of, _)| *of == feed)
     }
 
     /// The text of an outcome's name.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use domain::message::OUTCOMES_MAX;
 
+use crate::book::weight::json_bytes;
 use crate::matching::{Hashed, Likeness, Name, fold};
 
 /// Players that a spelling is compared with: those who share most of its words.
@@ -21,6 +22,8 @@ pub(crate) struct Field {
     /// Shared with snapshots; copied when a player is added while one still holds it.
     names: Arc<Vec<Box<str>>>,
     parsed: Vec<Name>,
+    /// How many bytes each name has in JSON.
+    json_bytes: Vec<usize>,
     /// By a hash of the name as it is written: most names come as they came before, and need no folding.
     by_name: HashMap<u64, u16, BuildHasherDefault<Hashed>>,
     by_folded: HashMap<Box<str>, u16>,
@@ -47,6 +50,7 @@ impl Field {
             self.by_word.entry(word.into()).or_default().push(at);
         }
         self.parsed.push(parsed);
+        self.json_bytes.push(json_bytes(name));
         self.by_name.insert(self.hasher.hash_one(name), at);
     }
 
@@ -77,6 +81,10 @@ impl Field {
 
     pub(crate) fn name(&self, at: u16) -> &str {
         self.names.get(usize::from(at)).map_or("", |name| name)
+    }
+
+    pub(crate) fn json_bytes(&self, at: u16) -> usize {
+        self.json_bytes.get(usize::from(at)).copied().unwrap_or(0)
     }
 
     /// The player of a name, but for what folding takes away.

@@ -4,7 +4,7 @@
 //! bookmaker that is no longer there is left out when it is read.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
@@ -14,12 +14,13 @@ use domain::{Catalogue, EventId, Market, Score, Timestamp};
 
 use crate::book::event::{Event, Outcome, Record, Slot};
 use crate::book::field::Field;
+use crate::book::weight::Counted;
 use crate::book::{Book, Feed, FeedIx, Ids, Offer, Placed, slot_key_of};
 use crate::freshness::Source;
 use crate::matching::{Alias, Contest, Doubt, Evidence, Sketch};
 
 /// Version of the images written now.
-pub const IMAGE_VERSION: u8 = 2;
+pub const IMAGE_VERSION: u8 = 3;
 
 /// A checkpoint this program cannot read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -87,6 +88,9 @@ struct MemoryImage<'a> {
     aliases: Vec<Alias>,
 }
 
+/// What version 3 added to each event, after that: whom it counts to, and when its final score was taken.
+type EventNote = (EventId, Option<u32>, Option<Timestamp>);
+
 #[derive(Serialize, Deserialize)]
 struct SlotImage<'a> {
     bookmaker: Cow<'a, str>,
@@ -141,6 +145,8 @@ impl Book {
             );
         }
         push(&mut out, &self.memory_image());
+        let note = |event: &Box<Event>| (event.id, event.owner.map(|ix| ix.0), event.finished_at);
+        push(&mut out, &self.events.values().map(note).collect::<Vec<EventNote>>());
         out
     }
 
@@ -157,7 +163,7 @@ impl Book {
             placed: placed.collect(),
             merged: self.memory.merged.iter().map(|(younger, elder)| (*younger, *elder)).collect(),
             doubts: self.memory.doubts.iter().collect(),
-            apart: self.memory.apart.iter().copied().collect(),
+            apart: self.memory.parted().collect(),
             aliases: self.memory.aliases.all().into_iter().cloned().collect(),
         }
     }
@@ -187,7 +193,7 @@ impl Book {
         }
         for image in feeds {
             let feed = book.feed_from(image);
-            book.feeds.push(feed);
+            book.add_feed(feed);
         }
         for _ in 0..head.sources {
             let image: SourceImage<'_> = take(&mut bytes)?;
@@ -201,6 +207,11 @@ impl Book {
         } else {
             book.remember(take(&mut bytes)?);
         }
+        book.note_withdrawn();
+        let notes: Option<Vec<EventNote>> =
+            if version < 3 { None } else { Some(take(&mut bytes)?) };
+        book.note_events(notes);
+        book.count_everything();
         let ids: Vec<EventId> = book.events.keys().copied().collect();
         for id in ids {
             book.reindex(id);
@@ -220,6 +231,34 @@ impl Book {
         }
     }
 
+    /// Each event knows the refs that stood for it.
+    fn note_withdrawn(&mut self) {
+        for (ix, feed) in (0..).zip(&self.feeds) {
+            for (reference, offer) in feed.offers.iter().filter(|(_, offer)| !offer.active) {
+                if let Some(event) = self.events.get_mut(&offer.event) {
+                    event.withdrawn.insert((FeedIx(ix), reference.clone()));
+                }
+            }
+        }
+    }
+
+    /// Before version 3 nobody knew when a final was taken, only when the event was last spoken of; nor whom an event
+    /// counts to that nobody lists, which is then somebody who listed it.
+    fn note_events(&mut self, notes: Option<Vec<EventNote>>) {
+        if let Some(notes) = notes {
+            for (id, owner, finished_at) in notes {
+                if let Some(event) = self.events.get_mut(&id) {
+                    (event.owner, event.finished_at) = (owner.map(FeedIx), finished_at);
+                }
+            }
+            return;
+        }
+        for event in self.events.values_mut() {
+            event.owner = event.withdrawn.first().map(|(feed, _)| *feed);
+            event.finished_at = event.is_final().then_some(event.mentioned_at);
+        }
+    }
+
     fn remember(&mut self, image: MemoryImage<'_>) {
         for (id, born) in image.born {
             if let Some(event) = self.events.get_mut(&id) {
@@ -232,11 +271,15 @@ impl Book {
                 (offer.placed, offer.came_from) = (placed.into_owned(), came_from);
             }
         }
-        self.memory.merged = image.merged.into_iter().collect();
+        for (younger, elder) in image.merged {
+            self.memory.stand_in(younger, elder);
+        }
         for (pair, why) in image.doubts {
             self.memory.doubts.insert(pair, why);
         }
-        self.memory.apart = image.apart.into_iter().collect();
+        for (one, other) in image.apart {
+            self.memory.part(one, other);
+        }
         for alias in &image.aliases {
             self.memory.aliases.teach(alias);
         }
@@ -266,7 +309,7 @@ impl Book {
         let offers = offers.filter_map(|(reference, listed)| {
             Some((reference.into_owned().into(), offer(listed)?))
         });
-        Feed { name: image.name.into_owned().into(), offers: offers.collect() }
+        Feed { offers: offers.collect(), ..Feed::new(image.name.into_owned().into()) }
     }
 
     fn insert_image(&mut self, image: EventImage<'_>) {
@@ -300,12 +343,16 @@ impl Book {
             fixture,
             field,
             listed_by,
+            withdrawn: BTreeSet::new(),
+            owner: None,
+            counted: Counted::default(),
             first_known: image.first_known,
             born: 0,
             mentioned_at: image.mentioned_at,
             score: image.score.into_owned(),
             score_ts: image.score_ts,
             score_changed: image.score_changed,
+            finished_at: None,
             slots,
             texts: OnceLock::new(),
         };

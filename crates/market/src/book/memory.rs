@@ -1,6 +1,7 @@
 //! What the book remembers of identities beyond what is listed: merged ids, doubts, what operators said, aliases.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
 use domain::message::Fixture;
@@ -8,50 +9,90 @@ use domain::{Catalogue, EventId, RecordId, Timestamp};
 
 use crate::book::doubts::Doubts;
 use crate::book::event::{Event, Outcome, OutcomeName, Record, Slot, SlotKey};
-use crate::book::settle::ordered;
 use crate::book::{Book, FeedIx, Placed};
 use crate::change::By;
-use crate::matching::{Aliases, Glance, Owner, Sketch};
+use crate::matching::{Aliases, Glance, Hashed, Owner, Sketch};
 
 /// Identities, as far as they are not the events' own.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     /// Ids of events that turned out to be another, and which: never one that is merged itself.
     pub(crate) merged: BTreeMap<EventId, EventId>,
+    /// The same the other way round.
+    stand_ins: HashMap<EventId, Vec<EventId>, BuildHasherDefault<Hashed>>,
     /// Pairs that may be one event.
     pub(crate) doubts: Doubts,
-    /// Pairs that an operator said are two.
-    pub(crate) apart: BTreeSet<(EventId, EventId)>,
+    /// Pairs that an operator said are two, in either order.
+    apart: BTreeSet<(EventId, EventId)>,
     pub(crate) aliases: Aliases,
 }
 
 impl Memory {
     pub(crate) fn are_apart(&self, one: EventId, other: EventId) -> bool {
-        self.apart.contains(&ordered(one, other))
+        self.apart.contains(&(one, other))
+    }
+
+    pub(super) fn part(&mut self, one: EventId, other: EventId) {
+        self.apart.extend([(one, other), (other, one)]);
+    }
+
+    /// Pairs that an operator said are two, each once.
+    pub(super) fn parted(&self) -> impl Iterator<Item = (EventId, EventId)> {
+        self.apart.iter().copied().filter(|(one, other)| one <= other)
+    }
+
+    /// Those that an event is not, by an operator's word.
+    fn parted_from(&self, id: EventId) -> Vec<EventId> {
+        let (first, last) = (EventId::from_number(0), EventId::from_number(u64::MAX));
+        self.apart.range((id, first)..=(id, last)).map(|(_, other)| *other).collect()
+    }
+
+    /// From now on `younger` stands for `elder`.
+    pub(super) fn stand_in(&mut self, younger: EventId, elder: EventId) {
+        self.merged.insert(younger, elder);
+        self.stand_ins.entry(elder).or_default().push(younger);
+    }
+
+    /// How many ids stand for an event beside its own.
+    pub(super) fn stand_ins_of(&self, id: EventId) -> usize {
+        self.stand_ins.get(&id).map_or(0, Vec::len)
+    }
+
+    /// An id is an event's own again. Whether it stood for another.
+    fn stand_alone(&mut self, id: EventId) -> bool {
+        let Some(elder) = self.merged.remove(&id) else { return false };
+        if let Some(held) = self.stand_ins.get_mut(&elder) {
+            held.retain(|younger| *younger != id);
+        }
+        true
     }
 
     /// Forgets an event that is gone.
     pub(super) fn drop_event(&mut self, id: EventId) {
-        let has = |pair: &(EventId, EventId)| pair.0 == id || pair.1 == id;
-        self.merged.retain(|_, elder| *elder != id);
+        for younger in self.stand_ins.remove(&id).unwrap_or_default() {
+            self.merged.remove(&younger);
+        }
         self.doubts.drop_event(id);
-        self.apart.retain(|pair| !has(pair));
+        for other in self.parted_from(id) {
+            self.apart.remove(&(id, other));
+            self.apart.remove(&(other, id));
+        }
     }
 
     /// What was said of the younger is said of the elder from now on.
     fn follow_merge(&mut self, elder: EventId, younger: EventId) {
-        for held in self.merged.values_mut().filter(|held| **held == younger) {
-            *held = elder;
+        for held in self.stand_ins.remove(&younger).unwrap_or_default() {
+            self.stand_in(held, elder);
         }
-        self.merged.insert(younger, elder);
-        let renamed = |(one, other): (EventId, EventId)| {
-            let now = |id: EventId| if id == younger { elder } else { id };
-            ordered(now(one), now(other))
-        };
-        let pairs = |pair: &(EventId, EventId)| pair.0 != pair.1;
+        self.stand_in(younger, elder);
         self.doubts.follow_merge(elder, younger);
-        self.apart =
-            std::mem::take(&mut self.apart).into_iter().map(renamed).filter(pairs).collect();
+        for other in self.parted_from(younger) {
+            self.apart.remove(&(younger, other));
+            self.apart.remove(&(other, younger));
+            if other != elder {
+                self.part(elder, other);
+            }
+        }
     }
 }
 
@@ -76,7 +117,7 @@ impl Book {
         if elder == younger || !self.events.contains_key(&elder) {
             return;
         }
-        let Some(gone) = self.events.remove(&younger) else { return };
+        let Some(mut gone) = self.events.remove(&younger) else { return };
         self.index.remove(younger);
         for (feed, reference) in &gone.listed_by {
             let offer = self.feed_mut(*feed).and_then(|feed| feed.offers.get_mut(reference));
@@ -92,16 +133,19 @@ impl Book {
             self.allow_doubles(elder, &gone);
         }
         // Refs that were withdrawn mean it too, should they come back.
-        for offer in self.feeds.iter_mut().flat_map(|feed| feed.offers.values_mut()) {
-            if offer.event == younger {
+        for (feed, reference) in gone.listed_by.iter().chain(&gone.withdrawn) {
+            let offer = self.feed_mut(*feed).and_then(|feed| feed.offers.get_mut(reference));
+            if let Some(offer) = offer.filter(|offer| offer.event == younger) {
                 offer.event = elder;
             }
         }
+        self.uncount(std::mem::take(&mut gone.counted));
         self.memory.follow_merge(elder, younger);
         let catalogue = Arc::clone(&self.catalogue);
         if let Some(event) = self.events.get_mut(&elder) {
             event.take_over(*gone, swapped, &catalogue, at);
         }
+        self.recount_all(elder);
         self.reindex(elder);
     }
 
@@ -136,7 +180,7 @@ impl Book {
             (offer.swapped, offer.competition.clone(), offer.commence_time);
         let (fixture, ts) = (offer.fixture.clone(), offer.ts);
         // An id that comes back was counted when it was given.
-        self.events_made += u64::from(self.memory.merged.remove(&into).is_none());
+        self.events_made += u64::from(!self.memory.stand_alone(into));
         let Some(from) = self.events.get_mut(&event) else { return };
         let mut parted =
             Event::found(into, from.sport, (competition, commence_time, fixture), ts, at);
@@ -150,8 +194,10 @@ impl Book {
             (offer.event, offer.swapped, offer.came_from) = (into, false, None);
             offer.placed = Placed::ByOperator;
         }
-        self.memory.apart.insert(ordered(event, into));
+        self.memory.part(event, into);
         self.memory.doubts.remove((event, into));
+        self.recount_all(event);
+        self.recount_all(into);
         self.reindex(event);
         self.reindex(into);
     }
@@ -206,9 +252,9 @@ impl Book {
 
 fn owner_of(event: &Event) -> Owner {
     match &*event.listed_by {
-        [] => Owner::Nobody,
+        [] => Owner::Nobody(event.owner.map(|feed| feed.0)),
         [(feed, _), rest @ ..] if rest.iter().all(|(other, _)| other == feed) => Owner::One(feed.0),
-        _ => Owner::Several,
+        [(feed, _), ..] => Owner::Several(feed.0),
     }
 }
 
@@ -218,6 +264,7 @@ impl Event {
         let names = gone.field_names();
         self.take_slots(gone.slots, &names, swapped, catalogue);
         self.listed_by.extend(gone.listed_by);
+        self.withdrawn.extend(gone.withdrawn);
         self.first_known = self.first_known.min(gone.first_known);
         self.mentioned_at = at;
         if gone.score_ts > self.score_ts {
@@ -228,6 +275,7 @@ impl Event {
             }
             self.score = score;
             (self.score_ts, self.score_changed) = (gone.score_ts, gone.score_changed);
+            self.finished_at = gone.finished_at;
         }
         if self.is_final() {
             // Whichever of the two is over, no price outlives it.

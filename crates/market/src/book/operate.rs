@@ -23,6 +23,8 @@ pub enum Operation {
     Part { one: EventId, other: EventId },
     /// Names that stand, or do not stand, for somebody.
     Teach { aliases: Vec<Alias> },
+    /// All that a feed listed goes.
+    Drop { feed: Box<str> },
 }
 
 /// The operation cannot be done; the text says why and what could be.
@@ -96,6 +98,10 @@ impl Book {
                     Ok(Change::Taught { alias: alias.clone(), by: By::Operator })
                 })
                 .collect(),
+            Operation::Drop { feed } => match self.feed_ix(feed) {
+                Some(_) => Ok(vec![Change::Dropped { feed: feed.clone() }]),
+                None => Err(NotDone(format!("no feed `{feed}` has listed anything"))),
+            },
         }
     }
 
@@ -191,7 +197,8 @@ impl Book {
             let known = self.memory.aliases.meaning(sport, feed, &Name::parse(theirs));
             // What is firm needs no teaching, and what is short stands for many.
             let worth = likeness < Likeness::Within && our_party.is_full() && their_party.is_full();
-            if worth && known != Some(&**ours) && self.memory.aliases.has_room(Some(feed)) {
+            let room = self.memory.aliases.has_room(Some(feed)) && self.has_room(self.feed_ix(feed), 1);
+            if worth && known != Some(&**ours) && room {
                 let alias = self.alias(event, Some(feed), theirs, Meaning::Is(ours.clone()));
                 taught.push(Change::Taught { alias, by: By::Evidence });
             }

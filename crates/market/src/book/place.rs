@@ -9,7 +9,7 @@ use domain::{EventId, SportId};
 use crate::book::event::{Event, FeedIx};
 use crate::book::{Book, Ids, Offer, Placed};
 use crate::matching::{
-    Contest, Doubt, Evidence, Face, Glance, Likeness, Party, Sketch, Verdict, same_names,
+    Contest, Doubt, Evidence, Face, Glance, Likeness, Party, Sketch, Verdict, effort, same_names,
 };
 
 /// A listing seen against an event.
@@ -152,7 +152,7 @@ impl Book {
     }
 
     /// How a listing fits an event: as well as with the best of those who list it, and not at all if it is another
-    /// event than any of them has.
+    /// event than any of them has. What is not compared any more, as enough was, does not fit.
     pub(super) fn fit(&self, face: &Face<'_>, event: &Event) -> Option<Fit> {
         self.fit_without(face, event, &[])
     }
@@ -164,6 +164,9 @@ impl Book {
         event: &Event,
         ignored: &[FeedIx],
     ) -> Option<Fit> {
+        if effort::is_exhausted() {
+            return None;
+        }
         let sport = self.catalogue.sport(event.sport);
         let faces = || {
             let offers = self.offers_of(event).filter(|(feed, ..)| !ignored.contains(feed));
@@ -223,6 +226,10 @@ impl Book {
         place.keys = self.index.keys(listing.sport, &face.contest);
         let within = self.candidates_within(listing.sport);
         for id in self.index.find(&place.keys, face.glance(), within) {
+            if effort::is_exhausted() {
+                place.alone = false;
+                break;
+            }
             let Some(event) = self.event(id) else { continue };
             let taken = self.is_taken(id, feed, reference);
             if Some(id) == former && !taken {
@@ -324,6 +331,9 @@ impl Book {
     /// same names.
     fn are_told_apart(&self, one: EventId, other: EventId) -> bool {
         let (Some(one), Some(other)) = (self.event(one), self.event(other)) else { return false };
+        if effort::is_exhausted() {
+            return true;
+        }
         let contests = (self.contest_of(one), self.contest_of(other));
         let faces =
             (self.shown_face("", one, &contests.0), self.shown_face("", other, &contests.1));

@@ -6,14 +6,13 @@
 
 use std::time::Duration;
 
-use domain::message::Fixture;
 use domain::{EventId, Timestamp};
 
 use crate::book::Book;
 use crate::book::event::{Event, FeedIx};
 use crate::book::place::{Choice, Fit};
 use crate::change::{By, Change};
-use crate::matching::{Alias, Doubt, Evidence, Face, Glance, Name, Sketch, Verdict};
+use crate::matching::{Alias, Doubt, Evidence, Face, Glance, Name, Sketch, Verdict, effort};
 
 /// Steps that one listing can lead to; a chain of events that fall together is shorter.
 const STEPS_MAX: usize = 32;
@@ -36,13 +35,16 @@ impl Book {
     fn settle_refs(&mut self, mut refs: Vec<(Box<str>, Box<str>)>, now: Timestamp) -> Vec<Change> {
         let mut steps = Vec::new();
         while let Some((feed, reference)) = refs.pop() {
-            while steps.len() < STEPS_MAX
-                && let Some(step) = self.next_step(&feed, &reference)
-            {
-                let doubtful = self.doubtful_with(&step);
-                self.absorb(&step, now);
-                steps.push(step);
-                refs.extend(doubtful.into_iter().flat_map(|event| self.refs_of_event(event)));
+            let mut merged = true;
+            while merged && steps.len() < STEPS_MAX {
+                merged = false;
+                for step in self.next_steps(&feed, &reference) {
+                    let doubtful = self.doubtful_with(&step);
+                    self.absorb(&step, now);
+                    merged |= matches!(step, Change::Merged { .. });
+                    steps.push(step);
+                    refs.extend(doubtful.into_iter().flat_map(|event| self.refs_of_event(event)));
+                }
             }
         }
         steps
@@ -94,26 +96,27 @@ impl Book {
         events.sort_unstable();
         events.dedup();
         let folded = name.folded();
-        let is_named = |name: &str| Name::parse(name).folded() == folded;
         events.retain(|id| {
             self.event(*id).filter(|event| event.sport == sport).is_some_and(|event| {
                 self.offers_of(event).any(|(feed, _, offer)| {
-                    let speaks = alias.feed.is_none()
-                        || self
-                            .feed(feed)
-                            .is_some_and(|feed| Some(&feed.name) == alias.feed.as_ref());
-                    let named = match &offer.fixture {
-                        Fixture::HeadToHead { home, away } => is_named(home) || is_named(away),
-                        Fixture::Field { .. } => false,
-                    };
-                    speaks && named
+                    let name = self.feed(feed).map(|feed| &feed.name);
+                    (alias.feed.is_none() || name == alias.feed.as_ref())
+                        && offer.contest.sides().iter().any(|side| side.is_spelled(&folded))
                 })
             })
         });
         events
     }
 
-    fn next_step(&self, feed: &str, reference: &str) -> Option<Change> {
+    /// What follows for a ref: that its event is another one, or else which pairs are doubtful now and which are not.
+    fn next_steps(&self, feed: &str, reference: &str) -> Vec<Change> {
+        if effort::is_exhausted() {
+            return Vec::new();
+        }
+        self.weigh_up(feed, reference).unwrap_or_default()
+    }
+
+    fn weigh_up(&self, feed: &str, reference: &str) -> Option<Vec<Change>> {
         let feed = self.feed_ix(feed)?;
         let offer = self.feed(feed)?.offer(reference).filter(|offer| offer.active)?;
         let event = self.event(offer.event)?;
@@ -140,10 +143,15 @@ impl Book {
                 Verdict::Different => {}
             }
         }
-        match self.choose(&face, fits) {
+        let choice = self.choose(&face, fits);
+        if effort::is_exhausted() {
+            // Not all was compared: what is doubtful cannot be told.
+            return None;
+        }
+        match choice {
             Choice::One(id, fit) => {
                 let swapped = fit.swapped != offer.swapped;
-                return Some(merge(event, self.event(id)?, swapped, By::Evidence));
+                return Some(vec![merge(event, self.event(id)?, swapped, By::Evidence)]);
             }
             Choice::Rivals(rivals) => {
                 let rival = |(id, fit): (EventId, Fit)| (id, Doubt::Rival, fit.evidence);
@@ -151,28 +159,34 @@ impl Book {
             }
             Choice::Nothing => {}
         }
-        self.next_doubt(event.id, &doubted)
+        Some(self.next_doubts(event.id, &doubted))
     }
 
-    /// The next pair to be noted as doubtful, or to be struck off.
-    fn next_doubt(&self, event: EventId, doubted: &[(EventId, Doubt, Evidence)]) -> Option<Change> {
-        let held = |other: EventId| self.memory.doubts.contains(event, other);
-        let has_room = |id: EventId| self.memory.doubts.of(id).count() < DOUBTS_OF_EVENT_MAX;
-        let fresh = doubted.iter().find(|(other, ..)| {
-            !held(*other)
-                && self.memory.doubts.len() < DOUBTS_MAX
-                && has_room(event)
-                && has_room(*other)
-        });
-        if let Some((other, doubt, evidence)) = fresh {
-            let (one, other) = ordered(event, *other);
-            return Some(Change::Doubted { one, other, doubt: *doubt, evidence: *evidence });
-        }
-        let settled = self.memory.doubts.of(event).find(|other| {
-            !doubted.iter().any(|(id, ..)| id == other) && !self.is_doubtful(event, *other)
-        })?;
-        let (one, other) = ordered(event, settled);
-        Some(Change::Cleared { one, other })
+    /// Pairs to be noted as doubtful as far as there is room, and pairs to be struck off.
+    fn next_doubts(&self, event: EventId, doubted: &[(EventId, Doubt, Evidence)]) -> Vec<Change> {
+        let doubts = &self.memory.doubts;
+        let room_of_all = DOUBTS_MAX.saturating_sub(doubts.len());
+        let room = DOUBTS_OF_EVENT_MAX.saturating_sub(doubts.of(event).count()).min(room_of_all);
+        let has_room = |id: EventId| doubts.of(id).count() < DOUBTS_OF_EVENT_MAX;
+        let fresh = doubted
+            .iter()
+            .filter(|(other, ..)| !doubts.contains(event, *other) && has_room(*other))
+            .take(room)
+            .map(|(other, doubt, evidence)| {
+                let (one, other) = ordered(event, *other);
+                Change::Doubted { one, other, doubt: *doubt, evidence: *evidence }
+            });
+        let settled = doubts
+            .of(event)
+            .filter(|other| {
+                let still = doubted.iter().any(|(id, ..)| id == other);
+                !still && !self.is_doubtful(event, *other)
+            })
+            .map(|other| {
+                let (one, other) = ordered(event, other);
+                Change::Cleared { one, other }
+            });
+        fresh.chain(settled).collect()
     }
 
     /// Whether any listing of the one leaves it open whether it is the other.
@@ -182,6 +196,9 @@ impl Book {
             return false;
         }
         self.offers_of(one).any(|(feed, _, offer)| {
+            if effort::is_exhausted() {
+                return true;
+            }
             let face = self.offer_face(feed, one.sport, offer);
             self.fit(&face, other).is_some_and(|fit| fit.verdict != Verdict::Different)
         })
@@ -218,6 +235,9 @@ impl Book {
         self.offers_of(one).all(|(feed, _, offer)| {
             let face = self.offer_face(feed, one.sport, offer);
             theirs.iter().all(|their_face| {
+                if effort::is_exhausted() {
+                    return false;
+                }
                 let evidence = self.evidence(one.sport, &face, their_face);
                 evidence.is_compatible() && evidence.gap() <= sport.other_event_after
             })

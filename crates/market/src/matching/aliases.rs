@@ -128,6 +128,30 @@ impl Aliases {
         self.count
     }
 
+    /// How many were learnt from one source.
+    pub(crate) fn len_of(&self, feed: &str) -> usize {
+        self.of_feed.get(feed).copied().unwrap_or(0)
+    }
+
+    /// Forgets what was learnt from one source.
+    pub(crate) fn forget_feed(&mut self, feed: &str) {
+        if self.of_feed.remove(feed).is_none() {
+            return;
+        }
+        for names in self.held.values_mut() {
+            names.retain(|_, held| {
+                let before = held.len();
+                held.retain(|alias| alias.feed.as_deref() != Some(feed));
+                self.count -= before - held.len();
+                !held.is_empty()
+            });
+        }
+        let held = self.held.values().flat_map(BTreeMap::values).flatten();
+        self.words = held
+            .flat_map(|alias| Name::parse(&alias.name).words().map(Box::from).collect::<Vec<_>>())
+            .collect();
+    }
+
     /// All of them, in an order of their own.
     pub(crate) fn all(&self) -> Vec<&Alias> {
         let mut all: Vec<&Alias> =

@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use domain::message::Fixture;
 use domain::{Catalogue, SportId};
 
+use super::effort;
 use super::likeness::Likeness;
 use super::name::Name;
 
@@ -99,6 +100,8 @@ const QUALIFIERS: [&str; 21] = [
     "u21",
 ];
 
+/// Looking so many words of titles up in each other is as much work as one look for a slip of the pen.
+const WORDS_OF_A_UNIT: usize = 4;
 /// Words of a title that say nothing.
 const TITLE_SILENT: [&str; 15] = [
     "the",
@@ -278,6 +281,14 @@ impl Party {
         }
     }
 
+    /// Whether it is written with the words of a folded name.
+    pub(crate) fn is_spelled(&self, folded: &str) -> bool {
+        match self.is {
+            Is::Person | Is::Team(_) => self.name.folded() == folded,
+            Is::Pair(_) => false,
+        }
+    }
+
     pub(crate) fn is_full(&self) -> bool {
         self.names().all(Name::is_full)
     }
@@ -413,6 +424,7 @@ impl Title {
     }
 
     fn like(&self, other: &Self) -> Likeness {
+        effort::spend((self.telling.len() + other.telling.len()) / WORDS_OF_A_UNIT);
         let shared = self.telling.intersection(&other.telling).count();
         let (fewer, more) = {
             let (one, two) = (self.telling.len(), other.telling.len());

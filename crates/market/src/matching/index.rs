@@ -3,8 +3,9 @@
 //! Two contests that are one have two words in common at least, so the index is by pairs of words: "Smith" alone leads
 //! to hundreds, "Smith" with "Veldt" to one or two. A tournament is found by single words of its title.
 //!
-//! A source that floods us with look-alikes must not hide what others list: under each key only so many entries of
-//! one source are kept, and of those only a few are looked at.
+//! A source that floods us with look-alikes must not hide what others list, nor make looking expensive: under each key
+//! only some entries of one source are kept, of those only a few are looked at, and the best of each source come first.
+//! An entry that several list is its eldest source's, so that two who flood us together hide nobody either.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -19,14 +20,17 @@ use super::sketch::Sketch;
 
 /// How many of those that share most are looked at, which bounds what one listing can cost.
 pub(crate) const CANDIDATES_MAX: usize = 48;
-/// Of these, how many that one source alone lists.
+/// Of these, how many of one owner.
 pub(crate) const CANDIDATES_OF_OWNER_MAX: usize = 8;
-/// Entries of one source alone that are kept under a key: the same two rarely meet more often before it is forgotten.
+/// Entries of one owner that are kept under a key: the same two rarely meet more often before it is forgotten.
 const ENTRIES_OF_OWNER_MAX: usize = 32;
 /// A key that more than this many have tells too little to be worth following.
 const POSTINGS_MAX: usize = 4096;
-/// Words of a contest that are looked at; more is a mistake or an attack.
-const WORDS_MAX: usize = 16;
+/// Entries looked up for one contest, under its rarest keys first: more than one source can put under all keys that a
+/// contest has.
+const HITS_MAX: usize = 4096;
+/// Words of a contest that are looked at: pairs of doubles have eight. More is a mistake or an attack.
+const WORDS_MAX: usize = 12;
 
 /// Who has which words.
 #[derive(Debug)]
@@ -40,12 +44,17 @@ pub(crate) struct Index<Id> {
     hasher: RandomState,
 }
 
-/// What lists an entry: one source alone, several, or nobody any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What lists an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Owner {
+    /// One source alone.
     One(u32),
-    Several,
-    Nobody,
+    /// Several, of which this one is the eldest.
+    Several(u32),
+    /// Nobody any more, and last this one.
+    Nobody(Option<u32>),
+    /// What is looked at as a whole, where nobody can flood us.
+    Anybody,
 }
 
 #[derive(Debug)]
@@ -183,7 +192,7 @@ impl<Id: Copy + Eq + Hash + Ord> Index<Id> {
             entry.is_some_and(|entry| entry.owner == owner)
         };
         let held = self.postings.entry(key).or_default();
-        let full = owner != Owner::Several
+        let full = owner != Owner::Anybody
             && held.len() >= ENTRIES_OF_OWNER_MAX
             && held.iter().filter(is_owners).count() >= ENTRIES_OF_OWNER_MAX;
         if !full {
@@ -212,7 +221,8 @@ impl<Id: Copy + Eq + Hash + Ord> Index<Id> {
         entry.map(|entry| self.find(&entry.keys, glance, within)).unwrap_or_default()
     }
 
-    /// Those who share any of the keys and may be the same at a glance: the most alike first, of these the nearest.
+    /// Those who share any of the keys and may be the same at a glance: the most alike first, of these the nearest, and of
+    /// each owner the best before the second best of any.
     pub(crate) fn find(&self, keys: &[u64], glance: Glance, within: Duration) -> Vec<Id> {
         let within = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
         let apart = |entry: &Entry<Id>| entry.glance.at.as_millis().abs_diff(glance.at.as_millis());
@@ -222,10 +232,8 @@ impl<Id: Copy + Eq + Hash + Ord> Index<Id> {
             })
         };
         let mut hits: Vec<u32> = Vec::new();
-        for held in keys.iter().filter_map(|key| self.postings.get(key)) {
-            if held.len() <= POSTINGS_MAX {
-                hits.extend(held.iter().copied().filter(may_be));
-            }
+        for held in self.postings_of(keys) {
+            hits.extend(held.iter().copied().filter(may_be));
         }
         hits.sort_unstable();
         let mut found: Vec<(Reverse<usize>, u64, Id, Owner)> = hits
@@ -236,27 +244,67 @@ impl<Id: Copy + Eq + Hash + Ord> Index<Id> {
             })
             .collect();
         found.sort_unstable_by_key(|(hits, apart, id, _)| (*hits, *apart, *id));
-        let mut of_owner: Vec<(Owner, usize)> = Vec::new();
-        found.retain(|(.., owner)| {
-            if *owner == Owner::Several {
-                return true;
-            }
-            let at = of_owner.iter().position(|(held, _)| held == owner).unwrap_or_else(|| {
-                of_owner.push((*owner, 0));
-                of_owner.len() - 1
-            });
-            of_owner.get_mut(at).is_some_and(|(_, count)| {
-                *count += 1;
-                *count <= CANDIDATES_OF_OWNER_MAX
-            })
-        });
+        if found.len() > 1 {
+            found = by_turns(found, |(.., owner)| *owner);
+        }
         found.truncate(CANDIDATES_MAX);
         found.into_iter().map(|(_, _, id, _)| id).collect()
     }
+
+    /// What is under the keys, as much as is worth looking at.
+    fn postings_of(&self, keys: &[u64]) -> Vec<&[u32]> {
+        let held = keys.iter().filter_map(|key| self.postings.get(key)).map(Vec::as_slice);
+        let mut held: Vec<&[u32]> = held.filter(|held| held.len() <= POSTINGS_MAX).collect();
+        if held.iter().map(|held| held.len()).sum::<usize>() > HITS_MAX {
+            held.sort_by_key(|held| held.len());
+            let mut room = HITS_MAX;
+            held.retain(|held| {
+                let fits = held.len() <= room;
+                room = room.saturating_sub(held.len());
+                fits
+            });
+        }
+        held
+    }
+}
+
+/// The first of each owner, then the second of each, and so on; of none more than a few.
+fn by_turns<T>(found: Vec<T>, owner: impl Fn(&T) -> Owner) -> Vec<T> {
+    let mut of_owner: Vec<(Owner, usize)> = Vec::new();
+    let mut turns: Vec<(usize, T)> = Vec::with_capacity(found.len());
+    for one in found {
+        let owner = owner(&one);
+        let held = of_owner.iter_mut().find(|(held, _)| *held == owner);
+        let turn = match held {
+            _ if owner == Owner::Anybody => 0,
+            Some((_, turn)) => {
+                *turn += 1;
+                *turn
+            }
+            None => {
+                of_owner.push((owner, 0));
+                0
+            }
+        };
+        if turn < CANDIDATES_OF_OWNER_MAX {
+            turns.push((turn, one));
+        }
+    }
+    turns.sort_by_key(|(turn, _)| *turn);
+    turns.into_iter().map(|(_, one)| one).collect()
 }
 
 fn at(place: u32) -> usize {
     usize::try_from(place).unwrap_or(usize::MAX)
+}
+
+/// How many words a contest is known by, and under how many keys it is found.
+pub(crate) fn keys_count(contest: &Contest) -> (usize, usize) {
+    let mut words = 0;
+    contest.keys(&mut |_| words += 1);
+    let keyed = words.min(WORDS_MAX);
+    let keys = if contest.keys_in_common() < 2 { keyed } else { keyed * keyed.saturating_sub(1) / 2 };
+    (words, keys)
 }
 
 fn pairs(mut words: Vec<u64>) -> Vec<u64> {
@@ -352,7 +400,7 @@ mod tests {
             shelf.put(id, Owner::One(7), 0, names);
         }
         shelf.put(10_000, Owner::One(1), 7200, ("Veldt", "Castellane"));
-        shelf.put(10_001, Owner::Several, 7200, ("T. Veldt", "O. Castellane"));
+        shelf.put(10_001, Owner::Several(1), 7200, ("T. Veldt", "O. Castellane"));
         let found = shelf.find(names.0, names.1);
         assert!(found.contains(&10_000) && found.contains(&10_001));
         assert_eq!(found.len(), CANDIDATES_OF_OWNER_MAX + 2);

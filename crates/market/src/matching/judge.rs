@@ -9,12 +9,16 @@ use serde::{Deserialize, Serialize};
 use domain::{Sport, Timestamp};
 
 use super::contest::{Agreement, Contest};
+use super::effort;
 use super::index::Glance;
 use super::likeness::Likeness;
 use super::sketch::Sketch;
 
 /// Names that are only nearly the same need starts this close: the same session.
 pub(super) const SESSION: Duration = Duration::from_secs(36 * 3600);
+
+/// Folding so many bytes is as much work as one look for a slip of the pen.
+const BYTES_OF_A_UNIT: usize = 32;
 
 /// The answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,6 +208,7 @@ fn tie(one: &str, other: &str) -> Tie {
     if one == other {
         return Tie::Same;
     }
+    effort::spend((one.len() + other.len()) / BYTES_OF_A_UNIT);
     let (one, other) = (super::fold(one), super::fold(other));
     if one == other {
         return Tie::Same;

@@ -248,7 +248,7 @@ impl<'a> Laid<'a> {
                 Alike::Equal => Likeness::Same,
                 Alike::Sound => Likeness::Sound,
                 Alike::Initial => Likeness::Initials,
-                Alike::Close | Alike::Short | Alike::No => Likeness::Near,
+                Alike::Close | Alike::Short => Likeness::Near,
             },
             (true, true) => self.likeness_despite_rest(),
             _ if self.met < 2 => self.likeness_of_one(),

@@ -113,7 +113,7 @@ fn candidates(catalogue: &Catalogue, items: &[Item<'_>]) -> Vec<Edge> {
             }
         }
         // A recording holds years: the same two meet often, and nobody floods us.
-        index.set(at, glance, Owner::Several, keys);
+        index.set(at, glance, Owner::Anybody, keys);
     }
     edges
 }

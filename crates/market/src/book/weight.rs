@@ -1,0 +1,420 @@
+//! How much the book holds, and the limits on it.
+//!
+//! One measure for all that a feed can make us keep: one for each [`UNIT_BYTES`] begun of what it takes in memory,
+//! estimated from what it is made of and never too low. An ordinary listing, event or market counts one or two;
+//! five hundred long names count what they take. What was removed counts until it is forgotten, since it is held
+//! until then. Limits are looked at when a message is decided on, never when a change is absorbed: a log always
+//! loads, whatever the limits are now.
+
+use std::time::Duration;
+
+use domain::message::{Fixture, Reject, RejectCode};
+use domain::{EventId, Score, Side, Timestamp};
+
+use crate::book::event::{Event, FeedIx, OutcomeName, Slot};
+use crate::book::{Book, Feed, Offer};
+use crate::change::{QuotedOutcome, Reported, Who};
+use crate::matching::{Contest, keys_count};
+
+/// What counts one.
+pub const UNIT_BYTES: usize = 2048;
+/// How far ahead of our clock an event may start. Majors and title bouts are listed a year ahead.
+pub const HORIZON: Duration = Duration::from_secs(731 * 86_400);
+/// Periods of a score that every event has room for.
+const PERIODS_FREE: usize = 16;
+/// Rounds of a leader that every player has room for.
+const ROUNDS_FREE: usize = 8;
+
+/// How much a book may hold, in the measure of this module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    pub records_max: u64,
+    /// Of one feed, so that none can fill the book.
+    pub records_per_feed_max: u64,
+}
+
+impl Limits {
+    pub const DEFAULT: Self = Self { records_max: 500_000, records_per_feed_max: 200_000 };
+    pub const NONE: Self = Self { records_max: u64::MAX, records_per_feed_max: u64::MAX };
+}
+
+/// How much a book holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    pub records: u64,
+    /// By feed, those that hold something.
+    pub feeds: Vec<(Box<str>, u64)>,
+}
+
+/// What was counted of an event, and to whom.
+#[derive(Debug, Default)]
+pub(crate) struct Counted {
+    /// The event itself with its players and score.
+    own: u64,
+    owner: Option<FeedIx>,
+    /// Its markets, by the feed that sent them.
+    slots: Vec<(FeedIx, u64)>,
+    /// Players that are in `players_bytes`.
+    players: usize,
+    players_bytes: usize,
+}
+
+impl Counted {
+    /// Whether a feed has sent markets of it.
+    pub(super) fn holds(&self, feed: FeedIx) -> bool {
+        self.slots.iter().any(|(held, _)| *held == feed)
+    }
+}
+
+fn units(bytes: usize) -> u64 {
+    u64::try_from(bytes / UNIT_BYTES).unwrap_or(u64::MAX).saturating_add(1)
+}
+
+/// A text that is kept as it is, as JSON and in plain letters, which for some signs are a word each.
+fn text_bytes(text: &str) -> usize {
+    let more = |byte: u8| match byte {
+        b'"' | b'\\' => 1,
+        0xc0..=0xdf => 4,
+        0xe0.. => 32,
+        _ => 0,
+    };
+    text.len() + text.bytes().map(more).sum::<usize>()
+}
+
+/// A text as JSON.
+pub(super) fn json_bytes(text: &str) -> usize {
+    text.len() + text.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count()
+}
+
+fn names_bytes(fixture: &Fixture) -> usize {
+    match fixture {
+        Fixture::HeadToHead { home, away } => text_bytes(home) + text_bytes(away),
+        Fixture::Field { title } => text_bytes(title),
+    }
+}
+
+/// A feed's ref with what it says, ready to be compared, and where it is found.
+fn listing_weight(
+    reference: &str,
+    (competition, fixture): (&str, &Fixture),
+    contest: &Contest,
+) -> u64 {
+    let (words, keys) = keys_count(contest);
+    let text = 4 * reference.len() + 3 * competition.len() + 5 * names_bytes(fixture);
+    units(640 + text + 64 * words + 96 * keys)
+}
+
+/// An event as it is shown, without its players.
+fn event_bytes(competition: &str, fixture: &Fixture) -> usize {
+    1200 + 4 * text_bytes(competition) + 6 * names_bytes(fixture)
+}
+
+/// A player of a field, found by name and by every word of it, and as a leader.
+fn player_bytes(name: &str) -> usize {
+    // What goes on with a sign of several bytes begins no word.
+    let begins = |byte: u8| !byte.is_ascii_alphanumeric() && !(0x80..0xc0).contains(&byte);
+    let words = 1 + name.bytes().filter(|byte| begins(*byte)).count();
+    416 + 6 * text_bytes(name) + 192 * words
+}
+
+/// Never less than [`player_bytes`], without a look at the name.
+fn player_bytes_most(name: &str) -> usize {
+    608 + 204 * name.len()
+}
+
+/// A market, with the texts of its prices in each format.
+fn slot_weight(group: Option<&str>, name_bytes: impl Iterator<Item = usize>) -> u64 {
+    let outcomes: usize = name_bytes.map(|bytes| 200 + 3 * bytes).sum();
+    units(640 + 2 * group.map_or(0, str::len) + outcomes)
+}
+
+fn score_bytes(periods: usize, rounds: impl Iterator<Item = usize>) -> usize {
+    let rounds: usize = rounds.map(|rounds| rounds.saturating_sub(ROUNDS_FREE)).sum();
+    96 * periods.saturating_sub(PERIODS_FREE) + 16 * rounds
+}
+
+fn bytes_of_score(score: &Score) -> usize {
+    score_bytes(score.periods.len(), score.leaders.iter().map(|leader| leader.rounds.len()))
+}
+
+impl Offer {
+    pub(super) fn weight(&self, reference: &str) -> u64 {
+        listing_weight(reference, (&self.competition, &self.fixture), &self.contest)
+    }
+}
+
+impl Event {
+    fn slot_weight(&self, slot: &Slot) -> u64 {
+        self.slot_weigher()(slot)
+    }
+
+    /// Weighs its markets; how long a name is in JSON is looked at once, however many outcomes have it.
+    fn slot_weigher(&self) -> impl Fn(&Slot) -> u64 {
+        let side = |side: Side| json_bytes(self.outcome_text(side.into()));
+        let (home, away) = (side(Side::Home), side(Side::Away));
+        move |slot| {
+            let outcomes = slot.open.iter().flat_map(|record| &*record.outcomes);
+            let name_bytes = outcomes.map(|outcome| match outcome.name {
+                OutcomeName::Home => home,
+                OutcomeName::Away => away,
+                OutcomeName::Entrant(at) => self.field.json_bytes(at),
+                name @ (OutcomeName::Draw | OutcomeName::Over | OutcomeName::Under) => {
+                    json_bytes(self.outcome_text(name))
+                }
+            });
+            slot_weight(slot.group.as_deref(), name_bytes)
+        }
+    }
+
+    fn own_bytes(&self, stand_ins: usize) -> usize {
+        event_bytes(&self.competition, &self.fixture)
+            + self.counted.players_bytes
+            + bytes_of_score(&self.score)
+            + 128 * stand_ins
+    }
+
+    /// Takes players into account that came since.
+    fn count_players(&mut self) {
+        let names = self.field.names();
+        let new = names.get(self.counted.players..).unwrap_or_default();
+        self.counted.players_bytes += new.iter().map(|name| player_bytes(name)).sum::<usize>();
+        self.counted.players = names.len();
+    }
+
+    /// Its markets by feed, counted from nothing.
+    fn slots_by_feed(&self) -> Vec<(FeedIx, u64)> {
+        let mut by_feed: Vec<(FeedIx, u64)> = Vec::new();
+        let weigh = self.slot_weigher();
+        for slot in self.slots.values() {
+            add(&mut by_feed, slot.feed, 0, weigh(slot));
+        }
+        by_feed
+    }
+}
+
+fn add(by_feed: &mut Vec<(FeedIx, u64)>, feed: FeedIx, from: u64, to: u64) {
+    match by_feed.iter_mut().find(|(held, _)| *held == feed) {
+        Some((_, weight)) => *weight = weight.saturating_sub(from).saturating_add(to),
+        None => by_feed.push((feed, to)),
+    }
+}
+
+impl Book {
+    /// Sets how much it may hold from now on.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
+    /// How much it holds.
+    pub fn load(&self) -> Load {
+        let of = |feed: &Feed| (feed.name.clone(), self.weight_of(feed));
+        let feeds = self.feeds.iter().map(of).filter(|(_, weight)| *weight > 0).collect();
+        Load { records: self.weight(), feeds }
+    }
+
+    /// What was learnt about names counts one each.
+    pub fn weight(&self) -> u64 {
+        self.weight + count(self.memory.aliases.len())
+    }
+
+    fn weight_of(&self, feed: &Feed) -> u64 {
+        feed.weight + count(self.memory.aliases.len_of(&feed.name))
+    }
+
+    pub(super) fn has_room(&self, feed: Option<FeedIx>, more: u64) -> bool {
+        self.check_room(feed, more).is_ok()
+    }
+
+    /// Refuses what does not fit any more. What adds nothing always fits, so that a full book can be corrected.
+    pub(super) fn check_room(&self, feed: Option<FeedIx>, more: u64) -> Result<(), Reject> {
+        let Limits { records_max, records_per_feed_max } = self.limits;
+        let of_feed = feed.and_then(|feed| self.feed(feed)).map_or(0, |feed| self.weight_of(feed));
+        let full = |held: u64, max: u64| more > 0 && held.saturating_add(more) > max;
+        let text = if full(of_feed, records_per_feed_max) {
+            format!(
+                "this feed holds {of_feed} records of at most {records_per_feed_max} (market.records_per_feed_max), and this counts {more}; what is removed counts until it is forgotten"
+            )
+        } else if full(self.weight(), records_max) {
+            let held = self.weight();
+            format!(
+                "the service holds {held} records of at most {records_max} (market.records_max), and this counts {more}"
+            )
+        } else {
+            return Ok(());
+        };
+        Err(Reject::new(RejectCode::TooLarge, text))
+    }
+
+    /// What a listing counts.
+    pub(super) fn weigh_listing(
+        reference: &str,
+        said: (&str, &Fixture),
+        contest: &Contest,
+    ) -> u64 {
+        listing_weight(reference, said, contest)
+    }
+
+    /// What an event counts that begins with a listing.
+    pub(super) fn weigh_event((competition, fixture): (&str, &Fixture)) -> u64 {
+        units(event_bytes(competition, fixture))
+    }
+
+    /// Refuses prices that there is no room for.
+    pub(super) fn check_room_for_odds(
+        &self,
+        feed: Option<FeedIx>,
+        event: &Event,
+        (group, held): (Option<&str>, Option<&Slot>),
+        outcomes: &[QuotedOutcome],
+    ) -> Result<(), Reject> {
+        let names = outcomes.iter().map(|outcome| match &outcome.who {
+            Who::Side(side) => event.outcome_text((*side).into()),
+            Who::Draw => event.outcome_text(OutcomeName::Draw),
+            Who::Over => event.outcome_text(OutcomeName::Over),
+            Who::Under => event.outcome_text(OutcomeName::Under),
+            Who::Player(name) => name,
+        });
+        let before = held.map_or(0, |slot| event.slot_weight(slot));
+        let more = slot_weight(group, names.map(json_bytes)).saturating_sub(before);
+        let players = outcomes.iter().filter_map(|outcome| match &outcome.who {
+            Who::Player(name) => Some(&**name),
+            Who::Side(_) | Who::Draw | Who::Over | Who::Under => None,
+        });
+        self.check_room_with_players(feed, (event, event.score_bytes()), more, players)
+    }
+
+    /// Refuses a score that there is no room for.
+    pub(super) fn check_room_for_score(
+        &self,
+        feed: Option<FeedIx>,
+        event: &Event,
+        report: &Reported,
+    ) -> Result<(), Reject> {
+        let rounds = report.leaders.iter().map(|(_, rounds)| rounds.len());
+        let score = score_bytes(report.periods.len(), rounds);
+        let players = report.leaders.iter().map(|(name, _)| &**name);
+        self.check_room_with_players(feed, (event, score), 0, players)
+    }
+
+    fn check_room_with_players<'a>(
+        &self,
+        feed: Option<FeedIx>,
+        (event, score_bytes): (&Event, usize),
+        more: u64,
+        players: impl Iterator<Item = &'a str> + Clone,
+    ) -> Result<(), Reject> {
+        let held = self.own_bytes(event);
+        let grown = |players: usize| {
+            let bytes = held - event.score_bytes() + score_bytes + players;
+            more.saturating_add(units(bytes).saturating_sub(units(held)))
+        };
+        // Nearly always there is room for all of them, whoever of them is new.
+        if self.has_room(feed, grown(players.clone().map(player_bytes_most).sum())) {
+            return Ok(());
+        }
+        let new = players.filter(|name| event.field.find(name).is_err());
+        self.check_room(feed, grown(new.map(player_bytes).sum()))
+    }
+
+    fn own_bytes(&self, event: &Event) -> usize {
+        event.own_bytes(self.memory.stand_ins_of(event.id))
+    }
+
+    /// Counts one thing of a feed as `to` that was counted as `from`.
+    fn count(&mut self, feed: Option<FeedIx>, from: u64, to: u64) {
+        self.weight = self.weight.saturating_sub(from).saturating_add(to);
+        if let Some(feed) = feed.and_then(|feed| self.feed_mut(feed)) {
+            feed.weight = feed.weight.saturating_sub(from).saturating_add(to);
+        }
+    }
+
+    pub(super) fn count_offer(&mut self, feed: FeedIx, from: u64, to: u64) {
+        self.count(Some(feed), from, to);
+    }
+
+    /// Counts an event anew, without its markets. It counts to the feed that leads it, or led it last.
+    pub(super) fn recount(&mut self, id: EventId) {
+        let stand_ins = self.memory.stand_ins_of(id);
+        let Some(event) = self.events.get_mut(&id) else { return };
+        event.count_players();
+        if let Some((leader, _)) = event.listed_by.first() {
+            event.owner = Some(*leader);
+        }
+        let own = units(event.own_bytes(stand_ins));
+        let (before, was) = (event.counted.own, event.counted.owner);
+        (event.counted.own, event.counted.owner) = (own, event.owner);
+        let now = event.owner;
+        self.count(was, before, 0);
+        self.count(now, 0, own);
+    }
+
+    /// Counts an event anew, with all its markets.
+    pub(super) fn recount_all(&mut self, id: EventId) {
+        let Some(event) = self.events.get_mut(&id) else { return };
+        let now = event.slots_by_feed();
+        let before = std::mem::replace(&mut event.counted.slots, now.clone());
+        for (feed, weight) in before {
+            self.count(Some(feed), weight, 0);
+        }
+        for (feed, weight) in now {
+            self.count(Some(feed), 0, weight);
+        }
+        self.recount(id);
+    }
+
+    /// Puts a market in its place and counts it.
+    pub(super) fn put_slot(&mut self, id: EventId, key: super::SlotKey, slot: Slot) {
+        let Some(event) = self.events.get_mut(&id) else { return };
+        let (feed, to) = (slot.feed, event.slot_weight(&slot));
+        let before = event.slots.insert(key, slot);
+        let before = before.map(|slot| (slot.feed, event.slot_weight(&slot)));
+        if let Some((feed, from)) = before {
+            add(&mut event.counted.slots, feed, from, 0);
+        }
+        add(&mut event.counted.slots, feed, 0, to);
+        let players = event.counted.players != event.field.names().len();
+        if let Some((feed, from)) = before {
+            self.count(Some(feed), from, 0);
+        }
+        self.count(Some(feed), 0, to);
+        if players {
+            self.recount(id);
+        }
+    }
+
+    /// What goes away counts no more.
+    pub(super) fn uncount(&mut self, counted: Counted) {
+        self.count(counted.owner, counted.own, 0);
+        for (feed, weight) in counted.slots {
+            self.count(Some(feed), weight, 0);
+        }
+    }
+
+    /// Counts everything, for a book that was read from an image.
+    pub(super) fn count_everything(&mut self) {
+        let weigh = |(reference, offer): (&Box<str>, &Box<Offer>)| offer.weight(reference);
+        let mut listed = 0_u64;
+        for feed in &mut self.feeds {
+            feed.weight = feed.offers.iter().map(weigh).sum();
+            listed = listed.saturating_add(feed.weight);
+        }
+        self.weight = listed;
+        let ids: Vec<EventId> = self.events.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.recount_all(id));
+    }
+}
+
+impl Event {
+    fn score_bytes(&self) -> usize {
+        bytes_of_score(&self.score)
+    }
+
+    /// Until when it is expected to begin: a start beyond the horizon, as logs may hold, is as far as that.
+    pub(super) fn expected(&self) -> Timestamp {
+        self.commence_time.min(self.mentioned_at.plus(HORIZON)).max(self.mentioned_at)
+    }
+}
+
+fn count(len: usize) -> u64 {
+    u64::try_from(len).unwrap_or(u64::MAX)
+}
