@@ -236,7 +236,11 @@ impl Event {
         self.owner == Some(feed)
             || self.is_listed_by(feed)
             || self.counted.holds(feed)
-            || self.withdrawn.range((feed, Box::default())..).next().is_some_and(|(of, _)| *of == feed)
+            || self
+                .withdrawn
+                .range((feed, Box::default())..)
+                .next()
+                .is_some_and(|(of, _)| *of == feed)
     }
 
     /// The text of an outcome's name.

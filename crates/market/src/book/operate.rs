@@ -197,7 +197,8 @@ impl Book {
             let known = self.memory.aliases.meaning(sport, feed, &Name::parse(theirs));
             // What is firm needs no teaching, and what is short stands for many.
             let worth = likeness < Likeness::Within && our_party.is_full() && their_party.is_full();
-            let room = self.memory.aliases.has_room(Some(feed)) && self.has_room(self.feed_ix(feed), 1);
+            let room =
+                self.memory.aliases.has_room(Some(feed)) && self.has_room(self.feed_ix(feed), 1);
             if worth && known != Some(&**ours) && room {
                 let alias = self.alias(event, Some(feed), theirs, Meaning::Is(ours.clone()));
                 taught.push(Change::Taught { alias, by: By::Evidence });
