@@ -261,8 +261,8 @@ impl Book {
         let (offer, event) = self.offered(feed, &body.reference)?;
         self.check_begun(body.status, event.commence_time.min(offer.commence_time), now)?;
         // What was said with a time ahead of ours does not make others' reports look old until that has come.
-        let held = event.score_ts.map(|held| held.min(now));
-        let Some(ts) = held.map_or(Some(said.at()), |held| said.after(held)) else {
+        let after = |held: Timestamp| said.after(held.min(now)).map(|ts| ts.max(held));
+        let Some(ts) = event.score_ts.map_or(Some(said.at()), after) else {
             return Ok(Decision::of(Verdict::Superseded));
         };
         let (sport, lexicon) = (self.catalogue.sport(event.sport), &*self.lexicon);

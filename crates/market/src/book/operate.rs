@@ -302,6 +302,12 @@ impl Book {
         self.stands_for(feed, reference)
     }
 
+    /// The events that a feed lists.
+    pub fn events_listed_by(&self, feed: &str) -> impl Iterator<Item = EventId> + '_ {
+        let feed = self.feed_ix(feed).and_then(|feed| self.feed(feed));
+        feed.into_iter().flat_map(|feed| feed.offers.values()).map(|offer| offer.event)
+    }
+
     /// Every id that stands for another event, with that.
     pub fn stand_ins(&self) -> impl Iterator<Item = (EventId, EventId)> + '_ {
         self.merged()

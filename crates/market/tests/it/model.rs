@@ -360,6 +360,7 @@ impl Model {
         if event.report_ts.is_some_and(|held| ts < held.min(now)) {
             return Ok(Verdict::Superseded);
         }
+        let ts = event.report_ts.map_or(ts, |held| ts.max(held));
         let is_field = matches!(event.fixture, Fixture::Field { .. });
         let winner = match &body.winner {
             Some(name) if !is_field && !means_draw(name) => {
