@@ -13,12 +13,17 @@ use crate::time::Timestamp;
 pub const REF_BYTES_MAX: usize = 128;
 /// Longest name of a participant, competition or tournament, in bytes.
 pub const NAME_BYTES_MAX: usize = 200;
+/// Most words in one name. Those of people have up to eight, of tournaments with their sponsors up to twenty.
+pub const WORDS_MAX: usize = 24;
+/// Longest name in plain Latin letters, in bytes: a sign of some scripts is a word of its own in them.
+pub const PLAIN_BYTES_MAX: usize = 400;
 /// Most outcomes in one market and most players in one field; the largest real fields have 156.
 pub const OUTCOMES_MAX: usize = 512;
 /// Most periods in one score.
 pub const PERIODS_MAX: usize = 100;
-/// Most markets one event may have over all bookmakers and pairings; a golf week has some hundreds.
-pub const MARKETS_MAX: usize = 10_000;
+/// Most markets one event may have over all bookmakers and pairings; a golf week has some hundreds. What is closed or
+/// renamed at once is no more than this.
+pub const MARKETS_MAX: usize = 4_000;
 /// How far ahead of our clock a source's `ts` may be, in milliseconds.
 pub const FUTURE_TS_MS_MAX: i64 = 5_000;
 

@@ -104,6 +104,8 @@ pub(crate) struct Market {
     pub(crate) final_retention: Duration,
     pub(crate) forget_after: Duration,
     pub(crate) log_retention: Duration,
+    pub(crate) records_max: u64,
+    pub(crate) records_per_feed_max: u64,
 }
 
 /// The simulated market.
@@ -414,6 +416,8 @@ impl Effective {
                 final_retention: self.required("market.final_retention")?,
                 forget_after: self.required("market.forget_after")?,
                 log_retention: self.required("market.log_retention")?,
+                records_max: self.required("market.records_max")?,
+                records_per_feed_max: self.required("market.records_per_feed_max")?,
             },
             sandbox: Sandbox {
                 enabled: self.required("sandbox.enabled")?,

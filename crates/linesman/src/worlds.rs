@@ -7,7 +7,7 @@ use anyhow::Context;
 use change_log::{Options, Place};
 use domain::{Catalogue, Clock, World};
 use feeds::sandbox::Simulation;
-use market::{Lifetimes, Operation};
+use market::{Lifetimes, Limits, Operation};
 use rustix::process::setpriority_process;
 use serve::{WorldHandle, WorldOptions, Writer};
 use store::Store;
@@ -85,6 +85,11 @@ impl Base<'_> {
             lifetimes: Lifetimes {
                 final_retention: market.final_retention,
                 forget_after: market.forget_after,
+            },
+            limits: Limits {
+                records_max: market.records_max,
+                records_per_feed_max: market.records_per_feed_max.min(market.records_max),
+                ..Limits::DEFAULT
             },
             log_retention: match world {
                 World::Live => market.log_retention,

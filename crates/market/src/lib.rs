@@ -16,8 +16,8 @@ mod share;
 pub mod snapshot;
 
 pub use book::{
-    Book, DOUBTS_MAX, Decision, Ids, Lifetimes, Limits, Load, NotDone, Oddity, Operation, Profile, ProfileRef,
-    Unsure, Verdict,
+    Book, DOUBTS_MAX, Decision, Ids, Lifetimes, Limits, Load, NotDone, Oddity, Operation, Profile,
+    ProfileRef, Unsure, Verdict,
 };
 pub use change::{By, CHANGE_VERSION, Change, ChangeError};
 pub use freshness::{Health, Source, Vitals};

@@ -19,7 +19,7 @@ mod sketch;
 mod solve;
 mod word;
 
-use domain::message::Fixture;
+use domain::message::{Fixture, Listing, PLAIN_BYTES_MAX, Reject, RejectCode, WORDS_MAX};
 
 pub(crate) use aliases::Aliases;
 pub use aliases::{ALIASES_MAX, ALIASES_OF_FEED_MAX, Alias, Meaning};
@@ -46,6 +46,37 @@ impl Participants {
             }
             Fixture::Field { title } => Self(fold(title).into()),
         }
+    }
+}
+
+/// Refuses a name with more words than anybody's, or with signs that are words each in plain letters: what is kept and
+/// compared of it grows with those.
+pub(crate) fn check_name(name: &str) -> Result<(), Reject> {
+    // Words are a letter each at least, with something in between.
+    if name.is_ascii() && name.len() < 2 * WORDS_MAX {
+        return Ok(());
+    }
+    let folded = fold(name);
+    let words = folded.split(' ').count();
+    let text = if words > WORDS_MAX {
+        format!("a name has {words} words; at most {WORDS_MAX} are taken")
+    } else if folded.len() > PLAIN_BYTES_MAX {
+        format!(
+            "a name is {} plain letters long; at most {PLAIN_BYTES_MAX} are taken",
+            folded.len()
+        )
+    } else {
+        return Ok(());
+    };
+    Err(Reject::new(RejectCode::TooLarge, text))
+}
+
+/// Refuses a listing with such a name.
+pub(crate) fn check_names(listing: &Listing) -> Result<(), Reject> {
+    check_name(&listing.competition)?;
+    match &listing.fixture {
+        Fixture::HeadToHead { home, away } => check_name(home).and_then(|()| check_name(away)),
+        Fixture::Field { title } => check_name(title),
     }
 }
 

@@ -100,6 +100,7 @@ pub(crate) fn render(app: &App) -> String {
     app.metrics.ledger.render_pace(&mut page);
     paused(&mut page, app);
     worlds(&mut page, app);
+    feed_records(&mut page, app);
     node::render(&mut page, app);
     sources(&mut page, app);
     accounts(&mut page, app);
@@ -193,13 +194,25 @@ fn connections(page: &mut Page, metrics: &Metrics) {
 type Reading = fn(&App, &WorldHandle) -> String;
 
 /// Name, type, help and reading of every series that has one value for each world.
-const WORLD_SERIES: [(&str, &str, &str, Reading); 20] = [
+const WORLD_SERIES: [(&str, &str, &str, Reading); 22] = [
     ("linesman_snapshot_events", "gauge", "Events in the snapshot in force.", |_, w| {
         w.records().0.to_string()
     }),
     ("linesman_snapshot_records", "gauge", "Odds records in the snapshot in force.", |_, w| {
         w.records().1.to_string()
     }),
+    (
+        "linesman_market_records_weight",
+        "gauge",
+        "What the book holds, counted as market.records_max counts it.",
+        |_, w| w.stats.load.load().records.to_string(),
+    ),
+    (
+        "linesman_market_records_max",
+        "gauge",
+        "What the book may hold (market.records_max).",
+        |_, w| w.limits.records_max.to_string(),
+    ),
     (
         "linesman_snapshot_age_seconds",
         "gauge",
@@ -286,6 +299,19 @@ fn worlds(page: &mut Page, app: &App) {
             page.line(format_args!("{name}{{world=\"{world}\"}} {value}"));
         }
     }
+}
+
+fn feed_records(page: &mut Page, app: &App) {
+    let live = app.world(World::Live);
+    let name = "linesman_market_feed_records_weight";
+    page.family(name, "gauge", "What a feed makes the book hold, counted likewise.");
+    for (feed, records) in &live.stats.load.load().feeds {
+        page.line(format_args!("{name}{{feed=\"{feed}\"}} {records}"));
+    }
+    let name = "linesman_market_feed_records_max";
+    let help = "What one feed may make the book hold (market.records_per_feed_max).";
+    page.family(name, "gauge", help);
+    page.line(format_args!("{name} {}", live.limits.records_per_feed_max));
 }
 
 fn sources(page: &mut Page, app: &App) {

@@ -24,7 +24,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use change_log::{Caller, Place};
 use domain::{Catalogue, Clock, Timestamp, World};
 use feeds::sandbox::Simulation;
-use market::{Health, Lifetimes, NotDone, Operation, Snapshot, Vitals};
+use market::{Health, Lifetimes, Limits, Load, NotDone, Operation, Snapshot, Vitals};
 use tokio::sync::{oneshot, watch};
 
 use crate::answers::{Answers, Figures};
@@ -52,6 +52,8 @@ pub struct WorldOptions {
     pub refresh_interval: Duration,
     pub stale_after: Duration,
     pub lifetimes: Lifetimes,
+    /// How much it may hold.
+    pub limits: Limits,
     /// How long log entries are kept once a checkpoint covers them.
     pub log_retention: Duration,
     /// What plays in it, for the sandbox.
@@ -135,6 +137,8 @@ pub(crate) struct WorldStats {
     pub(crate) merged_ids: AtomicU64,
     pub(crate) unsure_pairs: AtomicU64,
     pub(crate) aliases: AtomicU64,
+    /// How much the book holds, and each feed of it.
+    pub(crate) load: ArcSwap<Load>,
 }
 
 /// The reading side of a world.
@@ -146,6 +150,7 @@ pub struct WorldHandle {
     queue: SyncSender<Command>,
     stale_after: Duration,
     refresh_interval: Duration,
+    pub(crate) limits: Limits,
     /// Told of every publication.
     news: watch::Sender<()>,
     /// Where its past can be looked up.

@@ -17,7 +17,7 @@ use toml::de::DeValue;
 use crate::config::duration::parse_duration;
 
 /// Every key, in the order in which they are printed.
-pub(super) const KEYS: [Key; 38] = [
+pub(super) const KEYS: [Key; 40] = [
     Key::new("server", "listen", Kind::Address),
     Key::new("server", "ingest_listen", Kind::Address),
     Key::new("server", "ops_listen", Kind::Address),
@@ -34,6 +34,8 @@ pub(super) const KEYS: [Key; 38] = [
     Key::new("market", "final_retention", Kind::Duration { min_ms: 0, max_ms: u64::MAX }),
     Key::new("market", "forget_after", Kind::Duration { min_ms: 1000, max_ms: u64::MAX }),
     Key::new("market", "log_retention", Kind::Duration { min_ms: 1000, max_ms: u64::MAX }),
+    Key::new("market", "records_max", Kind::Count { min: 1, max: 1_000_000_000 }),
+    Key::new("market", "records_per_feed_max", Kind::Count { min: 1, max: 1_000_000_000 }),
     Key::new("sandbox", "enabled", Kind::Switch),
     Key::new("sandbox", "seed", Kind::Count { min: 0, max: u64::MAX }),
     Key::new("api", "query_key_enabled", Kind::Switch),

@@ -38,7 +38,10 @@ struct Cost {
 
 fn main() -> Result<ExitCode, Failure> {
     println!("goal {} µs a message, must {} µs", GOAL.as_micros(), MUST.as_micros());
-    println!("{:9} {:52} {:>8} {:>8} {:>7}  {:>8}", "type", "shape", "mean µs", "worst µs", "effort", "refused");
+    println!(
+        "{:9} {:52} {:>8} {:>8} {:>7}  {:>8}",
+        "type", "shape", "mean µs", "worst µs", "effort", "refused"
+    );
     let only = std::env::args().nth(1).filter(|arg| !arg.starts_with('-'));
     let mut within = true;
     for shape in &SHAPES {

@@ -2,9 +2,9 @@
 
 use domain::Market;
 use domain::Status;
-use domain::message::{FeedMessage, OUTCOMES_MAX};
+use domain::message::{FeedMessage, MARKETS_MAX, OUTCOMES_MAX};
 
-use crate::world::{World, bout, near_words, remove, score, shared_words, title, word};
+use crate::world::{World, bout, near_words, own_words, remove, score, shared_words, title, word};
 
 /// A kind of attack: what it prepares, and what it then says over and over.
 pub(crate) struct Shape {
@@ -15,7 +15,7 @@ pub(crate) struct Shape {
 }
 
 /// Markets of an event at the limit.
-const MARKETS: usize = 9_900;
+const MARKETS: usize = MARKETS_MAX - 10;
 
 fn golf(world: &mut World) {
     let event = world.event("golf", "g", title("Harbour Open"), 24);
@@ -63,7 +63,12 @@ fn near_pairs(n: usize) -> domain::message::Fixture {
 fn crowd(world: &mut World, feeds: usize, fixture: fn(usize) -> domain::message::Fixture) {
     for feed in 0..feeds {
         for n in 0..40 {
-            let listed = world.event("mma", &format!("c-{n}"), fixture(n), 24 + i64::try_from(n % 9).unwrap_or(0));
+            let listed = world.event(
+                "mma",
+                &format!("c-{n}"),
+                fixture(n),
+                24 + i64::try_from(n % 9).unwrap_or(0),
+            );
             world.say(&format!("feed-{feed}"), &listed);
         }
     }
@@ -99,7 +104,10 @@ pub(crate) const SHAPES: [Shape; 30] = [
         name: "half a field, the other half nearly the same words",
         build: |world| {
             golf(world);
-            world.fill_field("g", (0..OUTCOMES_MAX / 2).map(|n| format!("{} {}", near_words(n, 9, 17), word(n / 12))));
+            world.fill_field(
+                "g",
+                (0..OUTCOMES_MAX / 2).map(|n| format!("{} {}", near_words(n, 9, 17), word(n / 12))),
+            );
         },
         say: |world, n| {
             let name = |at| format!("{} {}", near_words(1000 + at, 9, 17), word(at / 12));
@@ -112,7 +120,8 @@ pub(crate) const SHAPES: [Shape; 30] = [
         build: golf,
         say: |world, n| {
             let reference = format!("g-{n}");
-            let event = world.event("golf", &reference, title(&format!("Harbour Open {}", word(n))), 24);
+            let event =
+                world.event("golf", &reference, title(&format!("Harbour Open {}", word(n))), 24);
             world.say("evil", &event);
             let players = (0..OUTCOMES_MAX).map(shared_words);
             (n < 40).then(|| evil(world.odds(&reference, OUTRIGHT, names(players), price(n))))?
@@ -123,19 +132,21 @@ pub(crate) const SHAPES: [Shape; 30] = [
         name: "a full field, as it is known",
         build: |world| {
             golf(world);
-            world.fill_field("g", (0..OUTCOMES_MAX).map(shared_words));
+            world.fill_field("g", (0..OUTCOMES_MAX).map(own_words));
         },
-        say: |world, n| evil(world.odds("g", OUTRIGHT, names((0..OUTCOMES_MAX).map(shared_words)), price(n))),
+        say: |world, n| {
+            evil(world.odds("g", OUTRIGHT, names((0..OUTCOMES_MAX).map(own_words)), price(n)))
+        },
     },
     Shape {
         of: "odds",
         name: "a full field in capitals",
         build: |world| {
             golf(world);
-            world.fill_field("g", (0..OUTCOMES_MAX).map(shared_words));
+            world.fill_field("g", (0..OUTCOMES_MAX).map(own_words));
         },
         say: |world, n| {
-            let players = (0..OUTCOMES_MAX).map(|at| shared_words(at).to_uppercase());
+            let players = (0..OUTCOMES_MAX).map(|at| own_words(at).to_uppercase());
             evil(world.odds("g", OUTRIGHT, names(players), price(n)))
         },
     },
@@ -144,10 +155,13 @@ pub(crate) const SHAPES: [Shape; 30] = [
         name: "a full field in letters that unfold",
         build: |world| {
             golf(world);
-            world.fill_field("g", (0..OUTCOMES_MAX).map(|n| format!("{}{}", "\u{fdfa}".repeat(60), word(n))));
+            world.fill_field(
+                "g",
+                (0..OUTCOMES_MAX).map(|n| format!("{} {}", "\u{fdfa}".repeat(9), word(n))),
+            );
         },
         say: |world, n| {
-            let name = |at| format!("{} {}", "\u{fdfa}".repeat(60), word(at));
+            let name = |at| format!("{} {}", "\u{fdfa}".repeat(9), word(at).to_uppercase());
             evil(world.odds("g", OUTRIGHT, names((0..OUTCOMES_MAX).map(name)), price(n)))
         },
     },
@@ -172,17 +186,19 @@ pub(crate) const SHAPES: [Shape; 30] = [
             world.say("evil", &event);
         },
         say: |world, n| {
-            let home = |at: usize| format!("{} {}", near_words(0, 9, 17), word(7) + &"x".repeat(at % 30));
+            let home =
+                |at: usize| format!("{} {}", near_words(0, 9, 17), word(7) + &"x".repeat(at % 30));
             let lines = (0..OUTCOMES_MAX).map(|at| (home(at), i32::try_from(at).ok()));
             evil(world.odds("m", (0, Market::Spread, None), lines, price(n)))
         },
     },
     Shape {
         of: "odds",
-        name: "a pairing of an event with 9,900 markets",
+        name: "a pairing of an event with 4,000 markets",
         build: crowded_golf,
         say: |world, n| {
-            let players = (0..OUTCOMES_MAX).map(|at| word(3000 + at % 300) + if at < 300 { "" } else { " ii" });
+            let players = (0..OUTCOMES_MAX)
+                .map(|at| word(3000 + at % 300) + if at < 300 { "" } else { " ii" });
             evil(world.odds("g", (0, Market::Matchup, Some("one")), names(players), price(n)))
         },
     },
@@ -225,12 +241,19 @@ pub(crate) const SHAPES: [Shape; 30] = [
         build: |world| {
             for feed in 0..10 {
                 for n in 0..40 {
-                    let listed = world.event("american_football", &format!("c-{n}"), near_bout(n, 10, 17), 24);
+                    let listed = world.event(
+                        "american_football",
+                        &format!("c-{n}"),
+                        near_bout(n, 10, 17),
+                        24,
+                    );
                     world.say(&format!("feed-{feed}"), &listed);
                 }
             }
         },
-        say: |world, n| evil(world.event("american_football", &format!("e-{n}"), near_bout(n, 10, 17), 24)),
+        say: |world, n| {
+            evil(world.event("american_football", &format!("e-{n}"), near_bout(n, 10, 17), 24))
+        },
     },
     Shape {
         of: "event",
@@ -238,7 +261,8 @@ pub(crate) const SHAPES: [Shape; 30] = [
         build: |world| crowd(world, 10, |n| near_bout(n, 10, 17)),
         say: |world, n| {
             let hours = 24 + i64::try_from(n % 13).unwrap_or(0);
-            let event = world.event("mma", &format!("c-{}", n % 40), near_bout(n % 40, 10, 17), hours);
+            let event =
+                world.event("mma", &format!("c-{}", n % 40), near_bout(n % 40, 10, 17), hours);
             Some((format!("feed-{}", n % 10), event))
         },
     },
@@ -262,7 +286,8 @@ pub(crate) const SHAPES: [Shape; 30] = [
         build: |world| {
             for feed in 0..20 {
                 for n in 0..2 {
-                    let listed = world.event("mma", &format!("d-{n}"), near_bout(20 * n, 10, 17), 24);
+                    let listed =
+                        world.event("mma", &format!("d-{n}"), near_bout(20 * n, 10, 17), 24);
                     world.say(&format!("feed-{feed}"), &listed);
                 }
             }
@@ -276,25 +301,37 @@ pub(crate) const SHAPES: [Shape; 30] = [
             for feed in 0..10 {
                 for n in 0..40 {
                     let name = (0..28).map(|at| word(n % 3 + at)).collect::<Vec<_>>().join(" ");
-                    let listed = world.event("golf", &format!("t-{n}"), title(name.get(..200).unwrap_or(&name)), 24);
+                    let listed = world.event(
+                        "golf",
+                        &format!("t-{n}"),
+                        title(name.get(..200).unwrap_or(&name)),
+                        24,
+                    );
                     world.say(&format!("feed-{feed}"), &listed);
                 }
             }
         },
         say: |world, n| {
             let name = (0..28).map(|at| word(n % 5 + at)).collect::<Vec<_>>().join(" ");
-            evil(world.event("golf", &format!("e-{n}"), title(name.get(..200).unwrap_or(&name)), 24))
+            evil(world.event(
+                "golf",
+                &format!("e-{n}"),
+                title(name.get(..200).unwrap_or(&name)),
+                24,
+            ))
         },
     },
     Shape {
         of: "event",
-        name: "a tournament of 9,900 markets renamed",
+        name: "a tournament of 4,000 markets renamed",
         build: crowded_golf,
-        say: |world, n| evil(world.event("golf", "g", title(&format!("Harbour Open {}", word(n % 2))), 24)),
+        say: |world, n| {
+            evil(world.event("golf", "g", title(&format!("Harbour Open {}", word(n % 2))), 24))
+        },
     },
     Shape {
         of: "event",
-        name: "a tournament of 9,900 markets that leaves and comes",
+        name: "a tournament of 4,000 markets that leaves and comes",
         build: |world| {
             crowded_golf(world);
             let other = world.event("golf", "g", title("Harbour Open"), 24);
@@ -303,7 +340,12 @@ pub(crate) const SHAPES: [Shape; 30] = [
             world.say("north", &other);
         },
         say: |world, n| {
-            evil(world.event("golf", "g", title(if n % 2 == 0 { "Mountain Classic" } else { "Harbour Open" }), 24))
+            evil(world.event(
+                "golf",
+                "g",
+                title(if n % 2 == 0 { "Mountain Classic" } else { "Harbour Open" }),
+                24,
+            ))
         },
     },
     Shape {
@@ -311,14 +353,25 @@ pub(crate) const SHAPES: [Shape; 30] = [
         name: "names that are taught over and over",
         build: |world| {
             for n in 0..200 {
-                let listed = world.event("mma", &format!("t-{n}"), bout("Tomas Veldt", &format!("Oskar {}", word(n))), 24);
+                let listed = world.event(
+                    "mma",
+                    &format!("t-{n}"),
+                    bout("Tomas Veldt", &format!("Oskar {}", word(n))),
+                    24,
+                );
                 world.say("north", &listed);
-                let listed = world.event("mma", &format!("t-{n}"), bout("Tomas Feldt", &format!("Oskar {}", word(n))), 24);
+                let listed = world.event(
+                    "mma",
+                    &format!("t-{n}"),
+                    bout("Tomas Feldt", &format!("Oskar {}", word(n))),
+                    24,
+                );
                 world.say("evil", &listed);
             }
         },
         say: |world, n| {
-            let fixture = bout(&format!("Tomas Veldt {}", word(n % 7)), &format!("Oskar {}", word(n % 200)));
+            let fixture =
+                bout(&format!("Tomas Veldt {}", word(n % 7)), &format!("Oskar {}", word(n % 200)));
             evil(world.event("mma", &format!("t-{}", n % 200), fixture, 24))
         },
     },
@@ -328,7 +381,8 @@ pub(crate) const SHAPES: [Shape; 30] = [
         build: |world| {
             world.fill(50_000);
             for n in 0..300 {
-                let fixture = bout(&format!("Tomas {}", word(n)), &format!("Oskar {}", word(400 + n)));
+                let fixture =
+                    bout(&format!("Tomas {}", word(n)), &format!("Oskar {}", word(400 + n)));
                 let listed = world.event("mma", &format!("t-{n}"), fixture.clone(), 24);
                 world.say("north", &listed);
                 let listed = world.event("mma", &format!("t-{n}"), fixture, 24 + 24 * 6);
@@ -354,7 +408,10 @@ pub(crate) const SHAPES: [Shape; 30] = [
         name: "half a field of leaders, the other half nearly the same",
         build: |world| {
             golf(world);
-            world.fill_field("g", (0..OUTCOMES_MAX / 2).map(|n| format!("{} {}", near_words(n, 9, 17), word(n / 12))));
+            world.fill_field(
+                "g",
+                (0..OUTCOMES_MAX / 2).map(|n| format!("{} {}", near_words(n, 9, 17), word(n / 12))),
+            );
         },
         say: |_, n| {
             let name = |at| format!("{} {}", near_words(1000 + at, 9, 17), word(at / 12)).into();
@@ -367,16 +424,16 @@ pub(crate) const SHAPES: [Shape; 30] = [
         name: "a full field of leaders with a hundred rounds each",
         build: |world| {
             golf(world);
-            world.fill_field("g", (0..OUTCOMES_MAX).map(shared_words));
+            world.fill_field("g", (0..OUTCOMES_MAX).map(own_words));
         },
         say: |_, n| {
-            let leaders = (0..OUTCOMES_MAX).map(|at| (shared_words(at).into(), vec![price(n); 100]));
+            let leaders = (0..OUTCOMES_MAX).map(|at| (own_words(at).into(), vec![price(n); 100]));
             evil(score("g", Status::Live, leaders.collect()))
         },
     },
     Shape {
         of: "remove",
-        name: "a tournament of 9,900 markets",
+        name: "a tournament of 4,000 markets",
         build: |world| {
             crowded_golf(world);
             let other = world.event("golf", "g", title("Harbour Open"), 24);

@@ -36,7 +36,13 @@ impl World {
         drop(self.apply(feed, message));
     }
 
-    pub(crate) fn event(&self, sport: &str, reference: &str, fixture: Fixture, hours: i64) -> FeedMessage {
+    pub(crate) fn event(
+        &self,
+        sport: &str,
+        reference: &str,
+        fixture: Fixture,
+        hours: i64,
+    ) -> FeedMessage {
         let sport = self.catalogue.sport_id(sport).or_else(|| self.catalogue.sport_id("mma"));
         let Some(sport) = sport else { return self.beat() };
         let commence_time = Timestamp::from_millis(START.as_millis() + hours * 3_600_000);
@@ -76,7 +82,7 @@ impl World {
     /// Players of a field at their turn.
     pub(crate) fn fill_field(&mut self, reference: &str, names: impl Iterator<Item = String>) {
         let names: Vec<String> = names.collect();
-        for names in names.chunks(64) {
+        for names in names.chunks(8) {
             let names = names.iter().map(|name| (name.clone(), None));
             let odds = self.odds(reference, (0, Market::Outright, None), names, 140);
             self.say("evil", &odds);
@@ -105,7 +111,11 @@ pub(crate) fn remove(reference: &str) -> FeedMessage {
     said(Body::Remove { reference: reference.into() })
 }
 
-pub(crate) fn score(reference: &str, status: Status, leaders: Vec<(Box<str>, Vec<i32>)>) -> FeedMessage {
+pub(crate) fn score(
+    reference: &str,
+    status: Status,
+    leaders: Vec<(Box<str>, Vec<i32>)>,
+) -> FeedMessage {
     said(Body::Score(ScoreBody {
         reference: reference.into(),
         status,
@@ -129,7 +139,8 @@ pub(crate) fn title(title: &str) -> Fixture {
 /// A word that no other number has.
 pub(crate) fn word(n: usize) -> String {
     const SYLLABLES: [&str; 16] = [
-        "ba", "ke", "li", "mo", "nu", "ra", "se", "ti", "vo", "zu", "dra", "pel", "gor", "han", "fis", "wol",
+        "ba", "ke", "li", "mo", "nu", "ra", "se", "ti", "vo", "zu", "dra", "pel", "gor", "han",
+        "fis", "wol",
     ];
     let mut rest = n;
     let mut word = String::new();
@@ -144,7 +155,8 @@ pub(crate) fn word(n: usize) -> String {
 /// laid against each.
 pub(crate) fn near_words(from: usize, count: usize, len: usize) -> String {
     let words = (from..from + count).map(|n| {
-        let mut word: Vec<u8> = (0..len).map(|at| b'a' + u8::try_from(at % 13).unwrap_or(0)).collect();
+        let mut word: Vec<u8> =
+            (0..len).map(|at| b'a' + u8::try_from(at % 13).unwrap_or(0)).collect();
         // The last letters in an order of their own.
         let tail = len.saturating_sub(7);
         let mut rest = n;
@@ -156,6 +168,13 @@ pub(crate) fn near_words(from: usize, count: usize, len: usize) -> String {
         String::from_utf8(word).unwrap_or_default()
     });
     words.collect::<Vec<_>>().join(" ")
+}
+
+/// Ten long words that nobody else has.
+pub(crate) fn own_words(n: usize) -> String {
+    let words: Vec<String> =
+        (0..10).map(|at| format!("{}{}", word(n * 10 + at), word(n + at * 77))).collect();
+    words.join(" ")
 }
 
 /// Nine long words that all share, and one of its own.

@@ -351,7 +351,8 @@ impl Book {
     fn absorb_dropped(&mut self, name: &str, at: Timestamp) {
         self.memory.aliases.forget_feed(name);
         let Some(feed) = self.feed_ix(name) else { return };
-        let ids: Vec<EventId> = self.events.values().filter(|e| e.knows(feed)).map(|e| e.id).collect();
+        let ids: Vec<EventId> =
+            self.events.values().filter(|e| e.knows(feed)).map(|e| e.id).collect();
         for id in ids {
             let Some(event) = self.events.get_mut(&id) else { continue };
             let is_feeds = |(lister, _): &(FeedIx, Box<str>)| *lister == feed;

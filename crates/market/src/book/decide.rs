@@ -1,25 +1,19 @@
 //! What to do with a message: look, decide, change nothing.
 
-use std::time::Duration;
-
 use domain::market::OutcomeRule;
 use domain::message::{
     Body, Correction, FUTURE_TS_MS_MAX, FeedMessage, Listing, MARKETS_MAX, OddsBody, Reject,
     RejectCode, ScoreBody,
 };
-use domain::{BookmakerId, EventId, Side, Sport, SportId, Status, Timestamp};
+use domain::{BookmakerId, EventId, Side, Sport, SportId, Timestamp};
 
 use crate::book::event::{Event, FeedIx};
 use crate::book::place::Fit;
 use crate::book::resolve::Speaker;
-use crate::book::weight::HORIZON;
 use crate::book::{Book, Decision, Oddity, Offer, OutcomeName, Verdict, slot_key_of};
 use crate::change::{Change, Joined, Listed, MarketKey, Quoted, QuotedOutcome, Reported, Who};
 use crate::freshness::Source;
-use crate::matching::{Contest, Likeness, effort, same_names};
-
-/// How long before its start an event may be live or over: sources date some by the day, and in another time zone.
-const EARLY_MAX: Duration = Duration::from_secs(24 * 3600);
+use crate::matching::{Contest, Likeness, check_names, effort, same_names};
 
 /// What deciding on a listing has worked out, for taking it in.
 #[derive(Debug)]
@@ -86,7 +80,7 @@ impl Book {
         }
         let decision = match &message.body {
             Body::Event { reference, listing } => {
-                check_horizon(listing, now)?;
+                self.check_start(listing.commence_time, now)?;
                 return self.decide_event(feed, reference, listing, said);
             }
             Body::Odds(odds) => self.decide_odds(feed, odds, said)?,
@@ -112,6 +106,7 @@ impl Book {
         if offer.is_some_and(|offer| offer.active && self.says_the_same(offer, listing)) {
             return Ok((Decision::of(Verdict::Unchanged), None));
         }
+        check_names(listing)?;
         let contest = Contest::parse(&self.lexicon, listing.sport, &listing.fixture);
         let heard = (&*listing.competition, &listing.fixture);
         let held = offer.map_or(0, |offer| offer.weight(reference));
@@ -266,13 +261,10 @@ impl Book {
         now: Timestamp,
     ) -> Result<Decision, Reject> {
         let (offer, event) = self.offered(feed, &body.reference)?;
-        check_begun(body.status, event.commence_time.min(offer.commence_time), now)?;
-        // A time ahead of ours would make others' reports look old until it has come.
-        let said = match said {
-            Said::At(ts) => Said::At(ts.min(now)),
-            Said::ByNow(now) => Said::ByNow(now),
-        };
-        let Some(ts) = event.score_ts.map_or(Some(said.at()), |held| said.after(held)) else {
+        self.check_begun(body.status, event.commence_time.min(offer.commence_time), now)?;
+        // What was said with a time ahead of ours does not make others' reports look old until that has come.
+        let after = |held: Timestamp| said.after(held.min(now)).map(|ts| ts.max(held));
+        let Some(ts) = event.score_ts.map_or(Some(said.at()), after) else {
             return Ok(Decision::of(Verdict::Superseded));
         };
         let (sport, lexicon) = (self.catalogue.sport(event.sport), &*self.lexicon);
@@ -361,31 +353,6 @@ impl Decision {
 fn unknown_ref(reference: &str) -> Reject {
     let text = format!("no `event` with ref `{reference}` is listed by this feed; send it first");
     Reject::new(RejectCode::UnknownRef, text)
-}
-
-/// Refuses a start so far ahead that nobody lists it yet.
-fn check_horizon(listing: &Listing, now: Timestamp) -> Result<(), Reject> {
-    if listing.commence_time > now.plus(HORIZON) {
-        let days = HORIZON.as_secs() / 86_400;
-        let text = format!(
-            "`commence_time` {} is more than {days} days ahead",
-            listing.commence_time
-        );
-        return Err(Reject::new(RejectCode::TooLarge, text));
-    }
-    Ok(())
-}
-
-/// Refuses to have an event begin long before its start.
-fn check_begun(status: Status, starts: Timestamp, now: Timestamp) -> Result<(), Reject> {
-    if status != Status::Scheduled && starts > now.plus(EARLY_MAX) {
-        let text = format!(
-            "the event starts at {starts} and cannot be {} yet; correct its `commence_time` first if it began",
-            status.key()
-        );
-        return Err(Reject::new(RejectCode::IllegalTransition, text));
-    }
-    Ok(())
 }
 
 fn check_market(sport: &Sport, odds: &OddsBody) -> Result<(), Reject> {

@@ -162,7 +162,11 @@ impl Event {
         self.owner == Some(feed)
             || self.is_listed_by(feed)
             || self.counted.holds(feed)
-            || self.withdrawn.range((feed, Box::default())..).next().is_some_and(|(of, _)| *of == feed)
+            || self
+                .withdrawn
+                .range((feed, Box::default())..)
+                .next()
+                .is_some_and(|(of, _)| *of == feed)
     }
 
     /// The text of an outcome's name.
@@ -174,9 +178,7 @@ impl Event {
             (OutcomeName::Draw, _) => "Draw",
             (OutcomeName::Over, _) => "Over",
             (OutcomeName::Under, _) => "Under",
-            (OutcomeName::Entrant(at), _) => {
-                self.field.name(at)
-            }
+            (OutcomeName::Entrant(at), _) => self.field.name(at),
         }
     }
 

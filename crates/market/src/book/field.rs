@@ -6,12 +6,13 @@ use std::hash::{BuildHasher, BuildHasherDefault, RandomState};
 use std::sync::Arc;
 
 use domain::message::OUTCOMES_MAX;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::book::weight::json_bytes;
 use crate::matching::{Hashed, Likeness, Name, fold};
 
 /// Players that a spelling is compared with: those who share most of its words.
-const RESEMBLING_MAX: usize = 16;
+const RESEMBLING_MAX: usize = 8;
 /// Players looked up by their words for one spelling, the rarest words first. In a real field no word is shared by more
 /// than a dozen.
 const HITS_MAX: usize = 128;
@@ -28,8 +29,24 @@ pub(crate) struct Field {
     by_name: HashMap<u64, u16, BuildHasherDefault<Hashed>>,
     by_folded: HashMap<Box<str>, u16>,
     /// By the words of their names.
-    by_word: HashMap<Box<str>, Vec<u16>>,
-    hasher: RandomState,
+    by_word: HashMap<u64, Vec<u16>, BuildHasherDefault<Hashed>>,
+    hash: Hash,
+}
+
+/// A hash that nobody outside can aim.
+#[derive(Debug)]
+struct Hash(u64);
+
+impl Default for Hash {
+    fn default() -> Self {
+        Self(RandomState::new().hash_one(()))
+    }
+}
+
+impl Hash {
+    fn of(&self, text: &str) -> u64 {
+        xxh3_64_with_seed(text.as_bytes(), self.0)
+    }
 }
 
 impl Field {
@@ -47,17 +64,17 @@ impl Field {
         Arc::make_mut(&mut self.names).push(name.into());
         let parsed = Name::parse(name);
         for word in parsed.keys() {
-            self.by_word.entry(word.into()).or_default().push(at);
+            self.by_word.entry(self.hash.of(word)).or_default().push(at);
         }
         self.parsed.push(parsed);
         self.json_bytes.push(json_bytes(name));
-        self.by_name.insert(self.hasher.hash_one(name), at);
+        self.by_name.insert(self.hash.of(name), at);
     }
 
     /// Players with a name that has words in common with this one, the most alike first.
     pub(crate) fn resembling(&self, name: &Name) -> Vec<(Likeness, u16)> {
-        let mut lists: Vec<&[u16]> =
-            name.keys().filter_map(|word| self.by_word.get(word)).map(Vec::as_slice).collect();
+        let held = name.keys().filter_map(|word| self.by_word.get(&self.hash.of(word)));
+        let mut lists: Vec<&[u16]> = held.map(Vec::as_slice).collect();
         lists.sort_unstable_by_key(|list| list.len());
         let mut hits: Vec<u16> = lists.into_iter().flatten().copied().take(HITS_MAX).collect();
         hits.sort_unstable();
@@ -92,7 +109,7 @@ impl Field {
     /// # Errors
     /// There is none; the name folded.
     pub(crate) fn find(&self, name: &str) -> Result<u16, String> {
-        let as_written = self.by_name.get(&self.hasher.hash_one(name)).copied();
+        let as_written = self.by_name.get(&self.hash.of(name)).copied();
         if let Some(at) = as_written.filter(|at| self.name(*at) == name) {
             return Ok(at);
         }
@@ -115,8 +132,13 @@ impl Field {
         Some(at)
     }
 
-    /// Whether that many more players fit.
-    pub(crate) fn has_room_for(&self, more: usize) -> bool {
-        self.names.len() + more <= OUTCOMES_MAX
+    /// A number for a folded name that another has only by chance.
+    pub(crate) fn hash_of(&self, folded: &str) -> u64 {
+        self.hash.of(folded)
+    }
+
+    /// How many more players fit.
+    pub(crate) fn room(&self) -> usize {
+        OUTCOMES_MAX.saturating_sub(self.names.len())
     }
 }

@@ -197,7 +197,8 @@ impl Book {
             let known = self.memory.aliases.meaning(sport, feed, &Name::parse(theirs));
             // What is firm needs no teaching, and what is short stands for many.
             let worth = likeness < Likeness::Within && our_party.is_full() && their_party.is_full();
-            let room = self.memory.aliases.has_room(Some(feed)) && self.has_room(self.feed_ix(feed), 1);
+            let room =
+                self.memory.aliases.has_room(Some(feed)) && self.has_room(self.feed_ix(feed), 1);
             if worth && known != Some(&**ours) && room {
                 let alias = self.alias(event, Some(feed), theirs, Meaning::Is(ours.clone()));
                 taught.push(Change::Taught { alias, by: By::Evidence });
@@ -299,6 +300,12 @@ impl Book {
     /// The event that a feed's ref is listed for at present.
     pub fn listed_for(&self, feed: &str, reference: &str) -> Option<EventId> {
         self.stands_for(feed, reference)
+    }
+
+    /// The events that a feed lists.
+    pub fn events_listed_by(&self, feed: &str) -> impl Iterator<Item = EventId> + '_ {
+        let feed = self.feed_ix(feed).and_then(|feed| self.feed(feed));
+        feed.into_iter().flat_map(|feed| feed.offers.values()).map(|offer| offer.event)
     }
 
     /// Every id that stands for another event, with that.

@@ -181,6 +181,9 @@ impl Book {
         let mut best: Option<Fit> = None;
         let mut stranger = false;
         for (feed, reference, offer, theirs) in faces() {
+            if effort::is_exhausted() {
+                return None;
+            }
             let evidence = Evidence::gather_alike(&theirs, face)?;
             let evidence = self.minding(event.sport, (&theirs, face), evidence);
             if evidence.weaker() <= Likeness::Conflict || evidence.gap() > sport.other_event_after {

@@ -7,16 +7,18 @@
 use std::collections::{HashMap, HashSet};
 
 use domain::market::OutcomeRule;
-use domain::message::{Fixture, OddsBody, Reject, RejectCode, ScoreBody};
+use domain::message::{Fixture, OUTCOMES_MAX, OddsBody, Reject, RejectCode, ScoreBody};
 use domain::{Side, Sport};
 
 use crate::book::Offer;
 use crate::book::event::Event;
 use crate::change::{QuotedOutcome, Reported, Who};
-use crate::matching::{Lexicon, Likeness, Name, Party, effort, fold};
+use crate::matching::{Lexicon, Likeness, Name, Party, check_name, effort, fold};
 
 /// Spellings of the two sides that one market is worth: alternative lines repeat the same two or three names.
 const SPELLINGS_MAX: usize = 16;
+/// So many letters are as much work as one look for a slip of the pen.
+const LETTERS_OF_A_UNIT: usize = 32;
 /// Up to this many outcomes every pair is compared, which is cheaper than hashing.
 const PAIRWISE_MAX: usize = 16;
 
@@ -75,10 +77,13 @@ impl Speaker<'_> {
                 false => self.side(name).map(Who::Side),
             };
             let found = found.ok_or_else(|| {
-                fits_nobody(name, &match &self.offer.fixture {
-                    Fixture::HeadToHead { home, away } => format!("`{home}` or `{away}`"),
-                    Fixture::Field { .. } => "a player".to_owned(),
-                })
+                fits_nobody(
+                    name,
+                    &match &self.offer.fixture {
+                        Fixture::HeadToHead { home, away } => format!("`{home}` or `{away}`"),
+                        Fixture::Field { .. } => "a player".to_owned(),
+                    },
+                )
             })?;
             known.push((name, found.clone()));
             who.push(found);
@@ -113,20 +118,19 @@ impl Speaker<'_> {
         let field = &self.event.field;
         // A player whom the same message has under its own name is not also meant by another.
         let mut named: HashSet<u16> = HashSet::new();
-        let mut unknown: HashSet<String> = HashSet::new();
-        let meant: Vec<(&str, Result<u16, String>)> = names
-            .map(|name| {
-                let found = field.find(name);
-                match &found {
-                    Ok(at) => named.insert(*at),
-                    Err(folded) => unknown.insert(folded.clone()),
-                };
-                (name, found)
-            })
-            .collect();
-        if !field.has_room_for(unknown.len()) {
-            let text = format!("the event has more than {} players", domain::message::OUTCOMES_MAX);
-            return Err(Reject::new(RejectCode::TooLarge, text));
+        let mut unknown: HashSet<u64> = HashSet::new();
+        let mut meant: Vec<(&str, Result<u16, String>)> = Vec::with_capacity(names.size_hint().0);
+        for name in names {
+            let found = field.find(name);
+            match &found {
+                Ok(at) => named.insert(*at),
+                Err(folded) => unknown.insert(field.hash_of(folded)),
+            };
+            if unknown.len() > field.room() {
+                let text = format!("the event has more than {OUTCOMES_MAX} players");
+                return Err(Reject::new(RejectCode::TooLarge, text));
+            }
+            meant.push((name, found));
         }
         // The event does not know them yet, so two spellings of one have to be told here.
         let mut newcomers: HashMap<String, Box<str>> = HashMap::new();
@@ -151,12 +155,17 @@ impl Speaker<'_> {
     /// The player who is in the field under another spelling.
     fn known_player(&self, name: &str) -> Result<Option<u16>, Reject> {
         let field = &self.event.field;
-        let alike = field.resembling(&Name::parse(name));
+        check_name(name)?;
+        let name = Name::parse(name);
+        // Taking one in that is new is work too, for each of its words.
+        effort::spend(name.words().map(|word| 1 + word.len() / LETTERS_OF_A_UNIT).sum());
+        let alike = field.resembling(&name);
         if effort::is_exhausted() {
-            let text = "the names are like those of too many other players of the event; send fewer at a time";
+            let text = "the names are too long or like those of too many other players; send fewer at a time";
             return Err(Reject::new(RejectCode::TooLarge, text));
         }
-        let likeness = |at: usize| alike.get(at).map_or(Likeness::Nothing, |(likeness, _)| *likeness);
+        let likeness =
+            |at: usize| alike.get(at).map_or(Likeness::Nothing, |(likeness, _)| *likeness);
         let clear = is_clear(likeness(0), likeness(1), Likeness::Near);
         Ok(alike.first().filter(|_| clear).map(|(_, at)| *at))
     }

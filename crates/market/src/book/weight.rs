@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use domain::message::{Fixture, Reject, RejectCode};
-use domain::{EventId, Score, Side, Timestamp};
+use domain::{EventId, Score, Side, Status, Timestamp};
 
 use crate::book::event::{Event, FeedIx, OutcomeName, Slot};
 use crate::book::{Book, Feed, Offer};
@@ -20,6 +20,8 @@ use crate::matching::{Contest, keys_count};
 pub const UNIT_BYTES: usize = 2048;
 /// How far ahead of our clock an event may start. Majors and title bouts are listed a year ahead.
 pub const HORIZON: Duration = Duration::from_secs(731 * 86_400);
+/// Sources date some events by the day, and in another time zone.
+const BEGIN_EARLY_MAX: Duration = Duration::from_secs(24 * 3600);
 /// Periods of a score that every event has room for.
 const PERIODS_FREE: usize = 16;
 /// Rounds of a leader that every player has room for.
@@ -31,11 +33,26 @@ pub struct Limits {
     pub records_max: u64,
     /// Of one feed, so that none can fill the book.
     pub records_per_feed_max: u64,
+    /// How far ahead of our clock an event may start.
+    pub start_ahead_max: Duration,
+    /// How long before its start an event may be live or over.
+    pub begin_early_max: Duration,
 }
 
 impl Limits {
-    pub const DEFAULT: Self = Self { records_max: 500_000, records_per_feed_max: 200_000 };
-    pub const NONE: Self = Self { records_max: u64::MAX, records_per_feed_max: u64::MAX };
+    pub const DEFAULT: Self = Self {
+        records_max: 500_000,
+        records_per_feed_max: 200_000,
+        start_ahead_max: HORIZON,
+        begin_early_max: BEGIN_EARLY_MAX,
+    };
+    /// For a book that repeats what another has taken.
+    pub const NONE: Self = Self {
+        records_max: u64::MAX,
+        records_per_feed_max: u64::MAX,
+        start_ahead_max: Duration::MAX,
+        begin_early_max: Duration::MAX,
+    };
 }
 
 /// How much a book holds.
@@ -227,7 +244,7 @@ impl Book {
 
     /// Refuses what does not fit any more. What adds nothing always fits, so that a full book can be corrected.
     pub(super) fn check_room(&self, feed: Option<FeedIx>, more: u64) -> Result<(), Reject> {
-        let Limits { records_max, records_per_feed_max } = self.limits;
+        let Limits { records_max, records_per_feed_max, .. } = self.limits;
         let of_feed = feed.and_then(|feed| self.feed(feed)).map_or(0, |feed| self.weight_of(feed));
         let full = |held: u64, max: u64| more > 0 && held.saturating_add(more) > max;
         let text = if full(of_feed, records_per_feed_max) {
@@ -245,12 +262,36 @@ impl Book {
         Err(Reject::new(RejectCode::TooLarge, text))
     }
 
+    /// Refuses a start so far ahead that nobody lists it yet.
+    pub(super) fn check_start(&self, starts: Timestamp, now: Timestamp) -> Result<(), Reject> {
+        let ahead = self.limits.start_ahead_max;
+        if starts <= now.plus(ahead) {
+            return Ok(());
+        }
+        let days = ahead.as_secs() / 86_400;
+        let text = format!("`commence_time` {starts} is more than {days} days ahead");
+        Err(Reject::new(RejectCode::TooLarge, text))
+    }
+
+    /// Refuses to have an event begin long before its start.
+    pub(super) fn check_begun(
+        &self,
+        status: Status,
+        starts: Timestamp,
+        now: Timestamp,
+    ) -> Result<(), Reject> {
+        if status == Status::Scheduled || starts <= now.plus(self.limits.begin_early_max) {
+            return Ok(());
+        }
+        let text = format!(
+            "the event starts at {starts} and cannot be {} yet; if it has begun, correct its `commence_time` first",
+            status.key()
+        );
+        Err(Reject::new(RejectCode::IllegalTransition, text))
+    }
+
     /// What a listing counts.
-    pub(super) fn weigh_listing(
-        reference: &str,
-        said: (&str, &Fixture),
-        contest: &Contest,
-    ) -> u64 {
+    pub(super) fn weigh_listing(reference: &str, said: (&str, &Fixture), contest: &Contest) -> u64 {
         listing_weight(reference, said, contest)
     }
 

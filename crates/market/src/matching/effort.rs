@@ -11,7 +11,7 @@ use std::cell::Cell;
 
 /// What a message may cost, in looks for a slip of the pen between two words, 50 to 200 ns each. A new listing of people
 /// whom ten feeds list costs some hundred, a field of 156 players in other spellings less than a thousand.
-pub const EFFORT_MAX: usize = 4096;
+pub const EFFORT_MAX: usize = 2048;
 
 thread_local! {
     static SPENT: Cell<usize> = const { Cell::new(0) };

@@ -303,7 +303,8 @@ pub(crate) fn keys_count(contest: &Contest) -> (usize, usize) {
     let mut words = 0;
     contest.keys(&mut |_| words += 1);
     let keyed = words.min(WORDS_MAX);
-    let keys = if contest.keys_in_common() < 2 { keyed } else { keyed * keyed.saturating_sub(1) / 2 };
+    let keys =
+        if contest.keys_in_common() < 2 { keyed } else { keyed * keyed.saturating_sub(1) / 2 };
     (words, keys)
 }
 

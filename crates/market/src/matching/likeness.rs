@@ -13,7 +13,7 @@ use super::word::{Alike, Kind, Word};
 const PAIRS_OF_A_UNIT: usize = 8;
 /// Looks for a slip of the pen that two names are worth. Those of people need two or three; a name made of words that
 /// are all nearly the same would need two hundred.
-const CLOSE_LOOKS_MAX: usize = 16;
+const CLOSE_LOOKS_MAX: usize = 8;
 
 /// What was seen when two names were laid side by side. Later is more alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -193,8 +193,9 @@ impl<'a> Laid<'a> {
         let surnames = (self.left.surname(), self.right.surname());
         for at in 0..self.left.count {
             let Some(word) = self.left.free_word(at) else { continue };
-            let found = (0..self.right.count)
-                .find(|found| self.right.free_word(*found).is_some_and(|other| alike(&word, &other)));
+            let found = (0..self.right.count).find(|found| {
+                self.right.free_word(*found).is_some_and(|other| alike(&word, &other))
+            });
             if let Some(found) = found {
                 self.meet((at, found), how);
                 self.surname |= surnames == (Some(at), Some(found));

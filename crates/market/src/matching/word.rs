@@ -240,8 +240,7 @@ fn is_close(one: &str, other: &str) -> bool {
 /// one of the other. As few are allowed, to try each is cheaper than a table: no memory, and mostly no second look.
 fn is_within(one: &[u8], other: &[u8], allowed: u32) -> bool {
     let same = one.iter().zip(other).take_while(|(one, other)| one == other).count();
-    let (one, other) =
-        (one.get(same..).unwrap_or_default(), other.get(same..).unwrap_or_default());
+    let (one, other) = (one.get(same..).unwrap_or_default(), other.get(same..).unwrap_or_default());
     let (Some((first, rest)), Some((their_first, their_rest))) =
         (one.split_first(), other.split_first())
     else {

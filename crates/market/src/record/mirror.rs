@@ -15,7 +15,7 @@ use domain::score::Score;
 use domain::{Catalogue, EventId, Side, SportId, Timestamp};
 
 use crate::book::{
-    Book, Event, Ids, Offer, Outcome, OutcomeName, Record, Slot, SlotKey, slot_key_of,
+    Book, Event, Ids, Limits, Offer, Outcome, OutcomeName, Record, Slot, SlotKey, slot_key_of,
 };
 use crate::change::{Change, MarketKey};
 use crate::freshness::Source;
@@ -41,9 +41,11 @@ pub(super) struct Mirror {
 
 impl Mirror {
     pub(super) fn new(catalogue: &Arc<Catalogue>, at: Timestamp) -> Self {
+        // Nobody sees these ids.
+        let mut book = Book::new(Arc::clone(catalogue), Ids::Minted { salt: 0 });
+        book.set_limits(Limits::NONE);
         Self {
-            // Nobody sees these ids.
-            book: Book::new(Arc::clone(catalogue), Ids::Minted { salt: 0 }),
+            book,
             renewals: HashMap::new(),
             inexact: HashSet::new(),
             said: Vec::new(),

@@ -14,8 +14,8 @@ use domain::{
 };
 use linesman_market::select::Cursor;
 use linesman_market::{
-    Book, BoutSelection, CHANGE_VERSION, Change, EventSelection, Ids, Lifetimes, NotDone, Oddity,
-    OddsSelection, Operation, Profile, ScoreSelection, Snapshot, Verdict, book,
+    Book, BoutSelection, CHANGE_VERSION, Change, EventSelection, Ids, Lifetimes, Limits, NotDone,
+    Oddity, OddsSelection, Operation, Profile, ScoreSelection, Snapshot, Verdict, book,
 };
 use proptest::test_runner::Config as ProptestConfig;
 use serde_json::Value;
@@ -28,6 +28,8 @@ pub(crate) const LIFETIMES: Lifetimes = Lifetimes {
     final_retention: Duration::from_secs(72 * 3600),
     forget_after: Duration::from_secs(48 * 3600),
 };
+/// Most tests report of events without waiting for their start.
+const LIMITS: Limits = Limits { begin_early_max: Duration::MAX, ..Limits::DEFAULT };
 pub(crate) const SALT: u64 = 7;
 /// More than any test has.
 const LIMIT: usize = 500;
@@ -55,7 +57,8 @@ impl Desk {
 
     pub(crate) fn with(ids: Ids, operators_file: Option<&str>) -> Self {
         let catalogue = Arc::new(Catalogue::load(operators_file).unwrap());
-        let book = Book::new(Arc::clone(&catalogue), ids);
+        let mut book = Book::new(Arc::clone(&catalogue), ids);
+        book.set_limits(LIMITS);
         Self { catalogue, book, now: at(0), changes: Vec::new(), oddities: Vec::new() }
     }
 
@@ -352,6 +355,7 @@ pub(crate) fn replayed(
     changes: &[(Change, Timestamp)],
 ) -> Book {
     let mut book = Book::new(Arc::clone(catalogue), ids);
+    book.set_limits(LIMITS);
     for (change, at) in changes {
         let mut bytes = Vec::new();
         change.encode(&mut bytes);
@@ -363,7 +367,11 @@ pub(crate) fn replayed(
 /// A book made from another's checkpoint.
 pub(crate) fn restored(book: &Book) -> Book {
     let image = book.to_image();
-    Book::from_image(book::IMAGE_VERSION, &image, Arc::clone(book.catalogue())).unwrap()
+    let mut again =
+        Book::from_image(book::IMAGE_VERSION, &image, Arc::clone(book.catalogue())).unwrap();
+    assert_eq!(again.load(), book.load(), "what was counted step by step is what is there");
+    again.set_limits(LIMITS);
+    again
 }
 
 /// Walks pages to the end through the cursors' texts.

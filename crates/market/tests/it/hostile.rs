@@ -1,6 +1,9 @@
 //! Bytes from a damaged disk or a stranger: read or refused, never a panic, never more memory than they
 //! are worth.
 
+mod bounds;
+mod expiry;
+
 use std::sync::Arc;
 
 use domain::message::{Body, ScoreBody};

@@ -50,6 +50,8 @@ pub(crate) struct Happening {
     report: Report,
     report_ts: Option<Timestamp>,
     changed: Timestamp,
+    /// When that was taken.
+    taken: Timestamp,
 }
 
 #[derive(Debug, PartialEq)]
@@ -130,7 +132,7 @@ impl Model {
             return Err(RejectCode::FutureTs);
         }
         // What does not say when is as new as what is held, at least.
-        let held = self.held_ts(feed, &message.body);
+        let held = self.held_ts(feed, &message.body, now);
         let ts = message.ts.unwrap_or_else(|| held.map_or(now, |held| now.max(held)));
         match &message.body {
             Body::Event { reference, listing } => {
@@ -148,13 +150,16 @@ impl Model {
     }
 
     /// When that was said which a message would take the place of.
-    fn held_ts(&self, feed: &str, body: &Body) -> Option<Timestamp> {
+    fn held_ts(&self, feed: &str, body: &Body, now: Timestamp) -> Option<Timestamp> {
         let of = |reference: &str| {
             self.offers.iter().find(|o| o.feed == feed && *o.reference == *reference)
         };
         match body {
             Body::Event { reference, .. } | Body::Remove { reference } => Some(of(reference)?.ts),
-            Body::Score(score) => self.event(of(&score.reference)?.event).report_ts,
+            Body::Score(score) => {
+                let held = self.event(of(&score.reference)?.event).report_ts;
+                held.map(|held| held.min(now))
+            }
             Body::Odds(odds) => {
                 let event = of(&odds.reference)?.event;
                 let held = self.prices.iter().find(|price| {
@@ -198,6 +203,7 @@ impl Model {
             },
             report_ts: None,
             changed: ts,
+            taken: now,
         });
         id
     }
@@ -350,9 +356,11 @@ impl Model {
     fn hear_score(&mut self, feed: &str, body: &ScoreBody, ts: Timestamp, now: Timestamp) -> Said {
         let (offer, event) = self.listed(feed, &body.reference)?;
         let (id, swapped) = (event.id, offer.swapped);
-        if event.report_ts.is_some_and(|held| ts < held) {
+        // A time ahead of the clock outdates nobody.
+        if event.report_ts.is_some_and(|held| ts < held.min(now)) {
             return Ok(Verdict::Superseded);
         }
+        let ts = event.report_ts.map_or(ts, |held| ts.max(held));
         let is_field = matches!(event.fixture, Fixture::Field { .. });
         let winner = match &body.winner {
             Some(name) if !is_field && !means_draw(name) => {
@@ -394,6 +402,7 @@ impl Model {
         event.report_ts = Some(ts);
         if event.report != report {
             event.changed = ts;
+            event.taken = now;
             event.report = report;
         }
         if event.report.status == Status::Final {
@@ -464,7 +473,7 @@ impl Model {
     ) -> (Vec<EventId>, Vec<(SportId, BookmakerId)>) {
         let over = |event: &Happening| {
             if event.report.status == Status::Final {
-                now.since(event.changed) >= stay.final_retention
+                now.since(event.taken) >= stay.final_retention
             } else if event.listers.is_empty() {
                 now.since(event.mentioned) >= stay.final_retention
             } else {

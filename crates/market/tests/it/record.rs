@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use domain::message::{Body, Correction, FeedMessage, ScoreBody};
 use domain::{EventId, Format, Market, Status, Timestamp};
-use linesman_market::{Book, Change, Ids, Recorded, Recorder, Verdict};
+use linesman_market::{Book, Change, Ids, Limits, Recorded, Recorder, Verdict};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -62,7 +62,9 @@ impl Tape {
     fn new(like: &Desk, from: Timestamp) -> Self {
         let book = || Book::new(Arc::clone(&like.catalogue), IDS);
         let recorder = Recorder::new(book(), from);
-        Self { book: book(), recorder, replay: book(), messages: Vec::new() }
+        let mut replay = book();
+        replay.set_limits(Limits::NONE);
+        Self { book: book(), recorder, replay, messages: Vec::new() }
     }
 
     fn take(&mut self, change: &Change, at: Timestamp) {

@@ -147,6 +147,9 @@ impl Tracker {
 
     /// The same for a change that was decided elsewhere and is about to be absorbed.
     pub(super) fn before_change(&mut self, book: &Book, change: &Change) {
+        if let Change::Dropped { feed } = change {
+            self.touched.extend(book.events_listed_by(feed));
+        }
         let listed = match change {
             Change::Listed(listed) => book.listed_for(&listed.feed, &listed.reference),
             Change::Withdrawn { feed, reference, .. } => book.listed_for(feed, reference),
@@ -165,7 +168,8 @@ impl Tracker {
             | Change::Cleared { .. }
             | Change::Parted { .. }
             | Change::Taught { .. }
-            | Change::Untaught { .. } => None,
+            | Change::Untaught { .. }
+            | Change::Dropped { .. } => None,
         };
         self.touched.extend(listed);
     }
@@ -202,7 +206,9 @@ impl Tracker {
             | Change::SourceForgotten { .. }
             | Change::Cut { .. }
             | Change::Taught { .. }
-            | Change::Untaught { .. } => [None, None],
+            | Change::Untaught { .. }
+            // Looked up before, while it was known what the feed listed.
+            | Change::Dropped { .. } => [None, None],
         };
         self.touched.extend(ids.into_iter().flatten());
     }

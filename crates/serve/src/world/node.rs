@@ -331,7 +331,8 @@ fn refuse(command: Command) {
 }
 
 impl Writer {
-    fn taking_over(post: Post, mut log: StreamLog, held: Held, seat: &Arc<Seat>) -> Self {
+    fn taking_over(post: Post, mut log: StreamLog, mut held: Held, seat: &Arc<Seat>) -> Self {
+        held.book.set_limits(post.options.limits);
         let told = Arc::clone(seat);
         log.tell_answers(move || told.note_answer());
         log.note_last_mark(held.mark);

@@ -104,13 +104,9 @@ impl Start {
     pub(super) fn afresh(options: &WorldOptions, ids: Ids) -> Self {
         let mut entries = Entries::default();
         entries.push(&Change::Founded { ids });
-        Self {
-            book: Book::new(Arc::clone(&options.catalogue), ids),
-            checkpoint_seq: 0,
-            last_cut: None,
-            last_published: None,
-            entries,
-        }
+        let mut book = Book::new(Arc::clone(&options.catalogue), ids);
+        book.set_limits(options.limits);
+        Self { book, checkpoint_seq: 0, last_cut: None, last_published: None, entries }
     }
 
     /// The checkpoint and what the log holds after it.
@@ -135,6 +131,7 @@ impl Start {
             last_published: None,
             entries: Entries::default(),
         };
+        start.book.set_limits(options.limits);
         let is_cut = |(_, change): &&(Timestamp, Change)| matches!(change, Change::Cut { .. });
         let last_cut =
             tail.iter().rev().position(|entry| is_cut(&entry)).map(|back| tail.len() - 1 - back);

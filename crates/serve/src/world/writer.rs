@@ -75,6 +75,7 @@ impl Post {
             shared.begun.store(true, Ordering::Release);
         }
         handle.vitals.store(Arc::new(book.vitals()));
+        handle.stats.load.store(Arc::new(book.load()));
         handle.news.send_replace(());
         let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         handle.stats.cut_us_last.store(took, Ordering::Relaxed);
@@ -91,6 +92,7 @@ impl Post {
     pub(super) fn note_identities(&self, book: &Book) {
         let (merged, unsure, aliases) = book.remembered();
         let stats = &self.handle.stats;
+        stats.load.store(Arc::new(book.load()));
         for (figure, count) in
             [(&stats.merged_ids, merged), (&stats.unsure_pairs, unsure), (&stats.aliases, aliases)]
         {
@@ -159,6 +161,7 @@ impl WorldHandle {
             queue,
             stale_after: options.stale_after,
             refresh_interval: options.refresh_interval,
+            limits: options.limits,
             news: watch::Sender::new(()),
             past: Past {
                 log: options.log.clone(),
@@ -302,6 +305,9 @@ impl Writer {
             return Err(OperateError::Overtaken);
         }
         let now = self.post.clock.now();
+        if let (Operation::Drop { feed }, Some(tracker)) = (operation, &mut self.tracker) {
+            tracker.before_change(&self.book, &Change::Dropped { feed: feed.clone() });
+        }
         let changes = self.book.operate(operation, now)?;
         let mut entries = Entries::default();
         for change in &changes {

@@ -271,6 +271,7 @@ impl Model {
             }
             event.report = if turned { turned_report(gone.report) } else { gone.report };
             (event.report_ts, event.changed) = (gone.report_ts, gone.changed);
+            event.taken = gone.taken;
         }
         if event.status() == domain::Status::Final {
             self.suspend(|price| price.event == elder);

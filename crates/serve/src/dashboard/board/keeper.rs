@@ -19,6 +19,8 @@ const SANDBOX_BACK: Duration = Duration::from_secs(3 * 3600);
 /// How far apart the looks at the past are.
 const BACK_STEP: Duration = Duration::from_secs(900);
 /// The same in a log, which has what was published only since its last checkpoint.
+/// A book that holds more is not made a second time to look back: the memory is there for one.
+const READ_BACK_RECORDS_MAX: u64 = 100_000;
 const LOG_STEP: Duration = Duration::from_secs(60);
 /// How often sources are looked at, beside the publications.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
@@ -124,6 +126,10 @@ fn read_back(
     past: &Mutex<History>,
 ) -> Result<(), Failure> {
     let handle = app.world(world);
+    if handle.stats.load.load().records > READ_BACK_RECORDS_MAX {
+        tracing::info!(%world, "price paths begin now: the book is too large to be made a second time");
+        return Ok(());
+    }
     let Some((mut book, entries)) = since_checkpoint(&handle.past.log, &app.catalogue)? else {
         return Ok(());
     };

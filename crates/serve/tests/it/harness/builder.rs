@@ -184,6 +184,7 @@ impl Builder {
             refresh_interval: self.refresh_interval,
             stale_after: self.stale_after,
             lifetimes: Lifetimes { final_retention: 3 * DAY, forget_after: 7 * DAY },
+            limits: self.limits,
             log_retention: DAY,
             simulation: seed.map(|seed| Simulation::new(seed, Arc::clone(&catalogue))),
             notes: Some(dir.path().to_owned()),

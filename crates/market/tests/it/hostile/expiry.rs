@@ -1,0 +1,67 @@
+//! What ends costs what it takes away, not what there is.
+
+use std::time::{Duration, Instant};
+
+use linesman_market::{Limits, Operation};
+
+use crate::desk::{ACCEPTED, Desk, LIFETIMES, remove};
+
+/// A desk with so many events of two feeds, each named like nobody else's.
+fn with_events(count: usize) -> Desk {
+    let mut desk = Desk::open();
+    desk.book.set_limits(Limits::NONE);
+    for n in 0..count {
+        let letter = |by: usize| char::from(b'a' + u8::try_from(n / by % 26).unwrap());
+        let word: String = [1, 26, 676, 17_576].into_iter().map(letter).collect();
+        let (home, away) = (format!("H{word} B{word}"), format!("A{word} C{word}"));
+        assert_eq!(desk.say("north", desk.bout(&format!("n{n}"), &home, &away, 24)), ACCEPTED);
+        assert_eq!(desk.say("south", desk.bout(&format!("s{n}"), &home, &away, 24)), ACCEPTED);
+        desk.changes.clear();
+    }
+    desk
+}
+
+/// How long the shortest of a few tries takes.
+fn shortest(mut work: impl FnMut() -> Duration) -> Duration {
+    (0..3).map(|_| work()).min().unwrap()
+}
+
+fn time_to_expire(count: usize) -> Duration {
+    let mut desk = with_events(count);
+    for n in 0..count {
+        assert_eq!(desk.say("north", remove(&format!("n{n}"))), ACCEPTED);
+        assert_eq!(desk.say("south", remove(&format!("s{n}"))), ACCEPTED);
+    }
+    desk.wait(LIFETIMES.final_retention.as_secs());
+    let begun = Instant::now();
+    assert_eq!(desk.expire(), count);
+    let took = begun.elapsed();
+    assert_eq!(desk.book.events().count(), 0);
+    assert_eq!(desk.book.weight(), 0, "nor is anything left of what listed them");
+    took
+}
+
+#[test]
+fn ten_times_the_events_take_ten_times_as_long_to_expire() {
+    let few = shortest(|| time_to_expire(300));
+    let many = time_to_expire(3_000);
+    // A scan of all listings for each event would take a hundred times as long.
+    assert!(many < 40 * few + Duration::from_millis(50), "{few:?} for 300, {many:?} for 3,000");
+}
+
+fn time_to_drop(count: usize) -> Duration {
+    let mut desk = with_events(count);
+    let begun = Instant::now();
+    assert_eq!(desk.operate(&Operation::Drop { feed: "north".into() }).unwrap(), 1);
+    assert_eq!(desk.operate(&Operation::Drop { feed: "south".into() }).unwrap(), 1);
+    let took = begun.elapsed();
+    assert_eq!((desk.book.events().count(), desk.book.weight()), (0, 0));
+    took
+}
+
+#[test]
+fn ten_times_the_listings_take_ten_times_as_long_to_drop() {
+    let few = shortest(|| time_to_drop(300));
+    let many = time_to_drop(3_000);
+    assert!(many < 40 * few + Duration::from_millis(50), "{few:?} for 300, {many:?} for 3,000");
+}
