@@ -106,13 +106,7 @@ impl Start {
         entries.push(&Change::Founded { ids });
         let mut book = Book::new(Arc::clone(&options.catalogue), ids);
         book.set_limits(options.limits);
-        Self {
-            book,
-            checkpoint_seq: 0,
-            last_cut: None,
-            last_published: None,
-            entries,
-        }
+        Self { book, checkpoint_seq: 0, last_cut: None, last_published: None, entries }
     }
 
     /// The checkpoint and what the log holds after it.
