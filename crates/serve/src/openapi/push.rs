@@ -221,7 +221,7 @@ fn feed_odds() -> Value {
 }
 
 fn feed_score() -> Value {
-    let score = |meaning: &str| json!({ "type": ["integer", "null"], "minimum": 0, "description": meaning });
+    let score = |meaning: &str| json!({ "type": ["integer", "null"], "minimum": 0, "maximum": 9999, "description": meaning });
     let periods = json!({
         "type": "array",
         "items": refer("schemas", "Period"),
@@ -256,7 +256,8 @@ fn feed_score() -> Value {
         ),
     ];
     let optional = ["home_score", "away_score", "periods", "winner", "leaders", "correction"];
-    message("score", "Where the event stands.", fields, &optional)
+    let meaning = "Where the event stands. A token that speaks for one bookmaker needs the right to report scores; `live` and `final` are rejected more than a day before the start.";
+    message("score", meaning, fields, &optional)
 }
 
 fn feed_remove() -> Value {
