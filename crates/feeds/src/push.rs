@@ -52,11 +52,20 @@ pub fn parse_line(
 /// Blank lines are counted but not given; a `\r` before the line's end and a byte order mark before the first
 /// line are dropped; the last line needs no line end.
 pub fn split_lines(body: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
-    body.strip_prefix(b"\xef\xbb\xbf")
-        .unwrap_or(body)
-        .split(|&byte| byte == b'\n')
+    number_lines(body.get(mark_bytes(body)..).unwrap_or_default(), 1)
+}
+
+/// The length of the byte order mark that a body begins with.
+pub fn mark_bytes(body: &[u8]) -> usize {
+    const MARK: &[u8] = b"\xef\xbb\xbf";
+    if body.starts_with(MARK) { MARK.len() } else { 0 }
+}
+
+/// The lines of a part of a body, as [`split_lines`] gives them; `first` is the number of its first line.
+pub fn number_lines(part: &[u8], first: usize) -> impl Iterator<Item = (usize, &[u8])> {
+    part.split(|&byte| byte == b'\n')
         .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
-        .zip(1..)
+        .zip(first..)
         .filter(|(line, _)| !line.trim_ascii().is_empty())
         .map(|(line, number)| (number, line))
 }

@@ -1,0 +1,3 @@
+//! What a hostile feed, disk or client may try against the whole program.
+
+mod pushes;
