@@ -70,7 +70,8 @@ async fn a_stop_in_the_middle_of_long_pushes_is_in_time() {
     for number in 0..90_000 {
         let (minute, second, ms) = (number / 60_000, number / 1000 % 60, number % 1000);
         let ts = format!("2026-01-01T11:{minute:02}:{second:02}.{ms:03}Z");
-        writeln!(body, r#"{{"type":"heartbeat","bookmaker":"caesars","sport":"mma","ts":"{ts}"}}"#).unwrap();
+        writeln!(body, r#"{{"type":"heartbeat","bookmaker":"caesars","sport":"mma","ts":"{ts}"}}"#)
+            .unwrap();
     }
     let head = format!(
         "POST /ingest/v1/messages HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {token}\r\ncontent-length: {}\r\n\r\n",

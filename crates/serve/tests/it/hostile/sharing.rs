@@ -134,10 +134,7 @@ async fn a_feed_with_hundreds_of_pushes_at_once_shuts_nobody_out() {
             tokio::spawn(async move { app.post(&token, body.into_bytes(), None).await })
         })
         .collect();
-    assert_eq!(
-        app.push(&other, line::heartbeat("betmgm", "mma").to_string()).await["accepted"],
-        1
-    );
+    assert_eq!(app.push(&other, line::heartbeat("betmgm", "mma").to_string()).await["accepted"], 1);
     for push in pushes {
         assert_eq!(push.await.unwrap().status, 200, "they wait rather than being refused");
     }
