@@ -47,19 +47,29 @@ pub fn parse_line(
     read::Reader { catalogue, bound }.message(&message)
 }
 
-/// Refuses a score from a feed that may not report scores: one that is bound to a bookmaker and was not given the right.
-///
-/// # Errors
-/// The message is a score.
-pub fn refuse_score(message: FeedMessage) -> Result<FeedMessage, Reject> {
-    match message.body {
-        Body::Score(_) => Err(Reject::new(
-            RejectCode::WrongBookmaker,
-            "this token is bound to a bookmaker and may not report scores (`feeds create --scores`)",
-        )),
-        Body::Event { .. } | Body::Odds(_) | Body::Remove { .. } | Body::Heartbeat { .. } => {
-            Ok(message)
+/// What a feed's token may send.
+#[derive(Clone, Copy, Debug)]
+pub struct Rights {
+    /// The one bookmaker whose prices it may send; `None`: any.
+    pub bookmaker: Option<BookmakerId>,
+    /// Whether it may report scores.
+    pub scores: bool,
+}
+
+impl Rights {
+    /// Reads one line of a body as a message that the feed may send.
+    ///
+    /// # Errors
+    /// As [`parse_line`], or it is a score and the feed may report none.
+    pub fn parse(self, line: &[u8], catalogue: &Catalogue) -> Result<FeedMessage, Reject> {
+        let message = parse_line(line, catalogue, self.bookmaker)?;
+        if !self.scores && matches!(message.body, Body::Score(_)) {
+            return Err(Reject::new(
+                RejectCode::WrongBookmaker,
+                "this token is bound to a bookmaker and may not report scores (`feeds create --scores`)",
+            ));
         }
+        Ok(message)
     }
 }
 
@@ -68,11 +78,20 @@ pub fn refuse_score(message: FeedMessage) -> Result<FeedMessage, Reject> {
 /// Blank lines are counted but not given; a `\r` before the line's end and a byte order mark before the first
 /// line are dropped; the last line needs no line end.
 pub fn split_lines(body: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
-    body.strip_prefix(b"\xef\xbb\xbf")
-        .unwrap_or(body)
-        .split(|&byte| byte == b'\n')
+    number_lines(body.get(mark_bytes(body)..).unwrap_or_default(), 1)
+}
+
+/// The length of the byte order mark that a body begins with.
+pub fn mark_bytes(body: &[u8]) -> usize {
+    const MARK: &[u8] = b"\xef\xbb\xbf";
+    if body.starts_with(MARK) { MARK.len() } else { 0 }
+}
+
+/// The lines of a part of a body, as [`split_lines`] gives them; `first` is the number of its first line.
+pub fn number_lines(part: &[u8], first: usize) -> impl Iterator<Item = (usize, &[u8])> {
+    part.split(|&byte| byte == b'\n')
         .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
-        .zip(1..)
+        .zip(first..)
         .filter(|(line, _)| !line.trim_ascii().is_empty())
         .map(|(line, number)| (number, line))
 }

@@ -73,6 +73,9 @@ pub(crate) struct Server {
     pub(crate) connections_max: usize,
     /// How late the service may be before it refuses what is not ready.
     pub(crate) shed_after: Duration,
+    /// Memory that pushes under way may take, over all feeds and of one.
+    pub(crate) push_memory_max_mib: usize,
+    pub(crate) push_memory_per_feed_max_mib: usize,
     /// `None`: one per processor.
     pub(crate) workers: Option<usize>,
     /// Who is believed when they say from whom they have a request.
@@ -406,6 +409,9 @@ impl Effective {
                 tls: cert.zip(key).map(|(cert, key)| Tls { cert, key }),
                 connections_max: self.required("server.connections_max")?,
                 shed_after: self.required("server.shed_after")?,
+                push_memory_max_mib: self.required("server.push_memory_max_mib")?,
+                push_memory_per_feed_max_mib: self
+                    .required("server.push_memory_per_feed_max_mib")?,
                 workers: self.optional("server.workers")?,
                 trusted_proxies: self.optional("server.trusted_proxies")?.unwrap_or_default(),
                 proxy_header: self.required("server.proxy_header")?,

@@ -3,7 +3,9 @@
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use accounts::{
     Accounts, KeyKind, KeySecret, LeaseWorker, LinkToken, NewKey, Outbox, People, PeopleRules,
@@ -11,7 +13,7 @@ use accounts::{
 use anyhow::{Context, bail};
 use domain::{Clock, World};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use serve::{App, DashboardSettings, Door, Doors, Parts, Proxies, Settings, Tls};
+use serve::{App, DashboardSettings, Door, Doors, Parts, Proxies, PushLimits, Settings, Tls};
 use store::Store;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -49,6 +51,9 @@ pub(crate) fn serve(config: &Config, data: &Path, role: Role) -> anyhow::Result<
 
 /// Something that has to live as long as the service, and what it is called.
 pub(crate) type Ended = &'static str;
+
+/// How long pushes may take to end once the service stops; connections may take longer.
+const PUSHES_TIME_MAX: Duration = Duration::from_secs(10);
 
 async fn run(config: &Config, data: &Path, role: Role) -> anyhow::Result<()> {
     let catalogue = load_catalogue(config)?;
@@ -101,7 +106,12 @@ async fn run(config: &Config, data: &Path, role: Role) -> anyhow::Result<()> {
     let outcome = until_told(signals, &mut ended).await;
 
     stop.send_replace(true);
-    while serving.join_next().await.is_some() {}
+    let mut served = pin!(async { while serving.join_next().await.is_some() {} });
+    if tokio::time::timeout(PUSHES_TIME_MAX, served.as_mut()).await.is_err() {
+        // What is in the log stays; the feeds send the rest again.
+        live.end_pushes();
+        served.await;
+    }
     controlling.abort();
     keeping.abort();
     if let Some(following) = following {
@@ -274,6 +284,10 @@ fn settings(config: &Config, role: Role) -> Settings {
         ingest_on_main: config.server.ingest_listen.is_none(),
         connections_max: config.server.connections_max,
         shed_after: config.server.shed_after,
+        pushes: PushLimits {
+            bytes_max: config.server.push_memory_max_mib << 20,
+            feed_bytes_max: config.server.push_memory_per_feed_max_mib << 20,
+        },
         proxies: Proxies {
             trusted: config.server.trusted_proxies.clone(),
             header: config.server.proxy_header,
@@ -324,7 +338,7 @@ async fn first_key(accounts: &Accounts) -> anyhow::Result<Option<KeySecret>> {
 }
 
 /// How often the uses of keys are written down, quotas looked at, and what has ended is forgotten.
-const KEEP_EVERY: std::time::Duration = std::time::Duration::from_secs(60);
+const KEEP_EVERY: Duration = Duration::from_secs(60);
 
 async fn keep_accounts(app: Arc<App>) {
     let mut every = tokio::time::interval(KEEP_EVERY);

@@ -45,6 +45,8 @@ struct Receipt {
     accepted: u64,
     unchanged: u64,
     superseded: u64,
+    rejected_total: u64,
+    /// The first of those.
     rejected: Vec<Rejected>,
 }
 
@@ -196,7 +198,7 @@ impl Totals {
         self.accepted += receipt.accepted;
         self.unchanged += receipt.unchanged;
         self.superseded += receipt.superseded;
-        self.rejected += u64::try_from(receipt.rejected.len()).unwrap_or(u64::MAX);
+        self.rejected += receipt.rejected_total;
     }
 }
 

@@ -9,6 +9,7 @@ use tokio::sync::Mutex;
 
 use crate::dashboard::{Board, DashboardSettings, StatusRecord};
 use crate::docs::Pages;
+use crate::ingest::{Budget, PushLimits};
 use crate::metrics::Metrics;
 use crate::pressure::Pressure;
 use crate::proxy::Proxies;
@@ -31,6 +32,8 @@ pub struct Settings {
     pub ingest_on_main: bool,
     /// Connections open at the same time at the most.
     pub connections_max: usize,
+    /// How much memory pushes may take.
+    pub pushes: PushLimits,
     pub dashboard: DashboardSettings,
     /// Which proxies stand before the main listener.
     pub proxies: Proxies,
@@ -50,6 +53,7 @@ pub struct App {
     sandbox: Arc<WorldHandle>,
     pub(crate) metrics: Metrics,
     pub(crate) pressure: Pressure,
+    pub(crate) pushes: Arc<Budget>,
     pub(crate) pages: Pages,
     pub(crate) board: Board,
     pub(crate) status: StatusRecord,
@@ -77,6 +81,7 @@ impl App {
         Self {
             regions: RegionTable::new(&catalogue),
             pressure: Pressure::new(settings.shed_after),
+            pushes: Budget::new(settings.pushes),
             catalogue,
             clock,
             accounts,

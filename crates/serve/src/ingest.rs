@@ -1,35 +1,44 @@
-//! The push door (ingest.md): a feed's NDJSON, taken line by line, durable before the answer.
+//! The ingest endpoint (ingest.md): a feed's NDJSON, taken line by line, durable before the answer.
+//!
+//! A push is worked on in pieces of whole lines. The next is parsed while the writer is at the one before, so that a push holds
+//! its body and a few parsed pieces, however many lines it has. What it holds is bounded for each feed and for all ([`budget`]).
 
-use std::io::Read;
+mod body;
+mod budget;
+mod receipt;
+
+use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use accounts::{FeedGrant, KeyRefusal};
 use bytes::Bytes;
-use domain::World;
-use feeds::push;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
-use serde_json::json;
+use domain::{Timestamp, World};
+use feeds::push::Rights;
+use http_body_util::BodyExt;
+use tokio::sync::oneshot;
 
+pub(crate) use self::body::{BODY_BYTES_MAX, LINES_MAX};
+use self::body::{Packing, no_room};
+pub(crate) use self::budget::Budget;
+use self::budget::Held;
+pub use self::budget::PushLimits;
+pub(crate) use self::receipt::LISTED_MAX;
+use self::receipt::Total;
 use crate::app::App;
 use crate::error::{ApiError, ErrorCode};
-use crate::ledger::{Push, SAMPLES_MAX, Stamps, cut};
+use crate::ledger::{Push as Noted, SAMPLES_MAX, Stamps, cut};
 use crate::reply::Reply;
 use crate::v1::cannot_vouch;
-use crate::world::{Delivered, Lines, NotTaken, Receipt};
+use crate::world::{Lines, NotTaken, Outcome, Piece, Receipt, Sender, Terms, WorldHandle};
 
-/// Where the door is.
+/// Where the endpoint is.
 pub(crate) const PATH: &str = "/ingest/v1/messages";
-/// Largest body, packed or unpacked.
-pub(crate) const BODY_BYTES_MAX: usize = 8 << 20;
-/// Most lines in a body: what fits into 8 MiB at the size of the shortest message, and a bound on the answer.
-pub(crate) const LINES_MAX: usize = 200_000;
-/// How long a body may take to arrive (D32).
-const BODY_TIME_MAX: Duration = Duration::from_secs(30);
 /// When a paused feed is told to come back.
 const PAUSED_RETRY_S: u32 = 60;
+/// Pieces of a push that may wait for the writer: enough for it to have the next when it is done with one.
+const PIECES_AHEAD_MAX: usize = 8;
 
-/// What the request's headers say that the door needs.
+/// What the request's headers say that the endpoint needs.
 #[derive(Debug)]
 pub(crate) struct Delivery {
     pub(crate) authorization: Option<Token>,
@@ -48,57 +57,181 @@ impl std::fmt::Debug for Token {
 /// Takes a push.
 pub(crate) async fn take<B>(app: &Arc<App>, delivery: Delivery, body: B) -> Result<Reply, ApiError>
 where
-    B: BodyExt<Data = Bytes>,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    B: BodyExt<Data = Bytes> + Unpin,
 {
     let arrived = app.clock.now();
-    let feed = authenticate(app, &delivery)?;
-    if feed.paused_at.is_some() {
-        app.metrics.ledger.note_paused(&feed.name);
-        return Err(paused(&feed.name));
-    }
+    let feed = admit(app, &delivery)?;
     let packing = Packing::parse(delivery.packing.as_deref())?;
-    let body = read_whole(body).await?;
-    let parser = Arc::clone(app);
-    let (name, bookmaker) = (feed.name.clone(), feed.bookmaker.clone());
-    let scores = feed.scores;
-    // Unpacking and parsing megabytes is not for a thread that answers requests.
-    let parsed = tokio::task::spawn_blocking(move || {
-        let body = packing.unpack(body)?;
-        parse(&parser, &feed, &body).map(|lines| (lines, body))
+    let mut held = app.pushes.enter(&feed.name).map_err(no_room)?;
+    let packed = body::read(body, &mut held).await?;
+    let turn = app.world(World::Live).turn(&feed.name).await;
+    // Unpacking megabytes is not for a thread that answers requests.
+    let opened = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        packing.open(packed, &mut held).map(|pieces| (pieces, held))
     });
-    let (lines, body) = parsed.await.map_err(|_| ApiError::internal())??;
-    let mut stamps = Stamps::default();
-    for message in lines.iter().filter_map(|(_, line)| line.as_ref().ok()) {
-        stamps.add(message.ts);
-    }
-    // The body may have taken its time: what holds is what holds now.
-    if authenticate(app, &delivery)?.paused_at.is_some() {
-        app.metrics.ledger.note_paused(&name);
-        return Err(paused(&name));
-    }
-    let delivered = Delivered { feed: name.clone(), bookmaker, scores, body: body.clone(), lines };
-    let receipt = app.world(World::Live).push(delivered).await.map_err(not_taken)?;
-    let push = Push {
-        receipt: &receipt,
-        stamps: &stamps,
+    let (pieces, mut held) = opened.await.map_err(|_| ApiError::internal())??;
+    let rights = rights_of(app, &feed)?;
+    let mut push = Push {
+        app: Arc::clone(app),
+        delivery: Arc::new(delivery),
+        feed,
+        rights,
         arrived,
-        durable: app.clock.now(),
-        sent: &sent_lines(&body, &receipt),
+        waiting: VecDeque::new(),
+        is_handed_over: false,
+        total: Total::default(),
     };
-    app.metrics.ledger.note(&name, &push);
-    Ok(Reply::new(200, "application/json", receipt_text(&receipt)))
+    for piece in pieces {
+        push.send(piece).await?;
+    }
+    while !push.waiting.is_empty() {
+        push.settle().await?;
+    }
+    let json = push.total.to_json();
+    held.shrink(json.len());
+    // Held until it is written: whoever does not read has their share of memory in it.
+    let json = Bytes::from_owner(Answer { json, _held: held });
+    Ok(Reply::new(200, "application/json", json))
+}
+
+/// A receipt on its way out.
+struct Answer {
+    json: Vec<u8>,
+    _held: Held,
+}
+
+impl AsRef<[u8]> for Answer {
+    fn as_ref(&self) -> &[u8] {
+        &self.json
+    }
+}
+
+/// A push that is being taken.
+struct Push {
+    app: Arc<App>,
+    delivery: Arc<Delivery>,
+    feed: Arc<FeedGrant>,
+    rights: Rights,
+    arrived: Timestamp,
+    waiting: VecDeque<Sent>,
+    /// Another node writes: all further pieces go there, so that they stay in their order.
+    is_handed_over: bool,
+    total: Total,
+}
+
+/// A piece that is not known to be durable yet.
+struct Sent {
+    piece: Piece,
+    stamps: Stamps,
+    /// Where its receipt comes; `None`: this node does not write.
+    taken: Option<oneshot::Receiver<Outcome>>,
+}
+
+impl Push {
+    fn world(&self) -> &WorldHandle {
+        self.app.world(World::Live)
+    }
+
+    /// Has a piece taken, and waits for earlier ones where too many are on their way.
+    async fn send(&mut self, piece: Piece) -> Result<(), ApiError> {
+        // The body may have taken its time, and the writer too: what holds is what holds now.
+        admit(&self.app, &self.delivery)?;
+        let sent = if self.is_handed_over || !self.world().leads() {
+            let turn = self.world().turn(&self.feed.name).await;
+            let (_, stamps) = self.parse(&piece).await?;
+            drop(turn);
+            Sent { piece, stamps, taken: None }
+        } else {
+            let reserved = self.world().reserve(&self.feed.name, &piece).await;
+            let reserved = reserved.map_err(|why| self.not_taken(why))?;
+            let (lines, stamps) = self.parse(&piece).await?;
+            let (app, delivery) = (Arc::clone(&self.app), Arc::clone(&self.delivery));
+            let stands =
+                move || authenticate(&app, &delivery).is_ok_and(|feed| feed.paused_at.is_none());
+            let terms = Terms { before: None, stands: Some(Arc::new(stands)) };
+            let taken = reserved.put(lines, terms).map_err(|why| self.not_taken(why))?;
+            Sent { piece, stamps, taken: Some(taken) }
+        };
+        self.waiting.push_back(sent);
+        while self.waiting.len() > PIECES_AHEAD_MAX
+            || self.waiting.front().is_some_and(|sent| sent.taken.is_none())
+        {
+            self.settle().await?;
+        }
+        Ok(())
+    }
+
+    async fn parse(&self, piece: &Piece) -> Result<(Lines, Stamps), ApiError> {
+        let (app, piece, rights) = (Arc::clone(&self.app), piece.clone(), self.rights);
+        let parsing = tokio::task::spawn_blocking(move || {
+            let lines = piece.parse(&app.catalogue, rights);
+            let mut stamps = Stamps::default();
+            for message in lines.iter().filter_map(|(_, line)| line.as_ref().ok()) {
+                stamps.add(message.ts);
+            }
+            (lines, stamps)
+        });
+        parsing.await.map_err(|_| ApiError::internal())
+    }
+
+    /// Waits until the first piece that is on its way is durable.
+    async fn settle(&mut self) -> Result<(), ApiError> {
+        let Some(Sent { piece, stamps, taken }) = self.waiting.pop_front() else { return Ok(()) };
+        let mut outcome = match taken {
+            Some(taken) => taken.await.unwrap_or(Err(NotTaken::Stopped)),
+            None => Err(NotTaken::Overtaken),
+        };
+        if outcome.as_ref().is_err_and(|why| *why == NotTaken::Overtaken) {
+            self.is_handed_over = true;
+            // Those after it follow it there, also where this node took them: in their order, the last word is the same.
+            self.waiting.iter_mut().for_each(|sent| sent.taken = None);
+            let FeedGrant { name, bookmaker, scores, .. } = &*self.feed;
+            let from = Sender { feed: name, bookmaker: bookmaker.as_deref(), scores: *scores };
+            outcome = self.world().hand_over(from, &piece).await;
+        }
+        let receipt = outcome.map_err(|why| self.not_taken(why))?;
+        let noted = Noted {
+            receipt: &receipt,
+            stamps: &stamps,
+            arrived: self.arrived,
+            durable: self.app.clock.now(),
+            sent: &sent_lines(&piece, &receipt),
+        };
+        self.app.metrics.ledger.note(&self.feed.name, &noted);
+        self.total.add(receipt);
+        Ok(())
+    }
+
+    fn not_taken(&self, why: NotTaken) -> ApiError {
+        match why {
+            NotTaken::LogFailed => ApiError::unavailable(
+                "the push could not be made durable; send it again, which doubles nothing",
+            ),
+            NotTaken::Stopped => ApiError::unavailable(
+                "the service is stopping, and not all of the push was taken; send it again, which doubles nothing",
+            ),
+            NotTaken::Overtaken | NotTaken::NoWriter | NotTaken::Overdue => ApiError::unavailable(
+                "no node that writes has confirmed the push, so it may not be durable; send it again, which doubles nothing",
+            ),
+            NotTaken::Withdrawn => admit(&self.app, &self.delivery).err().unwrap_or_else(|| {
+                ApiError::unavailable(
+                    "the feed was stopped in the middle of the push; send it again, which doubles nothing",
+                )
+            }),
+        }
+    }
 }
 
 fn paused(feed: &str) -> ApiError {
     let text = format!(
-        "feed `{feed}` is paused by the operator and nothing of this was taken; push again once it is resumed"
+        "feed `{feed}` is paused by the operator, and this was not taken, or not all of it; push again once it is resumed"
     );
     ApiError::new(ErrorCode::FeedPaused, text).retry_after(PAUSED_RETRY_S)
 }
 
 /// What the last lines that were refused or odd looked like, for an operator to see.
-fn sent_lines(body: &[u8], receipt: &Receipt) -> Vec<(usize, String)> {
+fn sent_lines(piece: &Piece, receipt: &Receipt) -> Vec<(usize, String)> {
     let rejected = receipt.rejected.iter().map(|(line, _)| *line);
     let mut wanted: Vec<usize> = rejected.chain(receipt.odd.iter().map(|odd| odd.line)).collect();
     wanted.sort_unstable();
@@ -107,10 +240,21 @@ fn sent_lines(body: &[u8], receipt: &Receipt) -> Vec<(usize, String)> {
     if wanted.is_empty() {
         return Vec::new();
     }
-    push::split_lines(body)
+    piece
+        .lines()
         .filter(|(number, _)| wanted.contains(number))
         .map(|(number, line)| (number, cut(&String::from_utf8_lossy(line))))
         .collect()
+}
+
+/// The feed of a push, where it may push; a push that a paused feed tried is counted.
+fn admit(app: &App, delivery: &Delivery) -> Result<Arc<FeedGrant>, ApiError> {
+    let feed = authenticate(app, delivery)?;
+    if feed.paused_at.is_some() {
+        app.metrics.ledger.note_paused(&feed.name);
+        return Err(paused(&feed.name));
+    }
+    Ok(feed)
 }
 
 fn authenticate(app: &App, delivery: &Delivery) -> Result<Arc<FeedGrant>, ApiError> {
@@ -132,128 +276,13 @@ fn authenticate(app: &App, delivery: &Delivery) -> Result<Arc<FeedGrant>, ApiErr
     )
 }
 
-async fn read_whole<B>(body: B) -> Result<Bytes, ApiError>
-where
-    B: BodyExt<Data = Bytes>,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    let limited = Limited::new(body, BODY_BYTES_MAX);
-    match tokio::time::timeout(BODY_TIME_MAX, limited.collect()).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-        Ok(Err(_)) => {
-            Err(ApiError::new(ErrorCode::InvalidBody, "the body ended before it was whole"))
-        }
-        Err(_) => {
-            let text = "the body did not arrive within 30 s";
-            Err(ApiError::new(ErrorCode::InvalidBody, text))
-        }
-    }
-}
-
-fn too_large() -> ApiError {
-    let text =
-        "the body is larger than 8 MiB unpacked, or has more than 200000 lines; send it in parts";
-    ApiError::new(ErrorCode::BodyTooLarge, text)
-}
-
-/// How a body is packed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Packing {
-    Plain,
-    Gzip,
-    Zstd,
-}
-
-impl Packing {
-    fn parse(header: Option<&str>) -> Result<Self, ApiError> {
-        match header.map(str::trim) {
-            None | Some("" | "identity") => Ok(Self::Plain),
-            Some(name) if name.eq_ignore_ascii_case("gzip") => Ok(Self::Gzip),
-            Some(name) if name.eq_ignore_ascii_case("zstd") => Ok(Self::Zstd),
-            Some(_) => {
-                let text = "Content-Encoding must be gzip, zstd or absent";
-                Err(ApiError::new(ErrorCode::InvalidBody, text))
-            }
-        }
-    }
-
-    /// The body unpacked, never more than the door takes.
-    fn unpack(self, body: Bytes) -> Result<Bytes, ApiError> {
-        match self {
-            Self::Plain => Ok(body),
-            Self::Gzip => read_bounded(flate2::read::MultiGzDecoder::new(&*body)),
-            Self::Zstd => {
-                let reader =
-                    zstd::stream::read::Decoder::new(&*body).map_err(|_| badly_packed())?;
-                read_bounded(reader)
-            }
-        }
-    }
-}
-
-fn read_bounded(reader: impl Read) -> Result<Bytes, ApiError> {
-    let mut unpacked = Vec::new();
-    let bound = u64::try_from(BODY_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
-    reader.take(bound).read_to_end(&mut unpacked).map_err(|_| badly_packed())?;
-    if unpacked.len() > BODY_BYTES_MAX { Err(too_large()) } else { Ok(unpacked.into()) }
-}
-
-fn badly_packed() -> ApiError {
-    ApiError::new(ErrorCode::InvalidBody, "the body is not what its Content-Encoding says")
-}
-
-fn parse(app: &App, feed: &FeedGrant, body: &[u8]) -> Result<Lines, ApiError> {
-    if !push::looks_like_text(body) {
-        let text = "the body is not lines of text; send NDJSON, one message a line";
-        return Err(ApiError::new(ErrorCode::InvalidBody, text));
-    }
-    if body.iter().filter(|byte| **byte == b'\n').count() > LINES_MAX {
-        return Err(too_large());
-    }
-    // A token bound to a bookmaker that has left the catalogue speaks for nobody.
-    let bound = match &feed.bookmaker {
-        Some(key) => Some(app.catalogue.bookmaker_id(key).ok_or_else(|| {
-            let text = format!(
-                "this token is bound to bookmaker `{key}`, which the catalogue no longer has"
-            );
-            ApiError::new(ErrorCode::Forbidden, text)
-        })?),
-        None => None,
-    };
-    let parse = |line| {
-        let message = push::parse_line(line, &app.catalogue, bound)?;
-        if feed.scores { Ok(message) } else { push::refuse_score(message) }
-    };
-    Ok(push::split_lines(body).map(|(number, line)| (number, parse(line))).collect())
-}
-
-fn not_taken(why: NotTaken) -> ApiError {
-    ApiError::unavailable(match why {
-        NotTaken::Full => "the door is busy; send the batch again shortly",
-        NotTaken::LogFailed => {
-            "the batch could not be made durable and nothing of it was taken; send it again"
-        }
-        NotTaken::Stopped => "the service is stopping; send the batch again shortly",
-        NotTaken::Overtaken | NotTaken::NoWriter | NotTaken::Overdue => {
-            "no node that writes has confirmed the batch, so it may not be durable; send it again, which doubles nothing"
-        }
-    })
-}
-
-fn receipt_text(receipt: &Receipt) -> String {
-    let rejected: Vec<_> = receipt
-        .rejected
-        .iter()
-        .map(|(line, reject)| {
-            json!({ "line": line, "code": reject.code.slug(), "message": reject.message })
-        })
-        .collect();
-    json!({
-        "accepted": receipt.accepted,
-        "unchanged": receipt.unchanged,
-        "superseded": receipt.superseded,
-        "rejected": rejected,
-    })
-    .to_string()
+/// What a feed may send. A token bound to a bookmaker that has left the catalogue may send nothing.
+fn rights_of(app: &App, feed: &FeedGrant) -> Result<Rights, ApiError> {
+    let Some(key) = &feed.bookmaker else { return Ok(Rights { bookmaker: None, scores: true }) };
+    let bookmaker = app.catalogue.bookmaker_id(key).ok_or_else(|| {
+        let text =
+            format!("this token is bound to bookmaker `{key}`, which the catalogue no longer has");
+        ApiError::new(ErrorCode::Forbidden, text)
+    })?;
+    Ok(Rights { bookmaker: Some(bookmaker), scores: feed.scores })
 }

@@ -35,6 +35,7 @@ pub use dashboard::{
 };
 pub use date::http_date;
 pub use error::ErrorCode;
+pub use ingest::PushLimits;
 pub use openapi::document as openapi_document;
 pub use porch::wait_at;
 pub use proxy::{Network, NotANetwork, Proxies, ProxyHeader};

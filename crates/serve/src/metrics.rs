@@ -96,6 +96,7 @@ pub(crate) fn render(app: &App) -> String {
     requests(&mut page, &app.metrics);
     connections(&mut page, &app.metrics);
     pressure(&mut page, &app.pressure);
+    app.pushes.render(&mut page);
     app.metrics.ledger.render(&mut page);
     app.metrics.ledger.render_pace(&mut page);
     paused(&mut page, app);
@@ -194,7 +195,7 @@ fn connections(page: &mut Page, metrics: &Metrics) {
 type Reading = fn(&App, &WorldHandle) -> String;
 
 /// Name, type, help and reading of every series that has one value for each world.
-const WORLD_SERIES: [(&str, &str, &str, Reading); 22] = [
+const WORLD_SERIES: [(&str, &str, &str, Reading); 23] = [
     ("linesman_snapshot_events", "gauge", "Events in the snapshot in force.", |_, w| {
         w.records().0.to_string()
     }),
@@ -285,6 +286,12 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 22] = [
         "counter",
         "Writes that failed; their batches were refused.",
         |_, w| read(&w.stats.log_failures),
+    ),
+    (
+        "linesman_log_read_backs_total",
+        "counter",
+        "How often the book was read back because it held what could not be written.",
+        |_, w| read(&w.stats.read_backs),
     ),
     ("linesman_log_checkpoints_total", "counter", "Checkpoints written.", |_, w| {
         read(&w.stats.checkpoints)

@@ -54,8 +54,7 @@ pub(crate) async fn answer(
 /// Answers a push, whose body is still to be read.
 pub(crate) async fn answer_push<B>(app: &Arc<App>, delivery: ingest::Delivery, body: B) -> Reply
 where
-    B: http_body_util::BodyExt<Data = bytes::Bytes>,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    B: http_body_util::BodyExt<Data = bytes::Bytes> + Unpin,
 {
     let request_id = app.next_request_id();
     let taken = caught(&app.metrics, ingest::take(app, delivery, body)).await;

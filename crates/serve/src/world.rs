@@ -6,11 +6,15 @@
 
 mod alone;
 mod batch;
+mod failure;
 mod follower;
 mod identities;
 mod node;
 mod pace;
+mod piece;
+mod queue;
 mod relay;
+mod round;
 mod seat;
 mod start;
 mod writer;
@@ -18,7 +22,6 @@ mod writer;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -26,23 +29,22 @@ use change_log::{Caller, Place};
 use domain::{Catalogue, Clock, Timestamp, World};
 use feeds::sandbox::Simulation;
 use market::{Health, Lifetimes, Limits, Load, NotDone, Operation, Snapshot, Vitals};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{OwnedMutexGuard, watch};
 
 use crate::answers::{Answers, Figures};
 use crate::reply::Head;
 pub use alone::{AloneError, operate_alone};
-pub(crate) use batch::{Batch, Lines, Receipt};
+pub(crate) use batch::{Lines, Outcome, Receipt, Terms};
 pub use identities::{EventView, Identities, RefView};
 pub use node::{Membership, Node};
-pub(crate) use relay::{Delivered, Sender};
+pub(crate) use piece::Piece;
+pub(crate) use queue::Reserved;
+pub(crate) use relay::Sender;
 pub use relay::{keep_desk, operate_from_afar};
 pub use seat::Seat;
 pub use start::WorldError;
 pub(crate) use start::{SANDBOX_IDS, play_back};
 pub use writer::Writer;
-
-/// Batches waiting for the writer; further ones are refused so that memory stays bounded.
-const QUEUE_BATCHES_MAX: usize = 32;
 
 /// What a world is run with.
 #[derive(Debug)]
@@ -83,25 +85,19 @@ impl Published {
     }
 }
 
-/// The batch could not be made durable, or there is no room for it; nothing of it was taken.
+/// A batch was not made durable as a whole. Some of it may be stored; to send it again is safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotTaken {
-    Full,
     LogFailed,
     Stopped,
     /// Another node writes now.
     Overtaken,
-    /// No node that writes was reached, or it did not answer; some of it may have been taken.
+    /// No node that writes was reached, or it did not answer.
     NoWriter,
     /// It was handed over, and came too late.
     Overdue,
-}
-
-pub(crate) enum Command {
-    Batch(Batch),
-    /// An operator's word on identities.
-    Operate(Operation, oneshot::Sender<Result<usize, OperateError>>),
-    Stop,
+    /// The feed may not push any more.
+    Withdrawn,
 }
 
 /// An operator's word could not be carried out; nothing changed.
@@ -131,6 +127,7 @@ pub(crate) struct WorldStats {
     pub(crate) log_seq: AtomicU64,
     pub(crate) log_bytes: AtomicU64,
     pub(crate) log_failures: AtomicU64,
+    pub(crate) read_backs: AtomicU64,
     pub(crate) append_us: AtomicU64,
     pub(crate) appends: AtomicU64,
     pub(crate) checkpoints: AtomicU64,
@@ -149,7 +146,7 @@ pub struct WorldHandle {
     published: ArcSwap<Published>,
     vitals: ArcSwap<Vitals>,
     identities: ArcSwap<Identities>,
-    queue: SyncSender<Command>,
+    queue: Arc<queue::Queue>,
     stale_after: Duration,
     refresh_interval: Duration,
     pub(crate) limits: Limits,
@@ -209,16 +206,6 @@ const BEHIND_MAX: Duration = Duration::from_secs(10);
 const UNLED_MAX: Duration = Duration::from_secs(5);
 /// How late a snapshot is before it is asked whether anybody writes: a cut takes a moment to get everywhere.
 const LATE_MIN: Duration = Duration::from_secs(2);
-
-impl std::fmt::Debug for Command {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Batch(_) => "Batch",
-            Self::Operate(..) => "Operate",
-            Self::Stop => "Stop",
-        })
-    }
-}
 
 impl WorldHandle {
     pub fn published(&self) -> arc_swap::Guard<Arc<Published>> {
@@ -326,35 +313,25 @@ impl WorldHandle {
         })
     }
 
-    /// Hands a batch to whoever writes and waits until it is durable.
-    pub(crate) async fn push(&self, delivered: Delivered) -> Result<Receipt, NotTaken> {
-        let Delivered { feed, bookmaker, scores, body, lines } = delivered;
-        let taken = if self.leads() {
-            self.push_here(feed.clone(), lines, None).await
-        } else {
-            Err(NotTaken::Overtaken)
-        };
-        match (&self.shared, taken) {
-            (Some(shared), Err(NotTaken::Overtaken)) => {
-                let from = Sender { feed: &feed, bookmaker: bookmaker.as_deref(), scores };
-                shared.hand_over(from, &body).await
-            }
-            (_, taken) => taken,
-        }
+    /// Waits for the turn of a feed's push, and for room for a piece of it.
+    pub(crate) async fn reserve(&self, feed: &str, piece: &Piece) -> Result<Reserved, NotTaken> {
+        self.queue.reserve(feed, piece.text.len(), piece.line_count).await
     }
 
-    /// Hands a batch to this node's writer.
-    async fn push_here(
+    /// Waits for the turn of a feed's push to be worked on.
+    pub(crate) async fn turn(&self, feed: &str) -> OwnedMutexGuard<()> {
+        self.queue.turn(feed).await
+    }
+
+    /// Hands a piece of a push to another node that writes, and waits until it is durable.
+    pub(crate) async fn hand_over(
         &self,
-        feed: String,
-        lines: Lines,
-        before: Option<Timestamp>,
-    ) -> Result<Receipt, NotTaken> {
-        let (receipt, taken) = oneshot::channel();
-        match self.queue.try_send(Command::Batch(Batch { feed, lines, before, receipt })) {
-            Ok(()) => taken.await.unwrap_or(Err(NotTaken::Stopped)),
-            Err(TrySendError::Full(_)) => Err(NotTaken::Full),
-            Err(TrySendError::Disconnected(_)) => Err(NotTaken::Stopped),
+        from: Sender<'_>,
+        piece: &Piece,
+    ) -> Outcome {
+        match &self.shared {
+            Some(shared) => shared.hand_over(from, piece).await,
+            None => Err(NotTaken::Stopped),
         }
     }
 
@@ -378,21 +355,17 @@ impl WorldHandle {
     }
 
     async fn operate_here(&self, operation: Operation) -> Result<usize, OperateError> {
-        let (answer, done) = oneshot::channel();
-        match self.queue.try_send(Command::Operate(operation, answer)) {
-            Ok(()) => done.await.unwrap_or(Err(OperateError::Busy)),
-            Err(_) => Err(OperateError::Busy),
-        }
+        self.queue.operate(operation)?.await.unwrap_or(Err(OperateError::Busy))
     }
 
-    /// Asks the writer to finish what it has and end.
+    /// Takes no more pushes: what waits is refused, and what is under way ends with what is stored of it.
+    pub fn end_pushes(&self) {
+        self.queue.end();
+    }
+
+    /// Asks the writer to end. It finishes what it is at, and refuses what waits.
     pub fn stop(&self) {
-        // A full queue empties; a writer that is gone needs no telling.
-        let mut command = Command::Stop;
-        while let Err(TrySendError::Full(back)) = self.queue.try_send(command) {
-            command = back;
-            std::thread::yield_now();
-        }
+        self.queue.stop();
     }
 
     pub(crate) fn records(&self) -> (usize, usize) {

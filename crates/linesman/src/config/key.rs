@@ -25,6 +25,8 @@ pub(super) const KEYS: [Key; 40] = [
     Key::new("server", "tls_key", Kind::Path),
     Key::new("server", "connections_max", Kind::Count { min: 1, max: 1_000_000 }),
     Key::new("server", "shed_after", Kind::Duration { min_ms: 10, max_ms: 60_000 }),
+    Key::new("server", "push_memory_max_mib", Kind::Count { min: 16, max: 1_000_000 }),
+    Key::new("server", "push_memory_per_feed_max_mib", Kind::Count { min: 16, max: 1_000_000 }),
     Key::new("server", "workers", Kind::Count { min: 1, max: 1024 }),
     Key::new("server", "trusted_proxies", Kind::Networks),
     Key::new("server", "proxy_header", Kind::ProxyHeader),

@@ -236,6 +236,11 @@ impl Service {
         address.expect("an address for metrics").trim()
     }
 
+    /// The process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id().expect("a running service")
+    }
+
     pub(crate) fn stderr(&self) -> String {
         fs::read_to_string(&self.stderr).unwrap()
     }
@@ -252,8 +257,7 @@ impl Service {
     /// Pushes lines, each of which must be taken as new.
     pub(crate) async fn push_all(&self, token: &str, lines: &[Value]) {
         let answer = self.post(token, ndjson(lines)).await.unwrap();
-        let expected =
-            json!({ "accepted": lines.len(), "unchanged": 0, "superseded": 0, "rejected": [] });
+        let expected = json!({ "accepted": lines.len(), "unchanged": 0, "superseded": 0, "rejected_total": 0, "rejected": [] });
         assert_eq!((answer.status, answer.json()), (200, expected));
     }
 

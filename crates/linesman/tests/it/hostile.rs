@@ -1,3 +1,4 @@
-//! What a feed gone wrong leaves behind, and how an operator gets rid of it.
+//! What a hostile feed, disk or client may try against the whole program.
 
 mod feeds;
+mod pushes;

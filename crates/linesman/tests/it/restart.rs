@@ -86,7 +86,9 @@ async fn a_request_under_way_is_finished_before_an_orderly_stop() {
     stream.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     assert!(
-        answer.contains(r#"{"accepted":1,"unchanged":0,"superseded":0,"rejected":[]}"#),
+        answer.contains(
+            r#"{"accepted":1,"unchanged":0,"superseded":0,"rejected_total":0,"rejected":[]}"#
+        ),
         "{answer}"
     );
     assert_eq!(service.ended().await.code(), Some(0), "{}", service.stderr());

@@ -7,7 +7,7 @@ use domain::message::{
 use serde_json::{Value, json};
 
 use crate::error::ErrorCode;
-use crate::ingest::{BODY_BYTES_MAX, LINES_MAX, PATH};
+use crate::ingest::{BODY_BYTES_MAX, LINES_MAX, LISTED_MAX, PATH};
 use crate::openapi::header::headers_for_anyone;
 use crate::openapi::response::{Caller, Responses};
 use crate::openapi::schema::{meaning, record, text};
@@ -277,15 +277,18 @@ fn feed_heartbeat() -> Value {
 
 fn push_receipt() -> Value {
     let count = |meaning: &str| json!({ "type": "integer", "minimum": 0, "description": meaning });
+    let listed = format!("The first {LISTED_MAX} lines that were refused, in their order.");
     let rejected = json!({
         "type": "array",
         "items": refer("schemas", "RejectedLine"),
-        "description": "Lines that were refused.",
+        "maxItems": LISTED_MAX,
+        "description": listed,
     });
     let fields = vec![
         ("accepted", count("Lines that changed something.")),
         ("unchanged", count("Lines that repeated what is held.")),
         ("superseded", count("Lines older than what is held.")),
+        ("rejected_total", count("Lines that were refused, listed or not.")),
         ("rejected", rejected),
     ];
     record("What became of a push.", fields, &[])

@@ -1,11 +1,12 @@
 //! A batch of messages on its way into a book, and what became of it.
 
-use std::mem;
+use std::sync::Arc;
+use std::{fmt, vec};
 
 use domain::Timestamp;
 use domain::message::{Body, FeedMessage, Reject};
 use market::{Book, Change, Verdict};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::ledger::Odd;
 use crate::world::NotTaken;
@@ -15,21 +16,142 @@ use crate::world::start::Entries;
 /// Lines by number, each a message or the reason why it is none.
 pub(crate) type Lines = Vec<(usize, Result<FeedMessage, Reject>)>;
 
-/// A batch of parsed lines from one feed, on its way to the writer.
-#[derive(Debug)]
-pub(crate) struct Batch {
-    pub(crate) feed: String,
-    pub(crate) lines: Lines,
-    /// Not to be taken after this: whoever handed it over asks again then, and a copy that comes late would undo what
+/// What is told of a batch once it is durable, or why it is not.
+pub(crate) type Outcome = Result<Receipt, NotTaken>;
+
+/// What a batch is taken on.
+#[derive(Clone, Default)]
+pub(crate) struct Terms {
+    /// Not to be begun after this: whoever handed it over asks again then, and a copy that comes late would undo what
     /// was taken since.
     pub(crate) before: Option<Timestamp>,
-    pub(crate) receipt: oneshot::Sender<Result<Receipt, NotTaken>>,
+    /// Whether the feed may still push; asked before each turn of its batch.
+    pub(crate) stands: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+}
+
+impl fmt::Debug for Terms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Terms").field("before", &self.before).finish_non_exhaustive()
+    }
+}
+
+/// A batch of parsed lines from one feed, on its way to the writer.
+#[derive(Debug)]
+pub(super) struct Batch {
+    /// Those that were not worked on yet.
+    lines: vec::IntoIter<(usize, Result<FeedMessage, Reject>)>,
+    terms: Terms,
+    receipt: Receipt,
+    answer: oneshot::Sender<Outcome>,
+    /// The writer's round in which it was last worked on; 0 before the first.
+    pub(super) round: u64,
+    /// Given back with the batch.
+    _room: OwnedSemaphorePermit,
 }
 
 impl Batch {
-    pub(crate) fn is_overdue(&self, now: Timestamp) -> bool {
-        self.before.is_some_and(|before| now > before)
+    pub(super) fn new(
+        lines: Lines,
+        terms: Terms,
+        answer: oneshot::Sender<Outcome>,
+        room: OwnedSemaphorePermit,
+    ) -> Self {
+        let lines = lines.into_iter();
+        Self { lines, terms, receipt: Receipt::default(), answer, round: 0, _room: room }
     }
+
+    /// Why it is not to be begun, or gone on with.
+    pub(super) fn refusal(&self, now: Timestamp) -> Option<NotTaken> {
+        // One that was begun is ahead of whatever its feed sent later.
+        if self.round == 0 && self.terms.before.is_some_and(|before| now > before) {
+            return Some(NotTaken::Overdue);
+        }
+        self.terms.stands.as_ref().filter(|stands| !stands()).map(|_| NotTaken::Withdrawn)
+    }
+
+    pub(super) fn joins(&self) -> u64 {
+        self.receipt.joins
+    }
+
+    /// Tells what became of it.
+    pub(super) fn answer(self) {
+        let Self { answer, receipt, .. } = self;
+        tell(answer, Ok(receipt));
+    }
+
+    pub(super) fn refuse(self, why: NotTaken) {
+        tell(self.answer, Err(why));
+    }
+
+    /// Applies its next lines to the book for as long as the turn lasts, and puts what they changed among the entries.
+    /// `true`: it has none left.
+    pub(super) fn apply(
+        &mut self,
+        feed: &str,
+        turn: &mut Turn<'_>,
+        mut is_over: impl FnMut() -> bool,
+    ) -> bool {
+        while let Some((line, message)) = self.lines.next() {
+            self.apply_line(feed, turn, line, message);
+            if is_over() {
+                break;
+            }
+        }
+        self.lines.as_slice().is_empty()
+    }
+
+    fn apply_line(
+        &mut self,
+        feed: &str,
+        turn: &mut Turn<'_>,
+        line: usize,
+        message: Result<FeedMessage, Reject>,
+    ) {
+        let Turn { book, tracker, entries, now } = turn;
+        let receipt = &mut self.receipt;
+        let before = match (&tracker, &message) {
+            (Some(_), Ok(message)) => Tracker::before(book, feed, message),
+            _ => None,
+        };
+        let decided = message.and_then(|message| Ok((book.apply(feed, &message, *now)?, message)));
+        match decided {
+            Ok((decision, message)) => {
+                match decision.verdict {
+                    Verdict::Accepted => receipt.accepted += 1,
+                    Verdict::Unchanged => receipt.unchanged += 1,
+                    Verdict::Superseded => receipt.superseded += 1,
+                }
+                for change in decision.change.iter().chain(&decision.follow) {
+                    receipt.joins += u64::from(matches!(change, Change::Joined(_)));
+                    entries.push(change);
+                }
+                if let Some(tracker) = tracker {
+                    tracker.after_message(before, &decision);
+                }
+                if let (Some(what), Body::Event { reference, listing }) =
+                    (decision.oddity, &message.body)
+                {
+                    let text = format!("ref `{reference}`: {}", listing.fixture);
+                    receipt.odd.push(Odd { line, what, text });
+                }
+            }
+            Err(reject) => receipt.rejected.push((line, reject)),
+        }
+    }
+}
+
+fn tell(answer: oneshot::Sender<Outcome>, outcome: Outcome) {
+    if answer.send(outcome).is_err() {
+        tracing::debug!("a feed hung up before its receipt");
+    }
+}
+
+/// What a batch is applied to.
+pub(super) struct Turn<'a> {
+    pub(super) book: &'a mut Book,
+    pub(super) tracker: Option<&'a mut Tracker>,
+    pub(super) entries: &'a mut Entries,
+    pub(super) now: Timestamp,
 }
 
 /// What became of a batch, durably.
@@ -45,7 +167,7 @@ pub(crate) struct Receipt {
 }
 
 impl Receipt {
-    /// Adds what became of a further part of the same push.
+    /// Adds what became of a further part of the same batch.
     pub(crate) fn add(&mut self, part: Self) {
         self.accepted += part.accepted;
         self.unchanged += part.unchanged;
@@ -54,47 +176,4 @@ impl Receipt {
         self.rejected.extend(part.rejected);
         self.odd.extend(part.odd);
     }
-}
-
-/// Applies a batch to the book, and puts what it changed among the entries.
-pub(super) fn apply_batch(
-    book: &mut Book,
-    batch: &mut Batch,
-    now: Timestamp,
-    entries: &mut Entries,
-    mut tracker: Option<&mut Tracker>,
-) -> Receipt {
-    let mut receipt = Receipt::default();
-    for (line, message) in mem::take(&mut batch.lines) {
-        let before = match (&tracker, &message) {
-            (Some(_), Ok(message)) => Tracker::before(book, &batch.feed, message),
-            _ => None,
-        };
-        let decided =
-            message.and_then(|message| Ok((book.apply(&batch.feed, &message, now)?, message)));
-        match decided {
-            Ok((decision, message)) => {
-                match decision.verdict {
-                    Verdict::Accepted => receipt.accepted += 1,
-                    Verdict::Unchanged => receipt.unchanged += 1,
-                    Verdict::Superseded => receipt.superseded += 1,
-                }
-                for change in decision.change.iter().chain(&decision.follow) {
-                    receipt.joins += u64::from(matches!(change, Change::Joined(_)));
-                    entries.push(change);
-                }
-                if let Some(tracker) = &mut tracker {
-                    tracker.after_message(before, &decision);
-                }
-                if let (Some(what), Body::Event { reference, listing }) =
-                    (decision.oddity, &message.body)
-                {
-                    let text = format!("ref `{reference}`: {}", listing.fixture);
-                    receipt.odd.push(Odd { line, what, text });
-                }
-            }
-            Err(reject) => receipt.rejected.push((line, reject)),
-        }
-    }
-    receipt
 }

@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{RecvTimeoutError, TryRecvError, sync_channel};
 use std::time::{Duration, Instant};
 
 use change_log::{Caller, Log, LogError, Place, StreamLog};
@@ -14,15 +13,14 @@ use domain::{Clock, Timestamp};
 use market::{Book, CHANGE_VERSION, Change, Ids, Snapshot};
 
 use crate::answers::Answers;
+use crate::world::failure::Failure;
 use crate::world::follower::{Followed, Held};
 use crate::world::pace::Pace;
+use crate::world::queue::{self, Intake, Queue};
 use crate::world::seat::{ANSWER_TIME_MAX, Seat};
 use crate::world::start::{WorldError, epoch_start, new_ids};
 use crate::world::writer::{Chain, Next, Post, Writer};
-use crate::world::{
-    Command, NotTaken, OperateError, Published, QUEUE_BATCHES_MAX, Shared, WorldHandle,
-    WorldOptions,
-};
+use crate::world::{NotTaken, Published, Shared, WorldHandle, WorldOptions};
 
 /// How long a node waits before it tries again to reach the log: at first, and at the most.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
@@ -80,7 +78,7 @@ impl WorldHandle {
         clock: Arc<dyn Clock>,
         membership: Membership,
     ) -> (Arc<Self>, Node) {
-        let (queue, commands) = sync_channel(QUEUE_BATCHES_MAX);
+        let queue = Arc::<Queue>::default();
         let book = Book::new(Arc::clone(&options.catalogue), Ids::Minted { salt: 0 });
         let published = Published {
             snapshot: Snapshot::cut(&book, Timestamp::from_millis(0), options.stale_after),
@@ -89,9 +87,10 @@ impl WorldHandle {
         };
         let Membership { caller, seat } = membership;
         let shared = Shared::new(Arc::clone(&options.catalogue), Arc::clone(&clock), caller);
-        let handle = Arc::new(Self::new(&options, published, &book, queue, Some(shared)));
-        let post =
-            Post { options, clock, handle: Arc::clone(&handle), queue: commands, retired: None };
+        let handle =
+            Arc::new(Self::new(&options, published, &book, Arc::clone(&queue), Some(shared)));
+        let queue = Intake(queue);
+        let post = Post { options, clock, handle: Arc::clone(&handle), queue, retired: None };
         (handle, Node { post, seat })
     }
 }
@@ -296,37 +295,19 @@ impl Post {
 
     /// Sends away what came to a node that does not write.
     pub(super) fn turn_away(&self) -> Waiting {
-        loop {
-            match self.queue.try_recv() {
-                Ok(Command::Stop) => return Waiting::Stop,
-                Ok(command) => refuse(command),
-                Err(TryRecvError::Empty) => return Waiting::GoOn,
-                Err(TryRecvError::Disconnected) => return Waiting::Stop,
-            }
-        }
+        self.wait(Duration::ZERO)
     }
 
     fn wait(&self, pause: Duration) -> Waiting {
         let begun = Instant::now();
         loop {
-            match self.queue.recv_timeout(pause.saturating_sub(begun.elapsed())) {
-                Ok(Command::Stop) => return Waiting::Stop,
-                Ok(command) => refuse(command),
-                Err(RecvTimeoutError::Timeout) => return Waiting::GoOn,
-                Err(RecvTimeoutError::Disconnected) => return Waiting::Stop,
+            match self.queue.wait(pause.saturating_sub(begun.elapsed())) {
+                queue::Waiting::Stop => return Waiting::Stop,
+                queue::Waiting::Operation((_, answer)) => queue::refuse_operation(answer),
+                queue::Waiting::Batches => self.queue.refuse_batches(NotTaken::Overtaken),
+                queue::Waiting::Nothing => return Waiting::GoOn,
             }
         }
-    }
-}
-
-fn refuse(command: Command) {
-    let heard = match command {
-        Command::Batch(batch) => batch.receipt.send(Err(NotTaken::Overtaken)).is_ok(),
-        Command::Operate(_, answer) => answer.send(Err(OperateError::Overtaken)).is_ok(),
-        Command::Stop => true,
-    };
-    if !heard {
-        tracing::debug!("whoever sent it did not wait");
     }
 }
 
@@ -345,6 +326,8 @@ impl Writer {
             pace: Pace::of_servers(log.checkpoint_seq(), now),
             log: Log::Stream(Box::new(log)),
             ahead: false,
+            failure: Failure::default(),
+            round: 0,
             refusal: NotTaken::LogFailed,
             tracker: Some(held.tracker),
             turn: Some(Turn {

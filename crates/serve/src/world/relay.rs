@@ -12,19 +12,18 @@ use bytes::Bytes;
 use change_log::{Caller, NoAnswer, Question};
 use domain::Timestamp;
 use domain::message::{Reject, RejectCode};
-use feeds::push;
+use feeds::push::Rights;
 use market::{NotDone, Oddity, Operation};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 
 use crate::ledger::Odd;
-use crate::world::{Lines, NotTaken, OperateError, Receipt, Shared, WorldHandle};
+use crate::world::piece::PIECE_BYTES_MAX;
+use crate::world::{
+    Lines, NotTaken, OperateError, Outcome, Piece, Receipt, Reserved, Shared, Terms, WorldHandle,
+};
 
-/// Lines in one part: with a sentence for each that is refused, the answer fits into a message too.
-const PART_LINES_MAX: usize = 1000;
-/// Bytes in one part, unless a line alone has more.
-const PART_BYTES_MAX: usize = 256 * 1024;
 /// For how long it is tried again while nobody writes: about as long as another node needs to take over.
 const NOBODY_TIME_MAX: Duration = Duration::from_secs(5);
 const TRY_AGAIN: Duration = Duration::from_millis(100);
@@ -37,20 +36,7 @@ const PUSH_AGAIN: Duration = Duration::from_secs(3);
 /// time differ.
 const PUSH_VALID: Duration = Duration::from_millis(2500);
 /// Questions that are worked on at once; further ones are told to come again.
-const QUESTIONS_MAX: usize = 64;
-
-/// A push as it came.
-#[derive(Debug)]
-pub(crate) struct Delivered {
-    pub(crate) feed: String,
-    /// The one bookmaker that the feed may speak for.
-    pub(crate) bookmaker: Option<String>,
-    /// Whether it may report scores.
-    pub(crate) scores: bool,
-    /// Unpacked.
-    pub(crate) body: Bytes,
-    pub(crate) lines: Lines,
-}
+const QUESTIONS_MAX: usize = 256;
 
 /// Whose push it is, and what it may say.
 #[derive(Clone, Copy, Debug)]
@@ -150,15 +136,15 @@ impl From<Taken> for Receipt {
 }
 
 impl Shared {
-    /// Hands a push to whoever writes, and waits until all of it is durable.
+    /// Hands a piece of a push to whoever writes, and waits until all of it is durable.
     pub(super) async fn hand_over(
         &self,
         from: Sender<'_>,
-        body: &[u8],
-    ) -> Result<Receipt, NotTaken> {
+        piece: &Piece,
+    ) -> Outcome {
         let bytes_max = reach(&self.caller).await.map_err(|_| NotTaken::NoWriter)?;
         let mut receipt = Receipt::default();
-        for part in parts(body, bytes_max) {
+        for part in parts(piece, bytes_max) {
             let taken = match part {
                 Part::Whole(lines) => self.hand_over_part(from, &lines).await,
                 Part::TooLong(number, bytes) => Ok(too_long(number, bytes, bytes_max)),
@@ -174,7 +160,7 @@ impl Shared {
         &self,
         from: Sender<'_>,
         lines: &[(usize, &[u8])],
-    ) -> Result<Receipt, NotTaken> {
+    ) -> Outcome {
         let question = || {
             let before = self.clock.now().plus(PUSH_VALID);
             let asked = Asked::Push {
@@ -268,16 +254,15 @@ enum Part<'a> {
     TooLong(usize, usize),
 }
 
-/// Takes a body apart, in its order.
-fn parts(body: &[u8], bytes_max: usize) -> Vec<Part<'_>> {
+/// Takes a piece apart, in its order, where the servers do not take it whole.
+fn parts(piece: &Piece, bytes_max: usize) -> Vec<Part<'_>> {
     // Room for the names and for a number of seven digits to each line.
     let line_bytes_max = bytes_max.saturating_sub(8 * 1024);
-    let part_bytes_max = PART_BYTES_MAX.min(line_bytes_max / 2);
+    let part_bytes_max = PIECE_BYTES_MAX.min(line_bytes_max / 2);
     let mut parts = Vec::new();
     let (mut held, mut bytes) = (Vec::new(), 0);
-    for (number, line) in push::split_lines(body) {
-        let full = held.len() >= PART_LINES_MAX || bytes + line.len() > part_bytes_max;
-        if full && !held.is_empty() {
+    for (number, line) in piece.lines() {
+        if bytes + line.len() > part_bytes_max && !held.is_empty() {
             parts.push(Part::Whole(std::mem::take(&mut held)));
             bytes = 0;
         }
@@ -348,6 +333,17 @@ fn serve_question(handle: &Arc<WorldHandle>, question: Question, room: &Arc<Sema
     });
 }
 
+/// Parses what a node was asked to take, and has it taken.
+async fn taken(
+    reserved: Result<Reserved, NotTaken>,
+    parse: impl FnOnce() -> Lines + Send + 'static,
+    terms: Terms,
+) -> Outcome {
+    let reserved = reserved?;
+    let lines = tokio::task::spawn_blocking(parse).await.map_err(|_| NotTaken::Stopped)?;
+    reserved.put(lines, terms)?.await.unwrap_or(Err(NotTaken::Stopped))
+}
+
 /// Nothing of what is asked and told can fail to be written; an empty question or answer is not understood.
 fn words(said: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(said).unwrap_or_default()
@@ -360,33 +356,36 @@ impl WorldHandle {
         let Ok(asked) = serde_json::from_slice(head) else { return Told::NotUnderstood };
         match asked {
             Asked::Push { feed, bookmaker, scores, lines, before_ms } => {
-                let catalogue = Arc::clone(&shared.catalogue);
-                let parsing = tokio::task::spawn_blocking(move || {
-                    let bound = match &bookmaker {
-                        Some(key) => Some(catalogue.bookmaker_id(key)?),
-                        None => None,
-                    };
-                    let texts = question.split(|byte| *byte == b'\n').skip(1);
-                    let parsed = lines.into_iter().zip(texts);
-                    let parse = |line| {
-                        let message = push::parse_line(line, &catalogue, bound)?;
-                        let may_score = scores || bound.is_none();
-                        if may_score { Ok(message) } else { push::refuse_score(message) }
-                    };
-                    Some(parsed.map(|(number, line)| (number, parse(line))).collect::<Lines>())
-                });
-                let Ok(Some(parsed)) = parsing.await else { return Told::NotUnderstood };
+                let Some(_admitted) = self.queue.admit_question(&feed) else {
+                    return Told::NotNow;
+                };
                 let before = before_ms.map(Timestamp::from_millis);
-                match self.push_here(feed, parsed, before).await {
+                let bound = match &bookmaker {
+                    Some(key) => match shared.catalogue.bookmaker_id(key) {
+                        None => return Told::NotUnderstood,
+                        bound => bound,
+                    },
+                    None => None,
+                };
+                let rights = Rights { bookmaker: bound, scores: scores || bound.is_none() };
+                let catalogue = Arc::clone(&shared.catalogue);
+                let reserved = self.queue.reserve(&feed, question.len(), lines.len()).await;
+                let parse = move || -> Lines {
+                    let texts = question.split(|byte| *byte == b'\n').skip(1);
+                    let parse = |text| rights.parse(text, &catalogue);
+                    lines.into_iter().zip(texts).map(|(line, text)| (line, parse(text))).collect()
+                };
+                match taken(reserved, parse, Terms { before, stands: None }).await {
                     Ok(receipt) => Told::Taken(receipt.into()),
                     // Whoever still waits asks again.
                     Err(
                         NotTaken::Overtaken
                         | NotTaken::NoWriter
                         | NotTaken::Stopped
-                        | NotTaken::Overdue,
+                        | NotTaken::Overdue
+                        | NotTaken::Withdrawn,
                     ) => Told::Elsewhere,
-                    Err(NotTaken::Full | NotTaken::LogFailed) => Told::NotNow,
+                    Err(NotTaken::LogFailed) => Told::NotNow,
                 }
             }
             Asked::Operate(operation) => match self.operate_here(operation).await {
@@ -409,17 +408,14 @@ mod tests {
             Part::Whole(lines) => Ok(lines.into_iter().map(|(number, _)| number).collect()),
             Part::TooLong(_, bytes) => Err(bytes),
         };
-        parts(body.as_bytes(), bytes_max).into_iter().map(of).collect()
+        let pieces = Piece::all(&Bytes::copy_from_slice(body.as_bytes()));
+        pieces.iter().flat_map(|piece| parts(piece, bytes_max)).map(of).collect()
     }
 
     #[test]
     fn parts_hold_whole_lines_in_their_order_and_nothing_twice() {
         assert_eq!(numbers("", 1 << 20), [Ok(vec![])], "an empty push is asked about too");
         assert_eq!(numbers("a\n\nb\n", 1 << 20), [Ok(vec![1, 3])]);
-        let many = "x\n".repeat(2 * PART_LINES_MAX + 1);
-        let parts: Vec<usize> =
-            numbers(&many, 1 << 20).into_iter().map(|part| part.unwrap().len()).collect();
-        assert_eq!(parts, [PART_LINES_MAX, PART_LINES_MAX, 1]);
         // Room for 100 bytes of lines: halves are filled, a longer line has a part of its own, one too many has none.
         let (small, large, huge) = ("s".repeat(30), "l".repeat(90), "h".repeat(101));
         let body = format!("{small}\n{small}\n{large}\n{huge}\n{small}\n");

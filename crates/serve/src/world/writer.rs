@@ -3,32 +3,29 @@
 use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use change_log::{Log, LogError};
+use change_log::Log;
 use domain::{Clock, Timestamp};
 use market::book::IMAGE_VERSION;
 use market::{Book, Change, Operation, Snapshot};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
 use crate::answers::Answers;
-use crate::world::batch::apply_batch;
+use crate::world::failure::Failure;
 use crate::world::identities::{Identities, Tracker};
 use crate::world::node::Turn;
 use crate::world::pace::Pace;
+use crate::world::queue::{Asked, Intake, Queue, Waiting};
 use crate::world::seat::ANSWER_TIME_MAX;
 use crate::world::start::{Entries, SANDBOX_IDS, Start, WorldError, epoch_start, play};
 use crate::world::{
-    Batch, Command, NotTaken, OperateError, Past, Published, QUEUE_BATCHES_MAX, Receipt, Shared,
-    WorldHandle, WorldOptions, WorldStats,
+    NotTaken, OperateError, Past, Published, Shared, WorldHandle, WorldOptions, WorldStats,
 };
 
 /// A sandbox that was asleep for longer, or whose clock was set back, is made anew for the instant.
 const REFOUND_AFTER: Duration = Duration::from_secs(3600);
-/// Lines that share one write to the disk at the most; bounds how late a snapshot can be.
-const GROUP_LINES_MAX: usize = 20_000;
 /// The longest the writer sleeps, so that a clock set forward, or a log that is not reached, is noticed soon.
 const NAP_MAX: Duration = Duration::from_millis(250);
 
@@ -38,8 +35,12 @@ pub struct Writer {
     pub(super) post: Post,
     pub(super) book: Book,
     pub(super) log: Log,
-    /// The book holds what the log may not: a batch failed, and the log could not be read back.
+    /// The book holds what the log may not: something was applied and not made durable, and the log was not read back yet.
     pub(super) ahead: bool,
+    /// What becomes of a log that cannot be written, where nobody else can.
+    pub(super) failure: Failure,
+    /// How often feeds had their turns.
+    pub(super) round: u64,
     /// Why nothing is taken any more, where other nodes may write.
     pub(super) refusal: NotTaken,
     pub(super) pace: Pace,
@@ -56,7 +57,7 @@ pub(super) struct Post {
     pub(super) options: WorldOptions,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) handle: Arc<WorldHandle>,
-    pub(super) queue: Receiver<Command>,
+    pub(super) queue: Intake,
     /// The snapshot before the one in force: dropped here rather than by whichever request is the last.
     pub(super) retired: Option<Arc<Published>>,
 }
@@ -111,7 +112,6 @@ impl WorldHandle {
         clock: Arc<dyn Clock>,
     ) -> Result<(Arc<Self>, Writer), WorldError> {
         let mut log = Log::open(&options.log)?;
-        let (queue, commands) = sync_channel(QUEUE_BATCHES_MAX);
         let mut start = if options.simulation.is_some() {
             Start::afresh(&options, SANDBOX_IDS)
         } else {
@@ -124,17 +124,21 @@ impl WorldHandle {
         }
         let next_cut = published.until;
         let tracker = options.simulation.is_none().then(|| Tracker::of(&start.book));
-        let handle = Arc::new(Self::new(&options, published, &start.book, queue, None));
+        let queue = Arc::<Queue>::default();
+        let handle =
+            Arc::new(Self::new(&options, published, &start.book, Arc::clone(&queue), None));
         if let Some(tracker) = &tracker {
             handle.identities.store(Arc::new(tracker.held().clone()));
         }
-        let post =
-            Post { options, clock, handle: Arc::clone(&handle), queue: commands, retired: None };
+        let queue = Intake(queue);
+        let post = Post { options, clock, handle: Arc::clone(&handle), queue, retired: None };
         let writer = Writer {
             post,
             book: start.book,
             log,
             ahead: false,
+            failure: Failure::default(),
+            round: 0,
             refusal: NotTaken::LogFailed,
             pace: Pace::of_folder(start.checkpoint_seq, at),
             next_cut,
@@ -150,7 +154,7 @@ impl WorldHandle {
         options: &WorldOptions,
         published: Published,
         book: &Book,
-        queue: SyncSender<Command>,
+        queue: Arc<Queue>,
         shared: Option<Shared>,
     ) -> Self {
         let answers = Arc::clone(published.answers.figures());
@@ -181,8 +185,38 @@ impl Writer {
         tracing::info!(world = %self.post.options.world, seq = self.log.last_seq(), "writer stopped");
     }
 
-    /// Does what comes next.
+    /// Does what comes next: a snapshot where one is due, and then something of what waits, however late the snapshots are.
     pub(super) fn work(&mut self) -> Next {
+        if self.turn.is_none() {
+            self.recover();
+        }
+        let due = self.cut_when_due();
+        if self.turn.is_some() && self.ahead {
+            return self.next(Next::GoOn);
+        }
+        let now = self.post.clock.now();
+        let nap = if due { Duration::ZERO } else { self.next_cut.since(now).min(NAP_MAX) };
+        let next = match self.post.queue.wait(nap) {
+            Waiting::Stop => Next::Stop,
+            Waiting::Operation(asked) => {
+                self.answer(asked);
+                Next::GoOn
+            }
+            Waiting::Batches => {
+                self.take_round();
+                Next::GoOn
+            }
+            // Nobody waits: operators need not wait for the next snapshot either.
+            Waiting::Nothing => {
+                self.post.publish_identities(&self.book, self.tracker.as_mut());
+                Next::GoOn
+            }
+        };
+        self.next(next)
+    }
+
+    /// Cuts a snapshot where it is time for one.
+    fn cut_when_due(&mut self) -> bool {
         let now = self.post.clock.now();
         let interval = self.post.options.refresh_interval;
         // A clock set back would otherwise leave this snapshot in force, and in caches, until it has caught up. The one that
@@ -191,28 +225,15 @@ impl Writer {
             Some(_) => self.post.handle.is_ahead(now),
             None => self.next_cut.since(now) > interval,
         };
-        if now >= self.next_cut || set_back {
-            let at = self.instant_of_cut(now);
-            if set_back && self.turn.is_some() {
-                tracing::warn!(world = %self.post.options.world, from = %self.next_cut, to = %now, "the database's clock was set back; snapshots go on from there");
-            }
-            self.cut(at);
-            return self.next(Next::GoOn);
+        if now < self.next_cut && !set_back {
+            return false;
         }
-        let next = match self.post.queue.recv_timeout(self.next_cut.since(now).min(NAP_MAX)) {
-            Ok(Command::Batch(batch)) => self.take(batch),
-            Ok(Command::Operate(operation, answer)) => {
-                self.answer(&operation, answer);
-                Next::GoOn
-            }
-            Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => Next::Stop,
-            // Nobody waits: operators need not wait for the next snapshot either.
-            Err(RecvTimeoutError::Timeout) => {
-                self.post.publish_identities(&self.book, self.tracker.as_mut());
-                Next::GoOn
-            }
-        };
-        self.next(next)
+        let at = self.instant_of_cut(now);
+        if set_back && self.turn.is_some() {
+            tracing::warn!(world = %self.post.options.world, from = %self.next_cut, to = %now, "the database's clock was set back; snapshots go on from there");
+        }
+        self.cut(at);
+        true
     }
 
     /// The beginning of the epoch. Where several nodes show snapshots, one that was shown is never shown differently: through
@@ -227,70 +248,8 @@ impl Writer {
         }
     }
 
-    /// Takes a batch and whatever else is waiting, with one write to the disk for all.
-    fn take(&mut self, first: Batch) -> Next {
-        let now = self.post.clock.now();
-        let mut next = Next::GoOn;
-        let mut operations = Vec::new();
-        let mut lines = first.lines.len();
-        let mut group = vec![first];
-        while lines < GROUP_LINES_MAX {
-            match self.post.queue.try_recv() {
-                Ok(Command::Batch(batch)) => {
-                    lines += batch.lines.len();
-                    group.push(batch);
-                }
-                // After what was sent before it.
-                Ok(Command::Operate(operation, answer)) => {
-                    operations.push((operation, answer));
-                    break;
-                }
-                Ok(Command::Stop) => {
-                    next = Next::Stop;
-                    break;
-                }
-                Err(_) => break,
-            }
-        }
-        let mut entries = Entries::default();
-        let receipts: Vec<Option<Receipt>> = group
-            .iter_mut()
-            .map(|batch| {
-                if batch.is_overdue(now) {
-                    return None;
-                }
-                let (book, tracker) = (&mut self.book, self.tracker.as_mut());
-                Some(apply_batch(book, batch, now, &mut entries, tracker))
-            })
-            .collect();
-        let joins = receipts.iter().flatten().map(|receipt| receipt.joins).sum();
-        WorldHandle::count(&self.post.handle.stats.joins, joins);
-        let durable = self.append(now, &entries);
-        // Before the receipts: whoever has one and looks at this node's status sees what it brought.
-        self.post.handle.vitals.store(Arc::new(self.book.vitals()));
-        self.post.note_identities(&self.book);
-        for (batch, receipt) in group.into_iter().zip(receipts) {
-            let outcome = match receipt {
-                None => Err(NotTaken::Overdue),
-                Some(receipt) if durable => Ok(receipt),
-                Some(_) => Err(self.refusal),
-            };
-            if batch.receipt.send(outcome).is_err() {
-                tracing::debug!("a feed hung up before its receipt");
-            }
-        }
-        for (operation, answer) in operations {
-            self.answer(&operation, answer);
-        }
-        next
-    }
-
-    fn answer(
-        &mut self,
-        operation: &Operation,
-        answer: oneshot::Sender<Result<usize, OperateError>>,
-    ) {
-        let done = self.operate(operation);
+    fn answer(&mut self, (operation, answer): Asked) {
+        let done = self.operate(&operation);
         if answer.send(done).is_err() {
             tracing::debug!("an operator did not wait for the answer");
         }
@@ -304,6 +263,9 @@ impl Writer {
         if self.ahead && self.turn.is_some() {
             return Err(OperateError::Overtaken);
         }
+        if self.failure.is_open() {
+            return Err(OperateError::LogFailed);
+        }
         let now = self.post.clock.now();
         if let (Operation::Drop { feed }, Some(tracker)) = (operation, &mut self.tracker) {
             tracker.before_change(&self.book, &Change::Dropped { feed: feed.clone() });
@@ -314,7 +276,7 @@ impl Writer {
             entries.push(change);
             self.note_change(change);
         }
-        if !self.append(now, &entries) {
+        if !self.store(now, &entries) {
             let overtaken = self.refusal == NotTaken::Overtaken;
             return Err(if overtaken { OperateError::Overtaken } else { OperateError::LogFailed });
         }
@@ -330,87 +292,20 @@ impl Writer {
         }
     }
 
-    /// Makes entries durable. When that fails, the book goes back to what the log holds.
-    fn append(&mut self, now: Timestamp, entries: &Entries) -> bool {
-        if self.ahead {
-            // Even "nothing changed" was said of a book that the log does not have.
-            self.go_back();
-            return false;
-        }
-        let begun = Instant::now();
-        let (log, at_ms) = (&mut self.log, now.as_millis());
-        let written = match &mut self.turn {
-            None if entries.ends.is_empty() => return true,
-            None => log.append(at_ms, entries.iter()).map(drop),
-            Some(turn) => {
-                let written = turn.seat.asking(ANSWER_TIME_MAX, || match entries.ends.is_empty() {
-                    // Nor may it be said of a book that another node has left behind.
-                    true => log.fence(at_ms),
-                    false => log.append(at_ms, entries.iter()).map(drop),
-                });
-                turn.looked = Instant::now();
-                written
-            }
-        };
-        let stats = &self.post.handle.stats;
-        match written {
-            Ok(()) => {
-                let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-                WorldHandle::count(&stats.append_us, took);
-                WorldHandle::count(&stats.appends, 1);
-                self.note_log(entries.ends.len());
-                true
-            }
-            Err(error) => {
-                let overtaken = matches!(error, LogError::Overtaken);
-                self.refusal = if overtaken { NotTaken::Overtaken } else { NotTaken::LogFailed };
-                let world = self.post.options.world;
-                if self.turn.is_some() && overtaken {
-                    tracing::warn!(%world, "another node writes the log now; this one only reads on");
-                } else {
-                    WorldHandle::count(&stats.log_failures, 1);
-                    tracing::error!(%world, error = %Chain(&error), "the change log cannot be written; nothing of the batch was taken");
-                }
-                self.ahead = true;
-                self.go_back();
-                false
-            }
-        }
-    }
-
-    /// Back to what the log holds; where other nodes write, that is for whoever follows it.
-    fn go_back(&mut self) {
-        if self.turn.is_none() {
-            self.rebuild();
-        }
-    }
-
-    fn rebuild(&mut self) {
-        let reopened = Log::open(&self.post.options.log);
-        let recovered = reopened.map_err(WorldError::from).and_then(|mut log| {
-            let start = Start::recover(&mut log, &self.post.options)?;
-            Ok((log, start.book))
-        });
-        match recovered {
-            Ok((log, book)) => {
-                self.log = log;
-                self.book = book;
-                self.ahead = false;
-                if let Some(tracker) = &mut self.tracker {
-                    *tracker = Tracker::of(&self.book);
-                    self.post.handle.identities.store(Arc::new(tracker.held().clone()));
-                }
-            }
-            Err(error) => {
-                tracing::error!(world = %self.post.options.world, error = %Chain(&error), "the book cannot be read back; nothing is taken until it can");
-            }
-        }
-    }
-
-    /// Publishes the snapshot of the epoch that begins at `at`.
+    /// Publishes the snapshot of the epoch that `at` is in.
     fn cut(&mut self, at: Timestamp) {
-        let interval = self.post.options.refresh_interval;
-        let from = self.next_cut.minus(interval);
+        let durable = self.store_cut(at);
+        if !durable && self.turn.is_some() {
+            // What other nodes do not have, this one does not show.
+            return;
+        }
+        // Without the log a service alone still shows what it has, with honest freshness.
+        self.show(at, durable);
+    }
+
+    /// Writes down that a snapshot is cut, and with it what time alone brings about. Where that fails, nothing of it has happened.
+    pub(super) fn store_cut(&mut self, at: Timestamp) -> bool {
+        let from = self.next_cut.minus(self.post.options.refresh_interval);
         let mut entries = Entries::default();
         if let Some(simulation) = &self.post.options.simulation {
             // What happened in between is only worth playing when it is not much more than what there is.
@@ -426,22 +321,30 @@ impl Writer {
                 play(&mut self.book, &message, at, &mut entries);
             }
         }
-        for change in self.book.overdue(at, self.post.options.lifetimes) {
-            self.book.absorb(&change, at);
-            entries.push(&change);
-            self.note_change(&change);
-        }
+        let overdue = self.book.overdue(at, self.post.options.lifetimes);
+        overdue.iter().for_each(|change| entries.push(change));
         entries.push(&Change::Cut { at });
         let durable = self.append(at, &entries);
-        if !durable && self.turn.is_some() {
-            // What other nodes do not have, this one does not show.
-            return;
+        if durable || self.post.options.simulation.is_some() {
+            for change in &overdue {
+                self.book.absorb(change, at);
+                self.note_change(change);
+            }
         }
-        if let Some(turn) = &mut self.turn {
+        if let Some(turn) = self.turn.as_mut().filter(|_| durable) {
             turn.furthest_cut = turn.furthest_cut.max(Some(at));
         }
-        // Without the log a service alone still shows what it has, with honest freshness.
+        durable
+    }
+
+    /// Puts the snapshot of `at` in force.
+    pub(super) fn show(&mut self, at: Timestamp, durable: bool) {
+        let interval = self.post.options.refresh_interval;
         self.next_cut = epoch_start(at, interval).plus(interval);
+        if self.ahead {
+            // Nobody was told that what is in the book was taken: the last snapshot stays until the log can be read back.
+            return;
+        }
         // Who sees an event in a snapshot finds it among the identities too.
         self.post.publish_identities(&self.book, self.tracker.as_mut());
         self.post.publish(&self.book, at);

@@ -348,5 +348,8 @@ async fn pushes_over_http_2_are_taken() {
         .header("Authorization", format!("Bearer {feed}"))
         .body(line::event("a", "mma", ANN, BEA).to_string());
     let receipt = Answer::of(request).await.json();
-    assert_eq!(receipt, json!({ "accepted": 1, "unchanged": 0, "superseded": 0, "rejected": [] }));
+    assert_eq!(
+        receipt,
+        json!({ "accepted": 1, "unchanged": 0, "superseded": 0, "rejected_total": 0, "rejected": [] })
+    );
 }

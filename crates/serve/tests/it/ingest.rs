@@ -10,7 +10,10 @@ use crate::harness::{Answer, DOOR, PushDoor, Raw, TestApp, line, mistyped, ndjso
 const BODY_BYTES_MAX: usize = 8 << 20;
 
 fn receipt(accepted: u32, unchanged: u32, superseded: u32) -> Value {
-    json!({ "accepted": accepted, "unchanged": unchanged, "superseded": superseded, "rejected": [] })
+    json!({
+        "accepted": accepted, "unchanged": unchanged, "superseded": superseded,
+        "rejected_total": 0, "rejected": [],
+    })
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -70,6 +73,7 @@ async fn a_bad_line_never_harms_the_others_and_is_named_by_its_number() {
         })
         .collect();
     assert_eq!(rejected, [(3, "invalid_json"), (4, "unknown_type"), (6, "invalid_price")]);
+    assert_eq!(got["rejected_total"], 3);
     app.publish().await;
     let odds = app.get("/v1/sports/mma/odds", &key).await.json();
     assert_eq!(odds.as_array().unwrap().len(), 1);

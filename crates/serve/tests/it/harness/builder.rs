@@ -8,7 +8,9 @@ use accounts::{Cluster, People, PeopleRules};
 use domain::{Catalogue, Clock, ManualClock, Timestamp, World};
 use feeds::sandbox::Simulation;
 use market::{Lifetimes, Limits};
-use serve::{App, DashboardSettings, Doors, Parts, Proxies, Settings, WorldHandle, WorldOptions};
+use serve::{
+    App, DashboardSettings, Doors, Parts, Proxies, PushLimits, Settings, WorldHandle, WorldOptions,
+};
 use store::Store;
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -52,6 +54,7 @@ impl Builder {
                 query_key_sunset: "Sun, 01 Nov 2027 00:00:00 GMT".to_owned(),
                 ingest_on_main: true,
                 connections_max: 1000,
+                pushes: PushLimits { bytes_max: 128 << 20, feed_bytes_max: 32 << 20 },
                 dashboard: DashboardSettings::default(),
                 proxies: Proxies::default(),
                 // A slow machine is no reason to refuse anything in a test of something else.
@@ -156,6 +159,12 @@ impl Builder {
 
     pub(crate) fn connections_max(mut self, max: usize) -> Self {
         self.settings.connections_max = max;
+        self
+    }
+
+    /// How much memory pushes may take, over all feeds and of one.
+    pub(crate) fn push_bytes(mut self, bytes_max: usize, feed_bytes_max: usize) -> Self {
+        self.settings.pushes = PushLimits { bytes_max, feed_bytes_max };
         self
     }
 

@@ -1,0 +1,141 @@
+//! The body of a push: read as it arrives, unpacked, and looked through before anything of it is taken.
+
+use std::io::Read;
+use std::time::Duration;
+
+use bytes::Bytes;
+use feeds::push;
+use http_body_util::BodyExt;
+
+use super::budget::{Held, NoRoom};
+use crate::error::{ApiError, ErrorCode};
+use crate::world::Piece;
+
+/// Largest body, packed or unpacked.
+pub(crate) const BODY_BYTES_MAX: usize = 8 << 20;
+/// Most lines in a body: about what fits into 8 MiB at the size of the shortest message.
+pub(crate) const LINES_MAX: usize = 200_000;
+/// How long a body may take to arrive (D32).
+const BODY_TIME_MAX: Duration = Duration::from_secs(30);
+/// What is unpacked before there is a look whether there is room for it.
+const STEP_BYTES: usize = 64 << 10;
+/// When a push that found no room may come again.
+const NO_ROOM_RETRY_S: u32 = 2;
+
+/// Reads a body, which holds memory as it arrives. A length that was announced is held before the first byte.
+pub(super) async fn read<B>(mut body: B, held: &mut Held) -> Result<Bytes, ApiError>
+where
+    B: BodyExt<Data = Bytes> + Unpin,
+{
+    let announced = body.size_hint().exact().map_or(Ok(0), usize::try_from);
+    let announced = announced.map_err(|_| too_large())?;
+    if announced > BODY_BYTES_MAX {
+        return Err(too_large());
+    }
+    held.hold(announced).map_err(no_room)?;
+    let reading = async {
+        let mut whole = Vec::with_capacity(announced);
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|_| {
+                ApiError::new(ErrorCode::InvalidBody, "the body ended before it was whole")
+            })?;
+            let Ok(data) = frame.into_data() else { continue };
+            if whole.len() + data.len() > BODY_BYTES_MAX {
+                return Err(too_large());
+            }
+            held.hold(whole.len() + data.len()).map_err(no_room)?;
+            whole.extend_from_slice(&data);
+        }
+        Ok(Bytes::from(whole))
+    };
+    match tokio::time::timeout(BODY_TIME_MAX, reading).await {
+        Ok(read) => read,
+        Err(_) => {
+            let text = "the body did not arrive within 30 s";
+            Err(ApiError::new(ErrorCode::InvalidBody, text))
+        }
+    }
+}
+
+fn too_large() -> ApiError {
+    let text =
+        "the body is larger than 8 MiB unpacked, or has more than 200000 lines; send it in parts";
+    ApiError::new(ErrorCode::BodyTooLarge, text)
+}
+
+pub(super) fn no_room(no_room: NoRoom) -> ApiError {
+    ApiError::unavailable(match no_room {
+        NoRoom::Feed => {
+            "this feed has too many pushes under way; nothing of this one was taken, send it again shortly"
+        }
+        NoRoom::All => {
+            "feeds have too many pushes under way; nothing of this one was taken, send it again shortly"
+        }
+    })
+    .retry_after(NO_ROOM_RETRY_S)
+}
+
+/// How a body is packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Packing {
+    Plain,
+    Gzip,
+    Zstd,
+}
+
+impl Packing {
+    pub(super) fn parse(header: Option<&str>) -> Result<Self, ApiError> {
+        match header.map(str::trim) {
+            None | Some("" | "identity") => Ok(Self::Plain),
+            Some(name) if name.eq_ignore_ascii_case("gzip") => Ok(Self::Gzip),
+            Some(name) if name.eq_ignore_ascii_case("zstd") => Ok(Self::Zstd),
+            Some(_) => {
+                let text = "Content-Encoding must be gzip, zstd or absent";
+                Err(ApiError::new(ErrorCode::InvalidBody, text))
+            }
+        }
+    }
+
+    /// The body unpacked and in pieces, once it is known that it may be taken.
+    pub(super) fn open(self, packed: Bytes, held: &mut Held) -> Result<Vec<Piece>, ApiError> {
+        let body = match self {
+            Self::Plain => packed,
+            Self::Gzip => unpack(flate2::read::MultiGzDecoder::new(&*packed), &packed, held)?,
+            Self::Zstd => {
+                let reader =
+                    zstd::stream::read::Decoder::new(&*packed).map_err(|_| badly_packed())?;
+                unpack(reader, &packed, held)?
+            }
+        };
+        held.shrink(body.len());
+        if !push::looks_like_text(&body) {
+            let text = "the body is not lines of text; send NDJSON, one message a line";
+            return Err(ApiError::new(ErrorCode::InvalidBody, text));
+        }
+        if body.iter().filter(|byte| **byte == b'\n').count() > LINES_MAX {
+            return Err(too_large());
+        }
+        Ok(Piece::all(&body))
+    }
+}
+
+/// Unpacks no more than the endpoint takes and there is room for.
+fn unpack(mut reader: impl Read, packed: &Bytes, held: &mut Held) -> Result<Bytes, ApiError> {
+    let mut unpacked = Vec::new();
+    loop {
+        held.hold(packed.len() + unpacked.len() + STEP_BYTES).map_err(no_room)?;
+        let step = u64::try_from(STEP_BYTES).unwrap_or(u64::MAX);
+        let read = reader.by_ref().take(step).read_to_end(&mut unpacked);
+        let read = read.map_err(|_| badly_packed())?;
+        if unpacked.len() > BODY_BYTES_MAX {
+            return Err(too_large());
+        }
+        if read < STEP_BYTES {
+            return Ok(unpacked.into());
+        }
+    }
+}
+
+fn badly_packed() -> ApiError {
+    ApiError::new(ErrorCode::InvalidBody, "the body is not what its Content-Encoding says")
+}

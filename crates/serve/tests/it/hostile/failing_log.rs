@@ -1,0 +1,83 @@
+//! A disk that does not take the log any more, and takes it again later.
+
+use std::time::Instant;
+
+use domain::World;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::metric;
+use crate::board::{ANN, BEA};
+use crate::harness::{TestApp, line, ndjson, wait_for};
+
+/// The signal that comes with a write beyond the limit; whoever listens for it is not ended by it.
+const SIGXFSZ: i32 = 25;
+
+/// Lets no file grow, as a full disk does. Every test is a process of its own.
+fn fill_disk(full: bool) {
+    let maximum = getrlimit(Resource::Fsize).maximum;
+    let current = if full { Some(0) } else { maximum };
+    setrlimit(Resource::Fsize, Rlimit { current, maximum }).unwrap();
+}
+
+fn cut_at(app: &TestApp) -> i64 {
+    app.app.world(World::Live).published().snapshot.cut_at.as_millis()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_the_log_cannot_be_written_pushes_get_503_snapshots_go_on_and_it_recovers_by_itself()
+{
+    let _caught = signal(SignalKind::from_raw(SIGXFSZ)).unwrap();
+    let app = TestApp::builder().system_clock().start().await;
+    let (feed, key) = (app.any_feed().await, app.live_key().await);
+    let price = |home: i32| line::moneyline("a", "fanduel", (ANN, home), (BEA, -140));
+    app.push_all(&feed, &[line::event("a", "mma", ANN, BEA), price(120)]).await;
+    app.publish().await;
+    let read_backs = "linesman_log_read_backs_total{world=\"live\"}";
+    fill_disk(true);
+    // Snapshots alone: nothing has changed that the log does not have, so nothing is read back.
+    let before = cut_at(&app);
+    wait_for("ten snapshots", || cut_at(&app) > before + 1000).await;
+    assert_eq!(metric(&app, read_backs).await, 0);
+    let begun = Instant::now();
+    for _ in 0..20 {
+        let refused = app.post(&feed, ndjson(&[price(150)]).into_bytes(), None).await;
+        assert_eq!(refused.refusal(), (503, "unavailable".to_owned()));
+        assert!(refused.header("retry-after").is_some());
+    }
+    // Far above what twenty refusals take, far below what waiting for the disk would.
+    assert!(begun.elapsed().as_secs() < 30);
+    let before = cut_at(&app);
+    wait_for("more snapshots", || cut_at(&app) > before + 1000).await;
+    assert!(metric(&app, read_backs).await <= 1);
+    fill_disk(false);
+    let begun = Instant::now();
+    while app.post(&feed, ndjson(&[price(150)]).into_bytes(), None).await.status != 200 {
+        assert!(begun.elapsed().as_secs() < 60, "it did not recover");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    app.publish().await;
+    let odds = app.get("/v1/sports/mma/odds", &key).await.json();
+    assert_eq!(odds[0]["outcomes"][0]["price"], 150);
+    let again = TestApp::builder().system_clock().on(app.copy_of_disk()).start().await;
+    let odds = again.get("/v1/sports/mma/odds", &key).await.json();
+    assert_eq!(odds[0]["outcomes"][0]["price"], 150, "and the log has it");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_that_fails_leaves_nothing_in_what_is_shown() {
+    let _caught = signal(SignalKind::from_raw(SIGXFSZ)).unwrap();
+    let app = TestApp::builder().system_clock().start().await;
+    let feed = app.any_feed().await;
+    app.push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
+    app.publish().await;
+    fill_disk(true);
+    // The first to fail is a batch: the book has it, the log has not.
+    let body = ndjson(&[line::event("b", "mma", "Cleo Clark", "Dora Dunn")]);
+    let refused = app.post(&feed, body.into_bytes(), None).await;
+    assert_eq!(refused.status, 503);
+    let before = cut_at(&app);
+    wait_for("more snapshots", || cut_at(&app) > before + 500).await;
+    assert_eq!(app.app.world(World::Live).published().snapshot.events(), 1);
+    fill_disk(false);
+}
