@@ -245,6 +245,34 @@ fn a_report_with_a_time_ahead_does_not_outdate_others() {
     assert_eq!(desk.scores("mma")[0]["home_score"], 1);
 }
 
+#[test]
+fn an_older_programs_image_is_counted_and_keeps_its_finals() {
+    let mut desk = with_limits(1_000, 1_000);
+    let quote = desk.quote("n-1", "fanduel", Market::Moneyline, &[("Tomas Veldt", 140)]);
+    let said = [
+        desk.bout("n-1", "Tomas Veldt", "Oren Castellane", 1),
+        quote,
+        desk.bout("n-2", "Milan Dray", "Pavel Orsk", 1),
+        remove("n-2"),
+    ];
+    for body in said {
+        assert_eq!(desk.say("north", body), ACCEPTED);
+    }
+    let over = Body::Score(score("n-1", Status::Final, 1, 0));
+    assert_eq!(desk.say_at("north", -30 * 86_400, over), ACCEPTED);
+    // What version 3 added stands behind all that version 2 has.
+    let image = desk.book.to_image();
+    let catalogue = std::sync::Arc::clone(&desk.catalogue);
+    let old = linesman_market::Book::from_image(2, &image, catalogue).unwrap();
+    assert_eq!(old.load(), desk.book.load());
+    let mut again = Desk { book: old, ..Desk::open() };
+    again.now = desk.now;
+    assert_eq!(again.expire(), 0);
+    again.wait(LIFETIMES.final_retention.as_secs());
+    assert_eq!(again.expire(), 2);
+    assert_eq!(again.book.weight(), 0);
+}
+
 /// Resident memory of this process.
 fn resident_bytes() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
