@@ -1,6 +1,7 @@
 //! Everything an answer may need, shared by all connections.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use accounts::{AccountError, Accounts, People, QuotaAlert};
@@ -10,6 +11,7 @@ use tokio::sync::Mutex;
 use crate::dashboard::{Board, DashboardSettings, StatusRecord};
 use crate::docs::Pages;
 use crate::metrics::Metrics;
+use crate::places::Places;
 use crate::pressure::Pressure;
 use crate::proxy::Proxies;
 use crate::request_id::{RequestId, RequestIds};
@@ -31,6 +33,10 @@ pub struct Settings {
     pub ingest_on_main: bool,
     /// Connections open at the same time at the most.
     pub connections_max: usize,
+    /// The same from one source that is no trusted proxy.
+    pub connections_per_source_max: usize,
+    /// How long connections are still taken once the service stops.
+    pub drain: Duration,
     pub dashboard: DashboardSettings,
     /// Which proxies stand before the main listener.
     pub proxies: Proxies,
@@ -50,6 +56,9 @@ pub struct App {
     sandbox: Arc<WorldHandle>,
     pub(crate) metrics: Metrics,
     pub(crate) pressure: Pressure,
+    /// Who has connections.
+    pub(crate) sources: Arc<Places>,
+    stops: AtomicBool,
     pub(crate) pages: Pages,
     pub(crate) board: Board,
     pub(crate) status: StatusRecord,
@@ -85,6 +94,8 @@ impl App {
             live,
             sandbox,
             metrics: Metrics::default(),
+            sources: Arc::default(),
+            stops: AtomicBool::new(false),
             pages: Pages::default(),
             board: Board::default(),
             status: StatusRecord::default(),
@@ -100,10 +111,20 @@ impl App {
         }
     }
 
-    /// Whether requests should come here: no other node could show anything newer, and keys are let in.
+    /// Whether requests should come here: it is not about to stop, no other node could show anything newer, and keys are
+    /// let in.
     pub fn is_ready(&self) -> bool {
         let now = self.clock.now();
-        self.vouches() && World::ALL.iter().all(|world| self.world(*world).is_abreast(now))
+        !self.stops() && self.vouches() && World::ALL.iter().all(|world| self.world(*world).is_abreast(now))
+    }
+
+    /// The service is about to stop: requests should go elsewhere, and those that come are answered.
+    pub fn note_stop(&self) {
+        self.stops.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn stops(&self) -> bool {
+        self.stops.load(Ordering::Relaxed)
     }
 
     /// Whether this node may let keys in.

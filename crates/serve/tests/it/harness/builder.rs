@@ -49,6 +49,8 @@ impl Builder {
                 query_key_sunset: "Sun, 01 Nov 2027 00:00:00 GMT".to_owned(),
                 ingest_on_main: true,
                 connections_max: 1000,
+                connections_per_source_max: 1000,
+                drain: Duration::ZERO,
                 dashboard: DashboardSettings::default(),
                 proxies: Proxies::default(),
                 // A slow machine is no reason to refuse anything in a test of something else.
@@ -148,6 +150,17 @@ impl Builder {
 
     pub(crate) fn connections_max(mut self, max: usize) -> Self {
         self.settings.connections_max = max;
+        self
+    }
+
+    pub(crate) fn connections_per_source_max(mut self, max: usize) -> Self {
+        self.settings.connections_per_source_max = max;
+        self
+    }
+
+    /// Connections are still taken for this long once the service stops.
+    pub(crate) fn drain(mut self, time: Duration) -> Self {
+        self.settings.drain = time;
         self
     }
 
