@@ -245,13 +245,9 @@ async fn begin(
     };
     tracing::info!(listen = %listeners.main, operator = %listeners.operator, "listening; ready once the database was read");
     let why = "this node waits for the database";
-    let joined = serve::wait_at(
-        &listeners.doors,
-        Arc::new(SystemClock),
-        why,
-        cluster::join(cluster),
-    )
-    .await?;
+    let joined =
+        serve::wait_at(&listeners.doors, Arc::new(SystemClock), why, cluster::join(cluster))
+            .await?;
     let (store, clock, (accounts, worker)) = joined;
     tokio::spawn(Arc::clone(&clock).keep(store.clone()));
     if let Some(node) = accounts.node_id() {

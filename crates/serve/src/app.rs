@@ -58,6 +58,8 @@ pub struct App {
     pub(crate) pressure: Pressure,
     /// Who has connections.
     pub(crate) sources: Arc<Places>,
+    /// Who is sending forms.
+    pub(crate) forms: Arc<Places>,
     stops: AtomicBool,
     pub(crate) pages: Pages,
     pub(crate) board: Board,
@@ -95,6 +97,7 @@ impl App {
             sandbox,
             metrics: Metrics::default(),
             sources: Arc::default(),
+            forms: Arc::default(),
             stops: AtomicBool::new(false),
             pages: Pages::default(),
             board: Board::default(),
@@ -115,7 +118,9 @@ impl App {
     /// let in.
     pub fn is_ready(&self) -> bool {
         let now = self.clock.now();
-        !self.stops() && self.vouches() && World::ALL.iter().all(|world| self.world(*world).is_abreast(now))
+        !self.stops()
+            && self.vouches()
+            && World::ALL.iter().all(|world| self.world(*world).is_abreast(now))
     }
 
     /// The service is about to stop: requests should go elsewhere, and those that come are answered.

@@ -216,8 +216,7 @@ fn into_response(
     method: Method,
     waits: &Arc<Waits>,
 ) -> Response<Body> {
-    let body =
-        if method == Method::Head { Body::empty() } else { Body::of(&reply.body, waits) };
+    let body = if method == Method::Head { Body::empty() } else { Body::of(&reply.body, waits) };
     let mut response = reply.with_body(body);
     // hyper would take it from the machine's clock, which may be another one than limits are counted by.
     if let Ok(date) = HeaderValue::from_bytes(&http_date_bytes(at)) {

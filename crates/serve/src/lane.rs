@@ -219,8 +219,7 @@ impl Unusual<'_> {
             return None;
         }
         let mut body = Incoming::new(&mut wire, rest, framing, expects);
-        let reply = if asked.method == Method::Post
-            && service::takes_pushes(app, doors, asked.path)
+        let reply = if asked.method == Method::Post && service::takes_pushes(app, doors, asked.path)
         {
             service::answer_push(app, delivery(&head), &mut body).await
         } else if asked.method == Method::Post && service::takes_forms(app, doors, asked.path) {
@@ -271,7 +270,8 @@ async fn discard<S: Socket>(body: &mut Incoming<'_, S>) -> bool {
             }
         });
         let Some(Ok(frame)) = frame.await else { return body.framing().is_done() };
-        let bytes = frame.data_ref().map_or(0, |data| u64::try_from(data.len()).unwrap_or(u64::MAX));
+        let bytes =
+            frame.data_ref().map_or(0, |data| u64::try_from(data.len()).unwrap_or(u64::MAX));
         match left.checked_sub(bytes) {
             Some(fewer) => left = fewer,
             None => return false,

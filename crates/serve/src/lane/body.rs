@@ -220,7 +220,8 @@ impl<S: Socket> Body for Incoming<'_, S> {
                 own.invitation = own.invitation.get(sent..).unwrap_or_default();
             }
             ready!(Pin::new(&mut own.wire.stream).poll_flush(context))?;
-            if ready!(poll_read::<READ_BYTES, S>(&mut own.wire.stream, &mut own.read, context))? == 0
+            if ready!(poll_read::<READ_BYTES, S>(&mut own.wire.stream, &mut own.read, context))?
+                == 0
             {
                 return Poll::Ready(Some(Err(io::ErrorKind::UnexpectedEof.into())));
             }

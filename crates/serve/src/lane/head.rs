@@ -217,7 +217,8 @@ mod tests {
         ] {
             assert_eq!(refused(bad), ErrorCode::InvalidParameter, "{bad:?}");
         }
-        let endless = "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 99999999999999999999999\r\n\r\n";
+        let endless =
+            "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 99999999999999999999999\r\n\r\n";
         assert_eq!(refused(endless), ErrorCode::BodyTooLarge);
         let long = format!("GET /{} HTTP/1.1\r\n", "a".repeat(20_000));
         assert_eq!(refused(&long), ErrorCode::TargetTooLong);

@@ -94,9 +94,7 @@ impl<S: Socket> Wire<S> {
         }
         let mut hurried = false;
         poll_fn(|context| {
-            if let Poll::Ready(read) =
-                poll_read::<READ_BYTES, S>(&mut self.stream, held, context)
-            {
+            if let Poll::Ready(read) = poll_read::<READ_BYTES, S>(&mut self.stream, held, context) {
                 return Poll::Ready(read.is_ok_and(|read| read > 0));
             }
             if idle && !hurried && self.is_closing(context) {

@@ -1,0 +1,29 @@
+//! What a hostile feed, disk or client may try, and what it must not be able to do to the others.
+
+mod http2;
+mod malformed;
+mod overload;
+mod sources;
+mod stop;
+mod unread;
+
+use std::time::{Duration, Instant};
+
+use crate::harness::TestApp;
+
+/// The value of a series on the page of metrics.
+async fn metric(app: &TestApp, series: &str) -> u64 {
+    let page = app.get_operator("/metrics").await;
+    let line = page.text().lines().find(|line| line.starts_with(&format!("{series} ")));
+    let line = line.unwrap_or_else(|| panic!("no {series}"));
+    line.rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+/// Waits until a series has such a value.
+async fn wait_for_metric(app: &TestApp, series: &str, is_so: impl Fn(u64) -> bool) {
+    let begun = Instant::now();
+    while !is_so(metric(app, series).await) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{series} did not come there");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
