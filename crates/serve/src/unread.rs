@@ -7,8 +7,6 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
-
 /// For a client to take an answer (D32); 150 KB at 2.5 KB/s.
 const WRITE_TIME_MAX: Duration = Duration::from_secs(60);
 /// The same while clients hold more than [`UNREAD_BYTES_MAX`].
@@ -39,11 +37,6 @@ impl Unread {
     }
 }
 
-/// How much of a body nobody else holds.
-pub(crate) fn unshared_bytes(pieces: &[Bytes]) -> usize {
-    pieces.iter().filter(|piece| piece.is_unique()).map(Bytes::len).sum()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,13 +50,5 @@ mod tests {
         assert_eq!(unread.write_time(), WRITE_TIME_WHEN_FULL);
         unread.take(1);
         assert_eq!(unread.write_time(), WRITE_TIME_MAX);
-    }
-
-    #[test]
-    fn only_what_nobody_else_holds_is_counted() {
-        let (alone, shared) = (Bytes::from(vec![1; 100]), Bytes::from(vec![2; 1000]));
-        let _other = shared.clone();
-        let pieces = [alone, shared, Bytes::from_static(b"fixed")];
-        assert_eq!(unshared_bytes(&pieces), 100);
     }
 }

@@ -36,9 +36,12 @@ impl Body {
     pub(super) fn of(body: &reply::Body, waits: &Arc<Waits>) -> Self {
         match body {
             reply::Body::Whole(bytes) if bytes.is_empty() => Self::empty(),
-            reply::Body::Whole(bytes) => Self::Whole(Some(Piece::new(bytes.clone(), waits))),
+            reply::Body::Whole(bytes) => {
+                let mark = waits.mark(body.unshared_bytes());
+                Self::Whole(Some(Piece::new(bytes.clone(), mark)))
+            }
             reply::Body::Pieces { pieces, .. } => {
-                let mark = waits.mark(pieces);
+                let mark = waits.mark(body.unshared_bytes());
                 let (pieces, waits) = (Arc::clone(pieces), Arc::clone(waits));
                 Self::Parts(Parts { pieces, next: 0, waits, _mark: mark })
             }
@@ -63,7 +66,10 @@ impl Parts {
             part.extend_from_slice(piece);
             self.next += 1;
         }
-        (!part.is_empty()).then(|| Piece::new(part.into(), &self.waits))
+        (!part.is_empty()).then(|| {
+            let mark = self.waits.mark(part.len());
+            Piece::new(part.into(), mark)
+        })
     }
 }
 
@@ -79,7 +85,10 @@ impl hyper::body::Body for Body {
             Self::Whole(whole) => Poll::Ready(whole.take()),
             Self::Parts(parts) => Poll::Ready(parts.next()),
             Self::Watched(watch, waits) => {
-                watch.poll_next(context).map(|part| part.map(|bytes| Piece::new(bytes, waits)))
+                // All who watch get the same bytes.
+                watch
+                    .poll_next(context)
+                    .map(|part| part.map(|bytes| Piece::new(bytes, waits.mark(0))))
             }
         };
         piece.map(|piece| piece.map(|piece| Ok(Frame::data(piece))))

@@ -14,7 +14,6 @@ use tokio::time::Instant;
 use super::frames::Frames;
 use crate::app::App;
 use crate::lane::{FIRST_TIME_AT_CLOSE, HEAD_TIME_MAX, IDLE_TIME_MAX, LINGER_TIME_MAX};
-use crate::unread::unshared_bytes;
 
 /// Shared by a connection's stream, its requests and its answers.
 #[derive(Debug)]
@@ -99,9 +98,8 @@ impl Waits {
         Answering(Arc::clone(self))
     }
 
-    /// A body on its way; it is waited for until the mark is dropped.
-    pub(super) fn mark(self: &Arc<Self>, pieces: &[Bytes]) -> Mark {
-        let bytes = unshared_bytes(pieces);
+    /// A body on its way, of which nobody else holds so many bytes; it is waited for until the mark is dropped.
+    pub(super) fn mark(self: &Arc<Self>, bytes: usize) -> Mark {
         let unread = &self.app.metrics.unread;
         unread.add(bytes);
         let mut state = self.lock();
@@ -190,8 +188,7 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    pub(super) fn new(bytes: Bytes, waits: &Arc<Waits>) -> Self {
-        let mark = waits.mark(std::slice::from_ref(&bytes));
+    pub(super) fn new(bytes: Bytes, mark: Mark) -> Self {
         Self { bytes, _mark: mark }
     }
 }

@@ -22,7 +22,6 @@ use crate::reply::{Reply, status_line};
 use crate::request::Method;
 use crate::server::{self, Phase};
 use crate::spool::Socket;
-use crate::unread::unshared_bytes;
 
 /// How long a client that was told to go is listened to.
 pub(crate) const LINGER_TIME_MAX: Duration = Duration::from_secs(2);
@@ -140,7 +139,7 @@ impl<S: Socket> Wire<S> {
                 return sent;
             }
             if waiting.is_none() {
-                waiting = Some(Waiting::begin(metrics, unshared_bytes(body)));
+                waiting = Some(Waiting::begin(metrics, reply.body.unshared_bytes()));
                 self.patience.allow(metrics.unread.write_time());
             }
             self.poll_lost(metrics, context)

@@ -48,6 +48,8 @@ pub(super) fn get(stream: u32, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
 pub(super) struct Client {
     stream: TcpStream,
     held: Vec<u8>,
+    /// Whether pings and settings are answered, which nobody may in the midst of something else.
+    answers: bool,
 }
 
 /// Kind, flags, stream and payload of a frame.
@@ -56,7 +58,11 @@ pub(super) type Frame = (u8, u8, u32, Vec<u8>);
 impl Client {
     /// Connects and says these settings.
     pub(super) async fn connect(addr: SocketAddr, settings: &[u8]) -> Self {
-        let mut client = Self { stream: TcpStream::connect(addr).await.unwrap(), held: Vec::new() };
+        let mut client = Self {
+            stream: TcpStream::connect(addr).await.unwrap(),
+            held: Vec::new(),
+            answers: true,
+        };
         client.send(PREFACE).await;
         client.send(&frame(SETTINGS, 0, 0, settings)).await;
         client
@@ -78,7 +84,7 @@ impl Client {
                     let (kind, flags) = (frame[3], frame[4]);
                     let stream = u32::from_be_bytes(frame[5..9].try_into().unwrap());
                     let payload = frame[9..].to_vec();
-                    if flags & ACK == 0 && (kind == PING || kind == SETTINGS) {
+                    if self.answers && flags & ACK == 0 && (kind == PING || kind == SETTINGS) {
                         let echo = if kind == PING { payload.clone() } else { Vec::new() };
                         self.send(&self::frame(kind, ACK, 0, &echo)).await;
                     }
@@ -99,6 +105,12 @@ impl Client {
                 return;
             }
         }
+    }
+
+    /// The same for who says this and nothing else.
+    async fn kept_after(mut self, bytes: &[u8]) -> Duration {
+        self.answers = false;
+        self.kept(bytes).await
     }
 
     /// Stays until the service closes, and says how long that took; time jumps whenever everybody waits.
@@ -147,13 +159,13 @@ async fn who_asks_no_more_is_closed_after_seventy_five_seconds() {
 async fn a_head_that_never_ends_is_waited_for_ten_seconds() {
     let app = TestApp::start().await;
     let part = frame(HEADERS, END_STREAM, 1, &head("GET", "/healthz", &[]));
-    let kept = Client::connect(app.addr, &[]).await.kept(&part).await;
+    let kept = Client::connect(app.addr, &[]).await.kept_after(&part).await;
     assert_about(kept, 10);
     // Later on a connection, in one frame more, and in the midst of a frame.
     let part = frame(HEADERS, END_STREAM, 3, &head("GET", "/healthz", &[]));
     let more = frame(CONTINUATION, 0, 3, &[]);
     for part in [part.clone(), [part.clone(), more].concat(), part[..20].to_vec()] {
-        assert_about(asked_once(&app).await.kept(&part).await, 10);
+        assert_about(asked_once(&app).await.kept_after(&part).await, 10);
     }
 }
 
@@ -162,8 +174,8 @@ async fn a_preface_that_never_ends_is_waited_for_ten_seconds() {
     let app = TestApp::start().await;
     for length in [3, 16, 20, 24] {
         let stream = TcpStream::connect(app.addr).await.unwrap();
-        let client = Client { stream, held: Vec::new() };
-        assert_about(client.kept(&PREFACE[..length]).await, 10);
+        let client = Client { stream, held: Vec::new(), answers: false };
+        assert_about(client.kept_after(&PREFACE[..length]).await, 10);
     }
 }
 

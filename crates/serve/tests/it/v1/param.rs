@@ -16,7 +16,7 @@ async fn check_refused(board: &Board, path: &str, cases: &[Bad<'_>]) {
 }
 
 /// Faults that every list has.
-const LIMITS: [Bad<'_>; 13] = [
+const LIMITS: [Bad<'_>; 15] = [
     ("limit=0", "limit", "from 1 to 500"),
     ("limit=501", "limit", "from 1 to 500"),
     ("limit=-1", "limit", "from 1 to 500"),
