@@ -71,6 +71,9 @@ pub(crate) struct Server {
     /// `None`: cleartext.
     pub(crate) tls: Option<Tls>,
     pub(crate) connections_max: usize,
+    pub(crate) connections_per_source_max: usize,
+    /// How long connections are still taken once the service stops.
+    pub(crate) drain: Duration,
     /// How late the service may be before it refuses what is not ready.
     pub(crate) shed_after: Duration,
     /// Memory that pushes under way may take, over all feeds and of one.
@@ -82,6 +85,9 @@ pub(crate) struct Server {
     pub(crate) trusted_proxies: Vec<Network>,
     pub(crate) proxy_header: ProxyHeader,
 }
+
+/// What one source may have of connections where nothing else is said and there are few.
+const CONNECTIONS_PER_SOURCE_MIN: usize = 256;
 
 /// Where metrics are served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -397,6 +403,8 @@ impl Effective {
             self.0.get("server.ops_listen").is_some_and(|set| set.origin == Origin::Default);
         let cert: Option<PathBuf> = self.optional("server.tls_cert")?;
         let key: Option<PathBuf> = self.optional("server.tls_key")?;
+        let connections_max: usize = self.required("server.connections_max")?;
+        let per_source = self.optional("server.connections_per_source_max")?;
         Ok(Config {
             server: Server {
                 listen: self.required("server.listen")?,
@@ -407,7 +415,10 @@ impl Effective {
                     OpsListen::Chosen(ops_listen)
                 },
                 tls: cert.zip(key).map(|(cert, key)| Tls { cert, key }),
-                connections_max: self.required("server.connections_max")?,
+                connections_max,
+                connections_per_source_max: per_source
+                    .unwrap_or_else(|| (connections_max / 4).max(CONNECTIONS_PER_SOURCE_MIN)),
+                drain: self.required("server.drain")?,
                 shed_after: self.required("server.shed_after")?,
                 push_memory_max_mib: self.required("server.push_memory_max_mib")?,
                 push_memory_per_feed_max_mib: self

@@ -19,6 +19,7 @@ use serve::App;
 use subtle::ConstantTimeEq;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::folder::Folder;
@@ -28,6 +29,10 @@ use crate::identities::{ShownEvent, ShownPair};
 const LINE_BYTES_MAX: u64 = 1 << 20;
 /// The longest answer: ten thousand pairs in doubt, in words.
 const ANSWER_BYTES_MAX: u64 = 32 << 20;
+/// Connections that have not said the password, and how long they may take to: a command line says it at once. Whoever else
+/// is on the machine holds little, and not for long.
+const STRANGERS_MAX: usize = 256;
+const PASSWORD_TIME_MAX: Duration = Duration::from_secs(2);
 /// How long either side waits for the other's line; reading a hundred thousand keys takes under a second.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(15);
 /// How long a command line waits for a server that is just starting or stopping.
@@ -43,6 +48,13 @@ pub(crate) enum Wish {
     Show(EventId),
     /// Pairs that may be one.
     Unsure,
+}
+
+/// What somebody who knows the password wants.
+enum Admitted {
+    ToReload,
+    /// It is on the rest of the line.
+    WithWish,
 }
 
 /// The server's side.
@@ -76,12 +88,19 @@ impl Control {
 
     /// Answers commands for as long as the server runs.
     pub(crate) async fn run(self: Arc<Self>, app: Arc<App>) {
+        let strangers = Arc::new(Semaphore::new(STRANGERS_MAX));
         loop {
+            // The semaphore is never closed.
+            let Ok(place) = Arc::clone(&strangers).acquire_owned().await else { return };
             match self.listener.accept().await {
-                Ok((stream, _)) => {
+                Ok((mut stream, _)) => {
                     let (control, app) = (Arc::clone(&self), Arc::clone(&app));
                     tokio::spawn(async move {
-                        if timeout(ANSWER_TIME_MAX, control.answer(&app, stream)).await.is_err() {
+                        let admitted = timeout(PASSWORD_TIME_MAX, control.admit(&mut stream)).await;
+                        drop(place);
+                        let Ok(Some(admitted)) = admitted else { return };
+                        let answering = control.answer(&app, stream, admitted);
+                        if timeout(ANSWER_TIME_MAX, answering).await.is_err() {
                             tracing::warn!("a control command took too long");
                         }
                     });
@@ -94,19 +113,34 @@ impl Control {
         }
     }
 
-    async fn answer(&self, app: &App, mut stream: TcpStream) {
+    /// Reads the password, and no more than that; `None` where it is not ours.
+    async fn admit(&self, stream: &mut TcpStream) -> Option<Admitted> {
+        let mut said = vec![0; self.password.len() + 1];
+        stream.read_exact(&mut said).await.ok()?;
+        let (end, password) = said.split_last()?;
+        if !bool::from(password.ct_eq(self.password.as_bytes())) {
+            let told = stream.write_all(b"the server does not know this password\n").await;
+            tracing::debug!(told = told.is_ok(), "a control command had a wrong password");
+            return None;
+        }
+        match end {
+            b'\n' => Some(Admitted::ToReload),
+            b' ' => Some(Admitted::WithWish),
+            _ => None,
+        }
+    }
+
+    async fn answer(&self, app: &App, mut stream: TcpStream, admitted: Admitted) {
         let (reader, mut writer) = stream.split();
         let mut line = String::new();
-        let read = BufReader::new(reader.take(LINE_BYTES_MAX)).read_line(&mut line).await;
-        let (password, wish) = match line.trim().split_once(' ') {
-            Some((password, wish)) => (password, Some(wish)),
-            None => (line.trim(), None),
-        };
-        let known = read.is_ok() && bool::from(password.as_bytes().ct_eq(self.password.as_bytes()));
-        let answer = match wish {
-            _ if !known => Err("the server does not know this password".to_owned()),
-            Some(wish) => fulfil(app, wish).await,
-            None => match app.accounts.reload().await {
+        let answer = match admitted {
+            Admitted::WithWish => {
+                match BufReader::new(reader.take(LINE_BYTES_MAX)).read_line(&mut line).await {
+                    Ok(_) => fulfil(app, line.trim()).await,
+                    Err(error) => Err(format!("the command cannot be read: {error}")),
+                }
+            }
+            Admitted::ToReload => match app.accounts.reload().await {
                 Ok(()) => Ok(String::new()),
                 Err(error) => Err(format!("the server cannot read its store: {error}")),
             },

@@ -255,7 +255,9 @@ async fn begin(
     };
     tracing::info!(listen = %listeners.main, operator = %listeners.operator, "listening; ready once the database was read");
     let why = "this node waits for the database";
-    let joined = serve::wait_at(&listeners.doors, why, cluster::join(cluster)).await?;
+    let joined =
+        serve::wait_at(&listeners.doors, Arc::new(SystemClock), why, cluster::join(cluster))
+            .await?;
     let (store, clock, (accounts, worker)) = joined;
     tokio::spawn(Arc::clone(&clock).keep(store.clone()));
     if let Some(node) = accounts.node_id() {
@@ -283,6 +285,8 @@ fn settings(config: &Config, role: Role) -> Settings {
         query_key_sunset: serve::http_date(config.api.query_key_sunset),
         ingest_on_main: config.server.ingest_listen.is_none(),
         connections_max: config.server.connections_max,
+        connections_per_source_max: config.server.connections_per_source_max,
+        drain: config.server.drain,
         shed_after: config.server.shed_after,
         pushes: PushLimits {
             bytes_max: config.server.push_memory_max_mib << 20,

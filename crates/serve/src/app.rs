@@ -1,6 +1,7 @@
 //! Everything an answer may need, shared by all connections.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use accounts::{AccountError, Accounts, People, QuotaAlert};
@@ -11,6 +12,7 @@ use crate::dashboard::{Board, DashboardSettings, StatusRecord};
 use crate::docs::Pages;
 use crate::ingest::{Budget, PushLimits};
 use crate::metrics::Metrics;
+use crate::places::Places;
 use crate::pressure::Pressure;
 use crate::proxy::Proxies;
 use crate::request_id::{RequestId, RequestIds};
@@ -34,6 +36,10 @@ pub struct Settings {
     pub connections_max: usize,
     /// How much memory pushes may take.
     pub pushes: PushLimits,
+    /// The same from one source that is no trusted proxy.
+    pub connections_per_source_max: usize,
+    /// How long connections are still taken once the service stops.
+    pub drain: Duration,
     pub dashboard: DashboardSettings,
     /// Which proxies stand before the main listener.
     pub proxies: Proxies,
@@ -54,6 +60,11 @@ pub struct App {
     pub(crate) metrics: Metrics,
     pub(crate) pressure: Pressure,
     pub(crate) pushes: Arc<Budget>,
+    /// Who has connections.
+    pub(crate) sources: Arc<Places>,
+    /// Who is sending forms.
+    pub(crate) forms: Arc<Places>,
+    stops: AtomicBool,
     pub(crate) pages: Pages,
     pub(crate) board: Board,
     pub(crate) status: StatusRecord,
@@ -90,6 +101,9 @@ impl App {
             live,
             sandbox,
             metrics: Metrics::default(),
+            sources: Arc::default(),
+            forms: Arc::default(),
+            stops: AtomicBool::new(false),
             pages: Pages::default(),
             board: Board::default(),
             status: StatusRecord::default(),
@@ -105,10 +119,22 @@ impl App {
         }
     }
 
-    /// Whether requests should come here: no other node could show anything newer, and keys are let in.
+    /// Whether requests should come here: it is not about to stop, no other node could show anything newer, and keys are
+    /// let in.
     pub fn is_ready(&self) -> bool {
         let now = self.clock.now();
-        self.vouches() && World::ALL.iter().all(|world| self.world(*world).is_abreast(now))
+        !self.stops()
+            && self.vouches()
+            && World::ALL.iter().all(|world| self.world(*world).is_abreast(now))
+    }
+
+    /// The service is about to stop: requests should go elsewhere, and those that come are answered.
+    pub fn note_stop(&self) {
+        self.stops.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn stops(&self) -> bool {
+        self.stops.load(Ordering::Relaxed)
     }
 
     /// Whether this node may let keys in.

@@ -37,6 +37,8 @@ use crate::dashboard::page::Trouble;
 use crate::dashboard::route::{Page, Route};
 use crate::dashboard::visit::Visit;
 use crate::error::{ApiError, ErrorCode};
+use crate::peer::Peer;
+use crate::places::PlaceLimits;
 use crate::reply::Reply;
 use crate::request::{Asked, Method};
 use crate::request_id::RequestId;
@@ -82,6 +84,10 @@ impl Default for DashboardSettings {
 
 /// Largest form. The longest field is 2000 characters.
 const FORM_BYTES_MAX: usize = 32 << 10;
+/// Forms that may be read and worked on at the same time, and those from one source: people send one at a time, and each
+/// may hold 32 KiB for as long as it takes to arrive.
+const FORMS_MAX: usize = 512;
+const FORMS_PER_SOURCE_MAX: usize = 32;
 /// How long a form may take to arrive.
 const FORM_TIME_MAX: Duration = Duration::from_secs(10);
 
@@ -136,6 +142,12 @@ where
     B: BodyExt<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    let source = app.settings.proxies.client(Peer::current().address, &asked.browser);
+    let max = PlaceLimits { all: FORMS_MAX, source: FORMS_PER_SOURCE_MAX };
+    let Some(_place) = app.forms.take(source.map(accounts::source_of), max) else {
+        let text = "too many forms are being sent at the moment, in all or from where you are; try again shortly";
+        return Err(ApiError::unavailable(text));
+    };
     let read = tokio::time::timeout(FORM_TIME_MAX, Limited::new(body, FORM_BYTES_MAX).collect());
     let Ok(Ok(body)) = read.await else {
         let text = "the form is larger than 32 KiB, or did not arrive within 10 s";

@@ -16,6 +16,7 @@ use crate::error::ErrorCode;
 use crate::ledger::Ledger;
 use crate::pressure::Pressure;
 use crate::reply::Reply;
+use crate::unread::Unread;
 use crate::v1::endpoint::Endpoint;
 use crate::world::WorldHandle;
 
@@ -31,8 +32,11 @@ pub(crate) struct Metrics {
     pub(crate) connections_open: AtomicI64,
     pub(crate) connections_total: AtomicU64,
     pub(crate) connections_refused: AtomicU64,
+    pub(crate) connections_refused_source: AtomicU64,
     pub(crate) cut_slow_head: AtomicU64,
     pub(crate) cut_slow_reader: AtomicU64,
+    /// What clients hold by not reading it.
+    pub(crate) unread: Unread,
     pub(crate) panics: AtomicU64,
     pub(crate) ledger: Ledger,
 }
@@ -168,12 +172,20 @@ fn connections(page: &mut Page, metrics: &Metrics) {
     let open = metrics.connections_open.load(Ordering::Relaxed);
     page.family("linesman_connections_open", "gauge", "Connections open now.");
     page.line(format_args!("linesman_connections_open {open}"));
+    let name = "linesman_answers_unread_bytes";
+    page.family(name, "gauge", "Bytes of answers that only a client which is slow to read holds.");
+    page.line(format_args!("{name} {}", metrics.unread.bytes()));
     for (name, help, counter) in [
         ("linesman_connections_total", "Connections accepted.", &metrics.connections_total),
         (
             "linesman_connections_refused_total",
             "Connections refused because too many were open.",
             &metrics.connections_refused,
+        ),
+        (
+            "linesman_connections_refused_source_total",
+            "Connections refused because too many were open from their address.",
+            &metrics.connections_refused_source,
         ),
         (
             "linesman_connections_cut_slow_head_total",

@@ -10,21 +10,26 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use domain::Clock;
 use http::Request;
 use http_body_util::Full;
 use hyper::body::Incoming;
+use hyper::server::conn::http2;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
-use tokio::io::{AsyncRead, AsyncWrite};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::error::{ApiError, ErrorCode};
-use crate::ops;
+use crate::http2::Rewound;
+use crate::metrics::Metrics;
 use crate::reply::Reply;
+use crate::request::{Asked, Method};
 use crate::request_id::RequestIds;
-use crate::server::{ACCEPT_PAUSE, Door, Tls};
+use crate::server::{ACCEPT_PAUSE, Door, Phase, Tls};
+use crate::spool::Socket;
+use crate::{lane, ops};
 
 /// Visitors at once; further ones find the connection closed.
 const VISITORS_MAX: usize = 256;
@@ -32,9 +37,16 @@ const VISITORS_MAX: usize = 256;
 const VISIT_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Tells everybody who comes to these doors why they have to wait, until something is there; gives that.
-pub async fn wait_at<T>(doors: &[Door], why: &'static str, until: impl Future<Output = T>) -> T {
+pub async fn wait_at<T>(
+    doors: &[Door],
+    clock: Arc<dyn Clock>,
+    why: &'static str,
+    until: impl Future<Output = T>,
+) -> T {
     let mut visits = JoinSet::new();
-    let ids = Arc::new(RequestIds::default());
+    let (_serving, phase) = watch::channel(Phase::Serving);
+    let (ids, metrics) = (RequestIds::default(), Metrics::default());
+    let porch = Arc::new(Porch { clock, ids, metrics, phase, why });
     let mut until = pin!(until);
     loop {
         let mut accepting = pin!(poll_fn(|context| {
@@ -55,7 +67,7 @@ pub async fn wait_at<T>(doors: &[Door], why: &'static str, until: impl Future<Ou
             Some(_) = visits.join_next() => {}
             (door, accepted) = &mut accepting => match accepted {
                 Ok((stream, _)) if visits.len() < VISITORS_MAX => {
-                    let visit = visit(stream, door.tls.clone(), Arc::clone(&ids), why);
+                    let visit = Arc::clone(&porch).visit(stream, door.tls.clone());
                     visits.spawn(tokio::time::timeout(VISIT_TIME_MAX, visit));
                 }
                 Ok(_) => {}
@@ -68,39 +80,60 @@ pub async fn wait_at<T>(doors: &[Door], why: &'static str, until: impl Future<Ou
     }
 }
 
-async fn visit(stream: TcpStream, tls: Option<Tls>, ids: Arc<RequestIds>, why: &'static str) {
-    match tls {
-        None => tell(stream, ids, why).await,
-        Some(Tls(acceptor)) => match acceptor.accept(stream).await {
-            Ok(stream) => tell(stream, ids, why).await,
-            Err(error) => tracing::debug!(%error, "a TLS handshake failed"),
-        },
-    }
+/// What every visitor is told with.
+struct Porch {
+    clock: Arc<dyn Clock>,
+    ids: RequestIds,
+    metrics: Metrics,
+    phase: watch::Receiver<Phase>,
+    why: &'static str,
 }
 
-async fn tell<S>(stream: S, ids: Arc<RequestIds>, why: &'static str)
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    // The next request may find the service there.
-    builder.http1().timer(TokioTimer::new()).keep_alive(false);
-    let service = service_fn(move |request: Request<Incoming>| {
-        let reply = answer(request.method().as_str(), request.uri().path(), &ids, why);
-        async move { Ok::<_, Infallible>(reply.with_body(Full::new(reply.body.whole()))) }
-    });
-    if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
-        tracing::debug!(error = &*error, "a connection ended early");
+impl Porch {
+    async fn visit(self: Arc<Self>, stream: TcpStream, tls: Option<Tls>) {
+        match tls {
+            None => self.tell(stream).await,
+            Some(Tls(acceptor)) => match acceptor.accept(stream).await {
+                Ok(stream) => self.tell(stream).await,
+                Err(error) => tracing::debug!(%error, "a TLS handshake failed"),
+            },
+        }
     }
-}
 
-fn answer(method: &str, path: &str, ids: &RequestIds, why: &'static str) -> Reply {
-    if path == "/healthz" && matches!(method, "GET" | "HEAD") {
-        return ops::healthy();
+    async fn tell<S: Socket>(self: Arc<Self>, stream: S) {
+        let (at, phase) = (self.clock.now(), self.phase.clone());
+        let answer = |asked: Result<&Asked<'_>, (ErrorCode, &'static str)>| match asked {
+            Ok(asked) => self.answer(asked.method, asked.path),
+            Err((code, message)) => self.refuse(ApiError::new(code, message)),
+        };
+        // The next request may find the service there, so no connection is kept.
+        let http2 = lane::answer_once(&self.metrics, stream, at, phase, answer).await;
+        let Some((first, stream)) = http2 else { return };
+        let own = Arc::clone(&self);
+        let service = service_fn(move |request: Request<Incoming>| {
+            let method = Method::parse(request.method().as_str());
+            let reply = own.answer(method, request.uri().path());
+            async move { Ok::<_, Infallible>(reply.with_body(Full::new(reply.body.whole()))) }
+        });
+        let stream = TokioIo::new(Rewound::unwatched(first.into(), stream));
+        let serving =
+            http2::Builder::new(TokioExecutor::new()).serve_connection(stream, service).await;
+        if let Err(error) = serving {
+            tracing::debug!(%error, "a connection ended early");
+        }
     }
-    let request_id = ids.next();
-    let error = ApiError::new(ErrorCode::Unavailable, why).retry_after(1);
-    let mut reply = error.into_reply(request_id);
-    request_id.put(&mut reply.head);
-    reply
+
+    fn answer(&self, method: Method, path: &str) -> Reply {
+        if path == "/healthz" && method.reads() {
+            return ops::healthy();
+        }
+        self.refuse(ApiError::new(ErrorCode::Unavailable, self.why).retry_after(1))
+    }
+
+    fn refuse(&self, error: ApiError) -> Reply {
+        let request_id = self.ids.next();
+        let mut reply = error.into_reply(request_id);
+        request_id.put(&mut reply.head);
+        reply
+    }
 }

@@ -112,7 +112,8 @@ impl Proxies {
         Some(client)
     }
 
-    fn trusts(&self, address: IpAddr) -> bool {
+    /// Whether an address is one of these proxies.
+    pub(crate) fn trusts(&self, address: IpAddr) -> bool {
         self.trusted.iter().any(|network| network.holds(address))
     }
 }

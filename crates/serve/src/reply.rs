@@ -145,6 +145,17 @@ impl Body {
         }
     }
 
+    /// How much of it nobody else holds.
+    pub(crate) fn unshared_bytes(&self) -> usize {
+        match self {
+            Self::Whole(body) if body.is_unique() => body.len(),
+            Self::Pieces { pieces, .. } if Arc::strong_count(pieces) == 1 => {
+                pieces.iter().filter(|piece| piece.is_unique()).map(Bytes::len).sum()
+            }
+            Self::Whole(_) | Self::Pieces { .. } => 0,
+        }
+    }
+
     /// The body in one piece, for who cannot take it otherwise.
     pub(crate) fn whole(&self) -> Bytes {
         match self {
@@ -223,6 +234,20 @@ mod tests {
             let line = status_line(code.status());
             assert!(line.starts_with(&format!("HTTP/1.1 {} ", code.status())), "{line}");
         }
+    }
+
+    #[test]
+    fn only_what_nobody_else_holds_of_a_body_is_its_clients_own() {
+        let whole = Body::Whole(Bytes::from(vec![1; 100]));
+        assert_eq!(whole.unshared_bytes(), 100);
+        let kept = whole.clone();
+        assert_eq!((whole.unshared_bytes(), kept.unshared_bytes()), (0, 0));
+        assert_eq!(Body::Whole(Bytes::from_static(b"fixed")).unshared_bytes(), 0);
+        let share = Bytes::from(vec![2; 1000]);
+        let pieces = Body::of_pieces(vec![share.clone(), Bytes::from(vec![3; 10])]);
+        assert_eq!(pieces.unshared_bytes(), 10);
+        let kept = pieces.clone();
+        assert_eq!((pieces.unshared_bytes(), kept.len()), (0, 1010));
     }
 
     #[test]

@@ -78,6 +78,8 @@ pub(crate) struct Visitor {
     pub(crate) habit: Habit,
     /// Whether the connection can send a spooled body.
     pub(crate) takes_spooled: bool,
+    /// The interval in which the connection was last counted among those that ask.
+    pub(crate) beat: u64,
 }
 
 impl Visitor {
@@ -91,6 +93,7 @@ impl Visitor {
             peer,
             habit: Habit::default(),
             takes_spooled: false,
+            beat: 0,
         }
     }
 

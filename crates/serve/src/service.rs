@@ -86,7 +86,6 @@ pub(crate) async fn answer_for(app: &Arc<App>, asked: &Asked<'_>, entry: &KeyEnt
     let request_id = app.next_request_id();
     let begun = Instant::now();
     let answering = async {
-        check_target(asked)?;
         let (endpoint, reply) = v1::answer_as(app, asked, entry, request_id).await;
         app.metrics.note_answer(endpoint, &reply, begun.elapsed());
         Ok(reply)
@@ -143,7 +142,8 @@ pub(crate) fn refuse(app: &App, code: ErrorCode, message: &'static str) -> Reply
     reply
 }
 
-fn check_target(asked: &Asked<'_>) -> Result<(), ApiError> {
+/// Refuses a path and query that are too long. Under `/v1` that comes after the key (D3).
+pub(crate) fn check_target(asked: &Asked<'_>) -> Result<(), ApiError> {
     if asked.path.len() + asked.query.len() > TARGET_BYTES_MAX {
         let text = "the path and query are longer than 8 KiB";
         return Err(ApiError::new(ErrorCode::TargetTooLong, text));
@@ -158,6 +158,11 @@ async fn route(
     visitor: &mut Visitor,
     request_id: RequestId,
 ) -> Result<Reply, ApiError> {
+    if doors == Doors::Main && (asked.path == "/v1" || asked.path.starts_with("/v1/")) {
+        let (endpoint, reply) = v1::answer(app, asked, visitor, request_id).await;
+        app.metrics.note_answer(endpoint, &reply, visitor.begun.elapsed());
+        return Ok(reply);
+    }
     check_target(asked)?;
     if takes_pushes(app, doors, asked.path) {
         let mut error = ApiError::new(ErrorCode::MethodNotAllowed, "the push door takes POST only");
@@ -165,11 +170,6 @@ async fn route(
         return Err(error);
     }
     match doors {
-        Doors::Main if asked.path == "/v1" || asked.path.starts_with("/v1/") => {
-            let (endpoint, reply) = v1::answer(app, asked, visitor, request_id).await;
-            app.metrics.note_answer(endpoint, &reply, visitor.begun.elapsed());
-            Ok(reply)
-        }
         Doors::Main if dashboard::covers(app, asked.path) => {
             // Boxed, or every connection would be as large as a page in the making.
             Ok(Box::pin(visitor.peer.serve(dashboard::answer(app, asked))).await)

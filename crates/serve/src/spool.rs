@@ -3,7 +3,8 @@
 //! A body that is written to a socket is copied into the kernel, which for 28 KB costs a third of the whole request
 //! and for 143 KB more than half. Sent from a file in memory (`memfd`, `sendfile`) it is not copied: the socket takes
 //! the file's pages. One such file holds the larger bodies of an epoch, each written once, at a place of its own that
-//! is never written again, so what is on its way to a slow client cannot change.
+//! is never written again, so what is on its way to a slow client cannot change. The file goes as a whole, with its epoch and
+//! the last who read from it: giving back parts of it earlier could zero pages that a socket still holds.
 
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -13,16 +14,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
-use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create, sendfile};
-use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+use rustix::fs::{MemfdFlags, memfd_create, sendfile};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 use tokio::io::{AsyncRead, AsyncWrite, Interest};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
 /// Below this, two calls cost more than the copy they save.
 pub(crate) const SPOOLED_BYTES_MIN: usize = 12 << 10;
-/// Bodies begin at pages, so that those that go leave no shared ones behind.
+/// Bodies begin at pages, so that no two are on one.
 const PAGE_BYTES: u64 = 4 << 10;
+/// The most that a file holds: more than the bodies of all answers that are kept at the same time. Answers that went to make
+/// room for others stay in the file until its epoch is over; when it is full, further bodies are copied.
+const SPOOL_BYTES_MAX: u64 = 64 << 20;
 
 /// The file that an epoch's bodies are in.
 #[derive(Debug)]
@@ -31,7 +35,7 @@ pub(crate) struct Spool {
     end: AtomicU64,
 }
 
-/// A body in the file. Its memory is given back when the last that send it are done.
+/// A body in the file.
 #[derive(Debug)]
 pub(crate) struct Spooled {
     spool: Arc<Spool>,
@@ -49,32 +53,27 @@ impl Spool {
     /// Writes a body to a place of its own.
     pub(crate) fn put(self: &Arc<Self>, pieces: &[Bytes]) -> Option<Arc<Spooled>> {
         let length = u64::try_from(pieces.iter().map(Bytes::len).sum::<usize>()).ok()?;
-        let from = self.end.fetch_add(length.next_multiple_of(PAGE_BYTES), Ordering::Relaxed);
-        let spooled = Spooled { spool: Arc::clone(self), from, length };
-        // Dropping what could not be written whole gives back what was.
+        let bytes = length.next_multiple_of(PAGE_BYTES);
+        let from = self.end.fetch_add(bytes, Ordering::Relaxed);
+        if from + bytes > SPOOL_BYTES_MAX {
+            self.end.fetch_sub(bytes, Ordering::Relaxed);
+            return None;
+        }
         let mut at = from;
         for piece in pieces {
             self.file.write_all_at(piece, at).ok()?;
             at += u64::try_from(piece.len()).ok()?;
         }
-        Some(Arc::new(spooled))
-    }
-}
-
-impl Drop for Spooled {
-    fn drop(&mut self) {
-        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        let length = self.length.next_multiple_of(PAGE_BYTES);
-        if let Err(error) = fallocate(&self.spool.file, hole, self.from, length) {
-            // It goes with the whole file at the end of the epoch.
-            tracing::debug!(%error, "a body's memory could not be given back early");
-        }
+        Some(Arc::new(Spooled { spool: Arc::clone(self), from, length }))
     }
 }
 
 /// A stream that may know how to send a spooled body.
 pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     const SENDS_SPOOLED: bool = false;
+
+    /// Whether something has arrived that was not read, also where the runtime has not heard of it yet.
+    fn has_unread(&self) -> bool;
 
     /// Sends `lines` and then the body from `sent` on. Both are moved on by what was sent.
     fn poll_send_spooled(
@@ -89,10 +88,20 @@ pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
 }
 
 /// What is encrypted has to be copied anyway.
-impl Socket for TlsStream<TcpStream> {}
+impl Socket for TlsStream<TcpStream> {
+    fn has_unread(&self) -> bool {
+        self.get_ref().0.has_unread()
+    }
+}
 
 impl Socket for TcpStream {
     const SENDS_SPOOLED: bool = true;
+
+    fn has_unread(&self) -> bool {
+        let mut byte = [0];
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        recv(self, &mut byte[..], flags).is_ok_and(|(_, bytes)| bytes > 0)
+    }
 
     fn poll_send_spooled(
         &mut self,
@@ -144,20 +153,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_dropped_gives_its_memory_back_and_leaves_the_others_alone() {
-        use std::os::unix::fs::MetadataExt;
+    fn bodies_stay_as_they_were_written_whoever_lets_go_of_others() {
         let spool = Spool::open().unwrap();
-        let (first, second) = (Bytes::from(vec![b'a'; 100_000]), vec![b'b'; 100_000]);
-        let first_put = spool.put(&[first]).unwrap();
-        let (one, other) = second.split_at(7);
-        let pieces = [one, other].map(Bytes::copy_from_slice);
-        let second_put = spool.put(&pieces).unwrap();
-        let before = spool.file.metadata().unwrap().blocks();
-        drop(first_put);
-        let after = spool.file.metadata().unwrap().blocks();
-        assert!(after <= before / 2, "{before} blocks before and {after} after");
-        let mut read = vec![0; second.len()];
-        spool.file.read_exact_at(&mut read, second_put.from).unwrap();
-        assert_eq!(read, second);
+        let bodies: Vec<Vec<u8>> = (0..4).map(|n| vec![b'a' + n; 100_000]).collect();
+        let put = |body: &[u8]| {
+            let (one, other) = body.split_at(7);
+            spool.put(&[one, other].map(Bytes::copy_from_slice)).unwrap()
+        };
+        let mut places: Vec<(u64, Option<Arc<Spooled>>)> =
+            bodies.iter().map(|body| put(body)).map(|put| (put.from, Some(put))).collect();
+        places[0].1 = None;
+        places[2].1 = None;
+        // A socket may still hold the pages of those that are gone.
+        for ((from, _), body) in places.iter().zip(&bodies) {
+            let mut read = vec![0; body.len()];
+            spool.file.read_exact_at(&mut read, *from).unwrap();
+            assert!(read == *body);
+        }
+    }
+
+    #[test]
+    fn a_file_has_a_bound_and_is_whole_below_it() {
+        let spool = Spool::open().unwrap();
+        let body = [Bytes::from(vec![b'x'; 10 << 20])];
+        let put = (0..10).filter(|_| spool.put(&body).is_some()).count();
+        assert_eq!(put, 6, "as many as fit into 64 MiB");
+        assert!(spool.put(&[Bytes::from_static(b"small")]).is_some(), "there is room for that");
     }
 }

@@ -25,6 +25,7 @@ use crate::error::{ApiError, ErrorCode};
 use crate::reply::{Body, Head, Reply};
 use crate::request::{Asked, KeyHeader, Method, Visitor};
 use crate::request_id::RequestId;
+use crate::service;
 use crate::v1::endpoint::Endpoint;
 use crate::v1::fault::Fault;
 pub(crate) use crate::v1::habit::Habit;
@@ -180,6 +181,7 @@ impl Visit<'_> {
 
     async fn run(&self, endpoint: &mut Endpoint, habit: &mut Habit) -> Answered {
         let standing = charged(self.app.accounts.charge_burst(self.entry, self.now).await)?;
+        service::check_target(self.asked)?;
         *endpoint = match habit.recall(self.asked) {
             Some(meaning) => meaning.endpoint,
             None => Place::parse(self.asked.path).ok_or_else(no_such_path)?.endpoint(),
@@ -319,10 +321,7 @@ impl Visit<'_> {
             };
             return Ok((reply, None));
         }
-        let standing = match self.fault()? {
-            Some(_) => None,
-            None => Some(charged(self.app.accounts.charge_quota(self.entry, self.now).await)?),
-        };
+        let standing = Some(charged(self.app.accounts.charge_quota(self.entry, self.now).await)?);
         head.put_bytes("content-type", b"application/json");
         encoded.put_encoding(&mut head);
         let reply =

@@ -81,6 +81,7 @@ impl Service {
             .env("LINESMAN_SERVER__OPS_LISTEN", "127.0.0.1:0")
             .env("LINESMAN_SERVER__WORKERS", "1")
             .env("LINESMAN_SERVER__CONNECTIONS_MAX", "20000")
+            .env("LINESMAN_SERVER__CONNECTIONS_PER_SOURCE_MAX", "20000")
             .env("LINESMAN_SANDBOX__ENABLED", "false")
             .env("LINESMAN_MARKET__REFRESH_INTERVAL", setup.refresh_interval)
             .env("LINESMAN_LOG__FILTER", "warn")

@@ -24,6 +24,9 @@ pub(super) const KEYS: [Key; 40] = [
     Key::new("server", "tls_cert", Kind::Path),
     Key::new("server", "tls_key", Kind::Path),
     Key::new("server", "connections_max", Kind::Count { min: 1, max: 1_000_000 }),
+    Key::new("server", "connections_per_source_max", Kind::Count { min: 1, max: 1_000_000 }),
+    // All of a stop has to end within 25 s.
+    Key::new("server", "drain", Kind::Duration { min_ms: 0, max_ms: 15_000 }),
     Key::new("server", "shed_after", Kind::Duration { min_ms: 10, max_ms: 60_000 }),
     Key::new("server", "push_memory_max_mib", Kind::Count { min: 16, max: 1_000_000 }),
     Key::new("server", "push_memory_per_feed_max_mib", Kind::Count { min: 16, max: 1_000_000 }),

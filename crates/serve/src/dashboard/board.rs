@@ -12,7 +12,6 @@ mod event;
 mod history;
 mod keeper;
 mod live;
-mod places;
 mod screen;
 mod spark;
 mod turns;

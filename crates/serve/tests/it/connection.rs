@@ -86,11 +86,12 @@ async fn http_1_and_http_2_and_requests_with_a_body_have_the_same_answers() {
             answers.push(essence(&Answer::of(request).await));
         }
         let shown: String = path.chars().take(60).collect();
-        for (number, answer) in answers.iter().enumerate().skip(1) {
-            let mut first = answers[0].clone();
+        for answer in &mut answers {
             // After refusing a head it did not read to the end, HTTP/1.1 says that it closes.
-            first.1.remove("connection");
-            assert_eq!(*answer, first, "{method} {shown}, way {number}");
+            answer.1.remove("connection");
+        }
+        for (number, answer) in answers.iter().enumerate().skip(1) {
+            assert_eq!(*answer, answers[0], "{method} {shown}, way {number}");
         }
     }
 }
@@ -200,7 +201,7 @@ async fn after_a_push_a_refused_head_ends_the_connection_too() {
     let heavy = format!("GET /healthz HTTP/1.1\r\nhost: a\r\n{many}\r\n");
     let answers = app.raw(format!("{push}{heavy}nonsense\r\n\r\n").as_bytes(), 9).await;
     let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
-    assert_eq!(statuses, [200, 431, 400]);
+    assert_eq!(statuses, [200, 431]);
     assert_eq!(answers[1].code(), "request_too_large");
 }
 

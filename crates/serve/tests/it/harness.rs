@@ -290,6 +290,11 @@ impl TestApp {
         self.store.confirm_node("node_silent", 0, 100).await.unwrap();
     }
 
+    /// Tells the service to stop, and does not wait for it.
+    pub(crate) fn begin_stop(&self) {
+        self.stop.send_replace(true);
+    }
+
     /// Stops as an operator would stop it, and gives the folder back.
     pub(crate) async fn stop(mut self) -> TempDir {
         self.stop.send_replace(true);

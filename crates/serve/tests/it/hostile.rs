@@ -2,8 +2,14 @@
 
 mod failing_log;
 mod feeds;
+mod http2;
+mod malformed;
+mod overload;
 mod push_memory;
 mod sharing;
+mod sources;
+mod stop;
+mod unread;
 
 use std::time::{Duration, Instant};
 

@@ -51,7 +51,7 @@ async fn a_client_that_does_not_read_is_cut_after_a_minute() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_is_cut_in_hypers_hands_too() {
+async fn a_client_that_does_not_read_is_cut_behind_a_push_too() {
     let app = TestApp::start().await;
     let feed = app.any_feed().await;
     let mut raw = Raw::connect_narrow(app.addr).await;
@@ -111,7 +111,7 @@ async fn a_client_that_is_slow_to_read_holds_no_snapshot() {
 }
 
 #[tokio::test]
-async fn a_head_is_waited_for_ten_seconds_in_hypers_hands_too() {
+async fn a_head_is_waited_for_ten_seconds_behind_a_push_too() {
     let app = TestApp::start().await;
     let feed = app.any_feed().await;
     let mut raw = Raw::connect(app.addr).await;
@@ -168,40 +168,54 @@ async fn newcomers_are_answered_while_others_keep_the_service_busy() {
 
 #[tokio::test]
 async fn a_service_that_is_late_refuses_what_is_not_ready_and_gives_what_is() {
-    let app = TestApp::builder().shed_after(Duration::from_millis(200)).start().await;
+    let app = TestApp::builder().shed_after(Duration::from_millis(20)).start().await;
     let board = Board::on(app).await;
     let ready = "/v1/sports/mma/odds";
-    let begun = Instant::now();
-    while board.app.get(ready, &board.key).await.status != 200 {
-        assert!(begun.elapsed() < Duration::from_secs(60), "it is always late");
+    assert_eq!(board.app.get(ready, &board.key).await.status, 200);
+    // Many ask again and again, and each time around takes long: somebody keeps the one thread of this test for himself.
+    let request = format!("GET {ready} HTTP/1.1\r\nhost: a\r\nx-api-key: {}\r\n\r\n", board.key);
+    let mut busy = tokio::task::JoinSet::new();
+    for _ in 0..30 {
+        let (request, addr) = (request.clone(), board.app.addr);
+        busy.spawn(async move {
+            let mut raw = Raw::connect(addr).await;
+            loop {
+                raw.send(request.as_bytes()).await;
+                assert_eq!(raw.read_answer().await.unwrap().status, 200, "that is ready");
+            }
+        });
     }
-    // It refuses for a second, which may be over by the time that it is asked.
-    let (mut other, mut refused) = (String::new(), None);
-    for limit in 3..13 {
-        // Somebody keeps the one thread of this test for himself.
-        let begun = std::time::Instant::now();
-        while begun.elapsed() < Duration::from_millis(600) {
-            std::hint::spin_loop();
+    busy.spawn(async {
+        loop {
+            let begun = std::time::Instant::now();
+            while begun.elapsed() < Duration::from_millis(250) {
+                std::hint::spin_loop();
+            }
+            tokio::task::yield_now().await;
         }
-        // By the time this is answered, the listener has felt its pulse.
-        assert_eq!(board.app.get("/v1/status", &board.key).await.status, 200);
-        other = format!("{ready}?limit={limit}");
-        refused = Some(board.app.get(&other, &board.key).await).filter(|got| got.status != 200);
-        if refused.is_some() {
+    });
+    let mut refused = None;
+    for limit in 3..103 {
+        let other = format!("{ready}?limit={limit}");
+        let answer = board.app.get(&other, &board.key).await;
+        if answer.status != 200 {
+            refused = Some((other, answer));
             break;
         }
     }
-    let refused = refused.expect("it was never late");
+    let lag = board.app.get_operator("/metrics").await;
+    let lag = lag.text().lines().find(|line| line.starts_with("linesman_lag")).unwrap().to_owned();
+    let (other, refused) = refused.unwrap_or_else(|| panic!("it never refused anything: {lag}"));
     assert_eq!(refused.refusal(), (503, "unavailable".to_owned()));
     assert_eq!(refused.header("retry-after"), Some("1"));
-    assert_eq!(board.app.get(ready, &board.key).await.status, 200);
     assert_eq!(board.app.get("/v1/status", &board.key).await.status, 200);
     assert_eq!(board.app.get_without_key("/readyz").await.status, 200);
     assert!(series(&board.app, "linesman_requests_shed_total").await >= 1);
     // What is asked for again is not one of a million: it is made, and ready from then on.
     assert_eq!(board.app.get(&other, &board.key).await.status, 200);
+    busy.abort_all();
     let begun = Instant::now();
-    while board.app.get("/v1/sports/mma/odds?limit=99", &board.key).await.status != 200 {
+    while board.app.get("/v1/sports/mma/odds?limit=299", &board.key).await.status != 200 {
         assert!(begun.elapsed() < Duration::from_secs(60), "it never recovers");
     }
 }

@@ -17,9 +17,9 @@ use tokio::sync::mpsc;
 use crate::app::App;
 use crate::dashboard::board::choice::Choice;
 use crate::dashboard::board::delta;
-use crate::dashboard::board::places::{Place, PlaceLimits, Places};
 use crate::dashboard::board::screen::{Scene, Screen};
 use crate::docs::asset::Asset;
+use crate::places::{Place, PlaceLimits, Places};
 
 /// Screens kept at the same time, and views watched at the same time.
 const SCREENS_MAX: usize = 256;

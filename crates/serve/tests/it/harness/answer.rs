@@ -105,11 +105,23 @@ impl Raw {
         Self { stream: TcpStream::connect(addr).await.unwrap(), held: Vec::new() }
     }
 
+    pub(crate) fn over(stream: TcpStream) -> Self {
+        Self { stream, held: Vec::new() }
+    }
+
     /// A client whose system takes in only a little before it is read.
     pub(crate) async fn connect_narrow(addr: SocketAddr) -> Self {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(4 << 10).unwrap();
         Self { stream: socket.connect(addr).await.unwrap(), held: Vec::new() }
+    }
+
+    /// The connection for somebody who waits for it himself.
+    pub(crate) fn into_std(self) -> std::net::TcpStream {
+        assert!(self.held.is_empty());
+        let stream = self.stream.into_std().unwrap();
+        stream.set_nonblocking(false).unwrap();
+        stream
     }
 
     pub(crate) async fn send(&mut self, bytes: &[u8]) {

@@ -55,6 +55,8 @@ impl Builder {
                 ingest_on_main: true,
                 connections_max: 1000,
                 pushes: PushLimits { bytes_max: 128 << 20, feed_bytes_max: 32 << 20 },
+                connections_per_source_max: 1000,
+                drain: Duration::ZERO,
                 dashboard: DashboardSettings::default(),
                 proxies: Proxies::default(),
                 // A slow machine is no reason to refuse anything in a test of something else.
@@ -165,6 +167,17 @@ impl Builder {
     /// How much memory pushes may take, over all feeds and of one.
     pub(crate) fn push_bytes(mut self, bytes_max: usize, feed_bytes_max: usize) -> Self {
         self.settings.pushes = PushLimits { bytes_max, feed_bytes_max };
+        self
+    }
+
+    pub(crate) fn connections_per_source_max(mut self, max: usize) -> Self {
+        self.settings.connections_per_source_max = max;
+        self
+    }
+
+    /// Connections are still taken for this long once the service stops.
+    pub(crate) fn drain(mut self, time: Duration) -> Self {
+        self.settings.drain = time;
         self
     }
 

@@ -16,7 +16,7 @@ fn code(answer: &Answer) -> String {
 }
 
 #[tokio::test]
-async fn a_sandbox_key_is_shown_the_fault_it_asks_for_and_it_costs_no_quota() {
+async fn a_sandbox_key_is_shown_the_refusal_it_asks_for_and_it_costs_no_quota() {
     let app = TestApp::start().await;
     let key = app.sandbox_key().await;
     for (fault, status, retry) in [
@@ -47,7 +47,7 @@ async fn the_headers_of_a_made_up_fault_tell_the_same_story_as_its_body() {
 }
 
 #[tokio::test]
-async fn a_slow_answer_is_the_usual_one_and_costs_no_quota() {
+async fn a_slow_answer_is_the_usual_one_and_costs_the_same() {
     let app = TestApp::start().await;
     let key = app.sandbox_key().await;
     let usual = app.get(PATH, &key).await;
@@ -55,7 +55,7 @@ async fn a_slow_answer_is_the_usual_one_and_costs_no_quota() {
     tokio::time::pause();
     let slow = asked(&app, &key, "slow").await;
     assert_eq!((slow.status, slow.text()), (200, usual.text()));
-    assert_eq!(slow.headers["x-requests-used"], "1");
+    assert_eq!(slow.headers["x-requests-used"], "2");
 }
 
 #[tokio::test]

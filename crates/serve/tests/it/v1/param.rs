@@ -16,7 +16,7 @@ async fn check_refused(board: &Board, path: &str, cases: &[Bad<'_>]) {
 }
 
 /// Faults that every list has.
-const LIMITS: [Bad<'_>; 13] = [
+const LIMITS: [Bad<'_>; 15] = [
     ("limit=0", "limit", "from 1 to 500"),
     ("limit=501", "limit", "from 1 to 500"),
     ("limit=-1", "limit", "from 1 to 500"),
@@ -25,6 +25,8 @@ const LIMITS: [Bad<'_>; 13] = [
     ("limit=1e2", "limit", "from 1 to 500"),
     ("limit=abc", "limit", "from 1 to 500"),
     ("limit=5.0", "limit", "from 1 to 500"),
+    ("limit=01", "limit", "from 1 to 500"),
+    ("limit=005", "limit", "from 1 to 500"),
     ("limit=0x10", "limit", "from 1 to 500"),
     ("limit=99999999999999999999999", "limit", "from 1 to 500"),
     ("limit=%D9%A5", "limit", "from 1 to 500"),

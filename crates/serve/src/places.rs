@@ -1,4 +1,5 @@
-//! Who may watch at the same time: so many in all, and so many from one source, so that nobody takes all places alone.
+//! Who may have something at the same time, a connection or a board's stream: up to a number in all, and up to a number
+//! from one source, so that nobody takes all places alone.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -21,7 +22,7 @@ pub(crate) struct Place {
     source: Option<IpAddr>,
 }
 
-/// The most that may watch.
+/// The most that may have a place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlaceLimits {
     pub(crate) all: usize,

@@ -1,6 +1,7 @@
-//! Connections that hyper serves: HTTP/2, and HTTP/1.1 with bodies or other unusual needs.
+//! HTTP/2, which hyper speaks.
 
 mod body;
+mod frames;
 mod rewound;
 mod waits;
 
@@ -17,11 +18,12 @@ use domain::Timestamp;
 use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, DATE, HeaderValue};
 use http::{HeaderMap, Request, Response};
 use hyper::body::Incoming;
+use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use self::body::Body;
 use self::waits::{Late, Waits};
@@ -30,12 +32,12 @@ use crate::dashboard::BoardWatch;
 use crate::date::http_date_bytes;
 use crate::error::ErrorCode;
 use crate::ingest::{Delivery, Token};
-use crate::lane::{HTTP2_PREFACE, IDLE_TIME_MAX};
+use crate::lane::IDLE_TIME_MAX;
 use crate::patience::Patience;
 use crate::peer::Peer;
 use crate::reply::Reply;
 use crate::request::{Asked, HEAD_BYTES_MAX, HEADERS_MAX, Method, Visitor};
-use crate::server;
+use crate::server::{self, Phase};
 use crate::service::{self, Doors};
 
 pub(crate) use self::rewound::Rewound;
@@ -45,35 +47,35 @@ const PING_AFTER: Duration = Duration::from_secs(75);
 /// Requests one HTTP/2 connection may have under way.
 const STREAMS_MAX: u32 = 128;
 
+/// A connection of which something was read, and when its first byte came.
+#[derive(Debug)]
+pub(crate) struct Begun<S> {
+    pub(crate) first: Bytes,
+    pub(crate) stream: S,
+    pub(crate) at: Instant,
+}
+
+/// Serves a connection until it ends or the service stops.
 pub(crate) async fn serve<S>(
     app: Arc<App>,
     doors: Doors,
-    stream: Rewound<S>,
+    begun: Begun<S>,
     peer: Peer,
-    mut stopping: watch::Receiver<bool>,
+    mut phase: watch::Receiver<Phase>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let mut builder = auto::Builder::new(TokioExecutor::new());
+    let waits = Waits::new(&app, begun.at);
+    let stream = Rewound::new(begun.first, begun.stream, Arc::clone(&waits));
+    let mut builder = http2::Builder::new(TokioExecutor::new());
     // Hyper takes heads four times as large as we do, so that refusing them is ours, with our body (D1).
     builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(IDLE_TIME_MAX)
-        .max_headers(4 * HEADERS_MAX)
-        .max_buf_size(4 * HEAD_BYTES_MAX);
-    builder
-        .http2()
         .timer(TokioTimer::new())
         .keep_alive_interval(PING_AFTER)
         .max_concurrent_streams(STREAMS_MAX)
         .max_header_list_size(u32::try_from(4 * HEAD_BYTES_MAX).unwrap_or(u32::MAX));
-    let waits = Arc::clone(stream.waits());
-    if stream.first().starts_with(HTTP2_PREFACE) {
-        waits.set_overlapping();
-    }
     let (answering, metrics) = (Arc::clone(&waits), Arc::clone(&app));
-    // Requests of HTTP/2 are answered on tasks of their own.
+    // Requests are answered on tasks of their own.
     let service = service_fn(move |request| {
         let (app, waits) = (Arc::clone(&app), Arc::clone(&answering));
         let changes = request.method() == http::Method::POST;
@@ -93,34 +95,47 @@ pub(crate) async fn serve<S>(
     });
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let mut patience = Patience::new(IDLE_TIME_MAX);
-    let mut stop = pin!(server::stopped(&mut stopping));
-    let mut stops = false;
+    let mut stop = pin!(server::reached(&mut phase, Phase::Draining));
+    let (mut stops, mut leaves) = (false, false);
     let ended = poll_fn(|context| {
-        if let Poll::Ready(ended) = connection.as_mut().poll(context) {
-            return Poll::Ready(Ok(ended));
-        }
-        if let Some((until, late)) = waits.deadline() {
-            patience.allow_until(until);
-            if patience.is_over(context) {
-                return Poll::Ready(Err(late));
+        loop {
+            if let Poll::Ready(ended) = connection.as_mut().poll(context) {
+                return Poll::Ready(Ok(ended));
             }
-        }
-        if !stops && stop.as_mut().poll(context).is_ready() {
-            stops = true;
+            if !stops && stop.as_mut().poll(context).is_ready() {
+                stops = true;
+                waits.hurry();
+            }
+            let idle = match waits.deadline() {
+                Some((until, late)) => {
+                    patience.allow_until(until);
+                    match (patience.is_over(context), late) {
+                        (true, Late::Idle) if !leaves => true,
+                        (true, late) => return Poll::Ready(Err(late)),
+                        (false, _) => false,
+                    }
+                }
+                None => false,
+            };
+            // Who has just come has not had the time to ask.
+            if leaves || !(idle || stops && waits.was_asked()) {
+                return Poll::Pending;
+            }
+            // What is under way ends, and what comes meanwhile is answered, before hyper closes.
+            leaves = true;
+            waits.leave();
             connection.as_mut().graceful_shutdown();
-            // What is under way ends, or `server::run` ends it.
-            context.waker().wake_by_ref();
         }
-        Poll::Pending
     })
     .await;
     match ended {
-        Ok(Ok(())) => {}
+        Ok(Ok(())) | Err(Late::Idle) => {}
         Ok(Err(error)) => tracing::debug!(%error, "a connection ended early"),
-        Err(late) => {
+        Err(late @ (Late::Head | Late::Reader)) => {
+            let metrics = &metrics.metrics;
             let cut = match late {
-                Late::Head => &metrics.metrics.cut_slow_head,
-                Late::Reader => &metrics.metrics.cut_slow_reader,
+                Late::Reader => &metrics.cut_slow_reader,
+                Late::Head | Late::Idle => &metrics.cut_slow_head,
             };
             cut.fetch_add(1, Ordering::Relaxed);
         }
@@ -133,7 +148,7 @@ async fn respond(
     request: Request<Incoming>,
     waits: Arc<Waits>,
 ) -> Response<Body> {
-    waits.begin_answer();
+    let _answering = waits.begin_answer();
     let at = app.clock.now();
     let (parts, body) = request.into_parts();
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
@@ -201,8 +216,8 @@ fn into_response(
     method: Method,
     waits: &Arc<Waits>,
 ) -> Response<Body> {
-    let body = if method == Method::Head { Bytes::new() } else { reply.body.whole() };
-    let mut response = reply.with_body(Body::whole(waits.end_answer(body)));
+    let body = if method == Method::Head { Body::empty() } else { Body::of(&reply.body, waits) };
+    let mut response = reply.with_body(body);
     // hyper would take it from the machine's clock, which may be another one than limits are counted by.
     if let Ok(date) = HeaderValue::from_bytes(&http_date_bytes(at)) {
         response.headers_mut().insert(DATE, date);

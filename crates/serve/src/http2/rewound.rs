@@ -14,20 +14,25 @@ use super::waits::Waits;
 pub(crate) struct Rewound<S> {
     first: Bytes,
     stream: S,
-    waits: Arc<Waits>,
+    /// Who is told what comes and goes.
+    waits: Option<Arc<Waits>>,
 }
 
 impl<S> Rewound<S> {
-    pub(crate) fn new(first: Bytes, stream: S) -> Self {
-        Self { first, stream, waits: Arc::default() }
+    /// A stream whose time-outs are kept there.
+    pub(crate) fn new(first: Bytes, stream: S, waits: Arc<Waits>) -> Self {
+        Self { first, stream, waits: Some(waits) }
     }
 
-    pub(super) fn first(&self) -> &[u8] {
-        &self.first
+    /// For who has a bound of its own.
+    pub(crate) fn unwatched(first: Bytes, stream: S) -> Self {
+        Self { first, stream, waits: None }
     }
 
-    pub(super) fn waits(&self) -> &Arc<Waits> {
-        &self.waits
+    fn note_write(&self, done: bool) {
+        if let Some(waits) = &self.waits {
+            waits.note_write(done);
+        }
     }
 }
 
@@ -46,8 +51,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Rewound<S> {
             self.first.advance(taken);
             Poll::Ready(Ok(()))
         };
-        if buffer.filled().len() > before {
-            self.waits.note_read();
+        let new = buffer.filled().get(before..).unwrap_or_default();
+        if let Some(waits) = self.waits.as_ref().filter(|_| !new.is_empty()) {
+            waits.note_read(new);
         }
         read
     }
@@ -60,7 +66,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Rewound<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.waits.note_write(written.is_ready());
+        self.note_write(written.is_ready());
         written
     }
 
@@ -70,7 +76,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Rewound<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.waits.note_write(written.is_ready());
+        self.note_write(written.is_ready());
         written
     }
 
@@ -80,7 +86,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Rewound<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(context);
-        self.waits.note_write(flushed.is_ready());
+        self.note_write(flushed.is_ready());
         flushed
     }
 
