@@ -103,7 +103,9 @@ impl App {
     /// Whether requests should come here: no other node could show anything newer, and keys are let in.
     pub fn is_ready(&self) -> bool {
         let now = self.clock.now();
-        self.vouches() && World::ALL.iter().all(|world| self.world(*world).is_abreast(now))
+        self.vouches()
+            && self.accounts.can_count()
+            && World::ALL.iter().all(|world| self.world(*world).is_abreast(now))
     }
 
     /// Whether this node may let keys in.

@@ -71,7 +71,9 @@ fn ready(app: &App) -> Result<Reply, ApiError> {
             Some(_) => "ready; nobody writes the log, and the last snapshot is served\n",
         }));
     }
-    let text = if app.vouches() {
+    let text = if !app.accounts.can_count() {
+        "requests cannot be counted: the account store cannot be written".to_owned()
+    } else if app.vouches() {
         late.unwrap_or_else(|| "no current snapshot is being served".to_owned())
     } else {
         "this node cannot vouch for keys: it reaches neither the database nor NATS".to_owned()

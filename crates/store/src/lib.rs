@@ -35,7 +35,7 @@ pub use crate::{
     error::StoreError,
     feed::FeedRow,
     history::{CountRow, Outcome, Step},
-    key::{Digest, KeyEnd, KeyKind, KeyRow, KeyUse},
+    key::{AccountQuota, Digest, KeyEnd, KeyKind, KeyMade, KeyRoom, KeyRow, KeyUse},
     lead::Lead,
     link::{LinkPurpose, LinkRow},
     session::{SessionRow, Stage},

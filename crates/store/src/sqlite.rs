@@ -142,6 +142,7 @@ mod hostile {
         store.set_setting("filling_1", None).await.unwrap();
         for _ in 0..10 {
             store.set_setting("more", Some("good")).await.unwrap();
+            store.probe().await.unwrap();
             assert_eq!(store.lease(&[ask(meter)]).await.unwrap().len(), 1);
             meter += 1;
         }

@@ -1,10 +1,9 @@
 //! Feeds: how much they send and how late, what is refused of it, their tokens, and pausing them.
 
-use accounts::{Deed, FeedRecord};
+use accounts::FeedRecord;
 use askama::Template;
 use domain::{Timestamp, World};
 
-use crate::dashboard::keys::note_done;
 use crate::dashboard::moment::{Moment, a_second, latency, number, span};
 use crate::dashboard::page::{self, Notice, Shell, Trouble};
 use crate::dashboard::visit::Visit;
@@ -188,9 +187,7 @@ pub(super) async fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     if bookmaker.is_some_and(|key| visit.app.catalogue.bookmaker_id(key).is_none()) {
         return Err(Trouble::Refused("There is no such bookmaker in the catalogue.".to_owned()));
     }
-    let (token, record) = visit.app.accounts.create_feed(name, bookmaker).await?;
-    let detail = bookmaker.unwrap_or("any bookmaker");
-    visit.app.people.note(&visit.actor()?, Deed::FeedCreated, &record.name, detail).await?;
+    let (token, record) = visit.app.accounts.create_feed(name, bookmaker, &visit.actor()?).await?;
     let page = NewFeedPage {
         shell: Shell::new(visit, "A feed's token", "feeds"),
         name: record.name,
@@ -201,19 +198,13 @@ pub(super) async fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
 }
 
 pub(super) async fn revoke(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let revoked = visit.app.accounts.revoke_feed(visit.id).await;
-    note_done(visit, revoked, (Deed::FeedRevoked, visit.id, "")).await?;
+    visit.app.accounts.revoke_feed(visit.id, &visit.actor()?).await?;
     Ok(page::redirect("/console/feeds?done=feed-revoked"))
 }
 
 pub(super) async fn pause(visit: &Visit<'_>, paused: bool) -> Result<Reply, Trouble> {
-    let set = visit.app.accounts.pause_feed(visit.id, paused).await;
-    let (deed, done) = if paused {
-        (Deed::FeedPaused, "feed-paused")
-    } else {
-        (Deed::FeedResumed, "feed-resumed")
-    };
-    let record = note_done(visit, set, (deed, visit.id, "")).await?;
+    let record = visit.app.accounts.pause_feed(visit.id, paused, &visit.actor()?).await?;
+    let done = if paused { "feed-paused" } else { "feed-resumed" };
     // Back to where the button was pressed.
     Ok(page::redirect(&match visit.form.get("back") {
         "feed" => format!("/console/feeds/{}?done={done}", record.name),
