@@ -29,6 +29,15 @@ pub enum AccountError {
     RotateRevoked(String),
     #[error("key {0} is rotated already and ends soon; rotate its successor")]
     RotateTwice(String),
+    #[error(
+        "the account has at most {keys_max} keys in force; revoke one that is not needed any more"
+    )]
+    KeysFull { keys_max: u32 },
+    #[error(
+        "the account has made {made_max} keys within the last hour, the most there may be; try again in {} min",
+        retry_after_s.div_ceil(60)
+    )]
+    KeysTooMany { made_max: u32, retry_after_s: u64 },
     #[error("an overlap is at most 7 days")]
     OverlapTooLong,
     #[error("the password could not be hashed: not enough memory")]

@@ -7,7 +7,7 @@ use domain::Timestamp;
 use store::{CountRow, KeyRow, Step, Window};
 
 use crate::{
-    AccountError, Accounts, Failure, KeyEntry, KeyId, KeyRecord, WindowStanding, registry,
+    AccountError, Accounts, Failure, KeyEntry, KeyId, KeyRecord, Owner, WindowStanding, registry,
     tally::Pending, window,
 };
 
@@ -89,10 +89,20 @@ impl Accounts {
         }
         drop(counted);
         self.keys.forget_retired();
+        let unspent = self.keys.drop_idle_meters().await;
+        if outcome.is_ok() && !unspent.is_empty() {
+            outcome = self.store.release(&unspent).await;
+        }
         if outcome.is_ok() && writing.pruned_at.is_none_or(|at| now.since(at) >= PRUNE_EVERY) {
             writing.pruned_at = Some(now);
             let (hours, days) = (now.minus(KEEP_HOURS), now.minus(KEEP_DAYS));
             outcome = self.store.prune_counts(hours.as_millis(), days.as_millis()).await.map(drop);
+            while outcome.is_ok() {
+                match self.store.forget_ended_keys(now.as_millis()).await {
+                    Ok(0) => break,
+                    gone => outcome = gone.map(drop),
+                }
+            }
         }
         Ok(outcome?)
     }
@@ -201,8 +211,12 @@ impl Accounts {
         };
         let reached: Vec<u32> =
             ALERT_PERCENTS.into_iter().filter(|percent| has_reached(&standing, *percent)).collect();
-        let new =
-            self.store.note_alerts(&row.meter_id, standing.window, start_ms, &reached).await?;
+        // What keys share is told once, whichever of them it was noticed with.
+        let meter_id = match standing.owner {
+            Owner::Key => &row.meter_id,
+            Owner::Account => row.account_id.as_ref().unwrap_or(&row.meter_id),
+        };
+        let new = self.store.note_alerts(meter_id, standing.window, start_ms, &reached).await?;
         Ok(new.map(|percent| QuotaAlert { key: registry::record(row), percent, standing }))
     }
 }

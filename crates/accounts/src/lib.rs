@@ -7,6 +7,7 @@
 mod confirm;
 mod error;
 mod feed;
+mod grant;
 mod history;
 mod meter;
 mod node;
@@ -32,8 +33,9 @@ pub use crate::{
     confirm::{Need, Witnesses, not_confirmed},
     error::AccountError,
     feed::{FeedGrant, Feeds},
+    grant::{Grant, Limits},
     history::{ALERT_PERCENTS, QuotaAlert, UsageQuery, alert_percent},
-    meter::{Charge, Meters, Refusal, Spend, Standing, WindowStanding},
+    meter::{Charge, Meters, Owner, Refusal, Spend, Standing, WindowStanding},
     node::{Cluster, TrustFigures},
     people::{
         AUDIT_ROWS_MAX, AccessDecision, AccessRecord, AccountRecord, Actor, AuditRecord, Deed,
@@ -43,7 +45,7 @@ pub use crate::{
     },
     registry::{FeedRecord, KeyRecord, Maintenance, NewKey, Registry, Scores},
     rehearsal::{Rehearsal, TrustRehearsal},
-    ring::{Acquaintance, Grant, KeyEntry, KeyRefusal, KeyRing, Limits},
+    ring::{Acquaintance, KeyEntry, KeyRefusal, KeyRing},
     secret::{FeedToken, KeyId, KeySecret},
     tally::{Call, FAILURES_MAX, Failure, PLACES_MAX},
     trust::{Herald, HeraldError, Monotonic, Steady, Told},
@@ -180,12 +182,19 @@ impl Accounts {
         self.counters.figures()
     }
 
-    /// Counts one request to the key's burst. Waits only where a lease has to be taken first.
+    /// Whether requests can be counted as far as is known: a process that is alone could write its store when it last
+    /// tried. One of several nodes is judged by its right to let keys in.
+    pub fn can_count(&self) -> bool {
+        self.member.is_some() || !self.counters.is_failing()
+    }
+
+    /// Counts one request to the key's burst. Waits only where a lease has to be taken first. Where the key stands is told
+    /// without its account.
     pub async fn charge_burst(&self, entry: &KeyEntry, now: Timestamp) -> Charge {
         entry.meters.charge_burst(now).await
     }
 
-    /// Counts one request to the key's day and month, to both or to neither.
+    /// Counts one request to the key's day and month and its account's, to all or to none.
     pub async fn charge_quota(&self, entry: &KeyEntry, now: Timestamp) -> Charge {
         entry.meters.charge_quota(now).await
     }
@@ -215,9 +224,13 @@ impl Accounts {
     /// As [`Registry::create_key`].
     ///
     /// # Errors
-    /// A field is out of its bounds, or the store cannot be written.
-    pub async fn create_key(&self, new: NewKey) -> Result<(KeySecret, KeyRecord), AccountError> {
-        let (secret, record) = self.registry.create_key(new).await?;
+    /// A field is out of its bounds, the account has or made too many keys, or the store cannot be written.
+    pub async fn create_key(
+        &self,
+        new: NewKey,
+        by: &Actor,
+    ) -> Result<(KeySecret, KeyRecord), AccountError> {
+        let (secret, record) = self.registry.create_key(new, by).await?;
         self.keys.refresh_key(record.id.as_str()).await?;
         self.confirm(Need::Soon).await?;
         Ok((secret, record))
@@ -231,39 +244,66 @@ impl Accounts {
         self.registry.list_keys().await
     }
 
+    /// Whether any key was ever issued.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn has_keys(&self) -> Result<bool, AccountError> {
+        Ok(self.store.has_keys().await?)
+    }
+
     /// As [`Registry::revoke_key`]; no request with that key passes on any node once this has returned.
     ///
     /// # Errors
     /// There is no such key, the store cannot be written, or other nodes may let the key in for a while.
-    pub async fn revoke_key(&self, id_or_key: &str) -> Result<KeyRecord, AccountError> {
-        let row = self.registry.revoke_row(id_or_key).await?;
+    pub async fn revoke_key(&self, id_or_key: &str, by: &Actor) -> Result<KeyRecord, AccountError> {
+        let row = self.registry.revoke_row(id_or_key, by).await?;
         self.keys.revoke(&row).await;
-        self.confirm(Need::Everywhere).await?;
+        self.confirm_or_note(Need::Everywhere, by, (Deed::KeyRevoked, &row.id, &row.hint)).await?;
         Ok(registry::record(row))
     }
 
     /// As [`Registry::rotate_key`].
     ///
     /// # Errors
-    /// There is no such key, it has ended or is ending, the overlap is longer than 7 days, or the store
-    /// cannot be written.
+    /// There is no such key, it has ended or is ending, the overlap is longer than 7 days, the account has or made too many
+    /// keys, or the store cannot be written.
     pub async fn rotate_key(
         &self,
         id_or_key: &str,
         overlap: Option<Duration>,
+        by: &Actor,
     ) -> Result<Rotated, AccountError> {
-        let (secret, record) = self.registry.rotate_key(id_or_key, overlap).await?;
+        let overlap = overlap.filter(|overlap| !overlap.is_zero());
+        let (secret, record) = self.registry.rotate_key(id_or_key, overlap, by).await?;
         let mut unread = None;
         for id in [Some(&record.id), record.rotated_from.as_ref()].into_iter().flatten() {
             unread = self.keys.refresh_key(id.as_str()).await.err().or(unread);
         }
-        let need = match overlap {
-            Some(overlap) if !overlap.is_zero() => Need::Soon,
-            Some(_) | None => Need::Everywhere,
-        };
+        let need = overlap.map_or(Need::Everywhere, |_| Need::Soon);
+        let old = record.rotated_from.as_ref().map_or("", |id| id.as_str());
+        let done = registry::rotated(overlap, record.id.as_str());
+        let confirmed = self.confirm_or_note(need, by, (Deed::KeyRotated, old, &done)).await;
         // The new key is shown once, so it is not lost over the old one's end.
-        let unconfirmed = self.confirm(need).await.err().or(unread.map(AccountError::from));
+        let unconfirmed = confirmed.err().or(unread.map(AccountError::from));
         Ok(Rotated { secret, record, unconfirmed })
+    }
+
+    /// Waits until a change is in force everywhere, and writes down where that is not known.
+    async fn confirm_or_note(
+        &self,
+        need: Need,
+        by: &Actor,
+        (deed, subject, detail): (Deed, &str, &str),
+    ) -> Result<(), AccountError> {
+        let confirmed = self.confirm(need).await;
+        if confirmed.is_err()
+            && let Err(error) = self.registry.note(by, deed, subject, &not_confirmed(detail)).await
+        {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "that a change is not confirmed is not in the audit log");
+        }
+        confirmed
     }
 
     /// An account's keys, oldest first, with how they stand.
@@ -272,6 +312,29 @@ impl Accounts {
     /// The store cannot be read.
     pub async fn keys_of(&self, account_id: &str) -> Result<Vec<KeyView>, AccountError> {
         let rows = self.store.keys_of(account_id).await?;
+        Ok(rows.into_iter().map(|row| self.view(row)).collect())
+    }
+
+    /// An account's keys that have not ended, oldest first, with how they stand.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn live_keys_of(&self, account_id: &str) -> Result<Vec<KeyView>, AccountError> {
+        let rows = self.store.live_keys_of(account_id, self.registry.now().as_millis()).await?;
+        Ok(rows.into_iter().map(|row| self.view(row)).collect())
+    }
+
+    /// An account's keys that have ended, those that ended last first, from one on and at most so many.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn ended_keys_of(
+        &self,
+        account_id: &str,
+        part: (u32, u32),
+    ) -> Result<Vec<KeyView>, AccountError> {
+        let now_ms = self.registry.now().as_millis();
+        let rows = self.store.ended_keys_of(account_id, now_ms, part).await?;
         Ok(rows.into_iter().map(|row| self.view(row)).collect())
     }
 
@@ -292,12 +355,21 @@ impl Accounts {
         Ok(own.and_then(|row| self.keys.entry(&row.digest)).filter(|entry| entry.is_active(now)))
     }
 
-    /// Every key ever issued, oldest first, with how it stands.
+    /// A key of anybody's with how it stands.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn view_keys(&self) -> Result<Vec<KeyView>, AccountError> {
-        Ok(self.store.keys().await?.into_iter().map(|row| self.view(row)).collect())
+    pub async fn view_key(&self, id: &str) -> Result<Option<KeyView>, AccountError> {
+        Ok(self.store.key(id).await?.map(|row| self.view(row)))
+    }
+
+    /// Keys with a text in what people know them by, the newest first, with how they stand; at most so many.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn find_keys(&self, text: &str, max: u32) -> Result<Vec<KeyView>, AccountError> {
+        let rows = self.store.find_keys(text, self.registry.now().as_millis(), max).await?;
+        Ok(rows.into_iter().map(|row| self.view(row)).collect())
     }
 
     fn view(&self, row: KeyRow) -> KeyView {
@@ -338,8 +410,9 @@ impl Accounts {
         &self,
         name: &str,
         bookmaker: Option<&str>,
+        by: &Actor,
     ) -> Result<(FeedToken, FeedRecord), AccountError> {
-        self.create_feed_with(name, bookmaker, Scores::OfUnbound).await
+        self.create_feed_with(name, bookmaker, Scores::OfUnbound, by).await
     }
 
     /// As [`Registry::create_feed_with`].
@@ -351,8 +424,9 @@ impl Accounts {
         name: &str,
         bookmaker: Option<&str>,
         scores: Scores,
+        by: &Actor,
     ) -> Result<(FeedToken, FeedRecord), AccountError> {
-        let made = self.registry.create_feed_with(name, bookmaker, scores).await?;
+        let made = self.registry.create_feed_with(name, bookmaker, scores, by).await?;
         self.feeds.reload().await?;
         self.confirm(Need::Soon).await?;
         Ok(made)
@@ -370,10 +444,10 @@ impl Accounts {
     ///
     /// # Errors
     /// There is no such feed, or the store cannot be written.
-    pub async fn revoke_feed(&self, name: &str) -> Result<FeedRecord, AccountError> {
-        let record = self.registry.revoke_feed(name).await?;
+    pub async fn revoke_feed(&self, name: &str, by: &Actor) -> Result<FeedRecord, AccountError> {
+        let record = self.registry.revoke_feed(name, by).await?;
         self.feeds.reload().await?;
-        self.confirm(Need::Everywhere).await?;
+        self.confirm_or_note(Need::Everywhere, by, (Deed::FeedRevoked, name, "")).await?;
         Ok(record)
     }
 
@@ -381,10 +455,16 @@ impl Accounts {
     ///
     /// # Errors
     /// There is no live feed of that name, or the store cannot be written.
-    pub async fn pause_feed(&self, name: &str, paused: bool) -> Result<FeedRecord, AccountError> {
-        let record = self.registry.pause_feed(name, paused).await?;
+    pub async fn pause_feed(
+        &self,
+        name: &str,
+        paused: bool,
+        by: &Actor,
+    ) -> Result<FeedRecord, AccountError> {
+        let record = self.registry.pause_feed(name, paused, by).await?;
         self.feeds.reload().await?;
-        self.confirm(if paused { Need::Everywhere } else { Need::Soon }).await?;
+        let need = if paused { Need::Everywhere } else { Need::Soon };
+        self.confirm_or_note(need, by, (registry::pause_deed(paused), name, "")).await?;
         Ok(record)
     }
 
@@ -397,13 +477,18 @@ impl Accounts {
     ///
     /// # Errors
     /// The store cannot be written.
-    pub async fn set_maintenance(&self, maintenance: Maintenance) -> Result<(), AccountError> {
-        self.registry.set_maintenance(maintenance).await?;
+    pub async fn set_maintenance(
+        &self,
+        maintenance: Maintenance,
+        by: &Actor,
+    ) -> Result<(), AccountError> {
+        self.registry.set_maintenance(maintenance, by).await?;
         self.maintenance.store(Arc::new(maintenance));
-        self.confirm(match maintenance {
+        let need = match maintenance {
             Maintenance::On { .. } => Need::Everywhere,
             Maintenance::Off => Need::Soon,
-        })
-        .await
+        };
+        let (deed, detail) = maintenance.deed();
+        self.confirm_or_note(need, by, (deed, "service", &detail)).await
     }
 }

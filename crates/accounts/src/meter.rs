@@ -1,7 +1,8 @@
 //! Spending: the burst of a minute, and the quota of a day and a month together.
 //!
-//! A [`Meters`] belongs to a line of rotated keys. The request path takes one short lock and never waits
-//! while there is something in hand; when there is not, it waits for the [`crate::LeaseWorker`].
+//! A [`Meters`] belongs to a line of rotated keys, or to an account, whose day and month all its keys share. The request
+//! path takes one short lock for each of the two and never waits while there is something in hand; when there is not, it
+//! waits for the [`crate::LeaseWorker`]. A line is always locked before its account.
 
 use std::{
     pin::pin,
@@ -13,18 +14,23 @@ use domain::Timestamp;
 use store::{Lease, LeaseAsk, Unspent, UsageRow, Window};
 use tokio::sync::{Notify, mpsc};
 
-use crate::{
-    Limits,
-    slice::{Readiness, Slice},
-    worker::Order,
-};
+use crate::{Limits, grant::Quota, slice::Slice, worker::Order};
 
 /// How long a request waits for a lease before it is told that the service cannot count it.
 const LEASE_WAIT: Duration = Duration::from_secs(2);
 
+/// Whose limit it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    Key,
+    /// All keys of the account together.
+    Account,
+}
+
 /// Where one window stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowStanding {
+    pub owner: Owner,
     pub window: Window,
     pub limit: u32,
     pub used: u32,
@@ -32,7 +38,7 @@ pub struct WindowStanding {
     pub resets_at: Timestamp,
 }
 
-/// Where a key stands: its burst, and the tightest of its quota windows.
+/// Where a key stands: its burst, and the tightest of the quota windows that it spends from, its account's among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
     pub burst: WindowStanding,
@@ -42,6 +48,7 @@ pub struct Standing {
 /// Which limit was reached and when it opens again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
+    pub owner: Owner,
     pub window: Window,
     pub limit: u32,
     /// At least 1.
@@ -66,19 +73,29 @@ pub enum Charge {
     Unavailable,
 }
 
-/// The counters of a line of rotated keys.
+/// The counters of a line of rotated keys, or of an account.
 #[derive(Debug)]
 pub struct Meters {
     id: Box<str>,
+    /// What is spent together with these.
+    account: Option<Arc<Meters>>,
     state: Mutex<State>,
     /// Told after every refill, good or bad.
     refilled: Notify,
     orders: mpsc::Sender<Order>,
 }
 
+/// What a request is counted to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Count {
+    Burst,
+    Quota,
+}
+
 #[derive(Debug)]
 struct State {
-    minute: Slice,
+    /// `None` for an account's.
+    minute: Option<Slice>,
     day: Slice,
     month: Option<Slice>,
     /// An order for these meters is with the worker. There is never more than one.
@@ -92,52 +109,87 @@ impl Meters {
     pub(crate) fn new(
         id: &str,
         limits: Limits,
+        account: Option<Arc<Self>>,
         usage: &[UsageRow],
         now: Timestamp,
         orders: mpsc::Sender<Order>,
     ) -> Self {
-        let slice = |window, limit| slice_of(id, window, limit, usage, now);
-        let state = State {
-            minute: slice(Window::Minute, limits.burst_per_minute),
-            day: slice(Window::Day, limits.requests_per_day),
-            month: limits.requests_per_month.map(|limit| slice(Window::Month, limit)),
-            ordered: false,
-            failures: 0,
-            closed: false,
-        };
-        Self { id: id.into(), state: Mutex::new(state), refilled: Notify::new(), orders }
+        let slice = |window, limit| slice_of(id, (Owner::Key, window), limit, usage, now);
+        let minute = Some(slice(Window::Minute, limits.burst_per_minute));
+        let day = slice(Window::Day, limits.requests_per_day);
+        let month = limits.requests_per_month.map(|limit| slice(Window::Month, limit));
+        Self::of_slices(id, account, (minute, day, month), orders)
     }
 
-    /// Counts one request to the burst, without waiting.
+    /// What all keys of an account share.
+    pub(crate) fn of_account(
+        id: &str,
+        quota: Quota,
+        usage: &[UsageRow],
+        now: Timestamp,
+        orders: mpsc::Sender<Order>,
+    ) -> Self {
+        let slice = |window, limit| slice_of(id, (Owner::Account, window), limit, usage, now);
+        let day = slice(Window::Day, quota.requests_per_day);
+        let month = quota.requests_per_month.map(|limit| slice(Window::Month, limit));
+        Self::of_slices(id, None, (None, day, month), orders)
+    }
+
+    fn of_slices(
+        id: &str,
+        account: Option<Arc<Self>>,
+        (minute, day, month): (Option<Slice>, Slice, Option<Slice>),
+        orders: mpsc::Sender<Order>,
+    ) -> Self {
+        let state = State { minute, day, month, ordered: false, failures: 0, closed: false };
+        let (id, state) = (id.into(), Mutex::new(state));
+        Self { id, account, state, refilled: Notify::new(), orders }
+    }
+
+    /// Counts one request to the burst, without waiting. Where the key stands is told without its account.
     pub fn spend_burst(self: &Arc<Self>, now: Timestamp) -> Spend {
-        self.spend(now, State::spend_burst)
+        self.spend(now, Count::Burst)
     }
 
-    /// Counts one request to the day and the month, to both or to neither, without waiting.
+    /// Counts one request to the day and the month, the account's too, to all or to none, without waiting.
     pub fn spend_quota(self: &Arc<Self>, now: Timestamp) -> Spend {
-        self.spend(now, State::spend_quota)
+        self.spend(now, Count::Quota)
     }
 
-    /// Counts one request to the burst, waiting for a lease where it must.
+    /// As [`Meters::spend_burst`], waiting for a lease where it must.
     pub async fn charge_burst(self: &Arc<Self>, now: Timestamp) -> Charge {
-        self.charge(now, State::spend_burst).await
+        self.charge(now, Count::Burst).await
     }
 
-    /// Counts one request to the day and the month, waiting for a lease where it must.
+    /// As [`Meters::spend_quota`], waiting for a lease where it must.
     pub async fn charge_quota(self: &Arc<Self>, now: Timestamp) -> Charge {
-        self.charge(now, State::spend_quota).await
+        self.charge(now, Count::Quota).await
     }
 
     /// Follows limits that were changed: what is in hand beyond them is not handed out any more.
     pub(crate) fn set_limits(&self, limits: Limits, usage: &[UsageRow], now: Timestamp) {
+        let Limits { burst_per_minute, requests_per_day, requests_per_month } = limits;
+        let quota = Quota { requests_per_day, requests_per_month };
+        self.set(Some(burst_per_minute), quota, usage, now);
+    }
+
+    /// The same for an account's.
+    pub(crate) fn set_quota(&self, quota: Quota, usage: &[UsageRow], now: Timestamp) {
+        self.set(None, quota, usage, now);
+    }
+
+    fn set(&self, burst: Option<u32>, quota: Quota, usage: &[UsageRow], now: Timestamp) {
         let mut state = self.lock();
         state.roll(now);
-        state.minute.set_limit(limits.burst_per_minute);
-        state.day.set_limit(limits.requests_per_day);
-        match (&mut state.month, limits.requests_per_month) {
+        if let (Some(minute), Some(limit)) = (&mut state.minute, burst) {
+            minute.set_limit(limit);
+        }
+        state.day.set_limit(quota.requests_per_day);
+        let owner = state.day.owner();
+        match (&mut state.month, quota.requests_per_month) {
             (Some(month), Some(limit)) => month.set_limit(limit),
             (month @ None, Some(limit)) => {
-                *month = Some(slice_of(&self.id, Window::Month, limit, usage, now));
+                *month = Some(slice_of(&self.id, (owner, Window::Month), limit, usage, now));
             }
             (month, None) => *month = None,
         }
@@ -150,71 +202,97 @@ impl Meters {
     pub fn standing(&self, now: Timestamp) -> Standing {
         let mut state = self.lock();
         state.roll(now);
-        state.standing()
+        let standing = state.standing();
+        match &self.account {
+            Some(account) => {
+                let mut shared = account.lock();
+                shared.roll(now);
+                tightest(standing, shared.quota())
+            }
+            None => standing,
+        }
     }
 
-    /// Where the day's window stands, whichever window is the tightest; spends nothing.
+    /// Where the key's own day stands, whichever window is the tightest; spends nothing.
     pub fn day(&self, now: Timestamp) -> WindowStanding {
         let mut state = self.lock();
         state.roll(now);
         state.day.standing()
     }
 
-    fn spend(self: &Arc<Self>, now: Timestamp, how: fn(&mut State, Timestamp) -> Spend) -> Spend {
+    fn spend(self: &Arc<Self>, now: Timestamp, count: Count) -> Spend {
         let mut state = self.lock();
-        if state.closed {
+        let account = self.account.as_ref().filter(|_| count == Count::Quota);
+        let mut shared = account.map(|account| account.lock());
+        if state.closed || shared.as_ref().is_some_and(|shared| shared.closed) {
             return Spend::Dry;
         }
         state.roll(now);
-        let spend = how(&mut state, now);
-        if state.is_wanting() && !state.ordered {
-            // A full queue is no harm: who runs dry waits for room in it, see `order`.
-            state.ordered = self.orders.try_send(Order::Refill(Arc::clone(self))).is_ok();
+        let spend = match (count, shared.as_deref_mut()) {
+            (Count::Burst, _) => state.spend_burst(now),
+            (Count::Quota, None) => state.spend_quota(now),
+            (Count::Quota, Some(shared)) => {
+                shared.roll(now);
+                state.spend_both(shared, now)
+            }
+        };
+        self.order_wanted(&mut state);
+        if let (Some(account), Some(shared)) = (account, &mut shared) {
+            account.order_wanted(shared);
         }
         spend
     }
 
-    async fn charge(
-        self: &Arc<Self>,
-        now: Timestamp,
-        how: fn(&mut State, Timestamp) -> Spend,
-    ) -> Charge {
-        match self.spend(now, how) {
+    fn order_wanted(self: &Arc<Self>, state: &mut State) {
+        if state.is_wanting() && !state.ordered {
+            // A full queue is no harm: who runs dry waits for room in it, see `order`.
+            state.ordered = self.orders.try_send(Order::Refill(Arc::clone(self))).is_ok();
+        }
+    }
+
+    async fn charge(self: &Arc<Self>, now: Timestamp, count: Count) -> Charge {
+        match self.spend(now, count) {
             Spend::Granted(standing) => Charge::Granted(standing),
             Spend::Refused(refusal) => Charge::Refused(refusal),
-            Spend::Dry => tokio::time::timeout(LEASE_WAIT, self.charge_when_refilled(now, how))
+            Spend::Dry => tokio::time::timeout(LEASE_WAIT, self.charge_when_refilled(now, count))
                 .await
                 .unwrap_or(Charge::Unavailable),
         }
     }
 
-    async fn charge_when_refilled(
-        self: &Arc<Self>,
-        now: Timestamp,
-        how: fn(&mut State, Timestamp) -> Spend,
-    ) -> Charge {
-        let failures = self.lock().failures;
+    async fn charge_when_refilled(self: &Arc<Self>, now: Timestamp, count: Count) -> Charge {
+        let account = self.account.as_ref().filter(|_| count == Count::Quota);
+        // Without an account there is one to wait for, twice.
+        let shared = account.unwrap_or(self);
+        let failures = || [self, shared].map(|meters| meters.lock().failures);
+        let failed_before = failures();
         loop {
-            let mut refilled = pin!(self.refilled.notified());
+            let (mut own, mut theirs) =
+                (pin!(self.refilled.notified()), pin!(shared.refilled.notified()));
             // Listening starts before looking, so that a refill in between is not missed.
-            refilled.as_mut().enable();
-            match self.spend(now, how) {
+            own.as_mut().enable();
+            theirs.as_mut().enable();
+            match self.spend(now, count) {
                 Spend::Granted(standing) => return Charge::Granted(standing),
                 Spend::Refused(refusal) => return Charge::Refused(refusal),
                 Spend::Dry => {}
             }
-            if self.lock().failures != failures || !self.order().await {
+            if failures() != failed_before || !self.order().await || !shared.order().await {
                 return Charge::Unavailable;
             }
-            refilled.await;
+            tokio::select! {
+                () = own => {}
+                () = theirs => {}
+            }
         }
     }
 
-    /// Makes sure an order is with the worker, waiting for room in its queue. `false`: none can be.
+    /// Makes sure that an order is with the worker where something is wanted, waiting for room in its queue. `false`: none
+    /// can be.
     async fn order(self: &Arc<Self>) -> bool {
         {
-            let state = self.lock();
-            if state.closed || state.ordered {
+            let mut state = self.lock();
+            if state.closed || state.ordered || !state.is_wanting() {
                 return !state.closed;
             }
         }
@@ -280,14 +358,26 @@ impl Meters {
     }
 }
 
-fn slice_of(id: &str, window: Window, limit: u32, usage: &[UsageRow], now: Timestamp) -> Slice {
+fn slice_of(
+    id: &str,
+    (owner, window): (Owner, Window),
+    limit: u32,
+    usage: &[UsageRow],
+    now: Timestamp,
+) -> Slice {
     let row = usage.iter().find(|row| row.meter_id == id && row.window == window);
-    Slice::new(window, limit, row.map_or(0, |row| row.granted), now)
+    Slice::new((owner, window), limit, row.map_or(0, |row| row.granted), now)
+}
+
+/// The key's own windows are named where the account's are as tight.
+fn tightest(standing: Standing, shared: WindowStanding) -> Standing {
+    let own = standing.quota;
+    Standing { quota: if shared.remaining < own.remaining { shared } else { own }, ..standing }
 }
 
 impl State {
     fn slices(&mut self) -> impl Iterator<Item = &mut Slice> {
-        [&mut self.minute, &mut self.day].into_iter().chain(self.month.as_mut())
+        self.minute.iter_mut().chain([&mut self.day]).chain(self.month.as_mut())
     }
 
     fn roll(&mut self, now: Timestamp) {
@@ -299,40 +389,73 @@ impl State {
     }
 
     fn spend_burst(&mut self, now: Timestamp) -> Spend {
-        match self.minute.readiness(now) {
-            Readiness::Dry => Spend::Dry,
-            Readiness::Spent => Spend::Refused(self.minute.refusal(now)),
-            Readiness::Ready => {
-                self.minute.take(now);
+        let ready = self.minute.as_mut().map_or(Ok(()), |minute| minute.check(now));
+        match ready {
+            Err(Some(refusal)) => Spend::Refused(refusal),
+            Err(None) => Spend::Dry,
+            Ok(()) => {
+                self.minute.iter_mut().for_each(|minute| minute.take(now));
                 Spend::Granted(self.standing())
             }
         }
     }
 
     fn spend_quota(&mut self, now: Timestamp) -> Spend {
-        let day = self.day.readiness(now);
-        let month = self.month.as_mut().map_or(Readiness::Ready, |month| month.readiness(now));
-        match (&mut self.month, month, day) {
-            // Both may be spent; the month is the one to wait for.
-            (Some(slice), Readiness::Spent, _) => Spend::Refused(slice.refusal(now)),
-            (_, _, Readiness::Spent) => Spend::Refused(self.day.refusal(now)),
-            (_, Readiness::Ready, Readiness::Ready) => {
-                self.day.take(now);
-                if let Some(month) = &mut self.month {
-                    month.take(now);
-                }
+        match self.check(now) {
+            Err(Some(refusal)) => Spend::Refused(refusal),
+            Err(None) => Spend::Dry,
+            Ok(()) => {
+                self.take(now);
                 Spend::Granted(self.standing())
-            }
-            (_, Readiness::Dry, _) | (_, _, Readiness::Dry) | (None, Readiness::Spent, _) => {
-                Spend::Dry
             }
         }
     }
 
-    fn standing(&self) -> Standing {
+    /// From both or from neither.
+    fn spend_both(&mut self, shared: &mut Self, now: Timestamp) -> Spend {
+        match (self.check(now), shared.check(now)) {
+            // Both may be spent; the one that opens last is the one to wait for.
+            (Err(Some(own)), Err(Some(other))) => {
+                let later = other.retry_after_s > own.retry_after_s;
+                Spend::Refused(if later { other } else { own })
+            }
+            (Err(Some(refusal)), _) | (_, Err(Some(refusal))) => Spend::Refused(refusal),
+            (Err(None), _) | (_, Err(None)) => Spend::Dry,
+            (Ok(()), Ok(())) => {
+                self.take(now);
+                shared.take(now);
+                Spend::Granted(tightest(self.standing(), shared.quota()))
+            }
+        }
+    }
+
+    /// Whether the day and the month have one in hand, asking for a lease where that may help.
+    fn check(&mut self, now: Timestamp) -> Result<(), Option<Refusal>> {
+        let day = self.day.check(now);
+        let month = self.month.as_mut().map_or(Ok(()), |month| month.check(now));
+        match (month, day) {
+            // Both may be spent; the month is the one to wait for.
+            (Err(Some(refusal)), _) | (_, Err(Some(refusal))) => Err(Some(refusal)),
+            (month, day) => month.and(day),
+        }
+    }
+
+    fn take(&mut self, now: Timestamp) {
+        self.day.take(now);
+        if let Some(month) = &mut self.month {
+            month.take(now);
+        }
+    }
+
+    /// The tightest of day and month.
+    fn quota(&self) -> WindowStanding {
         let day = self.day.standing();
         let month = self.month.as_ref().map(Slice::standing);
-        let quota = month.filter(|month| month.remaining < day.remaining).unwrap_or(day);
-        Standing { burst: self.minute.standing(), quota }
+        month.filter(|month| month.remaining < day.remaining).unwrap_or(day)
+    }
+
+    fn standing(&self) -> Standing {
+        let burst = self.minute.as_ref().map_or_else(|| self.day.standing(), Slice::standing);
+        Standing { burst, quota: self.quota() }
     }
 }

@@ -7,6 +7,7 @@ mod audit;
 mod desk;
 mod hash;
 mod letter;
+mod refusals;
 mod second;
 mod sign;
 mod text;
@@ -23,6 +24,7 @@ use domain::{Clock, Timestamp};
 use store::{AccessRow, AccessState, AccountRow, Allowance, Role, SessionRow, Stage, Store};
 
 use crate::people::hash::Hasher;
+use crate::people::refusals::Refusals;
 use crate::people::throttle::{Pace, Throttle};
 pub use crate::people::{
     audit::{AUDIT_ROWS_MAX, Actor, AuditRecord, Deed},
@@ -31,7 +33,7 @@ pub use crate::people::{
     token::{DeviceToken, LinkToken, RecoveryCode, SessionToken},
     totp::TotpSecret,
 };
-use crate::{AccountError, Limits};
+use crate::{AccountError, Limits, registry::KEYS_MAX};
 
 /// Longest name of a person.
 const NAME_CHARS_MAX: usize = 100;
@@ -39,8 +41,6 @@ const NAME_CHARS_MAX: usize = 100;
 const SESSIONS_MAX: u32 = 50;
 /// What is kept of a browser's name.
 const AGENT_CHARS_MAX: usize = 200;
-/// Keys of one account that are in force at the same time, unless an operator allows it another number.
-const KEYS_MAX: u32 = 20;
 /// The most keys that an operator can allow an account.
 const KEYS_MAX_MAX: u32 = 1000;
 
@@ -56,6 +56,8 @@ const SOURCE_PACE: Pace = Pace { burst: 30, every: Duration::from_secs(10) };
 const CODE_PACE: Pace = Pace { burst: 5, every: Duration::from_secs(60) };
 /// New accounts from one source.
 const SIGN_UP_PACE: Pace = Pace { burst: 5, every: Duration::from_secs(600) };
+/// New accounts from wherever: each is a row, a line of the audit log and a letter. Nobody who has an account is held up.
+const SIGN_UPS_PACE: Pace = Pace { burst: 200, every: Duration::from_secs(10) };
 
 /// Requests to be told how to set a new password, from one source.
 const RESET_PACE: Pace = Pace { burst: 5, every: Duration::from_secs(300) };
@@ -151,7 +153,7 @@ impl AccountRecord {
         self.allowance.keys_max.unwrap_or(KEYS_MAX)
     }
 
-    /// What each of its production keys may ask for.
+    /// What each of its production keys may ask for in a minute, and all its keys together in a day and a month.
     pub fn limits(&self) -> Limits {
         limits_of(&self.allowance)
     }
@@ -286,6 +288,7 @@ pub struct People {
     rules: PeopleRules,
     hasher: Hasher,
     throttles: Mutex<Throttles>,
+    refusals: Mutex<Refusals>,
     /// `None`: no mail is sent, and operators hand out links instead.
     mail: Option<Outbox>,
     /// How long after the password is hashed a sign-up is answered.
@@ -300,9 +303,17 @@ struct Throttles {
     source: Throttle,
     code: Throttle,
     sign_up: Throttle,
+    sign_ups: Throttle,
     explore: Throttle,
     reset: Throttle,
     letters: Throttle,
+}
+
+impl Throttles {
+    /// Counts a new account to where it comes from and to all of them.
+    fn admit_sign_up(&mut self, source: Option<IpAddr>, now: Timestamp) -> Result<(), Duration> {
+        self.sign_up.admit(&source, now).and_then(|()| self.sign_ups.admit(&(), now))
+    }
 }
 
 impl People {
@@ -320,14 +331,22 @@ impl People {
             source: Throttle::new(SOURCE_PACE),
             code: Throttle::new(CODE_PACE),
             sign_up: Throttle::new(SIGN_UP_PACE),
+            sign_ups: Throttle::new(SIGN_UPS_PACE),
             explore: Throttle::new(EXPLORE_PACE),
             reset: Throttle::new(RESET_PACE),
             letters: Throttle::new(LETTER_PACE),
         };
         let hasher = Hasher::new()?;
-        let throttles = Mutex::new(throttles);
-        let sign_up_time = sign::SIGN_UP_TIME;
-        Ok(Self { store, clock, rules, hasher, throttles, mail: None, sign_up_time })
+        Ok(Self {
+            store,
+            clock,
+            rules,
+            hasher,
+            throttles: Mutex::new(throttles),
+            refusals: Mutex::default(),
+            mail: None,
+            sign_up_time: sign::SIGN_UP_TIME,
+        })
     }
 
     /// With letters: addresses are confirmed and passwords reset by mail.
@@ -352,6 +371,11 @@ impl People {
     fn throttles(&self) -> MutexGuard<'_, Throttles> {
         // A number for each key: nothing in there can be left half-changed.
         self.throttles.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn refusals(&self) -> MutexGuard<'_, Refusals> {
+        // Counts, each whole by itself.
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A session that is neither idle for too long nor too old.

@@ -5,14 +5,20 @@ use std::{sync::Arc, time::Duration};
 
 use domain::{Clock, Timestamp};
 use serde::{Serialize, Serializer};
-use store::{AuditEntry, FeedRow, KeyEnd, KeyKind, KeyRow, Store};
+use store::{AuditEntry, FeedRow, KeyEnd, KeyKind, KeyMade, KeyRoom, KeyRow, Store};
 
-use crate::{AccountError, Actor, Deed, FeedToken, KeyId, KeySecret, Limits, ring};
+use crate::{AccountError, Actor, Deed, FeedToken, KeyId, KeySecret, Limits, grant};
 
 pub(crate) const ODDS_READ: &str = "odds:read";
 const NAME_MAX: usize = 100;
 const SLUG_MAX: usize = 64;
 const OVERLAP_MAX: Duration = Duration::from_secs(7 * 86_400);
+/// Keys of one account that are in force at the same time, unless an operator allows it another number.
+pub(crate) const KEYS_MAX: u32 = 20;
+/// Keys that one account makes within [`KEYS_MADE_TIME`], successors too, or as many as it may have in force where that is
+/// more: enough to replace all of them, and each is a row and two lines of the audit log for good.
+const KEYS_MADE_MAX: u32 = 30;
+const KEYS_MADE_TIME: Duration = Duration::from_secs(3600);
 const MAINTENANCE: &str = "maintenance_retry_after_s";
 
 /// What a new key is to be.
@@ -106,6 +112,18 @@ pub enum Maintenance {
     },
 }
 
+impl Maintenance {
+    /// What is written down of it.
+    pub(crate) fn deed(self) -> (Deed, String) {
+        match self {
+            Self::On { retry_after_s } => {
+                (Deed::MaintenanceOn, format!("retry after {retry_after_s} s"))
+            }
+            Self::Off => (Deed::MaintenanceOff, String::new()),
+        }
+    }
+}
+
 /// The verbs on the store.
 #[derive(Clone, Debug)]
 pub struct Registry {
@@ -122,18 +140,24 @@ impl Registry {
         self.clock.now()
     }
 
-    /// Issues a key. Its text is here and nowhere else.
+    /// Issues a key. Its text is here and nowhere else. Whoever has an account is held to how many it may have and make.
     ///
     /// # Errors
-    /// A field is out of its bounds, or the store cannot be written.
-    pub async fn create_key(&self, new: NewKey) -> Result<(KeySecret, KeyRecord), AccountError> {
+    /// A field is out of its bounds, the account has or made too many keys, or the store cannot be written.
+    pub async fn create_key(
+        &self,
+        new: NewKey,
+        by: &Actor,
+    ) -> Result<(KeySecret, KeyRecord), AccountError> {
         check(&new)?;
         let (secret, row) = self.mint(new)?;
-        self.store.insert_key(&row).await?;
+        let made =
+            self.store.insert_key(&row, self.room(by).as_ref(), &self.made(by, &row)).await?;
+        kept(made, &row)?;
         Ok((secret, record(row)))
     }
 
-    /// Issues so many keys of the same kind, all or none.
+    /// Issues so many keys of the same kind, of nobody in particular, all or none.
     ///
     /// # Errors
     /// A field is out of its bounds, or the store cannot be written.
@@ -141,13 +165,32 @@ impl Registry {
         &self,
         new: &NewKey,
         count: usize,
+        by: &Actor,
     ) -> Result<Vec<(KeySecret, KeyRecord)>, AccountError> {
         check(new)?;
+        let new = NewKey { account_id: None, ..new.clone() };
         let minted = (0..count).map(|_| self.mint(new.clone()));
         let (secrets, rows): (Vec<_>, Vec<_>) =
             minted.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
-        self.store.insert_keys(&rows).await?;
+        let audit: Vec<AuditEntry> = rows.iter().map(|row| self.made(by, row)).collect();
+        self.store.insert_keys(&rows, &audit).await?;
         Ok(secrets.into_iter().zip(rows.into_iter().map(record)).collect())
+    }
+
+    fn made(&self, by: &Actor, row: &KeyRow) -> AuditEntry {
+        let detail = format!("{} {}", row.kind.as_str(), row.hint);
+        by.entry(self.now(), Deed::KeyCreated, &row.id, &detail)
+    }
+
+    /// How many keys the account of whoever does something may have and make; `None` where they have none.
+    fn room(&self, by: &Actor) -> Option<KeyRoom> {
+        let now = self.now();
+        by.account_id.as_ref().map(|_| KeyRoom {
+            now_ms: now.as_millis(),
+            keys_max: KEYS_MAX,
+            made_max: KEYS_MADE_MAX,
+            since_ms: now.minus(KEYS_MADE_TIME).as_millis(),
+        })
     }
 
     fn mint(&self, new: NewKey) -> Result<(KeySecret, KeyRow), AccountError> {
@@ -169,6 +212,7 @@ impl Registry {
             expires_ms: None,
             rotated_from: None,
             account_id: new.account_id,
+            account_quota: None,
             last_used_ms: None,
             last_agent: None,
             suspended_ms: None,
@@ -188,26 +232,33 @@ impl Registry {
     ///
     /// # Errors
     /// There is no such key, or the store cannot be written.
-    pub async fn revoke_key(&self, id_or_key: &str) -> Result<KeyRecord, AccountError> {
-        self.revoke_row(id_or_key).await.map(record)
+    pub async fn revoke_key(&self, id_or_key: &str, by: &Actor) -> Result<KeyRecord, AccountError> {
+        self.revoke_row(id_or_key, by).await.map(record)
     }
 
-    pub(crate) async fn revoke_row(&self, id_or_key: &str) -> Result<KeyRow, AccountError> {
-        let id = self.find_key(id_or_key).await?.id;
-        let now_ms = self.clock.now().as_millis();
-        self.store.revoke_key(&id, now_ms).await?.ok_or(AccountError::UnknownKey)
+    pub(crate) async fn revoke_row(
+        &self,
+        id_or_key: &str,
+        by: &Actor,
+    ) -> Result<KeyRow, AccountError> {
+        let row = self.find_key(id_or_key).await?;
+        let now = self.now();
+        let audit = by.entry(now, Deed::KeyRevoked, &row.id, &row.hint);
+        let ended = self.store.revoke_key(&row.id, now.as_millis(), &audit).await?;
+        ended.ok_or(AccountError::UnknownKey)
     }
 
     /// Replaces a key, named by its id or its text, by a new one with the same grant that spends from the
     /// same meters. The old one ends at once, or after the overlap.
     ///
     /// # Errors
-    /// There is no such key, it has ended or is ending, the overlap is longer than 7 days, or the store
-    /// cannot be written.
+    /// There is no such key, it has ended or is ending, the overlap is longer than 7 days, the account has or made too many
+    /// keys, or the store cannot be written.
     pub async fn rotate_key(
         &self,
         id_or_key: &str,
         overlap: Option<Duration>,
+        by: &Actor,
     ) -> Result<(KeySecret, KeyRecord), AccountError> {
         let overlap = overlap.filter(|overlap| !overlap.is_zero());
         if overlap.is_some_and(|overlap| overlap > OVERLAP_MAX) {
@@ -233,10 +284,10 @@ impl Registry {
             last_agent: None,
             ..old
         };
-        if !self.store.rotate_key(end, &successor).await? {
-            // Somebody else ended or rotated it since it was read.
-            return Err(AccountError::RotateTwice(successor.rotated_from.unwrap_or_default()));
-        }
+        let old_id = successor.rotated_from.as_deref().unwrap_or_default();
+        let audit = by.entry(now, Deed::KeyRotated, old_id, &rotated(overlap, &successor.id));
+        let room = self.room(by);
+        kept(self.store.rotate_key(end, &successor, room.as_ref(), &audit).await?, &successor)?;
         Ok((secret, record(successor)))
     }
 
@@ -249,8 +300,9 @@ impl Registry {
         &self,
         name: &str,
         bookmaker: Option<&str>,
+        by: &Actor,
     ) -> Result<(FeedToken, FeedRecord), AccountError> {
-        self.create_feed_with(name, bookmaker, Scores::OfUnbound).await
+        self.create_feed_with(name, bookmaker, Scores::OfUnbound, by).await
     }
 
     /// The same, with what it may say of scores.
@@ -262,6 +314,7 @@ impl Registry {
         name: &str,
         bookmaker: Option<&str>,
         scores: Scores,
+        by: &Actor,
     ) -> Result<(FeedToken, FeedRecord), AccountError> {
         if !is_slug(name) {
             return Err(AccountError::BadFeedName);
@@ -276,7 +329,9 @@ impl Registry {
             revoked_ms: None,
             paused_ms: None,
         };
-        if !self.store.insert_feed(&row).await? {
+        let detail = rights_text(&row);
+        let audit = by.entry(self.now(), Deed::FeedCreated, name, &detail);
+        if !self.store.insert_feed(&row, &audit).await? {
             return Err(AccountError::FeedExists(row.name));
         }
         Ok((token, feed_record(row)))
@@ -294,8 +349,10 @@ impl Registry {
     ///
     /// # Errors
     /// There is no such feed, or the store cannot be written.
-    pub async fn revoke_feed(&self, name: &str) -> Result<FeedRecord, AccountError> {
-        let row = self.store.revoke_feed(name, self.clock.now().as_millis()).await?;
+    pub async fn revoke_feed(&self, name: &str, by: &Actor) -> Result<FeedRecord, AccountError> {
+        let now = self.now();
+        let audit = by.entry(now, Deed::FeedRevoked, name, "");
+        let row = self.store.revoke_feed(name, now.as_millis(), &audit).await?;
         row.map(feed_record).ok_or_else(|| AccountError::UnknownFeed(String::from(name)))
     }
 
@@ -303,9 +360,15 @@ impl Registry {
     ///
     /// # Errors
     /// There is no live feed of that name, or the store cannot be written.
-    pub async fn pause_feed(&self, name: &str, paused: bool) -> Result<FeedRecord, AccountError> {
-        let paused_ms = paused.then(|| self.clock.now().as_millis());
-        let row = self.store.pause_feed(name, paused_ms).await?;
+    pub async fn pause_feed(
+        &self,
+        name: &str,
+        paused: bool,
+        by: &Actor,
+    ) -> Result<FeedRecord, AccountError> {
+        let now = self.now();
+        let audit = by.entry(now, pause_deed(paused), name, "");
+        let row = self.store.pause_feed(name, paused.then(|| now.as_millis()), &audit).await?;
         row.map(feed_record).ok_or_else(|| AccountError::UnknownFeed(String::from(name)))
     }
 
@@ -325,30 +388,32 @@ impl Registry {
     ///
     /// # Errors
     /// The store cannot be written.
-    pub async fn set_maintenance(&self, maintenance: Maintenance) -> Result<(), AccountError> {
+    pub async fn set_maintenance(
+        &self,
+        maintenance: Maintenance,
+        by: &Actor,
+    ) -> Result<(), AccountError> {
         let value = match maintenance {
             Maintenance::Off => None,
             Maintenance::On { retry_after_s } => Some(retry_after_s.to_string()),
         };
-        Ok(self.store.set_setting(MAINTENANCE, value.as_deref()).await?)
+        let (deed, detail) = maintenance.deed();
+        let audit = by.entry(self.now(), deed, "service", &detail);
+        Ok(self.store.decide_setting(MAINTENANCE, value.as_deref(), &audit).await?)
     }
 
-    /// Writes down what was done on the command line.
+    /// Writes down what was done elsewhere than in the store, where it is written down with what is done.
     ///
     /// # Errors
     /// The store cannot be written.
-    pub async fn note(&self, deed: Deed, subject: &str, detail: &str) -> Result<(), AccountError> {
-        let Actor { account_id, who, address } = Actor::command_line();
-        let entry = AuditEntry {
-            at_ms: self.clock.now().as_millis(),
-            account_id,
-            who,
-            action: deed.as_str().to_owned(),
-            subject: subject.to_owned(),
-            detail: detail.to_owned(),
-            address,
-        };
-        Ok(self.store.append_audit(&entry).await?)
+    pub async fn note(
+        &self,
+        by: &Actor,
+        deed: Deed,
+        subject: &str,
+        detail: &str,
+    ) -> Result<(), AccountError> {
+        Ok(self.store.append_audit(&[by.entry(self.now(), deed, subject, detail)]).await?)
     }
 
     async fn find_key(&self, id_or_key: &str) -> Result<KeyRow, AccountError> {
@@ -361,6 +426,34 @@ impl Registry {
         };
         row.ok_or(AccountError::UnknownKey)
     }
+}
+
+fn kept(made: KeyMade, row: &KeyRow) -> Result<(), AccountError> {
+    match made {
+        KeyMade::Made => Ok(()),
+        // Somebody else ended or rotated it since it was read.
+        KeyMade::NothingToReplace => {
+            Err(AccountError::RotateTwice(row.rotated_from.clone().unwrap_or_default()))
+        }
+        KeyMade::Full { keys_max } => Err(AccountError::KeysFull { keys_max }),
+        KeyMade::TooMany { made_max, first_ms } => {
+            let free = Timestamp::from_millis(first_ms).plus(KEYS_MADE_TIME);
+            let wait = free.since(Timestamp::from_millis(row.created_ms));
+            Err(AccountError::KeysTooMany { made_max, retry_after_s: wait.as_secs() + 1 })
+        }
+    }
+}
+
+/// What is written down of a rotation.
+pub(crate) fn rotated(overlap: Option<Duration>, successor: &str) -> String {
+    match overlap {
+        Some(overlap) => format!("overlap {} s; new key {successor}", overlap.as_secs()),
+        None => format!("no overlap; new key {successor}"),
+    }
+}
+
+pub(crate) fn pause_deed(paused: bool) -> Deed {
+    if paused { Deed::FeedPaused } else { Deed::FeedResumed }
 }
 
 fn refuse_rotation(old: &KeyRow, now: Timestamp) -> Option<AccountError> {
@@ -409,7 +502,7 @@ pub(crate) fn record(row: KeyRow) -> KeyRecord {
     let ends_ms = row.revoked_ms.or(row.expires_ms);
     KeyRecord {
         id: KeyId::from_stored(&row.id),
-        limits: ring::limits(&row),
+        limits: grant::limits(&row),
         name: row.name,
         kind: row.kind,
         hint: row.hint,
@@ -419,6 +512,15 @@ pub(crate) fn record(row: KeyRow) -> KeyRecord {
         revoked_at: ends_ms.map(Timestamp::from_millis),
         rotated_from: row.rotated_from.as_deref().map(KeyId::from_stored),
         account_id: row.account_id,
+    }
+}
+
+/// What a feed may send, for the audit log.
+fn rights_text(feed: &FeedRow) -> String {
+    match &feed.bookmaker {
+        None => "any bookmaker".to_owned(),
+        Some(bookmaker) if feed.scores => format!("{bookmaker}, with scores"),
+        Some(bookmaker) => bookmaker.clone(),
     }
 }
 

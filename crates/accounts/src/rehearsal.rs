@@ -65,7 +65,7 @@ impl Rehearsal {
         usage: &[UsageRow],
         now: Timestamp,
     ) -> Arc<Meters> {
-        Arc::new(Meters::new(id, limits, usage, now, self.sender.clone()))
+        Arc::new(Meters::new(id, limits, None, usage, now, self.sender.clone()))
     }
 
     /// Adds the meters that have ordered leases since, until the worker's batch is full.

@@ -2,7 +2,8 @@
 //!
 //! The store is the truth. Whoever changes a key writes the store first; the ring follows when told to
 //! ([`KeyRing::reload`], [`KeyRing::refresh_key`]), and when that returns, the store's word is in force.
-//! Meters, once made, live as long as the ring: forgetting one would forget what it has in hand.
+//! Keys that have ended are not in memory, and neither are meters that no key spends from any more: what they had in hand
+//! is given back.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -15,14 +16,13 @@ use std::{
 
 use arc_swap::ArcSwap;
 use domain::{Clock, Timestamp};
-use serde::Serialize;
-use store::{Digest, KeyKind, KeyRow, KeyUse, Store, StoreError, Unspent, UsageRow};
+use store::{Digest, KeyRow, KeyUse, Store, StoreError, Unspent, UsageRow, WindowStarts};
 use tokio::sync::{Mutex, mpsc};
 
 use crate::{
-    KeyId, KeySecret,
+    Grant, KeySecret,
+    grant::{grant, limits, quota},
     meter::Meters,
-    registry::ODDS_READ,
     tally::{Call, Failure, FailureCount, Tally},
     trust::Trust,
     window,
@@ -34,33 +34,6 @@ const FEW_ROWS: usize = 32;
 /// How exactly the last use of a key is known.
 const USE_STEP_MS: i64 = 1000;
 const NEVER_MS: i64 = i64::MIN;
-
-/// How much a line of rotated keys may ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Limits {
-    pub burst_per_minute: u32,
-    pub requests_per_day: u32,
-    pub requests_per_month: Option<u32>,
-}
-
-/// What a key allows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Grant {
-    pub key_id: KeyId,
-    pub kind: KeyKind,
-    /// Odds, events and scores may be read.
-    pub odds_read: bool,
-    /// Sport groups the key is restricted to; `None` is all.
-    pub groups: Option<Box<[Box<str>]>>,
-    pub limits: Limits,
-}
-
-impl Grant {
-    /// Whether sports of this group are within the grant.
-    pub fn covers_group(&self, group: &str) -> bool {
-        self.groups.as_ref().is_none_or(|groups| groups.iter().any(|own| **own == *group))
-    }
-}
 
 /// A key that was let in. Whoever holds on to it (a stream) asks [`KeyEntry::is_active`] again.
 #[derive(Debug)]
@@ -160,6 +133,8 @@ impl Hasher for PrefixHasher {
 
 pub(crate) type DigestMap<T> = HashMap<Digest, T, BuildHasherDefault<PrefixHasher>>;
 
+type MeterMap = HashMap<String, Arc<Meters>>;
+
 /// Every live key.
 #[derive(Debug)]
 pub struct KeyRing {
@@ -167,8 +142,9 @@ pub struct KeyRing {
     store: Store,
     clock: Arc<dyn Clock>,
     orders: mpsc::Sender<Order>,
-    /// Held while following the store, so that an older reading never overwrites a newer one.
-    meters: Mutex<HashMap<String, Arc<Meters>>>,
+    /// Those of lines of keys and of accounts. Held while following the store, so that an older reading never overwrites a
+    /// newer one.
+    meters: Mutex<MeterMap>,
     /// Keys that went out of force with something left to write down.
     retired: std::sync::Mutex<Vec<Arc<KeyEntry>>>,
     failures: Arc<FailureCount>,
@@ -263,10 +239,12 @@ impl KeyRing {
     /// The store cannot be read; then nothing has changed.
     pub async fn reload(&self) -> Result<(), StoreError> {
         let mut meters = self.meters.lock().await;
-        let rows = self.store.keys().await?;
         let now = self.clock.now();
+        let rows = self.store.live_keys(now.as_millis()).await?;
         let usage = self.store.usage(window::starts(now), None).await?;
+        let live: HashSet<Digest> = rows.iter().map(|row| row.digest).collect();
         self.follow(&mut meters, &rows, &usage, now);
+        self.take_out(|entry_digest, _| !live.contains(entry_digest));
         Ok(())
     }
 
@@ -284,35 +262,49 @@ impl KeyRing {
             usage = self.store.usage(starts, None).await?;
         } else {
             for row in &rows {
-                usage.extend(self.store.usage(starts, Some(&row.meter_id)).await?);
+                usage.extend(self.usage_of(row, starts).await?);
             }
         }
         self.follow(&mut meters, &rows, &usage, now);
         Ok(())
     }
 
-    /// Puts rows into force, all at once.
-    fn follow(
+    /// What the meters that a key spends from have given.
+    async fn usage_of(
         &self,
-        meters: &mut HashMap<String, Arc<Meters>>,
-        rows: &[KeyRow],
-        usage: &[UsageRow],
-        now: Timestamp,
-    ) {
+        row: &KeyRow,
+        starts: WindowStarts,
+    ) -> Result<Vec<UsageRow>, StoreError> {
+        let mut usage = self.store.usage(starts, Some(&row.meter_id)).await?;
+        if let Some(account_id) = &row.account_id {
+            usage.extend(self.store.usage(starts, Some(account_id)).await?);
+        }
+        Ok(usage)
+    }
+
+    /// Puts rows into force, all at once.
+    fn follow(&self, meters: &mut MeterMap, rows: &[KeyRow], usage: &[UsageRow], now: Timestamp) {
         if rows.is_empty() {
             return;
         }
         // By meter, or every new meter would look through everybody's usage.
-        let mut usage_by_meter: HashMap<&str, Vec<UsageRow>> = HashMap::new();
+        let mut by_meter: HashMap<&str, Vec<UsageRow>> = HashMap::new();
         for row in usage {
-            usage_by_meter.entry(row.meter_id.as_str()).or_default().push(row.clone());
+            by_meter.entry(row.meter_id.as_str()).or_default().push(row.clone());
         }
         let mut keys = DigestMap::clone(&self.keys.load());
         let mut replaced = Vec::new();
         for row in rows {
-            let usage = usage_by_meter.get(row.meter_id.as_str()).map_or(&[][..], Vec::as_slice);
-            let own = self.meters_for(meters, row, usage, now);
-            replaced.extend(self.apply(&mut keys, row, own, now));
+            if now.as_millis() >= revoked_from_ms(row) {
+                if let Some(entry) = keys.remove(&row.digest) {
+                    // The entry itself is told, too: a stream may hold it.
+                    entry.follow(row);
+                    self.retire(entry);
+                }
+            } else {
+                let own = self.meters_for(meters, row, &by_meter, now);
+                replaced.extend(self.apply(&mut keys, row, own));
+            }
         }
         self.keys.store(Arc::new(keys));
         end_all(&replaced);
@@ -328,12 +320,8 @@ impl KeyRing {
             return Ok(());
         };
         let now = self.clock.now();
-        let usage = self.store.usage(window::starts(now), Some(&row.meter_id)).await?;
-        let own = self.meters_for(&mut meters, &row, &usage, now);
-        let mut keys = DigestMap::clone(&self.keys.load());
-        let replaced = self.apply(&mut keys, &row, own, now);
-        self.keys.store(Arc::new(keys));
-        end_all(replaced.as_slice());
+        let usage = self.usage_of(&row, window::starts(now)).await?;
+        self.follow(&mut meters, &[row], &usage, now);
         Ok(())
     }
 
@@ -356,12 +344,38 @@ impl KeyRing {
             return;
         }
         let _following = self.meters.lock().await;
+        self.take_out(|_, entry| !entry.is_active(now));
+    }
+
+    /// Takes keys out that have ended. The lock on the meters has to be held.
+    fn take_out(&self, ended: impl Fn(&Digest, &KeyEntry) -> bool) {
         let mut keys = DigestMap::clone(&self.keys.load());
-        let expired: Vec<Arc<KeyEntry>> =
-            keys.extract_if(|_, entry| !entry.is_active(now)).map(|(_, entry)| entry).collect();
+        let out: Vec<Arc<KeyEntry>> =
+            keys.extract_if(|digest, entry| ended(digest, entry)).map(|(_, entry)| entry).collect();
+        if out.is_empty() {
+            return;
+        }
         // Retired first: whoever looks through both meanwhile finds them in one or the other.
-        self.retired().extend(expired);
+        self.retired().extend(out.iter().map(Arc::clone));
         self.keys.store(Arc::new(keys));
+        end_all(&out);
+    }
+
+    /// Lets go of meters that nobody can spend from any more, and gives up what they have in hand.
+    pub(crate) async fn drop_idle_meters(&self) -> Vec<Unspent> {
+        let mut meters = self.meters.lock().await;
+        let mut unspent = Vec::new();
+        // Once more for accounts: their last line holds them.
+        for _ in 0..2 {
+            let idle = meters.extract_if(|_, meters| Arc::strong_count(meters) == 1);
+            unspent.extend(idle.flat_map(|(_, meters)| meters.close()));
+        }
+        unspent
+    }
+
+    /// How many meters are in memory: those of lines of keys, and of accounts.
+    pub async fn meter_count(&self) -> usize {
+        self.meters.lock().await.len()
     }
 
     /// Every key that may have something to write down.
@@ -418,55 +432,54 @@ impl KeyRing {
 
     fn meters_for(
         &self,
-        meters: &mut HashMap<String, Arc<Meters>>,
+        meters: &mut MeterMap,
         row: &KeyRow,
-        usage: &[UsageRow],
+        usage: &HashMap<&str, Vec<UsageRow>>,
         now: Timestamp,
     ) -> Arc<Meters> {
-        let new = || {
-            let orders = self.orders.clone();
-            Arc::new(Meters::new(&row.meter_id, limits(row), usage, now, orders))
-        };
-        let own = meters.entry(row.meter_id.clone()).or_insert_with(new);
-        // What has ended keeps the limits it ended with, and has no say about its successors'.
-        if row.revoked_ms.is_none() {
-            own.set_limits(limits(row), usage, now);
-        }
+        let usage = |id: &str| usage.get(id).map_or(&[][..], Vec::as_slice);
+        let shared = row.account_id.as_deref().zip(quota(row)).map(|(id, quota)| {
+            let new = || Meters::of_account(id, quota, usage(id), now, self.orders.clone()).into();
+            let shared = meters.entry(id.to_owned()).or_insert_with(new);
+            shared.set_quota(quota, usage(id), now);
+            Arc::clone(shared)
+        });
+        let (id, limits) = (row.meter_id.as_str(), limits(row));
+        let new = || Meters::new(id, limits, shared, usage(id), now, self.orders.clone()).into();
+        let own = meters.entry(id.to_owned()).or_insert_with(new);
+        own.set_limits(limits, usage(id), now);
         Arc::clone(own)
     }
 
-    /// Puts a key as the store has it into the map; one that has ended or is suspended goes out of it. Gives the entry that was
-    /// replaced because its limits are others now: it is to be ended once the map with its successor is in force.
+    /// Puts a live key as the store has it into the map. Gives the entry that was replaced because its limits are others
+    /// now: it is to be ended once the map with its successor is in force.
     fn apply(
         &self,
         keys: &mut DigestMap<Arc<KeyEntry>>,
         row: &KeyRow,
         meters: Arc<Meters>,
-        now: Timestamp,
     ) -> Option<Arc<KeyEntry>> {
-        let is_out = now.as_millis() >= revoked_from_ms(row);
-        let limited = |entry: &&Arc<KeyEntry>| !is_out && entry.grant.limits != limits(row);
-        let replaced = keys.get(&row.digest).filter(limited).map(Arc::clone);
-        if let Some(entry) = keys.get(&row.digest).filter(|_| replaced.is_none()) {
-            // The entry itself is told, too: a stream may hold it.
-            entry.follow(row);
-        } else if !is_out {
-            let used_ms = replaced.as_ref().and_then(|entry| entry.last_used());
-            let used_ms = used_ms.map(Timestamp::as_millis).or(row.last_used_ms);
-            let tally = replaced.as_ref().map(|entry| Arc::clone(&entry.tally));
-            let entry = KeyEntry {
-                grant: grant(row),
-                meters,
-                revoked_from_ms: AtomicI64::new(revoked_from_ms(row)),
-                used_ms: AtomicI64::new(used_ms.unwrap_or(NEVER_MS)),
-                noted_ms: AtomicI64::new(row.last_used_ms.unwrap_or(NEVER_MS)),
-                tally: tally.unwrap_or_else(|| Arc::new(Tally::new(Arc::clone(&self.failures)))),
-            };
-            keys.insert(row.digest, Arc::new(entry));
-        }
-        if is_out && let Some(entry) = keys.remove(&row.digest) {
-            self.retire(entry);
-        }
+        let held = keys.get(&row.digest).map(Arc::clone);
+        let replaced = match held {
+            Some(entry) if entry.grant.limits == limits(row) => {
+                // The entry itself is told, too: a stream may hold it.
+                entry.follow(row);
+                return None;
+            }
+            held => held,
+        };
+        let used_ms = replaced.as_ref().and_then(|entry| entry.last_used());
+        let used_ms = used_ms.map(Timestamp::as_millis).or(row.last_used_ms);
+        let tally = replaced.as_ref().map(|entry| Arc::clone(&entry.tally));
+        let entry = KeyEntry {
+            grant: grant(row),
+            meters,
+            revoked_from_ms: AtomicI64::new(revoked_from_ms(row)),
+            used_ms: AtomicI64::new(used_ms.unwrap_or(NEVER_MS)),
+            noted_ms: AtomicI64::new(row.last_used_ms.unwrap_or(NEVER_MS)),
+            tally: tally.unwrap_or_else(|| Arc::new(Tally::new(Arc::clone(&self.failures)))),
+        };
+        keys.insert(row.digest, Arc::new(entry));
         replaced
     }
 }
@@ -484,26 +497,5 @@ fn revoked_from_ms(row: &KeyRow) -> i64 {
         (Some(_), _) => i64::MIN,
         (None, Some(expires_ms)) => expires_ms,
         (None, None) => i64::MAX,
-    }
-}
-
-fn grant(row: &KeyRow) -> Grant {
-    Grant {
-        key_id: KeyId::from_stored(&row.id),
-        kind: row.kind,
-        odds_read: row.permissions.iter().any(|permission| permission == ODDS_READ),
-        groups: row
-            .groups
-            .as_ref()
-            .map(|groups| groups.iter().map(|group| group.as_str().into()).collect()),
-        limits: limits(row),
-    }
-}
-
-pub(crate) fn limits(row: &KeyRow) -> Limits {
-    Limits {
-        burst_per_minute: row.burst_per_minute,
-        requests_per_day: row.requests_per_day,
-        requests_per_month: row.requests_per_month,
     }
 }

@@ -6,7 +6,7 @@
 use domain::Timestamp;
 use store::{Lease, LeaseAsk, Unspent, Window};
 
-use crate::{Refusal, WindowStanding, window};
+use crate::{Owner, Refusal, WindowStanding, window};
 
 /// The largest slice: what a crash can at most lose of a window.
 const SLICE_MAX: u32 = 10_000;
@@ -19,6 +19,8 @@ const RECHECK_MS: i64 = 5_000;
 
 #[derive(Debug)]
 pub(crate) struct Slice {
+    /// Whose limit it is.
+    owner: Owner,
     window: Window,
     limit: u32,
     start_ms: i64,
@@ -44,7 +46,7 @@ enum Next {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Readiness {
+enum Readiness {
     Ready,
     /// Nothing in hand, but the store may have more.
     Dry,
@@ -53,9 +55,15 @@ pub(crate) enum Readiness {
 }
 
 impl Slice {
-    pub(crate) fn new(window: Window, limit: u32, granted: u32, now: Timestamp) -> Self {
+    pub(crate) fn new(
+        (owner, window): (Owner, Window),
+        limit: u32,
+        granted: u32,
+        now: Timestamp,
+    ) -> Self {
         let (start_ms, end_ms) = window::bounds(window, now);
         Self {
+            owner,
             window,
             limit,
             start_ms,
@@ -89,7 +97,7 @@ impl Slice {
     pub(crate) fn roll(&mut self, now: Timestamp) {
         if now.as_millis() >= self.end_ms {
             let (next, next_ms) = (self.next, self.end_ms);
-            *self = Self::new(self.window, self.limit, 0, now);
+            *self = Self::new((self.owner, self.window), self.limit, 0, now);
             // Whoever slept over the next window has lost its lease.
             if let Next::Held(lease) = next
                 && self.start_ms == next_ms
@@ -101,7 +109,7 @@ impl Slice {
     }
 
     /// Whether a request can be taken, asking for a lease where that may help.
-    pub(crate) fn readiness(&mut self, now: Timestamp) -> Readiness {
+    fn readiness(&mut self, now: Timestamp) -> Readiness {
         if self.left > 0 {
             return Readiness::Ready;
         }
@@ -113,6 +121,19 @@ impl Slice {
             self.wanted = true;
         }
         Readiness::Spent
+    }
+
+    /// Whether one can be taken. `Err(None)`: nothing in hand, but the store may have more.
+    pub(crate) fn check(&mut self, now: Timestamp) -> Result<(), Option<Refusal>> {
+        match self.readiness(now) {
+            Readiness::Ready => Ok(()),
+            Readiness::Dry => Err(None),
+            Readiness::Spent => Err(Some(self.refusal(now))),
+        }
+    }
+
+    pub(crate) fn owner(&self) -> Owner {
+        self.owner
     }
 
     /// Hands one out; only after [`Readiness::Ready`].
@@ -188,6 +209,7 @@ impl Slice {
     pub(crate) fn standing(&self) -> WindowStanding {
         let used = self.granted.saturating_sub(self.left);
         WindowStanding {
+            owner: self.owner,
             window: self.window,
             limit: self.limit,
             used,
@@ -196,9 +218,10 @@ impl Slice {
         }
     }
 
-    pub(crate) fn refusal(&self, now: Timestamp) -> Refusal {
+    fn refusal(&self, now: Timestamp) -> Refusal {
         let wait_ms = self.end_ms.saturating_sub(now.as_millis()).max(1);
         Refusal {
+            owner: self.owner,
             window: self.window,
             limit: self.limit,
             retry_after_s: u32::try_from((wait_ms + 999) / 1000).unwrap_or(u32::MAX),
@@ -211,7 +234,7 @@ mod tests {
     use super::*;
 
     fn filled(now: Timestamp) -> Slice {
-        let mut slice = Slice::new(Window::Minute, 100, 0, now);
+        let mut slice = Slice::new((Owner::Key, Window::Minute), 100, 0, now);
         assert_eq!(slice.readiness(now), Readiness::Dry);
         let ask = slice.asks("m").next().unwrap();
         slice.refill(&ask, Lease { given: 8, granted: 8 }, now);
@@ -221,7 +244,7 @@ mod tests {
     #[test]
     fn a_lease_that_comes_after_its_window_is_let_go() {
         let (now, next) = (Timestamp::from_secs(59), Timestamp::from_secs(60));
-        let mut slice = Slice::new(Window::Minute, 100, 0, now);
+        let mut slice = Slice::new((Owner::Key, Window::Minute), 100, 0, now);
         assert_eq!(slice.readiness(now), Readiness::Dry);
         let ask = slice.asks("m").next().unwrap();
         slice.roll(next);

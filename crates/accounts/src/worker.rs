@@ -4,7 +4,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -19,6 +19,9 @@ use crate::meter::Meters;
 pub(crate) const ORDERS_MAX: usize = 4096;
 /// Meters per transaction: keeps one commit short enough for other processes to get in between.
 pub(crate) const BATCH_MAX: usize = 512;
+/// How long nothing may have been leased before it is tried whether the store can be written: what says that the service
+/// is ready goes by it, and without requests nobody would find out that it is not, or that it is again.
+const PROBE_AFTER: Duration = Duration::from_secs(5);
 /// How often old usage is forgotten.
 const PRUNE_EVERY: Duration = Duration::from_secs(3600);
 /// Minutes are worthless once over; the hour is for clocks that step back.
@@ -37,9 +40,15 @@ pub struct LeaseFigures {
 pub(crate) struct LeaseCounters {
     granted: AtomicU64,
     failed: AtomicU64,
+    /// The store did not lease at the last attempt.
+    failing: AtomicBool,
 }
 
 impl LeaseCounters {
+    pub(crate) fn is_failing(&self) -> bool {
+        self.failing.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn figures(&self) -> LeaseFigures {
         LeaseFigures {
             granted: self.granted.load(Ordering::Relaxed),
@@ -64,8 +73,6 @@ pub struct LeaseWorker {
     orders: mpsc::Receiver<Order>,
     counters: Arc<LeaseCounters>,
     pruned_at: Option<Timestamp>,
-    /// The store did not lease at the last attempt. Said once: keys that want more ask many times a second.
-    failing: bool,
 }
 
 impl LeaseWorker {
@@ -75,7 +82,7 @@ impl LeaseWorker {
         counters: Arc<LeaseCounters>,
     ) -> (Self, mpsc::Sender<Order>) {
         let (sender, orders) = mpsc::channel(ORDERS_MAX);
-        (Self { store, clock, orders, counters, pruned_at: None, failing: false }, sender)
+        (Self { store, clock, orders, counters, pruned_at: None }, sender)
     }
 
     /// Works until [`crate::Accounts::release`] is called or the accounts are dropped.
@@ -84,8 +91,16 @@ impl LeaseWorker {
         let mut batch: Vec<Arc<Meters>> = Vec::new();
         loop {
             // Meters that want more already do not wait for somebody else's order.
-            if batch.is_empty() && self.orders.recv_many(&mut orders, BATCH_MAX).await == 0 {
-                return;
+            if batch.is_empty() {
+                let waited = self.orders.recv_many(&mut orders, BATCH_MAX);
+                match tokio::time::timeout(PROBE_AFTER, waited).await {
+                    Ok(0) => return,
+                    Ok(_) => {}
+                    Err(_) => {
+                        let probed = self.store.probe().await;
+                        self.tell(probed.as_ref().err());
+                    }
+                }
             }
             while batch.len() + orders.len() < BATCH_MAX
                 && let Ok(order) = self.orders.try_recv()
@@ -137,19 +152,20 @@ impl LeaseWorker {
         askers.into_iter().map(|(meters, _)| meters).collect()
     }
 
-    fn tell(&mut self, failed: Option<&StoreError>) {
+    /// Said once: keys that want more ask many times a second.
+    fn tell(&self, failed: Option<&StoreError>) {
+        let was_failing = self.counters.failing.swap(failed.is_some(), Ordering::Relaxed);
         if let Some(error) = failed {
             self.counters.failed.fetch_add(1, Ordering::Relaxed);
-            if !self.failing {
+            if !was_failing {
                 tracing::error!(
                     error = error as &dyn std::error::Error,
-                    "no lease for keys' quota"
+                    "requests cannot be counted: the account store cannot be written"
                 );
             }
-        } else if self.failing {
-            tracing::info!("keys' quota is leased again");
+        } else if was_failing {
+            tracing::info!("requests are counted again");
         }
-        self.failing = failed.is_some();
     }
 
     async fn prune(&mut self) {

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use accounts::{
-    Accounts, KeyKind, KeySecret, LeaseWorker, LinkToken, NewKey, Outbox, People, PeopleRules,
+    Accounts, Actor, KeyKind, KeySecret, LeaseWorker, LinkToken, NewKey, Outbox, People,
+    PeopleRules,
 };
 use anyhow::{Context, bail};
 use domain::{Clock, World};
@@ -333,11 +334,11 @@ fn open_people(config: &Config, store: &Store, clock: &Arc<dyn Clock>) -> anyhow
 
 /// On the first start, a sandbox key to try the service with.
 async fn first_key(accounts: &Accounts) -> anyhow::Result<Option<KeySecret>> {
-    if !accounts.list_keys().await?.is_empty() {
+    if accounts.has_keys().await? {
         return Ok(None);
     }
     let new = NewKey { name: "first start".to_owned(), ..NewKey::of_kind(KeyKind::Sandbox) };
-    let (secret, _) = accounts.create_key(new).await?;
+    let (secret, _) = accounts.create_key(new, &Actor::service()).await?;
     Ok(Some(secret))
 }
 

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::Arc;
 
-use accounts::{Deed, KeyRecord, Limits, Maintenance, Need, NewKey, Registry, Scores};
+use accounts::{Actor, Deed, KeyRecord, Limits, Maintenance, Need, NewKey, Registry, Scores};
 use anyhow::{Context, bail};
 use domain::suggest::did_you_mean;
 use market::Operation;
@@ -27,9 +27,10 @@ pub(crate) fn keys(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Res
         KeysVerb::Create(args) => Some(new_key(config, args)?),
         KeysVerb::List(_) | KeysVerb::Revoke(_) | KeysVerb::Rotate(_) => None,
     };
+    let by = Actor::command_line();
     on_store(config, data, async |registry, scene| match (verb, new_key) {
         (KeysVerb::Create(args), Some(new)) => {
-            let made = registry.create_keys(&new, usize::try_from(args.count)?).await?;
+            let made = registry.create_keys(&new, usize::try_from(args.count)?, &by).await?;
             let lines = made.iter().map(|(secret, record)| {
                 if !args.json {
                     return Ok(secret.expose().to_owned());
@@ -42,10 +43,6 @@ pub(crate) fn keys(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Res
             });
             // Shown once, so it comes before everything that may fail or be broken off.
             print(&lines.collect::<anyhow::Result<Vec<String>>>()?.join("\n"))?;
-            for (_, record) in &made {
-                let detail = format!("{} {}", record.kind.as_str(), record.hint);
-                registry.note(Deed::KeyCreated, record.id.as_str(), &detail).await?;
-            }
             scene.make_effective(Need::Soon).await
         }
         (KeysVerb::List(args), _) => {
@@ -53,12 +50,13 @@ pub(crate) fn keys(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Res
             if args.json { print(&serde_json::to_string(&keys)?) } else { print(&key_table(&keys)) }
         }
         (KeysVerb::Revoke(args), _) => {
-            let record = registry.revoke_key(args.key.reveal()).await?;
+            let record = registry.revoke_key(args.key.reveal(), &by).await?;
             let said = (Deed::KeyRevoked, record.id.as_str(), record.hint.as_str());
             scene.settle(registry, said, Need::Everywhere).await
         }
         (KeysVerb::Rotate(args), _) => {
-            let (secret, record) = registry.rotate_key(args.key.reveal(), args.overlap).await?;
+            let rotated = registry.rotate_key(args.key.reveal(), args.overlap, &by).await?;
+            let (secret, record) = rotated;
             // Shown once, so it comes before everything that may fail or be broken off.
             print(secret.expose())?;
             let old = record.rotated_from.as_ref().map_or("", |id| id.as_str());
@@ -87,14 +85,14 @@ pub(crate) fn feeds(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::R
         let feed = args.name.as_str().into();
         return identities::operate(config, data, &[Operation::Drop { feed }]);
     }
+    let by = Actor::command_line();
     on_store(config, data, async |registry, scene| match verb {
         FeedsVerb::Create(args) => {
             let scores = if args.scores { Scores::Allowed } else { Scores::OfUnbound };
             let bookmaker = args.bookmaker.as_deref();
-            let (token, feed) = registry.create_feed_with(&args.name, bookmaker, scores).await?;
+            let (token, _) =
+                registry.create_feed_with(&args.name, bookmaker, scores, &by).await?;
             print(token.expose())?;
-            let detail = serve::feed_detail(&feed);
-            registry.note(Deed::FeedCreated, &feed.name, &detail).await?;
             scene.make_effective(Need::Soon).await
         }
         FeedsVerb::List(args) => {
@@ -124,13 +122,13 @@ pub(crate) fn feeds(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::R
             print(&[head].into_iter().chain(lines).collect::<Vec<_>>().join("\n"))
         }
         FeedsVerb::Revoke(args) => {
-            registry.revoke_feed(&args.name).await?;
+            registry.revoke_feed(&args.name, &by).await?;
             let said = (Deed::FeedRevoked, args.name.as_str(), "");
             scene.settle(registry, said, Need::Everywhere).await
         }
         FeedsVerb::Pause(args) | FeedsVerb::Resume(args) => {
             let paused = matches!(verb, FeedsVerb::Pause(_));
-            registry.pause_feed(&args.name, paused).await?;
+            registry.pause_feed(&args.name, paused, &by).await?;
             let deed = if paused { Deed::FeedPaused } else { Deed::FeedResumed };
             scene.settle(registry, (deed, &args.name, ""), Need::Everywhere).await
         }
@@ -151,7 +149,7 @@ pub(crate) fn maintenance(
             }
             MaintenanceVerb::Off => Maintenance::Off,
         };
-        registry.set_maintenance(wanted).await?;
+        registry.set_maintenance(wanted, &Actor::command_line()).await?;
         let deed = match wanted {
             Maintenance::On { .. } => Deed::MaintenanceOn,
             Maintenance::Off => Deed::MaintenanceOff,
@@ -170,7 +168,7 @@ pub(crate) async fn note_operations(
     let registry = Registry::new(store.clone(), Arc::new(SystemClock));
     for operation in operations {
         let (deed, subject, detail) = serve::operation_words(operation);
-        registry.note(deed, &subject, &detail).await?;
+        registry.note(&Actor::command_line(), deed, &subject, &detail).await?;
     }
     store.close().await;
     Ok(())
@@ -201,18 +199,17 @@ struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// Writes down what was done, waits until it is in force, and writes down where that is not known. In this order: a wait
-    /// may be broken off, and what was done has to be in the audit log all the same.
+    /// Waits until what was done, and written down with it, is in force, and writes down where that is not known.
     async fn settle(
         &self,
         registry: &Registry,
         (deed, subject, detail): (Deed, &str, &str),
         need: Need,
     ) -> anyhow::Result<()> {
-        registry.note(deed, subject, detail).await?;
         let done = self.make_effective(need).await;
+        let open = accounts::not_confirmed(detail);
         if done.is_err()
-            && let Err(error) = registry.note(deed, subject, &accounts::not_confirmed(detail)).await
+            && let Err(error) = registry.note(&Actor::command_line(), deed, subject, &open).await
         {
             tracing::warn!(%error, "that it is not confirmed is not in the audit log");
         }

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use accounts::{Accounts, KeyKind, NewKey, Registry};
+use accounts::{Accounts, Actor, KeyKind, NewKey, Registry};
 use anyhow::{Context as _, Result};
 use change_log::{StreamLog, StreamPlace};
 use domain::{ManualClock, Timestamp};
@@ -150,7 +150,9 @@ async fn keys(page: &mut String) -> Result<()> {
     let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_796_083_110)));
     let registry = Registry::new(store.clone(), Arc::clone(&clock) as Arc<dyn domain::Clock>);
     for _ in 0..KEYS / 10_000 {
-        registry.create_keys(&NewKey::of_kind(KeyKind::Production), 10_000).await?;
+        registry
+            .create_keys(&NewKey::of_kind(KeyKind::Production), 10_000, &Actor::command_line())
+            .await?;
     }
     let before = resident_bytes()?;
     let begun = Instant::now();

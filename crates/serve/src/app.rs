@@ -125,6 +125,7 @@ impl App {
         let now = self.clock.now();
         !self.stops()
             && self.vouches()
+            && self.accounts.can_count()
             && World::ALL.iter().all(|world| self.world(*world).is_abreast(now))
     }
 

@@ -73,6 +73,8 @@ fn ready(app: &App) -> Result<Reply, ApiError> {
     }
     let text = if app.stops() {
         "the service is stopping".to_owned()
+    } else if !app.accounts.can_count() {
+        "requests cannot be counted: the account store cannot be written".to_owned()
     } else if app.vouches() {
         late.unwrap_or_else(|| "no current snapshot is being served".to_owned())
     } else {

@@ -13,8 +13,8 @@ mod wire;
 use std::sync::Arc;
 
 use accounts::{
-    Call, Charge, Grant, KeyEntry, KeyKind, KeyRefusal, Maintenance, Outcome, Refusal, Standing,
-    Window,
+    Call, Charge, Grant, KeyEntry, KeyKind, KeyRefusal, Maintenance, Outcome, Owner, Refusal,
+    Standing, Window,
 };
 use domain::{Catalogue, SportId, Timestamp, World};
 use tokio::time::Instant;
@@ -180,7 +180,7 @@ impl Visit<'_> {
     }
 
     async fn run(&self, endpoint: &mut Endpoint, habit: &mut Habit) -> Answered {
-        let standing = charged(self.app.accounts.charge_burst(self.entry, self.now).await)?;
+        charged(self.app.accounts.charge_burst(self.entry, self.now).await)?;
         service::check_target(self.asked)?;
         *endpoint = match habit.recall(self.asked) {
             Some(meaning) => meaning.endpoint,
@@ -198,7 +198,7 @@ impl Visit<'_> {
             return Err(closed(retry_after_s));
         }
         if let Some(fault) = self.fault()? {
-            fault.strike(&standing, self.now).await?;
+            fault.strike(&self.entry.meters.standing(self.now), self.now).await?;
         }
         let read;
         let meaning = match habit.recall(self.asked) {
@@ -369,20 +369,16 @@ fn charged(charge: Charge) -> Result<Standing, ApiError> {
 
 fn refused(refusal: Refusal) -> ApiError {
     let limit = refusal.limit;
-    let (code, text) = match refusal.window {
-        Window::Minute => (
-            ErrorCode::RateLimited,
-            format!("the key's {limit} requests for this minute are spent"),
-        ),
-        Window::Day => (
-            ErrorCode::QuotaExceeded,
-            format!("the key's {limit} requests for this day (UTC) are spent"),
-        ),
-        Window::Month => (
-            ErrorCode::QuotaExceeded,
-            format!("the key's {limit} requests for this month (UTC) are spent"),
-        ),
+    let whose = match refusal.owner {
+        Owner::Key => "key",
+        Owner::Account => "account",
     };
+    let (code, span) = match refusal.window {
+        Window::Minute => (ErrorCode::RateLimited, "minute"),
+        Window::Day => (ErrorCode::QuotaExceeded, "day (UTC)"),
+        Window::Month => (ErrorCode::QuotaExceeded, "month (UTC)"),
+    };
+    let text = format!("the {whose}'s {limit} requests for this {span} are spent");
     ApiError::new(code, text).retry_after(refusal.retry_after_s)
 }
 

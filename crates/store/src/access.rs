@@ -1,6 +1,6 @@
 //! Requests for production access as rows.
 
-use crate::{Store, StoreError, database::query};
+use crate::{AuditEntry, Store, StoreError, database::query};
 
 /// Where a request stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,11 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be written.
-    pub async fn insert_access(&self, request: &AccessRow) -> Result<bool, StoreError> {
+    pub async fn insert_access(
+        &self,
+        request: &AccessRow,
+        audit: &AuditEntry,
+    ) -> Result<bool, StoreError> {
         let mut tx = self.begin_write().await?;
         let kept = query(
             "INSERT INTO access_request (id, account_id, purpose, created_ms, state) \
@@ -94,8 +98,12 @@ impl Store {
         .bind(request.created_ms)
         .execute(&mut tx)
         .await?;
+        if kept == 0 {
+            return Ok(false);
+        }
+        tx.audit(audit).await?;
         tx.commit().await?;
-        Ok(kept == 1)
+        Ok(true)
     }
 
     /// Requests, pending ones first and then the newest; of one account, or of all.
@@ -131,13 +139,14 @@ impl Store {
     }
 
     /// Answers a pending request and, where it is approved, opens the live world to its account; both or
-    /// neither. `None`: there is no such pending request.
+    /// neither. `None`: there is no such pending request. The subject of `audit` becomes the account.
     ///
     /// # Errors
     /// The store cannot be written.
     pub async fn decide_access(
         &self,
         decided: &AccessRow,
+        audit: AuditEntry,
     ) -> Result<Option<AccessRow>, StoreError> {
         let mut tx = self.begin_write().await?;
         let row: Option<RawAccess> = query(concat!(
@@ -163,6 +172,7 @@ impl Store {
                 .execute(&mut tx)
                 .await?;
         }
+        tx.audit(&AuditEntry { subject: row.account_id.clone(), ..audit }).await?;
         tx.commit().await?;
         Ok(Some(row))
     }

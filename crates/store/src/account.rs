@@ -3,8 +3,8 @@
 use std::fmt;
 
 use crate::{
-    Digest, Store, StoreError, containing,
-    database::{Alone, query},
+    AuditEntry, Digest, Store, StoreError, containing,
+    database::{Alone, Tx, query},
 };
 
 /// What an account may do.
@@ -150,23 +150,18 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be written.
-    pub async fn insert_account(&self, account: &AccountRow) -> Result<bool, StoreError> {
+    pub async fn insert_account(
+        &self,
+        account: &AccountRow,
+        audit: &AuditEntry,
+    ) -> Result<bool, StoreError> {
         let mut tx = self.begin_write().await?;
-        let kept = query(
-            "INSERT INTO account (id, email, name, role, password, created_ms, confirmed_ms) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (email) DO NOTHING",
-        )
-        .bind(&account.id)
-        .bind(&account.email)
-        .bind(&account.name)
-        .bind(account.role.as_str())
-        .bind(account.password.as_deref())
-        .bind(account.created_ms)
-        .bind(account.confirmed_ms)
-        .execute(&mut tx)
-        .await?;
+        if !tx.insert_account(account).await? {
+            return Ok(false);
+        }
+        tx.audit(audit).await?;
         tx.commit().await?;
-        Ok(kept == 1)
+        Ok(true)
     }
 
     /// Accounts, newest first.
@@ -270,36 +265,47 @@ impl Store {
         account_id: &str,
         password: &str,
         kept: Option<&Digest>,
+        audit: &AuditEntry,
     ) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
-        query("UPDATE account SET password = $2 WHERE id = $1")
-            .bind(account_id)
-            .bind(password)
-            .execute(&mut tx)
-            .await?;
-        query("DELETE FROM session WHERE account_id = $1 AND digest IS DISTINCT FROM $2")
-            .bind(account_id)
-            .bind(kept.map(Digest::as_slice))
-            .execute(&mut tx)
-            .await?;
+        tx.set_password(account_id, password, kept).await?;
+        tx.audit(audit).await?;
         tx.commit().await
     }
 
-    /// Notes that mail reaches an account's address; a first note stays.
+    /// Forgets developers' accounts that were made by this instant, whose address was never confirmed and that have
+    /// neither keys nor requests. Only for where addresses are confirmed: nobody can sign in to them.
     ///
     /// # Errors
     /// The store cannot be written.
-    pub async fn confirm_account(&self, account_id: &str, now_ms: i64) -> Result<(), StoreError> {
+    pub async fn forget_unconfirmed(&self, created_ms: i64) -> Result<u64, StoreError> {
+        macro_rules! unconfirmed {
+            ($what:literal) => {
+                concat!(
+                    $what,
+                    " IN (SELECT id FROM account WHERE confirmed_ms IS NULL AND role = 'developer' \
+                     AND created_ms <= $1 \
+                     AND NOT EXISTS (SELECT 1 FROM api_key WHERE account_id = account.id) \
+                     AND NOT EXISTS (SELECT 1 FROM access_request WHERE account_id = account.id))"
+                )
+            };
+        }
         let mut tx = self.begin_write().await?;
-        query("UPDATE account SET confirmed_ms = COALESCE(confirmed_ms, $2) WHERE id = $1")
-            .bind(account_id)
-            .bind(now_ms)
-            .execute(&mut tx)
-            .await?;
-        tx.commit().await
+        let mut forgotten = 0;
+        for statement in [
+            unconfirmed!("DELETE FROM link WHERE account_id"),
+            unconfirmed!("DELETE FROM session WHERE account_id"),
+            unconfirmed!("DELETE FROM recovery_code WHERE account_id"),
+            unconfirmed!("DELETE FROM account WHERE id"),
+        ] {
+            forgotten = query(statement).bind(created_ms).execute(&mut tx).await?;
+        }
+        tx.commit().await?;
+        Ok(forgotten)
     }
 
-    /// Shuts an account out, with all its sessions and keys, or lets it and its keys in again.
+    /// Shuts an account out, with all its sessions and keys, or lets it and its keys in again. `false`: it is the last
+    /// operator that could come in, and nothing was changed.
     ///
     /// # Errors
     /// The store cannot be written.
@@ -307,9 +313,14 @@ impl Store {
         &self,
         account_id: &str,
         suspended_ms: Option<i64>,
-    ) -> Result<(), StoreError> {
+        audit: &AuditEntry,
+    ) -> Result<bool, StoreError> {
         let mut tx = self.begin_write().await?;
+        tx.be_alone(Alone::Operators).await?;
         tx.be_alone(Alone::Keys { account_id }).await?;
+        if suspended_ms.is_some() && !tx.leaves_an_operator(account_id).await? {
+            return Ok(false);
+        }
         query("UPDATE account SET suspended_ms = $2 WHERE id = $1")
             .bind(account_id)
             .bind(suspended_ms)
@@ -326,12 +337,14 @@ impl Store {
                 .execute(&mut tx)
                 .await?;
         }
+        tx.audit(audit).await?;
         tx.number_change().await?;
-        tx.commit().await
+        tx.commit().await?;
+        Ok(true)
     }
 
     /// Sets what an account is allowed, and gives its live production keys the limits that follow from it, all or
-    /// nothing.
+    /// nothing. What all its keys share follows from its own row.
     ///
     /// # Errors
     /// The store cannot be written.
@@ -340,6 +353,7 @@ impl Store {
         account_id: &str,
         allowance: &Allowance,
         (burst_per_minute, requests_per_day): (u32, u32),
+        audit: &AuditEntry,
     ) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
         query(
@@ -354,8 +368,8 @@ impl Store {
         .execute(&mut tx)
         .await?;
         query(
-            "UPDATE api_key SET burst_per_minute = $2, requests_per_day = $3, requests_per_month = $4, \
-             change_number = NULL WHERE account_id = $1 AND kind = 'production' AND revoked_ms IS NULL",
+            "UPDATE api_key SET burst_per_minute = $2, requests_per_day = $3, requests_per_month = $4 \
+             WHERE account_id = $1 AND kind = 'production' AND revoked_ms IS NULL",
         )
         .bind(account_id)
         .bind(i64::from(burst_per_minute))
@@ -363,11 +377,19 @@ impl Store {
         .bind(allowance.requests_per_month.map(i64::from))
         .execute(&mut tx)
         .await?;
+        query(
+            "UPDATE api_key SET change_number = NULL WHERE account_id = $1 AND revoked_ms IS NULL",
+        )
+        .bind(account_id)
+        .execute(&mut tx)
+        .await?;
+        tx.audit(audit).await?;
         tx.number_change().await?;
         tx.commit().await
     }
 
-    /// Sets or, with `None`, removes the time-based codes, and replaces the recovery codes.
+    /// Sets or, with `None`, removes the time-based codes, and replaces the recovery codes. `audit` is `None` for codes that
+    /// are offered and guard nothing yet.
     ///
     /// # Errors
     /// The store cannot be written.
@@ -376,6 +398,7 @@ impl Store {
         account_id: &str,
         totp: Option<&Totp>,
         recovery: &[Digest],
+        audit: Option<&AuditEntry>,
     ) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
         query(
@@ -398,6 +421,9 @@ impl Store {
                 .bind(code.as_slice())
                 .execute(&mut tx)
                 .await?;
+        }
+        if let Some(entry) = audit {
+            tx.audit(entry).await?;
         }
         tx.commit().await
     }
@@ -427,6 +453,7 @@ impl Store {
         &self,
         account_id: &str,
         code: &Digest,
+        audit: &AuditEntry,
     ) -> Result<bool, StoreError> {
         let mut tx = self.begin_write().await?;
         let used = query("DELETE FROM recovery_code WHERE account_id = $1 AND digest = $2")
@@ -434,8 +461,12 @@ impl Store {
             .bind(code.as_slice())
             .execute(&mut tx)
             .await?;
+        if used == 0 {
+            return Ok(false);
+        }
+        tx.audit(audit).await?;
         tx.commit().await?;
-        Ok(used == 1)
+        Ok(true)
     }
 
     /// How many recovery codes are left.
@@ -447,5 +478,77 @@ impl Store {
             .bind(account_id)
             .fetch_number(&self.database)
             .await
+    }
+}
+
+impl Tx {
+    pub(crate) async fn insert_account(
+        &mut self,
+        account: &AccountRow,
+    ) -> Result<bool, StoreError> {
+        let kept = query(
+            "INSERT INTO account (id, email, name, role, password, created_ms, confirmed_ms) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (email) DO NOTHING",
+        )
+        .bind(&account.id)
+        .bind(&account.email)
+        .bind(&account.name)
+        .bind(account.role.as_str())
+        .bind(account.password.as_deref())
+        .bind(account.created_ms)
+        .bind(account.confirmed_ms)
+        .execute(self)
+        .await?;
+        Ok(kept == 1)
+    }
+
+    pub(crate) async fn set_password(
+        &mut self,
+        account_id: &str,
+        password: &str,
+        kept: Option<&Digest>,
+    ) -> Result<(), StoreError> {
+        query("UPDATE account SET password = $2 WHERE id = $1")
+            .bind(account_id)
+            .bind(password)
+            .execute(self)
+            .await?;
+        query("DELETE FROM session WHERE account_id = $1 AND digest IS DISTINCT FROM $2")
+            .bind(account_id)
+            .bind(kept.map(Digest::as_slice))
+            .execute(self)
+            .await?;
+        Ok(())
+    }
+
+    /// A first note stays.
+    pub(crate) async fn confirm_account(
+        &mut self,
+        account_id: &str,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        query("UPDATE account SET confirmed_ms = COALESCE(confirmed_ms, $2) WHERE id = $1")
+            .bind(account_id)
+            .bind(now_ms)
+            .execute(self)
+            .await?;
+        Ok(())
+    }
+
+    /// Whether somebody who can come in runs the service without this account, or it never did.
+    async fn leaves_an_operator(&mut self, account_id: &str) -> Result<bool, StoreError> {
+        let held = query(
+            "SELECT COUNT(*) FROM account WHERE id = $1 AND role = 'operator' AND suspended_ms IS NULL",
+        )
+        .bind(account_id)
+        .fetch_number(&mut *self)
+        .await?;
+        let others = query(
+            "SELECT COUNT(*) FROM account WHERE id <> $1 AND role = 'operator' AND suspended_ms IS NULL",
+        )
+        .bind(account_id)
+        .fetch_number(self)
+        .await?;
+        Ok(held == 0 || others > 0)
     }
 }

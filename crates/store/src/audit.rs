@@ -1,6 +1,9 @@
 //! Who did what, when and from where. Rows are added and read, never changed; the database refuses it too.
 
-use crate::{Store, StoreError, containing, database::query};
+use crate::{
+    Store, StoreError, containing,
+    database::{Tx, query},
+};
 
 /// Something to be written down.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,13 +75,9 @@ impl From<RawAudit> for AuditRow {
     }
 }
 
-impl Store {
-    /// Writes an entry down.
-    ///
-    /// # Errors
-    /// The store cannot be written.
-    pub async fn append_audit(&self, entry: &AuditEntry) -> Result<(), StoreError> {
-        let mut tx = self.begin_write().await?;
+impl Tx {
+    /// Writes an entry down, with what this transaction does or not at all.
+    pub(crate) async fn audit(&mut self, entry: &AuditEntry) -> Result<(), StoreError> {
         query(
             "INSERT INTO audit (at_ms, account_id, who, action, subject, detail, address) \
              VALUES ($1, $2, $3, $4, $5, $6, $7)",
@@ -90,8 +89,26 @@ impl Store {
         .bind(&entry.subject)
         .bind(&entry.detail)
         .bind(&entry.address)
-        .execute(&mut tx)
+        .execute(self)
         .await?;
+        Ok(())
+    }
+}
+
+impl Store {
+    /// Writes entries down about what is not in this store: what it holds is changed by functions that take their
+    /// entry with them.
+    ///
+    /// # Errors
+    /// The store cannot be written; then none was written.
+    pub async fn append_audit(&self, entries: &[AuditEntry]) -> Result<(), StoreError> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let mut tx = self.begin_write().await?;
+        for entry in entries {
+            tx.audit(entry).await?;
+        }
         tx.commit().await
     }
 

@@ -59,6 +59,8 @@ pub(crate) enum Alone<'a> {
     Sessions { account_id: &'a str },
     /// Making keys of an account, or suspending it with all of them.
     Keys { account_id: &'a str },
+    /// Deciding who runs the service.
+    Operators,
 }
 
 /// Where a statement that reads is run.
@@ -242,6 +244,7 @@ impl Tx {
             Alone::Links => (1, ""),
             Alone::Sessions { account_id } => (2, account_id),
             Alone::Keys { account_id } => (3, account_id),
+            Alone::Operators => (4, ""),
         };
         if let Self::Postgres(tx) = self {
             let work = sqlx::query("SELECT pg_advisory_xact_lock($1, hashtext($2))")

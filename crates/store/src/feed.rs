@@ -1,7 +1,7 @@
 //! Push-feed tokens as rows. A name belongs to one live token at a time; once that is revoked, the name
 //! can be given out again with a new one.
 
-use crate::{Digest, Store, StoreError, database::query};
+use crate::{AuditEntry, Digest, Store, StoreError, database::query};
 
 /// One push feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +57,11 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be written.
-    pub async fn insert_feed(&self, feed: &FeedRow) -> Result<bool, StoreError> {
+    pub async fn insert_feed(
+        &self,
+        feed: &FeedRow,
+        audit: &AuditEntry,
+    ) -> Result<bool, StoreError> {
         let mut tx = self.begin_write().await?;
         let kept = query(
             "INSERT INTO feed (name, digest, bookmaker, scores, created_ms, revoked_ms) \
@@ -74,9 +78,13 @@ impl Store {
         .bind(feed.created_ms)
         .execute(&mut tx)
         .await?;
+        if kept == 0 {
+            return Ok(false);
+        }
+        tx.audit(audit).await?;
         tx.number_change().await?;
         tx.commit().await?;
-        Ok(kept == 1)
+        Ok(true)
     }
 
     /// Every feed, by name.
@@ -98,6 +106,7 @@ impl Store {
         &self,
         name: &str,
         now_ms: i64,
+        audit: &AuditEntry,
     ) -> Result<Option<FeedRow>, StoreError> {
         let mut tx = self.begin_write().await?;
         let row: Option<RawFeed> = query(concat!(
@@ -108,9 +117,13 @@ impl Store {
         .bind(now_ms)
         .fetch_optional(&mut tx)
         .await?;
+        let Some(row) = row else {
+            return Ok(None);
+        };
+        tx.audit(audit).await?;
         tx.number_change().await?;
         tx.commit().await?;
-        row.map(FeedRow::try_from).transpose()
+        FeedRow::try_from(row).map(Some)
     }
 
     /// Pauses a live feed, or lets it push again with `None`. One that is paused keeps its first instant. Gives the feed as
@@ -122,6 +135,7 @@ impl Store {
         &self,
         name: &str,
         paused_ms: Option<i64>,
+        audit: &AuditEntry,
     ) -> Result<Option<FeedRow>, StoreError> {
         let mut tx = self.begin_write().await?;
         let row: Option<RawFeed> = query(
@@ -132,8 +146,12 @@ impl Store {
         .bind(paused_ms)
         .fetch_optional(&mut tx)
         .await?;
+        let Some(row) = row else {
+            return Ok(None);
+        };
+        tx.audit(audit).await?;
         tx.number_change().await?;
         tx.commit().await?;
-        row.map(FeedRow::try_from).transpose()
+        FeedRow::try_from(row).map(Some)
     }
 }

@@ -1,10 +1,14 @@
 //! API keys as rows. A key's text is never here, only its digest.
 
+mod room;
+
 use std::fmt;
 
+pub use crate::key::room::{KeyMade, KeyRoom};
 use crate::{
-    Store, StoreError,
-    database::{Alone, Tx, query},
+    AuditEntry, Store, StoreError, containing,
+    database::{Tx, query},
+    key::room::Stay,
 };
 
 /// SHA-256 of a key or token. `Debug` does not show it.
@@ -77,12 +81,22 @@ pub struct KeyRow {
     pub rotated_from: Option<String>,
     /// Whose key it is; `None` for one made on the command line.
     pub account_id: Option<String>,
+    /// What the account's row says about what its keys may ask for together, as read with the key; `None` where there
+    /// is no account, and of no account for a key that is new.
+    pub account_quota: Option<AccountQuota>,
     /// When it was last let in, to the minute or so.
     pub last_used_ms: Option<i64>,
     /// What its client last called itself.
     pub last_agent: Option<String>,
     /// Out of force since then, with its account.
     pub suspended_ms: Option<i64>,
+}
+
+/// What an operator set for all keys of an account together; `None`: what every account has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AccountQuota {
+    pub requests_per_day: Option<u32>,
+    pub requests_per_month: Option<u32>,
 }
 
 /// When a key was last let in, and what its client called itself.
@@ -106,8 +120,9 @@ macro_rules! columns {
     () => {
         "id, name, kind, digest, hint, sport_groups, permissions, burst_per_minute, \
          requests_per_day, requests_per_month, meter_id, created_ms, revoked_ms, expires_ms, \
-         rotated_from, account_id, last_used_ms, last_agent, \
-         suspended_ms"
+         rotated_from, account_id, last_used_ms, last_agent, suspended_ms, \
+         (SELECT a.requests_per_day FROM account a WHERE a.id = api_key.account_id) AS account_day, \
+         (SELECT a.requests_per_month FROM account a WHERE a.id = api_key.account_id) AS account_month"
     };
 }
 
@@ -132,13 +147,20 @@ struct RawKey {
     last_used_ms: Option<i64>,
     last_agent: Option<String>,
     suspended_ms: Option<i64>,
+    account_day: Option<i64>,
+    account_month: Option<i64>,
 }
 
 impl TryFrom<RawKey> for KeyRow {
     type Error = StoreError;
 
     fn try_from(raw: RawKey) -> Result<Self, StoreError> {
+        let quota = AccountQuota {
+            requests_per_day: raw.account_day.map(limit).transpose()?,
+            requests_per_month: raw.account_month.map(limit).transpose()?,
+        };
         Ok(Self {
+            account_quota: raw.account_id.is_some().then_some(quota),
             kind: KeyKind::parse(&raw.kind)
                 .ok_or_else(|| StoreError::corrupt("unknown key kind"))?,
             digest: Digest::try_from_column(&raw.digest)?,
@@ -174,23 +196,53 @@ const INSERT: &str = "INSERT INTO api_key (id, name, kind, digest, hint, sport_g
     (SELECT suspended_ms FROM account WHERE id = $16))";
 
 impl Store {
-    /// Keeps a new key.
+    /// Keeps a new key. Where it is an account's, it goes on with the meters of the account's key of that kind that ended
+    /// last, if there is one whose meters no other key spends from: ending keys and making others brings no fresh window.
+    ///
+    /// `room` is `None` for whoever may make any number.
     ///
     /// # Errors
     /// A key with that id or digest exists, or the store cannot be written.
-    pub async fn insert_key(&self, key: &KeyRow) -> Result<(), StoreError> {
-        self.insert_keys(std::slice::from_ref(key)).await
+    pub async fn insert_key(
+        &self,
+        key: &KeyRow,
+        room: Option<&KeyRoom>,
+        audit: &AuditEntry,
+    ) -> Result<KeyMade, StoreError> {
+        let mut tx = self.begin_write().await?;
+        tx.hold_account(key).await?;
+        if let (Some(room), Some(account_id)) = (room, &key.account_id) {
+            let made = tx.look_for_room(account_id, room, Stay::Beside).await?;
+            if made != KeyMade::Made {
+                return Ok(made);
+            }
+        }
+        match tx.meters_left(key).await? {
+            Some(meter_id) => tx.insert_key(&KeyRow { meter_id, ..key.clone() }).await?,
+            None => tx.insert_key(key).await?,
+        }
+        tx.audit(audit).await?;
+        tx.number_change().await?;
+        tx.commit().await?;
+        Ok(KeyMade::Made)
     }
 
-    /// Keeps new keys, all or none.
+    /// Keeps new keys of nobody in particular, all or none.
     ///
     /// # Errors
     /// A key with the id or digest of one exists, or the store cannot be written.
-    pub async fn insert_keys(&self, keys: &[KeyRow]) -> Result<(), StoreError> {
+    pub async fn insert_keys(
+        &self,
+        keys: &[KeyRow],
+        audit: &[AuditEntry],
+    ) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
         for key in keys {
-            hold_account(&mut tx, key).await?;
-            insert(&mut tx, key).await?;
+            tx.hold_account(key).await?;
+            tx.insert_key(key).await?;
+        }
+        for entry in audit {
+            tx.audit(entry).await?;
         }
         tx.number_change().await?;
         tx.commit().await
@@ -208,6 +260,65 @@ impl Store {
         rows.into_iter().map(KeyRow::try_from).collect()
     }
 
+    /// Every key that has not ended by this instant, oldest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn live_keys(&self, now_ms: i64) -> Result<Vec<KeyRow>, StoreError> {
+        let rows: Vec<RawKey> = query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM api_key WHERE revoked_ms IS NULL AND (expires_ms IS NULL OR expires_ms > $1) \
+             ORDER BY created_ms, id"
+        ))
+        .bind(now_ms)
+        .fetch_all(&self.database)
+        .await?;
+        rows.into_iter().map(KeyRow::try_from).collect()
+    }
+
+    /// Whether any key was ever issued.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn has_keys(&self) -> Result<bool, StoreError> {
+        let found: Vec<(String,)> =
+            query("SELECT id FROM api_key LIMIT 1").fetch_all(&self.database).await?;
+        Ok(!found.is_empty())
+    }
+
+    /// Keys with a text in their owner's address, their name, hint, id or groups, or that are of a kind or in a state of
+    /// that name; the newest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn find_keys(
+        &self,
+        text: &str,
+        now_ms: i64,
+        limit: u32,
+    ) -> Result<Vec<KeyRow>, StoreError> {
+        let rows: Vec<RawKey> = query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM api_key WHERE LOWER(name) LIKE $1 ESCAPE '!' OR LOWER(hint) LIKE $1 ESCAPE '!' \
+             OR LOWER(id) LIKE $1 ESCAPE '!' OR LOWER(COALESCE(sport_groups, 'all')) LIKE $1 ESCAPE '!' \
+             OR LOWER(COALESCE((SELECT a.email FROM account a WHERE a.id = api_key.account_id), \
+             account_id, 'command line')) LIKE $1 ESCAPE '!' OR kind = $2 \
+             OR CASE WHEN revoked_ms IS NOT NULL OR expires_ms <= $3 THEN 'revoked' \
+             WHEN suspended_ms IS NOT NULL THEN 'suspended' \
+             WHEN expires_ms IS NOT NULL THEN 'ending' ELSE 'live' END = $2 \
+             ORDER BY created_ms DESC, id DESC LIMIT $4"
+        ))
+        .bind(containing(text))
+        .bind(text.to_ascii_lowercase())
+        .bind(now_ms)
+        .bind(i64::from(limit))
+        .fetch_all(&self.database)
+        .await?;
+        rows.into_iter().map(KeyRow::try_from).collect()
+    }
+
     /// Every key ever issued to an account, oldest first.
     ///
     /// # Errors
@@ -219,6 +330,53 @@ impl Store {
             " FROM api_key WHERE account_id = $1 ORDER BY created_ms, id"
         ))
         .bind(account_id)
+        .fetch_all(&self.database)
+        .await?;
+        rows.into_iter().map(KeyRow::try_from).collect()
+    }
+
+    /// An account's keys that have ended by this instant, those that ended last first, from one on and at most so many.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn ended_keys_of(
+        &self,
+        account_id: &str,
+        now_ms: i64,
+        (from, limit): (u32, u32),
+    ) -> Result<Vec<KeyRow>, StoreError> {
+        let rows: Vec<RawKey> = query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM api_key WHERE account_id = $1 AND (revoked_ms IS NOT NULL OR expires_ms <= $2) \
+             ORDER BY COALESCE(revoked_ms, expires_ms) DESC, id LIMIT $3 OFFSET $4"
+        ))
+        .bind(account_id)
+        .bind(now_ms)
+        .bind(i64::from(limit))
+        .bind(i64::from(from))
+        .fetch_all(&self.database)
+        .await?;
+        rows.into_iter().map(KeyRow::try_from).collect()
+    }
+
+    /// An account's keys that have not ended by this instant, oldest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn live_keys_of(
+        &self,
+        account_id: &str,
+        now_ms: i64,
+    ) -> Result<Vec<KeyRow>, StoreError> {
+        let rows: Vec<RawKey> = query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM api_key WHERE account_id = $1 AND revoked_ms IS NULL \
+             AND (expires_ms IS NULL OR expires_ms > $2) ORDER BY created_ms, id"
+        ))
+        .bind(account_id)
+        .bind(now_ms)
         .fetch_all(&self.database)
         .await?;
         rows.into_iter().map(KeyRow::try_from).collect()
@@ -297,7 +455,12 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be written.
-    pub async fn revoke_key(&self, id: &str, now_ms: i64) -> Result<Option<KeyRow>, StoreError> {
+    pub async fn revoke_key(
+        &self,
+        id: &str,
+        now_ms: i64,
+        audit: &AuditEntry,
+    ) -> Result<Option<KeyRow>, StoreError> {
         let mut tx = self.begin_write().await?;
         let row: Option<RawKey> = query(concat!(
             "UPDATE api_key SET revoked_ms = COALESCE(revoked_ms, $2), change_number = NULL \
@@ -308,23 +471,38 @@ impl Store {
         .bind(now_ms)
         .fetch_optional(&mut tx)
         .await?;
+        let Some(row) = row else {
+            return Ok(None);
+        };
+        tx.audit(audit).await?;
         tx.number_change().await?;
         tx.commit().await?;
-        row.map(KeyRow::try_from).transpose()
+        KeyRow::try_from(row).map(Some)
     }
 
-    /// Ends a key and keeps its successor, both or neither. `false`: the old key is not there, has
-    /// ended, is already ending or is suspended, and nothing was changed.
+    /// Ends a key and keeps its successor, both or neither. `room` is `None` for whoever may make any number.
     ///
     /// # Errors
     /// The store cannot be written.
-    pub async fn rotate_key(&self, end: KeyEnd, successor: &KeyRow) -> Result<bool, StoreError> {
-        let (revoked_ms, expires_ms) = match end {
-            KeyEnd::AtOnce { now_ms } => (Some(now_ms), None),
-            KeyEnd::At { expires_ms } => (None, Some(expires_ms)),
+    pub async fn rotate_key(
+        &self,
+        end: KeyEnd,
+        successor: &KeyRow,
+        room: Option<&KeyRoom>,
+        audit: &AuditEntry,
+    ) -> Result<KeyMade, StoreError> {
+        let (revoked_ms, expires_ms, stay) = match end {
+            KeyEnd::AtOnce { now_ms } => (Some(now_ms), None, Stay::Instead),
+            KeyEnd::At { expires_ms } => (None, Some(expires_ms), Stay::Beside),
         };
         let mut tx = self.begin_write().await?;
-        hold_account(&mut tx, successor).await?;
+        tx.hold_account(successor).await?;
+        if let (Some(room), Some(account_id)) = (room, &successor.account_id) {
+            let made = tx.look_for_room(account_id, room, stay).await?;
+            if made != KeyMade::Made {
+                return Ok(made);
+            }
+        }
         let ended = query(
             "UPDATE api_key SET revoked_ms = $2, expires_ms = $3, change_number = NULL \
              WHERE id = $1 AND revoked_ms IS NULL AND expires_ms IS NULL AND suspended_ms IS NULL",
@@ -335,44 +513,39 @@ impl Store {
         .execute(&mut tx)
         .await?;
         if ended == 0 {
-            return Ok(false);
+            return Ok(KeyMade::NothingToReplace);
         }
-        insert(&mut tx, successor).await?;
+        tx.insert_key(successor).await?;
+        tx.audit(audit).await?;
         tx.number_change().await?;
         tx.commit().await?;
-        Ok(true)
+        Ok(KeyMade::Made)
     }
 }
 
-/// Keeps the account of a key from being suspended until the transaction ends.
-async fn hold_account(tx: &mut Tx, key: &KeyRow) -> Result<(), StoreError> {
-    match &key.account_id {
-        Some(account_id) => tx.be_alone(Alone::Keys { account_id }).await,
-        None => Ok(()),
+impl Tx {
+    async fn insert_key(&mut self, key: &KeyRow) -> Result<(), StoreError> {
+        query(INSERT)
+            .bind(&key.id)
+            .bind(&key.name)
+            .bind(key.kind.as_str())
+            .bind(key.digest.as_slice())
+            .bind(&key.hint)
+            .bind(key.groups.as_ref().map(|groups| groups.join(",")))
+            .bind(key.permissions.join(","))
+            .bind(i64::from(key.burst_per_minute))
+            .bind(i64::from(key.requests_per_day))
+            .bind(key.requests_per_month.map(i64::from))
+            .bind(&key.meter_id)
+            .bind(key.created_ms)
+            .bind(key.revoked_ms)
+            .bind(key.expires_ms)
+            .bind(key.rotated_from.as_deref())
+            .bind(key.account_id.as_deref())
+            .execute(self)
+            .await?;
+        Ok(())
     }
-}
-
-async fn insert(tx: &mut Tx, key: &KeyRow) -> Result<(), StoreError> {
-    query(INSERT)
-        .bind(&key.id)
-        .bind(&key.name)
-        .bind(key.kind.as_str())
-        .bind(key.digest.as_slice())
-        .bind(&key.hint)
-        .bind(key.groups.as_ref().map(|groups| groups.join(",")))
-        .bind(key.permissions.join(","))
-        .bind(i64::from(key.burst_per_minute))
-        .bind(i64::from(key.requests_per_day))
-        .bind(key.requests_per_month.map(i64::from))
-        .bind(&key.meter_id)
-        .bind(key.created_ms)
-        .bind(key.revoked_ms)
-        .bind(key.expires_ms)
-        .bind(key.rotated_from.as_deref())
-        .bind(key.account_id.as_deref())
-        .execute(tx)
-        .await?;
-    Ok(())
 }
 
 fn split(list: &str) -> Vec<String> {

@@ -1,8 +1,8 @@
 //! One-time links as rows. The link's token is never here, only its digest.
 
 use crate::{
-    Digest, Store, StoreError,
-    database::{Alone, query},
+    AccountRow, AuditEntry, Digest, Store, StoreError,
+    database::{Alone, Tx, query},
 };
 
 /// What a link lets its holder do, once.
@@ -90,7 +90,11 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be written.
-    pub async fn insert_link(&self, link: &LinkRow) -> Result<(), StoreError> {
+    pub async fn insert_link(
+        &self,
+        link: &LinkRow,
+        audit: Option<&AuditEntry>,
+    ) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
         if link.purpose != LinkPurpose::Invitation {
             tx.be_alone(Alone::Links).await?;
@@ -114,6 +118,9 @@ impl Store {
         .bind(link.expires_ms)
         .execute(&mut tx)
         .await?;
+        if let Some(entry) = audit {
+            tx.audit(entry).await?;
+        }
         tx.commit().await
     }
 
@@ -130,20 +137,85 @@ impl Store {
         row.map(LinkRow::try_from).transpose()
     }
 
-    /// Uses a link up. `false`: it was used before, or has expired by then.
+    /// Uses a link up and keeps the account that it is for, both or neither. `false`: the link is not good any more, or the
+    /// address has an account.
     ///
     /// # Errors
     /// The store cannot be written.
-    pub async fn use_link(&self, digest: &Digest, now_ms: i64) -> Result<bool, StoreError> {
+    pub async fn insert_account_by_link(
+        &self,
+        (link, now_ms): (&Digest, i64),
+        account: &AccountRow,
+        audit: &AuditEntry,
+    ) -> Result<bool, StoreError> {
         let mut tx = self.begin_write().await?;
+        if !tx.use_link(link, now_ms).await? || !tx.insert_account(account).await? {
+            return Ok(false);
+        }
+        tx.audit(audit).await?;
+        tx.commit().await?;
+        Ok(true)
+    }
+
+    /// Uses a link up, gives the account that it is for a password, ends its sessions and takes its address for confirmed,
+    /// all or nothing. `false`: the link is not good any more.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn set_password_by_link(
+        &self,
+        (link, now_ms): (&Digest, i64),
+        account_id: &str,
+        password: &str,
+        audit: &AuditEntry,
+    ) -> Result<bool, StoreError> {
+        let mut tx = self.begin_write().await?;
+        if !tx.use_link(link, now_ms).await? {
+            return Ok(false);
+        }
+        tx.set_password(account_id, password, None).await?;
+        tx.confirm_account(account_id, now_ms).await?;
+        tx.audit(audit).await?;
+        tx.commit().await?;
+        Ok(true)
+    }
+
+    /// Uses a link up and notes that mail reaches the account that it is for, both or neither. `false`: the link is not
+    /// good any more.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn confirm_account_by_link(
+        &self,
+        (link, now_ms): (&Digest, i64),
+        account_id: &str,
+        audit: &AuditEntry,
+    ) -> Result<bool, StoreError> {
+        let mut tx = self.begin_write().await?;
+        if !tx.use_link(link, now_ms).await? {
+            return Ok(false);
+        }
+        tx.confirm_account(account_id, now_ms).await?;
+        tx.audit(audit).await?;
+        tx.commit().await?;
+        Ok(true)
+    }
+}
+
+impl Tx {
+    /// Uses a link up. `false`: it is none, was used before or has expired.
+    pub(crate) async fn use_link(
+        &mut self,
+        digest: &Digest,
+        now_ms: i64,
+    ) -> Result<bool, StoreError> {
         let used = query(
             "UPDATE link SET used_ms = $2 WHERE digest = $1 AND used_ms IS NULL AND expires_ms > $2",
         )
         .bind(digest.as_slice())
         .bind(now_ms)
-        .execute(&mut tx)
+        .execute(self)
         .await?;
-        tx.commit().await?;
         Ok(used == 1)
     }
 }

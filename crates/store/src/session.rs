@@ -1,7 +1,7 @@
 //! Sessions as rows. The cookie's token is never here, only its digest.
 
 use crate::{
-    Digest, Store, StoreError,
+    AuditEntry, Digest, Store, StoreError,
     database::{Alone, query},
 };
 
@@ -90,6 +90,7 @@ impl Store {
         session: &SessionRow,
         replaced: Option<&Digest>,
         max: u32,
+        audit: Option<&AuditEntry>,
     ) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
         tx.be_alone(Alone::Sessions { account_id: &session.account_id }).await?;
@@ -119,6 +120,9 @@ impl Store {
         .bind(i64::from(max))
         .execute(&mut tx)
         .await?;
+        if let Some(entry) = audit {
+            tx.audit(entry).await?;
+        }
         tx.commit().await
     }
 
@@ -169,15 +173,26 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be written.
-    pub async fn end_session(&self, account_id: &str, id: &str) -> Result<bool, StoreError> {
+    pub async fn end_session(
+        &self,
+        account_id: &str,
+        id: &str,
+        audit: Option<&AuditEntry>,
+    ) -> Result<bool, StoreError> {
         let mut tx = self.begin_write().await?;
         let ended = query("DELETE FROM session WHERE account_id = $1 AND id = $2")
             .bind(account_id)
             .bind(id)
             .execute(&mut tx)
             .await?;
+        if ended == 0 {
+            return Ok(false);
+        }
+        if let Some(entry) = audit {
+            tx.audit(entry).await?;
+        }
         tx.commit().await?;
-        Ok(ended == 1)
+        Ok(true)
     }
 
     /// Ends all sessions of an account but, where named, one.
@@ -188,6 +203,7 @@ impl Store {
         &self,
         account_id: &str,
         kept: Option<&Digest>,
+        audit: &AuditEntry,
     ) -> Result<u64, StoreError> {
         let mut tx = self.begin_write().await?;
         let ended =
@@ -196,6 +212,7 @@ impl Store {
                 .bind(kept.map(Digest::as_slice))
                 .execute(&mut tx)
                 .await?;
+        tx.audit(audit).await?;
         tx.commit().await?;
         Ok(ended)
     }

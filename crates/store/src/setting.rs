@@ -1,6 +1,9 @@
 //! Small facts that outlive a restart, such as maintenance.
 
-use crate::{Store, StoreError, database::query};
+use crate::{
+    AuditEntry, Store, StoreError,
+    database::{Tx, query},
+};
 
 impl Store {
     /// The setting's value.
@@ -15,12 +18,37 @@ impl Store {
         Ok(row.map(|(value,)| value))
     }
 
-    /// Sets or, with `None`, removes the setting. Nodes follow it as they follow keys.
+    /// Sets or, with `None`, removes a setting that somebody decides about. Nodes follow it as they follow keys.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn decide_setting(
+        &self,
+        key: &str,
+        value: Option<&str>,
+        audit: &AuditEntry,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.begin_write().await?;
+        tx.set(key, value).await?;
+        tx.audit(audit).await?;
+        tx.number_change().await?;
+        tx.commit().await
+    }
+
+    /// Sets or, with `None`, removes a fact that the service keeps for itself. Nodes follow it as they follow keys.
     ///
     /// # Errors
     /// The store cannot be written.
     pub async fn set_setting(&self, key: &str, value: Option<&str>) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
+        tx.set(key, value).await?;
+        tx.number_change().await?;
+        tx.commit().await
+    }
+}
+
+impl Tx {
+    async fn set(&mut self, key: &str, value: Option<&str>) -> Result<(), StoreError> {
         let statement = match value {
             Some(value) => query(
                 "INSERT INTO setting (key, value) VALUES ($1, $2) \
@@ -30,8 +58,7 @@ impl Store {
             .bind(value),
             None => query("DELETE FROM setting WHERE key = $1").bind(key),
         };
-        statement.execute(&mut tx).await?;
-        tx.number_change().await?;
-        tx.commit().await
+        statement.execute(self).await?;
+        Ok(())
     }
 }

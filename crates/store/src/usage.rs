@@ -131,6 +131,24 @@ impl Store {
         tx.commit().await
     }
 
+    /// Writes something that nobody reads, durably: whether a lease could be written.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn probe(&self) -> Result<(), StoreError> {
+        let mut tx = self.begin_write().await?;
+        // One row, of a window that no meter has and that is never pruned, changed every time.
+        query(
+            "INSERT INTO usage (window_kind, window_start_ms, meter_id, granted) \
+             VALUES ('month', 9223372036854775807, '', 1) \
+             ON CONFLICT (window_kind, window_start_ms, meter_id) \
+             DO UPDATE SET granted = 1 - usage.granted",
+        )
+        .execute(&mut tx)
+        .await?;
+        tx.commit().await
+    }
+
     /// What these windows have given, for one meter or for all.
     ///
     /// # Errors

@@ -26,6 +26,37 @@ impl Actor {
         Self { account_id: None, who: "command line".to_owned(), address: String::new() }
     }
 
+    /// The program itself, at its start.
+    pub fn service() -> Self {
+        Self { account_id: None, who: "the service".to_owned(), address: String::new() }
+    }
+
+    /// Somebody of whom nothing is known but where they are.
+    pub fn stranger(from: &Origin) -> Self {
+        let who = "somebody not signed in".to_owned();
+        Self { account_id: None, who, address: from.address_text() }
+    }
+
+    /// What is written down of something that they do.
+    pub(crate) fn entry(
+        &self,
+        at: Timestamp,
+        deed: Deed,
+        subject: &str,
+        detail: &str,
+    ) -> AuditEntry {
+        let cut = |text: &str| text.chars().take(DETAIL_CHARS_MAX).collect::<String>();
+        AuditEntry {
+            at_ms: at.as_millis(),
+            account_id: self.account_id.clone(),
+            who: self.who.clone(),
+            action: deed.as_str().to_owned(),
+            subject: cut(subject),
+            detail: cut(detail),
+            address: self.address.clone(),
+        }
+    }
+
     /// Somebody signed in.
     pub fn account(account: &AccountRecord, from: &Origin) -> Self {
         Self {
@@ -37,7 +68,7 @@ impl Actor {
 }
 
 /// Everything that is written down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Deed {
     AccountCreated,
     AccountConfirmed,
@@ -45,6 +76,7 @@ pub enum Deed {
     AccountResumed,
     AccountLimited,
     SignedIn,
+    SignInRefused,
     SignedOut,
     SessionEnded,
     SessionsEnded,
@@ -52,6 +84,7 @@ pub enum Deed {
     PasswordReset,
     SecondFactorOn,
     SecondFactorOff,
+    SecondFactorRefused,
     RecoveryCodeUsed,
     LinkIssued,
     AccessRequested,
@@ -74,13 +107,14 @@ pub enum Deed {
 }
 
 impl Deed {
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 34] = [
         Self::AccountCreated,
         Self::AccountConfirmed,
         Self::AccountSuspended,
         Self::AccountResumed,
         Self::AccountLimited,
         Self::SignedIn,
+        Self::SignInRefused,
         Self::SignedOut,
         Self::SessionEnded,
         Self::SessionsEnded,
@@ -88,6 +122,7 @@ impl Deed {
         Self::PasswordReset,
         Self::SecondFactorOn,
         Self::SecondFactorOff,
+        Self::SecondFactorRefused,
         Self::RecoveryCodeUsed,
         Self::LinkIssued,
         Self::AccessRequested,
@@ -117,6 +152,7 @@ impl Deed {
             Self::AccountResumed => "account.resumed",
             Self::AccountLimited => "account.limited",
             Self::SignedIn => "session.started",
+            Self::SignInRefused => "session.refused",
             Self::SignedOut => "session.signed_out",
             Self::SessionEnded => "session.ended",
             Self::SessionsEnded => "session.all_ended",
@@ -124,6 +160,7 @@ impl Deed {
             Self::PasswordReset => "password.reset",
             Self::SecondFactorOn => "second_factor.on",
             Self::SecondFactorOff => "second_factor.off",
+            Self::SecondFactorRefused => "second_factor.refused",
             Self::RecoveryCodeUsed => "second_factor.recovery_code_used",
             Self::LinkIssued => "link.issued",
             Self::AccessRequested => "access.requested",
@@ -160,7 +197,7 @@ pub struct AuditRecord {
 }
 
 impl People {
-    /// Writes down who did what.
+    /// Writes down who did what, where it was not done in the store: what is done there is written down with it.
     ///
     /// # Errors
     /// The store cannot be written.
@@ -171,17 +208,17 @@ impl People {
         subject: &str,
         detail: &str,
     ) -> Result<(), PeopleError> {
-        let cut = |text: &str| text.chars().take(DETAIL_CHARS_MAX).collect::<String>();
-        let entry = AuditEntry {
-            at_ms: self.clock.now().as_millis(),
-            account_id: actor.account_id.clone(),
-            who: actor.who.clone(),
-            action: deed.as_str().to_owned(),
-            subject: cut(subject),
-            detail: cut(detail),
-            address: actor.address.clone(),
-        };
-        Ok(self.store.append_audit(&entry).await?)
+        Ok(self.store.append_audit(&[self.entry(actor, deed, subject, detail)]).await?)
+    }
+
+    pub(super) fn entry(
+        &self,
+        actor: &Actor,
+        deed: Deed,
+        subject: &str,
+        detail: &str,
+    ) -> AuditEntry {
+        actor.entry(self.clock.now(), deed, subject, detail)
     }
 
     /// Lines of the audit log that pass, newest first.

@@ -2,7 +2,8 @@
 
 use store::{AccessRow, AccessState, Allowance, Role};
 
-use crate::people::{KEYS_MAX, KEYS_MAX_MAX, access_record, limits_of, record};
+use crate::people::{KEYS_MAX_MAX, access_record, limits_of, record};
+use crate::registry::KEYS_MAX;
 use crate::secret::public_id;
 use crate::{
     AccessDecision, AccessRecord, AccountRecord, Actor, Deed, Limits, Origin, People, PeopleError,
@@ -45,10 +46,13 @@ impl People {
             decided_by: None,
             note: None,
         };
-        if !self.store.insert_access(&row).await? {
-            return Err(PeopleError::AlreadyRequested);
+        let actor = Actor::account(&of.account, from);
+        let audit = self.entry(&actor, Deed::AccessRequested, &row.id, "");
+        if self.store.insert_access(&row, &audit).await? {
+            Ok(())
+        } else {
+            Err(PeopleError::AlreadyRequested)
         }
-        self.note(&Actor::account(&of.account, from), Deed::AccessRequested, &row.id, "").await
     }
 
     /// The requests of one account, or of all: pending ones first, then the newest.
@@ -98,8 +102,11 @@ impl People {
             decided_by: actor.account_id.clone(),
             note: (!note.is_empty()).then_some(note),
         };
-        let row = self.store.decide_access(&decided).await?.ok_or(PeopleError::UnknownRequest)?;
-        self.note(actor, deed, &row.account_id, row.note.as_deref().unwrap_or_default()).await?;
+        let said = decided.note.as_deref().unwrap_or_default();
+        // The store knows whose request it is.
+        let audit = self.entry(actor, deed, "", said);
+        let row = self.store.decide_access(&decided, audit).await?;
+        let row = row.ok_or(PeopleError::UnknownRequest)?;
         self.mail_decision(&row.account_id, row.state == AccessState::Approved).await?;
         Ok(access_record(row))
     }
@@ -135,14 +142,13 @@ impl People {
     /// There is no such account, it is the last operator, or the store cannot be written.
     pub async fn suspend(&self, id: &str, actor: &Actor) -> Result<(), PeopleError> {
         let account = self.account(id).await?;
-        if account.role == Role::Operator
-            && account.suspended_at.is_none()
-            && self.store.count_accounts(Role::Operator).await? <= 1
-        {
-            return Err(PeopleError::LastOperator);
+        let audit = self.entry(actor, Deed::AccountSuspended, id, &account.email);
+        let now_ms = self.clock.now().as_millis();
+        if self.store.suspend_account(id, Some(now_ms), &audit).await? {
+            Ok(())
+        } else {
+            Err(PeopleError::LastOperator)
         }
-        self.store.suspend_account(id, Some(self.clock.now().as_millis())).await?;
-        self.note(actor, Deed::AccountSuspended, id, &account.email).await
     }
 
     /// Lets a suspended account and its keys in again. The keys' ring has to follow the store afterwards.
@@ -151,8 +157,9 @@ impl People {
     /// There is no such account, or the store cannot be written.
     pub async fn resume(&self, id: &str, actor: &Actor) -> Result<(), PeopleError> {
         let account = self.account(id).await?;
-        self.store.suspend_account(id, None).await?;
-        self.note(actor, Deed::AccountResumed, id, &account.email).await
+        let audit = self.entry(actor, Deed::AccountResumed, id, &account.email);
+        self.store.suspend_account(id, None, &audit).await?;
+        Ok(())
     }
 
     /// Sets what an account is allowed; its live production keys have the limits that follow from it. The keys' ring has to
@@ -174,14 +181,15 @@ impl People {
         }
         let Limits { burst_per_minute, requests_per_day, requests_per_month } =
             limits_of(&allowance);
-        self.store.allow_account(id, &allowance, (burst_per_minute, requests_per_day)).await?;
         let month = requests_per_month.map_or("any number".to_owned(), |n| n.to_string());
         let detail = format!(
             "{}: {} keys; {burst_per_minute} a minute, {requests_per_day} a day, {month} a month",
             account.email,
             allowance.keys_max.unwrap_or(KEYS_MAX)
         );
-        self.note(actor, Deed::AccountLimited, id, &detail).await
+        let audit = self.entry(actor, Deed::AccountLimited, id, &detail);
+        let limits = (burst_per_minute, requests_per_day);
+        Ok(self.store.allow_account(id, &allowance, limits, &audit).await?)
     }
 
     /// Every operator, the eldest first.

@@ -1,14 +1,14 @@
 //! Hashing passwords with argon2id, a bounded number at a time and off the request threads.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use argon2::{Algorithm, Argon2, Params, Version};
+use argon2::{Algorithm, Argon2, Block, Params, Version};
 use data_encoding::BASE64_NOPAD;
 use rand::{TryRng, rngs::SysRng};
 use subtle::ConstantTimeEq;
-use tokio::sync::Semaphore;
+use tokio::sync::{AcquireError, Semaphore};
 
 use crate::{AccountError, Password};
 
@@ -24,6 +24,8 @@ const PASSES_MAX: u32 = 16;
 const LANES_MAX: u32 = 8;
 /// Hashing takes a core and 19 MiB each: two at a time leave room for the API on a small machine.
 const AT_ONCE_MAX: usize = 2;
+/// How many of them may be for people of whom nothing is known: however many come, somebody known has a turn.
+const STRANGERS_AT_ONCE_MAX: usize = 1;
 /// How long a sign-in waits for its turn before it is asked to come back.
 const TURN_WAIT: Duration = Duration::from_secs(5);
 
@@ -31,8 +33,20 @@ const TURN_WAIT: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub(crate) struct Hasher {
     turns: Arc<Semaphore>,
+    strangers: Arc<Semaphore>,
+    /// What passwords are hashed in, used again and again, for as many as are hashed at once. Memory that is given back
+    /// after each stays with the allocator of the thread that had it, 19 MiB for each thread that ever hashed.
+    memory: Arc<Mutex<Vec<Vec<Block>>>>,
     /// What a password is compared with where there is no account, so that it takes the same time.
     decoy: Arc<str>,
+}
+
+/// For whom a password is hashed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Guest {
+    /// Somebody signed in, with a link, or with a browser that they signed in with before.
+    Known,
+    Stranger,
 }
 
 /// Too many are signing in at this moment.
@@ -43,16 +57,23 @@ impl Hasher {
     pub(crate) fn new() -> Result<Self, AccountError> {
         let mut random = [0; 24];
         SysRng.try_fill_bytes(&mut random).map_err(|_| AccountError::NoRandomness)?;
-        let decoy = hash(&random)?;
-        Ok(Self { turns: Arc::new(Semaphore::new(AT_ONCE_MAX)), decoy: decoy.into() })
+        let mut memory = Vec::new();
+        let decoy = hash(&random, &mut memory)?;
+        Ok(Self {
+            turns: Arc::new(Semaphore::new(AT_ONCE_MAX)),
+            strangers: Arc::new(Semaphore::new(STRANGERS_AT_ONCE_MAX)),
+            memory: Arc::new(Mutex::new(vec![memory])),
+            decoy: decoy.into(),
+        })
     }
 
     /// The password's hash, as it is stored.
     pub(crate) async fn hash(
         &self,
         password: Password,
+        guest: Guest,
     ) -> Result<Result<String, Busy>, AccountError> {
-        let hashed = self.in_turn(move || hash(password.as_bytes())).await;
+        let hashed = self.in_turn(guest, move |memory| hash(password.as_bytes(), memory)).await;
         match hashed {
             Ok(hashed) => hashed.map(Ok),
             Err(busy) => Ok(Err(busy)),
@@ -64,24 +85,37 @@ impl Hasher {
         &self,
         password: Password,
         stored: Option<&str>,
+        guest: Guest,
     ) -> Result<bool, Busy> {
         let against: Arc<str> = stored.map_or_else(|| Arc::clone(&self.decoy), Arc::from);
-        let same = self.in_turn(move || matches(&against, password.as_bytes())).await?;
+        let compare = move |memory: &mut _| matches(&against, password.as_bytes(), memory);
+        let same = self.in_turn(guest, compare).await?;
         Ok(same && stored.is_some())
     }
 
     async fn in_turn<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> T + Send + 'static,
+        guest: Guest,
+        work: impl FnOnce(&mut Vec<Block>) -> T + Send + 'static,
     ) -> Result<T, Busy> {
-        let turn = tokio::time::timeout(TURN_WAIT, Arc::clone(&self.turns).acquire_owned()).await;
-        let Ok(Ok(turn)) = turn else {
+        let turns = tokio::time::timeout(TURN_WAIT, async {
+            let strangers = match guest {
+                Guest::Known => None,
+                Guest::Stranger => Some(Arc::clone(&self.strangers).acquire_owned().await?),
+            };
+            Ok::<_, AcquireError>((strangers, Arc::clone(&self.turns).acquire_owned().await?))
+        });
+        let Ok(Ok(turns)) = turns.await else {
             return Err(Busy);
         };
+        let shared = Arc::clone(&self.memory);
         let working = tokio::task::spawn_blocking(move || {
-            let done = work();
+            let free = || shared.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut memory = free().pop().unwrap_or_default();
+            let done = work(&mut memory);
+            free().push(memory);
             // The turn ends with the work, also where nobody waits for it any more.
-            drop(turn);
+            drop(turns);
             done
         });
         working.await.map_err(|_| Busy)
@@ -89,10 +123,10 @@ impl Hasher {
 }
 
 /// As a PHC string with its parameters, so that they can be raised later.
-fn hash(password: &[u8]) -> Result<String, AccountError> {
+fn hash(password: &[u8], memory: &mut Vec<Block>) -> Result<String, AccountError> {
     let mut salt = [0; SALT_BYTES];
     SysRng.try_fill_bytes(&mut salt).map_err(|_| AccountError::NoRandomness)?;
-    let out = digest(password, &salt, (MEMORY_KIB, PASSES, LANES))
+    let out = digest(password, &salt, (MEMORY_KIB, PASSES, LANES), memory)
         .ok_or(AccountError::PasswordUnhashed)?;
     let mut text = format!("$argon2id$v=19$m={MEMORY_KIB},t={PASSES},p={LANES}$");
     // Writing to a string does not fail.
@@ -101,10 +135,10 @@ fn hash(password: &[u8]) -> Result<String, AccountError> {
     Ok(text)
 }
 
-fn matches(stored: &str, password: &[u8]) -> bool {
+fn matches(stored: &str, password: &[u8], memory: &mut Vec<Block>) -> bool {
     read(stored)
         .and_then(|(costs, salt, expected)| {
-            Some(digest(password, &salt, costs)?.ct_eq(&expected).into())
+            Some(digest(password, &salt, costs, memory)?.ct_eq(&expected).into())
         })
         .unwrap_or(false)
 }
@@ -126,11 +160,16 @@ fn digest(
     password: &[u8],
     salt: &[u8],
     (memory, passes, lanes): Costs,
+    blocks: &mut Vec<Block>,
 ) -> Option<[u8; HASH_BYTES]> {
     let params = Params::new(memory, passes, lanes, Some(HASH_BYTES)).ok()?;
+    // A hash from elsewhere may ask for more or less: what it took more is given back.
+    blocks.truncate(params.block_count());
+    blocks.shrink_to_fit();
+    blocks.resize(params.block_count(), Block::default());
     let mut out = [0; HASH_BYTES];
     Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
-        .hash_password_into(password, salt, &mut out)
+        .hash_password_into_with_memory(password, salt, &mut out, blocks)
         .ok()?;
     Some(out)
 }
@@ -146,12 +185,16 @@ mod tests {
     #[tokio::test]
     async fn a_password_is_known_again_and_another_is_not() {
         let hasher = Hasher::new().unwrap();
-        let stored = hasher.hash(password("correct horse")).await.unwrap().unwrap();
+        let stored = hasher.hash(password("correct horse"), Guest::Known).await.unwrap().unwrap();
         assert!(stored.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"));
-        assert!(hasher.verify(password("correct horse"), Some(&stored)).await.unwrap());
-        assert!(!hasher.verify(password("correct horsf"), Some(&stored)).await.unwrap());
-        assert!(!hasher.verify(password("correct horse"), None).await.unwrap());
-        let again = hasher.hash(password("correct horse")).await.unwrap().unwrap();
+        assert!(
+            hasher.verify(password("correct horse"), Some(&stored), Guest::Known).await.unwrap()
+        );
+        assert!(
+            !hasher.verify(password("correct horsf"), Some(&stored), Guest::Known).await.unwrap()
+        );
+        assert!(!hasher.verify(password("correct horse"), None, Guest::Stranger).await.unwrap());
+        let again = hasher.hash(password("correct horse"), Guest::Known).await.unwrap().unwrap();
         assert_ne!(stored, again, "every hash has its own salt");
     }
 
@@ -160,8 +203,8 @@ mod tests {
     fn a_hash_of_the_reference_program_is_understood() {
         let reference =
             "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4";
-        assert!(matches(reference, b"password"));
-        assert!(!matches(reference, b"passwore"));
+        assert!(matches(reference, b"password", &mut Vec::new()));
+        assert!(!matches(reference, b"passwore", &mut Vec::new()));
     }
 
     #[test]
@@ -172,7 +215,39 @@ mod tests {
             "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65",
             "$argon2i$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4",
         ] {
-            assert!(!matches(damaged, b"password"), "{damaged}");
+            assert!(!matches(damaged, b"password", &mut Vec::new()), "{damaged}");
         }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn hostile_many_at_once_are_hashed_in_the_memory_of_two() {
+        let hasher = Hasher::new().unwrap();
+        let all = (0..24).map(|n| {
+            let hasher = hasher.clone();
+            let guest = if n % 2 == 0 { Guest::Known } else { Guest::Stranger };
+            tokio::spawn(
+                async move { hasher.hash(password("correct horse"), guest).await.unwrap() },
+            )
+        });
+        let mut hashed = 0;
+        for one in all.collect::<Vec<_>>() {
+            hashed += usize::from(one.await.unwrap().is_ok());
+        }
+        assert!(hashed > 0);
+        let memory = hasher.memory.lock().unwrap();
+        assert!(memory.len() <= AT_ONCE_MAX, "{}", memory.len());
+        let blocks = usize::try_from(MEMORY_KIB).unwrap();
+        assert!(memory.iter().all(|blocks_of_one| blocks_of_one.capacity() <= blocks));
+    }
+
+    #[tokio::test]
+    async fn hostile_strangers_leave_a_turn_to_who_is_known() {
+        let hasher = Hasher::new().unwrap();
+        // A stranger who never ends.
+        let _held = Arc::clone(&hasher.strangers).acquire_owned().await.unwrap();
+        let _turn = Arc::clone(&hasher.turns).acquire_owned().await.unwrap();
+        let known = hasher.verify(password("correct horse"), None, Guest::Known).await;
+        assert!(matches!(known, Ok(false)));
+        assert!(hasher.strangers.try_acquire().is_err(), "no other stranger has one");
     }
 }

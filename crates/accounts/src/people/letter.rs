@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::people::sign::{CONFIRM_TIME, RESET_TIME};
 use crate::people::throttled;
-use crate::{Actor, Deed, Email, Gate, LinkToken, Origin, People, PeopleError, QuotaAlert};
+use crate::{Actor, Deed, Email, Gate, LinkToken, Origin, Owner, People, PeopleError, QuotaAlert};
 
 /// Letters that wait for the mail server.
 const QUEUE_MAX: usize = 1000;
@@ -144,8 +144,16 @@ impl People {
         let Some(row) = row.filter(|row| row.suspended_ms.is_none()) else {
             return Ok(());
         };
-        let purpose = LinkPurpose::PasswordReset;
-        let link = self.issue_link(purpose, Some(&row.id), None, RESET_TIME).await?;
+        // Whoever asks has shown nothing of who they are.
+        let asked = "password reset, by mail";
+        let audit = self.entry(&Actor::stranger(from), Deed::LinkIssued, &row.id, asked);
+        let link = self.issue_link(
+            LinkPurpose::PasswordReset,
+            (Some(&row.id), None),
+            RESET_TIME,
+            Some(&audit),
+        );
+        let link = link.await?;
         mail.post(Letter {
             to: email.clone(),
             subject: "Set a new password for Linesman".to_owned(),
@@ -156,8 +164,7 @@ impl People {
                 mail.link(&link)
             ),
         });
-        let actor = Actor::account(&super::record(&row), from);
-        self.note(&actor, Deed::LinkIssued, &row.id, "password reset, by mail").await
+        Ok(())
     }
 
     /// Whether an account still has to show that mail reaches it. Operators came in by a link of the machine itself.
@@ -170,8 +177,9 @@ impl People {
         let Some((mail, to)) = self.mail_to(row) else {
             return Ok(());
         };
+        // Part of making the account, which is written down.
         let purpose = LinkPurpose::Confirmation;
-        let link = self.issue_link(purpose, Some(&row.id), None, CONFIRM_TIME).await?;
+        let link = self.issue_link(purpose, (Some(&row.id), None), CONFIRM_TIME, None).await?;
         mail.post(Letter {
             to,
             subject: "Confirm your address for Linesman".to_owned(),
@@ -251,19 +259,17 @@ impl People {
             Window::Month => "month",
         };
         let name = if key.name.is_empty() { &key.hint } else { &key.name };
+        let who = match standing.owner {
+            Owner::Key => format!("Key {name} ({}) has spent {} of its", key.hint, standing.used),
+            Owner::Account => format!("Your keys have together spent {} of your", standing.used),
+        };
         mail.post(Letter {
             to,
             subject: format!("{percent} % of the {window}'s requests are spent: {name}"),
             body: format!(
-                "Key {name} ({}) has spent {} of its {} requests for the {window}; {} are left until {}.\n\
+                "{who} {} requests for the {window}; {} are left until {}.\n\
                  When they are spent, requests are answered 429.\n\n{}/dashboard/usage?key={}\n",
-                key.hint,
-                standing.used,
-                standing.limit,
-                standing.remaining,
-                standing.resets_at,
-                mail.base,
-                key.id
+                standing.limit, standing.remaining, standing.resets_at, mail.base, key.id
             ),
         });
         Ok(())

@@ -32,7 +32,7 @@ impl People {
                 let secret = TotpSecret::generate()?;
                 let totp =
                     Totp { secret: secret.as_bytes().to_vec(), confirmed_ms: None, step: None };
-                self.store.set_totp(&row.id, Some(&totp), &[]).await?;
+                self.store.set_totp(&row.id, Some(&totp), &[], None).await?;
                 Ok(Some(secret))
             }
         }
@@ -58,16 +58,17 @@ impl People {
             return Ok(Err(throttled(wait)));
         }
         let Some(step) = TotpSecret::from_stored(totp.secret.clone()).step_of(code, now) else {
+            self.note_refusal(Deed::SecondFactorRefused, &of.account.email, from).await;
             return Ok(Err(Gate::Refused));
         };
         let codes =
             (0..RECOVERY_CODES).map(|_| RecoveryCode::generate()).collect::<Result<Vec<_>, _>>()?;
         let digests: Vec<_> = codes.iter().map(RecoveryCode::digest).collect();
         let totp = Totp { confirmed_ms: Some(now.as_millis()), step: Some(step), ..totp };
-        self.store.set_totp(&row.id, Some(&totp), &digests).await?;
-        self.throttles().code.refund(&row.id);
         let actor = Actor::account(&of.account, from);
-        self.note(&actor, Deed::SecondFactorOn, &row.id, "").await?;
+        let audit = self.entry(&actor, Deed::SecondFactorOn, &row.id, "");
+        self.store.set_totp(&row.id, Some(&totp), &digests, Some(&audit)).await?;
+        self.throttles().code.refund(&row.id);
         Ok(Ok(codes))
     }
 
@@ -84,9 +85,9 @@ impl People {
         let row = self.row(of).await?;
         let gate = self.take_code(&row, code, from).await?;
         if gate == Gate::Done {
-            self.store.set_totp(&row.id, None, &[]).await?;
             let actor = Actor::account(&of.account, from);
-            self.note(&actor, Deed::SecondFactorOff, &row.id, "").await?;
+            let audit = self.entry(&actor, Deed::SecondFactorOff, &row.id, "");
+            self.store.set_totp(&row.id, None, &[], Some(&audit)).await?;
         }
         Ok(gate)
     }
@@ -98,8 +99,8 @@ impl People {
     /// There is no such account, or the store cannot be written.
     pub async fn lift_second_factor(&self, id: &str, actor: &Actor) -> Result<(), PeopleError> {
         let account = self.account(id).await?;
-        self.store.set_totp(id, None, &[]).await?;
-        self.note(actor, Deed::SecondFactorOff, id, &account.email).await
+        let audit = self.entry(actor, Deed::SecondFactorOff, id, &account.email);
+        Ok(self.store.set_totp(id, None, &[], Some(&audit)).await?)
     }
 
     /// How many recovery codes the account has left.
@@ -137,12 +138,8 @@ impl People {
                 return Ok(SignIn::Not(not));
             }
         }
-        let Some(full) = self.start_session(&row, Stage::Full, from, Some(token)).await? else {
-            return Ok(SignIn::Not(Gate::Refused));
-        };
-        let actor = Actor::account(&half.account, from);
-        self.note(&actor, Deed::SignedIn, &row.id, &from.agent_text()).await?;
-        Ok(SignIn::In(full))
+        let full = self.start_session(&row, Stage::Full, from, Some(token)).await?;
+        Ok(full.map_or(SignIn::Not(Gate::Refused), SignIn::In))
     }
 
     /// Uses a code of the phone, or a recovery code, up.
@@ -156,16 +153,17 @@ impl People {
         let Some(totp) = row.totp.as_ref().filter(|totp| totp.confirmed_ms.is_some()) else {
             return Ok(Gate::Refused);
         };
-        if let Err(wait) = self.throttles().code.admit(&row.id, now) {
+        let email = &row.email;
+        // Apart from the match: the lock is let go before anything is waited for.
+        let admitted = self.throttles().code.admit(&row.id, now);
+        if let Err(wait) = admitted {
+            self.note_refusal(Deed::SecondFactorRefused, email, from).await;
             return Ok(throttled(wait));
         }
         let taken = if let Some(recovery) = RecoveryCode::parse(code) {
-            let used = self.store.use_recovery_code(&row.id, &recovery.digest()).await?;
-            if used {
-                let actor = Actor::account(&super::record(row), from);
-                self.note(&actor, Deed::RecoveryCodeUsed, &row.id, "").await?;
-            }
-            used
+            let actor = Actor::account(&super::record(row), from);
+            let audit = self.entry(&actor, Deed::RecoveryCodeUsed, &row.id, "");
+            self.store.use_recovery_code(&row.id, &recovery.digest(), &audit).await?
         } else {
             match TotpSecret::from_stored(totp.secret.clone()).step_of(code, now) {
                 Some(step) => self.store.use_totp_step(&row.id, step).await?,
@@ -173,6 +171,7 @@ impl People {
             }
         };
         if !taken {
+            self.note_refusal(Deed::SecondFactorRefused, email, from).await;
             return Ok(Gate::Refused);
         }
         self.throttles().code.refund(&row.id);

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use domain::Timestamp;
-use store::{AccountRow, LinkPurpose, LinkRow, Role, SessionRow, Stage};
+use store::{AccountRow, AuditEntry, LinkPurpose, LinkRow, Role, SessionRow, Stage};
 use tokio::time::Instant;
 
-use crate::people::{NewAccount, SESSIONS_MAX, throttled, tries::Trier};
+use crate::people::{NewAccount, SESSIONS_MAX, hash::Guest, throttled, tries::Trier};
 use crate::secret::public_id;
 use crate::{
     Actor, Deed, Email, Gate, LinkToken, Origin, Password, People, PeopleError, Session,
@@ -36,18 +36,18 @@ impl People {
             return Ok(Gate::Refused);
         }
         let now = self.clock.now();
-        if let Err(wait) = self.throttles().sign_up.admit(&from.source(), now) {
+        if let Err(wait) = self.throttles().admit_sign_up(from.source(), now) {
             return Ok(throttled(wait));
         }
-        let Ok(password) = self.hasher.hash(new.password).await? else {
+        let Ok(password) = self.hasher.hash(new.password, Guest::Stranger).await? else {
             return Ok(Gate::Busy);
         };
         // Who is new costs the store more than who is known; both are answered when the longer would be done.
         let answer_at = Instant::now() + self.sign_up_time;
         let row = account_row(&new.profile, Role::Developer, password, now)?;
-        if self.store.insert_account(&row).await? {
-            let actor = Actor::account(&super::record(&row), from);
-            self.note(&actor, Deed::AccountCreated, &row.id, "signed up").await?;
+        let actor = Actor::account(&super::record(&row), from);
+        let audit = self.entry(&actor, Deed::AccountCreated, &row.id, "signed up");
+        if self.store.insert_account(&row, &audit).await? {
             self.mail_confirmation(&row).await?;
         } else {
             self.mail_known(&new.profile.email);
@@ -69,15 +69,17 @@ impl People {
     ) -> Result<SignIn, PeopleError> {
         let by = self.trier(email, from).await?;
         if let Err(gate) = self.count_try(&by) {
+            self.note_refusal(Deed::SignInRefused, email.as_str(), from).await;
             return Ok(SignIn::Not(gate));
         }
         let row = self.store.account_by_email(email.as_str()).await?;
         let stored = row.as_ref().and_then(|row| row.password.as_deref());
-        let Ok(right) = self.hasher.verify(password, stored).await else {
+        let Ok(right) = self.hasher.verify(password, stored, by.guest()).await else {
             return Ok(SignIn::Not(Gate::Busy));
         };
         let Some(row) = row.filter(|row| right && row.suspended_ms.is_none()) else {
             tracing::info!(address = ?from.address, "a sign-in was refused");
+            self.note_refusal(Deed::SignInRefused, email.as_str(), from).await;
             return Ok(SignIn::Not(Gate::Refused));
         };
         self.refund_try(&by);
@@ -85,17 +87,13 @@ impl People {
             self.mail_confirmation(&row).await?;
             return Ok(SignIn::Unconfirmed);
         }
-        let account = super::record(&row);
-        let stage = if account.second_factor { Stage::Password } else { Stage::Full };
-        let Some(token) = self.start_session(&row, stage, from, replaced).await? else {
-            return Ok(SignIn::Not(Gate::Refused));
-        };
-        if account.second_factor {
-            return Ok(SignIn::Half(token));
-        }
-        let actor = Actor::account(&account, from);
-        self.note(&actor, Deed::SignedIn, &row.id, &from.agent_text()).await?;
-        Ok(SignIn::In(token))
+        let half = super::record(&row).second_factor;
+        let stage = if half { Stage::Password } else { Stage::Full };
+        Ok(match self.start_session(&row, stage, from, replaced).await? {
+            None => SignIn::Not(Gate::Refused),
+            Some(token) if half => SignIn::Half(token),
+            Some(token) => SignIn::In(token),
+        })
     }
 
     /// The session behind a cookie, if it is good.
@@ -125,10 +123,9 @@ impl People {
     /// # Errors
     /// The store cannot be written.
     pub async fn sign_out(&self, session: &Session, from: &Origin) -> Result<(), PeopleError> {
-        if self.store.end_session(&session.account.id, &session.id).await? {
-            let actor = Actor::account(&session.account, from);
-            self.note(&actor, Deed::SignedOut, &session.account.id, "").await?;
-        }
+        let (id, actor) = (&session.account.id, Actor::account(&session.account, from));
+        let audit = self.entry(&actor, Deed::SignedOut, id, "");
+        self.store.end_session(id, &session.id, Some(&audit)).await?;
         Ok(())
     }
 
@@ -162,11 +159,9 @@ impl People {
         id: &str,
         from: &Origin,
     ) -> Result<bool, PeopleError> {
-        let ended = self.store.end_session(&of.account.id, id).await?;
-        if ended {
-            self.note(&Actor::account(&of.account, from), Deed::SessionEnded, id, "").await?;
-        }
-        Ok(ended)
+        let actor = Actor::account(&of.account, from);
+        let audit = self.entry(&actor, Deed::SessionEnded, id, "");
+        Ok(self.store.end_session(&of.account.id, id, Some(&audit)).await?)
     }
 
     /// Ends all of the account's sessions, the one that asks too.
@@ -174,9 +169,10 @@ impl People {
     /// # Errors
     /// The store cannot be written.
     pub async fn end_sessions(&self, of: &Session, from: &Origin) -> Result<(), PeopleError> {
-        let ended = self.store.end_sessions(&of.account.id, None).await?;
         let actor = Actor::account(&of.account, from);
-        self.note(&actor, Deed::SessionsEnded, &of.account.id, &format!("{ended} sessions")).await
+        let audit = self.entry(&actor, Deed::SessionsEnded, &of.account.id, "");
+        self.store.end_sessions(&of.account.id, None, &audit).await?;
+        Ok(())
     }
 
     /// Gives the account a new password, which ends its other sessions.
@@ -197,17 +193,17 @@ impl People {
         }
         let row = self.store.account(&of.account.id).await?;
         let stored = row.as_ref().and_then(|row| row.password.as_deref());
-        match self.hasher.verify(old, stored).await {
+        match self.hasher.verify(old, stored, Guest::Known).await {
             Err(_) => return Ok(Gate::Busy),
             Ok(false) => return Ok(Gate::Refused),
             Ok(true) => self.refund_try(&by),
         }
-        let Ok(password) = self.hasher.hash(new).await? else {
+        let Ok(password) = self.hasher.hash(new, Guest::Known).await? else {
             return Ok(Gate::Busy);
         };
-        self.store.set_password(&of.account.id, &password, Some(&token.digest())).await?;
         let actor = Actor::account(&of.account, from);
-        self.note(&actor, Deed::PasswordChanged, &of.account.id, "").await?;
+        let audit = self.entry(&actor, Deed::PasswordChanged, &of.account.id, "");
+        self.store.set_password(&of.account.id, &password, Some(&token.digest()), &audit).await?;
         Ok(Gate::Done)
     }
 
@@ -219,7 +215,11 @@ impl People {
         if self.store.count_accounts(Role::Operator).await? > 0 {
             return Ok(None);
         }
-        self.issue_link(LinkPurpose::FirstOperator, None, None, FIRST_OPERATOR_TIME).await.map(Some)
+        let actor = Actor::service();
+        let audit = self.entry(&actor, Deed::LinkIssued, "anybody", "the first operator");
+        let purpose = LinkPurpose::FirstOperator;
+        let link = self.issue_link(purpose, (None, None), FIRST_OPERATOR_TIME, Some(&audit));
+        link.await.map(Some)
     }
 
     /// A link that makes one more operator. Earlier ones end.
@@ -227,10 +227,9 @@ impl People {
     /// # Errors
     /// The store cannot be written.
     pub async fn operator_link(&self, actor: &Actor) -> Result<LinkToken, PeopleError> {
+        let audit = self.entry(actor, Deed::LinkIssued, "anybody", "a new operator");
         let purpose = LinkPurpose::FirstOperator;
-        let link = self.issue_link(purpose, None, None, FIRST_OPERATOR_TIME).await?;
-        self.note(actor, Deed::LinkIssued, "anybody", "a new operator").await?;
-        Ok(link)
+        self.issue_link(purpose, (None, None), FIRST_OPERATOR_TIME, Some(&audit)).await
     }
 
     /// A link with which one person can make an account; bound to an address where one is given.
@@ -243,9 +242,10 @@ impl People {
         actor: &Actor,
     ) -> Result<LinkToken, PeopleError> {
         let bound = email.map(Email::as_str);
-        let link = self.issue_link(LinkPurpose::Invitation, None, bound, INVITATION_TIME).await?;
-        self.note(actor, Deed::LinkIssued, bound.unwrap_or("anybody"), "invitation").await?;
-        Ok(link)
+        let whom = bound.unwrap_or("anybody");
+        let audit = self.entry(actor, Deed::LinkIssued, whom, "invitation");
+        let purpose = LinkPurpose::Invitation;
+        self.issue_link(purpose, (None, bound), INVITATION_TIME, Some(&audit)).await
     }
 
     /// A link with which an account's holder can set a password.
@@ -258,10 +258,9 @@ impl People {
         actor: &Actor,
     ) -> Result<LinkToken, PeopleError> {
         self.store.account(account_id).await?.ok_or(PeopleError::UnknownAccount)?;
+        let audit = self.entry(actor, Deed::LinkIssued, account_id, "password reset");
         let purpose = LinkPurpose::PasswordReset;
-        let link = self.issue_link(purpose, Some(account_id), None, RESET_TIME).await?;
-        self.note(actor, Deed::LinkIssued, account_id, "password reset").await?;
-        Ok(link)
+        self.issue_link(purpose, (Some(account_id), None), RESET_TIME, Some(&audit)).await
     }
 
     /// What a link is for, and whose address it is bound to, while it is good.
@@ -308,7 +307,7 @@ impl People {
         if !bound || self.store.account_by_email(email.as_str()).await?.is_some() {
             return refused;
         }
-        let Ok(password) = self.hasher.hash(new.password).await? else {
+        let Ok(password) = self.hasher.hash(new.password, Guest::Known).await? else {
             return Ok(SignIn::Not(Gate::Busy));
         };
         let now = self.clock.now();
@@ -317,13 +316,12 @@ impl People {
             confirmed_ms: Some(now.as_millis()),
             ..account_row(&new.profile, role, password, now)?
         };
-        if !self.store.use_link(&token.digest(), now.as_millis()).await?
-            || !self.store.insert_account(&row).await?
-        {
+        let actor = Actor::account(&super::record(&row), from);
+        let audit = self.entry(&actor, Deed::AccountCreated, &row.id, how);
+        let link = (&token.digest(), now.as_millis());
+        if !self.store.insert_account_by_link(link, &row, &audit).await? {
             return refused;
         }
-        let actor = Actor::account(&super::record(&row), from);
-        self.note(&actor, Deed::AccountCreated, &row.id, how).await?;
         let token = self.start_session(&row, Stage::Full, from, replaced).await?;
         Ok(token.map_or(SignIn::Not(Gate::Refused), SignIn::In))
     }
@@ -345,18 +343,15 @@ impl People {
         let Some(account) = self.store.account(&id).await? else {
             return Ok(Gate::Refused);
         };
-        let Ok(password) = self.hasher.hash(password).await? else {
+        let Ok(password) = self.hasher.hash(password, Guest::Known).await? else {
             return Ok(Gate::Busy);
         };
-        if !self.store.use_link(&token.digest(), self.clock.now().as_millis()).await? {
-            return Ok(Gate::Refused);
-        }
-        self.store.set_password(&id, &password, None).await?;
-        // The link came by mail or from an operator: either is as good as a confirmation.
-        self.store.confirm_account(&id, self.clock.now().as_millis()).await?;
         let actor = Actor::account(&super::record(&account), from);
-        self.note(&actor, Deed::PasswordReset, &id, "by one-time link").await?;
-        Ok(Gate::Done)
+        let audit = self.entry(&actor, Deed::PasswordReset, &id, "by one-time link");
+        let link = (&token.digest(), self.clock.now().as_millis());
+        // The link came by mail or from an operator: either is as good as a confirmation.
+        let done = self.store.set_password_by_link(link, &id, &password, &audit).await?;
+        Ok(if done { Gate::Done } else { Gate::Refused })
     }
 
     /// Notes that mail reaches the account that a link is for.
@@ -371,16 +366,14 @@ impl People {
         let Some(id) = self.account_of_link(token, LinkPurpose::Confirmation).await? else {
             return Ok(Gate::Refused);
         };
-        let now_ms = self.clock.now().as_millis();
-        if !self.store.use_link(&token.digest(), now_ms).await? {
+        let Some(account) = self.store.account(&id).await? else {
             return Ok(Gate::Refused);
-        }
-        self.store.confirm_account(&id, now_ms).await?;
-        if let Some(account) = self.store.account(&id).await? {
-            let actor = Actor::account(&super::record(&account), from);
-            self.note(&actor, Deed::AccountConfirmed, &id, "by mail").await?;
-        }
-        Ok(Gate::Done)
+        };
+        let actor = Actor::account(&super::record(&account), from);
+        let audit = self.entry(&actor, Deed::AccountConfirmed, &id, "by mail");
+        let link = (&token.digest(), self.clock.now().as_millis());
+        let done = self.store.confirm_account_by_link(link, &id, &audit).await?;
+        Ok(if done { Gate::Done } else { Gate::Refused })
     }
 
     /// Whose link it is, if it is good and for that.
@@ -393,12 +386,17 @@ impl People {
         Ok(link.filter(|link| link.purpose == purpose).and_then(|link| link.account_id))
     }
 
-    /// Forgets sessions and links that have ended.
+    /// Forgets sessions and links that have ended and, where addresses are confirmed, accounts that never were; writes
+    /// down what was refused and not written down yet.
     ///
     /// # Errors
     /// The store cannot be written.
     pub async fn prune(&self) -> Result<u64, PeopleError> {
         let now = self.clock.now();
+        self.write_refusals(now).await?;
+        if self.sends_mail() {
+            self.store.forget_unconfirmed(now.minus(CONFIRM_TIME).as_millis()).await?;
+        }
         let (idle, oldest) =
             (now.minus(self.rules.session_idle), now.minus(self.rules.session_max));
         let (idle, oldest) = (idle.as_millis(), oldest.as_millis());
@@ -427,13 +425,19 @@ impl People {
             agent: from.agent_text(),
         };
         let replaced = replaced.map(SessionToken::digest);
-        self.store.insert_session(&row, replaced.as_ref(), SESSIONS_MAX).await?;
+        let actor = Actor::account(&super::record(account), from);
+        let audit = self.entry(&actor, Deed::SignedIn, &account.id, &row.agent);
+        // Half a sign-in is none.
+        let audit = (stage == Stage::Full).then_some(audit);
+        self.store.insert_session(&row, replaced.as_ref(), SESSIONS_MAX, audit.as_ref()).await?;
         // Looked at once the session is there: a password set before is seen here, one set later ends the session.
         let now = self.store.account(&account.id).await?;
         if now.is_some_and(|now| now.password == account.password) {
             return Ok(Some(token));
         }
-        self.store.end_session(&account.id, &row.id).await?;
+        let why = "overtaken by a new password";
+        let audit = audit.map(|_| self.entry(&actor, Deed::SessionEnded, &row.id, why));
+        self.store.end_session(&account.id, &row.id, audit.as_ref()).await?;
         tracing::info!(address = ?from.address, "a sign-in was overtaken by a new password");
         Ok(None)
     }
@@ -441,9 +445,9 @@ impl People {
     pub(super) async fn issue_link(
         &self,
         purpose: LinkPurpose,
-        account_id: Option<&str>,
-        email: Option<&str>,
+        (account_id, email): (Option<&str>, Option<&str>),
         lasts: Duration,
+        audit: Option<&AuditEntry>,
     ) -> Result<LinkToken, PeopleError> {
         let token = LinkToken::generate()?;
         let now = self.clock.now();
@@ -456,7 +460,7 @@ impl People {
             expires_ms: now.plus(lasts).as_millis(),
             used_ms: None,
         };
-        self.store.insert_link(&row).await?;
+        self.store.insert_link(&row, audit).await?;
         Ok(token)
     }
 
@@ -535,13 +539,14 @@ mod tests {
         let (people, store, _dir) = people().await;
         let now = Timestamp::parse(NOW).unwrap();
         let row = account_row(&ann(), Role::Developer, "old".to_owned(), now).unwrap();
-        store.insert_account(&row).await.unwrap();
+        let entry = people.entry(&Actor::service(), Deed::AccountCreated, &row.id, "");
+        store.insert_account(&row, &entry).await.unwrap();
         let from = nowhere();
         let enter =
             async || people.start_session(&row, Stage::Password, &from, None).await.unwrap();
         assert!(enter().await.is_some());
         // The password was found right, and is another before the session begins.
-        store.set_password(&row.id, "new", None).await.unwrap();
+        store.set_password(&row.id, "new", None, &entry).await.unwrap();
         assert!(enter().await.is_none());
         assert!(store.sessions_of(&row.id).await.unwrap().is_empty());
     }

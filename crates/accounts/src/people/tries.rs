@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::people::throttled;
+use crate::people::{hash::Guest, throttled};
 use crate::{DeviceToken, Email, Gate, Origin, People, PeopleError};
 
 /// To whom a try at a password is counted.
@@ -14,6 +14,15 @@ pub(super) enum Trier {
     Session(String),
     /// Anybody else: the address they try and where they are.
     Stranger(Email, Option<IpAddr>),
+}
+
+impl Trier {
+    pub(super) fn guest(&self) -> Guest {
+        match self {
+            Self::Device(_) | Self::Session(_) => Guest::Known,
+            Self::Stranger(..) => Guest::Stranger,
+        }
+    }
 }
 
 impl People {

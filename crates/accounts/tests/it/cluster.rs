@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use accounts::{Accounts, Charge, Spend};
+use accounts::{Accounts, Actor, Charge, Spend};
 use domain::Clock;
 use rig::Postgres;
 use store::{Store, transfer};
@@ -29,7 +29,7 @@ async fn a_move_to_postgres_changes_nothing_for_whoever_holds_a_key() {
     let key = world.issue(limits(1_000_000, LIMIT, None)).await;
     let ended = world.issue(limits(1_000_000, LIMIT, None)).await;
     let old = world.node().await;
-    old.revoke_key(ended.expose()).await.unwrap();
+    old.revoke_key(ended.expose(), &Actor::command_line()).await.unwrap();
     assert_eq!(drain(&old, &key, now, 123).await, 123);
     let records = old.list_keys().await.unwrap();
     old.shut_down().await;
@@ -115,7 +115,7 @@ async fn a_dump_of_the_database_has_keys_and_quotas() {
     let url = server.create_database("db").unwrap();
     transfer(world.database().as_ref(), &url, &[], &mut |_| {}).await.unwrap();
     let node = node_on(&world, &url).await;
-    node.revoke_key(ended.expose()).await.unwrap();
+    node.revoke_key(ended.expose(), &Actor::command_line()).await.unwrap();
     assert_eq!(drain(&node, &key, now, 20).await, 20);
 
     // The node goes on meanwhile, and holds a lease.

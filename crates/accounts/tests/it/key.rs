@@ -1,6 +1,6 @@
 //! A key's life: issued, found, revoked, rotated; and the same for feeds and maintenance.
 
-use accounts::{AccountError, KeyKind, Maintenance, NewKey, Rotated};
+use accounts::{AccountError, Actor, KeyKind, Maintenance, NewKey, Rotated};
 
 use crate::{DAY, MINUTE, SECOND, World, limits};
 
@@ -16,7 +16,7 @@ async fn a_key_carries_its_grant() {
         limits: limits(7, 8, Some(9)),
         ..NewKey::of_kind(KeyKind::Sandbox)
     };
-    let (key, record) = node.create_key(new).await.unwrap();
+    let (key, record) = node.create_key(new, &Actor::command_line()).await.unwrap();
     let grant = &node.entry(&key, world.now()).grant;
     assert_eq!((grant.kind, grant.odds_read), (KeyKind::Sandbox, false));
     assert_eq!(grant.limits, limits(7, 8, Some(9)));
@@ -39,16 +39,23 @@ async fn only_issued_keys_are_let_in() {
 async fn a_revoked_key_is_refused_at_once() {
     let world = World::at(NOON);
     let node = world.node().await;
-    let (key, record) = node.create_key(NewKey::of_kind(KeyKind::Production)).await.unwrap();
+    let (key, record) = node
+        .create_key(NewKey::of_kind(KeyKind::Production), &Actor::command_line())
+        .await
+        .unwrap();
     let held = node.entry(&key, world.now());
-    let revoked = node.revoke_key(record.id.as_str()).await.unwrap();
+    let revoked = node.revoke_key(record.id.as_str(), &Actor::command_line()).await.unwrap();
     assert_eq!(revoked.revoked_at, Some(world.now()));
     assert!(!held.is_active(world.now()), "whoever holds the entry sees it, too");
     // Not even for a request that took the time before the revocation.
     let before = world.now().minus(DAY);
     assert!(node.keys.authenticate(key.expose().as_bytes(), before).is_err());
     world.clock.advance(MINUTE);
-    assert_eq!(node.revoke_key(key.expose()).await.unwrap(), revoked, "twice changes nothing");
+    assert_eq!(
+        node.revoke_key(key.expose(), &Actor::command_line()).await.unwrap(),
+        revoked,
+        "twice changes nothing"
+    );
 }
 
 #[tokio::test]
@@ -56,13 +63,16 @@ async fn what_a_command_line_process_wrote_is_in_force_after_a_refresh() {
     let world = World::at(NOON);
     let node = world.node().await;
     let command_line = world.command_line().await;
-    let (key, record) = command_line.create_key(NewKey::of_kind(KeyKind::Sandbox)).await.unwrap();
+    let (key, record) = command_line
+        .create_key(NewKey::of_kind(KeyKind::Sandbox), &Actor::command_line())
+        .await
+        .unwrap();
     node.keys.refresh_key(record.id.as_str()).await.unwrap();
     let held = node.entry(&key, world.now());
 
     // That process's clock is ahead of the node's.
     world.clock.advance(MINUTE);
-    command_line.revoke_key(key.expose()).await.unwrap();
+    command_line.revoke_key(key.expose(), &Actor::command_line()).await.unwrap();
     let behind = world.now().minus(MINUTE);
     node.reload().await.unwrap();
     assert!(node.keys.authenticate(key.expose().as_bytes(), behind).is_err());
@@ -74,13 +84,13 @@ async fn a_rotated_key_overlaps_its_successor_and_shares_its_meters() {
     let world = World::at(NOON);
     let node = world.node().await;
     let new = NewKey { limits: limits(60, 10, None), ..NewKey::of_kind(KeyKind::Production) };
-    let (old, old_record) = node.create_key(new).await.unwrap();
+    let (old, old_record) = node.create_key(new, &Actor::command_line()).await.unwrap();
     let entry = node.entry(&old, world.now());
     for _ in 0..4 {
         node.charge_quota(&entry, world.now()).await;
     }
     let Rotated { secret: new, record, .. } =
-        node.rotate_key(old.expose(), Some(MINUTE)).await.unwrap();
+        node.rotate_key(old.expose(), Some(MINUTE), &Actor::command_line()).await.unwrap();
     assert_eq!(record.rotated_from.as_ref(), Some(&old_record.id));
     let successor = node.entry(&new, world.now());
     assert_eq!(successor.meters.standing(world.now()).quota.used, 4);
@@ -101,16 +111,20 @@ async fn a_rotated_key_overlaps_its_successor_and_shares_its_meters() {
 async fn rotation_without_overlap_ends_the_old_key_and_is_done_once() {
     let world = World::at(NOON);
     let node = world.node().await;
-    let (old, record) = node.create_key(NewKey::of_kind(KeyKind::Production)).await.unwrap();
-    let new = node.rotate_key(record.id.as_str(), None).await.unwrap().secret;
+    let (old, record) = node
+        .create_key(NewKey::of_kind(KeyKind::Production), &Actor::command_line())
+        .await
+        .unwrap();
+    let new =
+        node.rotate_key(record.id.as_str(), None, &Actor::command_line()).await.unwrap().secret;
     assert!(node.keys.authenticate(old.expose().as_bytes(), world.now()).is_err());
     node.entry(&new, world.now());
-    let again = node.rotate_key(old.expose(), None).await;
+    let again = node.rotate_key(old.expose(), None, &Actor::command_line()).await;
     assert!(matches!(again, Err(AccountError::RotateRevoked(_))));
-    node.rotate_key(new.expose(), Some(DAY)).await.unwrap();
-    let again = node.rotate_key(new.expose(), Some(DAY)).await;
+    node.rotate_key(new.expose(), Some(DAY), &Actor::command_line()).await.unwrap();
+    let again = node.rotate_key(new.expose(), Some(DAY), &Actor::command_line()).await;
     assert!(matches!(again, Err(AccountError::RotateTwice(_))));
-    let long = node.rotate_key(new.expose(), Some(8 * DAY)).await;
+    let long = node.rotate_key(new.expose(), Some(8 * DAY), &Actor::command_line()).await;
     assert!(matches!(long, Err(AccountError::OverlapTooLong)));
 }
 
@@ -121,7 +135,7 @@ async fn what_cannot_be_meant_is_refused_with_its_reason() {
     let plain = NewKey::of_kind(KeyKind::Sandbox);
     let groups = |group: &str| Some(vec![String::from(group)]);
     let check = async |new: NewKey, reason: &str| {
-        let error = registry.create_key(new).await.unwrap_err().to_string();
+        let error = registry.create_key(new, &Actor::command_line()).await.unwrap_err().to_string();
         assert!(error.contains(reason), "{error}");
     };
     check(NewKey { limits: limits(0, 1, None), ..plain.clone() }, "burst_per_minute").await;
@@ -131,11 +145,11 @@ async fn what_cannot_be_meant_is_refused_with_its_reason() {
     check(NewKey { name: "x".repeat(101), ..plain.clone() }, "100").await;
     assert_eq!(registry.list_keys().await.unwrap(), []);
 
-    let (key, _) = registry.create_key(plain).await.unwrap();
+    let (key, _) = registry.create_key(plain, &Actor::command_line()).await.unwrap();
     let mistyped = key.expose().to_ascii_uppercase();
-    let error = registry.revoke_key(&mistyped).await.unwrap_err();
+    let error = registry.revoke_key(&mistyped, &Actor::command_line()).await.unwrap_err();
     assert!(matches!(error, AccountError::NotAKey) && !error.to_string().contains(&mistyped));
-    let unknown = registry.revoke_key("key_nobody").await;
+    let unknown = registry.revoke_key("key_nobody", &Actor::command_line()).await;
     assert!(matches!(unknown, Err(AccountError::UnknownKey)));
 }
 
@@ -143,8 +157,9 @@ async fn what_cannot_be_meant_is_refused_with_its_reason() {
 async fn no_secret_is_printed_or_kept() {
     let world = World::at(NOON);
     let node = world.node().await;
-    let (key, record) = node.create_key(NewKey::of_kind(KeyKind::Sandbox)).await.unwrap();
-    let (token, _) = node.create_feed("pinnacle", None).await.unwrap();
+    let (key, record) =
+        node.create_key(NewKey::of_kind(KeyKind::Sandbox), &Actor::command_line()).await.unwrap();
+    let (token, _) = node.create_feed("pinnacle", None, &Actor::command_line()).await.unwrap();
     let printed = format!("{:?} {key:?} {record:?} {token:?}", node.accounts);
     node.shut_down().await;
     let kept = std::fs::read(world.database()).unwrap();
@@ -159,7 +174,8 @@ async fn no_secret_is_printed_or_kept() {
 async fn a_record_is_json_with_its_id_and_instants_as_text() {
     let world = World::at(NOON);
     let new = NewKey { name: String::from("site"), ..NewKey::of_kind(KeyKind::Production) };
-    let (key, record) = world.command_line().await.create_key(new).await.unwrap();
+    let (key, record) =
+        world.command_line().await.create_key(new, &Actor::command_line()).await.unwrap();
     let json = serde_json::to_value(&record).unwrap();
     assert_eq!(
         json,
@@ -177,23 +193,30 @@ async fn a_record_is_json_with_its_id_and_instants_as_text() {
 async fn a_feed_token_lives_until_it_is_revoked_and_its_name_can_be_taken_again() {
     let world = World::at(NOON);
     let node = world.node().await;
-    let (token, _) = node.create_feed("pinnacle", Some("pinnacle")).await.unwrap();
+    let (token, _) =
+        node.create_feed("pinnacle", Some("pinnacle"), &Actor::command_line()).await.unwrap();
     let grant = node.feeds.authenticate(token.expose().as_bytes()).unwrap();
     assert_eq!((grant.name.as_str(), grant.bookmaker.as_deref()), ("pinnacle", Some("pinnacle")));
-    let taken = node.create_feed("pinnacle", None).await;
+    let taken = node.create_feed("pinnacle", None, &Actor::command_line()).await;
     assert!(matches!(taken, Err(AccountError::FeedExists(_))));
 
-    node.revoke_feed("pinnacle").await.unwrap();
+    node.revoke_feed("pinnacle", &Actor::command_line()).await.unwrap();
     assert!(node.feeds.authenticate(token.expose().as_bytes()).is_err());
-    let (next, _) = node.create_feed("pinnacle", None).await.unwrap();
+    let (next, _) = node.create_feed("pinnacle", None, &Actor::command_line()).await.unwrap();
     assert!(node.feeds.authenticate(token.expose().as_bytes()).is_err());
     assert!(node.feeds.authenticate(next.expose().as_bytes()).is_ok());
     assert_eq!(node.list_feeds().await.unwrap().len(), 1);
 
     for name in ["", "Pinnacle", "a b", &"x".repeat(65)] {
-        assert!(matches!(node.create_feed(name, None).await, Err(AccountError::BadFeedName)));
+        assert!(matches!(
+            node.create_feed(name, None, &Actor::command_line()).await,
+            Err(AccountError::BadFeedName)
+        ));
     }
-    assert!(matches!(node.revoke_feed("nobody").await, Err(AccountError::UnknownFeed(_))));
+    assert!(matches!(
+        node.revoke_feed("nobody", &Actor::command_line()).await,
+        Err(AccountError::UnknownFeed(_))
+    ));
 }
 
 #[tokio::test]
@@ -202,13 +225,13 @@ async fn maintenance_outlives_a_restart() {
     let node = world.node().await;
     assert_eq!(node.maintenance(), Maintenance::Off);
     let on = Maintenance::On { retry_after_s: 600 };
-    world.command_line().await.set_maintenance(on).await.unwrap();
+    world.command_line().await.set_maintenance(on, &Actor::command_line()).await.unwrap();
     node.reload().await.unwrap();
     assert_eq!(node.maintenance(), on);
     node.crash().await;
     let node = world.node().await;
     assert_eq!(node.maintenance(), on);
-    node.set_maintenance(Maintenance::Off).await.unwrap();
+    node.set_maintenance(Maintenance::Off, &Actor::command_line()).await.unwrap();
     assert_eq!(node.maintenance(), Maintenance::Off);
     assert_eq!(world.command_line().await.maintenance().await.unwrap(), Maintenance::Off);
 }

@@ -9,6 +9,7 @@
 )]
 
 mod cluster;
+mod hostile;
 mod key;
 mod model;
 mod people;
@@ -18,10 +19,10 @@ mod usage;
 
 use std::{ops::Deref, path::Path, sync::Arc, time::Duration};
 
-use accounts::{Accounts, KeyEntry, KeyKind, KeySecret, Limits, NewKey, Registry};
+use accounts::{Accounts, Actor, KeyEntry, KeyKind, KeySecret, Limits, NewKey, Registry};
 use domain::{Clock, ManualClock, Timestamp};
 use sqlx::{Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
-use store::Store;
+use store::{AccountRow, Allowance, AuditEntry, Role, Store};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
@@ -89,9 +90,44 @@ impl World {
         connection.close().await.unwrap();
     }
 
+    /// A developer's account with these limits.
+    async fn account(&self, id: &str, limits: Limits) {
+        let (store, audit) = (self.store().await, note());
+        let row = AccountRow {
+            id: id.to_owned(),
+            email: format!("{id}@example.com"),
+            name: "Ann".to_owned(),
+            role: Role::Developer,
+            password: None,
+            created_ms: 0,
+            suspended_ms: None,
+            production_ms: Some(0),
+            confirmed_ms: None,
+            totp: None,
+            allowance: Allowance::default(),
+        };
+        assert!(store.insert_account(&row, &audit).await.unwrap());
+        store.close().await;
+        self.allow(id, limits).await;
+    }
+
+    /// Gives an account other limits, as an operator does.
+    async fn allow(&self, id: &str, limits: Limits) {
+        let store = self.store().await;
+        let allowance = Allowance {
+            keys_max: None,
+            burst_per_minute: Some(limits.burst_per_minute),
+            requests_per_day: Some(limits.requests_per_day),
+            requests_per_month: limits.requests_per_month,
+        };
+        let own = (limits.burst_per_minute, limits.requests_per_day);
+        store.allow_account(id, &allowance, own, &note()).await.unwrap();
+        store.close().await;
+    }
+
     async fn issue(&self, limits: Limits) -> KeySecret {
         let new = NewKey { limits, ..NewKey::of_kind(KeyKind::Production) };
-        self.command_line().await.create_key(new).await.unwrap().0
+        self.command_line().await.create_key(new, &Actor::command_line()).await.unwrap().0
     }
 }
 
@@ -126,6 +162,19 @@ impl Deref for Node {
 
     fn deref(&self) -> &Accounts {
         &self.accounts
+    }
+}
+
+/// What is written down of something that tests do behind everybody's back.
+fn note() -> AuditEntry {
+    AuditEntry {
+        at_ms: 0,
+        account_id: None,
+        who: "test".to_owned(),
+        action: "test".to_owned(),
+        subject: String::new(),
+        detail: String::new(),
+        address: String::new(),
     }
 }
 

@@ -1,9 +1,9 @@
-//! Any sequence of requests, crashes, restarts and clock steps on two nodes, each with its own clock: no window is ever
-//! over-granted, on either database.
+//! Any sequence of requests, crashes, restarts, clock steps and keys made anew on two nodes, each with its own clock: no
+//! window of a key or of its account is ever over-granted, on either database.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use accounts::KeySecret;
+use accounts::{Actor, KeyKind, KeySecret, NewKey};
 use domain::{Clock as _, ManualClock, Timestamp};
 use proptest::{collection::vec, prelude::*, test_runner::TestRunner};
 use rig::Postgres;
@@ -13,16 +13,25 @@ use crate::{Node, World, limits, quota::insist};
 const BURST: u32 = 6;
 const DAY: u32 = 11;
 const MONTH: u32 = 25;
+/// Keys of one account, which share its day and its month.
+const KEYS: usize = 2;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Burst {
         node: usize,
+        key: usize,
         times: u8,
     },
     Quota {
         node: usize,
+        key: usize,
         times: u8,
+    },
+    /// A key is revoked and another one made.
+    Renew {
+        node: usize,
+        key: usize,
     },
     Crash {
         node: usize,
@@ -48,13 +57,16 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let node = 0..2_usize;
+    let (node, key) = (0..2_usize, 0..KEYS);
     // Sizes that cross a minute often, a day now and then, a month sometimes.
     let secs =
         || prop_oneof![4 => 1..90_u32, 2 => 20_000..100_000_u32, 1 => 1_000_000..3_000_000_u32];
     prop_oneof![
-        5 => (node.clone(), 1..9_u8).prop_map(|(node, times)| Step::Burst { node, times }),
-        6 => (node.clone(), 1..9_u8).prop_map(|(node, times)| Step::Quota { node, times }),
+        5 => (node.clone(), key.clone(), 1..9_u8)
+            .prop_map(|(node, key, times)| Step::Burst { node, key, times }),
+        6 => (node.clone(), key.clone(), 1..9_u8)
+            .prop_map(|(node, key, times)| Step::Quota { node, key, times }),
+        2 => (node.clone(), key).prop_map(|(node, key)| Step::Renew { node, key }),
         2 => node.clone().prop_map(|node| Step::Crash { node }),
         2 => node.clone().prop_map(|node| Step::Restart { node }),
         1 => node.clone().prop_map(|node| Step::Reload { node }),
@@ -73,7 +85,7 @@ struct Running {
 
 struct Model {
     world: World,
-    key: KeySecret,
+    keys: Vec<KeySecret>,
     nodes: Vec<Running>,
     /// The latest instant there has been.
     latest: Timestamp,
@@ -83,9 +95,14 @@ struct Model {
 
 impl Model {
     async fn new(world: World) -> Self {
-        let key = world.issue(limits(BURST, DAY, Some(MONTH))).await;
         let latest = world.now();
-        let mut model = Self { world, key, nodes: Vec::new(), latest, granted: HashMap::new() };
+        world.account("acc_1", limits(BURST, DAY, Some(MONTH))).await;
+        let registry = world.command_line().await;
+        let mut keys = Vec::new();
+        for _ in 0..KEYS {
+            keys.push(registry.create_key(new_key(), &Actor::command_line()).await.unwrap().0);
+        }
+        let mut model = Self { world, keys, nodes: Vec::new(), latest, granted: HashMap::new() };
         for _ in 0..2 {
             let clock = Arc::new(ManualClock::at(model.world.now()));
             let running = model.start(clock).await;
@@ -105,16 +122,17 @@ impl Model {
 
     async fn apply(&mut self, step: Step) {
         match step {
-            Step::Burst { node, times } => {
+            Step::Burst { node, key, times } => {
                 for _ in 0..times {
-                    self.burst(node).await;
+                    self.burst(node, key).await;
                 }
             }
-            Step::Quota { node, times } => {
+            Step::Quota { node, key, times } => {
                 for _ in 0..times {
-                    self.quota(node).await;
+                    self.quota(node, key).await;
                 }
             }
+            Step::Renew { node, key } => self.renew(node, key).await,
             Step::Crash { node } => self.replace(node).await.crash().await,
             Step::Restart { node } => self.replace(node).await.shut_down().await,
             Step::Reload { node } => {
@@ -136,13 +154,28 @@ impl Model {
         }
     }
 
+    async fn renew(&mut self, node: usize, key: usize) {
+        let by = Actor::command_line();
+        let accounts = &self.nodes[node].node;
+        accounts.revoke_key(self.keys[key].expose(), &by).await.unwrap();
+        // Sometimes with what the meters had in hand given back first.
+        if key == 0 {
+            accounts.write_usage(&["odds"]).await.unwrap();
+        }
+        self.keys[key] = accounts.create_key(new_key(), &by).await.unwrap().0;
+        for running in &mut self.nodes {
+            running.node.reload().await.unwrap();
+            running.latest = running.latest.max(running.clock.now());
+        }
+    }
+
     fn forward(&mut self, node: usize, secs: u32) {
         let clock = &self.nodes[node].clock;
         clock.advance(Duration::from_secs(secs.into()));
         self.latest = self.latest.max(clock.now());
     }
 
-    async fn burst(&mut self, node: usize) {
+    async fn burst(&mut self, node: usize, key: usize) {
         let running = &mut self.nodes[node];
         let now = running.clock.now();
         running.latest = running.latest.max(now);
@@ -151,8 +184,8 @@ impl Model {
         if self.latest.since(running.latest) >= Duration::from_secs(3600) {
             return;
         }
-        let window = running.latest.to_string()[..16].to_owned();
-        let entry = running.node.entry(&self.key, now);
+        let window = format!("{key} {}", &running.latest.to_string()[..16]);
+        let entry = running.node.entry(&self.keys[key], now);
         match insist(async || running.node.charge_burst(&entry, now).await).await {
             Ok(standing) => {
                 assert!(standing.burst.resets_at > running.latest);
@@ -162,12 +195,12 @@ impl Model {
         }
     }
 
-    async fn quota(&mut self, node: usize) {
+    async fn quota(&mut self, node: usize, key: usize) {
         let running = &mut self.nodes[node];
         let now = running.clock.now();
         running.latest = running.latest.max(now);
         let text = running.latest.to_string();
-        let entry = running.node.entry(&self.key, now);
+        let entry = running.node.entry(&self.keys[key], now);
         match insist(async || running.node.charge_quota(&entry, now).await).await {
             Ok(standing) => {
                 assert!(standing.quota.used >= 1 && standing.quota.used <= standing.quota.limit);
@@ -182,6 +215,14 @@ impl Model {
         let granted = self.granted.entry(window.to_owned()).or_default();
         *granted += 1;
         assert!(*granted <= limit, "{window} gave {granted} of {limit}");
+    }
+}
+
+fn new_key() -> NewKey {
+    NewKey {
+        limits: limits(BURST, DAY, Some(MONTH)),
+        account_id: Some("acc_1".to_owned()),
+        ..NewKey::of_kind(KeyKind::Production)
     }
 }
 

@@ -12,7 +12,7 @@ use super::*;
 
 const PASSWORD: &str = "correct horse battery";
 
-fn from(address: &str) -> Origin {
+pub(crate) fn from(address: &str) -> Origin {
     let address = Some(address.parse::<IpAddr>().unwrap());
     Origin { address, agent: "a browser".to_owned(), device: None }
 }
@@ -21,36 +21,36 @@ fn home() -> Origin {
     from("192.0.2.1")
 }
 
-fn email(text: &str) -> Email {
+pub(crate) fn email(text: &str) -> Email {
     Email::parse(text).unwrap()
 }
 
-fn typed(text: &str) -> Password {
+pub(crate) fn typed(text: &str) -> Password {
     Password::typed(text.to_owned()).unwrap()
 }
 
-fn new_account(address: &str) -> NewAccount {
+pub(crate) fn new_account(address: &str) -> NewAccount {
     let email = email(address);
     let password = Password::choose(PASSWORD.to_owned(), &email).unwrap();
     NewAccount { profile: Profile::try_new(email, "Ann").unwrap(), password }
 }
 
 impl World {
-    async fn people(&self) -> People {
+    pub(crate) async fn people(&self) -> People {
         self.people_with(PeopleRules::default()).await
     }
 
-    async fn people_with(&self, rules: PeopleRules) -> People {
+    pub(crate) async fn people_with(&self, rules: PeopleRules) -> People {
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
         People::new(self.store().await, clock, rules).unwrap()
     }
 }
 
-async fn sign_in(people: &People, address: &str, password: &str) -> SignIn {
+pub(crate) async fn sign_in(people: &People, address: &str, password: &str) -> SignIn {
     people.sign_in(&email(address), typed(password), &home(), None).await.unwrap()
 }
 
-async fn signed_in(people: &People, address: &str) -> (SessionToken, Session) {
+pub(crate) async fn signed_in(people: &People, address: &str) -> (SessionToken, Session) {
     let SignIn::In(token) = sign_in(people, address, PASSWORD).await else {
         panic!("{address} was not let in");
     };
@@ -503,7 +503,7 @@ async fn a_suspended_accounts_keys_are_refused_until_it_is_let_in_again() {
     let (_, session) = ann(&people).await;
     let id = session.account.id.clone();
     let new = NewKey { account_id: Some(id.clone()), ..NewKey::of_kind(KeyKind::Sandbox) };
-    let (key, _) = node.accounts.create_key(new).await.unwrap();
+    let (key, _) = node.accounts.create_key(new, &Actor::command_line()).await.unwrap();
     let others = world.issue(Limits::DEFAULT).await;
     node.accounts.reload().await.unwrap();
     let entered = |key: &KeySecret| {
@@ -529,7 +529,7 @@ async fn an_accounts_keys_are_seen_with_their_last_use_across_a_restart() {
     let id = session.account.id;
     let node = world.node().await;
     let new = NewKey { account_id: Some(id.clone()), ..NewKey::of_kind(KeyKind::Sandbox) };
-    let (key, _) = node.accounts.create_key(new).await.unwrap();
+    let (key, _) = node.accounts.create_key(new, &Actor::command_line()).await.unwrap();
     world.issue(Limits::DEFAULT).await;
     let seen = node.accounts.keys_of(&id).await.unwrap();
     assert_eq!((seen.len(), seen[0].last_used), (1, None));

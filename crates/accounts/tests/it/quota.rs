@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use accounts::{Charge, KeyEntry, KeySecret, Refusal, Spend, Standing, Window};
+use accounts::{Charge, KeyEntry, KeySecret, Owner, Refusal, Spend, Standing, Window};
 use domain::Timestamp;
 
 use crate::{DAY, MINUTE, Node, PATIENCE, SECOND, World, limits};
@@ -135,7 +135,10 @@ async fn day_and_month_are_spent_together_and_the_refusal_names_which() {
         [(Window::Day, 2), (Window::Day, 1), (Window::Day, 0)]
     );
     let refusal = quota(&node, &entry, world.now()).await.unwrap_err();
-    assert_eq!(refusal, Refusal { window: Window::Day, limit: 3, retry_after_s: 2 });
+    assert_eq!(
+        refusal,
+        Refusal { owner: Owner::Key, window: Window::Day, limit: 3, retry_after_s: 2 }
+    );
 
     world.clock.advance(2 * SECOND);
     assert_eq!(drain(&node, &key, world.now(), 9).await, 2, "a refused request spent no month");
@@ -159,7 +162,10 @@ async fn the_burst_is_a_minute_and_costs_no_quota() {
         assert_eq!(burst(&node, &entry, world.now()).await.unwrap().burst.used, used);
     }
     let refusal = burst(&node, &entry, world.now()).await.unwrap_err();
-    assert_eq!(refusal, Refusal { window: Window::Minute, limit: 5, retry_after_s: 1 });
+    assert_eq!(
+        refusal,
+        Refusal { owner: Owner::Key, window: Window::Minute, limit: 5, retry_after_s: 1 }
+    );
     assert_eq!(entry.meters.standing(world.now()).quota.used, 0);
 
     // A clock that steps back does not open an older minute.

@@ -10,7 +10,8 @@ use std::{
 
 use accounts::{
     AccountError, Accounts, Actor, Cluster, Herald, HeraldError, KeyKind, KeyRefusal, KeySecret,
-    Maintenance, Need, NewKey, People, PeopleRules, Rotated, SignUp, Steady, Told, Witnesses,
+    Limits, Maintenance, Need, NewKey, People, PeopleRules, Rotated, SignUp, Steady, Told,
+    Witnesses,
 };
 use domain::Clock;
 use rig::Postgres;
@@ -171,7 +172,9 @@ impl Member {
 
     fn revoke(&self, key: &KeySecret) -> JoinHandle<Result<(), AccountError>> {
         let (accounts, text) = (Arc::clone(&self.node.accounts), key.expose().to_owned());
-        tokio::spawn(async move { accounts.revoke_key(&text).await.map(drop) })
+        tokio::spawn(
+            async move { accounts.revoke_key(&text, &Actor::command_line()).await.map(drop) },
+        )
     }
 
     fn follows(&self) -> JoinHandle<()> {
@@ -206,29 +209,33 @@ async fn everything_ends_everywhere(town: &Town) {
     let each = |key: &KeySecret| all.map(|member| member.lets_in(key));
 
     let make = async |by: &Member| {
-        by.node.create_key(NewKey::of_kind(KeyKind::Production)).await.unwrap().0
+        by.node
+            .create_key(NewKey::of_kind(KeyKind::Production), &Actor::command_line())
+            .await
+            .unwrap()
+            .0
     };
     let key = make(&one).await;
     assert_eq!(each(&key), [Ok(()); 3], "a new key is good everywhere");
-    two.node.revoke_key(key.expose()).await.unwrap();
+    two.node.revoke_key(key.expose(), &Actor::command_line()).await.unwrap();
     assert_eq!(each(&key), [Err(KeyRefusal::Unknown); 3]);
 
     let old = make(&three).await;
     let Rotated { secret, unconfirmed, .. } =
-        one.node.rotate_key(old.expose(), None).await.unwrap();
+        one.node.rotate_key(old.expose(), None, &Actor::command_line()).await.unwrap();
     assert!(unconfirmed.is_none());
     assert_eq!((each(&old), each(&secret)), ([Err(KeyRefusal::Unknown); 3], [Ok(()); 3]));
 
-    let (token, _) = one.node.create_feed("acme", None).await.unwrap();
+    let (token, _) = one.node.create_feed("acme", None, &Actor::command_line()).await.unwrap();
     let feeds = || all.map(|m| m.node.feeds.authenticate(token.expose().as_bytes()).map(drop));
     assert_eq!(feeds(), [Ok(()); 3]);
-    two.node.pause_feed("acme", true).await.unwrap();
+    two.node.pause_feed("acme", true, &Actor::command_line()).await.unwrap();
     assert!(three.node.feeds.list()[0].paused_at.is_some());
-    three.node.revoke_feed("acme").await.unwrap();
+    three.node.revoke_feed("acme", &Actor::command_line()).await.unwrap();
     assert_eq!(feeds(), [Err(KeyRefusal::Unknown); 3]);
 
     let closed = Maintenance::On { retry_after_s: 9 };
-    one.node.set_maintenance(closed).await.unwrap();
+    one.node.set_maintenance(closed, &Actor::command_line()).await.unwrap();
     assert_eq!(all.map(|member| member.node.maintenance()), [closed; 3]);
     a_suspended_account_is_shut_out_everywhere(town, &all).await;
     for task in following {
@@ -240,23 +247,10 @@ async fn a_suspended_account_is_shut_out_everywhere(town: &Town, all: &[&Member;
     let rules = PeopleRules { sign_up: SignUp::Open, session_idle: TRUST, session_max: TRUST };
     let clock = Arc::clone(&town.world.clock) as Arc<dyn Clock>;
     let people = People::new(town.world.store().await, clock, rules).unwrap();
-    let row = store::AccountRow {
-        id: "acc_1".to_owned(),
-        email: "ann@example.com".to_owned(),
-        name: "Ann".to_owned(),
-        role: accounts::Role::Developer,
-        password: None,
-        created_ms: 0,
-        suspended_ms: None,
-        production_ms: None,
-        confirmed_ms: None,
-        totp: None,
-        allowance: accounts::Allowance::default(),
-    };
-    town.world.store().await.insert_account(&row).await.unwrap();
+    town.world.account("acc_1", Limits::DEFAULT).await;
     let account_id = Some("acc_1".to_owned());
     let new = NewKey { account_id, ..NewKey::of_kind(KeyKind::Production) };
-    let (key, _) = all[0].node.create_key(new).await.unwrap();
+    let (key, _) = all[0].node.create_key(new, &Actor::command_line()).await.unwrap();
     people.suspend("acc_1", &Actor::command_line()).await.unwrap();
     all[1].node.reload().await.unwrap();
     assert_eq!(all.map(|member| member.lets_in(&key)), [Err(KeyRefusal::Unknown); 3]);
@@ -442,7 +436,8 @@ async fn what_cannot_be_announced_is_not_called_done_until_every_node_says_so() 
     let other = town.key(&two).await;
     let accounts = Arc::clone(&one.node.accounts);
     let text = other.expose().to_owned();
-    let rotated = tokio::spawn(async move { accounts.rotate_key(&text, None).await });
+    let rotated =
+        tokio::spawn(async move { accounts.rotate_key(&text, None, &Actor::command_line()).await });
     let rotated = town.pass_until(rotated).await.unwrap();
     assert!(matches!(rotated.unconfirmed, Some(AccountError::Unconfirmed { .. })));
     one.node.ask_store().await.unwrap();
@@ -480,7 +475,7 @@ async fn a_command_line_waits_for_the_nodes_as_they_do_for_each_other() {
     let one = town.member().await;
     let key = town.key(&one).await;
     let registry = town.world.command_line().await;
-    registry.revoke_key(key.expose()).await.unwrap();
+    registry.revoke_key(key.expose(), &Actor::command_line()).await.unwrap();
     let witnesses = town.witnesses().await;
     let confirming = tokio::spawn(async move { witnesses.confirm(Need::Everywhere).await });
     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -522,7 +517,12 @@ async fn numbers_of_a_database_from_before_a_restore_confirm_nothing() {
     one.node.ask_store().await.unwrap();
     town.world.sql("UPDATE key_change SET number = 1").await;
     // A command line that knows nothing of it.
-    town.world.command_line().await.revoke_key(ended.expose()).await.unwrap();
+    town.world
+        .command_line()
+        .await
+        .revoke_key(ended.expose(), &Actor::command_line())
+        .await
+        .unwrap();
     let witnesses = town.witnesses().await;
     let cried = || *town.crier.greatest.lock().unwrap();
     let before = cried();

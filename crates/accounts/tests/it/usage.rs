@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use accounts::{
-    Call, CountRow, Email, Failure, KeyKind, KeySecret, NewAccount, NewKey, Origin, Outcome,
+    Actor, Call, CountRow, Email, Failure, KeyKind, KeySecret, NewAccount, NewKey, Origin, Outcome,
     Password, People, PeopleRules, Profile, Step, UsageQuery,
 };
 use domain::{Clock, Timestamp};
@@ -46,7 +46,7 @@ async fn account_of(world: &World, address: &str, keys: usize) -> (String, Vec<K
             limits: limits(1000, 20, None),
             ..NewKey::of_kind(KeyKind::Sandbox)
         };
-        secrets.push(registry.create_key(new).await.unwrap().0);
+        secrets.push(registry.create_key(new, &Actor::command_line()).await.unwrap().0);
     }
     (id, secrets)
 }
@@ -129,7 +129,7 @@ async fn a_revoked_keys_last_requests_are_written_too() {
     let node = world.node().await;
     let entry = node.entry(&keys[0], world.now());
     entry.count(call(0, Outcome::Ok), world.now());
-    node.revoke_key(keys[0].expose()).await.unwrap();
+    node.revoke_key(keys[0].expose(), &Actor::command_line()).await.unwrap();
     // A request that was under way.
     entry.count(call(0, Outcome::Ok), world.now());
     node.write_usage(&ENDPOINTS).await.unwrap();
@@ -206,7 +206,7 @@ async fn a_key_whose_overlap_is_over_leaves_with_everything_written_down() {
     let (id, keys) = account(&world, 1).await;
     let node = world.node().await;
     let entry = node.entry(&keys[0], world.now());
-    node.rotate_key(keys[0].expose(), Some(DAY)).await.unwrap();
+    node.rotate_key(keys[0].expose(), Some(DAY), &Actor::command_line()).await.unwrap();
     assert_eq!(node.keys.len(), 2, "both are let in");
     world.clock.advance(DAY / 2);
     entry.count(call(0, Outcome::Ok), world.now());

@@ -154,6 +154,15 @@ async fn make_operator(home: &Home) {
         totp: None,
         allowance: store::Allowance::default(),
     };
-    assert!(store.insert_account(&account).await.unwrap());
+    let audit = store::AuditEntry {
+        at_ms: 1,
+        account_id: None,
+        who: "test".to_owned(),
+        action: "test".to_owned(),
+        subject: String::new(),
+        detail: String::new(),
+        address: String::new(),
+    };
+    assert!(store.insert_account(&account, &audit).await.unwrap());
     store.close().await;
 }

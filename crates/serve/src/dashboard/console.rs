@@ -8,12 +8,11 @@ mod market;
 
 use std::collections::HashMap;
 
-use ::accounts::{AccessDecision, Deed, Maintenance};
+use ::accounts::{AccessDecision, Maintenance};
 use askama::Template;
 use domain::World;
 
 use crate::dashboard::access::RequestLine;
-use crate::dashboard::keys::note_done;
 use crate::dashboard::page::{self, Shell, Trouble};
 use crate::dashboard::route::ConsoleAct;
 use crate::dashboard::visit::Visit;
@@ -123,8 +122,7 @@ async fn decide(visit: &Visit<'_>, decision: AccessDecision) -> Result<Reply, Tr
 async fn maintenance(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let accounts = &visit.app.accounts;
     if visit.form.get("state") != "on" {
-        let done = accounts.set_maintenance(Maintenance::Off).await;
-        note_done(visit, done, (Deed::MaintenanceOff, "service", "")).await?;
+        accounts.set_maintenance(Maintenance::Off, &visit.actor()?).await?;
         return Ok(page::redirect("/console?done=maintenance-off"));
     }
     let minutes: u32 = visit.form.get("minutes").parse().unwrap_or(0);
@@ -132,9 +130,8 @@ async fn maintenance(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         let text = "Say in how many minutes clients should try again: 1 to 1440.";
         return Err(Trouble::Refused(text.to_owned()));
     }
-    let done = accounts.set_maintenance(Maintenance::On { retry_after_s: minutes * 60 }).await;
-    let detail = format!("try again in {minutes} min");
-    note_done(visit, done, (Deed::MaintenanceOn, "service", &detail)).await?;
+    let closed = Maintenance::On { retry_after_s: minutes * 60 };
+    accounts.set_maintenance(closed, &visit.actor()?).await?;
     Ok(page::redirect("/console?done=maintenance-on"))
 }
 

@@ -116,7 +116,7 @@ pub(crate) async fn answer(visit: &Visit<'_>, act: ExploreAct) -> Result<Reply, 
 }
 
 async fn sandbox_keys(visit: &Visit<'_>, account_id: &str) -> Result<Vec<KeyView>, Trouble> {
-    let mut keys = visit.app.accounts.keys_of(account_id).await?;
+    let mut keys = visit.app.accounts.live_keys_of(account_id).await?;
     keys.retain(|view| view.record.kind == KeyKind::Sandbox && view.standing.is_some());
     keys.reverse();
     Ok(keys)

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use accounts::{AccountError, Deed, KeyKind, KeyView, Limits, NewKey, Rotated};
+use accounts::{KeyKind, KeyView, Limits, NewKey, Rotated};
 use askama::Template;
 use domain::Timestamp;
 
@@ -15,6 +15,9 @@ use crate::reply::Reply;
 
 /// How long an old key may go on beside its successor; the words the form uses.
 const OVERLAPS: [(&str, u64); 4] = [("none", 0), ("1h", 3600), ("24h", 86_400), ("7d", 604_800)];
+
+/// Ended keys on one page.
+const ENDED_SHOWN_MAX: u32 = 50;
 
 /// A key as the tables show it.
 #[derive(Clone, Debug)]
@@ -83,6 +86,10 @@ struct KeysPage {
     shell: Shell,
     keys: Vec<KeyLine>,
     ended: Vec<KeyLine>,
+    /// From which on older ended keys are shown.
+    older: Option<u32>,
+    /// Whether these are not the newest.
+    is_older: bool,
     production: bool,
     groups: Vec<String>,
     room: bool,
@@ -134,45 +141,39 @@ pub(crate) async fn answer(visit: &Visit<'_>, page: KeysAct) -> Result<Reply, Tr
         }
         KeysAct::RevokeKey => {
             let key = own(visit).await?;
-            revoke(visit, &key.id, &key.hint).await?;
+            revoke(visit, &key.id).await?;
             Ok(page::redirect("/dashboard?done=key-revoked"))
         }
         KeysAct::Keys => list(visit).await,
     }
 }
 
-/// Revokes a key and writes it down.
-pub(crate) async fn revoke(visit: &Visit<'_>, id: &str, hint: &str) -> Result<(), Trouble> {
-    let revoked = visit.app.accounts.revoke_key(id).await;
-    note_done(visit, revoked, (Deed::KeyRevoked, id, hint)).await?;
+/// Revokes a key.
+pub(crate) async fn revoke(visit: &Visit<'_>, id: &str) -> Result<(), Trouble> {
+    visit.app.accounts.revoke_key(id, &visit.actor()?).await?;
     Ok(())
-}
-
-/// Writes down what was done, as not confirmed where other nodes have not said so.
-pub(crate) async fn note_done<T>(
-    visit: &Visit<'_>,
-    done: Result<T, AccountError>,
-    (deed, subject, detail): (Deed, &str, &str),
-) -> Result<T, Trouble> {
-    let said = match &done {
-        Ok(_) => detail.to_owned(),
-        Err(AccountError::Unconfirmed { .. }) => accounts::not_confirmed(detail),
-        Err(_) => return Ok(done?),
-    };
-    visit.app.people.note(&visit.actor()?, deed, subject, &said).await?;
-    Ok(done?)
 }
 
 async fn list(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let account = &visit.session()?.account;
-    let mut lines = lines(visit, &account.id).await?;
-    lines.reverse();
-    let (keys, ended): (Vec<_>, Vec<_>) = lines.into_iter().partition(|key| key.state != "revoked");
+    let accounts = &visit.app.accounts;
+    let line = |view: &KeyView| KeyLine::new(view, visit.now);
+    let keys: Vec<_> = accounts.live_keys_of(&account.id).await?.iter().rev().map(line).collect();
+    let from = visit.query.get("ended").parse().unwrap_or(0);
+    // One more, which says whether there are more.
+    let part = (from, ENDED_SHOWN_MAX + 1);
+    let mut ended: Vec<_> =
+        accounts.ended_keys_of(&account.id, part).await?.iter().map(line).collect();
+    let shown = usize::try_from(ENDED_SHOWN_MAX).unwrap_or(usize::MAX);
+    let older = (ended.len() > shown).then(|| from.saturating_add(ENDED_SHOWN_MAX));
+    ended.truncate(shown);
     let page = KeysPage {
         shell: Shell::new(visit, "Keys", "keys"),
-        room: keys.len() < keys_max(visit)?,
+        room: keys.len() < usize::try_from(account.keys_max()).unwrap_or(usize::MAX),
         keys,
         ended,
+        older,
+        is_older: from > 0,
         production: may_have_production(visit),
         groups: groups(visit.app),
     };
@@ -189,7 +190,6 @@ async fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         }
         _ => KeyKind::Sandbox,
     };
-    check_room(visit).await?;
     let known = groups(visit.app);
     let chosen: Vec<String> = visit
         .form
@@ -207,20 +207,15 @@ async fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         },
         ..NewKey::of_kind(kind)
     };
-    let (secret, record) = visit.app.accounts.create_key(new).await?;
-    let detail = format!("{} {}", kind.as_str(), record.hint);
-    visit.app.people.note(&visit.actor()?, Deed::KeyCreated, record.id.as_str(), &detail).await?;
+    let (secret, _) = visit.app.accounts.create_key(new, &visit.actor()?).await?;
     shown_once(visit, "Your new key", secret.expose(), String::new())
 }
 
 async fn key_page(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let account = &visit.session()?.account;
-    let keys = visit.app.accounts.keys_of(&account.id).await?;
-    let view =
-        keys.iter().find(|view| view.record.id.as_str() == visit.id).ok_or(Trouble::NotFound)?;
+    let view = own_view(visit).await?;
     let page = KeyPage {
         shell: Shell::new(visit, "Key", "keys"),
-        key: KeyLine::new(view, visit.now),
+        key: KeyLine::new(&view, visit.now),
         burst: number(view.record.limits.burst_per_minute),
         month: view.record.limits.requests_per_month.map(number),
     };
@@ -236,17 +231,8 @@ async fn rotate(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         )
     })?;
     let lasts = (overlap.1 > 0).then(|| Duration::from_secs(overlap.1));
-    if lasts.is_some() {
-        // Both are in force for a while.
-        check_room(visit).await?;
-    }
-    let Rotated { secret, record, unconfirmed } =
-        visit.app.accounts.rotate_key(&key.id, lasts).await?;
-    let mut detail = format!("overlap {}; new key {}", overlap.0, record.id);
-    if unconfirmed.is_some() {
-        detail = accounts::not_confirmed(&detail);
-    }
-    visit.app.people.note(&visit.actor()?, Deed::KeyRotated, &key.id, &detail).await?;
+    let Rotated { secret, unconfirmed, .. } =
+        visit.app.accounts.rotate_key(&key.id, lasts, &visit.actor()?).await?;
     let note = match (lasts, unconfirmed) {
         (None, Some(unconfirmed)) => format!(
             "The old key {} may go on for a while. {} Revoke it to try again.",
@@ -282,31 +268,14 @@ fn shown_once(
 
 /// The key of the route, if it is the visitor's own. Somebody else's is as good as none.
 async fn own(visit: &Visit<'_>) -> Result<KeyLine, Trouble> {
-    let lines = lines(visit, &visit.session()?.account.id).await?;
-    lines.into_iter().find(|key| key.id == visit.id).ok_or(Trouble::NotFound)
+    Ok(KeyLine::new(&own_view(visit).await?, visit.now))
 }
 
-async fn lines(visit: &Visit<'_>, account_id: &str) -> Result<Vec<KeyLine>, Trouble> {
-    let keys = visit.app.accounts.keys_of(account_id).await?;
-    Ok(keys.iter().map(|view| KeyLine::new(view, visit.now)).collect())
-}
-
-/// Refuses one key more than the account may have in force.
-async fn check_room(visit: &Visit<'_>) -> Result<(), Trouble> {
+async fn own_view(visit: &Visit<'_>) -> Result<KeyView, Trouble> {
     let account = &visit.session()?.account;
-    let live = lines(visit, &account.id).await?.iter().filter(|key| key.state != "revoked").count();
-    let most = keys_max(visit)?;
-    if live >= most {
-        return Err(Trouble::Refused(format!(
-            "This account has at most {most} keys in force. Revoke one that is not needed any more."
-        )));
-    }
-    Ok(())
-}
-
-/// Keys that the visitor may have in force at the same time.
-fn keys_max(visit: &Visit<'_>) -> Result<usize, Trouble> {
-    Ok(usize::try_from(visit.session()?.account.keys_max()).unwrap_or(usize::MAX))
+    let view = visit.app.accounts.view_key(visit.id).await?;
+    let is_own = |view: &KeyView| view.record.account_id.as_ref() == Some(&account.id);
+    view.filter(is_own).ok_or(Trouble::NotFound)
 }
 
 fn may_have_production(visit: &Visit<'_>) -> bool {

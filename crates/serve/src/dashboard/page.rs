@@ -40,6 +40,11 @@ pub(crate) enum Trouble {
     Expired,
     /// What was asked cannot be done; the sentence says why.
     Refused(String),
+    /// It was done too often; the sentence says when it can be done again.
+    TooOften {
+        text: String,
+        retry_after_s: u64,
+    },
     /// Too much is asked at the moment.
     Busy,
     Failed(Box<dyn std::error::Error + Send + Sync>),
@@ -65,6 +70,9 @@ impl From<AccountError> for Trouble {
             AccountError::Store(_)
             | AccountError::NoRandomness
             | AccountError::PasswordUnhashed => Self::Failed(Box::new(error)),
+            AccountError::KeysTooMany { retry_after_s, .. } => {
+                Self::TooOften { text: sentence(&error), retry_after_s }
+            }
             AccountError::UnknownKey | AccountError::NotAKey | AccountError::UnknownFeed(_) => {
                 Self::NotFound
             }
@@ -77,6 +85,7 @@ impl From<AccountError> for Trouble {
             | AccountError::RotateRevoked(_)
             | AccountError::RotateTwice(_)
             | AccountError::OverlapTooLong
+            | AccountError::KeysFull { .. }
             | AccountError::Unconfirmed { .. } => Self::Refused(sentence(&error)),
         }
     }
@@ -262,25 +271,26 @@ struct TroublePage {
 
 /// The page that says what went wrong.
 pub(crate) fn trouble(visit: &Visit<'_>, trouble: Trouble) -> Reply {
-    let mend = mend(&trouble);
+    let header = header(&trouble);
     let (status, heading, text) = words(trouble);
     let page = TroublePage { shell: Shell::new(visit, heading, ""), heading, text };
-    mended(render(status, &page).unwrap_or_else(trouble_reply), mend)
+    with_header(render(status, &page).unwrap_or_else(trouble_reply), header)
 }
 
 /// The same without a page, where not even that can be made.
 pub(crate) fn trouble_reply(trouble: Trouble) -> Reply {
-    let mend = mend(&trouble);
+    let header = header(&trouble);
     let (status, heading, text) = words(trouble);
     let text = format!("{heading}\n{text}\n");
-    mended(guarded(Reply::new(status, "text/plain; charset=utf-8", text)), mend)
+    with_header(guarded(Reply::new(status, "text/plain; charset=utf-8", text)), header)
 }
 
 /// The header that tells a program how to go on.
-fn mend(trouble: &Trouble) -> Option<(&'static str, &'static str)> {
+fn header(trouble: &Trouble) -> Option<(&'static str, String)> {
     match trouble {
-        Trouble::WrongMethod { allow } => Some(("allow", allow)),
-        Trouble::Busy => Some(("retry-after", "1")),
+        Trouble::WrongMethod { allow } => Some(("allow", (*allow).to_owned())),
+        Trouble::Busy => Some(("retry-after", "1".to_owned())),
+        Trouble::TooOften { retry_after_s, .. } => Some(("retry-after", retry_after_s.to_string())),
         Trouble::NotFound
         | Trouble::Forbidden
         | Trouble::Foreign
@@ -290,9 +300,9 @@ fn mend(trouble: &Trouble) -> Option<(&'static str, &'static str)> {
     }
 }
 
-fn mended(mut reply: Reply, mend: Option<(&'static str, &'static str)>) -> Reply {
-    if let Some((name, value)) = mend {
-        reply.head.put(name, value);
+fn with_header(mut reply: Reply, header: Option<(&'static str, String)>) -> Reply {
+    if let Some((name, value)) = header {
+        reply.head.put(name, &value);
     }
     reply
 }
@@ -316,6 +326,7 @@ fn words(trouble: Trouble) -> (u16, &'static str, String) {
             "It was made for another session, so nothing was done. Go back, reload the page and try again.",
         ),
         Trouble::Refused(text) => return (400, "That cannot be done", text),
+        Trouble::TooOften { text, .. } => return (429, "Too often", text),
         Trouble::Failed(error) => {
             tracing::error!(error = &*error as &dyn std::error::Error, "a page could not be made");
             (

@@ -297,6 +297,7 @@ mod tests {
 
     fn standing(used: u32, limit: u32, now: Timestamp) -> WindowStanding {
         WindowStanding {
+            owner: accounts::Owner::Key,
             window: Window::Day,
             limit,
             used,

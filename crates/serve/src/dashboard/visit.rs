@@ -100,7 +100,7 @@ impl<'a> Visit<'a> {
         else {
             return;
         };
-        if is_own_page && let Ok(keys) = self.app.accounts.keys_of(&session.account.id).await {
+        if is_own_page && let Ok(keys) = self.app.accounts.live_keys_of(&session.account.id).await {
             self.alerts = usage::notes(&keys, self.now);
         }
     }

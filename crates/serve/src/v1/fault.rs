@@ -75,11 +75,13 @@ impl Fault {
         };
         match self {
             Self::RateLimited => Err(v1::refused(Refusal {
+                owner: standing.burst.owner,
                 window: Window::Minute,
                 limit: standing.burst.limit,
                 retry_after_s: seconds(standing.burst.resets_at),
             })),
             Self::QuotaExceeded => Err(v1::refused(Refusal {
+                owner: standing.quota.owner,
                 window: standing.quota.window,
                 limit: standing.quota.limit,
                 retry_after_s: seconds(standing.quota.resets_at),

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use accounts::{KeyKind, Limits, NewKey};
+use accounts::{Actor, KeyKind, Limits, NewKey};
 use domain::{Clock, ManualClock, Timestamp, World};
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -118,7 +118,14 @@ impl TestApp {
 
     /// Makes a key as described.
     pub(crate) async fn key(&self, new: NewKey) -> String {
-        self.app.accounts.create_key(new).await.unwrap().0.expose().to_owned()
+        self.app
+            .accounts
+            .create_key(new, &Actor::command_line())
+            .await
+            .unwrap()
+            .0
+            .expose()
+            .to_owned()
     }
 
     /// A production key whose limits are out of the way.
@@ -146,7 +153,14 @@ impl TestApp {
 
     /// A token for a feed, bound to a bookmaker where one is named.
     pub(crate) async fn feed(&self, name: &str, bookmaker: Option<&str>) -> String {
-        self.app.accounts.create_feed(name, bookmaker).await.unwrap().0.expose().to_owned()
+        self.app
+            .accounts
+            .create_feed(name, bookmaker, &Actor::command_line())
+            .await
+            .unwrap()
+            .0
+            .expose()
+            .to_owned()
     }
 
     /// A token for a feed whose name does not matter.

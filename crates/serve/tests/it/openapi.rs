@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use accounts::{KeyKind, Maintenance, NewKey};
+use accounts::{Actor, KeyKind, Maintenance, NewKey};
 use change_log::{ChangeLog, Options};
 use domain::World;
 use market::{CHANGE_VERSION, Change, Ids};
@@ -186,10 +186,14 @@ async fn refuse_clients(app: &TestApp, document: &Value, refusals: &mut Refusals
     let busy = app.limited_key(60, 50, None).await;
     let answer = ask_until_refused(app, "/v1/books", &busy).await;
     keep("RateLimitedOrQuotaExceeded", "QuotaExceeded", &answer);
-    app.app.accounts.set_maintenance(Maintenance::On { retry_after_s: 600 }).await.unwrap();
+    app.app
+        .accounts
+        .set_maintenance(Maintenance::On { retry_after_s: 600 }, &Actor::command_line())
+        .await
+        .unwrap();
     let answer = app.get("/v1/books", &key).await;
     keep("MaintenanceOrUnavailable", "Maintenance", &answer);
-    app.app.accounts.set_maintenance(Maintenance::Off).await.unwrap();
+    app.app.accounts.set_maintenance(Maintenance::Off, &Actor::command_line()).await.unwrap();
 }
 
 async fn ask_until_refused(app: &TestApp, path: &str, key: &str) -> Answer {
@@ -224,7 +228,7 @@ async fn refuse_feeds(app: &TestApp, document: &Value, refusals: &mut Refusals) 
     let answer = app.post(&left, b"{}\n".to_vec(), None).await;
     keep("PushForbidden", "PushForbidden", &answer);
     let resting = app.feed("resting", None).await;
-    app.app.accounts.pause_feed("resting", true).await.unwrap();
+    app.app.accounts.pause_feed("resting", true, &Actor::command_line()).await.unwrap();
     keep("PushFeedPaused", "FeedPaused", &app.post(&resting, b"{}\n".to_vec(), None).await);
     let answer = Answer::of(app.request(Method::GET, DOOR)).await;
     keep("PushMethodNotAllowed", "PushMethodNotAllowed", &answer);

@@ -63,6 +63,7 @@ pub(crate) fn key(n: u8) -> KeyRow {
         expires_ms: None,
         rotated_from: None,
         account_id: None,
+        account_quota: None,
         last_used_ms: None,
         last_agent: None,
         suspended_ms: None,

@@ -1,13 +1,14 @@
 //! What holds on both databases. `sqlite.rs` and `postgres.rs` run every case of [`for_each_case`].
 
 mod change;
+mod hostile;
 mod people;
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use store::{
-    AccessRow, AccessState, Allowance, CountRow, KeyEnd, KeyKind, KeyRow, KeyUse, LeaseAsk,
-    LinkPurpose, Outcome, Step, StoreError, Unspent, Window, WindowStarts,
+    AccessRow, AccessState, Allowance, CountRow, KeyEnd, KeyKind, KeyMade, KeyRow, KeyUse,
+    LeaseAsk, LinkPurpose, Outcome, Step, StoreError, Unspent, Window, WindowStarts,
 };
 
 use crate::bed::{Bed, access, account, ask, deed, digest, feed, key, link, session};
@@ -51,11 +52,19 @@ macro_rules! for_each_case {
             nodes_are_behind_until_they_confirm_or_go
             silent_nodes_whose_right_has_run_out_are_not_behind_until_they_confirm
             a_number_that_was_set_back_is_raised_and_never_lowered
+            hostile_keys_made_at_once_never_pass_what_the_account_may_have
+            hostile_keys_made_again_and_again_are_counted_by_the_hour
+            hostile_a_key_made_after_one_ended_goes_on_with_its_meters
+            hostile_ended_keys_are_not_read_at_a_start_and_go_in_time
+            hostile_the_last_operators_cannot_suspend_each_other
+            hostile_an_action_that_is_not_written_down_is_not_done
+            hostile_accounts_that_nobody_confirmed_go_in_time
         }
     };
 }
 pub(crate) use change::*;
 pub(crate) use for_each_case;
+pub(crate) use hostile::*;
 pub(crate) use people::*;
 
 pub(crate) async fn a_key_comes_back_as_it_was_kept(bed: Bed) {
@@ -64,21 +73,24 @@ pub(crate) async fn a_key_comes_back_as_it_was_kept(bed: Bed) {
         KeyRow {
             requests_per_month: Some(u32::MAX), name: String::from("Ünïcode 🥊"), ..key(1)
         };
-    store.insert_key(&kept).await.unwrap();
+    store.insert_key(&kept, None, &deed(1, None)).await.unwrap();
     assert_eq!(store.key("key_1").await.unwrap().as_ref(), Some(&kept));
     assert_eq!(store.key_by_digest(&kept.digest).await.unwrap().as_ref(), Some(&kept));
     assert_eq!(store.key("key_2").await.unwrap(), None);
-    assert!(matches!(store.insert_key(&kept).await, Err(StoreError::Conflict(_))));
+    assert!(matches!(
+        store.insert_key(&kept, None, &deed(1, None)).await,
+        Err(StoreError::Conflict(_))
+    ));
     assert!(!format!("{kept:?}").contains("1, 1, 1"), "the digest is not printed");
 }
 
 pub(crate) async fn keys_are_kept_all_or_none(bed: Bed) {
     let store = bed.open().await;
-    store.insert_key(&key(2)).await.unwrap();
-    let twice = store.insert_keys(&[key(1), key(2), key(3)]).await;
+    store.insert_key(&key(2), None, &deed(1, None)).await.unwrap();
+    let twice = store.insert_keys(&[key(1), key(2), key(3)], &[]).await;
     assert!(matches!(twice, Err(StoreError::Conflict(_))));
     assert_eq!(store.keys().await.unwrap(), [key(2)]);
-    store.insert_keys(&[key(1), key(3)]).await.unwrap();
+    store.insert_keys(&[key(1), key(3)], &[]).await.unwrap();
     assert_eq!(store.keys().await.unwrap(), [key(1), key(2), key(3)]);
 }
 
@@ -88,8 +100,13 @@ pub(crate) async fn keys_are_ordered_byte_by_byte(bed: Bed) {
     let mut ids = ["key_b", "key_A", "key_é", "key_Z", "key_a1", "key-a", "key_a"];
     for (n, id) in (1..).zip(ids) {
         let id = String::from(id);
-        store.insert_key(&KeyRow { id, created_ms: 7, ..key(n) }).await.unwrap();
-        assert!(store.insert_feed(&feed(ids[usize::from(n - 1)], n)).await.unwrap());
+        store
+            .insert_key(&KeyRow { id, created_ms: 7, ..key(n) }, None, &deed(1, None))
+            .await
+            .unwrap();
+        assert!(
+            store.insert_feed(&feed(ids[usize::from(n - 1)], n), &deed(1, None)).await.unwrap()
+        );
     }
     ids.sort_unstable();
     let keys = store.keys().await.unwrap();
@@ -100,23 +117,37 @@ pub(crate) async fn keys_are_ordered_byte_by_byte(bed: Bed) {
 
 pub(crate) async fn the_first_revocation_stands(bed: Bed) {
     let store = bed.open().await;
-    store.insert_key(&key(1)).await.unwrap();
-    assert_eq!(store.revoke_key("key_1", 50).await.unwrap().unwrap().revoked_ms, Some(50));
-    assert_eq!(store.revoke_key("key_1", 90).await.unwrap().unwrap().revoked_ms, Some(50));
-    assert_eq!(store.revoke_key("key_2", 90).await.unwrap(), None);
+    store.insert_key(&key(1), None, &deed(1, None)).await.unwrap();
+    assert_eq!(
+        store.revoke_key("key_1", 50, &deed(1, None)).await.unwrap().unwrap().revoked_ms,
+        Some(50)
+    );
+    assert_eq!(
+        store.revoke_key("key_1", 90, &deed(1, None)).await.unwrap().unwrap().revoked_ms,
+        Some(50)
+    );
+    assert_eq!(store.revoke_key("key_2", 90, &deed(1, None)).await.unwrap(), None);
 }
 
 pub(crate) async fn a_key_is_rotated_once(bed: Bed) {
     let store = bed.open().await;
-    store.insert_key(&key(1)).await.unwrap();
+    store.insert_key(&key(1), None, &deed(1, None)).await.unwrap();
     let successor = |n| KeyRow { rotated_from: Some(String::from("key_1")), ..key(n) };
     let end = KeyEnd::At { expires_ms: 70 };
     let (two, three) = (successor(2), successor(3));
     // Two nodes at once: one of them does it.
     let other = bed.open().await;
-    let (one, another) = tokio::join!(store.rotate_key(end, &two), other.rotate_key(end, &three));
-    assert_eq!(u8::from(one.unwrap()) + u8::from(another.unwrap()), 1);
-    assert!(!store.rotate_key(end, &successor(4)).await.unwrap());
+    let entry = deed(1, None);
+    let (one, another) = tokio::join!(
+        store.rotate_key(end, &two, None, &entry),
+        other.rotate_key(end, &three, None, &entry)
+    );
+    let made = [one.unwrap(), another.unwrap()];
+    assert_eq!(made.iter().filter(|made| **made == KeyMade::Made).count(), 1);
+    assert_eq!(
+        store.rotate_key(end, &successor(4), None, &deed(1, None)).await.unwrap(),
+        KeyMade::NothingToReplace
+    );
     let keys = store.keys().await.unwrap();
     assert_eq!(
         keys.iter().map(|k| (k.revoked_ms, k.expires_ms)).collect::<Vec<_>>(),
@@ -126,7 +157,7 @@ pub(crate) async fn a_key_is_rotated_once(bed: Bed) {
 
 pub(crate) async fn the_latest_use_of_a_key_stands(bed: Bed) {
     let store = bed.open().await;
-    store.insert_keys(&[key(1), key(2)]).await.unwrap();
+    store.insert_keys(&[key(1), key(2)], &[]).await.unwrap();
     let used = |id: &str, used_ms, agent: Option<&str>| KeyUse {
         id: String::from(id),
         used_ms,
@@ -146,19 +177,29 @@ pub(crate) async fn the_latest_use_of_a_key_stands(bed: Bed) {
 pub(crate) async fn a_feed_name_is_free_again_once_its_token_is_revoked(bed: Bed) {
     let store = bed.open().await;
     let named = |n| feed("pinnacle", n);
-    assert!(store.insert_feed(&named(1)).await.unwrap());
-    assert!(!store.insert_feed(&named(2)).await.unwrap());
+    assert!(store.insert_feed(&named(1), &deed(1, None)).await.unwrap());
+    assert!(!store.insert_feed(&named(2), &deed(1, None)).await.unwrap());
     assert_eq!(store.feeds().await.unwrap(), [named(1)]);
-    let paused = store.pause_feed("pinnacle", Some(5)).await.unwrap().unwrap();
+    let paused = store.pause_feed("pinnacle", Some(5), &deed(1, None)).await.unwrap().unwrap();
     assert_eq!(paused.paused_ms, Some(5));
-    let again = store.pause_feed("pinnacle", Some(6)).await.unwrap().unwrap();
+    let again = store.pause_feed("pinnacle", Some(6), &deed(1, None)).await.unwrap().unwrap();
     assert_eq!(again.paused_ms, Some(5), "a paused feed keeps its first instant");
-    assert_eq!(store.pause_feed("nobody", Some(6)).await.unwrap(), None);
-    assert_eq!(store.revoke_feed("pinnacle", 9).await.unwrap().unwrap().revoked_ms, Some(9));
-    assert_eq!(store.pause_feed("pinnacle", None).await.unwrap(), None, "it has no live token");
-    assert!(store.insert_feed(&named(3)).await.unwrap());
+    assert_eq!(store.pause_feed("nobody", Some(6), &deed(1, None)).await.unwrap(), None);
+    assert_eq!(
+        store.revoke_feed("pinnacle", 9, &deed(1, None)).await.unwrap().unwrap().revoked_ms,
+        Some(9)
+    );
+    assert_eq!(
+        store.pause_feed("pinnacle", None, &deed(1, None)).await.unwrap(),
+        None,
+        "it has no live token"
+    );
+    assert!(store.insert_feed(&named(3), &deed(1, None)).await.unwrap());
     assert_eq!(store.feeds().await.unwrap(), [named(3)]);
-    assert!(matches!(store.insert_feed(&feed("other", 3)).await, Err(StoreError::Conflict(_))));
+    assert!(matches!(
+        store.insert_feed(&feed("other", 3), &deed(1, None)).await,
+        Err(StoreError::Conflict(_))
+    ));
 }
 
 pub(crate) async fn slices_shrink_to_one_and_end_at_the_limit(bed: Bed) {
@@ -282,7 +323,7 @@ pub(crate) async fn a_setting_outlives_a_restart(bed: Bed) {
 
 pub(crate) async fn the_audit_log_cannot_be_rewritten_or_shortened(bed: Bed) {
     let store = bed.open().await;
-    store.append_audit(&deed(1, None)).await.unwrap();
+    store.append_audit(&[deed(1, None)]).await.unwrap();
     for statement in ["UPDATE audit SET who = 'nobody'", "DELETE FROM audit"] {
         let refused = bed.run(statement).await.unwrap_err();
         assert!(refused.to_string().contains("append-only"), "{refused}");
@@ -295,7 +336,7 @@ pub(crate) async fn the_audit_log_is_read_backwards_in_pages(bed: Bed) {
     let store = bed.open().await;
     for at_ms in 1..=5 {
         let whose = (at_ms % 2 == 0).then_some("acc_1");
-        store.append_audit(&deed(at_ms, whose)).await.unwrap();
+        store.append_audit(&[deed(at_ms, whose)]).await.unwrap();
     }
     let page = store.audit(None, None, 2).await.unwrap();
     assert_eq!(page.iter().map(|row| row.entry.at_ms).collect::<Vec<_>>(), [5, 4]);
@@ -308,24 +349,27 @@ pub(crate) async fn the_audit_log_is_read_backwards_in_pages(bed: Bed) {
 /// A rolling upgrade: the tables are widened while this program has them open and its statements prepared.
 pub(crate) async fn a_newer_program_may_add_columns_meanwhile(bed: Bed) {
     let store = bed.open().await;
-    store.insert_account(&account("ann")).await.unwrap();
+    store.insert_account(&account("ann"), &deed(1, None)).await.unwrap();
     let go_on = async |n: u8| {
-        store.insert_key(&key(n)).await.unwrap();
-        store.insert_feed(&feed(&format!("f{n}"), n)).await.unwrap();
-        store.insert_session(&session(n, "ann"), None, 9).await.unwrap();
-        store.insert_link(&link(n, LinkPurpose::Invitation, None)).await.unwrap();
-        store.append_audit(&deed(1, None)).await.unwrap();
+        store.insert_key(&key(n), None, &deed(1, None)).await.unwrap();
+        store.insert_feed(&feed(&format!("f{n}"), n), &deed(1, None)).await.unwrap();
+        store.insert_session(&session(n, "ann"), None, 9, None).await.unwrap();
+        store.insert_link(&link(n, LinkPurpose::Invitation, None), None).await.unwrap();
+        store.append_audit(&[deed(1, None)]).await.unwrap();
         let request = access(&format!("req_{n}"), "ann");
-        store.insert_access(&request).await.unwrap();
-        store.decide_access(&AccessRow { state: AccessState::Refused, ..request }).await.unwrap();
+        store.insert_access(&request, &deed(1, None)).await.unwrap();
+        store
+            .decide_access(&AccessRow { state: AccessState::Refused, ..request }, deed(1, None))
+            .await
+            .unwrap();
         store.lease(&[ask(50)]).await.unwrap();
-        assert!(store.revoke_key(&format!("key_{n}"), 5).await.unwrap().is_some());
-        assert!(store.revoke_feed(&format!("f{n}"), 5).await.unwrap().is_some());
+        assert!(store.revoke_key(&format!("key_{n}"), 5, &deed(1, None)).await.unwrap().is_some());
+        assert!(store.revoke_feed(&format!("f{n}"), 5, &deed(1, None)).await.unwrap().is_some());
         let n = usize::from(n);
         assert_eq!(store.keys().await.unwrap().len(), n);
         assert_eq!(store.feeds().await.unwrap().len(), n);
         assert_eq!(store.sessions_of("ann").await.unwrap().len(), n);
-        assert_eq!(store.audit(None, None, 99).await.unwrap().len(), n);
+        assert_eq!(store.audit(None, None, 99).await.unwrap().len(), 1 + 7 * n);
         assert_eq!(store.access_requests(None, 99).await.unwrap().len(), n);
         assert_eq!(store.accounts(9).await.unwrap().len(), 1);
         assert!(store.link(&digest(1)).await.unwrap().is_some());
@@ -356,7 +400,7 @@ pub(crate) async fn the_ends_of_the_numbers_come_back(bed: Bed) {
         requests_per_day: u32::MAX,
         ..key(1)
     };
-    store.insert_key(&extreme).await.unwrap();
+    store.insert_key(&extreme, None, &deed(1, None)).await.unwrap();
     let used = KeyUse { id: String::from("key_1"), used_ms: i64::MIN, agent: None };
     store.note_key_uses(&[used]).await.unwrap();
     let kept = store.key("key_1").await.unwrap().unwrap();
@@ -368,14 +412,14 @@ pub(crate) async fn the_ends_of_the_numbers_come_back(bed: Bed) {
 
 pub(crate) async fn an_allowance_reaches_the_accounts_live_production_keys(bed: Bed) {
     let store = bed.open().await;
-    store.insert_account(&account("ann")).await.unwrap();
+    store.insert_account(&account("ann"), &deed(1, None)).await.unwrap();
     let own = |n| KeyRow { account_id: Some(String::from("ann")), ..key(n) };
     let sandbox = KeyRow { kind: KeyKind::Sandbox, ..own(3) };
-    store.insert_keys(&[own(1), own(2), sandbox, key(4)]).await.unwrap();
-    store.revoke_key("key_2", 1).await.unwrap();
+    store.insert_keys(&[own(1), own(2), sandbox, key(4)], &[]).await.unwrap();
+    store.revoke_key("key_2", 1, &deed(1, None)).await.unwrap();
     let allowance =
         Allowance { keys_max: Some(0), requests_per_month: Some(u32::MAX), ..Allowance::default() };
-    store.allow_account("ann", &allowance, (7, 8)).await.unwrap();
+    store.allow_account("ann", &allowance, (7, 8), &deed(1, None)).await.unwrap();
     assert_eq!(store.account("ann").await.unwrap().unwrap().allowance, allowance);
     let keys = store.keys().await.unwrap();
     let limits: Vec<_> = keys.iter().map(|k| (k.burst_per_minute, k.requests_per_day)).collect();
@@ -385,9 +429,9 @@ pub(crate) async fn an_allowance_reaches_the_accounts_live_production_keys(bed: 
 
 pub(crate) async fn requests_are_counted_by_hour_and_day_from_many_nodes(bed: Bed) {
     let store = bed.open().await;
-    store.insert_account(&account("ann")).await.unwrap();
+    store.insert_account(&account("ann"), &deed(1, None)).await.unwrap();
     let own = |n| KeyRow { account_id: Some(String::from("ann")), ..key(n) };
-    store.insert_keys(&[own(1), own(2), key(3)]).await.unwrap();
+    store.insert_keys(&[own(1), own(2), key(3)], &[]).await.unwrap();
     let count = |id: &str, hour: i64, outcome| CountRow {
         key_id: String::from(id),
         start_ms: hour * Step::Hour.millis(),

@@ -14,16 +14,19 @@ async fn fill(store: &Store) {
         let from = (n > 1).then(|| format!("key_{}", n - 1));
         // The clock was set back: who was made later looks older than who it came from.
         let created_ms = -i64::from(n);
-        store.insert_key(&KeyRow { rotated_from: from, created_ms, ..key(n) }).await.unwrap();
+        store
+            .insert_key(&KeyRow { rotated_from: from, created_ms, ..key(n) }, None, &deed(1, None))
+            .await
+            .unwrap();
     }
-    store.insert_feed(&feed("pinnacle", 9)).await.unwrap();
+    store.insert_feed(&feed("pinnacle", 9), &deed(1, None)).await.unwrap();
     store.set_setting("maintenance", Some("600")).await.unwrap();
-    store.insert_account(&account("ann")).await.unwrap();
+    store.insert_account(&account("ann"), &deed(1, None)).await.unwrap();
     let totp = Totp { secret: vec![1, 0, 2], confirmed_ms: None, step: None };
-    store.set_totp("ann", Some(&totp), &[digest(7)]).await.unwrap();
-    store.insert_session(&session(1, "ann"), None, 5).await.unwrap();
-    store.insert_link(&link(1, LinkPurpose::PasswordReset, Some("ann"))).await.unwrap();
-    store.insert_access(&access("req_1", "ann")).await.unwrap();
+    store.set_totp("ann", Some(&totp), &[digest(7)], None).await.unwrap();
+    store.insert_session(&session(1, "ann"), None, 5, None).await.unwrap();
+    store.insert_link(&link(1, LinkPurpose::PasswordReset, Some("ann")), None).await.unwrap();
+    store.insert_access(&access("req_1", "ann"), &deed(1, None)).await.unwrap();
     store.lease(&[ask(100)]).await.unwrap();
     let count = CountRow {
         key_id: String::from("key_1"),
@@ -36,7 +39,7 @@ async fn fill(store: &Store) {
     store.note_alerts("key_1", Window::Day, 0, &[80]).await.unwrap();
     // More than go at once.
     for at_ms in 0..1100 {
-        store.append_audit(&deed(at_ms, None)).await.unwrap();
+        store.append_audit(&[deed(at_ms, None)]).await.unwrap();
     }
 }
 
@@ -54,7 +57,7 @@ async fn everything_arrives_or_nothing_and_only_in_an_empty_database() {
     let moved = transfer(&path, &url, &settings, &mut |far| told.push(far)).await.unwrap();
     assert_eq!(told.last(), Some(&moved));
     assert!(told.len() > 5 && told.is_sorted_by_key(|far| far.rows), "{told:?}");
-    assert_eq!(moved, Transferred { rows: moved.of, of: 1115 });
+    assert_eq!(moved, Transferred { rows: moved.of, of: 1121 });
 
     let new = Store::connect(&url).await.unwrap();
     assert_eq!(new.keys().await.unwrap(), old.keys().await.unwrap());
@@ -73,7 +76,7 @@ async fn everything_arrives_or_nothing_and_only_in_an_empty_database() {
     let all = old.audit(None, None, 5000).await.unwrap();
     assert_eq!(new.audit(None, None, 5000).await.unwrap(), all);
     // The numbers go on where they were.
-    new.append_audit(&deed(9, None)).await.unwrap();
+    new.append_audit(&[deed(9, None)]).await.unwrap();
     assert_eq!(new.audit(None, None, 1).await.unwrap()[0].seq, all[0].seq + 1);
     assert_eq!(new.lease(&[ask(100)]).await.unwrap(), old.lease(&[ask(100)]).await.unwrap());
 

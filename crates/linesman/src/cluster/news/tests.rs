@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use accounts::{Accounts, Herald, KeyKind, KeyRefusal, KeySecret, Need, NewKey, Registry};
+use accounts::{Accounts, Actor, Herald, KeyKind, KeyRefusal, KeySecret, Need, NewKey, Registry};
 use domain::Clock;
 use rig::{Nats, Postgres, Proxy};
 use store::Store;
@@ -165,7 +165,7 @@ async fn a_revocation_holds_on_every_node_whatever_it_is_cut_off_from() {
     let two = Node::start(&database, &nats).await;
     let make = async || {
         let new = NewKey::of_kind(KeyKind::Production);
-        one.accounts.create_key(new).await.unwrap().0
+        one.accounts.create_key(new, &Actor::command_line()).await.unwrap().0
     };
     let mut keys = Vec::new();
     for _ in 0..4 {
@@ -175,13 +175,13 @@ async fn a_revocation_holds_on_every_node_whatever_it_is_cut_off_from() {
     two.comes_to(&other, Ok(())).await;
 
     // All is well: it is confirmed, and takes no time of trust.
-    one.accounts.revoke_key(keys[0].expose()).await.unwrap();
+    one.accounts.revoke_key(keys[0].expose(), &Actor::command_line()).await.unwrap();
     assert_eq!(two.lets_in(&keys[0]), Err(KeyRefusal::Unknown));
 
     // So does a command line.
     let (key, store) = (make().await, Store::connect(&database.url("db")).await.unwrap());
     let registry = Registry::new(store.clone(), Arc::new(SystemClock));
-    registry.revoke_key(key.expose()).await.unwrap();
+    registry.revoke_key(key.expose(), &Actor::command_line()).await.unwrap();
     let among = among_nodes(&nats.url(), Some(1), TRUST).await.unwrap();
     confirm_everywhere(store, among, Need::Everywhere).await.unwrap();
     assert_eq!([&one, &two].map(|node| node.lets_in(&key)), [Err(KeyRefusal::Unknown); 2]);
@@ -194,7 +194,7 @@ async fn a_revocation_holds_on_every_node_whatever_it_is_cut_off_from() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert!(two.accounts.trust().unwrap().by_herald > 0);
-    one.accounts.revoke_key(keys[1].expose()).await.unwrap();
+    one.accounts.revoke_key(keys[1].expose(), &Actor::command_line()).await.unwrap();
     assert_eq!(two.lets_in(&keys[1]), Err(KeyRefusal::Unvouched));
     two.to_database.mend();
     two.comes_to(&other, Ok(())).await;
@@ -202,13 +202,13 @@ async fn a_revocation_holds_on_every_node_whatever_it_is_cut_off_from() {
 
     // Cut off from those servers alone, it notices nothing.
     two.to_nats.hold();
-    one.accounts.revoke_key(keys[2].expose()).await.unwrap();
+    one.accounts.revoke_key(keys[2].expose(), &Actor::command_line()).await.unwrap();
     assert_eq!(two.lets_in(&keys[2]), Err(KeyRefusal::Unknown));
     assert_eq!(two.lets_in(&other), Ok(()));
 
     // Cut off from both, it lets nobody in by the time that the call returns.
     two.to_database.hold();
-    one.accounts.revoke_key(keys[3].expose()).await.unwrap();
+    one.accounts.revoke_key(keys[3].expose(), &Actor::command_line()).await.unwrap();
     assert_eq!(two.lets_in(&keys[3]), Err(KeyRefusal::Unvouched));
     two.comes_to(&other, Err(KeyRefusal::Unvouched)).await;
     two.to_database.mend();

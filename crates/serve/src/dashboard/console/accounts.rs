@@ -60,6 +60,9 @@ struct AccountsPage {
     query: String,
 }
 
+/// Ended keys that are shown of an account.
+const ENDED_SHOWN_MAX: u32 = 50;
+
 /// A limit in the form: what was set, and what holds where nothing is.
 struct LimitField {
     name: &'static str,
@@ -112,15 +115,11 @@ async fn accounts_page(visit: &Visit<'_>) -> Result<Reply, Trouble> {
 async fn account_page(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let own = &visit.session()?.account.id;
     let account = visit.app.people.account(visit.id).await?;
-    let mut keys: Vec<KeyLine> = visit
-        .app
-        .accounts
-        .keys_of(&account.id)
-        .await?
-        .iter()
-        .map(|view| KeyLine::new(view, visit.now))
-        .collect();
+    let accounts = &visit.app.accounts;
+    let mut keys = accounts.live_keys_of(&account.id).await?;
     keys.reverse();
+    keys.extend(accounts.ended_keys_of(&account.id, (0, ENDED_SHOWN_MAX)).await?);
+    let keys = keys.iter().map(|view| KeyLine::new(view, visit.now)).collect();
     let deeds = visit.app.people.audit(Some(&account.id), None).await?;
     let page = AccountPage {
         shell: Shell::new(visit, "Account", "accounts"),

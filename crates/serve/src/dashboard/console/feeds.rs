@@ -1,11 +1,10 @@
 //! Feeds: how much they send and how late, what is refused of it, their tokens, and pausing them.
 
-use accounts::{Deed, FeedRecord, Scores};
+use accounts::{FeedRecord, Scores};
 use askama::Template;
 use domain::{Timestamp, World};
 use market::Load;
 
-use crate::dashboard::keys::note_done;
 use crate::dashboard::moment::{Moment, a_second, latency, number, span};
 use crate::dashboard::page::{self, Notice, Shell, Trouble};
 use crate::dashboard::visit::Visit;
@@ -202,10 +201,9 @@ pub(super) async fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     }
     let scores =
         if visit.form.get("scores").is_empty() { Scores::OfUnbound } else { Scores::Allowed };
-    let made = visit.app.accounts.create_feed_with(name, bookmaker, scores).await?;
-    let (token, record) = made;
-    let detail = feed_detail(&record);
-    visit.app.people.note(&visit.actor()?, Deed::FeedCreated, &record.name, &detail).await?;
+    let by = visit.actor()?;
+    let (token, record) =
+        visit.app.accounts.create_feed_with(name, bookmaker, scores, &by).await?;
     let page = NewFeedPage {
         shell: Shell::new(visit, "A feed's token", "feeds"),
         name: record.name,
@@ -215,29 +213,14 @@ pub(super) async fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     page::render(200, &page)
 }
 
-/// What a feed may do, for the audit log.
-pub fn feed_detail(feed: &FeedRecord) -> String {
-    match &feed.bookmaker {
-        None => "any bookmaker".to_owned(),
-        Some(bookmaker) if feed.scores => format!("{bookmaker}, with scores"),
-        Some(bookmaker) => bookmaker.clone(),
-    }
-}
-
 pub(super) async fn revoke(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let revoked = visit.app.accounts.revoke_feed(visit.id).await;
-    note_done(visit, revoked, (Deed::FeedRevoked, visit.id, "")).await?;
+    visit.app.accounts.revoke_feed(visit.id, &visit.actor()?).await?;
     Ok(page::redirect("/console/feeds?done=feed-revoked"))
 }
 
 pub(super) async fn pause(visit: &Visit<'_>, paused: bool) -> Result<Reply, Trouble> {
-    let set = visit.app.accounts.pause_feed(visit.id, paused).await;
-    let (deed, done) = if paused {
-        (Deed::FeedPaused, "feed-paused")
-    } else {
-        (Deed::FeedResumed, "feed-resumed")
-    };
-    let record = note_done(visit, set, (deed, visit.id, "")).await?;
+    let record = visit.app.accounts.pause_feed(visit.id, paused, &visit.actor()?).await?;
+    let done = if paused { "feed-paused" } else { "feed-resumed" };
     // Back to where the button was pressed.
     Ok(page::redirect(&match visit.form.get("back") {
         "feed" => format!("/console/feeds/{}?done={done}", record.name),

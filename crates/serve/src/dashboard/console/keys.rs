@@ -8,7 +8,7 @@ use crate::dashboard::visit::Visit;
 use crate::reply::Reply;
 
 /// Keys on one page; more are found by searching or on the command line.
-const KEYS_SHOWN_MAX: usize = 500;
+const KEYS_SHOWN_MAX: u32 = 500;
 /// Letters of a search that are looked for.
 const SEARCH_CHARS_MAX: usize = 200;
 
@@ -24,9 +24,12 @@ struct AllKeysPage {
 pub(super) async fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let people = super::emails(visit).await?;
     let query: String = visit.query.get("q").trim().chars().take(SEARCH_CHARS_MAX).collect();
-    let wanted = query.to_lowercase();
-    let views = visit.app.accounts.view_keys().await?;
-    let lines = views.iter().rev().map(|view| {
+    // One more, which says whether there are more.
+    let mut views = visit.app.accounts.find_keys(&query, KEYS_SHOWN_MAX + 1).await?;
+    let shown = usize::try_from(KEYS_SHOWN_MAX).unwrap_or(usize::MAX);
+    let more = views.len() > shown;
+    views.truncate(shown);
+    let lines = views.iter().map(|view| {
         let owner = view.record.account_id.as_ref();
         let owner = owner.map(|id| people.get(id).cloned().unwrap_or_else(|| id.clone()));
         KeyLine {
@@ -34,14 +37,7 @@ pub(super) async fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
             ..KeyLine::new(view, visit.now)
         }
     });
-    let found = lines.filter(|key| {
-        let texts = [&key.owner, &key.name, &key.hint, &key.id, &key.groups];
-        let has = |text: &&String| text.to_lowercase().contains(&wanted);
-        wanted.is_empty() || [key.kind, key.state].contains(&&*wanted) || texts.iter().any(has)
-    });
-    let mut keys: Vec<KeyLine> = found.take(KEYS_SHOWN_MAX + 1).collect();
-    let more = keys.len() > KEYS_SHOWN_MAX;
-    keys.truncate(KEYS_SHOWN_MAX);
+    let keys: Vec<KeyLine> = lines.collect();
     let shell = Shell::new(visit, "All keys", "all-keys");
     page::render(200, &AllKeysPage { shell, keys, query, more })
 }
@@ -59,12 +55,11 @@ pub(super) async fn ask_revoke(visit: &Visit<'_>) -> Result<Reply, Trouble> {
 
 pub(super) async fn revoke(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let key = found(visit).await?;
-    keys::revoke(visit, &key.id, &key.hint).await?;
+    keys::revoke(visit, &key.id).await?;
     Ok(page::redirect("/console/keys?done=key-revoked"))
 }
 
 async fn found(visit: &Visit<'_>) -> Result<KeyLine, Trouble> {
-    let views = visit.app.accounts.view_keys().await?;
-    let view = views.iter().find(|view| view.record.id.as_str() == visit.id);
-    Ok(KeyLine::new(view.ok_or(Trouble::NotFound)?, visit.now))
+    let view = visit.app.accounts.view_key(visit.id).await?.ok_or(Trouble::NotFound)?;
+    Ok(KeyLine::new(&view, visit.now))
 }

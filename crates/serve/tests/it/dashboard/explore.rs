@@ -1,6 +1,6 @@
 //! The explorer: it asks the real service, with a sandbox key of the visitor's own, and shows what came.
 
-use accounts::KeyKind;
+use accounts::{Actor, KeyKind};
 
 use super::browser::{Browser, account_id, percent};
 use crate::harness::TestApp;
@@ -79,7 +79,7 @@ async fn a_production_key_is_never_used_and_a_restricted_one_only_for_what_it_ma
         account_id: Some(id.clone()),
         ..accounts::NewKey::of_kind(KeyKind::Production)
     };
-    let (_, live) = app.app.accounts.create_key(new).await.unwrap();
+    let (_, live) = app.app.accounts.create_key(new, &Actor::command_line()).await.unwrap();
     let fields = [("endpoint", "list_books"), ("key", live.id.as_str())];
     let ran = run(&mut ann, &fields).await;
     assert_eq!(ran.status, 400, "there is no sandbox key");

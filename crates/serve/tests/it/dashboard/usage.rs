@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use accounts::{KeyKind, Limits, NewKey};
+use accounts::{Actor, KeyKind, Limits, NewKey};
 
 use super::browser::{Browser, account_id, between};
 use crate::harness::TestApp;
@@ -17,7 +17,7 @@ async fn key_of(app: &TestApp, email: &str, name: &str, per_day: u32) -> (String
         account_id: Some(account_id(app, email).await),
         ..NewKey::of_kind(KeyKind::Sandbox)
     };
-    let (secret, record) = app.app.accounts.create_key(new).await.unwrap();
+    let (secret, record) = app.app.accounts.create_key(new, &Actor::command_line()).await.unwrap();
     (secret.expose().to_owned(), record.id.as_str().to_owned())
 }
 

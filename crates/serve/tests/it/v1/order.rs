@@ -1,6 +1,6 @@
 //! The order of checks (D3): of two faults, the one that is told.
 
-use accounts::Maintenance;
+use accounts::{Actor, Maintenance};
 
 use crate::board::Board;
 use crate::harness::TestApp;
@@ -8,7 +8,7 @@ use crate::harness::TestApp;
 const CLOSED: Maintenance = Maintenance::On { retry_after_s: 120 };
 
 async fn close(app: &TestApp) {
-    app.app.accounts.set_maintenance(CLOSED).await.unwrap();
+    app.app.accounts.set_maintenance(CLOSED, &Actor::command_line()).await.unwrap();
 }
 
 #[tokio::test]

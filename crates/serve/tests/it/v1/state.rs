@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use accounts::Maintenance;
+use accounts::{Actor, Maintenance};
 use serde_json::{Value, json};
 
 use crate::board::Board;
@@ -134,7 +134,7 @@ async fn maintenance_closes_everything_but_status_and_outlives_a_restart() {
     let key = board.key.clone();
     let event = format!("/v1/sports/mma/events/{}", board.bout_id().await);
     let closed = Maintenance::On { retry_after_s: 300 };
-    board.app.app.accounts.set_maintenance(closed).await.unwrap();
+    board.app.app.accounts.set_maintenance(closed, &Actor::command_line()).await.unwrap();
     let now = board.app.now();
     let dir = board.app.stop().await;
     let app = TestApp::builder().starting_at(now).on(dir).start().await;
@@ -152,6 +152,6 @@ async fn maintenance_closes_everything_but_status_and_outlives_a_restart() {
         assert!(answer.header("x-requests-used").is_some());
     }
     assert_eq!(app.get("/v1/status", &key).await.json()["status"], "maintenance");
-    app.app.accounts.set_maintenance(Maintenance::Off).await.unwrap();
+    app.app.accounts.set_maintenance(Maintenance::Off, &Actor::command_line()).await.unwrap();
     assert_eq!(app.get("/v1/sports", &key).await.status, 200);
 }

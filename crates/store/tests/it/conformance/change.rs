@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use store::{Allowance, Behind, KeyChange, KeyEnd, KeyRow, KeyUse, Listed, Store};
+use store::{Allowance, Behind, KeyChange, KeyEnd, KeyMade, KeyRow, KeyUse, Listed, Store};
 use tokio::task::JoinSet;
 
-use crate::bed::{Bed, account, ask, feed, key};
+use crate::bed::{Bed, account, ask, deed, feed, key};
 
 /// The ids of the keys that changed since the last time, and how far the number was raised.
 async fn news(store: &Store, seen: &mut i64) -> (i64, Vec<String>) {
@@ -25,30 +25,36 @@ pub(crate) async fn every_change_of_keys_raises_the_number_and_marks_what_change
     let store = bed.open().await;
     let mut seen = store.key_change().await.unwrap().number;
     assert_eq!((seen, store.keys_changed_after(0).await.unwrap()), (0, Vec::new()));
-    store.insert_account(&account("ann")).await.unwrap();
+    store.insert_account(&account("ann"), &deed(1, None)).await.unwrap();
     assert_eq!(news(&store, &mut seen).await, (0, named(&[])));
 
     let own = |n| KeyRow { account_id: Some(String::from("ann")), ..key(n) };
-    store.insert_keys(&[own(1), key(2), own(3)]).await.unwrap();
+    store.insert_keys(&[own(1), key(2), own(3)], &[]).await.unwrap();
     assert_eq!(news(&store, &mut seen).await, (1, named(&["key_1", "key_2", "key_3"])));
-    store.revoke_key("key_2", 5).await.unwrap();
+    store.revoke_key("key_2", 5, &deed(1, None)).await.unwrap();
     assert_eq!(news(&store, &mut seen).await, (1, named(&["key_2"])));
     // Done again, it is told again: who was not heard the first time has another try.
-    store.revoke_key("key_2", 6).await.unwrap();
+    store.revoke_key("key_2", 6, &deed(1, None)).await.unwrap();
     assert_eq!(news(&store, &mut seen).await, (1, named(&["key_2"])));
     let successor = KeyRow { rotated_from: Some(String::from("key_3")), ..own(4) };
-    assert!(store.rotate_key(KeyEnd::AtOnce { now_ms: 7 }, &successor).await.unwrap());
+    assert_eq!(
+        store
+            .rotate_key(KeyEnd::AtOnce { now_ms: 7 }, &successor, None, &deed(1, None))
+            .await
+            .unwrap(),
+        KeyMade::Made
+    );
     assert_eq!(news(&store, &mut seen).await, (1, named(&["key_3", "key_4"])));
-    store.suspend_account("ann", Some(8)).await.unwrap();
+    store.suspend_account("ann", Some(8), &deed(1, None)).await.unwrap();
     assert_eq!(news(&store, &mut seen).await, (1, named(&["key_1", "key_3", "key_4"])));
-    store.suspend_account("ann", None).await.unwrap();
+    store.suspend_account("ann", None, &deed(1, None)).await.unwrap();
     assert_eq!(news(&store, &mut seen).await.0, 1);
-    store.allow_account("ann", &Allowance::default(), (5, 6)).await.unwrap();
+    store.allow_account("ann", &Allowance::default(), (5, 6), &deed(1, None)).await.unwrap();
     assert_eq!(news(&store, &mut seen).await, (1, named(&["key_1", "key_4"])));
 
-    store.insert_feed(&feed("acme", 9)).await.unwrap();
-    store.pause_feed("acme", Some(1)).await.unwrap();
-    store.revoke_feed("acme", 2).await.unwrap();
+    store.insert_feed(&feed("acme", 9), &deed(1, None)).await.unwrap();
+    store.pause_feed("acme", Some(1), &deed(1, None)).await.unwrap();
+    store.revoke_feed("acme", 2, &deed(1, None)).await.unwrap();
     store.set_setting("maintenance", Some("60")).await.unwrap();
     assert_eq!(news(&store, &mut seen).await, (4, named(&[])));
 
@@ -56,7 +62,13 @@ pub(crate) async fn every_change_of_keys_raises_the_number_and_marks_what_change
     let used = KeyUse { id: String::from("key_1"), used_ms: 9, agent: None };
     store.note_key_uses(&[used]).await.unwrap();
     store.lease(&[ask(5)]).await.unwrap();
-    assert!(!store.rotate_key(KeyEnd::AtOnce { now_ms: 7 }, &successor).await.unwrap());
+    assert_eq!(
+        store
+            .rotate_key(KeyEnd::AtOnce { now_ms: 7 }, &successor, None, &deed(1, None))
+            .await
+            .unwrap(),
+        KeyMade::NothingToReplace
+    );
     assert_eq!(news(&store, &mut seen).await, (0, named(&[])));
 }
 
@@ -66,14 +78,17 @@ pub(crate) async fn who_change_keys_at_once_are_seen_by_whoever_follows_the_numb
     const EACH: u8 = 12;
     let bed = Arc::new(bed);
     let rows: Vec<KeyRow> = (0..WRITERS * EACH).map(key).collect();
-    bed.open().await.insert_keys(&rows).await.unwrap();
+    bed.open().await.insert_keys(&rows, &[]).await.unwrap();
     let mut writers = JoinSet::new();
     for writer in 0..WRITERS {
         let bed = Arc::clone(&bed);
         writers.spawn(async move {
             let store = bed.open().await;
             for n in 0..EACH {
-                store.revoke_key(&format!("key_{}", writer * EACH + n), 1).await.unwrap();
+                store
+                    .revoke_key(&format!("key_{}", writer * EACH + n), 1, &deed(1, None))
+                    .await
+                    .unwrap();
             }
             store.close().await;
         });
@@ -170,7 +185,7 @@ pub(crate) async fn a_number_that_was_set_back_is_raised_and_never_lowered(bed: 
     store.raise_key_change(3).await.unwrap();
     store.raise_key_change(7).await.unwrap();
     assert_eq!(store.key_change().await.unwrap(), KeyChange { number: 7, era: 7 });
-    store.insert_key(&key(1)).await.unwrap();
+    store.insert_key(&key(1), None, &deed(1, None)).await.unwrap();
     assert_eq!(store.key_change().await.unwrap(), KeyChange { number: 8, era: 7 });
     assert_eq!(store.keys_changed_after(7).await.unwrap(), [key(1)]);
     store.raise_key_change(20).await.unwrap();

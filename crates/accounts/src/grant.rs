@@ -1,0 +1,86 @@
+//! What a key allows: its limits, which are never beyond its account's, and what it may read.
+
+use serde::Serialize;
+use store::{KeyKind, KeyRow};
+
+use crate::{KeyId, registry::ODDS_READ};
+
+/// How much a line of rotated keys may ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Limits {
+    pub burst_per_minute: u32,
+    pub requests_per_day: u32,
+    pub requests_per_month: Option<u32>,
+}
+
+impl Limits {
+    /// Not more than what all keys of the account may ask for together.
+    fn within(self, shared: Option<Quota>) -> Self {
+        let Some(shared) = shared else {
+            return self;
+        };
+        let months = [self.requests_per_month, shared.requests_per_month];
+        Self {
+            requests_per_day: self.requests_per_day.min(shared.requests_per_day),
+            requests_per_month: months.into_iter().flatten().min(),
+            ..self
+        }
+    }
+}
+
+/// What all keys of an account may ask for together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Quota {
+    pub(crate) requests_per_day: u32,
+    pub(crate) requests_per_month: Option<u32>,
+}
+
+/// What a key allows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    pub key_id: KeyId,
+    pub kind: KeyKind,
+    /// Odds, events and scores may be read.
+    pub odds_read: bool,
+    /// Sport groups the key is restricted to; `None` is all.
+    pub groups: Option<Box<[Box<str>]>>,
+    pub limits: Limits,
+}
+
+impl Grant {
+    /// Whether sports of this group are within the grant.
+    pub fn covers_group(&self, group: &str) -> bool {
+        self.groups.as_ref().is_none_or(|groups| groups.iter().any(|own| **own == *group))
+    }
+}
+
+pub(crate) fn grant(row: &KeyRow) -> Grant {
+    Grant {
+        key_id: KeyId::from_stored(&row.id),
+        kind: row.kind,
+        odds_read: row.permissions.iter().any(|permission| permission == ODDS_READ),
+        groups: row
+            .groups
+            .as_ref()
+            .map(|groups| groups.iter().map(|group| group.as_str().into()).collect()),
+        limits: limits(row),
+    }
+}
+
+/// What a key may ask for: what its row says, and not more than what its account may.
+pub(crate) fn limits(row: &KeyRow) -> Limits {
+    let own = Limits {
+        burst_per_minute: row.burst_per_minute,
+        requests_per_day: row.requests_per_day,
+        requests_per_month: row.requests_per_month,
+    };
+    own.within(quota(row))
+}
+
+/// What the account of a key that was read may ask for with all its keys.
+pub(crate) fn quota(row: &KeyRow) -> Option<Quota> {
+    row.account_quota.map(|set| Quota {
+        requests_per_day: set.requests_per_day.unwrap_or(Limits::DEFAULT.requests_per_day),
+        requests_per_month: set.requests_per_month,
+    })
+}

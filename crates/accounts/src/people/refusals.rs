@@ -1,0 +1,172 @@
+//! What is refused at the door, for the audit log: each source and address by itself, and yet so little that nobody can
+//! fill the disk with it. The log is never shortened.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use domain::Timestamp;
+
+use crate::{Actor, Deed, Origin, People, PeopleError};
+
+/// Lines that are written within an hour, by each process. What is refused beyond them is counted and told in one line of
+/// the next hour. An attack of a year makes some 260 MB.
+const LINES_MAX: u32 = 100;
+/// Who is told apart within a minute; the others are counted together.
+const TOLD_APART_MAX: usize = 1000;
+const MINUTE_MS: i64 = 60_000;
+const HOUR_MS: i64 = 3_600_000;
+
+/// What was refused, with which address and from where.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Refused {
+    pub(super) deed: Deed,
+    pub(super) email: String,
+    pub(super) source: Option<IpAddr>,
+}
+
+/// A line to be written: how often it was refused; `None` for all that was not told apart.
+type Line = (Option<Refused>, u64);
+
+#[derive(Debug, Default)]
+pub(super) struct Refusals {
+    minute: i64,
+    hour: i64,
+    lines: u32,
+    /// Who was refused this minute, and how often that was since it was written down.
+    seen: HashMap<Refused, u64>,
+    rest: u64,
+}
+
+impl Refusals {
+    /// Counts one and gives what is to be written down now: the first of its kind within a minute is.
+    fn count(&mut self, refused: Refused, now: Timestamp) -> Vec<Line> {
+        let mut due = self.turn(now);
+        if let Some(times) = self.seen.get_mut(&refused) {
+            *times += 1;
+        } else if self.seen.len() < TOLD_APART_MAX && self.has_line() {
+            due.push((Some(refused.clone()), 1));
+            self.seen.insert(refused, 0);
+        } else {
+            self.rest += 1;
+        }
+        due
+    }
+
+    /// What is left of minutes and hours that are over.
+    fn turn(&mut self, now: Timestamp) -> Vec<Line> {
+        let now_ms = now.as_millis();
+        let (minute, hour) = (now_ms.div_euclid(MINUTE_MS), now_ms.div_euclid(HOUR_MS));
+        let mut due = Vec::new();
+        if minute != self.minute {
+            self.minute = minute;
+            for (refused, times) in std::mem::take(&mut self.seen) {
+                if times > 0 && self.has_line() {
+                    due.push((Some(refused), times));
+                } else {
+                    self.rest += times;
+                }
+            }
+        }
+        if hour != self.hour {
+            (self.hour, self.lines) = (hour, 0);
+            if self.rest > 0 {
+                due.push((None, std::mem::take(&mut self.rest)));
+            }
+        }
+        due
+    }
+
+    fn has_line(&mut self) -> bool {
+        let has = self.lines < LINES_MAX;
+        self.lines += u32::from(has);
+        has
+    }
+}
+
+impl People {
+    /// Writes down that somebody was not let in. That it cannot be written changes nothing for them.
+    pub(super) async fn note_refusal(&self, deed: Deed, email: &str, from: &Origin) {
+        let refused = Refused { deed, email: email.to_owned(), source: from.source() };
+        let now = self.clock.now();
+        let due = self.refusals().count(refused, now);
+        if let Err(error) = self.write_lines(&due, now).await {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "a refused sign-in is not in the audit log");
+        }
+    }
+
+    /// Writes down what was counted in minutes that are over.
+    pub(super) async fn write_refusals(&self, now: Timestamp) -> Result<(), PeopleError> {
+        let due = self.refusals().turn(now);
+        self.write_lines(&due, now).await
+    }
+
+    async fn write_lines(&self, lines: &[Line], now: Timestamp) -> Result<(), PeopleError> {
+        let entries: Vec<_> = lines
+            .iter()
+            .map(|(refused, times)| {
+                let address = refused.as_ref().and_then(|refused| refused.source);
+                let from = Origin { address, agent: String::new(), device: None };
+                let actor = Actor::stranger(&from);
+                match refused {
+                    Some(Refused { deed, email, .. }) => {
+                        let again = format!("{times} more within a minute");
+                        let detail = if *times > 1 { again.as_str() } else { "" };
+                        actor.entry(now, *deed, email, detail)
+                    }
+                    None => {
+                        let detail = format!("{times} more, not told apart");
+                        actor.entry(now, Deed::SignInRefused, "anybody", &detail)
+                    }
+                }
+            })
+            .collect();
+        Ok(self.store.append_audit(&entries).await?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(n: u32) -> Refused {
+        let email = "ann@example.com".to_owned();
+        Refused { deed: Deed::SignInRefused, email, source: Some(IpAddr::from(n.to_be_bytes())) }
+    }
+
+    #[test]
+    fn hostile_a_flood_of_refusals_is_counted_and_not_written_line_by_line() {
+        let mut refusals = Refusals::default();
+        let begun = Timestamp::from_secs(36_000);
+        let mut written = Vec::new();
+        for second in 0..3600_i64 {
+            let now = Timestamp::from_secs(36_000 + second);
+            for n in 0..20 {
+                written.extend(refusals.count(refused(n), now));
+                // From everywhere at once.
+                let anew = u32::try_from(1000 + second).unwrap() * 20 + n;
+                written.extend(refusals.count(refused(anew), now));
+            }
+            assert!(refusals.seen.len() <= TOLD_APART_MAX);
+        }
+        assert_eq!(written.len(), usize::try_from(LINES_MAX).unwrap());
+        written.extend(refusals.turn(begun.plus(std::time::Duration::from_secs(3600))));
+        assert_eq!(written.len(), usize::try_from(LINES_MAX).unwrap() + 1);
+        let times: u64 = written.iter().map(|(_, times)| times).sum();
+        assert_eq!(times, 3600 * 40, "every one of them is counted");
+    }
+
+    #[test]
+    fn hostile_refusals_of_one_source_and_address_are_two_lines_a_minute() {
+        let mut refusals = Refusals::default();
+        let at = Timestamp::from_secs;
+        assert_eq!(refusals.count(refused(1), at(60)), [(Some(refused(1)), 1)]);
+        for second in 61..100 {
+            assert_eq!(refusals.count(refused(1), at(second)), []);
+        }
+        assert_eq!(refusals.count(refused(2), at(100)), [(Some(refused(2)), 1)]);
+        assert_eq!(refusals.turn(at(119)), []);
+        assert_eq!(refusals.turn(at(120)), [(Some(refused(1)), 39)]);
+        assert_eq!(refusals.count(refused(1), at(121)), [(Some(refused(1)), 1)]);
+    }
+}

@@ -1,0 +1,280 @@
+//! Limits of an account hold whatever is done with its keys.
+
+use accounts::{AccountError, Charge, Owner, Refusal, Window};
+
+use crate::quota::insist;
+use crate::*;
+
+const MORNING: &str = "2026-11-14T09:00:10Z";
+
+fn of_ann() -> Actor {
+    Actor {
+        account_id: Some("acc_ann".to_owned()),
+        who: "ann@example.com".to_owned(),
+        address: String::new(),
+    }
+}
+
+fn key_of_ann(limits: Limits) -> NewKey {
+    let account_id = Some("acc_ann".to_owned());
+    NewKey { limits, account_id, ..NewKey::of_kind(KeyKind::Production) }
+}
+
+async fn make(node: &Node, limits: Limits) -> KeySecret {
+    node.create_key(key_of_ann(limits), &Actor::command_line()).await.unwrap().0
+}
+
+/// How many answers a key gets until it is refused, and by which limit.
+async fn drain(node: &Node, key: &KeySecret, now: Timestamp) -> (u32, Refusal) {
+    let entry = node.entry(key, now);
+    let mut answers = 0;
+    loop {
+        match insist(async || node.charge_quota(&entry, now).await).await {
+            Ok(_) => answers += 1,
+            Err(refusal) => return (answers, refusal),
+        }
+    }
+}
+
+async fn drain_burst(node: &Node, key: &KeySecret, now: Timestamp) -> u32 {
+    let entry = node.entry(key, now);
+    let mut passed = 0;
+    while insist(async || node.charge_burst(&entry, now).await).await.is_ok() {
+        passed += 1;
+    }
+    passed
+}
+
+#[tokio::test]
+async fn keys_of_an_account_share_its_day_and_its_month() {
+    let world = World::at(MORNING);
+    let own = limits(100, 5, Some(7));
+    world.account("acc_ann", own).await;
+    let node = world.node().await;
+    let (one, two) = (make(&node, own).await, make(&node, own).await);
+    let others = world.issue(own).await;
+    node.reload().await.unwrap();
+    let entry = node.entry(&one, world.now());
+    for used in 1..=3 {
+        let Charge::Granted(standing) = node.charge_quota(&entry, world.now()).await else {
+            panic!("refused");
+        };
+        assert_eq!((standing.quota.used, standing.quota.remaining), (used, 5 - used));
+    }
+    // The other key has spent nothing of its own.
+    let standing = node.entry(&two, world.now()).meters.standing(world.now());
+    assert_eq!(
+        (standing.quota.owner, standing.quota.used, standing.quota.remaining),
+        (Owner::Account, 3, 2)
+    );
+    let (answers, refusal) = drain(&node, &two, world.now()).await;
+    assert_eq!(answers, 2);
+    assert_eq!((refusal.owner, refusal.window, refusal.limit), (Owner::Account, Window::Day, 5));
+    assert_eq!(drain(&node, &one, world.now()).await.0, 0);
+    assert_eq!(drain(&node, &others, world.now()).await.0, 5, "nobody else is held up");
+    world.clock.advance(DAY);
+    let (answers, refusal) = drain(&node, &two, world.now()).await;
+    assert_eq!((answers, refusal.owner, refusal.window), (2, Owner::Account, Window::Month));
+    // An operator allows more, and every key of the account has it.
+    world.allow("acc_ann", limits(100, 9, Some(11))).await;
+    node.reload().await.unwrap();
+    let after = [drain(&node, &one, world.now()).await.0, drain(&node, &two, world.now()).await.0];
+    assert_eq!(after, [4, 0]);
+}
+
+#[tokio::test]
+async fn a_sandbox_key_spends_from_the_account_too() {
+    let world = World::at(MORNING);
+    world.account("acc_ann", limits(100, 5, None)).await;
+    let node = world.node().await;
+    let production = make(&node, limits(100, 5, None)).await;
+    let new = NewKey { kind: KeyKind::Sandbox, ..key_of_ann(Limits::DEFAULT) };
+    let sandbox = node.create_key(new, &Actor::command_line()).await.unwrap().0;
+    let entry = node.entry(&sandbox, world.now());
+    assert_eq!(entry.grant.limits.requests_per_day, 5, "never more than the account's");
+    assert_eq!(drain(&node, &sandbox, world.now()).await.0, 5);
+    assert_eq!(drain(&node, &production, world.now()).await.0, 0);
+}
+
+#[tokio::test]
+async fn revoking_and_creating_keys_brings_nothing() {
+    let world = World::at(MORNING);
+    let own = limits(3, 5, Some(7));
+    world.account("acc_ann", own).await;
+    let mut node = world.node().await;
+    let (mut answers, mut burst) = (0, 0);
+    for round in 0..12 {
+        let key = make(&node, own).await;
+        burst += drain_burst(&node, &key, world.now()).await;
+        answers += drain(&node, &key, world.now()).await.0;
+        node.revoke_key(key.expose(), &Actor::command_line()).await.unwrap();
+        // In memory, given back, over an orderly restart and over a crash.
+        match round % 4 {
+            0 => {}
+            1 => node.write_usage(&["odds"]).await.unwrap(),
+            2 => {
+                node.shut_down().await;
+                node = world.node().await;
+            }
+            _ => {
+                node.crash().await;
+                node = world.node().await;
+            }
+        }
+    }
+    assert_eq!((burst, answers), (3, 5));
+    // The same with another key in force all the time.
+    let kept = make(&node, own).await;
+    assert_eq!(drain_burst(&node, &kept, world.now()).await, 0);
+    let second = make(&node, own).await;
+    assert_eq!(
+        drain_burst(&node, &second, world.now()).await,
+        3,
+        "two keys in force have two minutes"
+    );
+    for _ in 0..4 {
+        node.revoke_key(second.expose(), &Actor::command_line()).await.unwrap();
+        let second = make(&node, own).await;
+        assert_eq!(drain_burst(&node, &second, world.now()).await, 0);
+        node.revoke_key(second.expose(), &Actor::command_line()).await.unwrap();
+    }
+    world.clock.advance(MINUTE);
+    assert_eq!(
+        drain_burst(&node, &kept, world.now()).await,
+        3,
+        "a minute later it has its own again"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_accounts_day_is_exact_from_many_keys_threads_and_nodes() {
+    let world = World::at(MORNING);
+    let own = limits(10_000, 300, None);
+    world.account("acc_ann", own).await;
+    let nodes = [world.node().await, world.node().await];
+    let mut keys = Vec::new();
+    for _ in 0..4 {
+        keys.push(make(&nodes[0], own).await);
+    }
+    nodes[1].reload().await.unwrap();
+    let now = world.now();
+    let mut tasks = Vec::new();
+    for node in &nodes {
+        for key in &keys {
+            let (accounts, entry) = (Arc::clone(&node.accounts), node.entry(key, now));
+            tasks.push(tokio::spawn(async move {
+                let mut answers = 0;
+                loop {
+                    match accounts.charge_quota(&entry, now).await {
+                        Charge::Granted(_) => answers += 1,
+                        Charge::Refused(_) => break,
+                        Charge::Unavailable => {}
+                    }
+                }
+                answers
+            }));
+        }
+    }
+    let mut answers = 0;
+    for task in tasks {
+        answers += task.await.unwrap();
+    }
+    assert_eq!(answers, 300);
+}
+
+#[tokio::test]
+async fn making_keys_is_throttled_for_people_and_not_for_the_machine() {
+    let world = World::at(MORNING);
+    world.account("acc_ann", Limits::DEFAULT).await;
+    let node = world.node().await;
+    let new = || key_of_ann(Limits::DEFAULT);
+    let mut made = 0;
+    let refused = loop {
+        match node.create_key(new(), &of_ann()).await {
+            Ok((key, _)) => {
+                made += 1;
+                node.revoke_key(key.expose(), &of_ann()).await.unwrap();
+            }
+            Err(refused) => break refused,
+        }
+        assert!(made < 100);
+    };
+    assert!(
+        matches!(refused, AccountError::KeysTooMany { retry_after_s: 3601, .. }),
+        "{refused:?}"
+    );
+    assert_eq!(made, 30);
+    // A restart forgets nothing, and a rotation is a key that is made.
+    node.shut_down().await;
+    let node = world.node().await;
+    assert!(matches!(
+        node.create_key(new(), &of_ann()).await,
+        Err(AccountError::KeysTooMany { .. })
+    ));
+    let (key, record) = node.create_key(new(), &Actor::command_line()).await.unwrap();
+    let rotated = node.rotate_key(record.id.as_str(), None, &of_ann()).await;
+    assert!(matches!(rotated, Err(AccountError::KeysTooMany { .. })));
+    node.entry(&key, world.now());
+    world.clock.advance(Duration::from_secs(3601));
+    node.create_key(new(), &of_ann()).await.unwrap();
+}
+
+#[tokio::test]
+async fn keys_made_at_once_never_pass_keys_max() {
+    let world = World::at(MORNING);
+    world.account("acc_ann", Limits::DEFAULT).await;
+    let node = world.node().await;
+    let accounts = &node.accounts;
+    for _ in 0..18 {
+        accounts.create_key(key_of_ann(Limits::DEFAULT), &of_ann()).await.unwrap();
+    }
+    let racing = (0..40).map(|_| {
+        let accounts = Arc::clone(accounts);
+        tokio::spawn(
+            async move { accounts.create_key(key_of_ann(Limits::DEFAULT), &of_ann()).await },
+        )
+    });
+    let mut made = 0;
+    for one in racing.collect::<Vec<_>>() {
+        match one.await.unwrap() {
+            Ok(_) => made += 1,
+            Err(error) => {
+                assert!(matches!(error, AccountError::KeysFull { keys_max: 20 }), "{error:?}")
+            }
+        }
+    }
+    assert_eq!((made, node.keys.len()), (2, 20));
+}
+
+#[tokio::test]
+async fn ended_keys_are_not_held_in_memory() {
+    let world = World::at(MORNING);
+    let own = limits(100, 1000, None);
+    world.account("acc_ann", own).await;
+    let node = world.node().await;
+    let kept = make(&node, own).await;
+    for _ in 0..40 {
+        let keys = [make(&node, own).await, make(&node, own).await];
+        let lone = NewKey { account_id: None, ..key_of_ann(own) };
+        let lone = node.create_key(lone, &Actor::command_line()).await.unwrap().0;
+        for key in keys.iter().chain([&lone]) {
+            let entry = node.entry(key, world.now());
+            insist(async || node.charge_quota(&entry, world.now()).await).await.unwrap();
+            node.revoke_key(key.expose(), &Actor::command_line()).await.unwrap();
+        }
+    }
+    // Three lines and the account; what the other keys had in hand waits to be given back.
+    node.note_key_uses().await.unwrap();
+    node.write_usage(&["odds"]).await.unwrap();
+    node.write_usage(&["odds"]).await.unwrap();
+    assert_eq!((node.keys.len(), node.keys.meter_count().await), (1, 2));
+    // What was leased for them and not spent is there again.
+    let entry = node.entry(&kept, world.now());
+    assert_eq!(entry.meters.standing(world.now()).quota.used, 80);
+    node.crash().await;
+    let node = world.node().await;
+    assert_eq!((node.keys.len(), node.keys.meter_count().await), (1, 2));
+    let fresh = make(&node, own).await;
+    let used = node.entry(&fresh, world.now()).meters.day(world.now()).used;
+    assert_eq!(used, 40, "its line's");
+}

@@ -1,0 +1,159 @@
+//! How many keys an account may have and make, whose meters a new one goes on with, and which ended ones are kept.
+
+use crate::{
+    KeyRow, Store, StoreError,
+    database::{Alone, Tx, query},
+    key::limit,
+};
+
+/// Ended keys of one account that are kept for people to look at; older ones go, with what they were used for.
+const ENDED_MAX: i64 = 200;
+/// For how long every ended key is kept: longer than keys are counted that an account has made.
+const ENDED_KEPT_MS: i64 = 86_400_000;
+/// Keys that are let go in one transaction: others wait for it.
+const FORGOTTEN_AT_ONCE: i64 = 200;
+
+/// How many keys an account may make. It is looked at in the transaction that makes one, so that no two of them take the
+/// same room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyRoom {
+    pub now_ms: i64,
+    /// Keys in force at the same time, where the account's row says nothing else.
+    pub keys_max: u32,
+    /// Keys made since an instant, or as many as may be in force where that is more.
+    pub made_max: u32,
+    pub since_ms: i64,
+}
+
+/// What came of making a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyMade {
+    Made,
+    /// The key that it was to replace is not there, has ended, is already ending or is suspended.
+    NothingToReplace,
+    /// As many keys are in force as the account may have.
+    Full {
+        keys_max: u32,
+    },
+    /// As many keys were made lately as the account may make; the first of them was made at `first_ms`.
+    TooMany {
+        made_max: u32,
+        first_ms: i64,
+    },
+}
+
+/// Whether a new key is one more in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stay {
+    Beside,
+    Instead,
+}
+
+impl Store {
+    /// Lets go of some keys of accounts that ended long ago, beyond the newest of each account, and says how many: 0 when
+    /// none is left to go.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn forget_ended_keys(&self, now_ms: i64) -> Result<usize, StoreError> {
+        let ids: Vec<(String,)> = query(
+            "SELECT id FROM (SELECT id, COALESCE(revoked_ms, expires_ms) AS ended_ms, \
+             ROW_NUMBER() OVER (PARTITION BY account_id \
+             ORDER BY COALESCE(revoked_ms, expires_ms) DESC, id) AS place FROM api_key \
+             WHERE account_id IS NOT NULL AND (revoked_ms IS NOT NULL OR expires_ms <= $1)) ended \
+             WHERE place > $2 AND ended_ms <= $3 LIMIT $4",
+        )
+        .bind(now_ms)
+        .bind(ENDED_MAX)
+        .bind(now_ms.saturating_sub(ENDED_KEPT_MS))
+        .bind(FORGOTTEN_AT_ONCE)
+        .fetch_all(&self.database)
+        .await?;
+        if ids.is_empty() {
+            return Ok(0);
+        }
+        let mut tx = self.begin_write().await?;
+        for (id,) in &ids {
+            for statement in [
+                "DELETE FROM usage_hour WHERE key_id = $1",
+                "DELETE FROM usage_day WHERE key_id = $1",
+                "UPDATE api_key SET rotated_from = NULL WHERE rotated_from = $1",
+                "DELETE FROM api_key WHERE id = $1",
+            ] {
+                query(statement).bind(id).execute(&mut tx).await?;
+            }
+        }
+        tx.commit().await?;
+        Ok(ids.len())
+    }
+}
+
+impl Tx {
+    /// Keeps the account of a key from being suspended, and from getting other keys, until the transaction ends.
+    pub(super) async fn hold_account(&mut self, key: &KeyRow) -> Result<(), StoreError> {
+        match &key.account_id {
+            Some(account_id) => self.be_alone(Alone::Keys { account_id }).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Looks whether an account may make one more key; [`Tx::hold_account`] comes first.
+    pub(super) async fn look_for_room(
+        &mut self,
+        account_id: &str,
+        room: &KeyRoom,
+        stay: Stay,
+    ) -> Result<KeyMade, StoreError> {
+        let set: Option<(Option<i64>,)> = query("SELECT keys_max FROM account WHERE id = $1")
+            .bind(account_id)
+            .fetch_optional(&mut *self)
+            .await?;
+        let set = set.and_then(|(keys_max,)| keys_max).map(limit).transpose()?;
+        let keys_max = set.unwrap_or(room.keys_max);
+        let live = query(
+            "SELECT COUNT(*) FROM api_key WHERE account_id = $1 AND revoked_ms IS NULL \
+             AND (expires_ms IS NULL OR expires_ms > $2)",
+        )
+        .bind(account_id)
+        .bind(room.now_ms)
+        .fetch_number(&mut *self)
+        .await?;
+        if stay == Stay::Beside && live >= i64::from(keys_max) {
+            return Ok(KeyMade::Full { keys_max });
+        }
+        let made: Option<(i64, Option<i64>)> = query(
+            "SELECT COUNT(*), MIN(created_ms) FROM api_key WHERE account_id = $1 AND created_ms > $2",
+        )
+        .bind(account_id)
+        .bind(room.since_ms)
+        .fetch_optional(self)
+        .await?;
+        let (made, first_ms) = made.unwrap_or_default();
+        let made_max = room.made_max.max(keys_max);
+        Ok(match first_ms {
+            Some(first_ms) if made >= i64::from(made_max) => {
+                KeyMade::TooMany { made_max, first_ms }
+            }
+            Some(_) | None => KeyMade::Made,
+        })
+    }
+
+    /// The meters of the account's key of the same kind that ended last, where no key spends from them any more.
+    pub(super) async fn meters_left(&mut self, key: &KeyRow) -> Result<Option<String>, StoreError> {
+        let Some(account_id) = &key.account_id else {
+            return Ok(None);
+        };
+        let row: Option<(String,)> = query(
+            "SELECT meter_id FROM api_key WHERE account_id = $1 AND kind = $2 GROUP BY meter_id \
+             HAVING SUM(CASE WHEN revoked_ms IS NULL AND (expires_ms IS NULL OR expires_ms > $3) \
+             THEN 1 ELSE 0 END) = 0 \
+             ORDER BY MAX(COALESCE(revoked_ms, expires_ms)) DESC, meter_id LIMIT 1",
+        )
+        .bind(account_id)
+        .bind(key.kind.as_str())
+        .bind(key.created_ms)
+        .fetch_optional(self)
+        .await?;
+        Ok(row.map(|(meter_id,)| meter_id))
+    }
+}
