@@ -17,7 +17,7 @@ use crate::answers::Answers;
 use crate::world::follower::{Followed, Held};
 use crate::world::pace::Pace;
 use crate::world::seat::{ANSWER_TIME_MAX, Seat};
-use crate::world::start::{WorldError, epoch_start, new_ids};
+use crate::world::start::{WorldError, epoch_start, new_ids, new_salt};
 use crate::world::writer::{Chain, Next, Post, Writer};
 use crate::world::{
     Command, NotTaken, OperateError, Published, QUEUE_BATCHES_MAX, Shared, WorldHandle,
@@ -331,7 +331,9 @@ fn refuse(command: Command) {
 }
 
 impl Writer {
-    fn taking_over(post: Post, mut log: StreamLog, held: Held, seat: &Arc<Seat>) -> Self {
+    fn taking_over(post: Post, mut log: StreamLog, mut held: Held, seat: &Arc<Seat>) -> Self {
+        // The servers may have lost entries, with ids that were shown, since another node wrote.
+        held.book.renew_salt(new_salt(&post.options));
         let told = Arc::clone(seat);
         log.tell_answers(move || told.note_answer());
         log.note_last_mark(held.mark);

@@ -113,7 +113,7 @@ impl Start {
         }
     }
 
-    /// The checkpoint and what the log holds after it.
+    /// The checkpoint and what the log holds after it, to go on from: with a salt of its own for new ids.
     pub(super) fn recover(log: &mut Log, options: &WorldOptions) -> Result<Self, WorldError> {
         let catalogue = &options.catalogue;
         let checkpoint = log.latest_checkpoint()?;
@@ -145,6 +145,7 @@ impl Start {
                 start.last_published = Some(Snapshot::cut(&start.book, *at, options.stale_after));
             }
         }
+        start.book.renew_salt(new_salt(options));
         Ok(start)
     }
 
@@ -182,8 +183,12 @@ impl Start {
 
 /// Ids for a world that begins.
 pub(super) fn new_ids(options: &WorldOptions) -> Ids {
-    // The salt need not be secret, only different from one installation to the next.
-    Ids::Minted { salt: RandomState::new().hash_one(options.world.key()) }
+    Ids::Minted { salt: new_salt(options) }
+}
+
+/// A salt for ids. It need not be secret, only different each time a process begins to write a world.
+pub(super) fn new_salt(options: &WorldOptions) -> u64 {
+    RandomState::new().hash_one(options.world.key())
 }
 
 /// Entries after a checkpoint, decoded. What is damaged is cut off, loudly; the log goes on from there.
