@@ -70,7 +70,8 @@ impl Store {
         Ok(Self { database: Database::Postgres(pool) })
     }
 
-    /// Writes all of a SQLite file, as it is at one instant, into a new one. Writers wait only for what they would wait for anyway.
+    /// Writes all of a SQLite file, as it is at one instant, into a new one that only its owner can read. Writers
+    /// wait only for what they would wait for anyway.
     ///
     /// # Errors
     /// There is such a file already, it cannot be written, or the store is a PostgreSQL database.
@@ -78,9 +79,11 @@ impl Store {
         let Database::Sqlite(pool) = &self.database else {
             return Err(StoreError::unavailable("a PostgreSQL database is backed up with pg_dump"));
         };
-        let path =
+        let text =
             path.to_str().ok_or_else(|| StoreError::unavailable("the path is not in UTF-8"))?;
-        sqlx::query("VACUUM INTO $1").bind(path).execute(pool).await?;
+        // Made first: SQLite would make it readable by everybody, and there are password hashes in it.
+        sqlite::make_new(path).map_err(StoreError::unavailable)?;
+        sqlx::query("VACUUM INTO $1").bind(text).execute(pool).await?;
         Ok(())
     }
 

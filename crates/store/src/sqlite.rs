@@ -4,7 +4,7 @@
 use std::{path::Path, time::Duration};
 
 use sqlx::{
-    SqlitePool,
+    Connection as _, SqliteConnection, SqlitePool,
     migrate::Migrator,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
@@ -21,6 +21,9 @@ const CONNECTIONS_MAX: u32 = 4;
 /// the lock, and both try the same migration. The loser only has to look again.
 const OPEN_PATIENCE: Duration = Duration::from_secs(5);
 const OPEN_RETRY_DELAY: Duration = Duration::from_millis(50);
+/// What the write-ahead log is cut back to after a checkpoint, in bytes: one large transaction does not keep its room
+/// on the disk for ever. SQLite itself makes a checkpoint every 1,000 pages.
+const JOURNAL_SIZE_LIMIT: &str = "16777216";
 
 pub(crate) async fn open(path: &Path) -> Result<SqlitePool, StoreError> {
     make_private(path).map_err(StoreError::unavailable)?;
@@ -35,28 +38,112 @@ pub(crate) async fn open(path: &Path) -> Result<SqlitePool, StoreError> {
 }
 
 async fn try_open(path: &Path) -> Result<SqlitePool, StoreError> {
-    let options = SqliteConnectOptions::new()
+    let pool = connect(options(path)).await?;
+    MIGRATIONS.run(&pool).await?;
+    Ok(pool)
+}
+
+fn options(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
         // A lease must be on disk before it is spent, or a power cut could hand it out twice.
         .synchronous(SqliteSynchronous::Full)
         .busy_timeout(BUSY_TIMEOUT)
-        .foreign_keys(true);
+        .pragma("journal_size_limit", JOURNAL_SIZE_LIMIT)
+        .foreign_keys(true)
+}
+
+async fn connect(options: SqliteConnectOptions) -> Result<SqlitePool, StoreError> {
     let pool = SqlitePoolOptions::new()
         .max_connections(CONNECTIONS_MAX)
         .acquire_timeout(BUSY_TIMEOUT)
+        .after_release(|connection, _| Box::pin(has_no_transaction(connection)))
         .connect_with(options)
         .await?;
-    MIGRATIONS.run(&pool).await?;
     Ok(pool)
+}
+
+/// Whether a connection can be used again. On a full disk SQLite rolls back by itself, the driver's rollback after it
+/// fails, and the driver refuses to begin another transaction on that connection for ever: it is closed instead.
+async fn has_no_transaction(connection: &mut SqliteConnection) -> sqlx::Result<bool> {
+    // The driver's rollback may still be on its way: commands are carried out in order, so it is done after this one.
+    connection.ping().await?;
+    Ok(!connection.is_in_transaction())
 }
 
 /// Makes the file readable by its owner alone; SQLite gives its side files the same mode.
 fn make_private(path: &Path) -> std::io::Result<()> {
+    private().append(true).create(true).open(path).map(drop)
+}
+
+/// Makes a file that must not be there yet, empty and readable by its owner alone: before anything is in it.
+pub(crate) fn make_new(path: &Path) -> std::io::Result<()> {
+    private().write(true).create_new(true).open(path).map(drop)
+}
+
+fn private() -> std::fs::OpenOptions {
     let mut options = std::fs::OpenOptions::new();
-    options.append(true).create(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map(drop)
+    options
+}
+
+#[cfg(test)]
+mod hostile {
+    use crate::{LeaseAsk, Store, Window, database::Database};
+
+    use super::*;
+
+    /// A store on a disk that takes no more than so many pages.
+    async fn small(path: &Path, pages: u32) -> Store {
+        open(path).await.unwrap().close().await;
+        let options = options(path).pragma("max_page_count", pages.to_string());
+        Store { database: Database::Sqlite(connect(options).await.unwrap()) }
+    }
+
+    fn ask(meter: usize) -> LeaseAsk {
+        LeaseAsk {
+            meter_id: format!("key_{meter}").into(),
+            window: Window::Day,
+            start_ms: 0,
+            limit: 100,
+            divisor: 4,
+            slice_max: 100,
+        }
+    }
+
+    #[tokio::test]
+    async fn every_write_works_again_once_a_full_disk_has_room() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = small(&dir.path().join("accounts.db"), 100).await;
+        let filling = "x".repeat(20_000);
+        let mut filled = 0;
+        // Small writes too, until nothing fits any more; on every connection, several times.
+        while store.set_setting(&format!("filling_{filled}"), Some(&filling)).await.is_ok() {
+            filled += 1;
+        }
+        let mut meter = 0;
+        while store.lease(&[ask(meter)]).await.is_ok() {
+            meter += 1;
+        }
+        for _ in 0..10 {
+            assert!(store.set_setting("more", Some(&filling)).await.is_err());
+            assert!(store.lease(&[ask(meter)]).await.is_err());
+        }
+        assert!(
+            filled > 2 && store.setting("filling_0").await.unwrap().is_some(),
+            "reading goes on"
+        );
+
+        // Room is made, and nothing is opened again.
+        store.set_setting("filling_0", None).await.unwrap();
+        store.set_setting("filling_1", None).await.unwrap();
+        for _ in 0..10 {
+            store.set_setting("more", Some("good")).await.unwrap();
+            assert_eq!(store.lease(&[ask(meter)]).await.unwrap().len(), 1);
+            meter += 1;
+        }
+    }
 }
