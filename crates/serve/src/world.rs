@@ -127,6 +127,8 @@ pub(crate) struct WorldStats {
     pub(crate) log_seq: AtomicU64,
     pub(crate) log_bytes: AtomicU64,
     pub(crate) log_failures: AtomicU64,
+    /// Entries that damage has taken, as far back as the log is kept.
+    pub(crate) log_lost: AtomicU64,
     pub(crate) append_us: AtomicU64,
     pub(crate) appends: AtomicU64,
     pub(crate) checkpoints: AtomicU64,
@@ -151,6 +153,8 @@ pub struct WorldHandle {
     /// Where its past can be looked up.
     pub(crate) past: Past,
     pub(crate) stats: WorldStats,
+    /// The disk of its log is full. Only what the service needs to go on is written: pushes are refused at once.
+    disk_full: AtomicBool,
     /// Set where other nodes may write its log.
     pub(crate) shared: Option<Shared>,
 }
@@ -342,6 +346,9 @@ impl WorldHandle {
         lines: Lines,
         before: Option<Timestamp>,
     ) -> Result<Receipt, NotTaken> {
+        if self.is_disk_full() {
+            return Err(NotTaken::LogFailed);
+        }
         let (receipt, taken) = oneshot::channel();
         match self.queue.try_send(Command::Batch(Batch { feed, lines, before, receipt })) {
             Ok(()) => taken.await.unwrap_or(Err(NotTaken::Stopped)),
@@ -370,11 +377,29 @@ impl WorldHandle {
     }
 
     async fn operate_here(&self, operation: Operation) -> Result<usize, OperateError> {
+        if self.is_disk_full() {
+            return Err(OperateError::LogFailed);
+        }
         let (answer, done) = oneshot::channel();
         match self.queue.try_send(Command::Operate(operation, answer)) {
             Ok(()) => done.await.unwrap_or(Err(OperateError::Busy)),
             Err(_) => Err(OperateError::Busy),
         }
+    }
+
+    /// Says whether the disk of the log is full: while it is, nothing new is taken, and what room is left is for snapshots
+    /// and for counting requests.
+    pub fn set_disk_full(&self, full: bool) {
+        self.disk_full.store(full, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_disk_full(&self) -> bool {
+        self.disk_full.load(Ordering::Relaxed)
+    }
+
+    /// Writes to the log that failed since the start.
+    pub fn log_failures(&self) -> u64 {
+        self.stats.log_failures.load(Ordering::Relaxed)
     }
 
     /// Asks the writer to finish what it has and end.

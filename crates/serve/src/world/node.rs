@@ -348,6 +348,7 @@ impl Writer {
             ahead: false,
             refusal: NotTaken::LogFailed,
             tracker: Some(held.tracker),
+            unlogged: false,
             turn: Some(Turn {
                 seat: Arc::clone(seat),
                 looked: Instant::now(),
