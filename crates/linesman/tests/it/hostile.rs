@@ -4,3 +4,4 @@ mod damage;
 mod disk;
 mod ids;
 mod modes;
+mod nats;

@@ -1,6 +1,7 @@
 //! An id that clients have seen is never given to another event, whatever became of the log.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -20,7 +21,7 @@ fn names(set: char, number: usize) -> (String, String) {
 
 /// Lists ten new bouts, and gives all that are shown: who plays, by id.
 async fn list(home: &Home, service: &Service, set: char, shown: usize) -> BTreeMap<String, String> {
-    let token = home.feed(&format!("feed-{set}")).await;
+    let token = home.feed(&format!("feed-{}", set.to_ascii_lowercase())).await;
     for number in 0..10 {
         let (one, other) = names(set, number);
         service.push_all(&token, &[bout(&format!("{set}{number}"), &one, &other)]).await;
@@ -105,7 +106,7 @@ async fn diverge(copy: impl AsyncFnOnce(&Home, &Path)) {
 #[tokio::test]
 async fn a_backup_that_is_restored() {
     diverge(async |home, to| {
-        home.ok(&[std::ffi::OsStr::new("backup"), "--to".as_ref(), to.as_os_str()]).await;
+        home.ok(&[OsStr::new("backup"), to.as_os_str()]).await;
     })
     .await;
 }

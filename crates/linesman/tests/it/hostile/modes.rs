@@ -1,5 +1,6 @@
 //! Nobody but its owner can read what the service writes.
 
+use std::ffi::OsStr;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
@@ -36,7 +37,7 @@ async fn all_that_is_written_is_for_its_owner_alone() {
     service.records("/v1/sports/mma/events", &key, 1).await;
     expect_private(&home.data(), 8);
     let backup = home.path().join("backup");
-    home.ok(&[std::ffi::OsStr::new("backup"), "--to".as_ref(), backup.as_os_str()]).await;
+    home.ok(&[OsStr::new("backup"), backup.as_os_str()]).await;
     expect_private(&backup, 5);
     service.stop().await;
     expect_private(&home.data(), 6);
@@ -59,7 +60,7 @@ async fn a_folder_that_others_could_read_is_closed_to_them() {
     assert!(service.stderr().contains("other users could read this"), "{}", service.stderr());
     assert_eq!(fs::read_to_string(&target).unwrap(), "mine");
     let backup = home.path().join("backup");
-    home.ok(&[std::ffi::OsStr::new("backup"), "--to".as_ref(), backup.as_os_str()]).await;
+    home.ok(&[OsStr::new("backup"), backup.as_os_str()]).await;
     expect_private(&backup, 3);
     service.stop().await;
 }
