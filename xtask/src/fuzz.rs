@@ -3,15 +3,11 @@
 //! Without a sanitizer (`-s none`): those need a nightly compiler and look for memory errors, which
 //! `unsafe_code = "forbid"` already rules out in our code. What is looked for is panics and hangs.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    thread,
-};
+use std::{fs, path::Path, thread};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::{repository::Repository, shell};
+use crate::{repository::Repository, shell, tool};
 
 /// One input must not take longer than this, in seconds.
 const INPUT_SECONDS_MAX: u32 = 10;
@@ -27,7 +23,7 @@ pub(crate) fn run(repository: &Repository, seconds: u32) -> Result<()> {
         "--manifest-path",
         "fuzz/Cargo.toml",
     ]))?;
-    let program = program(repository)?;
+    let program = tool::find(repository, "fuzz")?;
     let build = ["fuzz", "build", "-s", "none"];
     shell::run(shell::command(&program, &repository.root).args(build))?;
     for some in targets.chunks(AT_ONCE) {
@@ -65,23 +61,4 @@ fn targets(repository: &Repository) -> Result<Vec<String>> {
     }
     targets.sort();
     Ok(targets)
-}
-
-/// cargo-fuzz: the installed one, or one installed under the build folder, so that nobody's own tools are
-/// changed by running the tests.
-fn program(repository: &Repository) -> Result<PathBuf> {
-    let installed = PathBuf::from("cargo-fuzz");
-    if shell::succeeds(shell::command(&installed, &repository.root).args(["fuzz", "--version"])) {
-        return Ok(installed);
-    }
-    let root = repository.target()?.join("tools");
-    let own = root.join("bin/cargo-fuzz").with_extension(std::env::consts::EXE_EXTENSION);
-    if !own.exists() {
-        shell::say("   cargo-fuzz is missing: installing it under the build folder");
-        let mut install = shell::cargo(repository);
-        install.args(["install", "-q", "--locked", "cargo-fuzz", "--root"]).arg(&root);
-        shell::run(&mut install)
-            .context("cargo-fuzz is needed: `cargo install cargo-fuzz --locked`")?;
-    }
-    Ok(own)
 }

@@ -24,7 +24,9 @@ mod schemathesis;
 mod servers;
 mod shell;
 mod steps;
+mod supply;
 mod tidy;
+mod tool;
 
 use crate::repository::Repository;
 

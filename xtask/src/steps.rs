@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::{
     browser, faults, fuzz, layering, openapi, repository::Repository, sandbox, schemathesis,
-    servers, shell, tidy,
+    servers, shell, supply, tidy,
 };
 
 /// Enough to find a panic near the surface; longer runs are `cargo xtask fuzz --seconds N`.
@@ -15,12 +15,14 @@ const FUZZ_SECONDS: u32 = 10;
 type Step = (&'static str, fn(&Repository) -> Result<()>);
 
 /// One feature set, that of the tests, and no `RUSTFLAGS` throughout, so that no step rebuilds what another has built.
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 15] = [
     ("format", format),
     ("lint", lint),
     ("docs", docs),
     ("layering", layering::check),
     ("tidy", tidy::check),
+    ("dependencies", supply::deny),
+    ("unused", supply::unused),
     ("tests", tests),
     ("doc tests", doc_tests),
     ("openapi", openapi::check),

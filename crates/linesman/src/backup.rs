@@ -15,7 +15,7 @@ use domain::World;
 
 use crate::cli::{BackupArgs, output};
 use crate::config::Config;
-use crate::folder::Folder;
+use crate::folder::{Folder, create_private};
 use crate::verbs::open_store;
 
 pub(crate) fn run(config: &Config, data: &Path, args: &BackupArgs) -> anyhow::Result<()> {
@@ -93,11 +93,16 @@ fn names(folder: &Path, kind: &str) -> anyhow::Result<Vec<String>> {
 
 /// `false`: it went in the meantime, because a later one has taken its place.
 fn copy_file(from: &Path, to: &Path) -> anyhow::Result<bool> {
-    match fs::copy(from, to) {
-        Ok(_) => sync(to).map(|()| true),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error).with_context(|| failed(to)),
-    }
+    let mut source = match File::open(from) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        opened => opened.with_context(|| format!("{} cannot be read", from.display()))?,
+    };
+    // Not with the source's mode.
+    let copied = create_private(to).and_then(|mut target| {
+        io::copy(&mut source, &mut target)?;
+        target.sync_all()
+    });
+    copied.map(|()| true).with_context(|| failed(to))
 }
 
 fn sync(path: &Path) -> anyhow::Result<()> {

@@ -4,7 +4,7 @@
 //! owner only. A command is one line, the answer is one line. The password alone means that the store has changed and is
 //! to be read again; behind it there may be a wish: an operation to carry out, or something to be shown.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{ErrorKind, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use crate::folder::Folder;
+use crate::folder::{Folder, create_private};
 use crate::identities::{ShownEvent, ShownPair};
 
 /// A command and its answer are shorter; whoever has more to say says it in several.
@@ -286,10 +286,6 @@ async fn tell(folder: &Folder, wish: Option<&str>) -> anyhow::Result<Told> {
 fn write_private(folder: &Folder, text: &str) -> std::io::Result<()> {
     let path = folder.control();
     let new = path.with_extension("new");
-    let mut options = File::options();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(&new)?.write_all(text.as_bytes())?;
+    create_private(&new)?.write_all(text.as_bytes())?;
     fs::rename(new, path)
 }

@@ -1,8 +1,8 @@
 //! The data folder: what is where, and that only one server uses it.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File, Permissions, TryLockError};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -43,11 +43,13 @@ impl Lock {
 }
 
 impl Folder {
-    /// Opens a folder, making it if it is not there.
+    /// Opens a folder, making it if it is not there. What others may look into is closed to them.
     pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
         make_private(path)
             .with_context(|| format!("the data folder {} cannot be made", path.display()))?;
-        Ok(Self(path.to_owned()))
+        let folder = Self(path.to_owned());
+        folder.close_to_others();
+        Ok(folder)
     }
 
     /// A folder that is only looked into; it may not be there.
@@ -69,6 +71,29 @@ impl Folder {
 
     pub(crate) fn control(&self) -> PathBuf {
         self.0.join("control.json")
+    }
+
+    /// Room that is given up when the disk is full.
+    pub(crate) fn reserve(&self) -> PathBuf {
+        self.0.join("reserve")
+    }
+
+    /// Takes from others the right to read the folder and what is in it, wherever it came from: a restored copy, or a
+    /// folder that was there before. A folder with other things in it is somebody else's as well, and only spoken of.
+    fn close_to_others(&self) {
+        let (ours, others): (Vec<PathBuf>, _) =
+            entries(&self.0).into_iter().partition(|path| is_ours(path));
+        for path in &ours {
+            close(path);
+            let is_folder = path.symlink_metadata().is_ok_and(|held| held.is_dir());
+            entries(path).iter().filter(|_| is_folder).for_each(|file| close(file));
+        }
+        let here = self.0.canonicalize().unwrap_or_else(|_| self.0.clone());
+        if others.is_empty() {
+            close(&here);
+        } else if is_open(&here) == Some(true) {
+            tracing::warn!(folder = %self.0.display(), "other users may look into the data folder; it is left so because it holds other things too");
+        }
     }
 
     /// Which node of many runs here.
@@ -113,6 +138,52 @@ impl Folder {
             Ok(()) => Ok(Some(file)),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(error).with_context(failed),
+        }
+    }
+}
+
+/// Makes a new file that only its owner may read. What has the name already, a link too, is removed and not written to.
+pub(crate) fn create_private(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    File::options().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// What is in a folder; nothing where it cannot be read.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let items = fs::read_dir(folder).into_iter().flatten();
+    items.filter_map(|item| Some(item.ok()?.path())).collect()
+}
+
+/// Whether this program makes a file or folder of that name in its data folder.
+fn is_ours(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let names = ["live", "sandbox", "lock", "reserve", "lost+found"];
+    let begins = ["accounts.db", "control.", "node.", "freshness."];
+    names.contains(&&*name) || begins.iter().any(|begin| name.starts_with(begin))
+}
+
+/// Whether others than its owner may use a file; `None` for a link, and for what cannot be looked at.
+fn is_open(path: &Path) -> Option<bool> {
+    let held = path.symlink_metadata().ok().filter(|held| !held.is_symlink())?;
+    Some(held.mode() & 0o077 != 0)
+}
+
+fn close(path: &Path) {
+    if is_open(path) != Some(true) {
+        return;
+    }
+    let closed = path.metadata().and_then(|held| {
+        fs::set_permissions(path, Permissions::from_mode(held.mode() & 0o700))
+    });
+    match closed {
+        Ok(()) => {
+            tracing::warn!(path = %path.display(), "other users could read this; they cannot any more");
+        }
+        Err(error) => {
+            tracing::error!(path = %path.display(), %error, "other users can read this, and it cannot be changed");
         }
     }
 }

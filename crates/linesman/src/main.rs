@@ -16,6 +16,7 @@ mod operators;
 mod program;
 mod record;
 mod replay;
+mod reserve;
 mod verbs;
 mod worlds;
 
@@ -25,11 +26,16 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use domain::Catalogue;
+use rustix::fs::Mode;
+use rustix::process::umask;
 
 use crate::cli::{Cli, Stop, Verb, output};
 use crate::config::{Config, Flags};
 
 fn main() -> ExitCode {
+    // Whatever is written, by SQLite too, is for its owner alone: digests of keys, secrets of second factors, passwords of the
+    // control port.
+    umask(Mode::RWXG | Mode::RWXO);
     let outcome = match Cli::parse(env::args_os()) {
         Ok(cli) => run(&cli),
         Err(Stop::Shown(text)) => output::print_line(&text).map_err(Into::into),

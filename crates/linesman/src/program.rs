@@ -32,6 +32,7 @@ use crate::cluster;
 use crate::config::{Config, OpsListen};
 use crate::control::Control;
 use crate::folder::{Folder, Lock};
+use crate::reserve::Reserve;
 use crate::worlds::{Base, spawn_world};
 use crate::{load_catalogue, mail, verbs};
 
@@ -61,6 +62,8 @@ async fn run(config: &Config, data: &Path, role: Role) -> anyhow::Result<()> {
     raise_descriptors(config.server.connections_max);
     let folder = Folder::open(data)?;
     let lock = folder.lock().await?;
+    // Before anything is written: the disk may be full.
+    let reserve = config.cluster.is_none().then(|| Reserve::open(&folder));
     let control = Arc::new(Control::open(&folder).await?);
     // Before anything is started that would have to be stopped again.
     let listeners = Listeners::bind(config, role).await?;
@@ -90,6 +93,10 @@ async fn run(config: &Config, data: &Path, role: Role) -> anyhow::Result<()> {
         live: Arc::clone(&live),
         sandbox: Arc::clone(&sandbox),
     }));
+    let reserving = reserve.map(|reserve| {
+        let worlds = [Arc::clone(&live), Arc::clone(&sandbox)];
+        watched(&end, "the keeper of the reserve", reserve.keep(worlds))
+    });
     let keeping = watched(&end, "the keeper of accounts", keep_accounts(Arc::clone(&app)));
     let following = follow_keys(config, &end, &app);
     let controlling = watched(&end, "the control port", Arc::clone(&control).run(Arc::clone(&app)));
@@ -98,7 +105,10 @@ async fn run(config: &Config, data: &Path, role: Role) -> anyhow::Result<()> {
     // Before anybody is told that the service is there, and might tell it to stop.
     let signals = Signals::catch()?;
     control.write_note(Some(&public_url(config, &listeners)))?;
-    greet(config, role, &listeners, &firsts, data)?;
+    if let Err(error) = greet(config, role, &listeners, &firsts, data) {
+        // As on a full disk; the log says the same, but for what is shown once.
+        tracing::warn!(%error, listen = %listeners.main, "the greeting cannot be printed");
+    }
     let mut serving = JoinSet::new();
     for door in listeners.doors {
         serving.spawn(serve::run(Arc::clone(&app), door, stopping.clone()));
@@ -115,12 +125,7 @@ async fn run(config: &Config, data: &Path, role: Role) -> anyhow::Result<()> {
     }
     controlling.abort();
     keeping.abort();
-    if let Some(following) = following {
-        following.abort();
-    }
-    if let Some(mailing) = mailing {
-        mailing.abort();
-    }
+    [reserving, following, mailing].into_iter().flatten().for_each(|task| task.abort());
     control.close();
     live.stop();
     sandbox.stop();

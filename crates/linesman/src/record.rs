@@ -47,12 +47,18 @@ pub(crate) fn run(
     let mut out = output::stream();
     let folder = Folder::at(data).log(world);
     let done = record(catalogue, &folder, span, &mut out);
-    match done.and_then(|inexact| Ok((inexact, out.flush()?))) {
-        Ok((0, ())) => Ok(()),
-        Ok((inexact, ())) => {
-            output::print_trouble(&format!(
-                "{inexact} events could not be recorded exactly, as where the catalogue no longer has their markets"
-            ));
+    match done.and_then(|told| Ok((told, out.flush()?))) {
+        Ok((Told { inexact, lost }, ())) => {
+            if inexact > 0 {
+                output::print_trouble(&format!(
+                    "{inexact} events could not be recorded exactly, as where the catalogue no longer has their markets"
+                ));
+            }
+            match lost {
+                0 => {}
+                1 => output::print_trouble("1 entry of the log is lost to damage"),
+                lost => output::print_trouble(&format!("{lost} entries of the log are lost to damage")),
+            }
             Ok(())
         }
         // `linesman record … | head` has seen what it wanted.
@@ -63,13 +69,22 @@ pub(crate) fn run(
     }
 }
 
-/// Writes the recording, and says how many events in it are not exact.
+/// What is not as it was.
+#[derive(Debug, PartialEq, Eq)]
+struct Told {
+    /// Events that could not be recorded exactly.
+    inexact: usize,
+    /// Entries of the log that are lost.
+    lost: u64,
+}
+
+/// Writes the recording, and says what in it is not as it was.
 fn record(
     catalogue: &Arc<Catalogue>,
     folder: &Path,
     span: Span,
     out: &mut impl Write,
-) -> anyhow::Result<usize> {
+) -> anyhow::Result<Told> {
     let view = match LogView::open(folder) {
         Err(LogError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
             bail!("there is none at {}; --data names the data folder", folder.display())
@@ -87,7 +102,8 @@ fn record(
         }
         Ok(())
     };
-    for entry in view.read_from(base.after + 1)? {
+    let mut entries = view.read_from(base.after + 1)?;
+    for entry in entries.by_ref() {
         let (at, change) = decode(&entry?)?;
         if at > span.to {
             break;
@@ -95,7 +111,7 @@ fn record(
         write(recorder.take(&change, at))?;
     }
     write(recorder.finish())?;
-    Ok(recorder.inexact_events())
+    Ok(Told { inexact: recorder.inexact_events(), lost: entries.losses().entries })
 }
 
 /// The latest place from which the log can be followed through all that was accepted from `from` on.

@@ -7,9 +7,8 @@ use tokio::runtime::Handle;
 use crate::{
     checkpoint::Checkpoint,
     error::LogError,
-    folder::Recovery,
     log::{ChangeLog, Options},
-    reader::{Entry, Reader},
+    reader::{Entry, Losses, Reader},
     stream::{StreamLog, StreamPlace, StreamReader},
 };
 
@@ -101,17 +100,6 @@ impl Log {
         }
     }
 
-    /// Ends a damaged log after entry `seq`. Servers repair what they hold themselves; there it only fails.
-    ///
-    /// # Errors
-    /// The file system refuses, or the log is on servers.
-    pub fn cut_after(&mut self, seq: u64) -> Result<Recovery, LogError> {
-        match self {
-            Self::Folder(log) => log.cut_after(seq),
-            Self::Stream(_) | Self::Nowhere { .. } => Err(LogError::Poisoned),
-        }
-    }
-
     /// Writes the owner's state after entry `seq`, and keeps the newest two checkpoints.
     ///
     /// # Errors
@@ -185,6 +173,16 @@ impl Log {
             Self::Folder(log) => log.bytes(),
             Self::Stream(log) => log.bytes(),
             Self::Nowhere { .. } => 0,
+        }
+    }
+}
+
+impl Entries {
+    /// What could not be read so far. Servers repair what they hold themselves.
+    pub fn losses(&self) -> Losses {
+        match self {
+            Self::Folder(reader) => reader.losses().clone(),
+            Self::Stream(_) | Self::None => Losses::default(),
         }
     }
 }

@@ -17,18 +17,15 @@ pub enum Damage {
     /// A whole entry carries another number than the one that is due.
     #[error("entry {found} stands where {expected} is due")]
     Order { found: u64, expected: u64 },
-    /// Entries before a segment are not there, and no gap was written down for them.
-    #[error("the segment follows entry {follows}, but the log before it ends with {last}")]
-    Missing { last: u64, follows: u64 },
+    /// Entries before a segment are not there: a file is gone, or damage at the end of the log was cut off.
+    #[error("entry {next} comes after entry {last}")]
+    Missing { last: u64, next: u64 },
     /// A finished segment goes on after its last entry.
     #[error("bytes follow the last entry of a finished segment")]
     Trailing,
     /// The bytes are whole, but of a format that this program does not read.
     #[error("format {0} is not known")]
     Format(u32),
-    /// The owner asked for the log to end here.
-    #[error("the owner cut the log here")]
-    Asked,
 }
 
 /// Why an operation on the log failed.
@@ -37,7 +34,7 @@ pub enum LogError {
     /// The file system refused.
     #[error("cannot use {}", path.display())]
     Io { path: PathBuf, source: io::Error },
-    /// Bytes on disk are damaged; [`crate::ChangeLog::cut_after`] gets the log going again.
+    /// A whole file on disk is damaged, or what servers hold; entries in files are passed over instead.
     #[error("{} is damaged at byte {offset}: {reason}", path.display())]
     Corrupt { path: PathBuf, offset: u64, reason: Damage },
     /// A newer program wrote this file.

@@ -93,6 +93,14 @@ pub(crate) fn save_aside(dir: &Path, name: &str, bytes: &[u8]) -> Result<String,
     Ok(spare)
 }
 
+/// As [`save_aside`], unless these bytes are kept under that name already.
+pub(crate) fn save_once(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), LogError> {
+    match fs::read(dir.join(format!("{name}{DAMAGED_SUFFIX}"))) {
+        Ok(held) if held == bytes => Ok(()),
+        _ => save_aside(dir, name, bytes).map(drop),
+    }
+}
+
 pub(crate) fn remove(path: &Path) -> Result<(), LogError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_at(path)(error)),

@@ -10,16 +10,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tracing::warn;
+use tracing::{error, warn};
 
 use crate::{
     checkpoint::parse_checkpoint_name,
     error::{Damage, LogError},
     files::{self, TEMPORARY_SUFFIX, io_at, name_of},
-    frame::{frames_max, is_torn_write},
+    frame::count_lost,
     segment::{
-        Header, SEGMENT_HEAD_BYTES, Scan, Segment, encode_header, parse_segment_name, scan,
-        segment_name,
+        Header, SEGMENT_HEAD_BYTES, Segment, encode_header, parse_segment_name, scan, segment_name,
     },
 };
 
@@ -40,7 +39,7 @@ pub struct Cut {
     pub saved_as: Option<String>,
 }
 
-/// What opening or cutting the log had to repair. Each part was also logged as a warning.
+/// What opening the log had to repair. Each part was also logged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recovery {
     /// What was cut off, oldest first; empty when the log was whole.
@@ -92,26 +91,24 @@ impl Folder {
     /// `spent_at_least` is what checkpoints know: their numbers were given out, even if the log lost them.
     pub(crate) fn recover(&mut self, spent_at_least: u64) -> Result<(u64, Recovery), LogError> {
         self.finish_interrupted_cut()?;
-        let whole = |segment: &Segment| segment.header == Header::Whole;
-        let kept = self.segments.iter().rposition(whole).map_or(0, |i| i + 1);
+        let kept = self.segments.iter().rposition(Segment::is_readable).map_or(0, |i| i + 1);
         let headless = self.segments.get(kept..).unwrap_or_default();
         let mut spent = spent_at_least;
         for segment in headless {
-            let entries = segment.bytes.saturating_sub(SEGMENT_HEAD_BYTES);
-            spent = spent.max(segment.first - 1 + frames_max(entries));
+            spent = spent.max(segment.first - 1);
         }
         let headless_follows = headless.first().map(|segment| segment.follows);
         let Some(tail) = kept.checked_sub(1).and_then(|i| self.segments.get_mut(i)) else {
             return self.renew(headless_follows.unwrap_or(spent), spent);
         };
-        let found = scan(tail, u64::MAX)?;
+        let found = scan(tail)?;
         tail.newest_ms = found.newest_ms;
         let spent_here = found.last.max(tail.first - 1);
         spent = spent.max(spent_here);
-        let left = tail.bytes.saturating_sub(found.end);
-        let nothing_lost = headless_follows.is_none() && (left == 0 || is_torn_tail(tail, &found)?);
-        if !nothing_lost && left > 0 {
-            spent = spent.max(spent_here + frames_max(left).max(1));
+        let nothing_lost = headless_follows.is_none() && found.is_torn;
+        if !found.is_torn {
+            let lost = files::read_remainder(&tail.path, found.end)?;
+            spent = spent.max(spent_here + count_lost(&lost));
         }
         let keep = Keep {
             segments: kept,
@@ -124,30 +121,6 @@ impl Folder {
         }
         let recovery = self.replace_end(&keep, spent)?;
         Ok((spent, recovery))
-    }
-
-    /// Cuts everything after entry `seq`, or after the last whole entry before it in its segment.
-    pub(crate) fn cut_after(&mut self, seq: u64, spent: u64) -> Result<Recovery, LogError> {
-        let readable = |s: &Segment| s.header == Header::Whole && s.first <= seq;
-        let Some(index) = self.segments.iter().rposition(readable) else {
-            let last = self.segments.first().map_or(spent, |s| s.follows);
-            return self.renew(last, spent).map(|(_, recovery)| recovery);
-        };
-        let ends_at = self.segments.get(index + 1).map(|next| next.follows);
-        let Some(segment) = self.segments.get(index) else {
-            return Ok(Recovery::default());
-        };
-        let found = scan(segment, seq.min(ends_at.unwrap_or(seq)))?;
-        if ends_at.is_none() && found.end == segment.bytes {
-            return Ok(Recovery::default());
-        }
-        let keep = Keep {
-            segments: index + 1,
-            end: found.end,
-            last: found.last,
-            reason: found.damage.unwrap_or(Damage::Asked),
-        };
-        self.replace_end(&keep, spent)
     }
 
     /// Makes a new, empty segment the last one, durably.
@@ -221,7 +194,7 @@ impl Folder {
         }
         if spent > keep.last {
             let (from, to) = (keep.last + 1, spent);
-            warn!(dir = %self.dir.display(), from, to, "change log gives up these entry numbers");
+            error!(dir = %self.dir.display(), from, to, "change log gives up these entry numbers");
             recovery.skipped = Some(from..=to);
         }
         Ok(recovery)
@@ -261,11 +234,6 @@ fn is_leftover(name: &str) -> bool {
         && (name.starts_with("segment-") || name.starts_with("checkpoint-"))
 }
 
-fn is_torn_tail(tail: &Segment, found: &Scan) -> Result<bool, LogError> {
-    let bytes = files::read_remainder(&tail.path, found.end)?;
-    Ok(is_torn_write(&bytes, found.last.max(tail.first - 1)))
-}
-
 /// Takes a segment out of the log. One without entries is deleted; any other is set aside.
 fn retire(dir: &Path, segment: &Segment) -> Result<Option<String>, LogError> {
     if segment.is_empty() {
@@ -286,14 +254,24 @@ fn report(segment: &Segment, keep: &Keep, offset: u64, saved_as: Option<String>)
         reason: keep.reason.clone(),
         saved_as,
     };
-    warn!(
-        path = %segment.path.display(),
-        offset = cut.offset,
-        bytes_cut = cut.bytes_cut,
-        last_seq = cut.last_seq,
-        reason = %cut.reason,
-        saved_as = cut.saved_as,
-        "change log cut at the last whole entry"
-    );
+    // A torn write was never acknowledged; anything else may have been.
+    macro_rules! say {
+        ($level:ident) => {
+            $level!(
+                path = %segment.path.display(),
+                offset = cut.offset,
+                bytes_cut = cut.bytes_cut,
+                last_seq = cut.last_seq,
+                reason = %cut.reason,
+                saved_as = cut.saved_as,
+                "change log cut at the last whole entry"
+            )
+        };
+    }
+    if cut.saved_as.is_none() {
+        say!(warn);
+    } else {
+        say!(error);
+    }
     cut
 }

@@ -60,18 +60,24 @@ pub(crate) fn frame_bytes(mut bytes: &[u8]) -> Option<u64> {
     Some(FRAME_HEAD_BYTES as u64 + u64::from(payload_bytes))
 }
 
-/// Whether `tail`, what is left after entry `last`, is what a crash in the middle of a write leaves.
-///
-/// That is one unfinished frame, or blocks that were never filled. Anything else (a whole frame
-/// that fails its checksum, or whole frames behind a bad one) may have been acknowledged.
-pub(crate) fn is_torn_write(tail: &[u8], last: u64) -> bool {
-    let unfinished = frame_bytes(tail).is_none_or(|claimed| claimed > tail.len() as u64);
-    tail.iter().all(|byte| *byte == 0) || (unfinished && !holds_whole_frame(tail, last))
+/// The number of the frame at the front, whole or not.
+pub(crate) fn frame_seq(bytes: &[u8]) -> Option<u64> {
+    take_u64(&mut bytes.get(8..)?)
 }
 
-/// The most frames that `bytes` bytes can hold.
-pub(crate) fn frames_max(bytes: u64) -> u64 {
-    bytes / FRAME_HEAD_BYTES as u64
+/// The most entries that may have stood in `bytes`, of which none can be read. Where the lengths that are claimed come out
+/// even, only contents are damaged, and the frames can be counted.
+pub(crate) fn count_lost(bytes: &[u8]) -> u64 {
+    let (mut rest, mut count) = (bytes, 0);
+    while !rest.is_empty() {
+        let claimed = frame_bytes(rest).and_then(|claimed| usize::try_from(claimed).ok());
+        match claimed.and_then(|claimed| rest.get(claimed..)) {
+            Some(behind) => rest = behind,
+            None => return (bytes.len() / FRAME_HEAD_BYTES).max(1) as u64,
+        }
+        count += 1;
+    }
+    count
 }
 
 fn decode_whole(whole: &[u8]) -> Result<Option<Frame<'_>>, Damage> {
@@ -92,22 +98,6 @@ fn decode_fields(mut rest: &[u8]) -> Option<Frame<'_>> {
         at_ms: take(&mut rest).map(i64::from_le_bytes)?,
         version: take(&mut rest).map(u8::from_le_bytes)?,
         payload: rest,
-    })
-}
-
-/// Looks for a whole frame at every byte after the first.
-///
-/// The number is looked at before the checksum: only numbers that could be due within
-/// so many bytes count, so that a long run of noise costs no checksums over long claims.
-fn holds_whole_frame(tail: &[u8], last: u64) -> bool {
-    let seq_max = last.saturating_add(frames_max(tail.len() as u64) + 1);
-    (1..tail.len()).any(|start| {
-        let candidate = tail.get(start..).unwrap_or_default();
-        candidate
-            .get(8..)
-            .and_then(|mut fields| take_u64(&mut fields))
-            .is_some_and(|seq| seq > last && seq <= seq_max)
-            && matches!(decode_frame(candidate), Ok(Some(_)))
     })
 }
 
@@ -132,18 +122,16 @@ mod tests {
         assert_eq!((frame.payload, used), (&b"hello"[..], bytes.len()));
         for end in 0..bytes.len() {
             assert_eq!(decode_frame(&bytes[..end]), Ok(None));
-            assert!(is_torn_write(&bytes[..end], 6));
         }
     }
 
     #[test]
-    fn a_bad_frame_with_a_whole_one_behind_it_is_not_a_torn_write() {
-        let mut bytes = encoded(7, b"hello");
-        bytes[6] = 0xff;
-        assert!(is_torn_write(&bytes, 6), "claims more than is there");
-        bytes.extend(encoded(8, b"after"));
-        assert!(!is_torn_write(&bytes, 6));
-        assert!(is_torn_write(&[0; 100], 6));
+    fn lost_frames_are_counted_where_their_lengths_are_whole() {
+        let mut bytes = [encoded(7, b"hello"), encoded(8, b""), encoded(9, b"after")].concat();
+        bytes[FRAME_HEAD_BYTES] ^= 1;
+        assert_eq!((count_lost(&bytes), count_lost(&[])), (3, 0));
+        bytes[5] ^= 1;
+        assert_eq!((count_lost(&bytes), count_lost(&[1])), (3, 1), "as many as there is room for");
     }
 
     proptest! {

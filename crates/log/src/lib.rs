@@ -5,8 +5,7 @@
 //! Locking the folder against a second process is the program's job; a [`LogView`] needs no lock.
 //!
 //! Invariants: an entry is acknowledged only after it is on disk; a number is not given out twice as
-//! far as the folder can tell; damage is cut at the last whole entry, kept beside the log as
-//! `*.damaged`, and leaves a gap that is written down, never a silent one.
+//! far as the folder can tell; damage costs the entries it hit and none behind them, and is never silent.
 
 mod any;
 mod bytes;
@@ -28,7 +27,7 @@ pub use crate::{
     folder::{Cut, Recovery},
     frame::{FRAME_HEAD_BYTES, Frame, decode_frame},
     log::{ChangeLog, Options},
-    reader::{Entry, Reader},
+    reader::{Entry, Gap, Losses, Reader},
     stream::{
         Caller, Desk, Follower, Glance, NoAnswer, Question, StreamLog, StreamPlace, StreamReader,
         check_addresses,

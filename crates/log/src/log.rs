@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use tracing::{error, warn};
+use tracing::error;
 
 use crate::{
     checkpoint::{self, Checkpoint, checkpoint_name},
@@ -134,26 +134,9 @@ impl ChangeLog {
     /// Reads from entry `seq` on, up to the last entry of this moment.
     ///
     /// # Errors
-    /// When retention has deleted that entry. The reader reports damage as it meets it; the owner
-    /// then calls [`Self::cut_after`] with the last entry it has, and goes on.
+    /// When retention has deleted that entry. The reader goes on after damage, and says what it missed.
     pub fn read_from(&self, seq: u64) -> Result<Reader, LogError> {
         Reader::over(&self.folder.segments, seq, Tail::Durable)
-    }
-
-    /// Ends the log after entry `seq`, or after the last whole entry before it in its segment.
-    ///
-    /// What stood after is kept as `*.damaged` files. The numbers are not given out again: the log goes
-    /// on after the last one ever spent, and the gap is written down.
-    ///
-    /// # Errors
-    /// When the file system refuses; the log is then poisoned, and opening it again finishes the cut.
-    pub fn cut_after(&mut self, seq: u64) -> Result<Recovery, LogError> {
-        let before = self.health;
-        self.health = Health::Poisoned;
-        let recovery = self.folder.cut_after(seq, self.last_seq)?;
-        self.active = open_active(&self.folder)?;
-        self.health = if recovery.cuts.is_empty() { before } else { Health::Good };
-        Ok(recovery)
     }
 
     /// Writes the owner's state after entry `seq`, and keeps the newest two checkpoints.
@@ -181,7 +164,7 @@ impl ChangeLog {
         Ok(())
     }
 
-    /// Reads the newest whole checkpoint. Damaged ones are set aside with a warning.
+    /// Reads the newest whole checkpoint. Damaged ones are set aside, which is logged as an error.
     ///
     /// # Errors
     /// When the file system refuses, or a newer program wrote the checkpoint.
@@ -194,7 +177,7 @@ impl ChangeLog {
                         .then(|| files::set_aside(&self.folder.dir, &name_of(&path)))
                         .transpose()?;
                     let path = path.display();
-                    warn!(%path, %reason, saved_as, "checkpoint damaged, the one before it is used");
+                    error!(%path, %reason, saved_as, "checkpoint damaged, the one before it is used");
                     self.checkpoints.pop();
                 }
                 other => return other.map(Some),
@@ -238,15 +221,9 @@ impl ChangeLog {
 
     /// The last number spent, 0 at first; the next append begins one after it.
     ///
-    /// After damage it can be beyond the last entry that can be read: see [`Self::gaps`].
+    /// After damage it can be beyond the last entry that can be read.
     pub fn last_seq(&self) -> u64 {
         self.last_seq
-    }
-
-    /// The numbers that were given up after damage, oldest first, as far back as the log is kept.
-    pub fn gaps(&self) -> impl Iterator<Item = RangeInclusive<u64>> {
-        let with_gap = self.folder.segments.iter().filter(|s| s.has_gap());
-        with_gap.map(|segment| segment.follows + 1..=segment.first - 1)
     }
 
     /// The bytes of all segments, checkpoints and files set aside not counted.
@@ -339,16 +316,11 @@ fn open_active(folder: &Folder) -> Result<File, LogError> {
     File::options().write(true).open(path).map_err(io_at(path))
 }
 
-/// The latest time of a segment's readable entries, found once. What lies behind damage is lost to readers
-/// already, and must not keep the disk from being freed.
+/// The latest time of a segment's readable entries, found once. What is damaged is lost to readers already, and must not
+/// keep the disk from being freed.
 fn newest_ms(segment: &mut Segment) -> Result<i64, LogError> {
     if segment.newest_ms.is_none() {
-        let found = scan(segment, u64::MAX)?;
-        if let Some(reason) = found.damage {
-            let path = segment.path.display();
-            warn!(%path, offset = found.end, %reason, "damage found in an old segment");
-        }
-        segment.newest_ms = Some(found.newest_ms.unwrap_or(i64::MIN));
+        segment.newest_ms = Some(scan(segment)?.newest_ms.unwrap_or(i64::MIN));
     }
     Ok(segment.newest_ms.unwrap_or(i64::MAX))
 }

@@ -1,16 +1,65 @@
 //! Reading entries in order across segments.
 //!
 //! A reader sees the log as it was when the reader was made; one made by the owner never sees bytes that are
-//! not yet durable. Damage ends it with an error that names the file and the byte: nothing is skipped.
+//! not yet durable. It goes on after damage with the next whole entry, and says what it missed: [`Losses`].
 
-use std::{io, vec};
+use std::{io, ops::RangeInclusive, path::PathBuf, vec};
 
 use crate::{
     error::{Damage, LogError},
-    files,
-    frame::{Frame, is_torn_write},
-    segment::{Frames, Header, Segment},
+    files::{self, name_of},
+    frame::count_lost,
+    segment::{Frames, Header, Segment, Skip},
 };
+
+/// Gaps that are told one by one; a disk that has gone bad can have any number.
+const GAPS_LISTED_MAX: usize = 100;
+
+/// A place where entries are missing or bytes are damaged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gap {
+    /// The segment file, and where in it.
+    pub path: PathBuf,
+    pub offset: u64,
+    /// The bytes that cannot be read; 0 where what is missing is not in the file.
+    pub bytes: u64,
+    /// The numbers of the entries that are lost; empty where only a file's header is damaged.
+    pub seqs: RangeInclusive<u64>,
+    pub reason: Damage,
+}
+
+impl Gap {
+    /// Keeps a copy of the bytes beside the log as `*.damaged`, unless it is there already: retention deletes the segment.
+    ///
+    /// # Errors
+    /// When the file system refuses.
+    pub fn save_aside(&self) -> Result<(), LogError> {
+        let Some(dir) = self.path.parent().filter(|_| self.bytes > 0) else { return Ok(()) };
+        let mut damaged = files::read_remainder(&self.path, self.offset)?;
+        damaged.truncate(usize::try_from(self.bytes).unwrap_or(usize::MAX));
+        let name = format!("{}.at-{}", name_of(&self.path), self.offset);
+        files::save_once(dir, &name, &damaged)
+    }
+}
+
+/// What a reader could not read. No gap is silent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// How many entries are lost; at the most, where the damage does not say how many there were.
+    pub entries: u64,
+    /// The first places, in the order of the log.
+    pub gaps: Vec<Gap>,
+}
+
+impl Losses {
+    fn add(&mut self, gap: Gap) {
+        let (first, last) = (*gap.seqs.start(), *gap.seqs.end());
+        self.entries += (last + 1).saturating_sub(first);
+        if self.gaps.len() < GAPS_LISTED_MAX {
+            self.gaps.push(gap);
+        }
+    }
+}
 
 /// One entry of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,10 +91,11 @@ pub(crate) fn mark(at_ms: i64, version: u8, payload: &[u8]) -> u32 {
 pub struct Reader {
     from: u64,
     segments: vec::IntoIter<Segment>,
-    current: Option<Current>,
-    /// The last entry read, once a segment was opened.
+    current: Option<Frames>,
+    /// The last number that was read or is known to be lost, once a segment was opened.
     last: Option<u64>,
     tail: Tail,
+    losses: Losses,
 }
 
 /// What may stand at the end of the last segment.
@@ -57,14 +107,6 @@ pub(crate) enum Tail {
     Unfinished,
 }
 
-/// The segment being read.
-#[derive(Debug)]
-struct Current {
-    frames: Frames,
-    /// The header that comes next, which says where this segment ends.
-    next: Option<Segment>,
-}
-
 impl Reader {
     /// Reads from entry `seq` on; `segments` are all that are kept, oldest first.
     pub(crate) fn over(segments: &[Segment], seq: u64, tail: Tail) -> Result<Self, LogError> {
@@ -74,83 +116,99 @@ impl Reader {
             return Err(LogError::NotKept { seq: from, follows });
         }
         let begin = segments.iter().rposition(|s| s.follows < from).unwrap_or(0);
-        let needed = segments.get(begin..).unwrap_or_default().to_vec();
-        Ok(Self { from, segments: needed.into_iter(), current: None, last: None, tail })
+        let segments = segments.get(begin..).unwrap_or_default().to_vec().into_iter();
+        Ok(Self { from, segments, current: None, last: None, tail, losses: Losses::default() })
+    }
+
+    /// What could not be read so far, from the entry on that was asked for.
+    pub fn losses(&self) -> &Losses {
+        &self.losses
     }
 
     fn read(&mut self) -> Result<Option<Entry>, LogError> {
-        while self.current.is_some() || self.open_next()? {
-            let Some(frame) = (match &mut self.current {
-                Some(current) => current.read_after(self.last)?,
-                None => None,
-            }) else {
-                self.current = None;
+        loop {
+            let Some(frames) = &mut self.current else {
+                if self.open_next()? {
+                    continue;
+                }
+                return Ok(None);
+            };
+            let Some(frame) = frames.next_frame()? else {
+                self.finish_segment()?;
                 continue;
             };
-            self.last = Some(frame.seq);
-            if frame.seq >= self.from {
-                return Ok(Some(Entry {
-                    seq: frame.seq,
-                    at_ms: frame.at_ms,
-                    version: frame.version,
-                    payload: frame.payload.to_vec(),
-                }));
+            let entry = Entry {
+                seq: frame.seq,
+                at_ms: frame.at_ms,
+                version: frame.version,
+                payload: if frame.seq < self.from { Vec::new() } else { frame.payload.to_vec() },
+            };
+            if let Some(skipped) = frames.take_skipped() {
+                let path = frames.path().to_owned();
+                self.miss(path, skipped, entry.seq - 1);
+            }
+            self.last = Some(entry.seq);
+            if entry.seq >= self.from {
+                return Ok(Some(entry));
             }
         }
-        Ok(None)
     }
 
-    /// Opens the next segment, and checks that it goes on where the last one ended.
+    /// Opens the next segment, and notes what is missing before it.
     fn open_next(&mut self) -> Result<bool, LogError> {
         let Some(segment) = self.segments.next() else {
             return Ok(false);
         };
+        let last = *self.last.get_or_insert(segment.follows);
+        let at_head = |reason| Skip { offset: 0, bytes: 0, reason };
         if segment.header == Header::Damaged {
-            return Err(segment.corrupt(0, Damage::Header));
+            self.miss(segment.path.clone(), at_head(Damage::Header), last);
         }
-        let follows = segment.follows;
-        let last = *self.last.get_or_insert(follows);
-        if last != follows {
-            return Err(segment.corrupt(0, Damage::Missing { last, follows }));
+        if last < segment.first - 1 {
+            let missing = Damage::Missing { last, next: segment.first };
+            self.miss(segment.path.clone(), at_head(missing), segment.first - 1);
         }
-        let frames = match Frames::open(&segment) {
+        let seq_max = self.segments.as_slice().first().map(|next| next.follows);
+        self.current = match Frames::open(&segment, seq_max) {
             Err(LogError::Io { path, source }) if source.kind() == io::ErrorKind::NotFound => {
                 return Err(LogError::Deleted { path });
             }
-            opened => opened?,
+            opened => Some(opened?),
         };
-        self.current = Some(Current { frames, next: self.segments.as_slice().first().cloned() });
         Ok(true)
     }
 
-    /// Whether what stopped the reader is only the end of what was written by then.
-    fn is_torn_end(&self, error: &LogError) -> bool {
-        let (LogError::Corrupt { path, offset, .. }, Tail::Unfinished) = (error, self.tail) else {
-            return false;
-        };
-        let Some(Current { frames, next: None }) = &self.current else {
-            return false;
-        };
-        // Bytes that came since would make it look whole.
-        let left = usize::try_from(frames.bytes().saturating_sub(*offset)).unwrap_or(usize::MAX);
-        files::read_remainder(path, *offset).is_ok_and(|mut tail| {
-            tail.truncate(left);
-            is_torn_write(&tail, self.last.unwrap_or_default())
-        })
-    }
-}
-
-impl Current {
-    /// The frame after entry `last`, or `None` where the segment ends.
-    fn read_after(&mut self, last: Option<u64>) -> Result<Option<Frame<'_>>, LogError> {
-        let Some(next) = self.next.as_ref().filter(|next| Some(next.follows) == last) else {
-            return self.frames.next_frame();
-        };
-        // Before a gap, what still stands here was overruled by a cut that a crash interrupted.
-        if next.has_gap() {
-            return Ok(None);
+    /// Notes what stands behind the last whole entry of a segment.
+    fn finish_segment(&mut self) -> Result<(), LogError> {
+        let Some(frames) = self.current.take() else { return Ok(()) };
+        let next = self.segments.as_slice().first();
+        // What stands before a gap that was written down was cut off there, or is about to be.
+        let is_cut = next.is_some_and(|next| next.has_gap() && frames.due() > next.follows);
+        let Some(rest) = frames.rest().filter(|_| !is_cut) else { return Ok(()) };
+        let is_last = next.is_none();
+        if is_last && self.tail == Tail::Unfinished && frames.is_torn()? {
+            return Ok(());
         }
-        self.frames.expect_end().map(|()| None)
+        let last = match next {
+            Some(next) => next.follows,
+            None => {
+                let bytes = files::read_remainder(frames.path(), rest.offset)?;
+                frames.due() - 1 + count_lost(&bytes)
+            }
+        };
+        self.miss(frames.path().to_owned(), rest, last);
+        Ok(())
+    }
+
+    /// Notes a gap up to entry `last`.
+    fn miss(&mut self, path: PathBuf, skip: Skip, last: u64) {
+        let first = self.last.map_or(1, |last| last + 1).max(self.from);
+        self.last = self.last.max(Some(last));
+        // What stood before the entry that was asked for is not missed.
+        if first <= last || matches!(skip.reason, Damage::Header | Damage::Trailing) {
+            let Skip { offset, bytes, reason } = skip;
+            self.losses.add(Gap { path, offset, bytes, seqs: first..=last, reason });
+        }
     }
 }
 
@@ -158,11 +216,8 @@ impl Iterator for Reader {
     type Item = Result<Entry, LogError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let mut entry = self.read();
-        if let Err(error) = &entry {
-            if self.is_torn_end(error) {
-                entry = Ok(None);
-            }
+        let entry = self.read();
+        if entry.is_err() {
             self.segments = Vec::new().into_iter();
             self.current = None;
         }

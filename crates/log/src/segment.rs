@@ -1,8 +1,10 @@
 //! A segment file: its name, its header, and the reading of its frames in order.
 //!
 //! The header names the first entry of the segment and the last entry before it. The two differ
-//! by more than one only where numbers were given up after damage: that is the written-down gap, and
-//! the only jump that readers accept.
+//! by more than one only where numbers were given up after damage at the log's end.
+//!
+//! Every frame has its own checksum and number. Where one is damaged, the next whole frame whose number can follow is looked
+//! for, so that damage costs what it hit and nothing behind it.
 
 use std::{
     fs::File,
@@ -13,8 +15,8 @@ use std::{
 use crate::{
     bytes::{take, take_u32, take_u64},
     error::{Damage, LogError},
-    files::{file_bytes, io_at},
-    frame::{FRAME_HEAD_BYTES, Frame, decode_frame, frame_bytes},
+    files::{self, file_bytes, io_at},
+    frame::{FRAME_HEAD_BYTES, Frame, decode_frame, frame_bytes, frame_seq},
 };
 
 /// `magic 8 | format u32 | first seq u64 | follows seq u64 | crc32 u32`.
@@ -28,6 +30,13 @@ const SEGMENT_FORMAT: u32 = 1;
 
 /// Bytes read at a time: large enough that system calls vanish beside the checksums.
 const READ_BYTES: usize = 256 * 1024;
+
+/// How far numbers may jump over damage: more than the entries of a whole segment.
+const JUMP_MAX: u64 = 1 << 22;
+
+/// Checksums over what only looks like a frame may cover the segment so many times. Bytes that somebody made to look like the
+/// beginnings of many long frames cost no more than that; what stands behind them is then lost with them.
+const RESYNC_PASSES: u64 = 4;
 
 /// What is known of one segment file without reading its entries.
 #[derive(Debug, Clone)]
@@ -85,9 +94,9 @@ impl Segment {
         self.follows + 1 < self.first
     }
 
-    /// The error for damage at `offset` of this file.
-    pub(crate) fn corrupt(&self, offset: u64, reason: Damage) -> LogError {
-        LogError::Corrupt { path: self.path.clone(), offset, reason }
+    /// Whether entries can be looked for. The name says which is the first where the header does not.
+    pub(crate) fn is_readable(&self) -> bool {
+        self.header == Header::Whole || !self.is_empty()
     }
 }
 
@@ -135,37 +144,33 @@ pub(crate) struct Scan {
     /// The last whole entry, or the one the segment follows when it has none.
     pub(crate) last: u64,
     pub(crate) newest_ms: Option<i64>,
+    /// Why the rest cannot be read, where there is a rest.
     pub(crate) damage: Option<Damage>,
+    /// The rest is what a crash in the middle of a write leaves.
+    pub(crate) is_torn: bool,
 }
 
-/// Walks the whole frames of a segment up to entry `seq_max`, or to the first damage.
-pub(crate) fn scan(segment: &Segment, seq_max: u64) -> Result<Scan, LogError> {
-    let mut found =
-        Scan { end: SEGMENT_HEAD_BYTES, last: segment.follows, newest_ms: None, damage: None };
-    if segment.header == Header::Damaged {
-        found.damage = Some(Damage::Header);
-        return Ok(found);
+/// Walks all frames of a segment that are whole.
+pub(crate) fn scan(segment: &Segment) -> Result<Scan, LogError> {
+    let mut frames = Frames::open(segment, None)?;
+    let (mut last, mut newest_ms) = (segment.follows, None);
+    while let Some(frame) = frames.next_frame()? {
+        last = frame.seq;
+        newest_ms = newest_ms.max(Some(frame.at_ms));
     }
-    let mut frames = Frames::open(segment)?;
-    while found.last < seq_max {
-        match frames.next_frame() {
-            Ok(Some(frame)) if frame.seq <= seq_max => {
-                found.last = frame.seq;
-                found.newest_ms = found.newest_ms.max(Some(frame.at_ms));
-                found.end = frames.offset();
-            }
-            Ok(_) => break,
-            Err(LogError::Corrupt { reason, .. }) => {
-                found.damage = Some(reason);
-                break;
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(found)
+    let (end, is_torn) = (frames.offset(), frames.is_torn()?);
+    Ok(Scan { end, last, newest_ms, damage: frames.ended.take(), is_torn })
 }
 
-/// Streams the frames of one segment, checking checksums and that numbers follow one another.
+/// Bytes between two whole frames that could not be read.
+#[derive(Debug)]
+pub(crate) struct Skip {
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+    pub(crate) reason: Damage,
+}
+
+/// Streams the whole frames of one segment in the order of their numbers, past what is damaged.
 #[derive(Debug)]
 pub(crate) struct Frames {
     file: File,
@@ -176,10 +181,25 @@ pub(crate) struct Frames {
     end: usize,
     offset: u64,
     due: u64,
+    /// The last number that may stand here, where another segment follows.
+    seq_max: Option<u64>,
+    /// What was passed over before the frame returned last.
+    skipped: Option<Skip>,
+    /// What stands at `offset` when nothing behind it can be read.
+    ended: Option<Damage>,
+    /// Bytes that may still be checksummed in search of a frame.
+    effort_left: u64,
+}
+
+/// A frame at the front of what was read ahead.
+struct Checked {
+    at_ms: i64,
+    version: u8,
+    used: usize,
 }
 
 impl Frames {
-    pub(crate) fn open(segment: &Segment) -> Result<Self, LogError> {
+    pub(crate) fn open(segment: &Segment, seq_max: Option<u64>) -> Result<Self, LogError> {
         let mut file = File::open(&segment.path).map_err(io_at(&segment.path))?;
         file.seek(SeekFrom::Start(SEGMENT_HEAD_BYTES)).map_err(io_at(&segment.path))?;
         Ok(Self {
@@ -190,55 +210,132 @@ impl Frames {
             end: 0,
             offset: SEGMENT_HEAD_BYTES,
             due: segment.first,
+            seq_max,
+            skipped: None,
+            ended: None,
+            effort_left: segment.bytes.saturating_mul(RESYNC_PASSES),
         })
     }
 
-    /// How long the segment was when it was looked at.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.segment.bytes
-    }
-
-    /// Where the next frame begins.
+    /// Where the next frame begins; at the end, where the last whole frame ends.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The next frame, or `None` at the clean end of the segment.
+    pub(crate) fn path(&self) -> &Path {
+        &self.segment.path
+    }
+
+    /// The number that is due next.
+    pub(crate) fn due(&self) -> u64 {
+        self.due
+    }
+
+    pub(crate) fn take_skipped(&mut self) -> Option<Skip> {
+        self.skipped.take()
+    }
+
+    /// What stands behind the last whole frame, once there are no more.
+    pub(crate) fn rest(&self) -> Option<Skip> {
+        let reason = self.ended.clone()?;
+        let bytes = self.segment.bytes.saturating_sub(self.offset);
+        Some(Skip { offset: self.offset, bytes, reason })
+    }
+
+    /// The next whole frame, or `None` where there are no more.
     pub(crate) fn next_frame(&mut self) -> Result<Option<Frame<'_>>, LogError> {
-        if self.offset >= self.segment.bytes {
+        if self.offset >= self.segment.bytes || self.ended.is_some() {
             return Ok(None);
         }
-        self.fill(FRAME_HEAD_BYTES as u64)?;
-        let claimed = frame_bytes(self.ahead()).unwrap_or_default();
-        self.fill(claimed)?;
+        if self.seq_max.is_some_and(|seq_max| self.due > seq_max) {
+            self.ended = Some(Damage::Trailing);
+            return Ok(None);
+        }
+        let mut checked = self.check()?;
+        if let Err(reason) = checked {
+            let offset = self.offset;
+            if !self.resync()? {
+                self.offset = offset;
+                self.ended = Some(reason);
+                return Ok(None);
+            }
+            self.skipped = Some(Skip { offset, bytes: self.offset - offset, reason });
+            checked = self.check()?;
+        }
+        let Ok(Checked { at_ms, version, used }) = checked else { return Ok(None) };
+        let (seq, payload) = (self.due, self.start + FRAME_HEAD_BYTES..self.start + used);
+        self.consume(used);
+        self.due += 1;
+        let payload = self.buffer.get(payload).unwrap_or_default();
+        Ok(Some(Frame { seq, at_ms, version, payload }))
+    }
+
+    /// Whether what stands behind the last whole frame is what a crash in the middle of a write leaves: one unfinished frame,
+    /// or blocks that were never filled. Anything else may have been acknowledged.
+    pub(crate) fn is_torn(&self) -> Result<bool, LogError> {
+        if self.ended.is_none() || self.effort_left == 0 {
+            return Ok(self.ended.is_none());
+        }
+        let mut rest = files::read_remainder(&self.segment.path, self.offset)?;
+        // Bytes that came since are not looked at.
+        let left = self.segment.bytes.saturating_sub(self.offset);
+        rest.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+        let unfinished = frame_bytes(&rest).is_none_or(|claimed| claimed > left);
+        Ok(unfinished || rest.iter().all(|byte| *byte == 0))
+    }
+
+    /// The frame that stands here, if it is whole and the one that is due.
+    fn check(&mut self) -> Result<Result<Checked, Damage>, LogError> {
         let expected = self.due;
-        let checked = match decode_frame(self.ahead()) {
+        if !self.fill(FRAME_HEAD_BYTES as u64)? {
+            return Ok(Err(self.overrun(FRAME_HEAD_BYTES as u64)));
+        }
+        let claimed = frame_bytes(self.ahead()).unwrap_or_default();
+        if !self.fill(claimed)? {
+            return Ok(Err(self.overrun(claimed)));
+        }
+        Ok(match decode_frame(self.ahead()) {
             Ok(Some((frame, used))) if frame.seq == expected => {
-                Ok((frame.at_ms, frame.version, used))
+                Ok(Checked { at_ms: frame.at_ms, version: frame.version, used })
             }
             Ok(Some((Frame { seq: found, .. }, _))) => Err(Damage::Order { found, expected }),
             Ok(None) => Err(self.overrun(claimed)),
             Err(reason) => Err(reason),
-        };
-        let (at_ms, version, used) =
-            checked.map_err(|reason| self.segment.corrupt(self.offset, reason))?;
-        let payload = self.start + FRAME_HEAD_BYTES..self.start + used;
-        self.consume(used);
-        self.due += 1;
-        Ok(Some(Frame {
-            seq: expected,
-            at_ms,
-            version,
-            payload: self.buffer.get(payload).unwrap_or_default(),
-        }))
+        })
     }
 
-    /// Checks that nothing follows the frames read so far.
-    pub(crate) fn expect_end(&self) -> Result<(), LogError> {
-        if self.offset < self.segment.bytes {
-            return Err(self.segment.corrupt(self.offset, Damage::Trailing));
+    /// Goes to the next whole frame with a number that can follow, and makes it the one that is due. `false`: there is none.
+    ///
+    /// The number is looked at before the checksum, so that noise costs next to nothing. What feeds send has no NUL
+    /// in any text, and a number has at least two.
+    fn resync(&mut self) -> Result<bool, LogError> {
+        let seq_max = self.due.saturating_add(JUMP_MAX).min(self.seq_max.unwrap_or(u64::MAX));
+        let due = self.due;
+        let follows = |bytes: &[u8]| frame_seq(bytes).is_some_and(|n| n >= due && n <= seq_max);
+        while self.fill(FRAME_HEAD_BYTES as u64)? {
+            let candidate = self.ahead().windows(FRAME_HEAD_BYTES).position(follows);
+            let Some(candidate) = candidate else {
+                self.consume(self.ahead().len() + 1 - FRAME_HEAD_BYTES);
+                continue;
+            };
+            self.consume(candidate);
+            let claimed = frame_bytes(self.ahead()).unwrap_or(u64::MAX);
+            if claimed <= self.segment.bytes.saturating_sub(self.offset) {
+                if claimed > self.effort_left {
+                    self.effort_left = 0;
+                    return Ok(false);
+                }
+                if self.fill(claimed)?
+                    && let Ok(Some((frame, _))) = decode_frame(self.ahead())
+                {
+                    self.due = frame.seq;
+                    return Ok(true);
+                }
+                self.effort_left -= claimed;
+            }
+            self.consume(1);
         }
-        Ok(())
+        Ok(false)
     }
 
     fn ahead(&self) -> &[u8] {
@@ -254,14 +351,14 @@ impl Frames {
         Damage::Overrun { claimed, left: self.segment.bytes.saturating_sub(self.offset) }
     }
 
-    /// Reads ahead until `wanted` bytes are there. What the file cannot hold is never allocated.
-    fn fill(&mut self, wanted: u64) -> Result<(), LogError> {
+    /// Reads ahead until `wanted` bytes are there. `false`: the file does not hold them; nothing is allocated then.
+    fn fill(&mut self, wanted: u64) -> Result<bool, LogError> {
         let left = self.segment.bytes.saturating_sub(self.offset);
         let Some(wanted) = usize::try_from(wanted).ok().filter(|_| wanted <= left) else {
-            return Err(self.segment.corrupt(self.offset, self.overrun(wanted)));
+            return Ok(false);
         };
         if self.end - self.start >= wanted {
-            return Ok(());
+            return Ok(true);
         }
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
@@ -272,15 +369,12 @@ impl Frames {
         while self.end < wanted {
             let free = self.buffer.get_mut(self.end..).unwrap_or_default();
             match self.file.read(free) {
-                Ok(0) => {
-                    let reason = self.overrun(wanted as u64);
-                    return Err(self.segment.corrupt(self.offset, reason));
-                }
+                Ok(0) => return Ok(false),
                 Ok(read) => self.end += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(io_at(&self.segment.path)(error)),
             }
         }
-        Ok(())
+        Ok(true)
     }
 }

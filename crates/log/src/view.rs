@@ -1,8 +1,8 @@
 //! A log looked at from outside, also while its owner writes to it.
 //!
 //! Opens nothing for writing and repairs nothing: what [`crate::ChangeLog::open`] would cut or set aside is only
-//! left out here. An unfinished write at the very end is where reading ends; any other damage is an
-//! error, as it is for the owner. What is read was written, though its sync may still be under way.
+//! left out here. An unfinished write at the very end is where reading ends; any other damage is passed over and told, as
+//! for the owner. What is read was written, though its sync may still be under way.
 
 use std::{
     fs, io,
@@ -14,7 +14,7 @@ use crate::{
     error::LogError,
     files::{io_at, name_of},
     folder::take_overruled,
-    reader::{Reader, Tail},
+    reader::{Losses, Reader, Tail},
     segment::{Segment, parse_segment_name},
 };
 
@@ -61,10 +61,23 @@ impl LogView {
     /// Reads from entry `seq` on, up to the last whole entry of the moment the log was looked at.
     ///
     /// # Errors
-    /// When retention has deleted that entry. The reader reports damage as it meets it, and a segment that
-    /// retention deletes before it was reached.
+    /// When retention has deleted that entry. The reader reports a segment that retention deletes before it was reached.
     pub fn read_from(&self, seq: u64) -> Result<Reader, LogError> {
         Reader::over(&self.segments, seq, Tail::Unfinished)
+    }
+
+    /// What cannot be read of the entries up to `seq`.
+    ///
+    /// # Errors
+    /// When the file system refuses, or retention deletes a segment before it was reached.
+    pub fn losses_until(&self, seq: u64) -> Result<Losses, LogError> {
+        let mut entries = self.read_from(self.first_seq())?;
+        for entry in entries.by_ref() {
+            if entry?.seq > seq {
+                break;
+            }
+        }
+        Ok(entries.losses().clone())
     }
 
     /// The numbers of the checkpoints, oldest first.

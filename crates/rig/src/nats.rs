@@ -34,6 +34,8 @@ pub struct Nats {
     program: PathBuf,
     folder: TempDir,
     members: Vec<Member>,
+    /// Who alone may connect; `None`: everybody.
+    login: Option<(String, String)>,
 }
 
 #[derive(Debug)]
@@ -50,6 +52,18 @@ impl Nats {
     /// # Errors
     /// NATS is not installed, or does not start.
     pub fn start(servers: usize) -> Result<Self> {
+        Self::start_for(servers, None)
+    }
+
+    /// Starts one new server that lets in nobody but this user with this password.
+    ///
+    /// # Errors
+    /// NATS is not installed, or does not start.
+    pub fn start_guarded(user: &str, password: &str) -> Result<Self> {
+        Self::start_for(1, Some((user.to_owned(), password.to_owned())))
+    }
+
+    fn start_for(servers: usize, login: Option<(String, String)>) -> Result<Self> {
         let program = nats_program()?.path;
         let folder =
             tempfile::Builder::new().prefix("nats-").tempdir().context("no temporary folder")?;
@@ -63,7 +77,7 @@ impl Nats {
             .zip(&members)
             .map(|(number, it)| GroupMember { name: name(number), monitor: it.monitor_port })
             .collect();
-        let mut nats = Self { program, folder, members };
+        let mut nats = Self { program, folder, members, login };
         for member in 0..servers {
             nats.start_again(member)?;
         }
@@ -92,10 +106,12 @@ impl Nats {
         Ok(())
     }
 
-    /// The addresses of all, with commas between.
+    /// The addresses of all, with commas between, and with what it takes to be let in.
     pub fn url(&self) -> String {
-        let urls = self.members.iter().map(|member| format!("nats://127.0.0.1:{}", member.port));
-        urls.collect::<Vec<_>>().join(",")
+        let login = self.login.as_ref().map(|(user, password)| format!("{user}:{password}@"));
+        let login = login.unwrap_or_default();
+        let url = |member: &Member| format!("nats://{login}127.0.0.1:{}", member.port);
+        self.members.iter().map(url).collect::<Vec<_>>().join(",")
     }
 
     /// The port that one listens on, on the local address.
@@ -154,6 +170,9 @@ impl Nats {
             .args(["-m", &member.monitor_port.to_string()])
             .args(["--server_name", &name(number), "-js", "-sd"])
             .arg(self.folder.path().join(format!("data-{number}")));
+        if let Some((user, password)) = &self.login {
+            command.args(["--user", user, "--pass", password]);
+        }
         if self.members.len() > 1 {
             let others =
                 self.members.iter().map(|other| format!("nats://127.0.0.1:{}", other.route_port));

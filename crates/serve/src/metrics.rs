@@ -207,7 +207,7 @@ fn connections(page: &mut Page, metrics: &Metrics) {
 type Reading = fn(&App, &WorldHandle) -> String;
 
 /// Name, type, help and reading of every series that has one value for each world.
-const WORLD_SERIES: [(&str, &str, &str, Reading); 23] = [
+const WORLD_SERIES: [(&str, &str, &str, Reading); 25] = [
     ("linesman_snapshot_events", "gauge", "Events in the snapshot in force.", |_, w| {
         w.records().0.to_string()
     }),
@@ -304,6 +304,18 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 23] = [
         "counter",
         "How often the book was read back because it held what could not be written.",
         |_, w| read(&w.stats.read_backs),
+    ),
+    (
+        "linesman_disk_full",
+        "gauge",
+        "1 while the disk is full: the reserve is given up and pushes are refused.",
+        |_, w| u8::from(w.is_disk_full()).to_string(),
+    ),
+    (
+        "linesman_log_lost_entries",
+        "gauge",
+        "Log entries lost to damage, as far back as the log is kept; found at the start.",
+        |_, w| read(&w.stats.log_lost),
     ),
     ("linesman_log_checkpoints_total", "counter", "Checkpoints written.", |_, w| {
         read(&w.stats.checkpoints)

@@ -1,7 +1,9 @@
 //! Pages for machines that run the service: health, readiness, metrics.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use bytes::Bytes;
 use domain::World;
 
 use crate::app::App;
@@ -66,10 +68,21 @@ fn ready(app: &App) -> Result<Reply, ApiError> {
     let now = app.clock.now();
     let late = World::ALL.into_iter().find_map(|world| app.world(world).lateness(now));
     if app.is_ready() {
-        return Ok(text(match late {
-            None => "ready\n",
-            Some(_) => "ready; nobody writes the log, and the last snapshot is served\n",
-        }));
+        let mut detail = String::from("ready");
+        if late.is_some() {
+            detail.push_str("; nobody writes the log, and the last snapshot is served");
+        }
+        if app.world(World::Live).is_disk_full() {
+            detail.push_str("; the disk is full, and pushes are refused");
+        }
+        let lost = |world| app.world(world).stats.log_lost.load(Ordering::Relaxed);
+        match World::ALL.into_iter().map(lost).sum::<u64>() {
+            0 => {}
+            1 => detail.push_str("; 1 log entry is lost to damage"),
+            lost => detail.push_str(&format!("; {lost} log entries are lost to damage")),
+        }
+        detail.push('\n');
+        return Ok(text(detail));
     }
     let text = if app.stops() {
         "the service is stopping".to_owned()
@@ -83,7 +96,7 @@ fn ready(app: &App) -> Result<Reply, ApiError> {
     Err(ApiError::new(ErrorCode::Unavailable, text).retry_after(1))
 }
 
-fn text(body: &'static str) -> Reply {
+fn text(body: impl Into<Bytes>) -> Reply {
     let mut reply = Reply::new(200, "text/plain; charset=utf-8", body);
     reply.head.put("cache-control", "no-store");
     reply

@@ -128,6 +128,8 @@ pub(crate) struct WorldStats {
     pub(crate) log_bytes: AtomicU64,
     pub(crate) log_failures: AtomicU64,
     pub(crate) read_backs: AtomicU64,
+    /// Entries that damage has taken, as far back as the log is kept.
+    pub(crate) log_lost: AtomicU64,
     pub(crate) append_us: AtomicU64,
     pub(crate) appends: AtomicU64,
     pub(crate) checkpoints: AtomicU64,
@@ -155,6 +157,8 @@ pub struct WorldHandle {
     /// Where its past can be looked up.
     pub(crate) past: Past,
     pub(crate) stats: WorldStats,
+    /// The disk of its log is full. Only what the service needs to go on is written: pushes are refused at once.
+    disk_full: AtomicBool,
     /// Set where other nodes may write its log.
     pub(crate) shared: Option<Shared>,
 }
@@ -315,6 +319,9 @@ impl WorldHandle {
 
     /// Waits for the turn of a feed's push, and for room for a piece of it.
     pub(crate) async fn reserve(&self, feed: &str, piece: &Piece) -> Result<Reserved, NotTaken> {
+        if self.is_disk_full() {
+            return Err(NotTaken::LogFailed);
+        }
         self.queue.reserve(feed, piece.text.len(), piece.line_count).await
     }
 
@@ -355,7 +362,25 @@ impl WorldHandle {
     }
 
     async fn operate_here(&self, operation: Operation) -> Result<usize, OperateError> {
+        if self.is_disk_full() {
+            return Err(OperateError::LogFailed);
+        }
         self.queue.operate(operation)?.await.unwrap_or(Err(OperateError::Busy))
+    }
+
+    /// Says whether the disk of the log is full: while it is, nothing new is taken, and what room is left is for snapshots
+    /// and for counting requests.
+    pub fn set_disk_full(&self, full: bool) {
+        self.disk_full.store(full, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_disk_full(&self) -> bool {
+        self.disk_full.load(Ordering::Relaxed)
+    }
+
+    /// Writes to the log that failed since the start.
+    pub fn log_failures(&self) -> u64 {
+        self.stats.log_failures.load(Ordering::Relaxed)
     }
 
     /// Takes no more pushes: what waits is refused, and what is under way ends with what is stored of it.

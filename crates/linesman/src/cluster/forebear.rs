@@ -10,12 +10,12 @@
 //! nothing is taken off, and the node is waited for until it was silent for minutes.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 
 use serde::{Deserialize, Serialize};
 use store::Store;
 
-use crate::folder::{Folder, Lock, LockName};
+use crate::folder::{Folder, Lock, LockName, create_private};
 
 /// Where the system tells one start of the machine from the next.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
@@ -72,7 +72,7 @@ fn ended(folder: &Folder, boot: &str, lock: LockName) -> Vec<String> {
 /// Whole or not at all.
 fn write(folder: &Folder, note: &Note) -> io::Result<()> {
     let fresh = folder.node().with_extension("fresh");
-    fs::write(&fresh, serde_json::to_string(note)?)?;
+    create_private(&fresh)?.write_all(serde_json::to_string(note)?.as_bytes())?;
     fs::rename(fresh, folder.node())
 }
 

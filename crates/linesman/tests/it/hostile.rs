@@ -1,6 +1,11 @@
-//! What a hostile feed, disk or client may try on the real program, and what it must not be able to do to the others.
+//! What a hostile feed, disk, user or client may try on the real program, and what it must not be able to do to the others.
 
 mod control;
+mod damage;
+mod disk;
 mod feeds;
+mod ids;
+mod modes;
+mod nats;
 mod pushes;
 mod stop;

@@ -17,7 +17,7 @@ mod cli;
 mod cluster;
 mod config;
 mod crash;
-mod damage;
+mod formats;
 mod greeting;
 mod harness;
 mod hostile;

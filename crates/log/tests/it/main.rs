@@ -9,8 +9,8 @@
 
 mod checkpoint;
 mod conformance;
-mod damage;
 mod fence;
+mod hostile;
 mod model;
 mod servers;
 mod view;

@@ -15,7 +15,6 @@ enum Step {
     /// A crash that leaves this much of a frame that was never finished.
     Tear(Vec<u8>),
     Checkpoint,
-    CutAfter(u64),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -26,7 +25,6 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0_usize..120).prop_map(Step::Truncate),
         1 => prop::collection::vec(any::<u8>(), 1..24).prop_map(Step::Tear),
         1 => Just(Step::Checkpoint),
-        1 => (0_u64..60).prop_map(Step::CutAfter),
     ]
 }
 
@@ -72,12 +70,6 @@ proptest! {
                 Step::Checkpoint => {
                     checkpoint = log.last_seq();
                     log.write_checkpoint(checkpoint, 1, b"state").unwrap();
-                }
-                Step::CutAfter(seq) => {
-                    let before = log.last_seq();
-                    log.cut_after(seq).unwrap();
-                    prop_assert_eq!(log.last_seq(), before);
-                    model.retain(|(kept, _)| *kept <= seq);
                 }
             }
             let entries: Result<Vec<_>, _> = log.read_from(1).unwrap().collect();

@@ -69,7 +69,7 @@ fn an_unfinished_write_ends_the_reading_and_nothing_is_touched() {
 }
 
 #[test]
-fn damage_is_an_error_that_names_its_place_and_nothing_is_touched() {
+fn damage_is_passed_over_and_told_and_nothing_is_touched() {
     let dir = tempfile::tempdir().unwrap();
     filled(dir.path(), 20);
     let segments = files(dir.path(), ".log");
@@ -79,12 +79,13 @@ fn damage_is_an_error_that_names_its_place_and_nothing_is_touched() {
         bytes[32 + 30] ^= 1;
         fs::write(path, &bytes).unwrap();
         let before = contents(dir.path());
-        let (seqs, error) = read(&LogView::open(dir.path()).unwrap(), 1).unwrap_err();
-        assert!(!seqs.is_empty());
-        let LogError::Corrupt { path: at, offset: 32, reason: Damage::Checksum } = error else {
-            panic!("{error}");
-        };
-        assert_eq!((&at, contents(dir.path())), (path, before));
+        let view = LogView::open(dir.path()).unwrap();
+        assert_eq!(read(&view, 1).unwrap().len(), 19);
+        let losses = view.losses_until(u64::MAX).unwrap();
+        let [gap] = losses.gaps.as_slice() else { panic!("{losses:?}") };
+        assert_eq!((losses.entries, gap.offset, &gap.reason), (1, 32, &Damage::Checksum));
+        assert_eq!((&gap.path, contents(dir.path())), (path, before));
+        assert_eq!(view.losses_until(1).unwrap().entries, 0, "nothing is missing so far");
         fs::write(path, &whole).unwrap();
     }
 }

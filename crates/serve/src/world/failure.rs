@@ -80,6 +80,11 @@ impl Writer {
 
     /// Makes entries durable.
     pub(super) fn append(&mut self, now: Timestamp, entries: &Entries) -> bool {
+        if self.post.options.simulation.is_some() && self.post.handle.is_disk_full() {
+            // What can be made again from nothing does not take the last room on a disk.
+            self.unlogged = true;
+            return true;
+        }
         let begun = Instant::now();
         let (log, at_ms) = (&mut self.log, now.as_millis());
         let written = match &mut self.turn {
@@ -99,6 +104,7 @@ impl Writer {
         };
         match written {
             Ok(()) => {
+                self.unlogged = false;
                 let stats = &self.post.handle.stats;
                 let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
                 WorldHandle::count(&stats.append_us, took);

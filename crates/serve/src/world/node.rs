@@ -18,7 +18,7 @@ use crate::world::follower::{Followed, Held};
 use crate::world::pace::Pace;
 use crate::world::queue::{self, Intake, Queue};
 use crate::world::seat::{ANSWER_TIME_MAX, Seat};
-use crate::world::start::{WorldError, epoch_start, new_ids};
+use crate::world::start::{WorldError, epoch_start, new_ids, new_salt};
 use crate::world::writer::{Chain, Next, Post, Writer};
 use crate::world::{NotTaken, Published, Shared, WorldHandle, WorldOptions};
 
@@ -314,6 +314,8 @@ impl Post {
 impl Writer {
     fn taking_over(post: Post, mut log: StreamLog, mut held: Held, seat: &Arc<Seat>) -> Self {
         held.book.set_limits(post.options.limits);
+        // The servers may have lost entries, with ids that were shown, since another node wrote.
+        held.book.renew_salt(new_salt(&post.options));
         let told = Arc::clone(seat);
         log.tell_answers(move || told.note_answer());
         log.note_last_mark(held.mark);
@@ -330,6 +332,7 @@ impl Writer {
             round: 0,
             refusal: NotTaken::LogFailed,
             tracker: Some(held.tracker),
+            unlogged: false,
             turn: Some(Turn {
                 seat: Arc::clone(seat),
                 looked: Instant::now(),

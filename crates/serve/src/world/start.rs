@@ -5,14 +5,15 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::time::Duration;
 
-use change_log::{Entry, Log, LogError};
+use change_log::{Entry, Gap, Log, LogError, LogView, Losses, Place};
 use domain::Timestamp;
 use domain::message::{Body, FeedMessage};
 use market::book::ImageError;
 use market::{Book, CHANGE_VERSION, Change, ChangeError, Ids, Snapshot};
 
 use crate::answers::Answers;
-use crate::world::{Published, WorldOptions};
+use crate::world::writer::Chain;
+use crate::world::{Published, WorldHandle, WorldOptions};
 
 /// The feed name of the simulator; feeds of the push door live in the other world.
 const SANDBOX_FEED: &str = "sandbox";
@@ -98,6 +99,8 @@ pub(super) struct Start {
     last_cut: Option<Timestamp>,
     last_published: Option<Snapshot>,
     pub(super) entries: Entries,
+    /// Entries after the checkpoint that are lost to damage.
+    pub(super) lost: u64,
 }
 
 impl Start {
@@ -106,10 +109,10 @@ impl Start {
         entries.push(&Change::Founded { ids });
         let mut book = Book::new(Arc::clone(&options.catalogue), ids);
         book.set_limits(options.limits);
-        Self { book, checkpoint_seq: 0, last_cut: None, last_published: None, entries }
+        Self { book, checkpoint_seq: 0, last_cut: None, last_published: None, entries, lost: 0 }
     }
 
-    /// The checkpoint and what the log holds after it.
+    /// The checkpoint and what the log holds after it, to go on from: with a salt of its own for new ids.
     pub(super) fn recover(log: &mut Log, options: &WorldOptions) -> Result<Self, WorldError> {
         let catalogue = &options.catalogue;
         let checkpoint = log.latest_checkpoint()?;
@@ -120,9 +123,9 @@ impl Start {
             }
             None => None,
         };
-        let tail = read_tail(log, checkpoint_seq)?;
+        let (tail, lost) = read_tail(log, checkpoint_seq)?;
         if book.is_none() && tail.is_empty() {
-            return Ok(Self::afresh(options, new_ids(options)));
+            return Ok(Self { lost, ..Self::afresh(options, new_ids(options)) });
         }
         let mut start = Self {
             book: book.unwrap_or_else(|| Book::new(Arc::clone(catalogue), Ids::Minted { salt: 0 })),
@@ -130,6 +133,7 @@ impl Start {
             last_cut: None,
             last_published: None,
             entries: Entries::default(),
+            lost,
         };
         start.book.set_limits(options.limits);
         let is_cut = |(_, change): &&(Timestamp, Change)| matches!(change, Change::Cut { .. });
@@ -142,6 +146,7 @@ impl Start {
                 start.last_published = Some(Snapshot::cut(&start.book, *at, options.stale_after));
             }
         }
+        start.book.renew_salt(new_salt(options));
         Ok(start)
     }
 
@@ -179,40 +184,71 @@ impl Start {
 
 /// Ids for a world that begins.
 pub(super) fn new_ids(options: &WorldOptions) -> Ids {
-    // The salt need not be secret, only different from one installation to the next.
-    Ids::Minted { salt: RandomState::new().hash_one(options.world.key()) }
+    Ids::Minted { salt: new_salt(options) }
 }
 
-/// Entries after a checkpoint, decoded. What is damaged is cut off, loudly; the log goes on from there.
-pub(super) fn read_tail(log: &mut Log, after: u64) -> Result<Vec<(Timestamp, Change)>, WorldError> {
+/// A salt for ids. It need not be secret, only different each time a process begins to write a world.
+pub(super) fn new_salt(options: &WorldOptions) -> u64 {
+    RandomState::new().hash_one(options.world.key())
+}
+
+/// Entries after a checkpoint, decoded, and how many are lost to damage. The log goes on without them, loudly.
+pub(super) fn read_tail(
+    log: &mut Log,
+    after: u64,
+) -> Result<(Vec<(Timestamp, Change)>, u64), WorldError> {
     let from = (after + 1).max(log.first_seq());
-    if from > after + 1 && after > 0 {
-        tracing::warn!(
+    let beheaded = from - after - 1;
+    if beheaded > 0 {
+        tracing::error!(
             checkpoint = after,
             first = from,
+            lost = beheaded,
             "the log no longer holds the entries after its checkpoint"
         );
     }
     let mut tail = Vec::new();
-    let mut last = after;
-    for entry in log.read_from(from)? {
-        match entry {
-            Ok(Entry { seq, at_ms, version, payload }) => {
-                last = seq;
-                tail.push((Timestamp::from_millis(at_ms), Change::decode(version, &payload)?));
-            }
-            Err(LogError::Corrupt { path, offset, reason }) => {
-                tracing::error!(
-                    path = %path.display(), offset, %reason, last_whole = last,
-                    "the log is damaged; it goes on after the last whole entry"
-                );
-                log.cut_after(last)?;
-                break;
-            }
-            Err(error) => return Err(error.into()),
+    let mut entries = log.read_from(from)?;
+    for entry in entries.by_ref() {
+        let Entry { at_ms, version, payload, .. } = entry?;
+        tail.push((Timestamp::from_millis(at_ms), Change::decode(version, &payload)?));
+    }
+    Ok((tail, beheaded + report(&entries.losses())))
+}
+
+/// Says what of a log is damaged, keeps a copy of it, and gives the number of entries that are lost.
+fn report(losses: &Losses) -> u64 {
+    for gap in &losses.gaps {
+        let Gap { path, offset, bytes, seqs, reason } = gap;
+        tracing::error!(
+            path = %path.display(), offset, bytes, %reason,
+            first_lost = seqs.start(), last_lost = seqs.end(), lost = seqs.clone().count(),
+            "the log is damaged; all that is whole before and after it is used"
+        );
+        if let Err(error) = gap.save_aside() {
+            tracing::warn!(error = %Chain(&error), "the damaged bytes are not copied");
         }
     }
-    Ok(tail)
+    losses.entries
+}
+
+/// Looks through the part of a folder's log that a start does not read, because its checkpoint covers it. What is damaged there
+/// is missed by who looks back, and shows that the disk is bad: it is told, while the service runs already.
+pub(super) fn check_older(handle: &Arc<WorldHandle>, covered: u64) {
+    let Place::Folder { dir, .. } = &handle.past.log else { return };
+    if covered == 0 {
+        return;
+    }
+    let (dir, handle) = (dir.clone(), Arc::clone(handle));
+    let check = move || match LogView::open(&dir).and_then(|log| log.losses_until(covered)) {
+        Ok(losses) => WorldHandle::count(&handle.stats.log_lost, report(&losses)),
+        Err(error) => {
+            tracing::warn!(dir = %dir.display(), error = %Chain(&error), "old log entries are not checked");
+        }
+    };
+    if let Err(error) = std::thread::Builder::new().name("log-check".to_owned()).spawn(check) {
+        tracing::warn!(%error, "old log entries are not checked");
+    }
 }
 
 /// One message of the simulator. What it refuses is a fault of ours, worth a line in the log.

@@ -2,7 +2,7 @@
 
 use std::mem;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -19,7 +19,9 @@ use crate::world::node::Turn;
 use crate::world::pace::Pace;
 use crate::world::queue::{Asked, Intake, Queue, Waiting};
 use crate::world::seat::ANSWER_TIME_MAX;
-use crate::world::start::{Entries, SANDBOX_IDS, Start, WorldError, epoch_start, play};
+use crate::world::start::{
+    Entries, SANDBOX_IDS, Start, WorldError, check_older, epoch_start, play,
+};
 use crate::world::{
     NotTaken, OperateError, Past, Published, Shared, WorldHandle, WorldOptions, WorldStats,
 };
@@ -47,6 +49,8 @@ pub struct Writer {
     pub(super) next_cut: Timestamp,
     /// None in the sandbox: nobody says there which events are one.
     pub(super) tracker: Option<Tracker>,
+    /// Some of a simulated world's changes were not logged: it is founded anew in the log.
+    pub(super) unlogged: bool,
     /// Set where other nodes may write.
     pub(super) turn: Option<Turn>,
 }
@@ -130,6 +134,10 @@ impl WorldHandle {
         if let Some(tracker) = &tracker {
             handle.identities.store(Arc::new(tracker.held().clone()));
         }
+        if options.simulation.is_none() {
+            handle.stats.log_lost.store(start.lost, Ordering::Relaxed);
+            check_older(&handle, start.checkpoint_seq);
+        }
         let queue = Intake(queue);
         let post = Post { options, clock, handle: Arc::clone(&handle), queue, retired: None };
         let writer = Writer {
@@ -143,6 +151,7 @@ impl WorldHandle {
             pace: Pace::of_folder(start.checkpoint_seq, at),
             next_cut,
             tracker,
+            unlogged: false,
             turn: None,
         };
         writer.note_log(0);
@@ -173,6 +182,7 @@ impl WorldHandle {
                 notes: options.notes.clone(),
             },
             stats: WorldStats { answers, ..WorldStats::default() },
+            disk_full: AtomicBool::new(false),
             shared,
         }
     }
@@ -309,7 +319,8 @@ impl Writer {
         let mut entries = Entries::default();
         if let Some(simulation) = &self.post.options.simulation {
             // What happened in between is only worth playing when it is not much more than what there is.
-            let messages = if at < from || at.since(from) > REFOUND_AFTER {
+            let gap = self.unlogged && !self.post.handle.is_disk_full();
+            let messages = if at < from || at.since(from) > REFOUND_AFTER || gap {
                 let founded = Change::Founded { ids: SANDBOX_IDS };
                 self.book.absorb(&founded, at);
                 entries.push(&founded);
@@ -351,7 +362,8 @@ impl Writer {
         // The cut is the newest entry and changes nothing: a checkpoint that stops short of it leaves it to be
         // read back, so that a restart in this epoch shows the same bytes (D14).
         let before_cut = self.log.last_seq().saturating_sub(1);
-        if durable && self.pace.is_due(before_cut, at) {
+        let has_room = !self.post.handle.is_disk_full();
+        if durable && has_room && self.pace.is_due(before_cut, at) {
             self.checkpoint(before_cut);
         }
     }

@@ -4,6 +4,8 @@
 //! not as a blank day. Bounded by the sources there are and by a number of delays.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
+use std::io::{ErrorKind, Write as _};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -180,7 +182,13 @@ impl Record {
         let Some(path) = path(app) else { return };
         let write = move || -> std::io::Result<()> {
             let fresh = path.with_extension("json.new");
-            std::fs::write(&fresh, text?)?;
+            // A name that is taken, by a link too, is not written through.
+            std::fs::remove_file(&fresh).or_else(|error| match error.kind() {
+                ErrorKind::NotFound => Ok(()),
+                _ => Err(error),
+            })?;
+            let mut file = File::options().write(true).create_new(true).open(&fresh)?;
+            file.write_all(&text?)?;
             std::fs::rename(&fresh, &path)
         };
         match tokio::task::spawn_blocking(write).await {
@@ -267,7 +275,7 @@ fn read_file(path: &std::path::Path) -> std::io::Result<Option<Written>> {
             return Err(std::io::Error::other("it is larger than any that was written"));
         }
         Ok(_) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     }
     Ok(serde_json::from_slice(&std::fs::read(path)?)?)

@@ -7,7 +7,9 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::harness::{HOUR, Home, Service, bout, clear_of_the_turn_of, moneyline, ndjson};
+use crate::harness::{
+    HOUR, Home, Service, bout, clear_of_the_turn_of, moneyline, ndjson, wait_for,
+};
 
 const INTERVAL: &str = "LINESMAN_MARKET__REFRESH_INTERVAL";
 const EVENTS: &str = "/v1/sports/mma/events";
@@ -94,21 +96,39 @@ async fn a_flipped_byte_in_the_tail_costs_that_entry_alone() {
 }
 
 #[tokio::test]
-async fn a_flipped_byte_amid_the_log_leaves_what_was_before_it() {
+async fn a_flipped_byte_amid_the_log_costs_that_entry_alone_and_is_told_until_it_is_gone() {
     let (home, key) = four_bouts().await;
     damage(&newest(&home, "segment-"), |bytes| {
         let name = b"ref-Cormier";
         let at = bytes.windows(name.len()).position(|window| window == name).unwrap();
         bytes[at] ^= 1;
     });
-    expect_bouts(&home, &key, &NAMES[..2]).await;
-    warned(&home, "damaged");
-    // What was cut off is kept for whoever wants to look.
-    let kept = fs::read_dir(home.data().join("live")).unwrap().any(|item| {
-        let path = item.unwrap().path();
-        fs::read(path).unwrap().windows(13).any(|window| window == b"ref-Dillashaw")
-    });
-    assert!(kept);
+    expect_bouts(&home, &key, &[NAMES[0], NAMES[1], NAMES[3]]).await;
+    warned(&home, "the log is damaged");
+    // At every start, for as long as the log is kept.
+    let service = home.start().await;
+    expect_lost(&service, 1).await;
+    // What was damaged is kept for whoever wants to look.
+    let aside = fs::read_dir(home.data().join("live")).unwrap().map(|item| item.unwrap().path());
+    let aside: Vec<_> = aside.filter(|path| path.extension().is_some_and(|kind| kind == "damaged")).collect();
+    assert_eq!(aside.len(), 1);
+    assert!(fs::read(&aside[0]).unwrap().windows(8).any(|window| window == b"Opponent"));
+    let recorded = home.run(&["record", "--world", "live"]).await;
+    assert_eq!((recorded.code, recorded.stdout.lines().count()), (Some(0), 4));
+    assert!(recorded.stderr.contains("1 entry of the log is lost to damage"), "{}", recorded.stderr);
+    service.stop().await;
+}
+
+/// What the service tells of damage.
+async fn expect_lost(service: &Service, entries: u64) {
+    wait_for("the damage to be told", async || {
+        let ready = service.get("/readyz", "").await;
+        let metrics = reqwest::get(service.metrics()).await.unwrap().text().await.unwrap();
+        let lost = format!("linesman_log_lost_entries{{world=\"live\"}} {entries}\n");
+        let told = ready.text().contains("lost to damage") && ready.status == 200;
+        (told && metrics.contains(&lost)).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -194,4 +214,12 @@ async fn a_restart_after_many_changes_is_whole_with_and_without_its_checkpoint()
     let service = start_timed(&home, "damaged checkpoint, whole log").await;
     assert_eq!(service.pages(&format!("{ODDS}?limit=500"), &key).await, odds);
     warned(&home, "checkpoint");
+    service.stop().await;
+
+    // What no start reads because a checkpoint covers it.
+    damage(&newest(&home, "segment-"), |bytes| bytes[5000] ^= 1);
+    let service = start_timed(&home, "damage before the checkpoint").await;
+    expect_lost(&service, 1).await;
+    warned(&home, "the log is damaged");
+    assert_eq!(service.pages(&format!("{ODDS}?limit=500"), &key).await.len(), expected);
 }

@@ -1,0 +1,63 @@
+//! Data folders of earlier programs open, with all that is in them. `tests/fixtures/README.md` says how they were made.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::harness::Home;
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for item in fs::read_dir(from).unwrap().map(|item| item.unwrap()) {
+        if item.path().is_dir() {
+            copy(&item.path(), &to.join(item.file_name()));
+        } else {
+            fs::copy(item.path(), to.join(item.file_name())).unwrap();
+        }
+    }
+}
+
+/// What does not depend on when it is looked at.
+fn lasting(records: &[Value]) -> Vec<Value> {
+    let mut records = records.to_vec();
+    for record in &mut records {
+        let record = record.as_object_mut().unwrap();
+        record.retain(|name, _| !["last_update", "updated_at"].contains(&&**name));
+    }
+    records.sort_by_key(|record| record["id"].as_str().map(str::to_owned));
+    records
+}
+
+#[tokio::test]
+async fn a_folder_of_version_0_1_0_opens_with_its_checkpoint_log_and_accounts() {
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/0.1.0");
+    let expected: Value =
+        serde_json::from_str(&fs::read_to_string(fixture.join("expected.json")).unwrap()).unwrap();
+    let text = |name: &str| expected[name].as_str().unwrap();
+    for without_checkpoint in [false, true] {
+        let home = Home::new()
+            .set("LINESMAN_MARKET__FINAL_RETENTION", "30d")
+            .set("LINESMAN_MARKET__FORGET_AFTER", "30d");
+        copy(&fixture, &home.data());
+        fs::remove_file(home.data().join("expected.json")).unwrap();
+        if without_checkpoint {
+            for item in fs::read_dir(home.data().join("live")).unwrap() {
+                let path = item.unwrap().path();
+                if path.extension().is_some_and(|kind| kind == "ckp") {
+                    fs::remove_file(path).unwrap();
+                }
+            }
+        }
+        let service = home.start().await;
+        assert_eq!(service.get("/readyz", "").await.text(), "ready\n");
+        for what in ["events", "odds", "scores"] {
+            let held = expected[what].as_array().unwrap();
+            let path = format!("/v1/sports/mma/{what}");
+            let shown = service.records(&path, text("key"), held.len()).await;
+            assert_eq!(lasting(&shown), lasting(held), "{what}");
+        }
+        service.push_all(text("token"), &[crate::harness::bout("new", "Someone", "Else")]).await;
+        service.stop().await;
+    }
+}

@@ -1,0 +1,206 @@
+//! A disk that is really full: a small file system in memory, filled to its last byte.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::harness::{Home, PROGRAM, bout, ndjson, wait_for};
+
+const EVENTS: &str = "/v1/sports/mma/events";
+
+/// A file system of a few megabytes. It is in a mount namespace of its own, which goes with the process that holds it.
+struct SmallDisk {
+    holder: Child,
+    path: PathBuf,
+    _dir: TempDir,
+}
+
+impl SmallDisk {
+    fn new(megabytes: u32) -> Self {
+        let dir = TempDir::new().unwrap();
+        let mount = "mount -t tmpfs -o size=$0m,mode=0700 tmpfs \"$1\" && echo mounted && exec cat";
+        // A user namespace where this is not run as root.
+        let mut refused = String::new();
+        for namespaces in [&["-m"][..], &["-r", "-m"]] {
+            let mut holder = Command::new("unshare")
+                .args(namespaces)
+                .args(["sh", "-c", mount, &megabytes.to_string()])
+                .arg(dir.path())
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("`unshare` of util-linux is there");
+            let mut said = [0; 8];
+            if holder.stdout.as_mut().unwrap().read_exact(&mut said).is_ok() {
+                let root = PathBuf::from(format!("/proc/{}/root", holder.id()));
+                let path = root.join(dir.path().strip_prefix("/").unwrap());
+                return Self { holder, path, _dir: dir };
+            }
+            let said = holder.wait_with_output().unwrap();
+            refused.push_str(&String::from_utf8_lossy(&said.stderr));
+        }
+        panic!("this machine lets nobody mount a tmpfs, so a full disk cannot be tested: {refused}");
+    }
+
+    /// A service's home whose data is on this disk.
+    fn home(&self) -> Home {
+        let home = Home::new();
+        symlink(&self.path, home.data()).unwrap();
+        home
+    }
+
+    /// Takes all the room there is.
+    fn fill(&self) {
+        let mut file =
+            OpenOptions::new().create(true).append(true).open(self.path.join("accounts.db.fill")).unwrap();
+        for block in [1 << 16, 1 << 12, 1] {
+            while file.write_all(&vec![1; block]).is_ok() {}
+        }
+    }
+
+    fn free(&self) {
+        fs::remove_file(self.path.join("accounts.db.fill")).unwrap();
+    }
+
+    fn has_reserve(&self) -> bool {
+        self.path.join("reserve").exists()
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // It ends with its input, and the mount with it.
+        drop(self.holder.stdin.take());
+        self.holder.wait().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_stops_pushes_alone_and_everything_comes_back_without_a_restart() {
+    let disk = SmallDisk::new(32);
+    let home = disk.home();
+    let service = home.start().await;
+    let (key, token) = (home.live_key().await, home.feed("one").await);
+    service.push_all(&token, &[bout("before", "Anderson", "Opponent")]).await;
+    service.records(EVENTS, &key, 1).await;
+    assert!(disk.has_reserve());
+
+    disk.fill();
+    wait_for("the reserve to be given up", async || (!disk.has_reserve()).then_some(())).await;
+    let push = |name: &str| ndjson(&[bout(name, name, "Opponent")]);
+    wait_for("a push to be refused", async || {
+        let answer = service.post(&token, push("during")).await.unwrap();
+        (answer.status == 503).then_some(())
+    })
+    .await;
+    // A key that has spent nothing yet needs a lease, which is written to the disk.
+    let fresh = home.live_key().await;
+    for key in [&key, &fresh] {
+        let answer = service.get(EVENTS, key).await;
+        assert_eq!((answer.status, answer.json().as_array().unwrap().len()), (200, 1));
+    }
+    let ready = service.get("/readyz", "").await;
+    assert_eq!(ready.status, 200);
+    assert!(ready.text().contains("the disk is full"), "{}", ready.text());
+    let metrics = reqwest::get(service.metrics()).await.unwrap().text().await.unwrap();
+    assert!(metrics.contains("linesman_disk_full{world=\"live\"} 1"));
+
+    // The room that was given up is taken, too. What still works then depends on what SQLite has room for in its files.
+    for _ in 0..5 {
+        disk.fill();
+        let made = home.run(&["keys", "create", "--kind", "production"]).await;
+        let key = if made.code == Some(0) { made.stdout.trim() } else { &fresh };
+        let answer = service.get(EVENTS, key).await;
+        assert!([200, 503].contains(&answer.status), "{}", answer.text());
+        assert_eq!(service.post(&token, push("during")).await.unwrap().status, 503);
+    }
+
+    disk.free();
+    wait_for("a push to be taken", async || {
+        let answer = service.post(&token, push("after")).await.unwrap();
+        (answer.status == 200).then_some(())
+    })
+    .await;
+    assert!(disk.has_reserve());
+    let late = home.live_key().await;
+    for key in [&key, &fresh, &late] {
+        assert_eq!(service.records(EVENTS, key, 2).await.len(), 2, "what was refused is not there");
+    }
+    wait_for("readiness", async || {
+        (service.get("/readyz", "").await.text() == "ready\n").then_some(())
+    })
+    .await;
+    service.stop().await;
+    let service = home.start().await;
+    assert_eq!(service.records(EVENTS, &late, 2).await.len(), 2);
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn a_service_starts_on_a_full_disk_from_its_reserve_or_says_why_not() {
+    let disk = SmallDisk::new(32);
+    let home = disk.home();
+    let service = home.start().await;
+    let (key, token) = (home.live_key().await, home.feed("one").await);
+    service.push_all(&token, &[bout("before", "Anderson", "Opponent")]).await;
+    service.records(EVENTS, &key, 1).await;
+    service.stop().await;
+    disk.fill();
+    let service = home.start().await;
+    assert!(!disk.has_reserve());
+    assert_eq!(service.records(EVENTS, &key, 1).await.len(), 1);
+    let push = ndjson(&[bout("during", "Bellator", "Opponent")]);
+    assert_eq!(service.post(&token, push).await.unwrap().status, 503);
+    service.kill().await;
+
+    // Without a reserve.
+    disk.fill();
+    let refused = home.run(&["serve", "--listen", "127.0.0.1:0"]).await;
+    assert_eq!(refused.code, Some(1));
+    let sentence = refused.stderr.lines().last().unwrap();
+    assert!(sentence.starts_with("linesman: ") && sentence.contains("No space left"), "{sentence}");
+    disk.free();
+    let service = home.start().await;
+    assert!(disk.has_reserve());
+    service.push_all(&token, &[bout("after", "Cormier", "Opponent")]).await;
+    service.stop().await;
+}
+
+/// What a service's output goes to when nobody can take it.
+fn outputs() -> [(&'static str, Stdio); 2] {
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let mut reader = Command::new("true").stdin(Stdio::piped()).spawn().unwrap();
+    let closed = reader.stdin.take().unwrap();
+    reader.wait().unwrap();
+    [("a full disk", full.into()), ("a closed pipe", closed.into())]
+}
+
+#[tokio::test]
+async fn a_service_whose_output_cannot_be_written_goes_on() {
+    for ((to, stdout), (_, stderr)) in outputs().into_iter().zip(outputs()) {
+        let home = Home::new().set("LINESMAN_LOG__FILTER", "debug");
+        let mut command = home.command(&["serve", "--listen", "127.0.0.1:0"]);
+        let mut child = command.stdout(stdout).stderr(stderr).spawn().unwrap();
+        let note = home.data().join("control.json");
+        let url = wait_for("an address", async || {
+            let note = fs::read_to_string(&note).ok()?;
+            let note: serde_json::Value = serde_json::from_str(&note).ok()?;
+            Some(note["url"].as_str()?.to_owned())
+        })
+        .await;
+        for _ in 0..5 {
+            let ready = wait_for("an answer", async || reqwest::get(format!("{url}/readyz")).await.ok());
+            assert_eq!(ready.await.status(), 200, "output to {to}");
+        }
+        home.live_key().await;
+        assert!(child.try_wait().unwrap().is_none(), "{PROGRAM} ended with its output to {to}");
+        let id = child.id().unwrap().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        assert_eq!(child.wait().await.unwrap().code(), Some(0), "output to {to}");
+    }
+}

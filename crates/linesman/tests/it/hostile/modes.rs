@@ -1,0 +1,83 @@
+//! Nobody but its owner can read what the service writes.
+
+use std::ffi::OsStr;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use crate::harness::{Home, bout};
+
+/// All files and folders below one, with it.
+fn walk(path: &Path) -> Vec<PathBuf> {
+    let mut all = vec![path.to_owned()];
+    if path.is_dir() {
+        for item in fs::read_dir(path).unwrap() {
+            all.extend(walk(&item.unwrap().path()));
+        }
+    }
+    all
+}
+
+#[track_caller]
+fn expect_private(folder: &Path, at_least: usize) {
+    let all = walk(folder);
+    assert!(all.len() >= at_least, "{all:?}");
+    for path in all {
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{} has mode {mode:o}", path.display());
+    }
+}
+
+#[tokio::test]
+async fn all_that_is_written_is_for_its_owner_alone() {
+    let home = Home::new().set("LINESMAN_SANDBOX__ENABLED", "true");
+    let service = home.start().await;
+    let (key, token) = (home.live_key().await, home.feed("one").await);
+    service.push_all(&token, &[bout("r", "Anderson", "Opponent")]).await;
+    service.records("/v1/sports/mma/events", &key, 1).await;
+    expect_private(&home.data(), 8);
+    let backup = home.path().join("backup");
+    home.ok(&[OsStr::new("backup"), backup.as_os_str()]).await;
+    expect_private(&backup, 5);
+    service.stop().await;
+    expect_private(&home.data(), 6);
+    assert!(home.data().join("freshness.json").exists());
+}
+
+#[tokio::test]
+async fn a_folder_that_others_could_read_is_closed_to_them() {
+    let home = Home::new();
+    home.start().await.stop().await;
+    for path in walk(&home.data()) {
+        let mode = if path.is_dir() { 0o755 } else { 0o644 };
+        fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+    }
+    // What stands in the way of the control note: neither the link's target nor its mode is used.
+    let target = home.write("target", "mine");
+    symlink(&target, home.data().join("control.new")).unwrap();
+    let service = home.start().await;
+    expect_private(&home.data(), 6);
+    assert!(service.stderr().contains("other users could read this"), "{}", service.stderr());
+    assert_eq!(fs::read_to_string(&target).unwrap(), "mine");
+    let backup = home.path().join("backup");
+    home.ok(&[OsStr::new("backup"), backup.as_os_str()]).await;
+    expect_private(&backup, 3);
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn a_folder_with_other_things_in_it_keeps_its_mode_and_is_warned_of() {
+    let home = Home::new();
+    fs::create_dir(home.data()).unwrap();
+    fs::write(home.data().join("thesis.tex"), "not ours").unwrap();
+    for path in walk(&home.data()) {
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+    }
+    let service = home.start().await;
+    for path in [home.data(), home.data().join("thesis.tex")] {
+        assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o755);
+    }
+    expect_private(&home.data().join("live"), 2);
+    assert!(service.stderr().contains("holds other things too"), "{}", service.stderr());
+    service.stop().await;
+}
