@@ -11,6 +11,7 @@ use domain::message::{Body, FeedMessage, Reject, RejectCode};
 mod field;
 mod object;
 mod read;
+mod sign;
 mod write;
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::push::object::AtMost;
+use crate::push::sign;
 
 /// A field and where it is, for the refusal: `ref`, or `outcomes[2].price`.
 #[derive(Clone, Copy)]
@@ -131,8 +132,9 @@ impl<'a> Field<'a> {
             let told = format!("has {} bytes; at most {bytes_max} are taken", text.len());
             return Err(self.refuse(RejectCode::TooLarge, &told));
         }
-        if text.chars().any(char::is_control) {
-            return Err(self.refuse(RejectCode::InvalidMessage, "has control characters"));
+        if let Some(sign) = sign::find_invisible(text) {
+            let told = format!("has U+{:04X}, a character that is not seen", u32::from(sign));
+            return Err(self.refuse(RejectCode::InvalidMessage, &told));
         }
         Ok(text.into())
     }
@@ -140,7 +142,7 @@ impl<'a> Field<'a> {
 
 /// The offending text, short and plain enough for an error message.
 pub(super) fn shorten(text: &str) -> String {
-    text.chars().take(40).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    text.chars().take(40).map(|c| if sign::is_invisible(c) { '\u{fffd}' } else { c }).collect()
 }
 
 /// What a raw JSON string says; `None` where it is no string, or its escapes make no text (`"\ud800"`).

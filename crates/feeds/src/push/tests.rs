@@ -1,6 +1,7 @@
 //! Tests of the push door, by subject.
 
 mod body;
+mod hostile;
 mod lines;
 mod properties;
 mod recordings;

@@ -404,10 +404,13 @@ impl Book {
         let same_names = same_names(&event.fixture, &listing.fixture);
         let agrees = others.all(|(lister, _, offer)| {
             let theirs = self.offer_face(lister, event.sport, offer);
-            let evidence = self.evidence(event.sport, &theirs, face);
+            let is_kin = || {
+                let evidence = || self.evidence(event.sport, &theirs, face);
+                !effort::is_exhausted() && evidence().weaker() >= Likeness::Kin
+            };
             // So far from theirs it is another event, whatever it was before.
-            evidence.gap() <= sport.other_event_after
-                && (same_names || evidence.weaker() >= Likeness::Kin)
+            Evidence::gap_between(&theirs, face) <= sport.other_event_after
+                && (same_names || is_kin())
         });
         // Somebody whom it would not be taken for under this name may be somebody else by now.
         let is_known = || {

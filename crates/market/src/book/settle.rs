@@ -212,6 +212,9 @@ impl Book {
             let theirs = self.faces_of(other, *feed);
             self.faces_of(one, *feed).iter().all(|face| {
                 theirs.iter().all(|their_face| {
+                    if effort::is_exhausted() {
+                        return false;
+                    }
                     let evidence = self.evidence(one.sport, face, their_face);
                     evidence.weaker().is_firm() && evidence.verdict(sport) == Verdict::Same
                 })

@@ -84,9 +84,13 @@ impl Evidence {
     }
 
     fn with(Agreement { sides, swapped }: Agreement, one: &Face<'_>, other: &Face<'_>) -> Self {
-        let gap = one.commence_time.as_millis().abs_diff(other.commence_time.as_millis()) / 60_000;
-        let gap_minutes = u32::try_from(gap).unwrap_or(u32::MAX);
+        let gap_minutes = minutes_between(one, other);
         Self { sides, swapped, gap_minutes, competition: tie(one.competition, other.competition) }
+    }
+
+    /// The gap alone, without a look at the names.
+    pub(crate) fn gap_between(one: &Face<'_>, other: &Face<'_>) -> Duration {
+        Duration::from_secs(60 * u64::from(minutes_between(one, other)))
     }
 
     pub(crate) fn gap(&self) -> Duration {
@@ -201,6 +205,11 @@ impl fmt::Display for Doubt {
             Self::Rival => "two events fit equally well",
         })
     }
+}
+
+fn minutes_between(one: &Face<'_>, other: &Face<'_>) -> u32 {
+    let gap = one.commence_time.as_millis().abs_diff(other.commence_time.as_millis()) / 60_000;
+    u32::try_from(gap).unwrap_or(u32::MAX)
 }
 
 /// What the names of two competitions tell. Most say little: "UFC" and "UFC 260", "Boxing" and "Title fight".

@@ -3,6 +3,7 @@
 
 mod bounds;
 mod expiry;
+mod work;
 
 use std::sync::Arc;
 

@@ -1,0 +1,257 @@
+//! No message costs more comparing than it is worth, whatever is in the book; and who floods us hides nobody.
+//!
+//! What is bounded is the work, as the book counts it (`effort`); what that is in time, `cargo bench -p linesman-market
+//! --bench worst` prints.
+
+use domain::message::{Body, FeedMessage, Fixture, OUTCOMES_MAX, RejectCode, ScoreBody, WORDS_MAX};
+use domain::{Market, Status};
+use linesman_market::effort::{self, EFFORT_MAX};
+use proptest::prelude::*;
+
+use crate::desk::{ACCEPTED, Desk, Said, head_to_head, outcome, remove, report};
+use crate::identity::list;
+
+/// A few comparisons are made whatever is left (with what the ref said before, with what is shown), and the largest is
+/// one of two pairs of players.
+const OVERSHOOT: usize = 1_500;
+
+/// Says it; what that has cost is bounded.
+fn say(desk: &mut Desk, feed: &str, body: Body) -> Said {
+    let said = desk.say(feed, body);
+    assert!(effort::spent() <= EFFORT_MAX + OVERSHOOT, "{} for {said:?}", effort::spent());
+    said
+}
+
+/// Words that all begin alike, have the same letters and differ in more than two places.
+fn near_words(from: usize, count: usize, len: usize) -> String {
+    let word = |n: usize| -> String {
+        let mut letters: Vec<char> = ('a'..='m').cycle().take(len).collect();
+        let mut rest = n;
+        for at in (len - 6..len).rev() {
+            let range = at - (len - 6) + 1;
+            letters.swap(at, len - 6 + rest % range);
+            rest /= range;
+        }
+        letters.into_iter().collect()
+    };
+    (from..from + count).map(word).collect::<Vec<_>>().join(" ")
+}
+
+fn player(n: usize) -> String {
+    format!("{} Veldt{}", near_words(n, 8, 16), n / 8)
+}
+
+fn players(from: usize, count: usize) -> Vec<domain::message::OfferedOutcome> {
+    (from..from + count).map(|n| outcome(&player(n), 140, None)).collect()
+}
+
+/// A tournament with players who are all nearly the same.
+fn crowded() -> Desk {
+    let mut desk = Desk::open();
+    let listed = desk.tournament("g-1", "Harbour Open", 24);
+    assert_eq!(say(&mut desk, "evil", listed), ACCEPTED);
+    for n in 0..OUTCOMES_MAX / 4 {
+        let body = desk.odds_body("g-1", "bet365", Market::Outright, None, players(2 * n, 2));
+        assert_eq!(say(&mut desk, "evil", body), ACCEPTED);
+    }
+    desk
+}
+
+#[test]
+fn a_market_of_look_alikes_is_refused_before_they_are_compared() {
+    let mut desk = crowded();
+    for market in [Market::Outright, Market::Matchup, Market::ThreeBall] {
+        let body = desk.odds_body("g-1", "bet365", market, None, players(1000, OUTCOMES_MAX / 2));
+        assert_eq!(say(&mut desk, "evil", body), Err(RejectCode::TooLarge));
+    }
+    // There is no room for so many, so none of them is looked at.
+    let body = desk.odds_body("g-1", "bet365", Market::Outright, None, players(1000, OUTCOMES_MAX));
+    assert_eq!(say(&mut desk, "evil", body), Err(RejectCode::TooLarge));
+    assert_eq!(effort::spent(), 0);
+    // What is known is known by its spelling, and costs nothing either.
+    let body = desk.odds_body("g-1", "bet365", Market::Outright, None, players(0, 256));
+    assert_eq!(say(&mut desk, "evil", body), ACCEPTED);
+    assert_eq!(effort::spent(), 0);
+}
+
+#[test]
+fn leaders_who_look_alike_are_refused_the_same_way() {
+    let mut desk = crowded();
+    desk.wait(24 * 3600);
+    let leaders = (1000..1256).map(|n| (player(n).into(), vec![70])).collect();
+    let body = Body::Score(ScoreBody { leaders, ..report("g-1", Status::Live) });
+    assert_eq!(say(&mut desk, "evil", body), Err(RejectCode::TooLarge));
+}
+
+#[test]
+fn a_field_in_other_spellings_is_worth_its_work() {
+    let mut desk = Desk::open();
+    let listed = desk.tournament("g-1", "Harbour Open", 24);
+    assert_eq!(desk.say("north", listed), ACCEPTED);
+    let (given, surname) =
+        (["Tomas", "Milan", "Oren", "Si Woo", "Joo Hyung"], ["Kim", "Lee", "An", "Smith"]);
+    let person = |n: usize| {
+        (given[n % 5], format!("{}{}", surname[n % 4], "abcdefgh".get(..n / 20).unwrap_or("")))
+    };
+    let named = |n: usize| format!("{} {}", person(n).0, person(n).1);
+    let turned = |n: usize| format!("{}, {}", person(n).1.to_uppercase(), person(n).0);
+    let of =
+        |name: &dyn Fn(usize) -> String| (0..156).map(|n| outcome(&name(n), 140, None)).collect();
+    let body = desk.odds_body("g-1", "bet365", Market::Outright, None, of(&named));
+    assert_eq!(say(&mut desk, "north", body), ACCEPTED);
+    let body = desk.odds_body("g-1", "fanduel", Market::Outright, None, of(&turned));
+    assert_eq!(say(&mut desk, "north", body), ACCEPTED);
+    assert!(effort::spent() > 0);
+    let odds = desk.odds("golf");
+    assert_eq!(
+        odds[0]["outcomes"].as_array().unwrap().len(),
+        odds[1]["outcomes"].as_array().unwrap().len()
+    );
+    assert_eq!(odds[0]["outcomes"][7]["name"], odds[1]["outcomes"][7]["name"]);
+}
+
+#[test]
+fn a_market_of_two_sides_has_few_spellings() {
+    let mut desk = Desk::open();
+    list(&mut desk, "north", "1", "Tomas Veldt v Oren Castellane", 24);
+    let line = |name: &str, n: i32| outcome(name, 140, Some(&n.to_string()));
+    let lines = (0..500).map(|n| line("Tomas Veltd", n)).collect();
+    let body = desk.odds_body("1", "bet365", Market::Spread, None, lines);
+    assert_eq!(say(&mut desk, "north", body), ACCEPTED);
+    assert!(effort::spent() < 100, "each spelling is looked at once");
+    let lines =
+        (0..500).map(|n| line(&format!("Tomas Veldt{}", "t".repeat(n as usize)), n)).collect();
+    let body = desk.odds_body("1", "bet365", Market::Spread, None, lines);
+    assert!(say(&mut desk, "north", body).is_err());
+}
+
+#[test]
+fn a_name_has_so_many_words_and_plain_letters() {
+    let mut desk = Desk::open();
+    let words = |count: usize| vec!["Veldt"; count].join(" ");
+    for (name, said) in [
+        (words(WORDS_MAX), ACCEPTED),
+        (words(WORDS_MAX + 1), Err(RejectCode::TooLarge)),
+        ("a ".repeat(90), Err(RejectCode::TooLarge)),
+        // One sign that is eighteen letters.
+        ("\u{fdfa}".repeat(60), Err(RejectCode::TooLarge)),
+        ("\u{1f939}".repeat(40), Err(RejectCode::TooLarge)),
+    ] {
+        let bout = desk.bout("1", &name, "Oren Castellane", 24);
+        assert_eq!(say(&mut desk, "north", bout), said, "{name}");
+        let bout = desk.tournament("g", &name, 24);
+        assert_eq!(say(&mut desk, "north", bout), said, "{name}");
+    }
+}
+
+fn near_bout(n: usize) -> Fixture {
+    let of = |from| format!("{} Veldt", near_words(from, 9, 17));
+    head_to_head(&of(n % 40), &of(40 + n % 37))
+}
+
+fn near_pairs(n: usize) -> Fixture {
+    let of = |from| format!("{} Veldt", near_words(from, 7, 9));
+    let pair = |from| format!("{} / {}", of(from), of(from + 5));
+    head_to_head(&pair(n % 40), &pair(60 + n % 37))
+}
+
+#[test]
+fn listings_that_look_alike_cost_no_more_than_their_budget() {
+    for (sport, fixture) in [
+        ("mma", near_bout as fn(usize) -> Fixture),
+        ("tennis", near_pairs),
+        ("american_football", near_bout),
+    ] {
+        let mut desk = Desk::open();
+        let mut most = 0;
+        for n in 0..80 {
+            // Ten feeds, new refs, corrected ones, and some that go.
+            let (feed, reference) = (format!("feed-{}", n % 10), format!("{}", n / 10 % 12));
+            let hours = 24 + i64::try_from(n % 7).unwrap();
+            let body = desk.event(sport, &reference, fixture(n / 10), hours);
+            let _ = say(&mut desk, &feed, body);
+            most = most.max(effort::spent());
+            if n % 17 == 16 {
+                let _ = say(&mut desk, &feed, remove(&reference));
+            }
+        }
+        assert!(most > EFFORT_MAX / 4, "{sport}: the shape is no attack any more: {most}");
+    }
+}
+
+#[test]
+fn a_flood_of_look_alikes_hides_nobody() {
+    for order in
+        [["evil", "north", "south"], ["north", "evil", "south"], ["north", "south", "evil"]]
+    {
+        let mut desk = Desk::open();
+        for feed in order {
+            match feed {
+                // As near as can be, from two who work together, and with what they took back.
+                "evil" => {
+                    for n in 0..400 {
+                        let evil = ["evil", "evil-too"][n % 2];
+                        let reference = format!("{}", n / 2);
+                        let names = (
+                            "Tomas Veldt",
+                            format!("Oren Castellane {}", near_words(n / 8, 1, 12)),
+                        );
+                        let listed = desk.bout(
+                            &reference,
+                            names.0,
+                            &names.1,
+                            24 + i64::try_from(n % 5).unwrap(),
+                        );
+                        let _ = say(&mut desk, evil, listed);
+                        if n % 5 == 4 {
+                            let _ = say(&mut desk, evil, remove(&reference));
+                        }
+                    }
+                }
+                "north" => list(&mut desk, "north", "1", "Tomas Veldt v Oren Castellane", 24),
+                _ => list(&mut desk, "south", "1", "Castellane O. v Veldt T.", 25),
+            }
+        }
+        assert!(desk.are_one(("north", "1"), ("south", "1")), "{order:?}");
+    }
+}
+
+/// A word made to be near others.
+fn a_word() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[ab]{4,16}",
+        (0..40_usize, 8..17_usize).prop_map(|(n, len)| near_words(n, 1, len)),
+        "(Tomas|Veldt|Oren|van|de|J\\.|Jr\\.|Al|Alexander|Sasha|&|/|and)",
+    ]
+}
+
+fn a_name() -> impl Strategy<Value = String> {
+    proptest::collection::vec(a_word(), 1..12).prop_map(|words| words.join(" "))
+}
+
+proptest! {
+    #![proptest_config(crate::desk::cases(6))]
+
+    /// A search for shapes that nobody has thought of.
+    #[test]
+    fn whatever_is_said_costs_no_more_than_its_budget(
+        said in proptest::collection::vec((0..4_usize, 0..6_usize, (0..12_usize, 0..12_usize), 0..30_i64, 0..8_u8), 1..80),
+        names in proptest::collection::vec(a_name(), 12),
+        sport in prop_oneof![Just("mma"), Just("tennis"), Just("american_football"), Just("golf")],
+    ) {
+        let mut desk = Desk::open();
+        for (feed, reference, (home, away), hours, kind) in said {
+            let (feed, reference) = (format!("feed-{feed}"), format!("r{reference}"));
+            let (home, away) = (&names[home], &names[away]);
+            let body = match (kind, sport) {
+                (0, _) => remove(&reference),
+                (1, "golf") => desk.quote(&reference, "bet365", Market::Outright, &[(home, 140), (away, 120)]),
+                (1, _) => desk.quote(&reference, "bet365", Market::Moneyline, &[(home, 140), (away, 120)]),
+                (_, "golf") => desk.tournament(&reference, home, hours),
+                _ => desk.event(sport, &reference, head_to_head(home, away), hours),
+            };
+            let _ = desk.hear(&feed, &FeedMessage { ts: None, body });
+            prop_assert!(effort::spent() <= EFFORT_MAX + OVERSHOOT, "{}", effort::spent());
+        }
+    }
+}
