@@ -10,7 +10,7 @@ use domain::Clock;
 use market::book::IMAGE_VERSION;
 use market::{Book, Ids, Operation};
 
-use crate::world::start::{Entries, Start, WorldError, new_ids, read_tail};
+use crate::world::start::{Entries, Start, WorldError, new_ids, new_salt, read_tail};
 use crate::world::{OperateError, WorldOptions};
 
 /// An operation on a world that nobody runs was not carried out.
@@ -56,7 +56,7 @@ fn read_back(log: &mut Log, options: &WorldOptions) -> Result<(Book, Entries), W
     let catalogue = || Arc::clone(&options.catalogue);
     let book = checkpoint.map(|held| Book::from_image(held.version, &held.payload, catalogue()));
     let book = book.transpose()?;
-    let tail = read_tail(log, seq)?;
+    let (tail, _) = read_tail(log, seq)?;
     if book.is_none() && tail.is_empty() {
         let Start { book, entries, .. } = Start::afresh(options, new_ids(options));
         return Ok((book, entries));
@@ -65,5 +65,6 @@ fn read_back(log: &mut Log, options: &WorldOptions) -> Result<(Book, Entries), W
     for (at, change) in tail {
         book.absorb(&change, at);
     }
+    book.renew_salt(new_salt(options));
     Ok((book, Entries::default()))
 }
