@@ -18,7 +18,7 @@ use crate::matching::{Lexicon, Likeness, Name, Party, check_name, effort, fold};
 /// Spellings of the two sides that one market is worth: alternative lines repeat the same two or three names.
 const SPELLINGS_MAX: usize = 16;
 /// So many letters are as much work as one look for a slip of the pen.
-const LETTERS_OF_A_UNIT: usize = 32;
+const LETTERS_OF_A_UNIT: usize = 16;
 /// Up to this many outcomes every pair is compared, which is cheaper than hashing.
 const PAIRWISE_MAX: usize = 16;
 
@@ -158,7 +158,9 @@ impl Speaker<'_> {
         check_name(name)?;
         let name = Name::parse(name);
         // Taking one in that is new is work too, for each of its words.
-        effort::spend(name.words().map(|word| 1 + word.len() / LETTERS_OF_A_UNIT).sum());
+        let (words, letters) =
+            name.words().fold((0, 0), |(words, letters), word| (words + 1, letters + word.len()));
+        effort::spend(words + letters / LETTERS_OF_A_UNIT);
         let alike = field.resembling(&name);
         if effort::is_exhausted() {
             let text = "the names are too long or like those of too many other players; send fewer at a time";
