@@ -46,7 +46,7 @@ use crate::server::Phase;
 use crate::service::{self, Doors};
 use crate::spool::Socket;
 
-pub(crate) use self::wire::{FIRST_TIME_AT_CLOSE, LINGER_TIME_MAX};
+pub(crate) use self::wire::{FIRST_TIME_AT_CLOSE, LINGER_TIME_MAX, Unsent};
 
 /// From the first byte of a head to its last (D32).
 pub(crate) const HEAD_TIME_MAX: Duration = Duration::from_secs(10);

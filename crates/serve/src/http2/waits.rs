@@ -5,15 +5,17 @@
 //! out holds a mark until hyper has written all of it, whatever it waits for: the socket, or the client's leave.
 
 use std::collections::BTreeMap;
+use std::io::IoSlice;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::{Buf, Bytes};
+use bytes::Buf;
 use tokio::time::Instant;
 
 use super::frames::Frames;
 use crate::app::App;
-use crate::lane::{FIRST_TIME_AT_CLOSE, HEAD_TIME_MAX, IDLE_TIME_MAX, LINGER_TIME_MAX};
+use crate::lane::{FIRST_TIME_AT_CLOSE, HEAD_TIME_MAX, IDLE_TIME_MAX, LINGER_TIME_MAX, Unsent};
+use crate::reply::Body;
 
 /// Shared by a connection's stream, its requests and its answers.
 #[derive(Debug)]
@@ -180,29 +182,53 @@ impl Drop for Mark {
     }
 }
 
-/// A part of a body in hyper's hands. It holds the bytes and their mark; no snapshot.
+/// A body in hyper's hands. It holds the bytes, which others may hold too, and their mark; no snapshot.
 #[derive(Debug)]
 pub(super) struct Piece {
-    bytes: Bytes,
+    body: Body,
+    /// The piece it is at, and how much of that is gone.
+    at: usize,
+    sent: usize,
     _mark: Mark,
 }
 
 impl Piece {
-    pub(super) fn new(bytes: Bytes, mark: Mark) -> Self {
-        Self { bytes, _mark: mark }
+    pub(super) fn new(body: Body, mark: Mark) -> Self {
+        let mut piece = Self { body, at: 0, sent: 0, _mark: mark };
+        // Beyond what is empty.
+        piece.advance(0);
+        piece
+    }
+
+    fn unsent(&self) -> Unsent<'_> {
+        let pieces = self.body.pieces().get(self.at..).unwrap_or_default();
+        Unsent { pieces, sent: self.sent }
     }
 }
 
 impl Buf for Piece {
     fn remaining(&self) -> usize {
-        self.bytes.remaining()
+        self.unsent().remaining()
     }
 
     fn chunk(&self) -> &[u8] {
-        self.bytes.chunk()
+        self.body.pieces().get(self.at).and_then(|piece| piece.get(self.sent..)).unwrap_or_default()
+    }
+
+    fn chunks_vectored<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
+        let unsent = self.body.pieces().iter().skip(self.at).enumerate();
+        let unsent = unsent.filter_map(|(nth, piece)| {
+            let from = if nth == 0 { self.sent } else { 0 };
+            piece.get(from..).filter(|rest| !rest.is_empty())
+        });
+        slices.iter_mut().zip(unsent).map(|(slice, rest)| *slice = IoSlice::new(rest)).count()
     }
 
     fn advance(&mut self, count: usize) {
-        self.bytes.advance(count);
+        let mut unsent = self.unsent();
+        unsent.advance(count);
+        let (left, sent) = (unsent.pieces.len(), unsent.sent);
+        self.at = self.body.pieces().len().saturating_sub(left);
+        self.sent = sent;
     }
 }

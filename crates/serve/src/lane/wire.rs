@@ -282,10 +282,10 @@ pub(super) fn poll_read<const BYTES: usize, S: AsyncRead + Unpin>(
 }
 
 /// What is left of a body in pieces.
-struct Unsent<'a> {
-    pieces: &'a [Bytes],
+pub(crate) struct Unsent<'a> {
+    pub(crate) pieces: &'a [Bytes],
     /// How much of the first of them is gone.
-    sent: usize,
+    pub(crate) sent: usize,
 }
 
 impl Buf for Unsent<'_> {

@@ -142,6 +142,7 @@ fn is_after_key(code: ErrorCode) -> bool {
         | ErrorCode::EventNotFound
         | ErrorCode::NotFound
         | ErrorCode::MethodNotAllowed
+        | ErrorCode::TargetTooLong
         | ErrorCode::RateLimited
         | ErrorCode::QuotaExceeded
         | ErrorCode::Maintenance
@@ -150,7 +151,6 @@ fn is_after_key(code: ErrorCode) -> bool {
         | ErrorCode::InvalidBody
         | ErrorCode::FeedPaused
         | ErrorCode::BodyTooLarge
-        | ErrorCode::TargetTooLong
         | ErrorCode::HeadTooLarge
         | ErrorCode::Internal => false,
     }

@@ -175,7 +175,7 @@ async fn a_service_that_is_late_refuses_what_is_not_ready_and_gives_what_is() {
     // Many ask again and again, and each time around takes long: somebody keeps the one thread of this test for himself.
     let request = format!("GET {ready} HTTP/1.1\r\nhost: a\r\nx-api-key: {}\r\n\r\n", board.key);
     let mut busy = tokio::task::JoinSet::new();
-    for _ in 0..30 {
+    for _ in 0..100 {
         let (request, addr) = (request.clone(), board.app.addr);
         busy.spawn(async move {
             let mut raw = Raw::connect(addr).await;

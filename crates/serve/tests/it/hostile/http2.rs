@@ -134,8 +134,9 @@ async fn asked_once(app: &TestApp) -> Client {
     client
 }
 
+/// On a busy machine, time may have jumped before a byte that was sent had arrived.
 fn assert_about(kept: Duration, seconds: u64) {
-    assert!((seconds..seconds + 20).contains(&kept.as_secs()), "kept for {kept:?}");
+    assert!((seconds..seconds + 60).contains(&kept.as_secs()), "kept for {kept:?}");
 }
 
 #[tokio::test]
