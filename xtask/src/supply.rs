@@ -17,10 +17,11 @@ pub(crate) fn deny(repository: &Repository) -> Result<()> {
     };
     shell::run(&mut check(&["bans", "licenses", "sources"]))
         .context("`deny.toml` says what may be depended on")?;
-    let fetched =
-        shell::succeeds(shell::command(&deny, &repository.root).args(["fetch", "db"]));
+    let fetched = shell::succeeds(shell::command(&deny, &repository.root).args(["fetch", "db"]));
     if !fetched {
-        shell::say("   WARNING: the list of advisories is not reached, so known faults of dependencies are not looked for");
+        shell::say(
+            "   WARNING: the list of advisories is not reached, so known faults of dependencies are not looked for",
+        );
         return Ok(());
     }
     shell::run(&mut check(&["advisories"])).context("a dependency has a known fault")

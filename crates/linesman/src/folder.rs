@@ -175,9 +175,9 @@ fn close(path: &Path) {
     if is_open(path) != Some(true) {
         return;
     }
-    let closed = path.metadata().and_then(|held| {
-        fs::set_permissions(path, Permissions::from_mode(held.mode() & 0o700))
-    });
+    let closed = path
+        .metadata()
+        .and_then(|held| fs::set_permissions(path, Permissions::from_mode(held.mode() & 0o700)));
     match closed {
         Ok(()) => {
             tracing::warn!(path = %path.display(), "other users could read this; they cannot any more");

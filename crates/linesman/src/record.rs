@@ -57,7 +57,9 @@ pub(crate) fn run(
             match lost {
                 0 => {}
                 1 => output::print_trouble("1 entry of the log is lost to damage"),
-                lost => output::print_trouble(&format!("{lost} entries of the log are lost to damage")),
+                lost => {
+                    output::print_trouble(&format!("{lost} entries of the log are lost to damage"))
+                }
             }
             Ok(())
         }

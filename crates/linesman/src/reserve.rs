@@ -42,7 +42,8 @@ impl Reserve {
     pub(crate) fn open(folder: &Folder) -> Self {
         let path = folder.reserve();
         let held = fs::metadata(&path).map_or(0, |held| held.len());
-        let part = free_bytes(folder.path()).unwrap_or(u64::MAX).saturating_add(held) / PART_OF_FREE;
+        let part =
+            free_bytes(folder.path()).unwrap_or(u64::MAX).saturating_add(held) / PART_OF_FREE;
         let bytes = if held > 0 { held } else { part.min(BYTES_MAX) };
         let dir = folder.path().to_owned();
         let mut reserve = Self { dir, path, bytes, is_full: false, failures: 0, failed: None };

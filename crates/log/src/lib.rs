@@ -30,7 +30,7 @@ pub use crate::{
     reader::{Entry, Gap, Losses, Reader},
     stream::{
         Caller, Desk, Follower, Glance, NoAnswer, Question, StreamLog, StreamPlace, StreamReader,
-        check_addresses,
+        check_addresses, with_login,
     },
     view::LogView,
 };

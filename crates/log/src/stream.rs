@@ -37,7 +37,7 @@ use crate::{
 
 pub use crate::stream::{
     call::{Caller, Desk, NoAnswer, Question},
-    connection::check_addresses,
+    connection::{check_addresses, with_login},
     reader::{Follower, StreamReader},
 };
 

@@ -94,7 +94,7 @@ impl News {
             .split(',')
             .map(|address| address.trim().parse())
             .collect::<Result<Vec<ServerAddr>, _>>()?;
-        let client = ConnectOptions::new()
+        let client = change_log::with_login(ConnectOptions::new(), &addresses)
             .name("linesman keys")
             .connection_timeout(CONFIRM_TIME_MAX)
             .retry_on_initial_connect()

@@ -31,7 +31,7 @@ pub(super) async fn connect(
     options: ConnectOptions,
 ) -> Result<Client, LogError> {
     let addresses = parse_addresses(&place.url)?;
-    let client = options
+    let client = with_login(options, &addresses)
         .name("linesman")
         .connection_timeout(CONNECT_TIME_MAX)
         .ping_interval(PING_EVERY)
@@ -70,6 +70,18 @@ fn is_old(version: &str) -> bool {
 /// One of them is none. The error does not repeat it: it may hold a password.
 pub fn check_addresses(url: &str) -> Result<(), LogError> {
     parse_addresses(url).map(drop)
+}
+
+/// Logs in with the user and password of the first address that has some, or with its token (`nats://TOKEN@host:4222`). The
+/// client itself sends nothing of an address.
+pub fn with_login(options: ConnectOptions, addresses: &[ServerAddr]) -> ConnectOptions {
+    match addresses.iter().find_map(|address| Some((address.username()?, address.password()))) {
+        Some((user, Some(password))) => {
+            options.user_and_password(user.to_owned(), password.to_owned())
+        }
+        Some((token, None)) => options.token(token.to_owned()),
+        None => options,
+    }
 }
 
 fn parse_addresses(url: &str) -> Result<Vec<ServerAddr>, LogError> {

@@ -11,7 +11,7 @@ use domain::message::{Body, ScoreBody};
 use domain::{Catalogue, Market, Status};
 use linesman_market::book::{IMAGE_VERSION, ImageError};
 use linesman_market::select::{Cursor, Paging};
-use linesman_market::{Book, CHANGE_VERSION, Change, ChangeError, Ids};
+use linesman_market::{Book, CHANGE_VERSION, Change, ChangeError, Ids, Operation};
 use proptest::prelude::*;
 
 use crate::desk::{ACCEPTED, Desk, LIFETIMES, everything, remove, report, score};
@@ -67,6 +67,39 @@ fn use_it(mut desk: Desk) {
     let said = desk.bout("n-1", "Tomas Veldt", "Pavel Orsk", 24);
     assert!(desk.say("north", said).is_ok());
     assert!(desk.book.overdue(desk.now, LIFETIMES).len() <= 100);
+}
+
+/// A log that lost entries to damage is read with gaps.
+#[test]
+fn a_book_without_some_of_its_changes_is_still_a_book() {
+    let mut whole = lived();
+    // A second feed's listings join, and an operator puts events together and takes them apart.
+    for (reference, one, other) in
+        [("s-1", "Tomas Veldt", "Oren Castellane"), ("s-3", "Ivo Brandt", "Kim Sato")]
+    {
+        let said = whole.bout(reference, one, other, 24);
+        assert_eq!(whole.say("south", said), ACCEPTED);
+    }
+    let id = |reference: &str, feed: &str| whole.event_of(feed, reference).event;
+    let (one, other) = (id("n-1", "north"), id("s-3", "south"));
+    whole.operate(&Operation::Merge { one, other }).unwrap();
+    let count = whole.changes.len();
+    assert!(count > 12);
+    for first in 0..count {
+        for second in first..count {
+            let mut desk = Desk::open();
+            desk.now = whole.now;
+            for (at, (change, time)) in whole.changes.iter().enumerate() {
+                if at != first && at != second {
+                    desk.book.absorb(change, *time);
+                }
+            }
+            desk.book.renew_salt(99);
+            let said = desk.bout("new", "Milan Dray", "Someone Else", 24);
+            assert_eq!(desk.say("west", said), ACCEPTED);
+            use_it(desk);
+        }
+    }
 }
 
 #[test]

@@ -110,12 +110,17 @@ async fn a_flipped_byte_amid_the_log_costs_that_entry_alone_and_is_told_until_it
     expect_lost(&service, 1).await;
     // What was damaged is kept for whoever wants to look.
     let aside = fs::read_dir(home.data().join("live")).unwrap().map(|item| item.unwrap().path());
-    let aside: Vec<_> = aside.filter(|path| path.extension().is_some_and(|kind| kind == "damaged")).collect();
+    let aside: Vec<_> =
+        aside.filter(|path| path.extension().is_some_and(|kind| kind == "damaged")).collect();
     assert_eq!(aside.len(), 1);
     assert!(fs::read(&aside[0]).unwrap().windows(8).any(|window| window == b"Opponent"));
     let recorded = home.run(&["record", "--world", "live"]).await;
     assert_eq!((recorded.code, recorded.stdout.lines().count()), (Some(0), 4));
-    assert!(recorded.stderr.contains("1 entry of the log is lost to damage"), "{}", recorded.stderr);
+    assert!(
+        recorded.stderr.contains("1 entry of the log is lost to damage"),
+        "{}",
+        recorded.stderr
+    );
     service.stop().await;
 }
 

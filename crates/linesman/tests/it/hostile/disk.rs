@@ -44,7 +44,9 @@ impl SmallDisk {
             let said = holder.wait_with_output().unwrap();
             refused.push_str(&String::from_utf8_lossy(&said.stderr));
         }
-        panic!("this machine lets nobody mount a tmpfs, so a full disk cannot be tested: {refused}");
+        panic!(
+            "this machine lets nobody mount a tmpfs, so a full disk cannot be tested: {refused}"
+        );
     }
 
     /// A service's home whose data is on this disk.
@@ -56,8 +58,11 @@ impl SmallDisk {
 
     /// Takes all the room there is.
     fn fill(&self) {
-        let mut file =
-            OpenOptions::new().create(true).append(true).open(self.path.join("accounts.db.fill")).unwrap();
+        let mut file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.path.join("accounts.db.fill"))
+            .unwrap();
         for block in [1 << 16, 1 << 12, 1] {
             while file.write_all(&vec![1; block]).is_ok() {}
         }
@@ -194,7 +199,8 @@ async fn a_service_whose_output_cannot_be_written_goes_on() {
         })
         .await;
         for _ in 0..5 {
-            let ready = wait_for("an answer", async || reqwest::get(format!("{url}/readyz")).await.ok());
+            let ready =
+                wait_for("an answer", async || reqwest::get(format!("{url}/readyz")).await.ok());
             assert_eq!(ready.await.status(), 200, "output to {to}");
         }
         home.live_key().await;

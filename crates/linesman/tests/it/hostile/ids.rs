@@ -13,7 +13,9 @@ const EVENTS: &str = "/v1/sports/mma/events?limit=500";
 /// Names like no other, so that no two bouts are taken for one.
 fn names(set: char, number: usize) -> (String, String) {
     let word = |salt: usize| -> String {
-        let letter = |n: usize| char::from(b'a' + u8::try_from((number * 7 + salt * n * 5 + n) % 26).unwrap());
+        let letter = |n: usize| {
+            char::from(b'a' + u8::try_from((number * 7 + salt * n * 5 + n) % 26).unwrap())
+        };
         (1..9).map(letter).collect()
     };
     (format!("{set}{}", word(number + 1)), format!("{set}{}", word(number + 3)))

@@ -32,7 +32,9 @@ async fn a_node_with_the_password_works_and_a_client_without_it_is_refused() {
     assert!(shown.contains("nats_url") && !shown.contains("a-long-secret"), "{shown}");
 
     let port = nats.port(0).unwrap();
-    for url in [format!("nats://127.0.0.1:{port}"), format!("nats://linesman:guess@127.0.0.1:{port}")] {
+    for url in
+        [format!("nats://127.0.0.1:{port}"), format!("nats://linesman:guess@127.0.0.1:{port}")]
+    {
         let place = StreamPlace { url, name: "live".into(), replicas: None, entry_bytes_max: 9999 };
         let runtime = Handle::current();
         let refused = tokio::task::spawn_blocking(move || StreamLog::find(&runtime, &place));
