@@ -1,6 +1,6 @@
 //! A feed has its rights and its room, and no more.
 
-use accounts::Scores;
+use accounts::{Actor, Scores};
 use domain::World;
 use market::{Limits, Operation};
 use serde_json::{Value, json};
@@ -23,8 +23,9 @@ async fn a_bound_token_reports_scores_only_with_the_right_to() {
     let bound = app.feed("bound", Some("fanduel")).await;
     let got = app.push(&bound, ndjson(&[event.clone(), live.clone()])).await;
     assert_eq!(codes(&got), ["wrong_bookmaker"], "{got}");
-    let made = app.app.accounts.create_feed_with("official", Some("fanduel"), Scores::Allowed);
-    let official = made.await.unwrap().0.expose().to_owned();
+    let (accounts, by) = (&app.app.accounts, Actor::command_line());
+    let made = accounts.create_feed_with("official", Some("fanduel"), Scores::Allowed, &by).await;
+    let official = made.unwrap().0.expose().to_owned();
     let got = app.push(&official, ndjson(&[event.clone(), live.clone()])).await;
     assert_eq!((&got["accepted"], codes(&got)), (&json!(2), vec![]), "{got}");
     let free = app.any_feed().await;

@@ -78,10 +78,11 @@ async fn revoking_or_pausing_a_feed_ends_its_pushes_between_two_messages() {
         let app = Arc::new(TestApp::start().await);
         let token = app.feed("busy", None).await;
         let pushes = busy(&app, &token).await;
+        let by = accounts::Actor::command_line();
         if revoked {
-            app.app.accounts.revoke_feed("busy").await.unwrap();
+            app.app.accounts.revoke_feed("busy", &by).await.unwrap();
         } else {
-            app.app.accounts.pause_feed("busy", true).await.unwrap();
+            app.app.accounts.pause_feed("busy", true, &by).await.unwrap();
         }
         for push in pushes {
             let answer = push.await.unwrap();
