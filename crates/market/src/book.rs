@@ -300,7 +300,7 @@ impl Book {
         Ok(changes)
     }
 
-    /// What time alone brings about: events and sources whose stay is over, so many at a time.
+    /// What time alone brings about: events and sources whose stay is over, a bounded number at a time.
     pub fn overdue(&self, now: Timestamp, lifetimes: Lifetimes) -> Vec<Change> {
         let past = |since: Timestamp, stay: Duration| now.since(since) >= stay && now > since;
         let mut overdue: Vec<EventId> = self
