@@ -15,6 +15,8 @@ pub struct FeedGrant {
     pub name: String,
     /// The only bookmaker the feed may speak for; `None` is any.
     pub bookmaker: Option<String>,
+    /// Whether it may report where events stand.
+    pub scores: bool,
     /// Since when an operator refuses its pushes.
     pub paused_at: Option<Timestamp>,
 }
@@ -65,6 +67,7 @@ impl Feeds {
             .map(|row| {
                 let grant = FeedGrant {
                     name: row.name,
+                    scores: row.scores || row.bookmaker.is_none(),
                     bookmaker: row.bookmaker,
                     paused_at: row.paused_ms.map(Timestamp::from_millis),
                 };

@@ -41,7 +41,7 @@ pub use crate::{
         Password, PasswordFault, People, PeopleError, PeopleRules, Postbag, Profile, RecoveryCode,
         Session, SessionRecord, SessionToken, SignIn, SignUp, TotpSecret, outbox, source_of,
     },
-    registry::{FeedRecord, KeyRecord, Maintenance, NewKey, Registry},
+    registry::{FeedRecord, KeyRecord, Maintenance, NewKey, Registry, Scores},
     rehearsal::{Rehearsal, TrustRehearsal},
     ring::{Acquaintance, Grant, KeyEntry, KeyRefusal, KeyRing, Limits},
     secret::{FeedToken, KeyId, KeySecret},
@@ -339,7 +339,20 @@ impl Accounts {
         name: &str,
         bookmaker: Option<&str>,
     ) -> Result<(FeedToken, FeedRecord), AccountError> {
-        let made = self.registry.create_feed(name, bookmaker).await?;
+        self.create_feed_with(name, bookmaker, Scores::OfUnbound).await
+    }
+
+    /// As [`Registry::create_feed_with`].
+    ///
+    /// # Errors
+    /// The name is out of its bounds or has a live token, or the store cannot be written.
+    pub async fn create_feed_with(
+        &self,
+        name: &str,
+        bookmaker: Option<&str>,
+        scores: Scores,
+    ) -> Result<(FeedToken, FeedRecord), AccountError> {
+        let made = self.registry.create_feed_with(name, bookmaker, scores).await?;
         self.feeds.reload().await?;
         self.confirm(Need::Soon).await?;
         Ok(made)

@@ -77,6 +77,8 @@ pub struct KeyRecord {
 pub struct FeedRecord {
     pub name: String,
     pub bookmaker: Option<String>,
+    /// Whether it may report where events stand.
+    pub scores: bool,
     #[serde(serialize_with = "instant_text")]
     pub created_at: Timestamp,
     #[serde(serialize_with = "maybe_instant_text")]
@@ -84,6 +86,14 @@ pub struct FeedRecord {
     /// Since when its pushes are refused.
     #[serde(serialize_with = "maybe_instant_text")]
     pub paused_at: Option<Timestamp>,
+}
+
+/// Whether a new feed token may report where events stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scores {
+    /// Only where it is bound to no bookmaker.
+    OfUnbound,
+    Allowed,
 }
 
 /// Whether the service is closed for maintenance.
@@ -230,7 +240,8 @@ impl Registry {
         Ok((secret, record(successor)))
     }
 
-    /// Issues a feed token. Its text is here and nowhere else. A revoked feed's name can be taken again.
+    /// Issues a feed token. Its text is here and nowhere else. A revoked feed's name can be taken again. Scores are for
+    /// tokens that are bound to no bookmaker.
     ///
     /// # Errors
     /// The name is out of its bounds or has a live token, or the store cannot be written.
@@ -238,6 +249,19 @@ impl Registry {
         &self,
         name: &str,
         bookmaker: Option<&str>,
+    ) -> Result<(FeedToken, FeedRecord), AccountError> {
+        self.create_feed_with(name, bookmaker, Scores::OfUnbound).await
+    }
+
+    /// The same, with what it may say of scores.
+    ///
+    /// # Errors
+    /// As [`Self::create_feed`].
+    pub async fn create_feed_with(
+        &self,
+        name: &str,
+        bookmaker: Option<&str>,
+        scores: Scores,
     ) -> Result<(FeedToken, FeedRecord), AccountError> {
         if !is_slug(name) {
             return Err(AccountError::BadFeedName);
@@ -247,6 +271,7 @@ impl Registry {
             name: String::from(name),
             digest: token.digest(),
             bookmaker: bookmaker.map(String::from),
+            scores: scores == Scores::Allowed,
             created_ms: self.clock.now().as_millis(),
             revoked_ms: None,
             paused_ms: None,
@@ -400,6 +425,7 @@ pub(crate) fn record(row: KeyRow) -> KeyRecord {
 fn feed_record(row: FeedRow) -> FeedRecord {
     FeedRecord {
         name: row.name,
+        scores: row.scores || row.bookmaker.is_none(),
         bookmaker: row.bookmaker,
         created_at: Timestamp::from_millis(row.created_ms),
         revoked_at: row.revoked_ms.map(Timestamp::from_millis),

@@ -6,7 +6,7 @@
 //! Nothing a feed sends may panic here or make us hold more than a small multiple of the line.
 
 use domain::catalogue::{BookmakerId, Catalogue};
-use domain::message::{FeedMessage, Reject, RejectCode};
+use domain::message::{Body, FeedMessage, Reject, RejectCode};
 
 mod field;
 mod object;
@@ -46,6 +46,22 @@ pub fn parse_line(
     })?;
     let message = object::parse_message(text)?;
     read::Reader { catalogue, bound }.message(&message)
+}
+
+/// Refuses a score from a feed that may not report scores: one that is bound to a bookmaker and was not given the right.
+///
+/// # Errors
+/// The message is a score.
+pub fn refuse_score(message: FeedMessage) -> Result<FeedMessage, Reject> {
+    match message.body {
+        Body::Score(_) => Err(Reject::new(
+            RejectCode::WrongBookmaker,
+            "this token is bound to a bookmaker and may not report scores (`feeds create --scores`)",
+        )),
+        Body::Event { .. } | Body::Odds(_) | Body::Remove { .. } | Body::Heartbeat { .. } => {
+            Ok(message)
+        }
+    }
 }
 
 /// The lines of a body with their numbers, counted from 1.

@@ -243,11 +243,13 @@ pub(crate) struct KeysRotateArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum FeedsVerb {
     /// Issue a feed's token; prints the token alone, this once
-    #[command(after_help = "Example:\n  linesman feeds create pinnacle --bookmaker pinnacle")]
+    #[command(
+        after_help = "Example:\n  linesman feeds create pinnacle --bookmaker pinnacle\n  linesman feeds create official --bookmaker fanduel --scores"
+    )]
     Create(FeedsCreateArgs),
     /// List the feeds, without their tokens
     #[command(after_help = "Example:\n  linesman feeds list")]
-    List,
+    List(FeedsListArgs),
     /// Revoke a feed's token
     #[command(after_help = "Example:\n  linesman feeds revoke pinnacle")]
     Revoke(FeedNameArgs),
@@ -257,6 +259,12 @@ pub(crate) enum FeedsVerb {
     /// Take a paused feed's pushes again
     #[command(after_help = "Example:\n  linesman feeds resume pinnacle")]
     Resume(FeedNameArgs),
+    /// Take away all that a feed listed: its listings and prices, and the events that no other feed lists
+    #[command(
+        after_help = "Example:\n  linesman feeds drop pinnacle\n\nWorks while the service runs and while it does not, also for a feed whose token was revoked. \
+                      It does not revoke the token: a feed that goes on pushing lists everything anew (linesman feeds revoke, linesman feeds pause)."
+    )]
+    Drop(FeedNameArgs),
 }
 
 #[derive(Debug, Args)]
@@ -267,6 +275,16 @@ pub(crate) struct FeedsCreateArgs {
     /// The one bookmaker this feed may speak for [default: any]
     #[arg(long, value_name = "KEY", value_parser = parse_name)]
     pub(crate) bookmaker: Option<String>,
+    /// Let a feed that speaks for one bookmaker report scores too; one that speaks for any always may
+    #[arg(long)]
+    pub(crate) scores: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FeedsListArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

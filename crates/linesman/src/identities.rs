@@ -99,7 +99,11 @@ fn ask_server(data: &Path, wish: &Wish) -> anyhow::Result<Option<String>> {
 }
 
 /// Carries out operations in the server that runs on the folder, or here where none does, and writes them down.
-fn operate(config: &Config, data: &Path, operations: &[Operation]) -> anyhow::Result<()> {
+pub(crate) fn operate(
+    config: &Config,
+    data: &Path,
+    operations: &[Operation],
+) -> anyhow::Result<()> {
     let folder = Folder::open(data)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {

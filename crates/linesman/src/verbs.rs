@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::Arc;
 
-use accounts::{Deed, KeyRecord, Limits, Maintenance, Need, NewKey, Registry};
+use accounts::{Deed, KeyRecord, Limits, Maintenance, Need, NewKey, Registry, Scores};
 use anyhow::{Context, bail};
 use domain::suggest::did_you_mean;
 use market::Operation;
@@ -19,6 +19,7 @@ use crate::cluster;
 use crate::config::Config;
 use crate::control;
 use crate::folder::Folder;
+use crate::identities;
 use crate::load_catalogue;
 
 pub(crate) fn keys(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Result<()> {
@@ -82,16 +83,25 @@ pub(crate) fn feeds(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::R
             );
         }
     }
+    if let FeedsVerb::Drop(args) = verb {
+        let feed = args.name.as_str().into();
+        return identities::operate(config, data, &[Operation::Drop { feed }]);
+    }
     on_store(config, data, async |registry, scene| match verb {
         FeedsVerb::Create(args) => {
-            let (token, feed) = registry.create_feed(&args.name, args.bookmaker.as_deref()).await?;
+            let scores = if args.scores { Scores::Allowed } else { Scores::OfUnbound };
+            let bookmaker = args.bookmaker.as_deref();
+            let (token, feed) = registry.create_feed_with(&args.name, bookmaker, scores).await?;
             print(token.expose())?;
-            let detail = feed.bookmaker.as_deref().unwrap_or("any bookmaker");
-            registry.note(Deed::FeedCreated, &feed.name, detail).await?;
+            let detail = serve::feed_detail(&feed);
+            registry.note(Deed::FeedCreated, &feed.name, &detail).await?;
             scene.make_effective(Need::Soon).await
         }
-        FeedsVerb::List => {
+        FeedsVerb::List(args) => {
             let feeds = registry.list_feeds().await?;
+            if args.json {
+                return print(&serde_json::to_string(&feeds)?);
+            }
             let lines = feeds.iter().map(|feed| {
                 let state = match (feed.revoked_at, feed.paused_at) {
                     (Some(at), _) => format!("revoked {at}"),
@@ -100,13 +110,17 @@ pub(crate) fn feeds(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::R
                 };
                 let bookmaker = feed.bookmaker.as_deref().unwrap_or("any");
                 format!(
-                    "{:<24} {:<16} {:<22} {state}",
+                    "{:<24} {:<16} {:<7} {:<22} {state}",
                     feed.name,
                     bookmaker,
+                    if feed.scores { "yes" } else { "no" },
                     feed.created_at.to_string()
                 )
             });
-            let head = format!("{:<24} {:<16} {:<22} state", "name", "bookmaker", "created");
+            let head = format!(
+                "{:<24} {:<16} {:<7} {:<22} state",
+                "name", "bookmaker", "scores", "created"
+            );
             print(&[head].into_iter().chain(lines).collect::<Vec<_>>().join("\n"))
         }
         FeedsVerb::Revoke(args) => {
@@ -120,6 +134,7 @@ pub(crate) fn feeds(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::R
             let deed = if paused { Deed::FeedPaused } else { Deed::FeedResumed };
             scene.settle(registry, (deed, &args.name, ""), Need::Everywhere).await
         }
+        FeedsVerb::Drop(_) => Ok(()),
     })
 }
 

@@ -60,6 +60,12 @@ impl Base<'_> {
     }
 
     pub(crate) fn open_world(&self, world: World) -> anyhow::Result<(Arc<WorldHandle>, Writer)> {
+        let path = self.folder.log(world).display().to_string();
+        WorldHandle::open(self.options_in_folder(world), Arc::clone(self.clock))
+            .with_context(|| format!("the {world} world in {path} cannot be opened"))
+    }
+
+    fn options_in_folder(&self, world: World) -> WorldOptions {
         let place = match (world, &self.config.cluster) {
             // Each node makes the simulated world from its seed.
             (World::Sandbox, Some(_)) => Place::Nowhere,
@@ -67,9 +73,7 @@ impl Base<'_> {
                 Place::Folder { dir: self.folder.log(world), options: Options::default() }
             }
         };
-        let path = self.folder.log(world).display().to_string();
-        WorldHandle::open(self.options(world, place), Arc::clone(self.clock))
-            .with_context(|| format!("the {world} world in {path} cannot be opened"))
+        self.options(world, place)
     }
 
     fn options(&self, world: World, log: Place) -> WorldOptions {
@@ -176,9 +180,5 @@ pub(crate) fn operate_alone(
     let catalogue = load_catalogue(config)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let base = Base { config, role: Role::All, folder, catalogue: &catalogue, clock: &clock };
-    let (_handle, mut writer) = base.open_world(World::Live)?;
-    for operation in operations {
-        writer.operate(operation)?;
-    }
-    Ok(())
+    Ok(serve::operate_alone(&base.options_in_folder(World::Live), &*clock, operations)?)
 }

@@ -43,7 +43,7 @@ use crate::request_id::RequestId;
 
 pub use crate::dashboard::board::keep_pages;
 pub(crate) use crate::dashboard::board::{Board, BoardWatch};
-pub use crate::dashboard::console::operation_words;
+pub use crate::dashboard::console::{feed_detail, operation_words};
 pub use crate::dashboard::route::{RouteView, Who, routes};
 pub(crate) use crate::dashboard::status::Record as StatusRecord;
 

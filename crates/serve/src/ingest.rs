@@ -61,6 +61,7 @@ where
     let body = read_whole(body).await?;
     let parser = Arc::clone(app);
     let (name, bookmaker) = (feed.name.clone(), feed.bookmaker.clone());
+    let scores = feed.scores;
     // Unpacking and parsing megabytes is not for a thread that answers requests.
     let parsed = tokio::task::spawn_blocking(move || {
         let body = packing.unpack(body)?;
@@ -76,7 +77,7 @@ where
         app.metrics.ledger.note_paused(&name);
         return Err(paused(&name));
     }
-    let delivered = Delivered { feed: name.clone(), bookmaker, body: body.clone(), lines };
+    let delivered = Delivered { feed: name.clone(), bookmaker, scores, body: body.clone(), lines };
     let receipt = app.world(World::Live).push(delivered).await.map_err(not_taken)?;
     let push = Push {
         receipt: &receipt,
@@ -220,9 +221,11 @@ fn parse(app: &App, feed: &FeedGrant, body: &[u8]) -> Result<Lines, ApiError> {
         })?),
         None => None,
     };
-    Ok(push::split_lines(body)
-        .map(|(number, line)| (number, push::parse_line(line, &app.catalogue, bound)))
-        .collect())
+    let parse = |line| {
+        let message = push::parse_line(line, &app.catalogue, bound)?;
+        if feed.scores { Ok(message) } else { push::refuse_score(message) }
+    };
+    Ok(push::split_lines(body).map(|(number, line)| (number, parse(line))).collect())
 }
 
 fn not_taken(why: NotTaken) -> ApiError {

@@ -30,7 +30,8 @@ mod world;
 
 pub use app::{App, Parts, Settings};
 pub use dashboard::{
-    DashboardSettings, RouteView, Who, keep_pages, operation_words, routes as dashboard_routes,
+    DashboardSettings, RouteView, Who, feed_detail, keep_pages, operation_words,
+    routes as dashboard_routes,
 };
 pub use date::http_date;
 pub use error::ErrorCode;
@@ -41,6 +42,6 @@ pub use server::{Door, Tls, run};
 pub use service::Doors;
 pub use v1::check_target;
 pub use world::{
-    EventView, Identities, Membership, Node, OperateError, Published, RefView, Seat, WorldError,
-    WorldHandle, WorldOptions, Writer, keep_desk, operate_from_afar,
+    AloneError, EventView, Identities, Membership, Node, OperateError, Published, RefView, Seat,
+    WorldError, WorldHandle, WorldOptions, Writer, keep_desk, operate_alone, operate_from_afar,
 };

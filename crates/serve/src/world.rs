@@ -4,6 +4,7 @@
 //! pointers. A request never waits for the writer. Where several nodes share a log, each has a [`Node`] in that thread's
 //! place: it follows the log, and writes while it is this node's turn.
 
+mod alone;
 mod batch;
 mod follower;
 mod identities;
@@ -29,10 +30,11 @@ use tokio::sync::{oneshot, watch};
 
 use crate::answers::{Answers, Figures};
 use crate::reply::Head;
+pub use alone::{AloneError, operate_alone};
 pub(crate) use batch::{Batch, Lines, Receipt};
 pub use identities::{EventView, Identities, RefView};
 pub use node::{Membership, Node};
-pub(crate) use relay::Delivered;
+pub(crate) use relay::{Delivered, Sender};
 pub use relay::{keep_desk, operate_from_afar};
 pub use seat::Seat;
 pub use start::WorldError;
@@ -326,7 +328,7 @@ impl WorldHandle {
 
     /// Hands a batch to whoever writes and waits until it is durable.
     pub(crate) async fn push(&self, delivered: Delivered) -> Result<Receipt, NotTaken> {
-        let Delivered { feed, bookmaker, body, lines } = delivered;
+        let Delivered { feed, bookmaker, scores, body, lines } = delivered;
         let taken = if self.leads() {
             self.push_here(feed.clone(), lines, None).await
         } else {
@@ -334,7 +336,8 @@ impl WorldHandle {
         };
         match (&self.shared, taken) {
             (Some(shared), Err(NotTaken::Overtaken)) => {
-                shared.hand_over(&feed, bookmaker.as_deref(), &body).await
+                let from = Sender { feed: &feed, bookmaker: bookmaker.as_deref(), scores };
+                shared.hand_over(from, &body).await
             }
             (_, taken) => taken,
         }

@@ -10,6 +10,8 @@ pub struct FeedRow {
     pub digest: Digest,
     /// The only bookmaker the token may speak for; `None` is any.
     pub bookmaker: Option<String>,
+    /// Whether it may report scores where it is bound to a bookmaker.
+    pub scores: bool,
     pub created_ms: i64,
     pub revoked_ms: Option<i64>,
     /// Since when its pushes are refused.
@@ -19,7 +21,7 @@ pub struct FeedRow {
 /// Named one by one, here and in every statement: a newer version of the program may add columns while this one runs.
 macro_rules! columns {
     () => {
-        "name, digest, bookmaker, created_ms, revoked_ms, paused_ms"
+        "name, digest, bookmaker, scores, created_ms, revoked_ms, paused_ms"
     };
 }
 
@@ -28,6 +30,7 @@ struct RawFeed {
     name: String,
     digest: Vec<u8>,
     bookmaker: Option<String>,
+    scores: i64,
     created_ms: i64,
     revoked_ms: Option<i64>,
     paused_ms: Option<i64>,
@@ -41,6 +44,7 @@ impl TryFrom<RawFeed> for FeedRow {
             name: raw.name,
             digest: Digest::try_from_column(&raw.digest)?,
             bookmaker: raw.bookmaker,
+            scores: raw.scores != 0,
             created_ms: raw.created_ms,
             revoked_ms: raw.revoked_ms,
             paused_ms: raw.paused_ms,
@@ -56,16 +60,17 @@ impl Store {
     pub async fn insert_feed(&self, feed: &FeedRow) -> Result<bool, StoreError> {
         let mut tx = self.begin_write().await?;
         let kept = query(
-            "INSERT INTO feed (name, digest, bookmaker, created_ms, revoked_ms) \
-             VALUES ($1, $2, $3, $4, NULL) \
+            "INSERT INTO feed (name, digest, bookmaker, scores, created_ms, revoked_ms) \
+             VALUES ($1, $2, $3, $4, $5, NULL) \
              ON CONFLICT (name) DO UPDATE SET digest = excluded.digest, \
-             bookmaker = excluded.bookmaker, created_ms = excluded.created_ms, revoked_ms = NULL, \
+             bookmaker = excluded.bookmaker, scores = excluded.scores, created_ms = excluded.created_ms, revoked_ms = NULL, \
              paused_ms = NULL \
              WHERE feed.revoked_ms IS NOT NULL",
         )
         .bind(&feed.name)
         .bind(feed.digest.as_slice())
         .bind(feed.bookmaker.as_deref())
+        .bind(i64::from(feed.scores))
         .bind(feed.created_ms)
         .execute(&mut tx)
         .await?;

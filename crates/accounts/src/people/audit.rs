@@ -64,6 +64,7 @@ pub enum Deed {
     FeedRevoked,
     FeedPaused,
     FeedResumed,
+    FeedDropped,
     EventsMerged,
     EventSplit,
     EventsParted,
@@ -73,7 +74,7 @@ pub enum Deed {
 }
 
 impl Deed {
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::AccountCreated,
         Self::AccountConfirmed,
         Self::AccountSuspended,
@@ -99,6 +100,7 @@ impl Deed {
         Self::FeedRevoked,
         Self::FeedPaused,
         Self::FeedResumed,
+        Self::FeedDropped,
         Self::EventsMerged,
         Self::EventSplit,
         Self::EventsParted,
@@ -134,6 +136,7 @@ impl Deed {
             Self::FeedRevoked => "feed.revoked",
             Self::FeedPaused => "feed.paused",
             Self::FeedResumed => "feed.resumed",
+            Self::FeedDropped => "feed.dropped",
             Self::EventsMerged => "events.merged",
             Self::EventSplit => "events.split",
             Self::EventsParted => "events.parted",

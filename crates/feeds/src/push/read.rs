@@ -17,12 +17,12 @@ use crate::push::field::{Field, shorten};
 use crate::push::object::{self, Message};
 use domain::suggest::did_you_mean;
 
-/// A side's score: nothing that is counted here goes below zero.
-const SCORE: RangeInclusive<i32> = 0..=i32::MAX;
+/// A side's score: nothing that is counted here goes below zero, and nothing comes near the upper end.
+const SCORE: RangeInclusive<i32> = 0..=9_999;
 /// A period's score or a golf round. Wide enough for any sport and for rounds told relative to par.
-const PERIOD_SCORE: RangeInclusive<i32> = -1_000..=100_000;
+const PERIOD_SCORE: RangeInclusive<i32> = -1_000..=9_999;
 /// A period's number.
-const PERIOD_NUMBER: RangeInclusive<i32> = 1..=i32::MAX;
+const PERIOD_NUMBER: RangeInclusive<i32> = 1..=9_999;
 /// Up to this many outcomes every pair is compared, which is cheaper than sorting; nearly every market is
 /// two or three.
 const PAIRWISE_MAX: usize = 16;

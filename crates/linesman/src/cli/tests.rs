@@ -63,6 +63,7 @@ fn data_and_config_go_before_or_after_every_verb() {
         "feeds create x",
         "feeds list",
         "feeds revoke x",
+        "feeds drop x",
         "maintenance on",
         "maintenance off",
         "match a",

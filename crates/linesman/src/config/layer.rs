@@ -200,11 +200,12 @@ fn unknown_variable(name: &str) -> String {
     format!("unknown variable; the nearest known name is `{near}`")
 }
 
-/// The label of the candidate most like `name`; of equals, the first.
+/// The label of the candidate most like `name`; one that goes on from it is meant rather than another of its length.
 fn nearest<'a>(name: &str, candidates: impl Iterator<Item = (&'a str, String)>) -> String {
     let mut best = (-1.0, String::new());
     for (candidate, label) in candidates {
-        let likeness = strsim::normalized_damerau_levenshtein(name, candidate);
+        let goes_on = f64::from(u8::from(candidate.starts_with(name)));
+        let likeness = strsim::normalized_damerau_levenshtein(name, candidate) + goes_on;
         if likeness > best.0 {
             best = (likeness, label);
         }

@@ -145,8 +145,8 @@ impl Book {
             );
         }
         push(&mut out, &self.memory_image());
-        let note = |event: &Box<Event>| (event.id, event.owner.map(|ix| ix.0), event.finished_at);
-        push(&mut out, &self.events.values().map(note).collect::<Vec<EventNote>>());
+        let note = |event: &Event| (event.id, event.owner.map(|ix| ix.0), event.finished_at);
+        push(&mut out, &self.events().map(note).collect::<Vec<EventNote>>());
         out
     }
 

@@ -433,10 +433,10 @@ impl Book {
 
     /// Counts everything, for a book that was read from an image.
     pub(super) fn count_everything(&mut self) {
-        let weigh = |(reference, offer): (&Box<str>, &Box<Offer>)| offer.weight(reference);
         let mut listed = 0_u64;
         for feed in &mut self.feeds {
-            feed.weight = feed.offers.iter().map(weigh).sum();
+            let offers = feed.offers.iter();
+            feed.weight = offers.map(|(reference, offer)| offer.weight(reference)).sum();
             listed = listed.saturating_add(feed.weight);
         }
         self.weight = listed;

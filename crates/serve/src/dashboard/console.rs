@@ -18,6 +18,7 @@ use crate::dashboard::page::{self, Shell, Trouble};
 use crate::dashboard::route::ConsoleAct;
 use crate::dashboard::visit::Visit;
 use crate::reply::Reply;
+pub use feeds::feed_detail;
 pub use market::written as operation_words;
 
 /// What `Retry-After` can be set to, in minutes: up to a day.

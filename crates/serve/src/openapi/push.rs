@@ -2,7 +2,7 @@
 
 use domain::Format;
 use domain::message::{
-    FUTURE_TS_MS_MAX, NAME_BYTES_MAX, OUTCOMES_MAX, PERIODS_MAX, REF_BYTES_MAX, RejectCode,
+    FUTURE_TS_MS_MAX, NAME_BYTES_MAX, OUTCOMES_MAX, PERIODS_MAX, REF_BYTES_MAX, RejectCode, WORDS_MAX,
 };
 use serde_json::{Value, json};
 
@@ -156,7 +156,9 @@ fn reference() -> Value {
 }
 
 fn name(meaning: &str) -> Value {
-    let meaning = format!("{meaning} At most {NAME_BYTES_MAX} bytes.");
+    let meaning = format!(
+        "{meaning} At most {NAME_BYTES_MAX} bytes and {WORDS_MAX} words, without characters that are not seen."
+    );
     json!({ "type": "string", "minLength": 1, "maxLength": NAME_BYTES_MAX, "description": meaning })
 }
 
@@ -221,7 +223,7 @@ fn feed_odds() -> Value {
 }
 
 fn feed_score() -> Value {
-    let score = |meaning: &str| json!({ "type": ["integer", "null"], "minimum": 0, "description": meaning });
+    let score = |meaning: &str| json!({ "type": ["integer", "null"], "minimum": 0, "maximum": 9999, "description": meaning });
     let periods = json!({
         "type": "array",
         "items": refer("schemas", "Period"),
@@ -256,7 +258,8 @@ fn feed_score() -> Value {
         ),
     ];
     let optional = ["home_score", "away_score", "periods", "winner", "leaders", "correction"];
-    message("score", "Where the event stands.", fields, &optional)
+    let meaning = "Where the event stands. A token that speaks for one bookmaker needs the right to report scores; `live` and `final` are rejected more than a day before the start.";
+    message("score", meaning, fields, &optional)
 }
 
 fn feed_remove() -> Value {

@@ -45,9 +45,19 @@ pub(crate) struct Delivered {
     pub(crate) feed: String,
     /// The one bookmaker that the feed may speak for.
     pub(crate) bookmaker: Option<String>,
+    /// Whether it may report scores.
+    pub(crate) scores: bool,
     /// Unpacked.
     pub(crate) body: Bytes,
     pub(crate) lines: Lines,
+}
+
+/// Whose push it is, and what it may say.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sender<'a> {
+    pub(crate) feed: &'a str,
+    pub(crate) bookmaker: Option<&'a str>,
+    pub(crate) scores: bool,
 }
 
 /// What is asked, as the first line of a question.
@@ -58,6 +68,9 @@ enum Asked {
     Push {
         feed: String,
         bookmaker: Option<String>,
+        /// Whether the feed may report scores. Older programs do not say: then only one that is bound to no bookmaker.
+        #[serde(default)]
+        scores: bool,
         lines: Vec<usize>,
         /// Not to be taken after this instant, in milliseconds. Older programs do not say.
         #[serde(default)]
@@ -140,15 +153,14 @@ impl Shared {
     /// Hands a push to whoever writes, and waits until all of it is durable.
     pub(super) async fn hand_over(
         &self,
-        feed: &str,
-        bookmaker: Option<&str>,
+        from: Sender<'_>,
         body: &[u8],
     ) -> Result<Receipt, NotTaken> {
         let bytes_max = reach(&self.caller).await.map_err(|_| NotTaken::NoWriter)?;
         let mut receipt = Receipt::default();
         for part in parts(body, bytes_max) {
             let taken = match part {
-                Part::Whole(lines) => self.hand_over_part(feed, bookmaker, &lines).await,
+                Part::Whole(lines) => self.hand_over_part(from, &lines).await,
                 Part::TooLong(number, bytes) => Ok(too_long(number, bytes, bytes_max)),
             };
             let counter = if taken.is_ok() { &self.forwarded } else { &self.forward_failures };
@@ -160,15 +172,15 @@ impl Shared {
 
     async fn hand_over_part(
         &self,
-        feed: &str,
-        bookmaker: Option<&str>,
+        from: Sender<'_>,
         lines: &[(usize, &[u8])],
     ) -> Result<Receipt, NotTaken> {
         let question = || {
             let before = self.clock.now().plus(PUSH_VALID);
             let asked = Asked::Push {
-                feed: feed.to_owned(),
-                bookmaker: bookmaker.map(ToOwned::to_owned),
+                feed: from.feed.to_owned(),
+                bookmaker: from.bookmaker.map(ToOwned::to_owned),
+                scores: from.scores,
                 lines: lines.iter().map(|(number, _)| *number).collect(),
                 before_ms: Some(before.as_millis()),
             };
@@ -347,7 +359,7 @@ impl WorldHandle {
         let head = question.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let Ok(asked) = serde_json::from_slice(head) else { return Told::NotUnderstood };
         match asked {
-            Asked::Push { feed, bookmaker, lines, before_ms } => {
+            Asked::Push { feed, bookmaker, scores, lines, before_ms } => {
                 let catalogue = Arc::clone(&shared.catalogue);
                 let parsing = tokio::task::spawn_blocking(move || {
                     let bound = match &bookmaker {
@@ -356,7 +368,11 @@ impl WorldHandle {
                     };
                     let texts = question.split(|byte| *byte == b'\n').skip(1);
                     let parsed = lines.into_iter().zip(texts);
-                    let parse = |line| push::parse_line(line, &catalogue, bound);
+                    let parse = |line| {
+                        let message = push::parse_line(line, &catalogue, bound)?;
+                        let may_score = scores || bound.is_none();
+                        if may_score { Ok(message) } else { push::refuse_score(message) }
+                    };
                     Some(parsed.map(|(number, line)| (number, parse(line))).collect::<Lines>())
                 });
                 let Ok(Some(parsed)) = parsing.await else { return Told::NotUnderstood };

@@ -136,8 +136,9 @@ async fn a_push_at_any_node_is_taken_by_the_one_that_writes_and_answered_once_it
     let feed = one.feed("bound", Some("fanduel")).await;
     let price = line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155));
     let foreign = line::moneyline("a", "pinnacle", (ANN, 140), (BEA, -160));
-    let body =
-        ndjson(&[line::event("a", "mma", ANN, BEA), json!({"type": "no"}), price.clone(), foreign]);
+    let score = line::score("a", "live", 1, 0);
+    let event = line::event("a", "mma", ANN, BEA);
+    let body = ndjson(&[event, json!({"type": "no"}), price.clone(), foreign, score]);
     let receipt = one.push(&feed, body).await;
     let taken = ["accepted", "unchanged"].map(|taken| receipt[taken].as_u64().unwrap());
     assert_eq!(taken.iter().sum::<u64>(), 2, "{receipt}");
@@ -147,9 +148,10 @@ async fn a_push_at_any_node_is_taken_by_the_one_that_writes_and_answered_once_it
         .iter()
         .map(|reject| (&reject["line"], &reject["code"]))
         .collect();
-    let [two_bad, four_bad] =
-        [(json!(2), json!("unknown_type")), (json!(4), json!("wrong_bookmaker"))];
-    assert_eq!(refused, [(&two_bad.0, &two_bad.1), (&four_bad.0, &four_bad.1)]);
+    // Its rights go with it: it speaks for one bookmaker, and does not report scores.
+    let expected = [(2, "unknown_type"), (4, "wrong_bookmaker"), (5, "wrong_bookmaker")];
+    let expected = expected.map(|(line, code)| (json!(line), json!(code)));
+    assert!(refused.into_iter().eq(expected.iter().map(|(line, code)| (line, code))), "{receipt}");
     // It is in the log, whatever becomes of the node that took it, and a repetition changes nothing.
     let again = two.push(&two.feed("bound", Some("fanduel")).await, ndjson(&[price])).await;
     assert_eq!((&again["accepted"], &again["unchanged"]), (&json!(0), &json!(1)));

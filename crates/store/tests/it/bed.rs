@@ -74,6 +74,7 @@ pub(crate) fn feed(name: &str, n: u8) -> FeedRow {
         name: String::from(name),
         digest: digest(n),
         bookmaker: None,
+        scores: false,
         created_ms: i64::from(n),
         revoked_ms: None,
         paused_ms: None,

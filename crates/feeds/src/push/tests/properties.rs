@@ -102,9 +102,9 @@ fn event() -> impl Strategy<Value = Body> {
 }
 
 fn score() -> impl Strategy<Value = Body> {
-    let part = -1_000..=100_000;
-    let sides = (option::of(0_i32..), option::of(0_i32..));
-    let periods = btree_map(1..=2_147_483_647_u32, (part.clone(), part.clone()), 0..8);
+    let part = -1_000..=9_999;
+    let sides = (option::of(0_i32..=9_999), option::of(0_i32..=9_999));
+    let periods = btree_map(1..=9_999_u32, (part.clone(), part.clone()), 0..8);
     let leaders = vec((name(), vec(part, 0..5)), 0..8);
     let status = select(Status::ALL.to_vec());
     let correction = select(vec![Correction::Yes, Correction::No]);

@@ -50,7 +50,7 @@ fn fill(desk: &mut Desk, feed: &str, body: impl Fn(&Desk, usize) -> Vec<Body>) -
         }
         desk.changes.clear();
     }
-    panic!("nothing ever refused it");
+    unreachable!("nothing ever refused it");
 }
 
 #[test]
@@ -160,13 +160,10 @@ fn a_start_is_within_the_horizon_and_one_from_an_older_log_ends_some_day() {
         ACCEPTED
     );
     let far = 253_370_764_800_000; // 9999
-    let mut listed = desk.changes.iter().find_map(|(change, _)| match change {
-        Change::Listed(listed) => Some(listed.clone()),
-        _ => None,
-    });
-    let listed = listed.as_mut().unwrap();
+    let Some((Change::Listed(listed), _)) = desk.changes.first() else { unreachable!() };
+    let mut listed = listed.clone();
     listed.commence_time = domain::Timestamp::from_millis(far);
-    desk.book.absorb(&Change::Listed(listed.clone()), desk.now);
+    desk.book.absorb(&Change::Listed(listed), desk.now);
     desk.wait(LIFETIMES.forget_after.as_secs());
     assert_eq!(desk.expire(), 1);
     desk.wait(731 * 86_400 + LIFETIMES.forget_after.as_secs());
@@ -245,6 +242,34 @@ fn a_report_with_a_time_ahead_does_not_outdate_others() {
     assert_eq!(desk.scores("mma")[0]["home_score"], 1);
 }
 
+#[test]
+fn an_older_programs_image_is_counted_and_keeps_its_finals() {
+    let mut desk = with_limits(1_000, 1_000);
+    let quote = desk.quote("n-1", "fanduel", Market::Moneyline, &[("Tomas Veldt", 140)]);
+    let said = [
+        desk.bout("n-1", "Tomas Veldt", "Oren Castellane", 1),
+        quote,
+        desk.bout("n-2", "Milan Dray", "Pavel Orsk", 1),
+        remove("n-2"),
+    ];
+    for body in said {
+        assert_eq!(desk.say("north", body), ACCEPTED);
+    }
+    let over = Body::Score(score("n-1", Status::Final, 1, 0));
+    assert_eq!(desk.say_at("north", -30 * 86_400, over), ACCEPTED);
+    // What version 3 added stands behind all that version 2 has.
+    let image = desk.book.to_image();
+    let catalogue = std::sync::Arc::clone(&desk.catalogue);
+    let old = linesman_market::Book::from_image(2, &image, catalogue).unwrap();
+    assert_eq!(old.load(), desk.book.load());
+    let mut again = Desk { book: old, ..Desk::open() };
+    again.now = desk.now;
+    assert_eq!(again.expire(), 0);
+    again.wait(LIFETIMES.final_retention.as_secs());
+    again.expire();
+    assert_eq!((again.book.events().count(), again.book.weight()), (0, 0));
+}
+
 /// Resident memory of this process.
 fn resident_bytes() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
@@ -262,7 +287,6 @@ fn takes_what_it_counts(shape: impl Fn(&Desk, usize) -> Vec<Body>) {
     let units = usize::try_from(desk.book.weight()).unwrap();
     assert!(units > 3_000, "{units}");
     let each = (resident_bytes() - before) / units;
-    println!("{each} bytes for one of {units}");
     assert!(each <= UNIT_BYTES, "{each} bytes for one of {units}");
     drop(published);
 }

@@ -18,9 +18,9 @@ use crate::world::play_back;
 const SANDBOX_BACK: Duration = Duration::from_secs(3 * 3600);
 /// How far apart the looks at the past are.
 const BACK_STEP: Duration = Duration::from_secs(900);
-/// The same in a log, which has what was published only since its last checkpoint.
-/// A book that holds more is not made a second time to look back: the memory is there for one.
+/// A book that holds more is not made a second time to look back: there is memory for one.
 const READ_BACK_RECORDS_MAX: u64 = 100_000;
+/// The same in a log, which has what was published only since its last checkpoint.
 const LOG_STEP: Duration = Duration::from_secs(60);
 /// How often sources are looked at, beside the publications.
 const LOOK_EVERY: Duration = Duration::from_secs(15);

@@ -1,8 +1,9 @@
 //! Feeds: how much they send and how late, what is refused of it, their tokens, and pausing them.
 
-use accounts::{Deed, FeedRecord};
+use accounts::{Deed, FeedRecord, Scores};
 use askama::Template;
 use domain::{Timestamp, World};
+use market::Load;
 
 use crate::dashboard::keys::note_done;
 use crate::dashboard::moment::{Moment, a_second, latency, number, span};
@@ -15,6 +16,10 @@ use crate::reply::Reply;
 struct FeedLine {
     name: String,
     bookmaker: String,
+    /// Whether it may report scores.
+    scores: bool,
+    /// What it makes the service hold.
+    records: String,
     created: Moment,
     /// `live`, `paused` or `revoked`, and since when it is not live.
     state: &'static str,
@@ -30,7 +35,8 @@ struct FeedLine {
 }
 
 impl FeedLine {
-    fn new(feed: FeedRecord, figures: &FeedFigures, now: Timestamp) -> Self {
+    fn new(feed: FeedRecord, figures: &FeedFigures, load: &Load, now: Timestamp) -> Self {
+        let held = load.feeds.iter().find(|(name, _)| **name == *feed.name);
         let recent = figures.recent;
         let late = |ms: Option<u64>| ms.map_or_else(|| "–".to_owned(), latency);
         let refused: u64 = figures.rejected.iter().map(|(_, count)| count).sum();
@@ -42,6 +48,8 @@ impl FeedLine {
         Self {
             name: feed.name,
             bookmaker: feed.bookmaker.unwrap_or_else(|| "any".to_owned()),
+            scores: feed.scores,
+            records: number(held.map_or(0, |(_, records)| *records)),
             created: Moment::new(feed.created_at, now),
             state,
             since: since.map(|at| Moment::new(at, now)),
@@ -106,6 +114,7 @@ struct SampleLine {
 struct FeedPage {
     shell: Shell,
     feed: FeedLine,
+    records_max: String,
     reasons: Vec<(&'static str, String)>,
     oddities: Vec<(&'static str, String)>,
     samples: Vec<SampleLine>,
@@ -113,6 +122,7 @@ struct FeedPage {
 
 pub(super) async fn show(visit: &Visit<'_>, notice: Option<Notice>) -> Result<Reply, Trouble> {
     let app = visit.app;
+    let load = app.world(World::Live).stats.load.load_full();
     let mut feeds: Vec<FeedLine> = app
         .accounts
         .list_feeds()
@@ -120,7 +130,7 @@ pub(super) async fn show(visit: &Visit<'_>, notice: Option<Notice>) -> Result<Re
         .into_iter()
         .map(|feed| {
             let figures = app.metrics.ledger.figures(&feed.name, visit.now);
-            FeedLine::new(feed, &figures, visit.now)
+            FeedLine::new(feed, &figures, &load, visit.now)
         })
         .collect();
     // What has ended is only looked for.
@@ -172,12 +182,14 @@ pub(super) async fn one(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         text: sample.text,
         sent: sample.sent,
     });
+    let live = visit.app.world(World::Live);
     let page = FeedPage {
         shell: Shell::new(visit, "Feed", "feeds"),
         reasons: counted(&figures.rejected),
         oddities: counted(&figures.odd),
         samples: samples.collect(),
-        feed: FeedLine::new(feed, &figures, visit.now),
+        records_max: number(live.limits.records_per_feed_max),
+        feed: FeedLine::new(feed, &figures, &live.stats.load.load(), visit.now),
     };
     page::render(200, &page)
 }
@@ -188,9 +200,12 @@ pub(super) async fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     if bookmaker.is_some_and(|key| visit.app.catalogue.bookmaker_id(key).is_none()) {
         return Err(Trouble::Refused("There is no such bookmaker in the catalogue.".to_owned()));
     }
-    let (token, record) = visit.app.accounts.create_feed(name, bookmaker).await?;
-    let detail = bookmaker.unwrap_or("any bookmaker");
-    visit.app.people.note(&visit.actor()?, Deed::FeedCreated, &record.name, detail).await?;
+    let scores =
+        if visit.form.get("scores").is_empty() { Scores::OfUnbound } else { Scores::Allowed };
+    let made = visit.app.accounts.create_feed_with(name, bookmaker, scores).await?;
+    let (token, record) = made;
+    let detail = feed_detail(&record);
+    visit.app.people.note(&visit.actor()?, Deed::FeedCreated, &record.name, &detail).await?;
     let page = NewFeedPage {
         shell: Shell::new(visit, "A feed's token", "feeds"),
         name: record.name,
@@ -198,6 +213,15 @@ pub(super) async fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         base: visit.base(),
     };
     page::render(200, &page)
+}
+
+/// What a feed may do, for the audit log.
+pub fn feed_detail(feed: &FeedRecord) -> String {
+    match &feed.bookmaker {
+        None => "any bookmaker".to_owned(),
+        Some(bookmaker) if feed.scores => format!("{bookmaker}, with scores"),
+        Some(bookmaker) => bookmaker.clone(),
+    }
 }
 
 pub(super) async fn revoke(visit: &Visit<'_>) -> Result<Reply, Trouble> {

@@ -148,7 +148,7 @@ async fn operate(
     let shown = match &operation {
         Operation::Merge { one, .. } | Operation::Part { one, .. } => Some(*one),
         Operation::Split { event, .. } => Some(*event),
-        Operation::Teach { .. } => None,
+        Operation::Teach { .. } | Operation::Drop { .. } => None,
     };
     match visit.app.world(World::Live).operate(operation).await {
         Ok(_) => {}
@@ -183,6 +183,9 @@ pub fn written(operation: &Operation) -> (Deed, String, String) {
         }
         Operation::Teach { aliases } => {
             (Deed::AliasesTaught, "names".to_owned(), format!("{} aliases", aliases.len()))
+        }
+        Operation::Drop { feed } => {
+            (Deed::FeedDropped, feed.to_string(), "all that it listed".to_owned())
         }
     }
 }

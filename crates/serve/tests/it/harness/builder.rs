@@ -7,7 +7,7 @@ use std::time::Duration;
 use accounts::{Cluster, People, PeopleRules};
 use domain::{Catalogue, Clock, ManualClock, Timestamp, World};
 use feeds::sandbox::Simulation;
-use market::Lifetimes;
+use market::{Lifetimes, Limits};
 use serve::{App, DashboardSettings, Doors, Parts, Proxies, Settings, WorldHandle, WorldOptions};
 use store::Store;
 use tempfile::TempDir;
@@ -26,6 +26,7 @@ pub(crate) struct Builder {
     start: Timestamp,
     refresh_interval: Duration,
     stale_after: Duration,
+    limits: Limits,
     settings: Settings,
     sandbox_seed: Option<u64>,
     people: PeopleRules,
@@ -44,6 +45,8 @@ impl Builder {
             start: at(START),
             refresh_interval: Duration::from_secs(30),
             stale_after: Duration::from_secs(90),
+            // Most tests report of events without waiting for their start.
+            limits: Limits { begin_early_max: Duration::MAX, ..Limits::DEFAULT },
             settings: Settings {
                 query_key_enabled: true,
                 query_key_sunset: "Sun, 01 Nov 2027 00:00:00 GMT".to_owned(),
@@ -108,6 +111,11 @@ impl Builder {
 
     pub(crate) fn refresh_interval(mut self, interval: Duration) -> Self {
         self.refresh_interval = interval;
+        self
+    }
+
+    pub(crate) fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
         self
     }
 

@@ -1,0 +1,3 @@
+//! What a feed gone wrong leaves behind, and how an operator gets rid of it.
+
+mod feeds;

@@ -1,0 +1,73 @@
+//! `feeds drop`, while a server runs and while none does, and the rights that a token is made with.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Home, Service, bout, moneyline, wait_for};
+
+async fn two_feeds(home: &Home, service: &Service) {
+    let (north, south) = (home.feed("north").await, home.feed("south").await);
+    let ours = [
+        bout("n-1", "Bobby Vance", "Tom Reed"),
+        moneyline("n-1", "fanduel", &[("Bobby Vance", 140), ("Tom Reed", -165)]),
+        bout("n-2", "Milan Dray", "Pavel Orsk"),
+    ];
+    service.push_all(&north, &ours).await;
+    let theirs = [
+        bout("s-1", "Bobby Vance", "Tom Reed"),
+        moneyline("s-1", "bet365", &[("Bobby Vance", 150), ("Tom Reed", -180)]),
+    ];
+    service.push_all(&south, &theirs).await;
+}
+
+async fn shows(service: &Service, key: &str, events: usize, bookmakers: &[&str]) {
+    wait_for("what is left", async || {
+        let listed = service.pages("/v1/sports/mma/events", key).await;
+        let odds = service.pages("/v1/sports/mma/odds", key).await;
+        let named: Vec<&str> =
+            odds.iter().map(|odds| odds["bookmaker"].as_str().unwrap()).collect();
+        (listed.len() == events && named == bookmakers).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_a_feed_listed_is_dropped_while_the_service_runs_and_while_it_does_not() {
+    let home = Home::new();
+    let service = home.start().await;
+    let key = home.live_key().await;
+    two_feeds(&home, &service).await;
+    shows(&service, &key, 2, &["bet365", "fanduel"]).await;
+    let unknown = home.run(&["feeds", "drop", "nobody"]).await;
+    assert!(unknown.sentence(1).contains("no feed `nobody` has listed anything"));
+
+    // Its token is gone, what it listed is not.
+    home.ok(&["feeds", "revoke", "north"]).await;
+    home.ok(&["feeds", "drop", "north"]).await;
+    shows(&service, &key, 1, &["bet365"]).await;
+    service.stop().await;
+
+    home.ok(&["feeds", "drop", "south"]).await;
+    let unknown = home.run(&["feeds", "drop", "nobody"]).await;
+    assert!(unknown.sentence(1).contains("no feed `nobody` has listed anything"));
+    let service = home.start().await;
+    shows(&service, &key, 0, &[]).await;
+    // Ids go on where they were: what is listed anew is a new event.
+    let token = home.feed("west").await;
+    service.push_all(&token, &[bout("w-1", "Bobby Vance", "Tom Reed")]).await;
+    shows(&service, &key, 1, &[]).await;
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn a_token_for_one_bookmaker_may_report_scores_where_it_was_made_so() {
+    let home = Home::new();
+    home.ok(&["feeds", "create", "plain", "--bookmaker", "fanduel"]).await;
+    home.ok(&["feeds", "create", "official", "--bookmaker", "fanduel", "--scores"]).await;
+    home.ok(&["feeds", "create", "free"]).await;
+    let listed: Value = serde_json::from_str(&home.ok(&["feeds", "list", "--json"]).await).unwrap();
+    let rights: Vec<(&Value, &Value)> =
+        listed.as_array().unwrap().iter().map(|feed| (&feed["name"], &feed["scores"])).collect();
+    let expected = [("free", true), ("official", true), ("plain", false)];
+    let expected = expected.map(|(name, scores)| (json!(name), json!(scores)));
+    assert!(rights.into_iter().eq(expected.iter().map(|(name, scores)| (name, scores))));
+}

@@ -1,0 +1,3 @@
+//! What strangers and feeds gone wrong try, and what becomes of it.
+
+mod feeds;
