@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use domain::message::{Body, FeedMessage, Fixture, Listing};
 use domain::{Catalogue, SportId, Timestamp};
-use linesman_market::{Book, Ids};
+use linesman_market::{Book, Ids, Limits};
 
 /// Events that stand while new ones come.
 const EVENTS: usize = 100_000;
@@ -40,6 +40,7 @@ fn world(title: &str, keys: &[&str]) -> Result<(), Failure> {
     let bouts: Vec<Bout> =
         (0..EVENTS + 2 * NEW).map(|n| names.bout(n, sports[n % sports.len()])).collect();
     let mut book = Book::new(Arc::clone(&catalogue), Ids::Minted { salt: 7 });
+    book.set_limits(Limits::NONE);
     let (standing, new) = bouts.split_at(EVENTS);
     let before = resident_kib()?;
     let fill = measure(2 * EVENTS, || {

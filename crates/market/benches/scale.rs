@@ -12,7 +12,7 @@ use domain::market::PointRule;
 use domain::message::{Body, FeedMessage, Fixture, Listing, OddsBody, OfferedOutcome};
 use domain::{BookmakerId, Catalogue, Format, Line, Market, Quote, Shape, SportId, Timestamp};
 use linesman_market::book::IMAGE_VERSION;
-use linesman_market::{Book, Ids, OddsSelection, Snapshot};
+use linesman_market::{Book, Ids, Limits, OddsSelection, Snapshot};
 
 const EVENTS: usize = 2_000;
 const RECORDS: usize = 200_000;
@@ -40,6 +40,7 @@ fn main() -> Result<(), Failure> {
     let world = World::invent(&catalogue)?;
     let before = resident_kib()?;
     let mut book = Book::new(Arc::clone(&catalogue), Ids::Minted { salt: 7 });
+    book.set_limits(Limits::NONE);
     for message in world.listings.iter().chain(&world.odds) {
         book.apply("bench", message, START)?;
     }
@@ -113,6 +114,7 @@ fn hear_known(mut book: Book, world: &World) -> Result<(), Failure> {
 
 fn restart(world: &World, catalogue: &Arc<Catalogue>) -> Result<(), Failure> {
     let mut book = Book::new(Arc::clone(catalogue), Ids::Minted { salt: 7 });
+    book.set_limits(Limits::NONE);
     for message in world.listings.iter().chain(&world.odds) {
         book.apply("bench", message, START)?;
     }
@@ -135,6 +137,7 @@ fn restart(world: &World, catalogue: &Arc<Catalogue>) -> Result<(), Failure> {
 /// A full page out of the middle of the largest sport.
 fn answer(world: &World, catalogue: &Arc<Catalogue>) -> Result<(), Failure> {
     let mut book = Book::new(Arc::clone(catalogue), Ids::Minted { salt: 7 });
+    book.set_limits(Limits::NONE);
     for message in world.listings.iter().chain(&world.odds) {
         book.apply("bench", message, START)?;
     }

@@ -7,7 +7,7 @@ use domain::message::{
     Body, Correction, FeedMessage, Fixture, Listing, OddsBody, OfferedOutcome, Reject, ScoreBody,
 };
 use domain::{Catalogue, Format, Line, Market, Quote, Status, Timestamp};
-use linesman_market::{Book, Decision, Ids};
+use linesman_market::{Book, Decision, Ids, Limits};
 
 /// 2026-11-14T12:00:00Z.
 pub(crate) const START: Timestamp = Timestamp::from_secs(1_794_657_600);
@@ -22,7 +22,8 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new() -> Result<Self, Box<dyn std::error::Error>> {
         let catalogue = Arc::new(Catalogue::load(None)?);
-        let book = Book::new(Arc::clone(&catalogue), Ids::Minted { salt: 7 });
+        let mut book = Book::new(Arc::clone(&catalogue), Ids::Minted { salt: 7 });
+        book.set_limits(Limits::NONE);
         Ok(Self { catalogue, book, now: START })
     }
 

@@ -9,8 +9,10 @@
 
 use std::cell::Cell;
 
-/// What a message may cost, in looks for a slip of the pen between two words, 50 to 200 ns each. A new listing of people
-/// whom ten feeds list costs some hundred, a field of 156 players in other spellings less than a thousand.
+/// What a message may cost, in looks for a slip of the pen between two words.
+///
+/// One is 0.1 to 0.4 µs of one core. A new listing of people whom twenty feeds list costs some hundred, a field of 156
+/// players in other spellings less than a thousand.
 pub const EFFORT_MAX: usize = 2048;
 
 thread_local! {

@@ -407,7 +407,14 @@ mod tests {
         assert_eq!(found.len(), CANDIDATES_OF_OWNER_MAX + 2);
         let kept = shelf.index.postings.values().map(Vec::len).max();
         assert_eq!(kept, Some(ENTRIES_OF_OWNER_MAX + 2));
-        for id in 0..10_000 {
+        // Two who flood us together, so that each of it is listed by several.
+        for id in 20_000..30_000 {
+            shelf.put(id, Owner::Several(7), 0, names);
+        }
+        let found = shelf.find(names.0, names.1);
+        assert!(found.contains(&10_000) && found.contains(&10_001));
+        assert!(found.iter().take(4).any(|id| *id == 10_000), "each owner has its turn");
+        for id in (0..10_000).chain(20_000..30_000) {
             shelf.index.remove(id);
         }
         assert_eq!(shelf.find(names.0, names.1).len(), 2);

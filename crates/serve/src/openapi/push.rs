@@ -2,7 +2,7 @@
 
 use domain::Format;
 use domain::message::{
-    FUTURE_TS_MS_MAX, NAME_BYTES_MAX, OUTCOMES_MAX, PERIODS_MAX, REF_BYTES_MAX, RejectCode,
+    FUTURE_TS_MS_MAX, NAME_BYTES_MAX, OUTCOMES_MAX, PERIODS_MAX, REF_BYTES_MAX, RejectCode, WORDS_MAX,
 };
 use serde_json::{Value, json};
 
@@ -156,7 +156,9 @@ fn reference() -> Value {
 }
 
 fn name(meaning: &str) -> Value {
-    let meaning = format!("{meaning} At most {NAME_BYTES_MAX} bytes.");
+    let meaning = format!(
+        "{meaning} At most {NAME_BYTES_MAX} bytes and {WORDS_MAX} words, without characters that are not seen."
+    );
     json!({ "type": "string", "minLength": 1, "maxLength": NAME_BYTES_MAX, "description": meaning })
 }
 

@@ -119,8 +119,9 @@ fn a_market_of_two_sides_has_few_spellings() {
     let body = desk.odds_body("1", "bet365", Market::Spread, None, lines);
     assert_eq!(say(&mut desk, "north", body), ACCEPTED);
     assert!(effort::spent() < 100, "each spelling is looked at once");
-    let lines =
-        (0..500).map(|n| line(&format!("Tomas Veldt{}", "t".repeat(n as usize)), n)).collect();
+    let lines = (0..500)
+        .map(|n| line(&format!("Tomas Veldt{}", "t".repeat(usize::try_from(n).unwrap())), n))
+        .collect();
     let body = desk.odds_body("1", "bet365", Market::Spread, None, lines);
     assert!(say(&mut desk, "north", body).is_err());
 }
@@ -169,14 +170,44 @@ fn listings_that_look_alike_cost_no_more_than_their_budget() {
             let (feed, reference) = (format!("feed-{}", n % 10), format!("{}", n / 10 % 12));
             let hours = 24 + i64::try_from(n % 7).unwrap();
             let body = desk.event(sport, &reference, fixture(n / 10), hours);
-            let _ = say(&mut desk, &feed, body);
+            let _said: Said = say(&mut desk, &feed, body);
             most = most.max(effort::spent());
             if n % 17 == 16 {
-                let _ = say(&mut desk, &feed, remove(&reference));
+                let _said: Said = say(&mut desk, &feed, remove(&reference));
             }
         }
         assert!(most > EFFORT_MAX / 4, "{sport}: the shape is no attack any more: {most}");
     }
+}
+
+#[test]
+fn what_twenty_feeds_list_in_earnest_is_far_from_the_budget() {
+    let mut desk = Desk::open();
+    let (given, surname) =
+        (["Tomas", "Milan", "Marek", "Oren"], ["Silva", "Santos", "Souza", "Veldt", "Costa"]);
+    let mut most = 0;
+    for feed in 0..20 {
+        for n in 0..60 {
+            let person = |n: usize| match feed % 3 {
+                0 => format!("{} {}{}", given[n % 4], surname[n % 5], n / 20),
+                1 => format!(
+                    "{}{} {}.",
+                    surname[n % 5],
+                    n / 20,
+                    given[n % 4].chars().next().unwrap()
+                ),
+                _ => format!("{}{}, {}", surname[n % 5], n / 20, given[n % 4]),
+            };
+            let hours = 24 + i64::try_from(n % 3).unwrap() + feed % 2;
+            let listed = desk.bout(&n.to_string(), &person(n), &person(n + 67), hours);
+            assert_eq!(desk.say(&format!("feed-{feed}"), listed), ACCEPTED);
+            most = most.max(effort::spent());
+            let moved = desk.bout(&n.to_string(), &person(n), &person(n + 67), hours + 1);
+            assert_eq!(desk.say(&format!("feed-{feed}"), moved), ACCEPTED);
+            most = most.max(effort::spent());
+        }
+    }
+    assert!(most < EFFORT_MAX / 2, "{most}");
 }
 
 #[test]
@@ -189,7 +220,7 @@ fn a_flood_of_look_alikes_hides_nobody() {
             match feed {
                 // As near as can be, from two who work together, and with what they took back.
                 "evil" => {
-                    for n in 0..400 {
+                    for n in 0..200 {
                         let evil = ["evil", "evil-too"][n % 2];
                         let reference = format!("{}", n / 2);
                         let names = (
@@ -202,9 +233,9 @@ fn a_flood_of_look_alikes_hides_nobody() {
                             &names.1,
                             24 + i64::try_from(n % 5).unwrap(),
                         );
-                        let _ = say(&mut desk, evil, listed);
+                        let _said: Said = say(&mut desk, evil, listed);
                         if n % 5 == 4 {
-                            let _ = say(&mut desk, evil, remove(&reference));
+                            let _said: Said = say(&mut desk, evil, remove(&reference));
                         }
                     }
                 }
@@ -250,7 +281,7 @@ proptest! {
                 (_, "golf") => desk.tournament(&reference, home, hours),
                 _ => desk.event(sport, &reference, head_to_head(home, away), hours),
             };
-            let _ = desk.hear(&feed, &FeedMessage { ts: None, body });
+            let _said: Said = desk.hear(&feed, &FeedMessage { ts: None, body });
             prop_assert!(effort::spent() <= EFFORT_MAX + OVERSHOOT, "{}", effort::spent());
         }
     }
