@@ -20,6 +20,7 @@ mod crash;
 mod damage;
 mod greeting;
 mod harness;
+mod hostile;
 mod identities;
 mod migrate;
 mod numbers;

@@ -17,6 +17,7 @@ mod dashboard;
 mod durable;
 mod hangup;
 mod harness;
+mod hostile;
 mod ingest;
 mod openapi;
 mod ops;

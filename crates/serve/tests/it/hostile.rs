@@ -1,0 +1,3 @@
+//! Clients, feeds and people who mean harm, over the service's own doors.
+
+mod accounts;
