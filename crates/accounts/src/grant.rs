@@ -14,7 +14,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Not more than what all keys of the account may ask for together.
+    /// Not more than what the keys of the account may ask for together.
     fn within(self, shared: Option<Quota>) -> Self {
         let Some(shared) = shared else {
             return self;
@@ -28,7 +28,7 @@ impl Limits {
     }
 }
 
-/// What all keys of an account may ask for together.
+/// What all keys of an account of one kind may ask for together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Quota {
     pub(crate) requests_per_day: u32,
@@ -77,10 +77,24 @@ pub(crate) fn limits(row: &KeyRow) -> Limits {
     own.within(quota(row))
 }
 
-/// What the account of a key that was read may ask for with all its keys.
+/// What the account of a key that was read may ask for with all its keys of that kind. Simulated requests are apart from
+/// real ones: neither what an operator decides about these holds for those, nor does a test spend them.
 pub(crate) fn quota(row: &KeyRow) -> Option<Quota> {
-    row.account_quota.map(|set| Quota {
-        requests_per_day: set.requests_per_day.unwrap_or(Limits::DEFAULT.requests_per_day),
-        requests_per_month: set.requests_per_month,
+    let Limits { requests_per_day, .. } = Limits::DEFAULT;
+    row.account_quota.map(|set| match row.kind {
+        KeyKind::Production => Quota {
+            requests_per_day: set.requests_per_day.unwrap_or(requests_per_day),
+            requests_per_month: set.requests_per_month,
+        },
+        KeyKind::Sandbox => Quota { requests_per_day, requests_per_month: None },
+    })
+}
+
+/// The meters that a key shares with the other keys of its account.
+pub(crate) fn shared_meter_id(row: &KeyRow) -> Option<String> {
+    let account_id = row.account_id.as_ref()?;
+    Some(match row.kind {
+        KeyKind::Production => account_id.clone(),
+        KeyKind::Sandbox => format!("{account_id}/sandbox"),
     })
 }

@@ -7,8 +7,8 @@ use domain::Timestamp;
 use store::{CountRow, KeyRow, Step, Window};
 
 use crate::{
-    AccountError, Accounts, Failure, KeyEntry, KeyId, KeyRecord, Owner, WindowStanding, registry,
-    tally::Pending, window,
+    AccountError, Accounts, Failure, KeyEntry, KeyId, KeyRecord, Owner, WindowStanding,
+    grant::shared_meter_id, registry, tally::Pending, window,
 };
 
 /// Rows in one transaction: others wait for it, and leases must not wait for long.
@@ -212,10 +212,8 @@ impl Accounts {
         let reached: Vec<u32> =
             ALERT_PERCENTS.into_iter().filter(|percent| has_reached(&standing, *percent)).collect();
         // What keys share is told once, whichever of them it was noticed with.
-        let meter_id = match standing.owner {
-            Owner::Key => &row.meter_id,
-            Owner::Account => row.account_id.as_ref().unwrap_or(&row.meter_id),
-        };
+        let shared = shared_meter_id(&row).filter(|_| standing.owner == Owner::Account);
+        let meter_id = shared.as_ref().unwrap_or(&row.meter_id);
         let new = self.store.note_alerts(meter_id, standing.window, start_ms, &reached).await?;
         Ok(new.map(|percent| QuotaAlert { key: registry::record(row), percent, standing }))
     }

@@ -1,6 +1,6 @@
 //! Spending: the burst of a minute, and the quota of a day and a month together.
 //!
-//! A [`Meters`] belongs to a line of rotated keys, or to an account, whose day and month all its keys share. The request
+//! A [`Meters`] belongs to a line of rotated keys, or to an account, whose day and month its keys of a kind share. The request
 //! path takes one short lock for each of the two and never waits while there is something in hand; when there is not, it
 //! waits for the [`crate::LeaseWorker`]. A line is always locked before its account.
 
@@ -23,7 +23,7 @@ const LEASE_WAIT: Duration = Duration::from_secs(2);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     Key,
-    /// All keys of the account together.
+    /// All keys of the account of that kind together.
     Account,
 }
 

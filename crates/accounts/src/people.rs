@@ -153,7 +153,7 @@ impl AccountRecord {
         self.allowance.keys_max.unwrap_or(KEYS_MAX)
     }
 
-    /// What each of its production keys may ask for in a minute, and all its keys together in a day and a month.
+    /// What each of its production keys may ask for in a minute, and all of them together in a day and a month.
     pub fn limits(&self) -> Limits {
         limits_of(&self.allowance)
     }

@@ -117,7 +117,7 @@ impl Maintenance {
     pub(crate) fn deed(self) -> (Deed, String) {
         match self {
             Self::On { retry_after_s } => {
-                (Deed::MaintenanceOn, format!("retry after {retry_after_s} s"))
+                (Deed::MaintenanceOn, format!("try again in {retry_after_s} s"))
             }
             Self::Off => (Deed::MaintenanceOff, String::new()),
         }

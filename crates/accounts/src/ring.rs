@@ -21,7 +21,7 @@ use tokio::sync::{Mutex, mpsc};
 
 use crate::{
     Grant, KeySecret,
-    grant::{grant, limits, quota},
+    grant::{grant, limits, quota, shared_meter_id},
     meter::Meters,
     tally::{Call, Failure, FailureCount, Tally},
     trust::Trust,
@@ -276,8 +276,8 @@ impl KeyRing {
         starts: WindowStarts,
     ) -> Result<Vec<UsageRow>, StoreError> {
         let mut usage = self.store.usage(starts, Some(&row.meter_id)).await?;
-        if let Some(account_id) = &row.account_id {
-            usage.extend(self.store.usage(starts, Some(account_id)).await?);
+        if let Some(shared) = shared_meter_id(row) {
+            usage.extend(self.store.usage(starts, Some(&shared)).await?);
         }
         Ok(usage)
     }
@@ -438,7 +438,8 @@ impl KeyRing {
         now: Timestamp,
     ) -> Arc<Meters> {
         let usage = |id: &str| usage.get(id).map_or(&[][..], Vec::as_slice);
-        let shared = row.account_id.as_deref().zip(quota(row)).map(|(id, quota)| {
+        let shared = shared_meter_id(row).zip(quota(row)).map(|(id, quota)| {
+            let id = id.as_str();
             let new = || Meters::of_account(id, quota, usage(id), now, self.orders.clone()).into();
             let shared = meters.entry(id.to_owned()).or_insert_with(new);
             shared.set_quota(quota, usage(id), now);

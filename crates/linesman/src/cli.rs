@@ -140,6 +140,9 @@ pub(crate) struct ServeArgs {
     /// What this node does among many that share `database.url` and `cluster.nats_url`
     #[arg(long, value_name = "ROLE", default_value = "all")]
     pub(crate) role: Role,
+    /// Begin without any key, feed token or account where accounts.db is gone from a folder that was used before
+    #[arg(long)]
+    pub(crate) new_accounts: bool,
 }
 
 /// What a node does.
@@ -455,7 +458,9 @@ impl Cli {
     pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, Stop> {
         let given = Given::try_parse_from(arguments).map_err(|error| misuse::explain(&error))?;
         let verb = match (given.verb, given.listen) {
-            (None, listen) => Verb::Serve(ServeArgs { listen, role: Role::All }),
+            (None, listen) => {
+                Verb::Serve(ServeArgs { listen, role: Role::All, new_accounts: false })
+            }
             (Some(Verb::Serve(args)), listen) => {
                 Verb::Serve(ServeArgs { listen: args.listen.or(listen), ..args })
             }

@@ -73,7 +73,7 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         Verb::Serve(args) => {
             config.check_files()?;
             logging::start(&config.log)?;
-            program::serve(&config, &cli.data, args.role)?;
+            program::serve(&config, &cli.data, args)?;
         }
         Verb::Keys(verb) => verbs::keys(&config, &cli.data, verb)?,
         Verb::Feeds(verb) => verbs::feeds(&config, &cli.data, verb)?,

@@ -26,7 +26,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::cli::{Role, output};
+use crate::cli::{Role, ServeArgs, output};
 use crate::clock::SystemClock;
 use crate::cluster;
 use crate::config::{Config, OpsListen};
@@ -37,7 +37,8 @@ use crate::worlds::{Base, spawn_world};
 use crate::{load_catalogue, mail, verbs};
 
 /// Runs the service until it is told to stop.
-pub(crate) fn serve(config: &Config, data: &Path, role: Role) -> anyhow::Result<()> {
+pub(crate) fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result<()> {
+    let role = args.role;
     if config.cluster.is_none() && role != Role::All {
         bail!(
             "--role ingest and --role api are for many nodes: set `database.url` and `cluster.nats_url`, or leave --role out"
@@ -48,7 +49,7 @@ pub(crate) fn serve(config: &Config, data: &Path, role: Role) -> anyhow::Result<
         builder.worker_threads(workers);
     }
     let runtime = builder.enable_all().build().context("the runtime cannot start")?;
-    runtime.block_on(run(config, data, role))
+    runtime.block_on(run(config, data, args))
 }
 
 /// Something that has to live as long as the service, and what it is called.
@@ -57,7 +58,8 @@ pub(crate) type Ended = &'static str;
 /// How long pushes may take to end once the service stops; connections may take longer.
 const PUSHES_TIME_MAX: Duration = Duration::from_secs(10);
 
-async fn run(config: &Config, data: &Path, role: Role) -> anyhow::Result<()> {
+async fn run(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result<()> {
+    let role = args.role;
     let catalogue = load_catalogue(config)?;
     raise_descriptors(config.server.connections_max);
     let folder = Folder::open(data)?;
@@ -68,7 +70,7 @@ async fn run(config: &Config, data: &Path, role: Role) -> anyhow::Result<()> {
     // Before anything is started that would have to be stopped again.
     let listeners = Listeners::bind(config, role).await?;
     let Begun { store, clock, accounts, worker } =
-        begin(config, &folder, &lock, &listeners).await?;
+        begin(config, args, (&folder, &lock), &listeners).await?;
     let (end, mut ended) = mpsc::channel::<Ended>(8);
     let leasing = watched(&end, "the lease worker", worker.run());
 
@@ -249,12 +251,15 @@ struct Begun {
 /// Opens the store and reads the accounts. A node of many waits for the database, and says so to whoever comes meanwhile.
 async fn begin(
     config: &Config,
-    folder: &Folder,
-    lock: &Lock,
+    args: &ServeArgs,
+    (folder, lock): (&Folder, &Lock),
     listeners: &Listeners,
 ) -> anyhow::Result<Begun> {
     let Some(cluster) = &config.cluster else {
-        let store = verbs::open_store(config, folder).await?;
+        let store = match args.new_accounts {
+            true => verbs::open_or_make_store(config, folder).await?,
+            false => verbs::open_store(config, folder).await?,
+        };
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let (accounts, worker) = Accounts::load(store.clone(), Arc::clone(&clock)).await?;
         return Ok(Begun { store, clock, accounts, worker });

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use accounts::{Actor, Deed, KeyRecord, Limits, Maintenance, Need, NewKey, Registry, Scores};
 use anyhow::{Context, bail};
-use domain::suggest::did_you_mean;
+use domain::{World, suggest::did_you_mean};
 use market::Operation;
 use store::Store;
 
@@ -225,8 +225,46 @@ impl Scene<'_> {
     }
 }
 
-/// The database that many nodes share, or the folder's own.
+/// The database that many nodes share, or the folder's own, which is never made anew where it was before.
 pub(crate) async fn open_store(config: &Config, folder: &Folder) -> anyhow::Result<Store> {
+    if config.cluster.is_none() && has_lost_accounts(folder).await? {
+        bail!(
+            "{} is missing or empty, but {} was used before: its log is there. Put the file back from a backup; or, to begin \
+             without any key, feed token or account, start once with: linesman serve --new-accounts",
+            folder.accounts().display(),
+            folder.path().display()
+        );
+    }
+    open_or_make_store(config, folder).await
+}
+
+/// Whether the accounts of a folder that was served from are gone.
+async fn has_lost_accounts(folder: &Folder) -> anyhow::Result<bool> {
+    let path = folder.accounts();
+    let failed = || format!("{} cannot be read", path.display());
+    Ok(was_served_from(folder)? && Store::is_new(&path).await.with_context(failed)?)
+}
+
+/// Whether a world has a log here.
+fn was_served_from(folder: &Folder) -> anyhow::Result<bool> {
+    for world in World::ALL {
+        let entries = match std::fs::read_dir(folder.log(world)) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            entries => entries?,
+        };
+        for entry in entries {
+            let name = entry?.file_name();
+            let name = name.to_string_lossy();
+            if name.starts_with("segment-") || name.starts_with("checkpoint-") {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// The same, making the folder's own where there is none: somebody said that it is meant.
+pub(crate) async fn open_or_make_store(config: &Config, folder: &Folder) -> anyhow::Result<Store> {
     if let Some(cluster) = &config.cluster {
         return Store::connect(&cluster.database_url).await.context("database.url cannot be used");
     }

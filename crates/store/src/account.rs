@@ -344,7 +344,7 @@ impl Store {
     }
 
     /// Sets what an account is allowed, and gives its live production keys the limits that follow from it, all or
-    /// nothing. What all its keys share follows from its own row.
+    /// nothing. What they share follows from the account's own row.
     ///
     /// # Errors
     /// The store cannot be written.
@@ -368,19 +368,13 @@ impl Store {
         .execute(&mut tx)
         .await?;
         query(
-            "UPDATE api_key SET burst_per_minute = $2, requests_per_day = $3, requests_per_month = $4 \
-             WHERE account_id = $1 AND kind = 'production' AND revoked_ms IS NULL",
+            "UPDATE api_key SET burst_per_minute = $2, requests_per_day = $3, requests_per_month = $4, \
+             change_number = NULL WHERE account_id = $1 AND kind = 'production' AND revoked_ms IS NULL",
         )
         .bind(account_id)
         .bind(i64::from(burst_per_minute))
         .bind(i64::from(requests_per_day))
         .bind(allowance.requests_per_month.map(i64::from))
-        .execute(&mut tx)
-        .await?;
-        query(
-            "UPDATE api_key SET change_number = NULL WHERE account_id = $1 AND revoked_ms IS NULL",
-        )
-        .bind(account_id)
         .execute(&mut tx)
         .await?;
         tx.audit(audit).await?;

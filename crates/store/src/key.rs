@@ -92,7 +92,7 @@ pub struct KeyRow {
     pub suspended_ms: Option<i64>,
 }
 
-/// What an operator set for all keys of an account together; `None`: what every account has.
+/// What an operator set for the production keys of an account together; `None`: what every account has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccountQuota {
     pub requests_per_day: Option<u32>,

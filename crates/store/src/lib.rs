@@ -59,6 +59,14 @@ impl Store {
         Ok(Self { database: Database::Sqlite(pool) })
     }
 
+    /// Whether [`Store::open`] would make a new store of a SQLite file: it is not there, is empty, or has none of our tables.
+    ///
+    /// # Errors
+    /// The file cannot be read or is no database.
+    pub async fn is_new(path: impl AsRef<Path>) -> Result<bool, StoreError> {
+        sqlite::is_new(path.as_ref()).await
+    }
+
     /// Connects to a PostgreSQL database and brings its tables up to date. Any number of processes may
     /// do so at once; one of them does the work.
     ///

@@ -37,6 +37,22 @@ pub(crate) async fn open(path: &Path) -> Result<SqlitePool, StoreError> {
     }
 }
 
+/// Whether there are no tables of ours in a file: it is not there, or was emptied.
+pub(crate) async fn is_new(path: &Path) -> Result<bool, StoreError> {
+    match std::fs::metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
+        Ok(found) if found.len() == 0 => return Ok(true),
+        Ok(_) => {}
+        Err(error) => return Err(StoreError::unavailable(error)),
+    }
+    let options = SqliteConnectOptions::new().filename(path).busy_timeout(BUSY_TIMEOUT);
+    let mut connection = SqliteConnection::connect_with(&options).await?;
+    let tables = "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'api_key'";
+    let count: i64 = sqlx::query_scalar(tables).fetch_one(&mut connection).await?;
+    connection.close().await?;
+    Ok(count == 0)
+}
+
 async fn try_open(path: &Path) -> Result<SqlitePool, StoreError> {
     let pool = connect(options(path)).await?;
     MIGRATIONS.run(&pool).await?;

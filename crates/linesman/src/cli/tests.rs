@@ -31,7 +31,10 @@ fn the_definition_is_sound() {
 fn without_a_verb_the_service_is_run() {
     for line in ["linesman", "linesman serve"] {
         let cli = parse(line).unwrap();
-        assert!(matches!(cli.verb, Verb::Serve(ServeArgs { listen: None, role: Role::All })));
+        assert!(matches!(
+            cli.verb,
+            Verb::Serve(ServeArgs { listen: None, role: Role::All, new_accounts: false })
+        ));
         assert_eq!(cli.data, PathBuf::from("./data"));
         assert_eq!(cli.config, None);
     }

@@ -121,10 +121,19 @@ impl Home {
 
     /// The same at an address that is known before it says so.
     pub(crate) async fn start_at(&self, listen: &str, role: &str) -> Service {
+        self.launch(&["serve", "--listen", listen, "--role", role]).await
+    }
+
+    /// The same with more to say.
+    pub(crate) async fn start_with(&self, flags: &[&str]) -> Service {
+        self.launch(&[&["serve", "--listen", "127.0.0.1:0"], flags].concat()).await
+    }
+
+    async fn launch(&self, arguments: &[&str]) -> Service {
         let starts = self.starts.get() + 1;
         self.starts.set(starts);
         let stderr = self.dir.path().join(format!("stderr-{starts}.log"));
-        let mut command = self.command(&["serve", "--listen", listen, "--role", role]);
+        let mut command = self.command(arguments);
         command.stdout(Stdio::piped()).stderr(File::create(&stderr).unwrap());
         Service::greeted(command.spawn().unwrap(), stderr).await
     }

@@ -1,5 +1,6 @@
 //! What a hostile feed, disk or client may try, and what it must not be able to do to the others.
 
+mod accounts;
 mod failing_log;
 mod feeds;
 mod http2;

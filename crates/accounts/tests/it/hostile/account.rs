@@ -83,17 +83,23 @@ async fn keys_of_an_account_share_its_day_and_its_month() {
 }
 
 #[tokio::test]
-async fn a_sandbox_key_spends_from_the_account_too() {
+async fn sandbox_keys_share_a_day_of_their_own() {
     let world = World::at(MORNING);
     world.account("acc_ann", limits(100, 5, None)).await;
     let node = world.node().await;
     let production = make(&node, limits(100, 5, None)).await;
-    let new = NewKey { kind: KeyKind::Sandbox, ..key_of_ann(Limits::DEFAULT) };
-    let sandbox = node.create_key(new, &Actor::command_line()).await.unwrap().0;
-    let entry = node.entry(&sandbox, world.now());
-    assert_eq!(entry.grant.limits.requests_per_day, 5, "never more than the account's");
-    assert_eq!(drain(&node, &sandbox, world.now()).await.0, 5);
-    assert_eq!(drain(&node, &production, world.now()).await.0, 0);
+    let mut sandbox = Vec::new();
+    for _ in 0..2 {
+        let new = NewKey { kind: KeyKind::Sandbox, ..key_of_ann(limits(100, 10_000, None)) };
+        sandbox.push(node.create_key(new, &Actor::command_line()).await.unwrap().0);
+    }
+    let entry = node.entry(&sandbox[0], world.now());
+    for _ in 0..7 {
+        insist(async || node.charge_quota(&entry, world.now()).await).await.unwrap();
+    }
+    let other = node.entry(&sandbox[1], world.now()).meters.standing(world.now()).quota;
+    assert_eq!((other.owner, other.used, other.limit), (Owner::Account, 7, 10_000));
+    assert_eq!(drain(&node, &production, world.now()).await.0, 5);
 }
 
 #[tokio::test]

@@ -218,12 +218,15 @@ async fn what_other_nodes_have_not_confirmed_is_in_the_audit_log_as_such() {
     let told = op.post("/console/maintenance", &[("state", "on"), ("minutes", "5")]).await;
     assert!(told.text().contains("1 node did not confirm it"), "{}", told.text());
     let log: Vec<(String, String)> =
-        deeds(&app).await.into_iter().take(3).map(|deed| (deed.0, deed.2)).collect();
+        deeds(&app).await.into_iter().take(6).map(|deed| (deed.0, deed.2)).collect();
     let open = "stored, not confirmed by every node";
     let expected = [
-        ("maintenance.on", format!("service try again in 5 min; {open}")),
+        ("maintenance.on", format!("service try again in 300 s; {open}")),
+        ("maintenance.on", "service try again in 300 s".to_owned()),
         ("feed.revoked", format!("north {open}")),
+        ("feed.revoked", "north ".to_owned()),
         ("feed.paused", format!("north {open}")),
+        ("feed.paused", "north ".to_owned()),
     ];
     assert_eq!(log, expected.map(|(deed, detail)| (deed.to_owned(), detail)));
 }
@@ -299,6 +302,11 @@ async fn an_accounts_limits_hold_at_once_for_the_keys_it_has_and_will_have() {
     assert_eq!(limit(&app.get("/v1/status", &third).await)["requests_per_day"], 4);
     let fourth = ann.post("/dashboard/keys", &[("kind", "sandbox")]).await;
     assert!(fourth.status == 400 && fourth.text().contains("at most 3 keys"));
+    assert_eq!(
+        app.get("/v1/books", &third).await.refusal(),
+        (429, "quota_exceeded".to_owned()),
+        "the day is the account's"
+    );
     // Raised again, the key goes on.
     app.advance(Duration::from_secs(60));
     assert_eq!(op.post(&path, &[("requests_per_day", "1000")]).await.status, 303);
