@@ -4,6 +4,7 @@ mod away;
 mod beheaded;
 mod checkpoint;
 mod clock;
+mod hostile;
 mod late;
 mod taken_back;
 

@@ -183,10 +183,12 @@ impl Record {
         let write = move || -> std::io::Result<()> {
             let fresh = path.with_extension("json.new");
             // A name that is taken, by a link too, is not written through.
-            std::fs::remove_file(&fresh).or_else(|error| match error.kind() {
-                ErrorKind::NotFound => Ok(()),
-                _ => Err(error),
-            })?;
+            let removed = std::fs::remove_file(&fresh);
+            if let Err(error) = removed
+                && error.kind() != ErrorKind::NotFound
+            {
+                return Err(error);
+            }
             let mut file = File::options().write(true).create_new(true).open(&fresh)?;
             file.write_all(&text?)?;
             std::fs::rename(&fresh, &path)
