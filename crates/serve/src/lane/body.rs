@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use hyper::body::{Body, Frame};
+use hyper::body::{Body, Frame, SizeHint};
 
 use super::wire::{Wire, poll_read};
 use crate::spool::Socket;
@@ -230,6 +230,10 @@ impl<S: Socket> Body for Incoming<'_, S> {
 
     fn is_end_stream(&self) -> bool {
         self.framing.is_done()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.framing.left().map_or_else(SizeHint::new, SizeHint::with_exact)
     }
 }
 

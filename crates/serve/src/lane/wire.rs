@@ -74,9 +74,9 @@ impl<S: Socket> Wire<S> {
     }
 
     /// Whether the service closes; if not, the task is woken when it does. A task is woken the same way all its life,
-    /// so it asks for that once, and looks from then on.
+    /// so while the service runs it asks for that once, and looks from then on. The wake-up of the drain uses that up.
     fn is_closing(&mut self, context: &mut Context<'_>) -> bool {
-        if self.listens && *self.phase.borrow() < Phase::Closing {
+        if self.listens && *self.phase.borrow() == Phase::Serving {
             return false;
         }
         self.listens = true;

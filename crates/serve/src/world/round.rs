@@ -94,7 +94,7 @@ mod tests {
     use change_log::{Options, Place};
     use domain::{Catalogue, ManualClock, World};
     use feeds::push;
-    use market::Lifetimes;
+    use market::{Lifetimes, Limits};
     use tempfile::TempDir;
     use tokio::sync::oneshot::Receiver;
     use tokio::sync::oneshot::error::TryRecvError;
@@ -131,6 +131,7 @@ mod tests {
                     final_retention: 100 * INTERVAL,
                     forget_after: 100 * INTERVAL,
                 },
+                limits: Limits::DEFAULT,
                 log_retention: INTERVAL,
                 simulation: None,
                 notes: None,
