@@ -189,7 +189,7 @@ impl Pusher {
         let (home, away) = names(event);
         json!({
             "type": "event", "ref": format!("e{event}"), "sport": self.sport, "competition": "Crash",
-            "commence_time": "2027-01-10T18:00:00Z", "home": home, "away": away,
+            "commence_time": "2026-01-10T18:00:00Z", "home": home, "away": away,
         })
     }
 

@@ -33,6 +33,8 @@ pub(crate) const UNLIMITED: [&str; 4] =
 pub(crate) struct Home {
     dir: TempDir,
     environment: Vec<(String, String)>,
+    /// A program that starts others, with its arguments.
+    launcher: Vec<String>,
     starts: std::cell::Cell<u32>,
 }
 
@@ -42,6 +44,7 @@ impl Home {
         let home = Self {
             dir: TempDir::new().unwrap(),
             environment: Vec::new(),
+            launcher: Vec::new(),
             starts: std::cell::Cell::new(0),
         };
         home.set("LINESMAN_MARKET__REFRESH_INTERVAL", "100ms")
@@ -65,6 +68,12 @@ impl Home {
         self
     }
 
+    /// The same with programs started by another program, which becomes them.
+    pub(crate) fn launched_by(mut self, launcher: &[&str]) -> Self {
+        self.launcher = launcher.iter().map(|&word| word.to_owned()).collect();
+        self
+    }
+
     /// Where the test's own files can go; also the folder programs are started in.
     pub(crate) fn path(&self) -> &Path {
         self.dir.path()
@@ -83,8 +92,11 @@ impl Home {
 
     /// A program about to run on this folder, with nothing of the caller's environment.
     pub(crate) fn command<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Command {
-        let mut command = Command::new(PROGRAM);
+        let words: Vec<&str> =
+            self.launcher.iter().map(String::as_str).chain([PROGRAM]).collect();
+        let mut command = Command::new(words[0]);
         command
+            .args(&words[1..])
             .env_clear()
             .env("PATH", "/usr/local/bin:/usr/bin:/bin")
             .envs(self.environment.iter().map(|(name, value)| (name, value)))

@@ -1,6 +1,6 @@
 //! An account store that is gone is never made anew in silence, and a copy of it is nobody else's to read.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
 use crate::harness::Home;
@@ -20,6 +20,7 @@ async fn a_store_that_is_gone_or_emptied_is_not_made_anew() {
         }
         if emptied {
             fs::write(&path, b"").unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
         }
         for words in [&["serve"][..], &["keys", "list"], &["keys", "create", "--kind", "sandbox"]] {
             let refused = home.run(words).await;

@@ -15,8 +15,8 @@ const EVENTS: &str = "/v1/sports/mma/events";
 /// A file system of a few megabytes. It is in a mount namespace of its own, which goes with the process that holds it.
 struct SmallDisk {
     holder: Child,
-    path: PathBuf,
-    _dir: TempDir,
+    namespaces: &'static [&'static str],
+    dir: TempDir,
 }
 
 impl SmallDisk {
@@ -25,7 +25,9 @@ impl SmallDisk {
         let mount = "mount -t tmpfs -o size=$0m,mode=0700 tmpfs \"$1\" && echo mounted && exec cat";
         // A user namespace where this is not run as root.
         let mut refused = String::new();
-        for namespaces in [&["-m"][..], &["-r", "-m"]] {
+        for (namespaces, enter) in
+            [(&["-m"][..], &["-m"][..]), (&["-r", "-m"], &["-U", "--preserve-credentials", "-m"])]
+        {
             let mut holder = Command::new("unshare")
                 .args(namespaces)
                 .args(["sh", "-c", mount, &megabytes.to_string()])
@@ -37,9 +39,7 @@ impl SmallDisk {
                 .expect("`unshare` of util-linux is there");
             let mut said = [0; 8];
             if holder.stdout.as_mut().unwrap().read_exact(&mut said).is_ok() {
-                let root = PathBuf::from(format!("/proc/{}/root", holder.id()));
-                let path = root.join(dir.path().strip_prefix("/").unwrap());
-                return Self { holder, path, _dir: dir };
+                return Self { holder, namespaces: enter, dir };
             }
             let said = holder.wait_with_output().unwrap();
             refused.push_str(&String::from_utf8_lossy(&said.stderr));
@@ -49,11 +49,20 @@ impl SmallDisk {
         );
     }
 
-    /// A service's home whose data is on this disk.
+    /// A service's home whose data is on this disk. Its programs run in the namespace: SQLite follows links to where they
+    /// lead by name, which is another folder outside.
     fn home(&self) -> Home {
-        let home = Home::new();
-        symlink(&self.path, home.data()).unwrap();
+        let holder = self.holder.id().to_string();
+        let enter = [&["nsenter", "-t", &holder], self.namespaces, &["--"]].concat();
+        let home = Home::new().launched_by(&enter);
+        symlink(self.dir.path(), home.data()).unwrap();
         home
+    }
+
+    /// A file on the disk, as it is seen from outside.
+    fn path(&self, name: &str) -> PathBuf {
+        let root = PathBuf::from(format!("/proc/{}/root", self.holder.id()));
+        root.join(self.dir.path().strip_prefix("/").unwrap()).join(name)
     }
 
     /// Takes all the room there is.
@@ -61,7 +70,7 @@ impl SmallDisk {
         let mut file = OpenOptions::new()
             .create(true)
             .append(true)
-            .open(self.path.join("accounts.db.fill"))
+            .open(self.path("accounts.db.fill"))
             .unwrap();
         for block in [1 << 16, 1 << 12, 1] {
             while file.write_all(&vec![1; block]).is_ok() {}
@@ -69,11 +78,11 @@ impl SmallDisk {
     }
 
     fn free(&self) {
-        fs::remove_file(self.path.join("accounts.db.fill")).unwrap();
+        fs::remove_file(self.path("accounts.db.fill")).unwrap();
     }
 
     fn has_reserve(&self) -> bool {
-        self.path.join("reserve").exists()
+        self.path("reserve").exists()
     }
 }
 
