@@ -14,7 +14,9 @@ use accounts::{
 use anyhow::{Context, bail};
 use domain::{Clock, World};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use serve::{App, DashboardSettings, Door, Doors, Parts, Proxies, PushLimits, Settings, Tls};
+use serve::{
+    App, DashboardSettings, Door, Doors, Parts, Proxies, PushLimits, Settings, Tls, WorldHandle,
+};
 use store::Store;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -119,12 +121,7 @@ async fn run(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result<(
     let outcome = until_told(signals, &mut ended).await;
 
     stop.send_replace(true);
-    let mut served = pin!(async { while serving.join_next().await.is_some() {} });
-    if tokio::time::timeout(PUSHES_TIME_MAX, served.as_mut()).await.is_err() {
-        // What is in the log stays; the feeds send the rest again.
-        live.end_pushes();
-        served.await;
-    }
+    drain(serving, &live).await;
     controlling.abort();
     keeping.abort();
     [reserving, following, mailing].into_iter().flatten().for_each(|task| task.abort());
@@ -143,6 +140,16 @@ async fn run(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result<(
     store.close().await;
     released.context("unspent leases could not be given back")?;
     outcome
+}
+
+/// Waits for connections to end, and for pushes no longer than they may take.
+async fn drain(mut serving: JoinSet<()>, live: &WorldHandle) {
+    let mut served = pin!(async { while serving.join_next().await.is_some() {} });
+    if tokio::time::timeout(PUSHES_TIME_MAX, served.as_mut()).await.is_err() {
+        // What is in the log stays; the feeds send the rest again.
+        live.end_pushes();
+        served.await;
+    }
 }
 
 /// What the process has open beside connections: listeners, logs, the store, a file of answers for each epoch.

@@ -88,7 +88,7 @@ impl Writer {
 }
 
 #[cfg(test)]
-mod tests {
+mod hostile {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use change_log::{Options, Place};

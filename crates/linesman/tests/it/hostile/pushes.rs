@@ -28,12 +28,12 @@ async fn metric(service: &Service, series: &str) -> u64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn receipts_that_nobody_reads_cost_what_they_hold_and_no_more() {
     const PUSHES: u64 = 8;
-    const LINES: u64 = 199_000;
+    const LINES: u32 = 199_000;
     let home = Home::new();
     let service = home.start().await;
     let token = home.feed("noise").await;
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-    packer.write_all(&b"[]\n".repeat(LINES as usize)).unwrap();
+    packer.write_all(&b"[]\n".repeat(usize::try_from(LINES).unwrap())).unwrap();
     let body = packer.finish().unwrap();
     let head = format!(
         "POST /ingest/v1/messages HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {token}\r\n\
@@ -49,7 +49,7 @@ async fn receipts_that_nobody_reads_cost_what_they_hold_and_no_more() {
     }
     let begun = Instant::now();
     let refused = "linesman_feed_rejects_total{feed=\"noise\",code=\"invalid_json\"}";
-    while metric(&service, refused).await < PUSHES * LINES {
+    while metric(&service, refused).await < PUSHES * u64::from(LINES) {
         // Slow without optimisation and beside other tests; what is tested is what it takes meanwhile.
         assert!(begun.elapsed() < Duration::from_secs(600), "the pushes were not all taken");
         tokio::time::sleep(Duration::from_millis(50)).await;
