@@ -29,8 +29,8 @@ use crate::identities::{ShownEvent, ShownPair};
 const LINE_BYTES_MAX: u64 = 1 << 20;
 /// The longest answer: ten thousand pairs in doubt, in words.
 const ANSWER_BYTES_MAX: u64 = 32 << 20;
-/// Connections that have not said the password, and how long they may take to: a command line says it at once. Whoever else
-/// is on the machine holds little, and not for long.
+/// Connections that have not said the password, and how long they may take to: a command line says it at once. Whoever
+/// else is on the machine holds little, and not for long.
 const STRANGERS_MAX: usize = 256;
 const PASSWORD_TIME_MAX: Duration = Duration::from_secs(2);
 /// How long either side waits for the other's line; reading a hundred thousand keys takes under a second.

@@ -119,8 +119,8 @@ impl App {
         }
     }
 
-    /// Whether requests should come here: it is not about to stop, no other node could show anything newer, and keys are
-    /// let in.
+    /// Whether requests should come here: it is not about to stop, no other node could show anything newer, and keys
+    /// are let in.
     pub fn is_ready(&self) -> bool {
         let now = self.clock.now();
         !self.stops()

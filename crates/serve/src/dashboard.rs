@@ -84,8 +84,8 @@ impl Default for DashboardSettings {
 
 /// Largest form. The longest field is 2000 characters.
 const FORM_BYTES_MAX: usize = 32 << 10;
-/// Forms that may be read and worked on at the same time, and those from one source: people send one at a time, and each
-/// may hold 32 KiB for as long as it takes to arrive.
+/// Forms that may be read and worked on at the same time, and those from one source: people send one at a time, and
+/// each may hold 32 KiB for as long as it takes to arrive.
 const FORMS_MAX: usize = 512;
 const FORMS_PER_SOURCE_MAX: usize = 32;
 /// How long a form may take to arrive.

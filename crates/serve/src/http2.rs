@@ -7,7 +7,7 @@ mod waits;
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
@@ -42,7 +42,7 @@ use crate::service::{self, Doors};
 
 pub(crate) use self::rewound::Rewound;
 
-/// How long a silent HTTP/2 connection is kept before it is asked for a sign of life.
+/// How long a client may be silent while its requests are answered before it is asked for a sign of life.
 const PING_AFTER: Duration = Duration::from_secs(75);
 /// Requests one HTTP/2 connection may have under way.
 const STREAMS_MAX: u32 = 128;
@@ -93,11 +93,31 @@ pub(crate) async fn serve<S>(
             }))
         }
     });
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    let cut = match drive(connection, |own| own.graceful_shutdown(), &waits, &mut phase).await {
+        Ok(Ok(())) | Err(Late::Idle) => return,
+        Ok(Err(error)) => return tracing::debug!(%error, "a connection ended early"),
+        Err(Late::Head) => &metrics.metrics.cut_slow_head,
+        Err(Late::Reader) => &metrics.metrics.cut_slow_reader,
+    };
+    cut.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Drives a connection to its end, telling it to come to one where nothing more is expected.
+///
+/// # Errors
+/// What the client was waited for in vain.
+async fn drive<C: Future>(
+    connection: C,
+    end: impl Fn(Pin<&mut C>),
+    waits: &Waits,
+    phase: &mut watch::Receiver<Phase>,
+) -> Result<C::Output, Late> {
+    let mut connection = pin!(connection);
     let mut patience = Patience::new(IDLE_TIME_MAX);
-    let mut stop = pin!(server::reached(&mut phase, Phase::Draining));
+    let mut stop = pin!(server::reached(phase, Phase::Draining));
     let (mut stops, mut leaves) = (false, false);
-    let ended = poll_fn(|context| {
+    poll_fn(|context| {
         loop {
             if let Poll::Ready(ended) = connection.as_mut().poll(context) {
                 return Poll::Ready(Ok(ended));
@@ -106,40 +126,23 @@ pub(crate) async fn serve<S>(
                 stops = true;
                 waits.hurry();
             }
-            let idle = match waits.deadline() {
-                Some((until, late)) => {
-                    patience.allow_until(until);
-                    match (patience.is_over(context), late) {
-                        (true, Late::Idle) if !leaves => true,
-                        (true, late) => return Poll::Ready(Err(late)),
-                        (false, _) => false,
-                    }
+            let late = waits.deadline().and_then(|(until, late)| {
+                patience.allow_until(until);
+                patience.is_over(context).then_some(late)
+            });
+            match late {
+                None if leaves || !(stops && waits.was_asked()) => return Poll::Pending,
+                Some(late) if leaves || late != Late::Idle => return Poll::Ready(Err(late)),
+                // What is under way ends, and what comes meanwhile is answered, before hyper closes.
+                None | Some(_) => {
+                    leaves = true;
+                    waits.leave();
+                    end(connection.as_mut());
                 }
-                None => false,
-            };
-            // Who has just come has not had the time to ask.
-            if leaves || !(idle || stops && waits.was_asked()) {
-                return Poll::Pending;
             }
-            // What is under way ends, and what comes meanwhile is answered, before hyper closes.
-            leaves = true;
-            waits.leave();
-            connection.as_mut().graceful_shutdown();
         }
     })
-    .await;
-    match ended {
-        Ok(Ok(())) | Err(Late::Idle) => {}
-        Ok(Err(error)) => tracing::debug!(%error, "a connection ended early"),
-        Err(late @ (Late::Head | Late::Reader)) => {
-            let metrics = &metrics.metrics;
-            let cut = match late {
-                Late::Reader => &metrics.cut_slow_reader,
-                Late::Head | Late::Idle => &metrics.cut_slow_head,
-            };
-            cut.fetch_add(1, Ordering::Relaxed);
-        }
-    }
+    .await
 }
 
 async fn respond(

@@ -10,10 +10,10 @@
 //!   body that is asked for again is sent by the kernel from where it lies ([`crate::spool`]). Nothing is encoded on the
 //!   way to the socket.
 //!
-//! There is no second contract here: keys, limits, parameters, errors and header names are [`service::answer`]'s,
-//! and every refusal, of malformed and oversized heads too, is ours (D1). A request with a body is read here as well
-//! ([`body`]), so that every head of a connection is looked at in the same way. HTTP/2 is handed over with the bytes read
-//! so far to hyper ([`http2`]), which ends in the same [`service::answer`].
+//! There is no second contract here: keys, limits, parameters, errors and header names are [`service::answer`]'s, and
+//! every refusal, of malformed and oversized heads too, is ours (D1). A request with a body is read here as well
+//! ([`body`]), so that every head of a connection is looked at in the same way. HTTP/2 is handed over with the bytes
+//! read so far to hyper ([`http2`]), which ends in the same [`service::answer`].
 
 mod body;
 mod head;

@@ -1,5 +1,5 @@
-//! Who may have something at the same time, a connection or a board's stream: up to a number in all, and up to a number
-//! from one source, so that nobody takes all places alone.
+//! Who may have something at the same time, a connection or a board's stream: up to a number in all, and up to a
+//! number from one source, so that nobody takes all places alone.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -1,14 +1,15 @@
 //! Whether more is asked than can be answered, and what is left undone then.
 //!
-//! The main listener's loop takes a pulse, which waits in line for a turn like every request: how late it comes is how long
-//! requests wait. A ready answer costs microseconds, one that has to be made ten to a hundred times as much. So under
-//! overload, ready answers, status and health go on as ever, and what is neither ready nor asked for before in the epoch is
-//! refused with a clear 503 at once. Otherwise a few clients with unusual wishes would make everybody wait, then everybody
-//! would time out and ask again, and soon nothing but answers that nobody waits for any more would be made.
+//! The main listener's loop takes a pulse, which waits in line for a turn like every request: how late it comes is how
+//! long requests wait. A ready answer costs microseconds, one that has to be made ten to a hundred times as much. So
+//! under overload, ready answers, status and health go on as ever, and what is neither ready nor asked for before in
+//! the epoch is refused with a clear 503 at once. Otherwise a few clients with unusual wishes would make everybody
+//! wait, then everybody would time out and ask again, and soon nothing but answers that nobody waits for any more
+//! would be made.
 //!
-//! A late pulse alone is no overload: the machine may have stood still, or given its cores to others. There has to be a
-//! line, that is, many clients who asked since the pulse before, and it has to stay: several pulses in a row, as CoDel
-//! looks at the least that packets waited over an interval and not at the most.
+//! A late pulse alone is no overload: the machine may have stood still, or given its cores to others. There has to be
+//! a line, that is, many clients who asked since the pulse before, and it has to stay: several pulses in a row, as
+//! CoDel looks at the least that packets waited over an interval and not at the most.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -74,8 +74,8 @@ pub(crate) async fn stopped(stopping: &mut watch::Receiver<bool>) {
     drop(stopping.wait_for(|stop| *stop).await);
 }
 
-/// Serves a listener until the service stops, goes on taking connections for the drain time, and waits for what is under
-/// way.
+/// Serves a listener until the service stops, goes on taking connections for the drain time, and waits for what is
+/// under way.
 pub async fn run(app: Arc<App>, door: Door, mut stopping: watch::Receiver<bool>) {
     let Door { listener, doors, tls } = door;
     bound_send_buffers(&listener);

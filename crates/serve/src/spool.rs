@@ -3,8 +3,8 @@
 //! A body that is written to a socket is copied into the kernel, which for 28 KB costs a third of the whole request
 //! and for 143 KB more than half. Sent from a file in memory (`memfd`, `sendfile`) it is not copied: the socket takes
 //! the file's pages. One such file holds the larger bodies of an epoch, each written once, at a place of its own that
-//! is never written again, so what is on its way to a slow client cannot change. The file goes as a whole, with its epoch and
-//! the last who read from it: giving back parts of it earlier could zero pages that a socket still holds.
+//! is never written again, so what is on its way to a slow client cannot change. The file goes as a whole, with its
+//! epoch and the last who read from it: giving back parts of it earlier could zero pages that a socket still holds.
 
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -24,8 +24,8 @@ use tokio_rustls::server::TlsStream;
 pub(crate) const SPOOLED_BYTES_MIN: usize = 12 << 10;
 /// Bodies begin at pages, so that no two are on one.
 const PAGE_BYTES: u64 = 4 << 10;
-/// The most that a file holds: more than the bodies of all answers that are kept at the same time. Answers that went to make
-/// room for others stay in the file until its epoch is over; when it is full, further bodies are copied.
+/// The most that a file holds: more than the bodies of all answers that are kept at the same time. Answers that went
+/// to make room for others stay in the file until its epoch is over; when it is full, further bodies are copied.
 const SPOOL_BYTES_MAX: u64 = 64 << 20;
 
 /// The file that an epoch's bodies are in.

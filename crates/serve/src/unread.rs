@@ -1,8 +1,8 @@
 //! How much memory clients hold by not reading their answers.
 //!
-//! An answer that is kept ready is one for all who asked for it, so who is slow to read it costs nothing. One that was made
-//! for a single client stays until that client has read it. Such bytes are counted while they wait; beyond a bound, clients
-//! are waited for only briefly.
+//! An answer that is kept ready is one for all who asked for it, so who is slow to read it costs nothing. One that was
+//! made for a single client stays until that client has read it. Such bytes are counted while they wait; beyond a
+//! bound, clients are waited for only briefly.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The frames a client sends, as far as time-outs need to know them: since when one that is not whole is on its way.
 //!
-//! Hyper waits for the rest of a frame, and for the rest of a head in several frames, for as long as the connection lives,
-//! and says nothing of it.
+//! Hyper waits for the rest of a frame, and for the rest of a head in several frames, for as long as the connection
+//! lives, and says nothing of it.
 
 use tokio::time::Instant;
 

@@ -1,8 +1,9 @@
 //! What a connection of HTTP/2 is waited for, and since when: the time-outs of the lane hold there, too (D32).
 //!
 //! Hyper keeps a connection for as long as it answers pings, and never gives up on a client that does not read. So the
-//! stream says what comes and when nothing can go, every request is counted while it is answered, and every body on its way
-//! out holds a mark until hyper has written all of it, whatever it waits for: the socket, or the client's leave.
+//! stream says what comes and when nothing can go, every request is counted while it is answered, and every body on
+//! its way out holds a mark until hyper has written all of it, whatever it waits for: the socket, or the client's
+//! leave.
 
 use std::collections::BTreeMap;
 use std::io::IoSlice;

@@ -1,7 +1,7 @@
 //! A request's body as HTTP/1.1 frames it: so many bytes, or chunks until an empty one (RFC 9112, 7.1).
 //!
-//! It is read when somebody asks for it and no further than that; what was read is handed on at once, in as few pieces as
-//! it came in, so that a body in tiny chunks takes no more memory than its bytes.
+//! It is read when somebody asks for it and no further than that; what was read is handed on at once, in as few pieces
+//! as it came in, so that a body in tiny chunks takes no more memory than its bytes.
 
 use std::io;
 use std::pin::Pin;

@@ -1,5 +1,5 @@
-//! A request's head: what the bytes read so far are, and what is refused. Every head of HTTP/1.x comes through here, the
-//! first of a connection and all that follow.
+//! A request's head: what the bytes read so far are, and what is refused. Every head of HTTP/1.x comes through here,
+//! the first of a connection and all that follow.
 
 use std::mem::MaybeUninit;
 

@@ -1,6 +1,6 @@
-//! Faults on request: a sandbox key may ask to be answered as if something had gone wrong, so that a client's
-//! handling of it can be tested. Such an answer looks exactly like the real one and costs as much: a refusal nothing, and
-//! an answer that is merely slow what it costs without the fault.
+//! Faults on request: a sandbox key may ask to be answered as if something had gone wrong, so that a client's handling
+//! of it can be tested. Such an answer looks exactly like the real one and costs as much: a refusal nothing, and an
+//! answer that is merely slow what it costs without the fault.
 
 use std::time::Duration;
 

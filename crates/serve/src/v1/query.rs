@@ -392,8 +392,8 @@ fn short(text: &str) -> String {
     if looks_secret(text) { "…".to_owned() } else { text.chars().take(40).collect() }
 }
 
-/// Whether a text may have a key or a token in it, or a part of one: they are 32 letters and digits behind a prefix, which
-/// is easily left out. No name that we know has ten of them in a row with a digit among them, or twenty at all.
+/// Whether a text may have a key or a token in it, or a part of one: they are 32 letters and digits behind a prefix,
+/// which is easily left out. No name that we know has ten of them in a row with a digit among them, or twenty at all.
 fn looks_secret(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let mut runs = lower.split(|c: char| !c.is_ascii_alphanumeric());

@@ -172,7 +172,8 @@ async fn a_service_that_is_late_refuses_what_is_not_ready_and_gives_what_is() {
     let board = Board::on(app).await;
     let ready = "/v1/sports/mma/odds";
     assert_eq!(board.app.get(ready, &board.key).await.status, 200);
-    // Many ask again and again, and each time around takes long: somebody keeps the one thread of this test for himself.
+    // Many ask again and again, and each time around takes long: somebody keeps the one thread of this test for
+    // himself.
     let request = format!("GET {ready} HTTP/1.1\r\nhost: a\r\nx-api-key: {}\r\n\r\n", board.key);
     let mut busy = tokio::task::JoinSet::new();
     for _ in 0..100 {

@@ -1,5 +1,5 @@
-//! Requests that are not as they should be, first on a connection and behind others: each is refused with the body of D1,
-//! and a path under `/v1` tells nothing to who has no key (D3).
+//! Requests that are not as they should be, first on a connection and behind others: each is refused with the body of
+//! D1, and a path under `/v1` tells nothing to who has no key (D3).
 
 use crate::board::Board;
 use crate::harness::{Answer, DOOR, Raw, TestApp};
