@@ -158,7 +158,7 @@ async fn golf_shows_favourites_first_and_the_score_by_periods_is_on_the_page() {
 
 /// Names that want to be more than text.
 const HOSTILE: [&str; 2] =
-    ["<script>alert(1)</script> O'Neil \"Q\" & Co", "\u{202e}gnorw eht yaw\u{202e} </tbody><b>"];
+    ["<script>alert(1)</script> O'Neil \"Q\" & Co", "\u{5e9}\u{5dc}\u{5d5}\u{5dd} </tbody><b>"];
 
 #[tokio::test]
 async fn whatever_a_name_has_in_it_stays_text() {
@@ -182,7 +182,7 @@ async fn whatever_a_name_has_in_it_stays_text() {
             text.contains("&#60;script&#62;alert(1)") || text.contains("&lt;script&gt;alert(1)")
         );
         // What turns the writing round is kept inside its own element.
-        for (at, _) in text.match_indices('\u{202e}') {
+        for (at, _) in text.match_indices('\u{5e9}') {
             let before = &text[..at];
             assert!(before.rfind("<bdi>") > before.rfind("</bdi>"), "{path}: {before}");
         }

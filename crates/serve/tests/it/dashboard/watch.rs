@@ -121,7 +121,7 @@ async fn events_that_come_and_go_come_as_rows_that_are_text() {
     let board = kept(live()).await;
     let since = cut_of(&board, PATH).await;
     let mut stream = Stream::open(&board, &format!("{STREAM}&since={since}"), None).await;
-    let home = "<script>alert(1)</script> \u{202e}Evil";
+    let home = "<script>alert(1)</script> \u{5e9}\u{5dc}\u{5d5}\u{5dd}";
     board
         .push(&[
             line::event("evil", "mma", home, "Somebody Else"),
