@@ -28,6 +28,8 @@ pub(crate) struct Field {
     /// By a hash of the name as it is written: most names come as they came before, and need no folding.
     by_name: HashMap<u64, u16, BuildHasherDefault<Hashed>>,
     by_folded: HashMap<Box<str>, u16>,
+    /// By a hash of their words in whichever order; none where two have the same.
+    by_words: HashMap<u64, Option<u16>, BuildHasherDefault<Hashed>>,
     /// By the words of their names.
     by_word: HashMap<u64, Vec<u16>, BuildHasherDefault<Hashed>>,
     hash: Hash,
@@ -66,9 +68,17 @@ impl Field {
         for word in parsed.keys() {
             self.by_word.entry(self.hash.of(word)).or_default().push(at);
         }
+        let words = self.hash.of(&parsed.folded());
+        self.by_words.entry(words).and_modify(|held| *held = None).or_insert(Some(at));
         self.parsed.push(parsed);
         self.json_bytes.push(json_bytes(name));
         self.by_name.insert(self.hash.of(name), at);
+    }
+
+    /// The player who has the same words in whichever order: "Kim, Si Woo" is "Si Woo Kim".
+    pub(crate) fn find_words(&self, name: &Name) -> Option<u16> {
+        let at = self.by_words.get(&self.hash.of(&name.folded())).copied().flatten()?;
+        (self.parsed.get(usize::from(at))?.folded() == name.folded()).then_some(at)
     }
 
     /// Players with a name that has words in common with this one, the most alike first.

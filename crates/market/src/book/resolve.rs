@@ -161,6 +161,9 @@ impl Speaker<'_> {
         let (words, letters) =
             name.words().fold((0, 0), |(words, letters), word| (words + 1, letters + word.len()));
         effort::spend(words + letters / LETTERS_OF_A_UNIT);
+        if let Some(at) = field.find_words(&name) {
+            return Ok(Some(at));
+        }
         let alike = field.resembling(&name);
         if effort::is_exhausted() {
             let text = "the names are too long or like those of too many other players; send fewer at a time";

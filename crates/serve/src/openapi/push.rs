@@ -2,7 +2,8 @@
 
 use domain::Format;
 use domain::message::{
-    FUTURE_TS_MS_MAX, NAME_BYTES_MAX, OUTCOMES_MAX, PERIODS_MAX, REF_BYTES_MAX, RejectCode, WORDS_MAX,
+    FUTURE_TS_MS_MAX, NAME_BYTES_MAX, OUTCOMES_MAX, PERIODS_MAX, REF_BYTES_MAX, RejectCode,
+    WORDS_MAX,
 };
 use serde_json::{Value, json};
 
