@@ -76,7 +76,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A node, and the latest instant it has seen: the window it must be in.
+/// A node, and the latest instant at which it counted something to the account: the window it must be in there.
 struct Running {
     node: Node,
     clock: Arc<ManualClock>,
@@ -176,20 +176,17 @@ impl Model {
     }
 
     async fn burst(&mut self, node: usize, key: usize) {
-        let running = &mut self.nodes[node];
+        let running = &self.nodes[node];
         let now = running.clock.now();
-        running.latest = running.latest.max(now);
-        // Minutes are forgotten after an hour: a clock that steps back further, with a restart, may
-        // open one of them again. Days and months are kept for more than a year.
-        if self.latest.since(running.latest) >= Duration::from_secs(3600) {
-            return;
-        }
-        let window = format!("{key} {}", &running.latest.to_string()[..16]);
         let entry = running.node.entry(&self.keys[key], now);
         match insist(async || running.node.charge_burst(&entry, now).await).await {
             Ok(standing) => {
-                assert!(standing.burst.resets_at > running.latest);
-                self.grant(&window, BURST);
+                let minute = standing.burst.resets_at.minus(Duration::from_secs(60));
+                // Minutes are forgotten after an hour: a clock that steps back further, with a restart, may open one of
+                // them again. Days and months are kept for more than a year.
+                if self.latest.since(minute) < Duration::from_secs(3600) {
+                    self.grant(&format!("{key} {minute}"), BURST);
+                }
             }
             Err(refusal) => assert!(refusal.retry_after_s >= 1),
         }
