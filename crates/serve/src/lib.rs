@@ -32,8 +32,7 @@ mod world;
 
 pub use app::{App, Parts, Settings};
 pub use dashboard::{
-    DashboardSettings, RouteView, Who, keep_pages, operation_words,
-    routes as dashboard_routes,
+    DashboardSettings, RouteView, Who, keep_pages, operation_words, routes as dashboard_routes,
 };
 pub use date::http_date;
 pub use error::ErrorCode;

@@ -331,11 +331,7 @@ impl WorldHandle {
     }
 
     /// Hands a piece of a push to another node that writes, and waits until it is durable.
-    pub(crate) async fn hand_over(
-        &self,
-        from: Sender<'_>,
-        piece: &Piece,
-    ) -> Outcome {
+    pub(crate) async fn hand_over(&self, from: Sender<'_>, piece: &Piece) -> Outcome {
         match &self.shared {
             Some(shared) => shared.hand_over(from, piece).await,
             None => Err(NotTaken::Stopped),

@@ -92,8 +92,7 @@ impl Home {
 
     /// A program about to run on this folder, with nothing of the caller's environment.
     pub(crate) fn command<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Command {
-        let words: Vec<&str> =
-            self.launcher.iter().map(String::as_str).chain([PROGRAM]).collect();
+        let words: Vec<&str> = self.launcher.iter().map(String::as_str).chain([PROGRAM]).collect();
         let mut command = Command::new(words[0]);
         command
             .args(&words[1..])

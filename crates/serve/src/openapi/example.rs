@@ -29,7 +29,7 @@ enum Extent {
 }
 
 /// An event of the scenario.
-pub(super) const EVENT_ID: &str = "evt_7eVAtwEndLM";
+pub(super) const EVENT_ID: &str = "evt_CMcfuPHZ7vj";
 
 /// Stands for the id that differs from one request to the next.
 pub(super) const REQUEST_ID: &str = "req_7hK2mQ9xL4t";
@@ -100,12 +100,12 @@ const EXAMPLES: [Example; 14] = [
         "/v1/sports/american_football/events?commence_from=2027-03-13T00:00:00Z&commence_to=2027-03-14T00:00:00Z",
         Whole
     ),
-    example!(Event, "event", "A fight", "/v1/sports/mma/events/evt_7eVAtwEndLM", Whole),
+    example!(Event, "event", "A fight", "/v1/sports/mma/events/evt_CMcfuPHZ7vj", Whole),
     example!(
         Event,
         "event_golf",
         "A golf tournament",
-        "/v1/sports/golf/events/evt_CpLtuc2YcqH",
+        "/v1/sports/golf/events/evt_E4z2NoSN6No",
         Whole
     ),
     example!(Books, "books", "The first few of all bookmakers", "/v1/books", Beginning),

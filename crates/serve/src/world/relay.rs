@@ -137,11 +137,7 @@ impl From<Taken> for Receipt {
 
 impl Shared {
     /// Hands a piece of a push to whoever writes, and waits until all of it is durable.
-    pub(super) async fn hand_over(
-        &self,
-        from: Sender<'_>,
-        piece: &Piece,
-    ) -> Outcome {
+    pub(super) async fn hand_over(&self, from: Sender<'_>, piece: &Piece) -> Outcome {
         let bytes_max = reach(&self.caller).await.map_err(|_| NotTaken::NoWriter)?;
         let mut receipt = Receipt::default();
         for part in parts(piece, bytes_max) {
@@ -156,11 +152,7 @@ impl Shared {
         Ok(receipt)
     }
 
-    async fn hand_over_part(
-        &self,
-        from: Sender<'_>,
-        lines: &[(usize, &[u8])],
-    ) -> Outcome {
+    async fn hand_over_part(&self, from: Sender<'_>, lines: &[(usize, &[u8])]) -> Outcome {
         let question = || {
             let before = self.clock.now().plus(PUSH_VALID);
             let asked = Asked::Push {
