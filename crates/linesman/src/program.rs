@@ -97,10 +97,9 @@ async fn run(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result<(
         live: Arc::clone(&live),
         sandbox: Arc::clone(&sandbox),
     }));
-    let reserving = reserve.map(|reserve| {
-        let worlds = [Arc::clone(&live), Arc::clone(&sandbox)];
-        watched(&end, "the keeper of the reserve", reserve.keep(worlds))
-    });
+    let worlds = [Arc::clone(&live), Arc::clone(&sandbox)];
+    let reserving =
+        reserve.map(|reserve| watched(&end, "the keeper of the reserve", reserve.keep(worlds)));
     let keeping = watched(&end, "the keeper of accounts", keep_accounts(Arc::clone(&app)));
     let following = follow_keys(config, &end, &app);
     let controlling = watched(&end, "the control port", Arc::clone(&control).run(Arc::clone(&app)));
@@ -109,10 +108,7 @@ async fn run(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result<(
     // Before anybody is told that the service is there, and might tell it to stop.
     let signals = Signals::catch()?;
     control.write_note(Some(&public_url(config, &listeners)))?;
-    if let Err(error) = greet(config, role, &listeners, &firsts, data) {
-        // As on a full disk; the log says the same, but for what is shown once.
-        tracing::warn!(%error, listen = %listeners.main, "the greeting cannot be printed");
-    }
+    greet_or_warn(config, role, &listeners, &firsts, data);
     let mut serving = JoinSet::new();
     for door in listeners.doors {
         serving.spawn(serve::run(Arc::clone(&app), door, stopping.clone()));
@@ -140,6 +136,14 @@ async fn run(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result<(
     store.close().await;
     released.context("unspent leases could not be given back")?;
     outcome
+}
+
+/// Prints the greeting where that can be done: output on a full disk ends nothing.
+fn greet_or_warn(config: &Config, role: Role, listeners: &Listeners, firsts: &Firsts, data: &Path) {
+    if let Err(error) = greet(config, role, listeners, firsts, data) {
+        // The log says the same, but for what is shown once.
+        tracing::warn!(%error, listen = %listeners.main, "the greeting cannot be printed");
+    }
 }
 
 /// Waits for connections to end, and for pushes no longer than they may take.

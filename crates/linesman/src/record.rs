@@ -58,7 +58,7 @@ pub(crate) fn run(
                 0 => {}
                 1 => output::print_trouble("1 entry of the log is lost to damage"),
                 lost => {
-                    output::print_trouble(&format!("{lost} entries of the log are lost to damage"))
+                    output::print_trouble(&format!("{lost} entries of the log are lost to damage"));
                 }
             }
             Ok(())

@@ -94,12 +94,13 @@ pub(crate) async fn serve<S>(
         }
     });
     let connection = builder.serve_connection(TokioIo::new(stream), service);
-    let cut = match drive(connection, |own| own.graceful_shutdown(), &waits, &mut phase).await {
-        Ok(Ok(())) | Err(Late::Idle) => return,
-        Ok(Err(error)) => return tracing::debug!(%error, "a connection ended early"),
-        Err(Late::Head) => &metrics.metrics.cut_slow_head,
-        Err(Late::Reader) => &metrics.metrics.cut_slow_reader,
-    };
+    let cut =
+        match drive(connection, http2::Connection::graceful_shutdown, &waits, &mut phase).await {
+            Ok(Ok(())) | Err(Late::Idle) => return,
+            Ok(Err(error)) => return tracing::debug!(%error, "a connection ended early"),
+            Err(Late::Head) => &metrics.metrics.cut_slow_head,
+            Err(Late::Reader) => &metrics.metrics.cut_slow_reader,
+        };
     cut.fetch_add(1, Ordering::Relaxed);
 }
 
@@ -165,7 +166,7 @@ async fn respond(
             authorization: parts.headers.get(AUTHORIZATION).map(|v| Token(v.as_bytes().to_vec())),
             packing: packing.map(|value| String::from_utf8_lossy(value).into_owned()),
         };
-        service::answer_push(&app, delivery, body).await
+        Box::pin(service::answer_push(&app, delivery, body)).await
     } else {
         for (name, value) in &parts.headers {
             asked.header(name.as_str(), value.as_bytes());
@@ -179,7 +180,7 @@ async fn respond(
                 Err(reply) => reply,
             }
         } else if asked.method == Method::Post && service::takes_forms(&app, doors, asked.path) {
-            service::answer_form(&app, &asked, body).await
+            Box::pin(service::answer_form(&app, &asked, body)).await
         } else {
             service::answer(&app, doors, &asked, &mut Visitor::new(&*app.clock, Peer::current()))
                 .await
