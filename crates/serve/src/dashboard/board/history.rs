@@ -126,7 +126,7 @@ impl History {
             );
         }
         let mut added = 0;
-        for outcome in &record.outcomes {
+        for outcome in &*record.outcomes {
             let is_new = !followed.paths.iter().any(|(name, _)| *name == outcome.name);
             let Some(offer) = main_offer(&record.outcomes, outcome.name) else { continue };
             if is_new && added < room {
