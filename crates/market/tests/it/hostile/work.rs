@@ -266,7 +266,10 @@ proptest! {
     /// A search for shapes that nobody has thought of.
     #[test]
     fn whatever_is_said_costs_no_more_than_its_budget(
-        said in proptest::collection::vec((0..4_usize, 0..6_usize, (0..12_usize, 0..12_usize), 0..30_i64, 0..8_u8), 1..80),
+        said in proptest::collection::vec(
+            (0..4_usize, 0..6_usize, (0..12_usize, 0..12_usize), 0..30_i64, 0..8_u8),
+            1..80,
+        ),
         names in proptest::collection::vec(a_name(), 12),
         sport in prop_oneof![Just("mma"), Just("tennis"), Just("american_football"), Just("golf")],
     ) {
