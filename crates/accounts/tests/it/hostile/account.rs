@@ -168,17 +168,8 @@ async fn an_accounts_day_is_exact_from_many_keys_threads_and_nodes() {
     for node in &nodes {
         for key in &keys {
             let (accounts, entry) = (Arc::clone(&node.accounts), node.entry(key, now));
-            tasks.push(tokio::spawn(async move {
-                let mut answers = 0;
-                loop {
-                    match accounts.charge_quota(&entry, now).await {
-                        Charge::Granted(_) => answers += 1,
-                        Charge::Refused(_) => break,
-                        Charge::Unavailable => {}
-                    }
-                }
-                answers
-            }));
+            let charge = async move || accounts.charge_quota(&entry, now).await;
+            tasks.push(tokio::spawn(count_granted(charge)));
         }
     }
     let mut answers = 0;
@@ -186,6 +177,18 @@ async fn an_accounts_day_is_exact_from_many_keys_threads_and_nodes() {
         answers += task.await.unwrap();
     }
     assert_eq!(answers, 300);
+}
+
+/// How many requests are granted until one is refused.
+async fn count_granted(charge: impl AsyncFn() -> Charge) -> u32 {
+    let mut granted = 0;
+    loop {
+        match charge().await {
+            Charge::Granted(_) => granted += 1,
+            Charge::Refused(_) => return granted,
+            Charge::Unavailable => {}
+        }
+    }
 }
 
 #[tokio::test]
@@ -245,7 +248,7 @@ async fn keys_made_at_once_never_pass_keys_max() {
         match one.await.unwrap() {
             Ok(_) => made += 1,
             Err(error) => {
-                assert!(matches!(error, AccountError::KeysFull { keys_max: 20 }), "{error:?}")
+                assert!(matches!(error, AccountError::KeysFull { keys_max: 20 }), "{error:?}");
             }
         }
     }
