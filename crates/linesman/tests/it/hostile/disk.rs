@@ -61,7 +61,7 @@ impl SmallDisk {
 
     /// A file on the disk, as it is seen from outside.
     fn path(&self, name: &str) -> PathBuf {
-        let root = PathBuf::from(format!("/proc/{}/root", self.holder.id()));
+        let root = PathBuf::from("/proc").join(self.holder.id().to_string()).join("root");
         root.join(self.dir.path().strip_prefix("/").unwrap()).join(name)
     }
 
