@@ -99,10 +99,7 @@ async fn run(config: &Config, data: &Path, role: Role) -> anyhow::Result<()> {
     // Before anybody is told that the service is there, and might tell it to stop.
     let signals = Signals::catch()?;
     control.write_note(Some(&public_url(config, &listeners)))?;
-    if let Err(error) = greet(config, role, &listeners, &firsts, data) {
-        // As on a full disk; the log says the same, but for what is shown once.
-        tracing::warn!(%error, listen = %listeners.main, "the greeting cannot be printed");
-    }
+    greet(config, role, &listeners, &firsts, data);
     let mut serving = JoinSet::new();
     for door in listeners.doors {
         serving.spawn(serve::run(Arc::clone(&app), door, stopping.clone()));
@@ -452,13 +449,7 @@ fn public_url(config: &Config, listeners: &Listeners) -> String {
 }
 
 /// Tells whoever started the service where it is and how to try it.
-fn greet(
-    config: &Config,
-    role: Role,
-    listeners: &Listeners,
-    firsts: &Firsts,
-    data: &Path,
-) -> anyhow::Result<()> {
+fn greet(config: &Config, role: Role, listeners: &Listeners, firsts: &Firsts, data: &Path) {
     let scheme = if config.server.tls.is_some() { "https" } else { "http" };
     let base = format!("{scheme}://{}", listeners.main);
     let mut text = format!("Linesman is at {base}\n");
@@ -498,9 +489,11 @@ fn greet(
     text.push_str(&format!("\nMetrics    http://{}/metrics\n", listeners.operator));
     let door = listeners.ingest.map_or(base, |address| format!("{scheme}://{address}"));
     text.push_str(&format!("Push door  {door}/ingest/v1/messages\n"));
-    output::print_line(&text)?;
+    if let Err(error) = output::print_line(&text) {
+        // As on a full disk; the log says where it is, but not what is shown once.
+        tracing::warn!(%error, "the greeting cannot be printed");
+    }
     tracing::info!(listen = %listeners.main, operator = %listeners.operator, data = %data.display(), "serving");
-    Ok(())
 }
 
 /// A text as one word of a shell's command line.

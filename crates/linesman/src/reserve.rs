@@ -107,7 +107,7 @@ impl Reserve {
 
 /// Zeroes that really take room.
 fn fill(mut file: File, bytes: u64) -> io::Result<()> {
-    const BLOCK: [u8; 64 * 1024] = [0; 64 * 1024];
+    static BLOCK: [u8; 64 * 1024] = [0; 64 * 1024];
     let mut left = bytes;
     while left > 0 {
         let part = usize::try_from(left).unwrap_or(BLOCK.len()).min(BLOCK.len());
