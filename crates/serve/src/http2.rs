@@ -79,7 +79,8 @@ pub(crate) async fn serve<S>(
     let service = service_fn(move |request| {
         let (app, waits) = (Arc::clone(&app), Arc::clone(&answering));
         let changes = request.method() == http::Method::POST;
-        let responding = peer.serve(respond(Arc::clone(&app), doors, request, Arc::clone(&waits)));
+        let responding = respond(Arc::clone(&app), doors, request, Arc::clone(&waits));
+        let responding = Box::pin(peer.serve(responding));
         async move {
             if !changes {
                 return Ok::<_, Infallible>(responding.await);
@@ -94,12 +95,13 @@ pub(crate) async fn serve<S>(
         }
     });
     let connection = builder.serve_connection(TokioIo::new(stream), service);
-    let cut = match drive(connection, |own| own.graceful_shutdown(), &waits, &mut phase).await {
-        Ok(Ok(())) | Err(Late::Idle) => return,
-        Ok(Err(error)) => return tracing::debug!(%error, "a connection ended early"),
-        Err(Late::Head) => &metrics.metrics.cut_slow_head,
-        Err(Late::Reader) => &metrics.metrics.cut_slow_reader,
-    };
+    let cut =
+        match drive(connection, http2::Connection::graceful_shutdown, &waits, &mut phase).await {
+            Ok(Ok(())) | Err(Late::Idle) => return,
+            Ok(Err(error)) => return tracing::debug!(%error, "a connection ended early"),
+            Err(Late::Head) => &metrics.metrics.cut_slow_head,
+            Err(Late::Reader) => &metrics.metrics.cut_slow_reader,
+        };
     cut.fetch_add(1, Ordering::Relaxed);
 }
 

@@ -266,7 +266,7 @@ async fn discard<S: Socket>(body: &mut Incoming<'_, S>) -> bool {
             let frame = Pin::new(&mut *body).poll_frame(context);
             match frame {
                 Poll::Pending if body.wire().patience.is_over(context) => Poll::Ready(None),
-                frame => frame,
+                frame @ (Poll::Ready(_) | Poll::Pending) => frame,
             }
         });
         let Some(Ok(frame)) = frame.await else { return body.framing().is_done() };

@@ -9,7 +9,7 @@
 //!
 //! A late pulse alone is no overload: the machine may have stood still, or given its cores to others. There has to be
 //! a line, that is, many clients who asked since the pulse before, and it has to stay: several pulses in a row, as
-//! CoDel looks at the least that packets waited over an interval and not at the most.
+//! `CoDel` looks at the least that packets waited over an interval and not at the most.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -216,7 +216,7 @@ impl<S: Socket> Wire<S> {
             Poll::Pending if self.patience.is_over(context) => {
                 Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
             }
-            shut => shut,
+            shut @ (Poll::Ready(_) | Poll::Pending) => shut,
         });
         if shut.await.is_err() {
             return;

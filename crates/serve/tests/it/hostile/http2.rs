@@ -75,26 +75,30 @@ impl Client {
 
     /// The next frame; pings and settings are answered. `None` when the connection has ended.
     pub(super) async fn read(&mut self) -> Option<Frame> {
-        loop {
-            if let Some((length, rest)) = self.held.split_first_chunk::<3>() {
-                let [a, b, c] = length.map(usize::from);
-                let length = a << 16 | b << 8 | c;
-                if rest.len() >= 6 + length {
-                    let frame: Vec<u8> = self.held.drain(..9 + length).collect();
-                    let (kind, flags) = (frame[3], frame[4]);
-                    let stream = u32::from_be_bytes(frame[5..9].try_into().unwrap());
-                    let payload = frame[9..].to_vec();
-                    if self.answers && flags & ACK == 0 && (kind == PING || kind == SETTINGS) {
-                        let echo = if kind == PING { payload.clone() } else { Vec::new() };
-                        self.send(&self::frame(kind, ACK, 0, &echo)).await;
-                    }
-                    return Some((kind, flags, stream, payload));
-                }
+        let (kind, flags, stream, payload) = loop {
+            if let Some(frame) = self.take_frame() {
+                break frame;
             }
             if self.stream.read_buf(&mut self.held).await.ok()? == 0 {
                 return None;
             }
+        };
+        if self.answers && flags & ACK == 0 && (kind == PING || kind == SETTINGS) {
+            let echo = if kind == PING { payload.clone() } else { Vec::new() };
+            self.send(&frame(kind, ACK, 0, &echo)).await;
         }
+        Some((kind, flags, stream, payload))
+    }
+
+    fn take_frame(&mut self) -> Option<Frame> {
+        let length = self.held.first_chunk::<3>()?.map(usize::from);
+        let length = length[0] << 16 | length[1] << 8 | length[2];
+        if self.held.len() < 9 + length {
+            return None;
+        }
+        let frame: Vec<u8> = self.held.drain(..9 + length).collect();
+        let stream = u32::from_be_bytes(frame[5..9].try_into().unwrap());
+        Some((frame[3], frame[4], stream, frame[9..].to_vec()))
     }
 
     /// Reads until that stream's answer is whole.
