@@ -54,12 +54,9 @@ pub(crate) fn run(
                     "{inexact} events could not be recorded exactly, as where the catalogue no longer has their markets"
                 ));
             }
-            match lost {
-                0 => {}
-                1 => output::print_trouble("1 entry of the log is lost to damage"),
-                lost => {
-                    output::print_trouble(&format!("{lost} entries of the log are lost to damage"));
-                }
+            if lost > 0 {
+                let entries = if lost == 1 { "1 entry is" } else { &format!("{lost} entries are") };
+                output::print_trouble(&format!("the log is damaged: {entries} lost"));
             }
             Ok(())
         }
