@@ -71,7 +71,7 @@ class Service:
 def event(number):
     return json.dumps({
         "type": "event", "ref": f"e{number}", "sport": "tennis", "competition": "Cup",
-        "commence_time": "2030-01-01T10:00:00Z", "home": f"Home P{number}", "away": f"Away Q{number}",
+        "commence_time": "2026-01-01T10:00:00Z", "home": f"Home P{number}", "away": f"Away Q{number}",
     })
 
 

@@ -249,7 +249,7 @@ fn listing(event: usize) -> String {
     let (home, away) = names(event);
     let (day, hour, minute) = (1 + event % 28, event / 28 % 24, event % 60);
     format!(
-        r#"{{"type":"event","ref":"e{event}","sport":"{sport}","competition":"Open Cup","commence_time":"2030-01-{day:02}T{hour:02}:{minute:02}:00Z","home":"{home}","away":"{away}"}}"#
+        r#"{{"type":"event","ref":"e{event}","sport":"{sport}","competition":"Open Cup","commence_time":"2026-01-{day:02}T{hour:02}:{minute:02}:00Z","home":"{home}","away":"{away}"}}"#
     )
 }
 

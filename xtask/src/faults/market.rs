@@ -85,7 +85,7 @@ pub(super) fn listing(pusher: usize) -> String {
         let [home, away] = PEOPLE.get(event).copied().unwrap_or_default();
         let line = json!({
             "type": "event", "ref": format!("e{event}"), "sport": sport(pusher), "competition": "Fault Cup",
-            "commence_time": format!("2035-06-{:02}T12:00:00Z", event + 1), "home": home, "away": away,
+            "commence_time": format!("2026-06-{:02}T12:00:00Z", event + 1), "home": home, "away": away,
         });
         writeln!(text, "{line}").unwrap_or_default();
     }
