@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
@@ -37,7 +37,7 @@ impl SmallDisk {
                 .expect("`unshare` of util-linux is there");
             let mut said = [0; 8];
             if holder.stdout.as_mut().unwrap().read_exact(&mut said).is_ok() {
-                let root = PathBuf::from(format!("/proc/{}/root", holder.id()));
+                let root = Path::new("/proc").join(holder.id().to_string()).join("root");
                 let path = root.join(dir.path().strip_prefix("/").unwrap());
                 return Self { holder, path, _dir: dir };
             }
