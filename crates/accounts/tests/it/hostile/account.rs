@@ -152,6 +152,17 @@ async fn revoking_and_creating_keys_brings_nothing() {
     );
 }
 
+async fn count_answers(accounts: &Accounts, entry: &KeyEntry, now: Timestamp) -> u32 {
+    let mut answers = 0;
+    loop {
+        match accounts.charge_quota(entry, now).await {
+            Charge::Granted(_) => answers += 1,
+            Charge::Refused(_) => return answers,
+            Charge::Unavailable => {}
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn an_accounts_day_is_exact_from_many_keys_threads_and_nodes() {
     let world = World::at(MORNING);
@@ -168,17 +179,7 @@ async fn an_accounts_day_is_exact_from_many_keys_threads_and_nodes() {
     for node in &nodes {
         for key in &keys {
             let (accounts, entry) = (Arc::clone(&node.accounts), node.entry(key, now));
-            tasks.push(tokio::spawn(async move {
-                let mut answers = 0;
-                loop {
-                    match accounts.charge_quota(&entry, now).await {
-                        Charge::Granted(_) => answers += 1,
-                        Charge::Refused(_) => break,
-                        Charge::Unavailable => {}
-                    }
-                }
-                answers
-            }));
+            tasks.push(tokio::spawn(async move { count_answers(&accounts, &entry, now).await }));
         }
     }
     let mut answers = 0;
@@ -245,7 +246,7 @@ async fn keys_made_at_once_never_pass_keys_max() {
         match one.await.unwrap() {
             Ok(_) => made += 1,
             Err(error) => {
-                assert!(matches!(error, AccountError::KeysFull { keys_max: 20 }), "{error:?}")
+                assert!(matches!(error, AccountError::KeysFull { keys_max: 20 }), "{error:?}");
             }
         }
     }
@@ -283,4 +284,28 @@ async fn ended_keys_are_not_held_in_memory() {
     let fresh = make(&node, own).await;
     let used = node.entry(&fresh, world.now()).meters.day(world.now()).used;
     assert_eq!(used, 40, "its line's");
+}
+
+#[tokio::test]
+async fn that_nothing_can_be_counted_is_known_and_that_it_can_again_without_a_request() {
+    let world = World::at(MORNING);
+    let key = world.issue(limits(5, 5, None)).await;
+    let node = world.node().await;
+    let entry = node.entry(&key, world.now());
+    assert!(node.can_count());
+    world.sql("ALTER TABLE usage RENAME TO usage_gone").await;
+    assert_eq!(node.charge_quota(&entry, world.now()).await, Charge::Unavailable);
+    assert!(!node.can_count());
+    world.sql("ALTER TABLE usage_gone RENAME TO usage").await;
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while !node.can_count() {
+        assert!(tokio::time::Instant::now() < deadline, "it is not tried again");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    // Nobody asks, and it is found out all the same.
+    world.sql("ALTER TABLE usage RENAME TO usage_gone").await;
+    while node.can_count() {
+        assert!(tokio::time::Instant::now() < deadline, "it is not tried");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
