@@ -210,7 +210,8 @@ async fn attend(visit: &Visit<'_>, route: &Route) -> Result<Reply, Trouble> {
     if changes && !visit.token.is_form_token(visit.form.get("form_token")) {
         return Err(Trouble::Expired);
     }
-    act(visit, route.page).await
+    // Pages are larger than what else a connection waits for.
+    Box::pin(act(visit, route.page)).await
 }
 
 async fn act(visit: &Visit<'_>, page: Page) -> Result<Reply, Trouble> {

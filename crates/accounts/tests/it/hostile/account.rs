@@ -287,3 +287,27 @@ async fn ended_keys_are_not_held_in_memory() {
     let used = node.entry(&fresh, world.now()).meters.day(world.now()).used;
     assert_eq!(used, 40, "its line's");
 }
+
+#[tokio::test]
+async fn that_nothing_can_be_counted_is_known_and_that_it_can_again_without_a_request() {
+    let world = World::at(MORNING);
+    let key = world.issue(limits(5, 5, None)).await;
+    let node = world.node().await;
+    let entry = node.entry(&key, world.now());
+    assert!(node.can_count());
+    world.sql("ALTER TABLE usage RENAME TO usage_gone").await;
+    assert_eq!(node.charge_quota(&entry, world.now()).await, Charge::Unavailable);
+    assert!(!node.can_count());
+    world.sql("ALTER TABLE usage_gone RENAME TO usage").await;
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while !node.can_count() {
+        assert!(tokio::time::Instant::now() < deadline, "it is not tried again");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    // Nobody asks, and it is found out all the same.
+    world.sql("ALTER TABLE usage RENAME TO usage_gone").await;
+    while node.can_count() {
+        assert!(tokio::time::Instant::now() < deadline, "it is not tried");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
