@@ -1,10 +1,11 @@
-//! Characters that are not seen, or that change how others are seen. A name with one of them looks like another name, or
-//! turns the text around it: an operator would read something else than what a program compares.
+//! Characters that are not seen, or that change how others are seen. A name with one of them looks like another
+//! name, or turns the text around it: an operator would read something else than what a program compares.
 //!
-//! Refused are control characters, line and paragraph separators, everything that Unicode says to ignore where it cannot
-//! be shown (zero-width and bidirectional signs, joiners, variation selectors, tags, fillers), noncharacters, characters
-//! for private use, and a combining mark that has nothing to combine with. Joiners (U+200C, U+200D) have a meaning in some
-//! scripts; in names of participants they make no difference that a reader would miss, so there is no exception.
+//! Refused are control characters, line and paragraph separators, everything that Unicode says to ignore where it
+//! cannot be shown (zero-width and bidirectional signs, joiners, variation selectors, tags, fillers), noncharacters,
+//! characters for private use, and a combining mark that has nothing to combine with. Joiners (U+200C, U+200D) have
+//! a meaning in some scripts; in names of participants they make no difference that a reader would miss, so there is
+//! no exception.
 
 /// The first character of a text that is refused.
 pub(super) fn find_invisible(text: &str) -> Option<char> {

@@ -1,6 +1,6 @@
-//! What the worst messages that are known cost: `cargo bench -p linesman-market --bench worst`.
-//! Each shape builds a world at its limits and then says things to it. Times are CPU of one core. What it costs to read a
-//! message from JSON is not here: that is done before the writer has it, and is linear.
+//! What the worst messages that are known cost: `cargo bench -p linesman-market --bench worst`. Each shape builds a
+//! world at its limits and then says things to it. Times are CPU of one core. What it costs to read a message from
+//! JSON is not here: that is done before the writer has it, and is linear.
 #![expect(clippy::print_stdout, reason = "a bench is read from the terminal")]
 
 mod shapes;

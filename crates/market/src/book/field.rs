@@ -13,8 +13,8 @@ use crate::matching::{Hashed, Likeness, Name, fold};
 
 /// Players that a spelling is compared with: those who share most of its words.
 const RESEMBLING_MAX: usize = 8;
-/// Players looked up by their words for one spelling, the rarest words first. In a real field no word is shared by more
-/// than a dozen.
+/// Players looked up by their words for one spelling, the rarest words first. In a real field no word is shared by
+/// more than a dozen.
 const HITS_MAX: usize = 128;
 
 /// The players of a field.

@@ -112,8 +112,8 @@ impl Speaker<'_> {
         is_clear(best, other, Likeness::OneWord).then_some(side)
     }
 
-    /// The players of the event's field that names mean, in the event's spelling; a name itself where there is none yet.
-    /// Whether there is room for those is known before any spellings are compared.
+    /// The players of the event's field that names mean, in the event's spelling; a name itself where there is none
+    /// yet. Whether there is room for those is known before any spellings are compared.
     fn players<'b>(&self, names: impl Iterator<Item = &'b str>) -> Result<Vec<Box<str>>, Reject> {
         let field = &self.event.field;
         // A player whom the same message has under its own name is not also meant by another.

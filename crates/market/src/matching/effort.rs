@@ -1,11 +1,11 @@
 //! How much comparing a message has cost, and when it has cost enough.
 //!
-//! What a listing is compared with depends on what others have listed, so nothing in the message itself bounds the work.
-//! Each message has a budget instead. Where it is spent, a listing is compared with nothing further, the likeliest having
-//! come first; prices and scores whose players cannot be told within it are refused.
+//! What a listing is compared with depends on what others have listed, so nothing in the message itself bounds the
+//! work. Each message has a budget instead. Where it is spent, a listing is compared with nothing further, the
+//! likeliest having come first; prices and scores whose players cannot be told within it are refused.
 //!
-//! The count is the thread's own: one thread decides on one message at a time, and comparing is a pure function that has
-//! nowhere else to write to.
+//! The count is the thread's own: one thread decides on one message at a time, and comparing is a pure function that
+//! has nowhere else to write to.
 
 use std::cell::Cell;
 

@@ -3,9 +3,9 @@
 //! Two contests that are one have two words in common at least, so the index is by pairs of words: "Smith" alone leads
 //! to hundreds, "Smith" with "Veldt" to one or two. A tournament is found by single words of its title.
 //!
-//! A source that floods us with look-alikes must not hide what others list, nor make looking expensive: under each key
-//! only some entries of one source are kept, of those only a few are looked at, and the best of each source come first.
-//! An entry that several list is its eldest source's, so that two who flood us together hide nobody either.
+//! A source that floods us with look-alikes must not hide what others list, nor make looking expensive: under each
+//! key only some entries of one source are kept, of those only a few are looked at, and the best of each source come
+//! first. An entry that several list is its eldest source's, so that two who flood us together hide nobody either.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -221,8 +221,8 @@ impl<Id: Copy + Eq + Hash + Ord> Index<Id> {
         entry.map(|entry| self.find(&entry.keys, glance, within)).unwrap_or_default()
     }
 
-    /// Those who share any of the keys and may be the same at a glance: the most alike first, of these the nearest, and of
-    /// each owner the best before the second best of any.
+    /// Those who share any of the keys and may be the same at a glance: the most alike first, of these the nearest,
+    /// and of each owner the best before the second best of any.
     pub(crate) fn find(&self, keys: &[u64], glance: Glance, within: Duration) -> Vec<Id> {
         let within = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
         let apart = |entry: &Entry<Id>| entry.glance.at.as_millis().abs_diff(glance.at.as_millis());

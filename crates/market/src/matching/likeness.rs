@@ -187,8 +187,8 @@ impl<'a> Laid<'a> {
         laid
     }
 
-    /// Lets each word that has met nobody meet the first such word of the other that is alike. What has met is not looked
-    /// at again, so most words are never laid against more than a few.
+    /// Lets each word that has met nobody meet the first such word of the other that is alike. What has met is not
+    /// looked at again, so most words are never laid against more than a few.
     fn meet_all(&mut self, how: Alike, mut alike: impl FnMut(&Word<'a>, &Word<'a>) -> bool) {
         let surnames = (self.left.surname(), self.right.surname());
         for at in 0..self.left.count {

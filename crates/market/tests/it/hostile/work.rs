@@ -1,7 +1,7 @@
 //! No message costs more comparing than it is worth, whatever is in the book; and who floods us hides nobody.
 //!
-//! What is bounded is the work, as the book counts it (`effort`); what that is in time, `cargo bench -p linesman-market
-//! --bench worst` prints.
+//! What is bounded is the work, as the book counts it (`effort`); what that is in time, `cargo bench -p
+//! linesman-market --bench worst` prints.
 
 use domain::message::{Body, FeedMessage, Fixture, OUTCOMES_MAX, RejectCode, ScoreBody, WORDS_MAX};
 use domain::{Market, Status};
