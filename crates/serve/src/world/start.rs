@@ -18,6 +18,9 @@ use crate::world::{Published, WorldHandle, WorldOptions};
 /// The feed name of the simulator; feeds of the push door live in the other world.
 const SANDBOX_FEED: &str = "sandbox";
 
+/// So many entries after the last snapshot are held decoded while a log is read.
+const WAITING_MAX: usize = 50_000;
+
 /// A world could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum WorldError {
@@ -113,41 +116,63 @@ impl Start {
     }
 
     /// The checkpoint and what the log holds after it, to go on from: with a salt of its own for new ids.
+    ///
+    /// Entries after the last snapshot wait until it is known to be the last, or until they are too many to hold:
+    /// then the snapshot is cut although another may follow.
     pub(super) fn recover(log: &mut Log, options: &WorldOptions) -> Result<Self, WorldError> {
-        let catalogue = &options.catalogue;
-        let checkpoint = log.latest_checkpoint()?;
-        let checkpoint_seq = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.seq);
-        let book = match checkpoint {
-            Some(held) => {
-                Some(Book::from_image(held.version, &held.payload, Arc::clone(catalogue))?)
+        let mut start = Self::from_checkpoint(log, options)?;
+        let mut waiting: Vec<(Timestamp, Change)> = Vec::new();
+        let tail = read_tail(log, start.checkpoint_seq, |at, change| {
+            let cut = if let Change::Cut { at } = change { Some(at) } else { None };
+            waiting.push((at, change));
+            if cut.is_none() && waiting.len() >= WAITING_MAX {
+                start.cut_last(options);
+            } else if cut.is_none() {
+                return;
             }
-            None => None,
-        };
-        let (tail, lost) = read_tail(log, checkpoint_seq)?;
-        if book.is_none() && tail.is_empty() {
-            return Ok(Self { lost, ..Self::afresh(options, new_ids(options)) });
-        }
-        let mut start = Self {
-            book: book.unwrap_or_else(|| Book::new(Arc::clone(catalogue), Ids::Minted { salt: 0 })),
-            checkpoint_seq,
-            last_cut: None,
-            last_published: None,
-            entries: Entries::default(),
-            lost,
-        };
-        start.book.set_limits(options.limits);
-        let is_cut = |(_, change): &&(Timestamp, Change)| matches!(change, Change::Cut { .. });
-        let last_cut =
-            tail.iter().rev().position(|entry| is_cut(&entry)).map(|back| tail.len() - 1 - back);
-        for (position, (at, change)) in tail.iter().enumerate() {
-            start.book.absorb(change, *at);
-            if let (true, Change::Cut { at }) = (Some(position) == last_cut, change) {
-                start.last_cut = Some(*at);
-                start.last_published = Some(Snapshot::cut(&start.book, *at, options.stale_after));
+            waiting.drain(..).for_each(|(at, change)| start.book.absorb(&change, at));
+            if cut.is_some() {
+                (start.last_cut, start.last_published) = (cut, None);
             }
+        })?;
+        start.cut_last(options);
+        waiting.drain(..).for_each(|(at, change)| start.book.absorb(&change, at));
+        Ok(start.renewed(&tail, options))
+    }
+
+    /// The same for who serves nothing: without the last snapshot.
+    pub(super) fn recover_book(log: &mut Log, options: &WorldOptions) -> Result<Self, WorldError> {
+        let mut start = Self::from_checkpoint(log, options)?;
+        let tail = read_tail(log, start.checkpoint_seq, |at, change| {
+            start.book.absorb(&change, at);
+        })?;
+        Ok(start.renewed(&tail, options))
+    }
+
+    fn from_checkpoint(log: &mut Log, options: &WorldOptions) -> Result<Self, WorldError> {
+        let catalogue = Arc::clone(&options.catalogue);
+        let (mut book, checkpoint_seq) = match log.latest_checkpoint()? {
+            Some(held) => (Book::from_image(held.version, &held.payload, catalogue)?, held.seq),
+            None => (Book::new(catalogue, Ids::Minted { salt: 0 }), 0),
+        };
+        book.set_limits(options.limits);
+        let entries = Entries::default();
+        Ok(Self { book, checkpoint_seq, last_cut: None, last_published: None, entries, lost: 0 })
+    }
+
+    fn cut_last(&mut self, options: &WorldOptions) {
+        if let (Some(at), None) = (self.last_cut, &self.last_published) {
+            self.last_published = Some(Snapshot::cut(&self.book, at, options.stale_after));
         }
-        start.book.renew_salt(new_salt(options));
-        Ok(start)
+    }
+
+    /// Ids of its own for what comes, and a first entry where the log has none.
+    fn renewed(mut self, tail: &Tail, options: &WorldOptions) -> Self {
+        if self.checkpoint_seq == 0 && tail.read == 0 {
+            return Self { lost: tail.lost, ..Self::afresh(options, new_ids(options)) };
+        }
+        self.book.renew_salt(new_salt(options));
+        Self { lost: tail.lost, ..self }
     }
 
     /// The epoch's snapshot if it was cut already, so that a restart shows the same bytes; else a new one.
@@ -192,11 +217,18 @@ pub(super) fn new_salt(options: &WorldOptions) -> u64 {
     RandomState::new().hash_one(options.world.key())
 }
 
-/// Entries after a checkpoint, decoded, and how many are lost to damage. The log goes on without them, loudly.
-pub(super) fn read_tail(
+/// How many entries after a checkpoint there are, and how many are lost to damage.
+struct Tail {
+    read: u64,
+    lost: u64,
+}
+
+/// Gives each entry after a checkpoint to `take`. The log goes on without those that are damaged, loudly.
+fn read_tail(
     log: &mut Log,
     after: u64,
-) -> Result<(Vec<(Timestamp, Change)>, u64), WorldError> {
+    mut take: impl FnMut(Timestamp, Change),
+) -> Result<Tail, WorldError> {
     let from = (after + 1).max(log.first_seq());
     let beheaded = from - after - 1;
     if beheaded > 0 {
@@ -207,13 +239,14 @@ pub(super) fn read_tail(
             "the log no longer holds the entries after its checkpoint"
         );
     }
-    let mut tail = Vec::new();
     let mut entries = log.read_from(from)?;
+    let mut read = 0;
     for entry in entries.by_ref() {
         let Entry { at_ms, version, payload, .. } = entry?;
-        tail.push((Timestamp::from_millis(at_ms), Change::decode(version, &payload)?));
+        read += 1;
+        take(Timestamp::from_millis(at_ms), Change::decode(version, &payload)?);
     }
-    Ok((tail, beheaded + report(&entries.losses())))
+    Ok(Tail { read, lost: beheaded + report(&entries.losses()) })
 }
 
 /// Says what of a log is damaged, keeps a copy of it, and gives the number of entries that are lost.

@@ -208,13 +208,18 @@ async fn a_restart_after_many_changes_is_whole_with_and_without_its_checkpoint()
     assert_eq!(service.pages(&format!("{ODDS}?limit=500"), &key).await, odds);
     service.stop().await;
 
-    damage(&newest(&home, "checkpoint-"), |bytes| {
+    let damaged = newest(&home, "checkpoint-");
+    damage(&damaged, |bytes| {
         let at = bytes.len() / 2;
         bytes[at] ^= 0x40;
     });
     let service = start_timed(&home, "damaged checkpoint, whole log").await;
     assert_eq!(service.pages(&format!("{ODDS}?limit=500"), &key).await, odds);
     warned(&home, "checkpoint");
+    wait_for("another checkpoint", async || {
+        (newest(&home, "checkpoint-") != damaged).then_some(())
+    })
+    .await;
     service.stop().await;
 
     // What no start reads because a checkpoint covers it.
