@@ -237,6 +237,7 @@ impl Book {
             ts: quoted.ts,
             beat_seen: source.beat_at,
             open,
+            weight: 0,
         };
         self.put_slot(quoted.event, key, slot);
     }

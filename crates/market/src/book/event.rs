@@ -79,6 +79,8 @@ pub(crate) struct Slot {
     /// The source's newest heartbeat when that was: only a later one confirms these prices.
     pub(crate) beat_seen: Timestamp,
     pub(crate) open: Option<Arc<Record>>,
+    /// What it counts; kept by `weight`.
+    pub(crate) weight: u64,
 }
 
 /// Prices on offer, with their JSON once a snapshot needed it.

@@ -327,7 +327,10 @@ impl Book {
             let open = slot.open.map(|o| Arc::new(Record::new(o.into_owned().into())));
             let group = slot.group.map(|group| group.into_owned().into());
             let (ts, beat_seen) = (slot.ts, slot.beat_seen);
-            slots.insert(key, Slot { group, feed: FeedIx(slot.feed), ts, beat_seen, open });
+            slots.insert(
+                key,
+                Slot { group, feed: FeedIx(slot.feed), ts, beat_seen, open, weight: 0 },
+            );
         }
         let fixture = image.fixture.into_owned();
         let listed_by = image

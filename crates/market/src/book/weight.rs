@@ -161,10 +161,6 @@ impl Offer {
 }
 
 impl Event {
-    fn slot_weight(&self, slot: &Slot) -> u64 {
-        self.slot_weigher()(slot)
-    }
-
     /// Weighs its markets; how long a name is in JSON is looked at once, however many outcomes have it.
     fn slot_weigher(&self) -> impl Fn(&Slot) -> u64 {
         let side = |side: Side| json_bytes(self.outcome_text(side.into()));
@@ -199,12 +195,17 @@ impl Event {
     }
 
     /// Its markets by feed, counted from nothing.
-    fn slots_by_feed(&self) -> Vec<(FeedIx, u64)> {
+    fn weigh_slots(&mut self) -> Vec<(FeedIx, u64)> {
         let mut by_feed: Vec<(FeedIx, u64)> = Vec::new();
-        let weigh = self.slot_weigher();
-        for slot in self.slots.values() {
-            add(&mut by_feed, slot.feed, 0, weigh(slot));
+        let mut slots = std::mem::take(&mut self.slots);
+        {
+            let weigh = self.slot_weigher();
+            for slot in slots.values_mut() {
+                slot.weight = weigh(slot);
+                add(&mut by_feed, slot.feed, 0, slot.weight);
+            }
         }
+        self.slots = slots;
         by_feed
     }
 }
@@ -315,7 +316,7 @@ impl Book {
             Who::Under => event.outcome_text(OutcomeName::Under),
             Who::Player(name) => name,
         });
-        let before = held.map_or(0, |slot| event.slot_weight(slot));
+        let before = held.map_or(0, |slot| slot.weight);
         let more = slot_weight(group, names.map(json_bytes)).saturating_sub(before);
         let players = outcomes.iter().filter_map(|outcome| match &outcome.who {
             Who::Player(name) => Some(&**name),
@@ -392,7 +393,7 @@ impl Book {
     /// Counts an event anew, with all its markets.
     pub(super) fn recount_all(&mut self, id: EventId) {
         let Some(event) = self.events.get_mut(&id) else { return };
-        let now = event.slots_by_feed();
+        let now = event.weigh_slots();
         let before = std::mem::replace(&mut event.counted.slots, now.clone());
         for (feed, weight) in before {
             self.count(Some(feed), weight, 0);
@@ -404,11 +405,11 @@ impl Book {
     }
 
     /// Puts a market in its place and counts it.
-    pub(super) fn put_slot(&mut self, id: EventId, key: super::SlotKey, slot: Slot) {
+    pub(super) fn put_slot(&mut self, id: EventId, key: super::SlotKey, mut slot: Slot) {
         let Some(event) = self.events.get_mut(&id) else { return };
-        let (feed, to) = (slot.feed, event.slot_weight(&slot));
-        let before = event.slots.insert(key, slot);
-        let before = before.map(|slot| (slot.feed, event.slot_weight(&slot)));
+        slot.weight = event.slot_weigher()(&slot);
+        let (feed, to) = (slot.feed, slot.weight);
+        let before = event.slots.insert(key, slot).map(|slot| (slot.feed, slot.weight));
         if let Some((feed, from)) = before {
             add(&mut event.counted.slots, feed, from, 0);
         }
