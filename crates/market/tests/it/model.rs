@@ -271,12 +271,14 @@ impl Model {
             return Err(RejectCode::IllegalTransition);
         }
         let mut outcomes: Vec<Priced> = vec![];
+        let mut twice = false;
         for offered in &odds.outcomes {
             let who = self.who(event, odds.market, &offered.name)?;
-            if outcomes.iter().any(|held| held.who == who && held.point == offered.point) {
-                return Err(RejectCode::InvalidMessage);
-            }
+            twice |= outcomes.iter().any(|held| held.who == who && held.point == offered.point);
             outcomes.push(Priced { who, quote: offered.quote, point: offered.point });
+        }
+        if twice {
+            return Err(RejectCode::InvalidMessage);
         }
         let group = odds.group.as_deref().map(str::to_owned);
         let place = self.prices.iter().position(|price| {
