@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use accounts::{Accounts, Actor, Charge, Spend};
 use domain::Clock;
-use rig::Postgres;
 use store::{Store, transfer};
+use test_servers::Postgres;
 
 use crate::{
     DAY, Node, World, limits,

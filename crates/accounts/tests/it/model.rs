@@ -6,7 +6,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use accounts::{Actor, KeyKind, KeySecret, NewKey};
 use domain::{Clock as _, ManualClock, Timestamp};
 use proptest::{collection::vec, prelude::*, test_runner::TestRunner};
-use rig::Postgres;
+use test_servers::Postgres;
 
 use crate::{Node, World, limits, quota::insist};
 

@@ -14,7 +14,7 @@ use accounts::{
     Witnesses,
 };
 use domain::Clock;
-use rig::Postgres;
+use test_servers::Postgres;
 use tokio::{sync::Notify, task::JoinHandle};
 
 use crate::{Node, PATIENCE, World, limits};

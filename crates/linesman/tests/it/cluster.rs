@@ -5,8 +5,8 @@ mod backup;
 use std::time::Instant;
 
 use change_log::{StreamLog, StreamPlace};
-use rig::{Nats, Postgres, Proxy};
 use serde_json::Value;
+use test_servers::{Nats, Postgres, Proxy};
 
 use crate::harness::{Answer, Home, PATIENCE, Service, bout, moneyline, ndjson, wait_for};
 
@@ -202,7 +202,7 @@ async fn a_node_that_starts_without_the_database_listens_and_begins_once_it_is_t
     let homes = [(); 3].map(|()| bed.home());
     let key = homes[0].live_key().await;
     bed.postgres.stop().unwrap();
-    let addresses = [(); 3].map(|()| format!("127.0.0.1:{}", rig::free_port().unwrap()));
+    let addresses = [(); 3].map(|()| format!("127.0.0.1:{}", test_servers::free_port().unwrap()));
     let [all, ingest, api] = &addresses;
     let starting = async {
         tokio::join!(

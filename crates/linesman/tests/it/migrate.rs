@@ -1,7 +1,7 @@
 //! From a data folder to PostgreSQL, from the command line.
 
-use rig::{Nats, Postgres};
 use store::Store;
+use test_servers::{Nats, Postgres};
 
 use crate::harness::{Home, assert_no_secret, bout, moneyline, wait_for};
 

@@ -103,7 +103,7 @@ async fn a_recording_is_replayed_into_a_running_service() {
 async fn a_service_that_cannot_be_reached_is_told() {
     let home = Home::new();
     home.write("x.ndjson", "{}\n");
-    let to = format!("http://127.0.0.1:{}", rig::free_port().unwrap());
+    let to = format!("http://127.0.0.1:{}", test_servers::free_port().unwrap());
     let token = format!("fk_{}", "A".repeat(32));
     let words = ["replay", "x.ndjson", "--to", &to, "--token", &token, "--speed", "max"];
     let done = home.run(&words).await;

@@ -1,7 +1,7 @@
 //! What holds for a log in a folder and for one on servers alike.
 
 use linesman_log::{Checkpoint, Entry, Log, LogError, Options, Place, StreamPlace};
-use rig::Nats;
+use test_servers::Nats;
 use tokio::runtime::Runtime;
 
 use crate::{SMALL, at_ms, payload, version};

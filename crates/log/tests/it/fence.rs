@@ -2,7 +2,7 @@
 
 use async_nats::jetstream;
 use linesman_log::{Entry, Log, LogError, StreamLog};
-use rig::Nats;
+use test_servers::Nats;
 use tokio::runtime::Runtime;
 
 use crate::{

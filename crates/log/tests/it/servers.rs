@@ -9,7 +9,7 @@ use std::{
 };
 
 use linesman_log::{Caller, Entry, Glance, Log, LogError, NoAnswer, Place, StreamLog, StreamPlace};
-use rig::{Nats, Proxy};
+use test_servers::{Nats, Proxy};
 use tokio::runtime::Runtime;
 
 use crate::{

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use change_log::StreamLog;
 use domain::{ManualClock, Timestamp, World};
-use rig::Proxy;
 use serde_json::{Value, json};
 use serve::Seat;
+use test_servers::Proxy;
 
 use crate::board::{ANN, BEA, lines};
 use crate::harness::{Bed, Joining, TestApp, line, ndjson, wait_for};

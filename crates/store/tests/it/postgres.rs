@@ -6,10 +6,10 @@ use std::{
 };
 
 use crate::bed::deed;
-use rig::{Postgres, Proxy};
 use sqlx::{Connection as _, PgConnection, SqliteConnection, sqlite::SqliteConnectOptions};
 use store::{Store, StoreError};
 use tempfile::TempDir;
+use test_servers::{Postgres, Proxy};
 
 use crate::{
     bed::{Bed, ask, key},
@@ -139,7 +139,7 @@ async fn an_address_that_is_none_is_told_without_its_password() {
         assert!(!format!("{refused} {refused:?}").contains("hushhush"));
     }
     // Nobody listens there.
-    let port = rig::free_port().unwrap();
+    let port = test_servers::free_port().unwrap();
     let url = format!("postgres://u:hushhush@127.0.0.1:{port}/d");
     let refused = Store::connect(&url).await.unwrap_err();
     assert!(matches!(refused, StoreError::Unavailable(_)), "{refused:?}");

@@ -1,10 +1,10 @@
 //! A file's rows in a PostgreSQL database, to the last of them.
 
-use rig::Postgres;
 use store::{
     CountRow, KeyRow, LinkPurpose, Outcome, Store, StoreError, Totp, Transferred, Window, transfer,
 };
 use tempfile::TempDir;
+use test_servers::Postgres;
 
 use crate::bed::{Bed, access, account, ask, deed, digest, feed, key, link, session};
 

@@ -3,8 +3,8 @@ use std::time::{Duration, Instant};
 
 use accounts::{Accounts, Actor, Herald, KeyKind, KeyRefusal, KeySecret, Need, NewKey, Registry};
 use domain::Clock;
-use rig::{Nats, Postgres, Proxy};
 use store::Store;
+use test_servers::{Nats, Postgres, Proxy};
 
 use crate::clock::SystemClock;
 use crate::cluster::news::{News, REGISTERS, among_nodes, confirm_everywhere};
@@ -112,7 +112,7 @@ async fn servers_that_do_not_answer_are_not_waited_for_beyond_a_bound() {
     announce(&news, 6).await;
     assert_eq!(confirm(&news, 6).await, Ok(6));
     // Nobody listens there, which is no reason not to start.
-    let nowhere = format!("nats://127.0.0.1:{}", rig::free_port().unwrap());
+    let nowhere = format!("nats://127.0.0.1:{}", test_servers::free_port().unwrap());
     assert!(News::open(&nowhere, Some(1)).await.unwrap().confirm(0).await.is_err());
 }
 

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use change_log::{LogError, StreamLog, StreamPlace};
-use rig::{Nats, Postgres};
+use test_servers::{Nats, Postgres};
 use tokio::runtime::Handle;
 
 use crate::harness::{Home, bout, ndjson, wait_for};
@@ -49,7 +49,7 @@ async fn a_node_with_the_password_works_and_a_client_without_it_is_refused() {
 fn the_example_configuration_is_right_and_guarded() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/nats/nats.conf");
     let check = |password: Option<&str>| {
-        let mut command = Command::new(rig::nats_program().unwrap().path);
+        let mut command = Command::new(test_servers::nats_program().unwrap().path);
         command.args(["-t", "-c", path]).env("NATS_NAME", "nats-0");
         command.envs(password.map(|password| ("NATS_PASSWORD", password)));
         command.env("NATS_ROUTE_PASSWORD", "secret");

@@ -7,9 +7,9 @@ use std::thread::JoinHandle;
 use accounts::{Accounts, Cluster};
 use change_log::{Caller, Options, Place, StreamPlace};
 use domain::{Clock, ManualClock, World};
-use rig::Nats;
 use serve::{Membership, Seat, WorldHandle, WorldOptions};
 use store::Store;
+use test_servers::Nats;
 use tokio::runtime::{Handle, Runtime};
 
 use crate::harness::{START, at};

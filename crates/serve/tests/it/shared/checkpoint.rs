@@ -6,7 +6,7 @@ use change_log::StreamLog;
 use domain::{Catalogue, Timestamp, World};
 use market::book::IMAGE_VERSION;
 use market::{Book, Change, Ids};
-use rig::Proxy;
+use test_servers::Proxy;
 
 use super::{Cluster, ODDS, cut_at, publish};
 use crate::board::{ANN, BEA};

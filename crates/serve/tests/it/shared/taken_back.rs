@@ -2,7 +2,7 @@
 //! read it is back.
 
 use domain::World;
-use rig::Proxy;
+use test_servers::Proxy;
 
 use super::{ODDS, lead, publish, wait_for_push};
 use crate::board::{ANN, BEA};

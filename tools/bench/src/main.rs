@@ -1,0 +1,107 @@
+//! `cargo xtask bench`: what the service costs, measured against nginx on the same bytes and against the bars that
+//! `docs/performance.md` names.
+//!
+//! The service and nginx run on one core, the generator on another, and take turns; see [`rounds`]. A run takes some ten
+//! minutes and wants the machine for itself; `--quick` takes two and is for looking, not for the record. Timings gate
+//! nothing: they are for people. What does not wobble is `--instructions`.
+
+mod bar;
+mod growth;
+mod instructions;
+mod load;
+mod machine;
+mod measure;
+mod nginx;
+mod plot;
+mod report;
+mod rounds;
+mod service;
+mod wrk;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+
+use shell::repository::Repository;
+
+/// Measure the service against nginx and its bars
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask bench")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "switches of a command line are independent of each other"
+)]
+struct Options {
+    /// Fewer and shorter rounds, and a market of 20,000 records
+    #[arg(long)]
+    quick: bool,
+    /// Print the figures as JSON
+    #[arg(long)]
+    json: bool,
+    /// Write the table and the plots into docs/
+    #[arg(long)]
+    record: bool,
+    /// Measure only these parts, and no growth
+    #[arg(long, value_delimiter = ',', conflicts_with = "record")]
+    only: Vec<measure::Part>,
+    /// Only count instructions and compare them with the baseline
+    #[arg(long)]
+    instructions: bool,
+    /// Make the instructions counted the baseline
+    #[arg(long, requires = "instructions")]
+    update: bool,
+}
+
+/// How much is done.
+#[derive(Clone, Copy, Debug)]
+struct Effort {
+    rounds: usize,
+    seconds: f64,
+    records: usize,
+}
+
+fn main() -> ExitCode {
+    match Repository::find().and_then(|repository| run(&repository, &Options::parse())) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            shell::say(&format!("bench: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(repository: &Repository, options: &Options) -> Result<()> {
+    nginx::install(
+        repository,
+        &[("nginx", "nginx-light"), ("wrk", "wrk"), ("valgrind", "valgrind")],
+    )?;
+    shell::say("building the release");
+    let program = service::build(repository)?;
+    if options.instructions {
+        return instructions::check(repository, &program, options.update);
+    }
+    let effort = if options.quick {
+        Effort { rounds: 3, seconds: 0.5, records: 20_000 }
+    } else {
+        Effort { rounds: 9, seconds: 1.0, records: 200_000 }
+    };
+    machine::pin_self()?;
+    let bars = measure::bars(&program, effort, &options.only)?;
+    let plots = if options.only.is_empty() { growth::plots(&program, effort)? } else { Vec::new() };
+    if options.json {
+        shell::print(&report::to_json(&bars, &plots))?;
+    } else {
+        shell::print(&report::to_table(&bars))?;
+    }
+    if options.record {
+        report::record(repository, &bars, &plots)?;
+    }
+    Ok(())
+}
+
+/// Counts are far below where this loses anything.
+#[expect(clippy::cast_precision_loss, reason = "figures for people, with three digits that matter")]
+fn float(count: u64) -> f64 {
+    count as f64
+}

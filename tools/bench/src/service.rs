@@ -1,0 +1,303 @@
+//! The service under test: the release build on a folder of its own, pinned to one core, with a market of the real sizes.
+
+use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::Value;
+
+use super::machine::{self, SERVER_CORE};
+
+/// Lines in a push.
+pub(super) const BATCH_LINES: usize = 20_000;
+/// Bookmakers that price every event, with three markets each.
+const BOOKMAKERS: usize = 50;
+const MARKETS: usize = 3;
+/// A start takes less than a second; under callgrind, some more.
+const START_MAX: Duration = Duration::from_secs(120);
+/// What every answer under test is asked of.
+pub(super) const ODDS: &str = "/v1/sports/tennis/odds";
+
+/// How the service is started.
+#[derive(Clone, Debug)]
+pub(super) struct Setup {
+    pub(super) program: PathBuf,
+    pub(super) folder: PathBuf,
+    /// Programs and arguments in front of it.
+    pub(super) under: Vec<String>,
+    pub(super) refresh_interval: &'static str,
+}
+
+/// A running service; dropping it ends it.
+#[derive(Debug)]
+pub(super) struct Service {
+    child: Child,
+    setup: Setup,
+    pub(super) address: SocketAddr,
+    pub(super) operator: SocketAddr,
+    /// From the start of the process to the first `/readyz` that is 200.
+    pub(super) start_seconds: f64,
+}
+
+/// An answer, whole.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) head: String,
+    pub(super) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (own, value) = line.split_once(':')?;
+            own.eq_ignore_ascii_case(name).then_some(value.trim())
+        })
+    }
+}
+
+impl Service {
+    /// Starts the service and waits until it is ready.
+    ///
+    /// # Errors
+    /// It does not start, or not in time.
+    pub(super) fn start(setup: &Setup) -> Result<Self> {
+        let begun = Instant::now();
+        let mut words = vec!["taskset".to_owned(), "-c".to_owned(), SERVER_CORE.to_string()];
+        words.extend(setup.under.iter().cloned());
+        words.push(setup.program.display().to_string());
+        let (first, rest) = words.split_first().context("there is nothing to start")?;
+        let mut command = shell::command(first, &setup.folder);
+        command
+            .args(rest)
+            .arg("--data")
+            .arg(setup.folder.join("data"))
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .env("LINESMAN_SERVER__OPS_LISTEN", "127.0.0.1:0")
+            .env("LINESMAN_SERVER__WORKERS", "1")
+            .env("LINESMAN_SERVER__CONNECTIONS_MAX", "20000")
+            .env("LINESMAN_SERVER__CONNECTIONS_PER_SOURCE_MAX", "20000")
+            .env("LINESMAN_SANDBOX__ENABLED", "false")
+            .env("LINESMAN_MARKET__REFRESH_INTERVAL", setup.refresh_interval)
+            .env("LINESMAN_LOG__FILTER", "warn")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let mut child = command.spawn().context("cannot start linesman")?;
+        let stdout = child.stdout.take().context("linesman has no stdout")?;
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        // From here on dropping ends the child, whatever fails.
+        let mut service = Self {
+            child,
+            setup: setup.clone(),
+            address: nowhere,
+            operator: nowhere,
+            start_seconds: 0.0,
+        };
+        let mut found = BufReader::new(stdout)
+            .lines()
+            .map_while(Result::ok)
+            .filter_map(|line| address_in(&line));
+        service.address = found.next().context("linesman did not print its address")?;
+        service.operator = found.next().context("linesman did not print its metrics' address")?;
+        while !get(service.address, "/readyz", "").is_ok_and(|answer| answer.status == 200) {
+            ensure!(begun.elapsed() < START_MAX, "linesman is not ready after {START_MAX:?}");
+            machine::nap(Duration::from_millis(2));
+        }
+        service.start_seconds = begun.elapsed().as_secs_f64();
+        Ok(service)
+    }
+
+    /// Runs a verb of the program on the same folder and returns what it prints.
+    pub(super) fn verb(&self, words: &[&str]) -> Result<String> {
+        let mut command = shell::command(&self.setup.program, &self.setup.folder);
+        command.arg("--data").arg(self.setup.folder.join("data")).args(words);
+        Ok(shell::output(&mut command)?.trim().to_owned())
+    }
+
+    /// Keys that no limit stops.
+    pub(super) fn make_keys(&self, count: usize) -> Result<Vec<String>> {
+        let count = count.to_string();
+        let words = ["keys", "create", "--kind", "production", "--count", &count];
+        let limits = ["--burst-per-minute", "4000000000", "--requests-per-day", "4000000000"];
+        let printed = self.verb(&[&words[..], &limits[..]].concat())?;
+        Ok(printed.lines().map(str::to_owned).collect())
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Ends it in order, so that what it holds is on the disk.
+    pub(super) fn stop(mut self) -> Result<()> {
+        machine::terminate(self.child.id())?;
+        shell::wait(&mut self.child, Duration::from_secs(60)).map(drop)
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // It may have ended by itself; there is nothing to do about it then.
+        self.child.kill().unwrap_or_default();
+        self.child.wait().map(drop).unwrap_or_default();
+    }
+}
+
+fn address_in(line: &str) -> Option<SocketAddr> {
+    let (_, rest) = line.split_once("http://")?;
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.' && c != ':');
+    rest.get(..end.unwrap_or(rest.len()))?.trim_end_matches('.').parse().ok()
+}
+
+/// A market being filled through the push door.
+#[derive(Debug)]
+pub(super) struct Market {
+    feed: String,
+    bookmakers: Vec<String>,
+    events: usize,
+    to: SocketAddr,
+}
+
+impl Market {
+    /// Fills an empty service with about so many records, half of them in tennis.
+    pub(super) fn fill(service: &Service, key: &str, records: usize) -> Result<Self> {
+        let books = get(service.address, "/v1/books", &format!("x-api-key: {key}\r\n"))?;
+        let books: Vec<Value> = serde_json::from_slice(&books.body)?;
+        let named = |book: &Value| book.get("key").and_then(Value::as_str).map(str::to_owned);
+        let bookmakers: Vec<String> = books.iter().filter_map(named).take(BOOKMAKERS).collect();
+        let events = records.div_ceil(bookmakers.len() * MARKETS).max(2);
+        let feed = service.verb(&["feeds", "create", "bench"])?;
+        let market = Self { feed, bookmakers, events, to: service.address };
+        let listings: Vec<String> = (0..events).map(listing).collect();
+        market.push(&listings)?;
+        let all = events * market.bookmakers.len() * MARKETS;
+        for first in (0..all).step_by(BATCH_LINES) {
+            let lines: Vec<String> =
+                (first..all.min(first + BATCH_LINES)).map(|n| market.price(n, 0)).collect();
+            market.push(&lines)?;
+        }
+        Ok(market)
+    }
+
+    /// Prices of which each differs from the one in the round before.
+    pub(super) fn moves(&self, first: usize, count: usize, round: usize) -> Vec<String> {
+        (first..first + count).map(|number| self.price(number, round)).collect()
+    }
+
+    /// Pushes lines and says how long it took until they were durable.
+    pub(super) fn push(&self, lines: &[String]) -> Result<Duration> {
+        let body = lines.join("\n");
+        let head = format!(
+            "POST /ingest/v1/messages HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {}\r\n\
+             content-length: {}\r\nconnection: close\r\n\r\n",
+            self.feed,
+            body.len()
+        );
+        let begun = Instant::now();
+        let answer = call(self.to, &[head.as_bytes(), body.as_bytes()])?;
+        let took = begun.elapsed();
+        let receipt: Value = serde_json::from_slice(&answer.body)?;
+        match receipt.get("rejected").and_then(Value::as_array).map(Vec::as_slice) {
+            Some([]) => Ok(took),
+            refused => bail!("a push was not taken: {} {refused:?}", answer.status),
+        }
+    }
+
+    fn price(&self, number: usize, round: usize) -> String {
+        let market = number % MARKETS;
+        let bookmaker = number / MARKETS % self.bookmakers.len();
+        let event = number / MARKETS / self.bookmakers.len() % self.events;
+        let key = self.bookmakers.get(bookmaker).map_or("", String::as_str);
+        let price = 100 + (round + number) % 200;
+        let (home, away) = names(event);
+        let (name, outcomes) = match market {
+            0 => (
+                "moneyline",
+                format!(
+                    r#"{{"name":"{home}","price":{price}}},{{"name":"{away}","price":-{price}}}"#
+                ),
+            ),
+            1 => (
+                "spread",
+                format!(
+                    r#"{{"name":"{home}","price":-{price},"point":-3.5}},{{"name":"{away}","price":-110,"point":3.5}}"#
+                ),
+            ),
+            _ => (
+                "total_points",
+                format!(
+                    r#"{{"name":"Over","price":-{price},"point":44.5}},{{"name":"Under","price":-110,"point":44.5}}"#
+                ),
+            ),
+        };
+        format!(
+            r#"{{"type":"odds","ref":"e{event}","bookmaker":"{key}","market":"{name}","format":"american","outcomes":[{outcomes}]}}"#
+        )
+    }
+}
+
+fn names(event: usize) -> (String, String) {
+    (format!("Alexander Homeson {event}"), format!("Daniil Guestov {event}"))
+}
+
+fn listing(event: usize) -> String {
+    let sport = if event.is_multiple_of(2) { "tennis" } else { "american_football" };
+    let (home, away) = names(event);
+    let (day, hour, minute) = (1 + event % 28, event / 28 % 24, event % 60);
+    format!(
+        r#"{{"type":"event","ref":"e{event}","sport":"{sport}","competition":"Open Cup","commence_time":"2026-01-{day:02}T{hour:02}:{minute:02}:00Z","home":"{home}","away":"{away}"}}"#
+    )
+}
+
+/// A request as it goes over the wire; `headers` are whole lines.
+pub(super) fn request(path: &str, headers: &str) -> Vec<u8> {
+    let mut text = String::new();
+    // Writing to a `String` cannot fail.
+    write!(text, "GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{headers}\r\n").unwrap_or_default();
+    text.into_bytes()
+}
+
+/// Asks once on a connection of its own.
+pub(super) fn get(to: SocketAddr, path: &str, headers: &str) -> Result<Answer> {
+    call(to, &[&request(path, &format!("{headers}Connection: close\r\n"))])
+}
+
+fn call(to: SocketAddr, pieces: &[&[u8]]) -> Result<Answer> {
+    let mut stream = TcpStream::connect(to)?;
+    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+    for piece in pieces {
+        stream.write_all(piece)?;
+    }
+    let mut held = Vec::new();
+    stream.read_to_end(&mut held)?;
+    let end =
+        held.windows(4).position(|four| four == b"\r\n\r\n").context("an answer without a head")?;
+    let body = held.split_off(end + 4);
+    let head = String::from_utf8(held)?;
+    let status = head.get(9..12).and_then(|digits| digits.parse().ok()).context("no status")?;
+    Ok(Answer { status, head, body })
+}
+
+/// The release build, made where it is not up to date.
+pub(super) fn build(repository: &shell::repository::Repository) -> Result<PathBuf> {
+    shell::run(shell::cargo(repository).args(["build", "-q", "--release", "-p", "linesman"]))?;
+    Ok(repository.target()?.join("release").join("linesman"))
+}
+
+/// A folder for one service.
+pub(super) fn setup(
+    program: &Path,
+    folder: &Path,
+    refresh_interval: &'static str,
+) -> Result<Setup> {
+    std::fs::create_dir_all(folder)?;
+    Ok(Setup {
+        program: program.to_owned(),
+        folder: folder.to_owned(),
+        under: Vec::new(),
+        refresh_interval,
+    })
+}

@@ -1,0 +1,321 @@
+//! `cargo xtask cluster up|down`: a whole cluster on one machine, to develop with.
+//!
+//! Three NATS servers that replicate, PostgreSQL, two ingest and three api nodes, nginx in front of these. All of
+//! it lies in `target/cluster`, nothing is taken from the machine but programs and free ports. What runs
+//! is left alone, what is missing is started, so `up` can be repeated, also where the last one was interrupted.
+
+pub(crate) mod http;
+mod nginx;
+pub(crate) mod pace;
+pub(crate) mod process;
+pub(crate) mod site;
+pub(crate) mod unit;
+
+use std::{
+    fs,
+    net::TcpStream,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use clap::Subcommand;
+use rustix::process::{Pid, Signal};
+use serde_json::Value;
+use test_servers::GroupMember;
+
+use crate::cluster::{
+    http::Client,
+    site::{Life, Manner, Site},
+    unit::{ALL, NATS, NODES, Unit},
+};
+use shell::{repository::Repository, servers};
+
+pub(crate) use crate::cluster::nginx::{WATCH_EVERY, Watch};
+
+/// How long everything together may take to serve, on a machine that has other things to do.
+const START_TIME_MAX: Duration = Duration::from_secs(120);
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Start the cluster, or what is missing of it, and print where it is
+    Up,
+    /// End the cluster and remove all it had
+    Down,
+    /// Keep the list of nodes behind nginx; `up` starts this
+    #[command(hide = true)]
+    Watch { folder: PathBuf },
+}
+
+pub(crate) fn run(repository: &Repository, verb: &Verb) -> Result<()> {
+    match verb {
+        Verb::Up => up(repository),
+        Verb::Down => down(repository),
+        Verb::Watch { folder } => watch(folder),
+    }
+}
+
+fn folder(repository: &Repository) -> Result<PathBuf> {
+    Ok(repository.target()?.join("cluster"))
+}
+
+fn manner() -> Manner {
+    Manner {
+        life: Life::UntilStopped,
+        settings: String::new(),
+        environment: Vec::new(),
+        advertises: true,
+        syncs: true,
+    }
+}
+
+fn up(repository: &Repository) -> Result<()> {
+    servers::ensure_cluster_installed(repository)?;
+    shell::say("building the program");
+    let built = repository.build_program()?;
+    let folder = folder(repository)?;
+    fs::create_dir_all(&folder)?;
+    // A copy, so that the next build does not change a cluster that runs.
+    let program = folder.join("linesman");
+    if !program.is_file() {
+        let fresh = folder.join("linesman.fresh");
+        fs::copy(built, &fresh)?;
+        fs::rename(fresh, &program)?;
+    }
+    let site = Site::at(&folder, &program, manner())?;
+    start_all(&site)?;
+    gather_nats(&site, |nats| {
+        process::end(&site, nats)?;
+        site.start(nats).map(drop)
+    })?;
+    start_watch(&site)?;
+    wait_until_ready(&site)?;
+    shell::print(&greeting(&site)?)
+}
+
+/// Starts what does not run, in any order but that the database has to be there to be made.
+fn start_all(site: &Site) -> Result<()> {
+    for unit in ALL {
+        if process::find(site, unit).is_none() {
+            shell::say(&format!("starting {unit}"));
+            site.prepare(unit)?;
+            site.start(unit)?;
+        }
+        if unit == Unit::Postgres {
+            wait_for_postgres(site)?;
+            site.create_database()?;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn wait_for_postgres(site: &Site) -> Result<()> {
+    let waited = pace::wait_until("PostgreSQL answers", START_TIME_MAX, || {
+        site.ask_postgres("pg_isready")
+            .and_then(|mut ask| Ok(ask.arg("-q").output()?.status.success()))
+            .unwrap_or(false)
+    });
+    waited.with_context(|| last_words(site, Unit::Postgres))
+}
+
+/// Waits until the log's servers are one group, and starts those again that are left out.
+pub(crate) fn gather_nats(
+    site: &Site,
+    mut start_again: impl FnMut(Unit) -> Result<()>,
+) -> Result<()> {
+    let member =
+        |nats: Unit| GroupMember { name: nats.to_string(), monitor: site.health_port(nats) };
+    test_servers::gather_nats(&NATS.map(member), |place| {
+        let nats = *NATS.get(place).context("there is no such server")?;
+        shell::say(&format!("{nats} was left out by the others; starting it again"));
+        start_again(nats)
+    })
+}
+
+/// Waits until every node serves.
+///
+/// # Errors
+/// One does not; the message has what it said last.
+pub(crate) fn wait_until_ready(site: &Site) -> Result<()> {
+    for nats in NATS {
+        let answers = || TcpStream::connect(("127.0.0.1", site.port(nats))).is_ok();
+        pace::wait_until(&format!("{nats} answers"), START_TIME_MAX, answers)
+            .with_context(|| last_words(site, nats))?;
+    }
+    for node in NODES.into_iter().chain([Unit::Nginx]) {
+        let is_ready = || is_ready(site.port(node));
+        pace::wait_until(&format!("{node} is ready"), START_TIME_MAX, is_ready)
+            .with_context(|| last_words(site, node))?;
+    }
+    Ok(())
+}
+
+/// Whether whoever serves at a port says that it is ready.
+pub(crate) fn is_ready(port: u16) -> bool {
+    let mut client = Client::new(port, Duration::from_secs(2));
+    client.get("/readyz", "connection: close\r\n").is_ok_and(|answer| answer.status == 200)
+}
+
+/// What a NATS server says that it lacks: it is whole once its copies of all streams are those of the others.
+pub(crate) fn lack_of(site: &Site, nats: Unit) -> Option<String> {
+    let mut client = Client::new(site.health_port(nats), Duration::from_secs(2));
+    match client.get("/healthz?details=true", "connection: close\r\n") {
+        Ok(answer) if answer.status == 200 => None,
+        Ok(answer) => lack_in(&answer.body),
+        Err(error) => Some(error.to_string()),
+    }
+}
+
+/// What is lacking, of all that a server complains of. Consumers are no copies of anything: each node makes itself another when
+/// its own falls silent. But 2.10 misses for minutes those that somebody asked for while it was cut off.
+fn lack_in(health: &[u8]) -> Option<String> {
+    let told = || String::from_utf8_lossy(health).into_owned();
+    let said: Value = serde_json::from_slice(health).unwrap_or_default();
+    // Servers before 2.10 name the first complaint only, and not what it is about.
+    let Some(errors) = said.get("errors").and_then(Value::as_array) else { return Some(told()) };
+    let of_consumer = |error: &Value| error.get("type").is_some_and(|it| it == "CONSUMER");
+    (errors.is_empty() || !errors.iter().all(of_consumer)).then(told)
+}
+
+/// What a process wrote last.
+pub(crate) fn last_words(site: &Site, unit: Unit) -> String {
+    let output = site.home(unit).join("output");
+    let text = fs::read_to_string(&output).unwrap_or_default();
+    let mut lines: Vec<&str> = text.lines().rev().take(10).collect();
+    lines.reverse();
+    format!("{} ends with:\n{}", output.display(), lines.join("\n"))
+}
+
+/// The list of nodes behind nginx is kept by this program, left behind.
+fn start_watch(site: &Site) -> Result<()> {
+    let home = site.folder.join("watch");
+    if watch_pid(site).is_some() {
+        return Ok(());
+    }
+    fs::create_dir_all(&home)?;
+    let program = site.folder.join("watcher");
+    let fresh = site.folder.join("watcher.fresh");
+    fs::copy(std::env::current_exe().context("this program does not know where it is")?, &fresh)?;
+    fs::rename(fresh, &program)?;
+    let output = fs::File::options().create(true).append(true).open(home.join("output"))?;
+    let mut command = Command::new("setsid");
+    command
+        .args(["sh", "-c", "echo $$ > pid; exec \"$@\"", "sh"])
+        .arg(program)
+        .args(["cluster", "watch"])
+        .arg(&site.folder)
+        .current_dir(home)
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output);
+    command.spawn().context("cannot start the watch over the nodes")?;
+    Ok(())
+}
+
+fn watch_pid(site: &Site) -> Option<Pid> {
+    let text = fs::read_to_string(site.folder.join("watch").join("pid")).ok()?;
+    let pid: i32 = text.trim().parse().ok()?;
+    let stands = fs::read_link(format!("/proc/{pid}/cwd")).ok()?;
+    stands.starts_with(fs::canonicalize(&site.folder).ok()?).then(|| Pid::from_raw(pid))?
+}
+
+fn watch(folder: &Path) -> Result<()> {
+    let site = Site::at(folder, &folder.join("linesman"), manner())?;
+    let mut watch = Watch::new();
+    loop {
+        match watch.look(&site) {
+            Ok(None) => {}
+            Ok(Some(nodes)) => shell::say(&format!("behind nginx: {nodes:?}")),
+            Err(error) => shell::say(&format!("{error:#}")),
+        }
+        pace::nap(WATCH_EVERY);
+    }
+}
+
+fn down(repository: &Repository) -> Result<()> {
+    let folder = folder(repository)?;
+    if !folder.is_dir() {
+        shell::say("no cluster is up");
+        return Ok(());
+    }
+    let site = Site::at(&folder, &folder.join("linesman"), manner());
+    // Without its file of ports nothing was ever started.
+    if let Ok(site) = site {
+        if let Some(pid) = watch_pid(&site) {
+            process::signal(pid, Signal::TERM)?;
+        }
+        for unit in ALL.into_iter().rev() {
+            process::end(&site, unit)?;
+        }
+    }
+    fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+    shell::say("the cluster is gone");
+    Ok(())
+}
+
+/// A secret that is made once and kept in the cluster's folder.
+fn secret(site: &Site, name: &str, words: &[&str]) -> Result<String> {
+    let file = site.folder.join(name);
+    if let Ok(kept) = fs::read_to_string(&file) {
+        return Ok(kept);
+    }
+    let made = shell::output(&mut site.verb(words)?)?.trim().to_owned();
+    ensure!(!made.is_empty(), "`linesman {}` printed nothing", words.join(" "));
+    fs::write(&file, &made)?;
+    Ok(made)
+}
+
+fn greeting(site: &Site) -> Result<String> {
+    let kind = |kind| ["keys", "create", "--name", "cluster", "--kind", kind];
+    let sandbox = secret(site, "sandbox-key", &kind("sandbox"))?;
+    let production = secret(site, "production-key", &kind("production"))?;
+    let token = secret(site, "feed-token", &["feeds", "create", "cluster"])?;
+    let front = format!("http://127.0.0.1:{}", site.port(Unit::Nginx));
+    let mut text =
+        format!("\nThe cluster is up; everything it has is in {}\n\n", site.folder.display());
+    text += &format!("  service         {front}   (nginx, before the api nodes)\n");
+    for node in NODES {
+        let name = node.to_string();
+        let (port, metrics) = (site.port(node), site.side_port(node));
+        text += &format!(
+            "  {name:<15} http://127.0.0.1:{port}   (metrics: http://127.0.0.1:{metrics}/metrics)\n"
+        );
+    }
+    text += &format!(
+        "  postgres        postgres://postgres@127.0.0.1:{}/linesman\n",
+        site.port(Unit::Postgres)
+    );
+    text += &format!("  nats            {}   ({})\n\n", site.nats_url(), site.nats()?);
+    text += &format!(
+        "  sandbox key     {sandbox}\n  production key  {production}\n  feed token      {token}\n\n"
+    );
+    text += &format!("Try it:\n  curl -H 'X-API-Key: {sandbox}' {front}/v1/sports\n\n");
+    text += "End it:\n  cargo xtask cluster down\n";
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_misses_only_consumers_is_whole() {
+        let consumer =
+            r#"{"type":"CONSUMER","account":"$G","stream":"s","consumer":"c","error":"not found"}"#;
+        let stream = r#"{"type":"STREAM","account":"$G","stream":"s","error":"not current"}"#;
+        let health = |errors: &str| {
+            format!(r#"{{"status":"error","status_code":503,"errors":[{errors}]}}"#).into_bytes()
+        };
+        assert_eq!(lack_in(&health(&format!("{consumer},{consumer}"))), None);
+        assert!(lack_in(&health(&format!("{consumer},{stream}"))).unwrap().contains("not current"));
+        assert!(lack_in(&health("")).is_some());
+    }
+
+    #[test]
+    fn a_server_that_does_not_say_what_it_misses_is_not_whole() {
+        let old = r#"{"status":"unavailable","error":"JetStream stream 's' is not current"}"#;
+        assert_eq!(lack_in(old.as_bytes()).unwrap(), old);
+        assert!(lack_in(b"").is_some());
+    }
+}

@@ -1,0 +1,417 @@
+//! `cargo xtask faults`: a cluster under load, broken in every way, one fault at a time; then everything that its clients
+//! saw is checked against what was promised.
+//!
+//! See `docs/operations/faults.md`. The parts: [`stage`] is the cluster, [`fault`] what can be broken, [`load`] who uses it meanwhile,
+//! [`record`] what they saw, [`check`] the judge. Nothing is restarted but what the campaign itself has ended.
+
+mod builds;
+mod chance;
+mod check;
+mod fault;
+mod load;
+mod market;
+mod record;
+mod report;
+mod stage;
+mod wires;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, anyhow, ensure};
+use clap::Args;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::{
+    cluster::{
+        self, WATCH_EVERY, Watch,
+        http::Client,
+        pace::{self, nap, now_ms},
+        site::Site,
+        unit::{APIS, NATS, NODES, Unit},
+    },
+    faults::{
+        builds::Builds,
+        chance::Chance,
+        check::{Finding, Tale},
+        fault::Fault,
+        load::{Bench, Load, Purse, STATUS},
+        record::{Episode, Journal, Kind},
+        stage::Stage,
+    },
+};
+use shell::{repository::Repository, servers};
+
+/// How long everything may take to be as before, once a fault is healed.
+const CATCH_UP_MAX: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_secs(60);
+/// How long PostgreSQL takes to start, and nodes to find it again.
+const DATABASE_START: Duration = Duration::from_secs(8);
+/// Before what people run (0); inherited by every part of the cluster and every client.
+const PRIORITY: i32 = -10;
+/// Between two faults.
+const CALM: Duration = Duration::from_secs(2);
+/// A snapshot is cut every second; one this old is not the present any more.
+const SNAPSHOT_AGE_MAX_MS: i64 = 5000;
+const GROUPED: &str = "/v1/sports/mma/odds?group_by=bout&odds_format=decimal";
+const WHOLE: [&str; 2] = [
+    "/v1/sports/mma/odds?odds_format=decimal&limit=500",
+    "/v1/sports/tennis/odds?odds_format=decimal&limit=500",
+];
+
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// How long faults go on
+    #[arg(long, default_value_t = 10)]
+    minutes: u64,
+    /// Which order they come in, and what clients choose; the same seed is the same campaign
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Only faults whose names contain one of these
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Each fault once, in the order of `--list`, however long it takes
+    #[arg(long)]
+    once: bool,
+    /// The most telling faults in a fixed order, once
+    #[arg(long, conflicts_with = "only")]
+    short: bool,
+    /// Another build of `linesman`: two nodes of five run this one, the others that, and nodes are exchanged
+    #[arg(long, value_name = "PROGRAM")]
+    beside: Option<PathBuf>,
+    /// Print the names of all faults
+    #[arg(long)]
+    list: bool,
+    /// Judge only what must never happen, and not what depends on the speed of the machine
+    #[arg(long)]
+    ignore_timing: bool,
+    /// Use the program as the tests have built it
+    #[arg(long, hide = true)]
+    with_tests: bool,
+}
+
+pub(crate) fn run(repository: &Repository, options: &Options) -> Result<()> {
+    let repository = if options.with_tests { &repository.with_tests() } else { repository };
+    run_judged(repository, options, |finding| !(options.ignore_timing && finding.is_timed))
+}
+
+fn run_judged(
+    repository: &Repository,
+    options: &Options,
+    counts: impl Fn(&Finding) -> bool,
+) -> Result<()> {
+    let mut plan = if options.short { fault::short() } else { fault::all() };
+    if options.beside.is_some() {
+        plan.extend(fault::exchanges());
+    }
+    if options.list {
+        let names: Vec<String> = plan.iter().map(ToString::to_string).collect();
+        return shell::print(&format!("{}\n", names.join("\n")));
+    }
+    let seed = options.seed.unwrap_or_else(|| now_ms().unsigned_abs() % 1_000_000);
+    if !options.only.is_empty() {
+        plan.retain(|fault| {
+            options.only.iter().any(|part| fault.to_string().contains(part.as_str()))
+        });
+        ensure!(!plan.is_empty(), "no fault has such a name; --list prints them");
+    } else {
+        // NATS removes the log by itself then (docs/operations/faults.md): whoever wants to see it names it.
+        plan.retain(|fault| *fault != Fault::DiskFull(None));
+    }
+    let time = Duration::from_secs(60 * options.minutes);
+    let once = options.short || options.once;
+    let plan = Plan { seed, faults: plan, time, once, beside: options.beside.clone() };
+    let findings = campaign(repository, &plan)?;
+    let broken = findings.iter().filter(|finding| counts(finding) && !finding.holds()).count();
+    ensure!(
+        broken == 0,
+        "{broken} rules are broken (seed {seed}); see {}",
+        folder(repository)?.display()
+    );
+    Ok(())
+}
+
+#[derive(Debug)]
+struct Plan {
+    seed: u64,
+    faults: Vec<Fault>,
+    time: Duration,
+    /// In this order and once, rather than by chance until the time is over.
+    once: bool,
+    /// Another build.
+    beside: Option<PathBuf>,
+}
+
+fn folder(repository: &Repository) -> Result<PathBuf> {
+    Ok(repository.target()?.join("faults"))
+}
+
+fn campaign(repository: &Repository, plan: &Plan) -> Result<Vec<Finding>> {
+    servers::ensure_cluster_installed(repository)?;
+    if !servers::try_install(repository, stage::CLOCK_PACKAGE) {
+        shell::say("   libfaketime is not installed: no clock will be stepped");
+    }
+    shell::say("building the program");
+    let (program, reader) = build(repository)?;
+    // Who compiles beside it must not starve it: a node that hears nothing for five seconds refuses keys, as it must.
+    if rustix::process::setpriority_process(None, PRIORITY).is_err() {
+        shell::say("   only root can go before others: leave the machine to it");
+    }
+    let folder = folder(repository)?;
+    stage::clear(&folder)?;
+    shell::say(&format!("seed {}: setting up a cluster in {}", plan.seed, folder.display()));
+    let builds = Builds::copy(&folder, &program, plan.beside.as_deref())?;
+    let mut stage = Stage::set(&folder.join("cluster"), builds, plan.seed)?;
+    let nats = stage.site.nats()?.to_string();
+    shell::say(&format!("   the log is kept by {nats}"));
+    let bench = Bench::new(stage.site.clone(), Journal::new(&folder)?);
+    let watch = begin_watch(stage.site.clone())?;
+    let purse = Purse::fill(&bench)?;
+    let judge = Judge { key: purse.steady.clone() };
+    let mut load = Load::begin(&bench, &purse, plan.seed)?;
+    judge.wait_until_full(&stage.site).context("the cluster does not get under way")?;
+    load.begin_to_read(&purse, plan.seed)?;
+    let broken = break_things(plan, &mut stage, &bench, &judge);
+    load.end()?;
+    broken?;
+    let read = || read_log(&reader, &stage.site, &folder);
+    let (tale, last) = judge.wait_for_all(&stage.site, read);
+    watch.end()?;
+    let records = bench.journal.finish()?;
+    let mut findings = check::all(&records, &tale, stage.builds.count());
+    findings.push(last);
+    let about = format!("{}{nats}\nseed {}\n", stage.builds.tell()?, plan.seed);
+    report::tell(&folder, &about, &records, &findings)?;
+    Ok(findings)
+}
+
+fn break_things(plan: &Plan, stage: &mut Stage, bench: &Bench, judge: &Judge) -> Result<()> {
+    let begun = Instant::now();
+    let mut chance = Chance::new(plan.seed);
+    let possible = |fault: &Fault| match fault {
+        Fault::DiskFull(_) => stage.has_disks(),
+        Fault::Clock(..) => stage.has_clocks(),
+        Fault::Kill(_)
+        | Fault::Stop(_)
+        | Fault::Exchange(_)
+        | Fault::Pause(_)
+        | Fault::Wire(..)
+        | Fault::NoLog => true,
+    };
+    let (faults, left_out): (Vec<Fault>, Vec<Fault>) =
+        plan.faults.iter().copied().partition(possible);
+    if !left_out.is_empty() {
+        let names: Vec<String> = left_out.iter().map(ToString::to_string).collect();
+        shell::say(&format!("   not possible here, and left out: {}", names.join(", ")));
+    }
+    ensure!(!faults.is_empty(), "none of these faults is possible on this machine");
+    loop {
+        let mut round = faults.clone();
+        if !plan.once {
+            chance.shuffle(&mut round);
+        }
+        for fault in round {
+            nap(CALM);
+            if !plan.once && begun.elapsed() > plan.time {
+                return Ok(());
+            }
+            let episode = break_one(fault, stage, bench, judge)?;
+            let goes_on = episode.caught_up_ms.is_some();
+            bench.journal.note_episode(episode);
+            // What is broken for good would be blamed on every fault that follows.
+            if !goes_on {
+                shell::say(&format!("   `{fault}` is not overcome: the campaign ends here"));
+                return Ok(());
+            }
+        }
+        if plan.once {
+            return Ok(());
+        }
+    }
+}
+
+fn break_one(fault: Fault, stage: &mut Stage, bench: &Bench, judge: &Judge) -> Result<Episode> {
+    wait_for_the_minute(fault);
+    shell::say(&format!("   {fault}"));
+    let began_ms = now_ms();
+    fault.inject(stage).with_context(|| format!("`{fault}` cannot be done"))?;
+    nap(fault.lasts());
+    fault.heal(stage).with_context(|| format!("`{fault}` cannot be healed"))?;
+    let healed_ms = now_ms();
+    let caught_up = judge.wait_until_whole(&stage.site);
+    if let Err(error) = &caught_up {
+        shell::say(&format!("   {error:#}"));
+    }
+    for unit in stage.dead() {
+        let words = cluster::last_words(&stage.site, unit);
+        bench.journal.note_death(format!("{unit} ended during `{fault}`; {words}"));
+    }
+    let caught_up_ms = caught_up.is_ok().then(now_ms);
+    Ok(Episode { fault: fault.to_string(), kind: fault.kind(), began_ms, healed_ms, caught_up_ms })
+}
+
+/// Without the database a key goes on with what its node has of the minute, so such a fault must end within one.
+fn wait_for_the_minute(fault: Fault) {
+    if fault.kind() != Kind::NoDatabase {
+        return;
+    }
+    let needed = fault.lasts() + DATABASE_START;
+    let into = Duration::from_millis(now_ms().rem_euclid(60_000).unsigned_abs());
+    if into + needed > MINUTE {
+        nap(MINUTE.saturating_sub(into) + CALM);
+    }
+}
+
+/// Looks from outside whether all is well.
+#[derive(Debug)]
+struct Judge {
+    key: String,
+}
+
+impl Judge {
+    /// Waits until every node is ready, every api node says ok and shows the present, and every server of the log has all of it.
+    fn wait_until_whole(&self, site: &Site) -> Result<()> {
+        let mut missing = String::new();
+        let waited = pace::wait_until("all is as before", CATCH_UP_MAX, || {
+            match self.find_missing(site) {
+                Some(found) => missing = found,
+                None => return true,
+            }
+            false
+        });
+        waited.with_context(|| missing.clone())
+    }
+
+    /// Waits until every api node shows every price there will be.
+    fn wait_until_full(&self, site: &Site) -> Result<()> {
+        let all = market::all_series().len();
+        pace::wait_until("every node shows every price", CATCH_UP_MAX, || {
+            APIS.into_iter().all(|api| {
+                let bodies = WHOLE.map(|path| self.ask(site, api, path));
+                let counts = bodies.iter().flatten().filter_map(Value::as_array).map(Vec::len);
+                counts.sum::<usize>() == all
+            })
+        })
+    }
+
+    fn find_missing(&self, site: &Site) -> Option<String> {
+        if let Some(node) = NODES.into_iter().find(|node| !cluster::is_ready(site.port(*node))) {
+            return Some(format!("{node} is not ready"));
+        }
+        for api in APIS {
+            let status = self.ask(site, api, STATUS);
+            let said = status.as_ref().and_then(|status| status.get("status")?.as_str());
+            if said != Some("ok") {
+                return Some(format!("{api} says {said:?}"));
+            }
+            let shown = self.ask(site, api, GROUPED);
+            let at = shown.as_ref().and_then(|shown| shown.get("generated_at")?.as_str());
+            let at: Option<Timestamp> = at.and_then(|at| at.parse().ok());
+            let age_ms = at.map(|at| now_ms() - at.as_millisecond());
+            if age_ms.is_none_or(|age_ms| age_ms.abs() > SNAPSHOT_AGE_MAX_MS) {
+                return Some(format!("the snapshot of {api} is {age_ms:?} ms old"));
+            }
+        }
+        // Another server's fault before this one has caught up would be two at once.
+        NATS.into_iter().find_map(|nats| {
+            cluster::lack_of(site, nats).map(|lack| format!("{nats} is not whole: {lack}"))
+        })
+    }
+
+    fn ask(&self, site: &Site, api: Unit, path: &str) -> Option<Value> {
+        let mut client = Client::new(site.port(api), Duration::from_secs(2));
+        let headers = format!("x-api-key: {}\r\nconnection: close\r\n", self.key);
+        let answer = client.get(path, &headers).ok().filter(|answer| answer.status == 200)?;
+        serde_json::from_slice(&answer.body).ok()
+    }
+
+    /// Waits until every api node shows all that the log holds, now that nobody pushes any more; gives what that is.
+    ///
+    /// A push that nobody waits for any more may still be written, so the log is read again each time. One that is gone
+    /// breaks every rule that goes by it; the others are judged all the same.
+    fn wait_for_all(&self, site: &Site, read: impl Fn() -> Result<Tale>) -> (Tale, Finding) {
+        let (mut tale, mut finding, mut unread) = (Tale::default(), Finding::default(), None);
+        let waited = pace::wait_until("every node shows all", CATCH_UP_MAX, || {
+            match read() {
+                Ok(read) => (tale, unread) = (read, None),
+                Err(error) => unread = Some(error),
+            }
+            finding = check::ends_alike(&self.last_bodies(site), &tale);
+            unread.is_none() && finding.holds()
+        });
+        if let Some(error) = unread {
+            shell::say(&format!("   the log cannot be read at the end: {error:#}"));
+        }
+        if let Err(error) = waited {
+            shell::say(&format!("   {error:#}"));
+        }
+        (tale, finding)
+    }
+
+    /// What each api node shows.
+    fn last_bodies(&self, site: &Site) -> Vec<(Unit, Value)> {
+        let all = APIS.into_iter().flat_map(|api| WHOLE.map(|path| (api, path)));
+        all.map(|(api, path)| (api, self.ask(site, api, path).unwrap_or_default())).collect()
+    }
+}
+
+/// Keeps the list of nodes behind nginx, as it is kept where the cluster is for use.
+#[derive(Debug)]
+struct Watching {
+    thread: JoinHandle<()>,
+    stop: Arc<AtomicBool>,
+}
+
+fn begin_watch(site: Site) -> Result<Watching> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    let thread = std::thread::Builder::new().name("watch".to_owned());
+    let thread = thread.spawn(move || {
+        let mut watch = Watch::new();
+        while !stopped.load(Ordering::Relaxed) {
+            match watch.look(&site) {
+                Ok(None) => {}
+                Ok(Some(nodes)) => {
+                    let nodes: Vec<String> = nodes.iter().map(ToString::to_string).collect();
+                    shell::say(&format!("     behind nginx: {}", nodes.join(" ")));
+                }
+                Err(error) => shell::say(&format!("     {error:#}")),
+            }
+            nap(WATCH_EVERY);
+        }
+    })?;
+    Ok(Watching { thread, stop })
+}
+
+impl Watching {
+    fn end(self) -> Result<()> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().map_err(|_| anyhow!("the watch over the nodes has failed"))
+    }
+}
+
+/// The program, and what reads its log; of the whole workspace, as the tests are built, since each set of features is
+/// built apart.
+fn build(repository: &Repository) -> Result<(PathBuf, PathBuf)> {
+    let words = ["build", "-q", "--workspace", "--bin", "linesman", "--example", "log_entries"];
+    shell::run(shell::cargo(repository).args(words))?;
+    let folder = repository.target()?.join("debug");
+    Ok((folder.join("linesman"), folder.join("examples").join("log_entries")))
+}
+
+/// Prints the live world's log into a file, and reads that.
+fn read_log(reader: &Path, site: &Site, folder: &Path) -> Result<Tale> {
+    let mut command = shell::command(reader, folder);
+    let text = shell::output(command.args([&site.nats_url(), "live"]))?;
+    fs::write(folder.join("log.jsonl"), &text)?;
+    Tale::read(&text)
+}

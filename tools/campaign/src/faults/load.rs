@@ -1,0 +1,191 @@
+//! The steady load: readers, pushers, somebody who revokes keys, somebody who runs into limits, somebody who looks at
+//! every node's status. Each is a thread with clients of its own; all that they see goes into the journal.
+
+mod limits;
+mod pusher;
+mod reader;
+mod revoker;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, anyhow};
+
+use super::{chance::Chance, market, record::Journal};
+use crate::cluster::{
+    http::Client,
+    pace::nap,
+    site::Site,
+    unit::{APIS, Unit},
+};
+
+pub(super) use self::reader::STATUS;
+
+/// How many readers ask through the load balancer.
+const READERS: usize = 5;
+/// How long a client waits: longer than the load balancer needs to try all nodes.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+const PULSE: Duration = Duration::from_millis(50);
+/// Later than this is remarkable.
+const STALL: Duration = Duration::from_millis(400);
+
+/// What every worker has.
+#[derive(Clone, Debug)]
+pub(super) struct Bench {
+    pub(super) site: Arc<Site>,
+    pub(super) journal: Arc<Journal>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Bench {
+    pub(super) fn new(site: Site, journal: Journal) -> Self {
+        Self { site: Arc::new(site), journal: Arc::new(journal), stop: Arc::default() }
+    }
+
+    fn goes_on(&self) -> bool {
+        !self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Runs a verb of the program and gives what it prints.
+    pub(super) fn verb(&self, words: &[&str]) -> Result<String> {
+        Ok(shell::output(&mut self.site.verb(words)?)?.trim().to_owned())
+    }
+
+    /// A new key with limits.
+    pub(super) fn new_key(&self, name: &str, per_minute: u64, per_day: u64) -> Result<String> {
+        let (per_minute, per_day) = (per_minute.to_string(), per_day.to_string());
+        self.verb(&[
+            "keys",
+            "create",
+            "--kind",
+            "production",
+            "--name",
+            name,
+            "--burst-per-minute",
+            &per_minute,
+            "--requests-per-day",
+            &per_day,
+        ])
+    }
+}
+
+/// What the workers come with.
+#[derive(Debug)]
+pub(super) struct Purse {
+    /// One for each pusher.
+    tokens: Vec<String>,
+    /// A key without limits that anybody could meet.
+    pub(super) steady: String,
+}
+
+impl Purse {
+    pub(super) fn fill(bench: &Bench) -> Result<Self> {
+        let token = |pusher| bench.verb(&["feeds", "create", &format!("pusher-{pusher}")]);
+        let tokens = (0..market::PUSHERS).map(token).collect::<Result<_>>()?;
+        Ok(Self { tokens, steady: bench.new_key("steady", 1_000_000, 100_000_000)? })
+    }
+}
+
+/// The workers; they end when they are asked to.
+#[derive(Debug)]
+pub(super) struct Load {
+    bench: Bench,
+    workers: Vec<JoinHandle<()>>,
+}
+
+impl Load {
+    /// Lists the events and begins to push.
+    pub(super) fn begin(bench: &Bench, purse: &Purse, seed: u64) -> Result<Self> {
+        let mut load = Self { bench: bench.clone(), workers: Vec::new() };
+        for (pusher, token) in purse.tokens.iter().enumerate() {
+            list_events(bench, pusher, token)?;
+            let chance = chance(seed, 100 + pusher);
+            let mut worker = pusher::Pusher::new(bench, pusher, token.clone(), chance);
+            load.add(format!("pusher-{pusher}"), move || worker.run())?;
+        }
+        Ok(load)
+    }
+
+    fn add(&mut self, name: String, work: impl FnOnce() + Send + 'static) -> Result<()> {
+        let thread = std::thread::Builder::new().name(name);
+        self.workers.push(thread.spawn(work).context("no more threads")?);
+        Ok(())
+    }
+
+    /// Begins to read, once there is all that there will be to read.
+    pub(super) fn begin_to_read(&mut self, purse: &Purse, seed: u64) -> Result<()> {
+        let (bench, steady) = (self.bench.clone(), &purse.steady);
+        for number in 0..READERS {
+            let mut worker =
+                reader::Reader::new(&bench, steady, chance(seed, 200 + number), number == 0);
+            self.add(format!("reader-{number}"), move || worker.run())?;
+        }
+        for api in APIS {
+            let mut worker = reader::Prober::new(&bench, steady, api);
+            self.add(format!("prober-{api}"), move || worker.run())?;
+        }
+        for sort in limits::SORTS {
+            let mut worker = limits::Spender::new(&bench, sort, chance(seed, 300));
+            self.add(format!("spender-{}", sort.name), move || worker.run())?;
+        }
+        let ring = revoker::Ring::default();
+        for number in 0..revoker::REVOKERS {
+            let mut worker = revoker::Revoker::new(&bench, &ring, number);
+            self.add(format!("revoker-{number}"), move || worker.run())?;
+        }
+        for node in [None].into_iter().chain(APIS.map(Some)) {
+            let mut worker = revoker::User::new(&bench, &ring, node);
+            self.add("user".to_owned(), move || worker.run())?;
+        }
+        self.add("pulse".to_owned(), move || feel_pulse(&bench))
+    }
+
+    /// Ends all workers.
+    ///
+    /// # Errors
+    /// One of them had failed.
+    pub(super) fn end(self) -> Result<()> {
+        self.bench.stop.store(true, Ordering::Relaxed);
+        for worker in self.workers {
+            let name = worker.thread().name().unwrap_or_default().to_owned();
+            worker.join().map_err(|_| anyhow!("{name} has failed"))?;
+        }
+        Ok(())
+    }
+}
+
+fn chance(seed: u64, worker: usize) -> Chance {
+    Chance::new(seed ^ u64::try_from(worker).unwrap_or_default().wrapping_mul(0x9e37_79b9))
+}
+
+/// Notes when this machine was so busy that nobody on it got anything done: what was slow then was not the cluster's doing.
+fn feel_pulse(bench: &Bench) {
+    while bench.goes_on() {
+        let before = Instant::now();
+        nap(PULSE);
+        let late = before.elapsed().saturating_sub(PULSE);
+        if late > STALL {
+            bench.journal.note_stall(late);
+        }
+    }
+}
+
+fn list_events(bench: &Bench, pusher: usize, token: &str) -> Result<()> {
+    let client = Client::new(bench.site.port(Unit::Nginx), PATIENCE);
+    let headers = pusher::headers(token);
+    let mut last = String::new();
+    // Nobody is broken yet, but an ingest may still be on its way to its lease.
+    crate::cluster::pace::wait_until("events are listed", Duration::from_secs(60), || {
+        let answer = client.post(pusher::DOOR, &headers, market::listing(pusher).as_bytes());
+        last = format!("{answer:?}");
+        answer.is_ok_and(|answer| pusher::outcome(&answer) == super::record::Outcome::Taken)
+    })
+    .context(last)
+}

@@ -1,0 +1,173 @@
+//! What the servers under a cluster give on this machine. For people: nothing is gated by it.
+
+use std::{
+    fmt::Write as _,
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use accounts::{Accounts, Actor, KeyKind, NewKey, Registry};
+use anyhow::{Context as _, Result};
+use change_log::{StreamLog, StreamPlace};
+use domain::{ManualClock, Timestamp};
+use store::{LeaseAsk, Store, Window};
+use test_servers::{Nats, Postgres};
+use tokio::{runtime::Runtime, task::JoinSet};
+
+/// How long each thing is done for.
+const ROUND: Duration = Duration::from_secs(4);
+/// About what a changed price takes.
+const ENTRY_BYTES: usize = 60;
+const KEYS: usize = 100_000;
+
+/// Everything, as a table.
+///
+/// # Errors
+/// A server is not installed or does not do its part.
+pub(crate) fn measure() -> Result<String> {
+    let runtime = Runtime::new().context("no runtime")?;
+    let mut page = String::from("| measured | figure |\n|---|---|\n");
+    runtime.block_on(leases(&mut page))?;
+    for replicas in [1, 3] {
+        log(&runtime, replicas, &mut page)?;
+    }
+    runtime.block_on(keys(&mut page))?;
+    Ok(page)
+}
+
+/// Lease transactions by many nodes at once, each with a connection, all of different keys.
+async fn leases(page: &mut String) -> Result<()> {
+    let server = Postgres::start_durable()?;
+    let url = server.create_database("scale")?;
+    for (nodes, rows) in [(1_u32, 1_u32), (16, 1), (16, 16), (8, 512)] {
+        let counted = Arc::new(AtomicU64::new(0));
+        let mut tasks = JoinSet::new();
+        for node in 0..nodes {
+            let store = Store::connect(&url).await?;
+            let counted = Arc::clone(&counted);
+            tasks.spawn(async move {
+                let begun = Instant::now();
+                let mut turn = 0_u32;
+                while begun.elapsed() < ROUND {
+                    let asks: Vec<_> = (0..rows).map(|row| ask(node, row, turn)).collect();
+                    store.lease(&asks).await?;
+                    counted.fetch_add(1, Ordering::Relaxed);
+                    turn += 1;
+                }
+                store.close().await;
+                anyhow::Ok(())
+            });
+        }
+        while let Some(done) = tasks.join_next().await {
+            done.context("a node ended early")??;
+        }
+        let transactions = counted.load(Ordering::Relaxed) / ROUND.as_secs();
+        let leased = transactions * u64::from(rows);
+        writeln!(
+            page,
+            "| PostgreSQL, {nodes} nodes, {rows} leases in a transaction | {transactions} transactions/s, {leased} leases/s |"
+        )?;
+    }
+    Ok(())
+}
+
+/// A slice of a key that this node alone asks for, in another minute each 60th turn.
+fn ask(node: u32, row: u32, turn: u32) -> LeaseAsk {
+    LeaseAsk {
+        meter_id: format!("key-{node}-{row}-{}", turn % 60).into(),
+        window: Window::Minute,
+        start_ms: i64::from(turn / 60) * 60_000,
+        limit: 60,
+        divisor: 4,
+        slice_max: 10_000,
+    }
+}
+
+/// Appends to a log on so many servers, one batch after the other as the writer does, and reads it back.
+fn log(runtime: &Runtime, replicas: usize, page: &mut String) -> Result<()> {
+    let nats = Nats::start(replicas)?;
+    let mut log = open(runtime, &nats, replicas)?;
+    let payload = [7_u8; ENTRY_BYTES];
+    for batch in [1_usize, 100, 5000] {
+        let (begun, before) = (Instant::now(), log.bytes());
+        let mut batches = 0_u64;
+        while begun.elapsed() < ROUND {
+            log.append(0, std::iter::repeat_n((1, &payload[..]), batch))?;
+            batches += 1;
+        }
+        let entries = batches * u64::try_from(batch)?;
+        let bytes = (log.bytes() - before) / entries.max(1);
+        let (appends, entries) = (batches / ROUND.as_secs(), entries / ROUND.as_secs());
+        writeln!(
+            page,
+            "| JetStream, {replicas} replicas, {batch} changes in a batch | {appends} batches/s, {entries} changes/s, {bytes} bytes a change |"
+        )?;
+    }
+    let begun = Instant::now();
+    let mut read = 0_u64;
+    for entry in log.read_from(log.first_seq())? {
+        entry?;
+        read += 1;
+        if begun.elapsed() >= ROUND {
+            break;
+        }
+    }
+    let millis = u64::try_from(begun.elapsed().as_millis())?.max(1);
+    writeln!(
+        page,
+        "| JetStream, {replicas} replicas, one reader | {} changes/s |",
+        read * 1000 / millis
+    )?;
+    Ok(())
+}
+
+/// Servers that have just started need a moment to agree on who leads.
+fn open(runtime: &Runtime, nats: &Nats, replicas: usize) -> Result<StreamLog> {
+    let place = StreamPlace {
+        url: nats.url(),
+        name: "scale".into(),
+        replicas: Some(replicas),
+        entry_bytes_max: 1 << 20,
+    };
+    let begun = Instant::now();
+    loop {
+        match StreamLog::open(runtime.handle(), &place) {
+            Ok(log) => return Ok(log),
+            Err(error) if begun.elapsed() > Duration::from_secs(60) => return Err(error.into()),
+            Err(_) => runtime.block_on(tokio::time::sleep(Duration::from_millis(200))),
+        }
+    }
+}
+
+/// What a node holds in memory for each key.
+async fn keys(page: &mut String) -> Result<()> {
+    let folder = tempfile::tempdir().context("no temporary folder")?;
+    let store = Store::open(folder.path().join("accounts.db")).await?;
+    let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_796_083_110)));
+    let registry = Registry::new(store.clone(), Arc::clone(&clock) as Arc<dyn domain::Clock>);
+    for _ in 0..KEYS / 10_000 {
+        registry
+            .create_keys(&NewKey::of_kind(KeyKind::Production), 10_000, &Actor::command_line())
+            .await?;
+    }
+    let before = resident_bytes()?;
+    let begun = Instant::now();
+    let (accounts, worker) = Accounts::load(store, clock).await?;
+    let took = begun.elapsed().as_millis();
+    let each = resident_bytes()?.saturating_sub(before) / u64::try_from(KEYS)?;
+    writeln!(page, "| {KEYS} keys in memory | {each} bytes each, read in {took} ms |")?;
+    drop((accounts, worker));
+    Ok(())
+}
+
+/// What the kernel counts as this process's memory.
+fn resident_bytes() -> Result<u64> {
+    const PAGE_BYTES: u64 = 4096;
+    let text = fs::read_to_string("/proc/self/statm").context("the system does not say")?;
+    let pages: u64 = text.split(' ').nth(1).context("statm is short")?.parse()?;
+    Ok(pages * PAGE_BYTES)
+}

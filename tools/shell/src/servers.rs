@@ -1,0 +1,77 @@
+//! The servers that a cluster is built on, and that tests start for themselves, and whatever else Debian has a package of:
+//! installed where they are missing.
+
+mod nats;
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::repository::Repository;
+
+const MEND: &str = "the tests of the cluster need PostgreSQL, NATS and curl or wget (on Debian: apt-get install postgresql nats-server curl)";
+
+/// A Debian package with the places where it, or an installation by hand, puts its program.
+type Package = (&'static str, [&'static str; 2]);
+
+const POSTGRES: Package = ("postgresql", ["/usr/lib/postgresql", "/usr/lib/postgresql"]);
+const NATS: Package = ("nats-server", ["/usr/sbin/nats-server", "/usr/local/bin/nats-server"]);
+/// What `deploy/nginx/linesman-nodes` asks nodes with: either will do.
+const CURL: Package = ("curl", ["/usr/bin/curl", "/usr/bin/wget"]);
+const NGINX: Package = ("nginx-light", ["/usr/sbin/nginx", "/usr/local/bin/nginx"]);
+
+/// The servers that tests start.
+pub fn ensure_installed(repository: &Repository) -> Result<()> {
+    install(repository, &[POSTGRES, CURL], MEND)?;
+    nats::ensure_current(repository, || install(repository, &[NATS], MEND))
+}
+
+/// What a whole cluster needs.
+pub fn ensure_cluster_installed(repository: &Repository) -> Result<()> {
+    let mend = "a cluster needs PostgreSQL, NATS and nginx (on Debian: apt-get install postgresql nats-server nginx-light)";
+    install(repository, &[POSTGRES, NGINX], mend)?;
+    nats::ensure_current(repository, || install(repository, &[NATS], mend))
+}
+
+/// Installs a package where it can be done, and says whether it is there.
+pub fn try_install(repository: &Repository, package: Package) -> bool {
+    install(repository, &[package], "").is_ok()
+}
+
+fn install(repository: &Repository, packages: &[Package], mend: &'static str) -> Result<()> {
+    let missing: Vec<&str> = packages
+        .iter()
+        .filter(|(_, places)| !places.iter().any(|place| Path::new(place).exists()))
+        .map(|(package, _)| *package)
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    install_missing(repository, &missing, mend)
+}
+
+/// Installs Debian's packages. Only root can do it, so others are told how.
+pub fn install_missing(
+    repository: &Repository,
+    missing: &[&str],
+    mend: &'static str,
+) -> Result<()> {
+    let user = crate::output(crate::command("id", &repository.root).arg("-u"));
+    ensure!(user.is_ok_and(|id| id.trim() == "0"), mend);
+    crate::say(&format!("   {} missing: installing", missing.join(" and ")));
+    // Another one may be at work, and mirrors fail for moments.
+    let apt = || {
+        let mut apt = crate::command("apt-get", &repository.root);
+        apt.args(["-q", "-o", "Acquire::Retries=3", "-o", "DPkg::Lock::Timeout=120"]);
+        apt.env("DEBIAN_FRONTEND", "noninteractive");
+        apt
+    };
+    let install = || crate::run(apt().args(["install", "-y"]).args(missing));
+    // On a fresh machine the list of packages is missing or old.
+    install()
+        .or_else(|_| {
+            crate::run(apt().arg("update"))?;
+            install()
+        })
+        .context(mend)
+}

@@ -1,0 +1,29 @@
+//! Cargo's other subcommands: the installed one, or one installed under the build folder, so that nobody's own tools are
+//! changed by running the tests.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+
+use crate::repository::Repository;
+
+/// Finds `cargo NAME`, and installs it from crates.io where it is missing. Without optimisation: that takes a third of the time,
+/// and none of them has much to do here.
+pub fn find(repository: &Repository, name: &str) -> Result<PathBuf> {
+    let program = format!("cargo-{name}");
+    let installed = PathBuf::from(&program);
+    if crate::succeeds(crate::cargo(repository).args([name, "--version"])) {
+        return Ok(installed);
+    }
+    let root = repository.target()?.join("tools");
+    let own = root.join("bin").join(&program).with_extension(std::env::consts::EXE_EXTENSION);
+    if !own.exists() {
+        crate::say(&format!("   {program} is missing: installing it under the build folder"));
+        let mut install = crate::cargo(repository);
+        install.args(["install", "-q", "--locked", "--debug", &program, "--root"]).arg(&root);
+        install.env("CARGO_PROFILE_DEV_DEBUG", "0");
+        crate::run(&mut install)
+            .with_context(|| format!("{program} is needed: `cargo install {program} --locked`"))?;
+    }
+    Ok(own)
+}

@@ -1,0 +1,118 @@
+//! The project's own tasks: `cargo xtask test` is what continuous integration runs, the other verbs are
+//! single steps of it.
+//!
+//! Every check is a plain function from the repository to a list of complaints, so that it can be tested
+//! on texts that are wrong on purpose.
+
+use std::{ffi::OsString, path::PathBuf, process::ExitCode};
+
+use anyhow::Result;
+use clap::{Args, Parser};
+
+mod browser;
+mod decisions;
+mod fuzz;
+mod layering;
+mod openapi;
+mod sandbox;
+mod schemathesis;
+mod steps;
+mod supply;
+mod tidy;
+
+use shell::repository::Repository;
+
+/// The project's own tasks
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask")]
+enum Verb {
+    /// Everything that must hold before a change is taken, step by step
+    Test,
+    /// Rules about files that no compiler checks
+    Tidy,
+    /// The crates depend on each other only as allowed
+    Layering,
+    /// Rewrite openapi.json from the program
+    Openapi,
+    /// Run each fuzz target for a while
+    Fuzz {
+        /// Seconds for each target
+        #[arg(long, default_value_t = 60)]
+        seconds: u32,
+    },
+    /// Test a running server against its own OpenAPI document
+    Schemathesis,
+    /// Measure the service against nginx and its bars
+    #[command(disable_help_flag = true)]
+    Bench(Arguments),
+    /// Work out what many nodes serve and what they ask of the log and the database
+    #[command(disable_help_flag = true)]
+    Scale(Arguments),
+    /// Run a whole cluster on this machine, to develop with
+    #[command(disable_help_flag = true)]
+    Cluster(Arguments),
+    /// Break a cluster under load in every way, and check what its clients saw
+    #[command(disable_help_flag = true)]
+    Faults(Arguments),
+    /// Test the pages in a real browser, and take pictures of them
+    Browser,
+    /// Draw what the sandbox does as an HTML page of charts, and print where it is
+    SandboxReport {
+        /// The page; in the build folder if not said
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+}
+
+/// Everything after the verb, for a program of its own under `tools/`.
+#[derive(Debug, Args)]
+struct Arguments {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    all: Vec<OsString>,
+}
+
+fn main() -> ExitCode {
+    match run(&Verb::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            shell::say(&format!("xtask: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(verb: &Verb) -> Result<()> {
+    let repository = Repository::find()?;
+    match verb {
+        Verb::Test => steps::test(&repository),
+        Verb::Tidy => tidy::check(&repository),
+        Verb::Layering => layering::check(&repository),
+        Verb::Openapi => openapi::rewrite(&repository),
+        Verb::Fuzz { seconds } => fuzz::run(&repository, *seconds),
+        Verb::Cluster(arguments) => {
+            tool(&repository, &["linesman-campaign", "--", "cluster"], arguments)
+        }
+        Verb::Faults(arguments) => {
+            tool(&repository, &["linesman-campaign", "--", "faults"], arguments)
+        }
+        Verb::Browser => browser::browser(&repository),
+        Verb::Schemathesis => schemathesis::schemathesis(&repository),
+        Verb::Bench(arguments) => {
+            tool(&repository, &["linesman-bench", "--release", "--"], arguments)
+        }
+        // Arithmetic needs no optimised build.
+        Verb::Scale(arguments) if arguments.all.is_empty() => {
+            tool(&repository, &["linesman-scale", "--"], arguments)
+        }
+        Verb::Scale(arguments) => {
+            tool(&repository, &["linesman-scale", "--release", "--"], arguments)
+        }
+        Verb::SandboxReport { out } => sandbox::report(&repository, out.as_deref()),
+    }
+}
+
+/// Builds and runs a package of `tools/`.
+fn tool(repository: &Repository, package: &[&str], arguments: &Arguments) -> Result<()> {
+    let mut cargo = shell::cargo(repository);
+    shell::run(cargo.args(["run", "-q", "-p"]).args(package).args(&arguments.all))
+}

@@ -1,0 +1,177 @@
+//! Schemathesis reads `/openapi.json` of a running server and sends it everything that the document allows
+//! and forbids; any answer that the document does not promise is a failure.
+//!
+//! The server is the program as built, on a fresh data folder and free ports, ended when the check is done.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdout, Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, ensure};
+
+use shell::{repository::Repository, servers};
+
+/// The version whose options are used below. Another one finds other things, and a change that nobody made
+/// must not break the tests.
+const PACKAGE: &str = "schemathesis==4.32.5";
+/// Debian and its kin ship Python without the module.
+const VENV: &str = "python3 cannot make a virtual environment: install Python 3 with its venv module \
+                    (on Debian: apt-get install python3-venv)";
+
+/// Examples for each operation and phase: enough to meet every parameter alone and in pairs.
+const EXAMPLES: &str = "50";
+
+/// The same examples in each run, so that a failure comes again.
+const SEED: &str = "20261114";
+
+/// The whole run; it takes a minute or so.
+const RUN_MAX: Duration = Duration::from_secs(600);
+
+/// A debug build starts in a second; slow machines take some more.
+const START_MAX: Duration = Duration::from_secs(30);
+
+/// Too long a list of ids makes too long a target, and 414 says so before the list is looked at.
+const SETTINGS: &str = "[checks]\nnegative_data_rejection.expected-statuses = \
+    [400, 401, 403, 404, 405, 406, 409, 414, 415, 422, 428, 429, \"5xx\"]\n";
+
+pub(crate) fn schemathesis(repository: &Repository) -> Result<()> {
+    let tester = install(repository)?;
+    let program = repository.build_program()?;
+    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+    fs::write(folder.path().join("schemathesis.toml"), SETTINGS)
+        .context("cannot write settings")?;
+    let server = Server::start(&program, folder.path())?;
+    let key = make_key(&program, folder.path())?;
+
+    let mut run = shell::command(tester, folder.path());
+    run.args(["run", "--no-color", "--max-examples", EXAMPLES, "--seed", SEED])
+        .args(["--generation-database", "none", "--request-timeout", "10"])
+        // What a schema cannot say is refused on purpose: a cursor that is none of ours, a grouping the sport
+        // does not have, a key in the query beside the header. The tests of `serve` hold these refusals.
+        .args(["--exclude-checks", "positive_data_acceptance"])
+        // NDJSON is not a form it can write; the door has tests and a fuzz target of its own.
+        .args(["--exclude-path", "/ingest/v1/messages"])
+        .args(["--continue-on-failure", "--header"])
+        .arg(format!("X-API-Key: {key}"))
+        .arg(format!("{}/openapi.json", server.address));
+    let mut child = run.spawn().context("cannot start schemathesis")?;
+    let status = shell::wait(&mut child, RUN_MAX).context("schemathesis")?;
+    ensure!(status.success(), "schemathesis found answers that openapi.json does not promise");
+    Ok(())
+}
+
+/// A server of our own; dropping it ends it.
+struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Server {
+    fn start(program: &Path, folder: &Path) -> Result<Self> {
+        let mut command = with_data(program, folder);
+        command
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .env("LINESMAN_SERVER__OPS_LISTEN", "127.0.0.1:0")
+            // A busy machine is no reason to refuse anything here.
+            .env("LINESMAN_SERVER__SHED_AFTER", "1m")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let mut child = command.spawn().context("cannot start linesman")?;
+        let stdout = child.stdout.take();
+        // From here on dropping ends the child, whatever fails.
+        let mut server = Self { child, address: String::new() };
+        server.address = first_address(stdout.context("linesman has no stdout")?)?;
+        Ok(server)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself; there is nothing to do about it then.
+        self.child.kill().unwrap_or_default();
+        self.child.wait().map(drop).unwrap_or_default();
+    }
+}
+
+/// The first address that the server prints is the API's. Its output is read to the end, so that the pipe
+/// never fills up.
+fn first_address(stdout: ChildStdout) -> Result<String> {
+    let (found, finding) = mpsc::channel();
+    thread::spawn(move || {
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            if let Some(address) = address_in(&line) {
+                // Only the first is awaited; later ones find nobody listening.
+                found.send(address).unwrap_or_default();
+            }
+        }
+    });
+    finding.recv_timeout(START_MAX).context("linesman did not print its address")
+}
+
+/// `http://host:port`, without what follows it.
+fn address_in(line: &str) -> Option<String> {
+    let (_, rest) = line.split_once("http://")?;
+    let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && !".:[]-".contains(c));
+    let (host, _) = rest.split_at(end.unwrap_or(rest.len()));
+    let host = host.trim_end_matches(['.', ':']);
+    (!host.is_empty()).then(|| format!("http://{host}"))
+}
+
+/// A key whose limits the run does not reach.
+fn make_key(program: &Path, folder: &Path) -> Result<String> {
+    let mut command = with_data(program, folder);
+    command.args(["keys", "create", "--kind", "sandbox", "--name", "schemathesis"]);
+    command.args(["--burst-per-minute", "1000000", "--requests-per-day", "100000000"]);
+    Ok(shell::output(&mut command)?.trim().to_owned())
+}
+
+/// The program on the given folder, and in it, so that no `linesman.toml` of somebody's is read.
+fn with_data(program: &Path, folder: &Path) -> Command {
+    let mut command = shell::command(program, folder);
+    command.arg("--data").arg(folder.join("data"));
+    command
+}
+
+/// Schemathesis in a Python environment of its own under the build folder.
+fn install(repository: &Repository) -> Result<PathBuf> {
+    let folder = repository.target()?.join("schemathesis");
+    let tester = folder.join("bin/st");
+    let wanted = PACKAGE.replace("==", ", version ").replace("schemathesis", "st");
+    let present = shell::output(shell::command(&tester, &repository.root).arg("--version"));
+    if present.is_ok_and(|version| version.trim() == wanted) {
+        return Ok(tester);
+    }
+    shell::say("   schemathesis is missing: installing it under the build folder");
+    let mut venv = shell::command("python3", &repository.root);
+    venv.args(["-m", "venv", "--clear"]).arg(&folder);
+    if !shell::succeeds(&mut venv) {
+        servers::install_missing(repository, &["python3-venv"], VENV)?;
+        shell::run(&mut venv)?;
+    }
+    let mut pip = shell::command(folder.join("bin/pip"), &repository.root);
+    shell::run(pip.args(["install", "-q", "--disable-pip-version-check", PACKAGE]))?;
+    Ok(tester)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_is_found_in_what_the_server_prints() {
+        for (line, address) in [
+            ("Linesman is at http://127.0.0.1:40123", Some("http://127.0.0.1:40123")),
+            ("listening on http://127.0.0.1:40123/v1/status.", Some("http://127.0.0.1:40123")),
+            ("curl 'http://[::1]:80/v1'", Some("http://[::1]:80")),
+            ("no address", None),
+        ] {
+            assert_eq!(address_in(line).as_deref(), address, "{line}");
+        }
+    }
+}

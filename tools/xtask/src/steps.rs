@@ -1,0 +1,92 @@
+//! `cargo xtask test`: the steps, in order, each named and timed; the first failure ends the run.
+
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail};
+
+use shell::{repository::Repository, servers};
+
+use crate::{browser, fuzz, layering, openapi, sandbox, schemathesis, supply, tidy};
+
+/// Enough to find a panic near the surface; longer runs are `cargo xtask fuzz --seconds N`.
+const FUZZ_SECONDS: u32 = 10;
+
+type Step = (&'static str, fn(&Repository) -> Result<()>);
+
+/// One feature set, that of the tests, and no `RUSTFLAGS` throughout, so that no step rebuilds what another has built.
+const STEPS: [Step; 15] = [
+    ("format", format),
+    ("lint", lint),
+    ("docs", docs),
+    ("layering", layering::check),
+    ("tidy", tidy::check),
+    ("dependencies", supply::deny),
+    ("unused", supply::unused),
+    ("tests", tests),
+    ("doc tests", doc_tests),
+    ("openapi", openapi::check),
+    ("sandbox", sandbox::check),
+    ("fuzz", |repository| fuzz::run(repository, FUZZ_SECONDS)),
+    ("schemathesis", schemathesis::schemathesis),
+    ("faults", faults),
+    ("browser", browser::browser),
+];
+
+pub(crate) fn test(repository: &Repository) -> Result<()> {
+    let begun = Instant::now();
+    let repository = &repository.with_tests();
+    for (n, (name, step)) in STEPS.iter().enumerate() {
+        shell::say(&format!("── {}/{} {name}", n + 1, STEPS.len()));
+        let started = Instant::now();
+        let outcome = step(repository);
+        let seconds = started.elapsed().as_secs_f32();
+        if let Err(error) = outcome {
+            shell::say(&format!("{error:#}"));
+            bail!("step `{name}` failed after {seconds:.1} s");
+        }
+        shell::say(&format!("   {name}: ok, {seconds:.1} s"));
+    }
+    shell::say(&format!(
+        "all {} steps passed, {:.0} s",
+        STEPS.len(),
+        begun.elapsed().as_secs_f32()
+    ));
+    Ok(())
+}
+
+fn format(repository: &Repository) -> Result<()> {
+    shell::run(shell::cargo(repository).args(["fmt", "--all", "--check"]))
+        .context("run `cargo fmt --all`")
+}
+
+fn lint(repository: &Repository) -> Result<()> {
+    let arguments = ["clippy", "-q", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    shell::run(shell::cargo(repository).args(arguments))
+}
+
+fn docs(repository: &Repository) -> Result<()> {
+    let mut cargo = shell::cargo(repository);
+    cargo.args(["doc", "-q", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
+    shell::run(&mut cargo)
+}
+
+fn tests(repository: &Repository) -> Result<()> {
+    servers::ensure_installed(repository)?;
+    if shell::succeeds(shell::cargo(repository).args(["nextest", "--version"])) {
+        return shell::run(shell::cargo(repository).args(["nextest", "run", "--workspace"]));
+    }
+    shell::say("   cargo-nextest is not installed: cargo test instead");
+    shell::run(shell::cargo(repository).args(["test", "-q", "--workspace", "--all-targets"]))
+}
+
+fn doc_tests(repository: &Repository) -> Result<()> {
+    shell::run(shell::cargo(repository).args(["test", "-q", "--workspace", "--doc"]))
+}
+
+/// The short campaign. What must never happen is judged; how many reads succeed and how soon everything is well again
+/// depends on what else the machine has to do, and such things do not decide a test.
+fn faults(repository: &Repository) -> Result<()> {
+    let mut cargo = shell::cargo(repository);
+    cargo.args(["run", "-q", "-p", "linesman-campaign", "--", "faults", "--short"]);
+    shell::run(cargo.args(["--ignore-timing", "--with-tests"]))
+}

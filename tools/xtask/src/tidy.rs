@@ -1,0 +1,169 @@
+//! Rules about files that no compiler checks.
+
+use std::{env, path::Path};
+
+use anyhow::{Result, ensure};
+
+use shell::repository::{Repository, TextFile};
+
+use crate::decisions;
+
+/// Longer files have two subjects.
+const LINES_MAX: usize = 600;
+
+/// Written by hand, so they can be split; data, fixtures and generated files can not.
+const HAND_WRITTEN: [&str; 4] = [".rs", ".toml", ".sql", ".md"];
+
+/// Unfinished work and tests that do not run. In two halves, so that this file does not accuse itself.
+const FORBIDDEN: [&str; 3] = [concat!("todo", "!"), concat!("dbg", "!"), concat!("#[", "ignore")];
+
+/// What the README must show: how to start the service and how to ask it.
+const README_COMMANDS: [&str; 3] = ["cargo run --release", "cargo xtask test", "curl "];
+
+/// What failures look like, with lines of the log.
+const FAILURES: &str = "docs/operations/failures.md";
+
+pub(crate) fn check(repository: &Repository) -> Result<()> {
+    let files = repository.text_files()?;
+    let mut complaints = sources(&files);
+    complaints.extend(machine_paths(&files, &private_paths(&repository.root)));
+    match repository.read("README.md") {
+        Ok(readme) => complaints.extend(readme_complaints(&readme)),
+        Err(error) => complaints.push(format!("{error:#}")),
+    }
+    match repository.read("docs/decisions.md") {
+        Ok(text) => complaints.extend(decisions::complaints(&text, &files)),
+        Err(error) => complaints.push(format!("{error:#}")),
+    }
+    match repository.read(FAILURES) {
+        Ok(text) => complaints.extend(unsaid_lines(&text, &files)),
+        Err(error) => complaints.push(format!("{error:#}")),
+    }
+    ensure!(complaints.is_empty(), "{}", complaints.join("\n"));
+    Ok(())
+}
+
+/// Lines of the log that the operators' page quotes and no source says: somebody would look for them in vain.
+fn unsaid_lines(page: &str, files: &[TextFile]) -> Vec<String> {
+    let sources = || files.iter().filter(|file| file.path.ends_with(".rs"));
+    let quoted = page.split("`\"").skip(1).filter_map(|rest| rest.split_once("\"`"));
+    quoted
+        .map(|(line, _)| line)
+        .filter(|line| !sources().any(|file| file.text.contains(&format!("\"{line}\""))))
+        .map(|line| format!("{FAILURES} quotes \"{line}\", which no source logs"))
+        .collect()
+}
+
+fn sources(files: &[TextFile]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for TextFile { path, text } in files {
+        let lines = text.lines().count();
+        let is_hand_written = HAND_WRITTEN.iter().any(|ending| path.ends_with(ending));
+        let is_ours = path.starts_with("crates/") || path.starts_with("xtask/");
+        if is_ours && is_hand_written && lines > LINES_MAX {
+            complaints.push(format!("{path} has {lines} lines; split it below {LINES_MAX}"));
+        }
+        if !path.ends_with(".rs") {
+            continue;
+        }
+        for (n, line) in text.lines().enumerate() {
+            for word in FORBIDDEN.iter().filter(|word| line.contains(**word)) {
+                complaints.push(format!("{path}:{} has {word}", n + 1));
+            }
+        }
+    }
+    complaints
+}
+
+fn readme_complaints(readme: &str) -> Vec<String> {
+    let missing = README_COMMANDS.iter().filter(|command| !readme.contains(**command));
+    missing.map(|command| format!("README.md does not show `{}`", command.trim())).collect()
+}
+
+/// Paths of this machine: the home folder and where the repository lies.
+fn private_paths(root: &Path) -> Vec<String> {
+    let home = env::var_os("HOME").or_else(|| env::var_os("USERPROFILE"));
+    let home = home.map(|home| home.to_string_lossy().into_owned());
+    // A path of one part, such as `/linesman` in a container, is too common a text to be a trace.
+    let root = root.to_string_lossy().into_owned();
+    let root = Some(root).filter(|root| root.matches(['/', '\\']).count() > 1);
+    home.into_iter().chain(root).filter(|path| path.len() > 1).collect()
+}
+
+fn machine_paths(files: &[TextFile], private: &[String]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for TextFile { path, text } in files {
+        for (n, line) in text.lines().enumerate() {
+            for found in private.iter().filter(|path| names_path(line, path)) {
+                complaints.push(format!("{path}:{} has {found}, a path of one machine", n + 1));
+            }
+        }
+    }
+    complaints
+}
+
+/// Whether the line has the path as whole parts: `/home/ann/x`, not `/home/anna` or `a/home/ann`.
+fn names_path(line: &str, path: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    line.match_indices(path).any(|(at, _)| {
+        let (before, rest) = line.split_at(at);
+        let after = rest.strip_prefix(path).unwrap_or_default();
+        !before.chars().next_back().is_some_and(is_part)
+            && !after.chars().next().is_some_and(is_part)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, text: &str) -> TextFile {
+        TextFile { path: path.to_owned(), text: text.to_owned() }
+    }
+
+    #[test]
+    fn unfinished_work_is_told_with_its_line() {
+        for word in FORBIDDEN {
+            let told = sources(&[file("crates/x/src/lib.rs", &format!("fn a() {{\n{word}"))]);
+            assert_eq!(told, [format!("crates/x/src/lib.rs:2 has {word}")]);
+        }
+    }
+
+    #[test]
+    fn long_sources_are_told_and_long_data_is_not() {
+        let text = "\n".repeat(LINES_MAX + 1);
+        let files = [
+            file("crates/x/src/lib.rs", &text),
+            file("crates/x/tests/fixtures/a.json", &text),
+            file("docs/long.md", &text),
+        ];
+        assert_eq!(sources(&files), ["crates/x/src/lib.rs has 601 lines; split it below 600"]);
+    }
+
+    #[test]
+    fn paths_of_one_machine_are_told() {
+        let private = ["/home/ann".to_owned()];
+        let files = [file("a.md", "ok\nsee /home/ann/x"), file("b.md", "/home/anna ./x/home/ann")];
+        assert_eq!(
+            machine_paths(&files, &private),
+            ["a.md:2 has /home/ann, a path of one machine"]
+        );
+    }
+
+    #[test]
+    fn a_line_of_the_log_that_nobody_writes_is_told() {
+        let files = [file("crates/x/src/lib.rs", "warn!(\"the disk is full\");")];
+        let page = "| `\"the disk is full\"` | `\"the disk is empty\"` | \"loose\" |";
+        let told = unsaid_lines(page, &files);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].contains("the disk is empty"));
+    }
+
+    #[test]
+    fn the_readme_shows_how_to_start() {
+        assert!(
+            readme_complaints("cargo run --release\ncargo xtask test\ncurl -s http://…").is_empty()
+        );
+        assert_eq!(readme_complaints("curl -s").len(), 2);
+    }
+}
