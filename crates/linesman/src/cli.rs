@@ -6,7 +6,6 @@
 
 use std::{
     ffi::OsString,
-    fmt,
     net::SocketAddr,
     num::{NonZeroU32, NonZeroU64},
     path::PathBuf,
@@ -16,7 +15,7 @@ use std::{
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use domain::{Timestamp, World};
 
-use crate::config::{duration::parse_duration, parse_address};
+use crate::config::{Secret, duration::parse_duration, parse_address};
 
 mod identity;
 mod misuse;
@@ -124,7 +123,8 @@ pub(crate) enum Verb {
     Migrate(MigrateArgs),
     /// Print the effective configuration as TOML, each value with where it came from
     #[command(
-        after_help = "Example:\n  linesman config > linesman.toml\n  linesman config --check --config new.toml"
+        after_help = "Example:\n  linesman config > linesman.toml\n  linesman config --check --config new.toml\n  \
+                      linesman config --explain server.listen"
     )]
     Config(ConfigArgs),
     /// Print the OpenAPI 3.1 document
@@ -426,28 +426,9 @@ pub(crate) struct ConfigArgs {
     /// Print nothing but what is wrong; exit 1 if anything is
     #[arg(long)]
     pub(crate) check: bool,
-}
-
-/// A key or token, or what may be one: never printed.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Secret(String);
-
-impl Secret {
-    pub(crate) fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(…)")
-    }
-}
-
-impl From<String> for Secret {
-    fn from(text: String) -> Self {
-        Self(text)
-    }
+    /// Print the meaning of one setting, the values it takes and its default
+    #[arg(long, value_name = "KEY", conflicts_with = "check")]
+    pub(crate) explain: Option<String>,
 }
 
 impl Cli {

@@ -35,7 +35,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// What this node's right to let keys in rests on.
 pub(crate) async fn keys(cluster: &Cluster) -> anyhow::Result<accounts::Cluster> {
-    let among = news::among_nodes(&cluster.nats_url, cluster.replicas, cluster.key_trust).await;
+    let among =
+        news::among_nodes(cluster.nats_url.reveal(), cluster.replicas, cluster.key_trust).await;
     among.context("cluster.nats_url cannot be used")
 }
 
@@ -69,7 +70,7 @@ pub(crate) async fn join(cluster: &Cluster) -> anyhow::Result<Joined> {
 }
 
 async fn try_join(cluster: &Cluster, keys: accounts::Cluster) -> Result<Joined, AccountError> {
-    let store = Store::connect(&cluster.database_url).await?;
+    let store = Store::connect(cluster.database_url.reveal()).await?;
     let clock = Arc::new(SharedClock::of(&store).await?);
     let time = Arc::clone(&clock) as Arc<dyn Clock>;
     let loaded = Accounts::load_node(store.clone(), time, keys).await?;
@@ -78,7 +79,7 @@ async fn try_join(cluster: &Cluster, keys: accounts::Cluster) -> Result<Joined, 
 
 /// Where the log of the live world is.
 fn log_place(cluster: &Cluster) -> StreamPlace {
-    log_at(cluster.nats_url.clone(), cluster.replicas)
+    log_at(cluster.nats_url.reveal().to_owned(), cluster.replicas)
 }
 
 /// The same on servers that need not be configured.

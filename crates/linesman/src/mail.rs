@@ -47,7 +47,7 @@ pub(crate) fn deliver(
     config: &Mail,
     postbag: Postbag,
 ) -> anyhow::Result<impl Future<Output = ()> + Send + use<>> {
-    let transport = transport(&config.url).context("`mail.url` cannot be read")?;
+    let transport = transport(config.url.reveal()).context("`mail.url` cannot be read")?;
     let from: Mailbox = config.from.parse().context("`mail.from` cannot be read")?;
     let office = Office { transport, from, waits: WAITS.to_vec(), waiting_max: WAITING_MAX };
     Ok(office.run(postbag))

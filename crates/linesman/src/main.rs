@@ -29,7 +29,7 @@ use domain::Catalogue;
 use rustix::fs::Mode;
 use rustix::process::umask;
 
-use crate::cli::{Cli, Stop, Verb, output};
+use crate::cli::{Cli, ConfigArgs, Stop, Verb, output};
 use crate::config::{Config, Flags};
 
 fn main() -> ExitCode {
@@ -62,12 +62,16 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
     if let Verb::Openapi = &cli.verb {
         return Ok(output::print_line(&serve::openapi_document())?);
     }
+    if let Verb::Config(ConfigArgs { explain: Some(path), .. }) = &cli.verb {
+        let explained = config::explain(path).map_err(anyhow::Error::msg)?;
+        return Ok(output::print_line(&explained)?);
+    }
     let config = Config::load(cli.config.as_deref(), &flags)?;
     match &cli.verb {
         Verb::Config(args) if args.check => {
             config.check_files()?;
             load_catalogue(&config)?;
-            output::print_line("the configuration is in order")?;
+            output::print_line("configuration OK")?;
         }
         Verb::Config(_) => output::print_line(&config.to_toml())?,
         Verb::Serve(args) => {

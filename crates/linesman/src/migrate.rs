@@ -29,12 +29,16 @@ pub(crate) fn run(config: &Config, args: &MigrateArgs) -> anyhow::Result<()> {
         is_database_url(args.to.reveal()),
         "--to takes an address of the form postgres://USER:PASSWORD@HOST:PORT/DATABASE"
     );
-    let given = args.nats.as_ref().map(|url| url.reveal().to_owned());
     let configured = config.cluster.as_ref();
-    let nats_url = given
-        .or_else(|| configured.map(|cluster| cluster.nats_url.clone()))
+    let nats_url = args
+        .nats
+        .as_ref()
+        .or_else(|| configured.map(|cluster| &cluster.nats_url))
         .context("it is not said where the log goes: give --nats, or set `cluster.nats_url`")?;
-    let place = cluster::log_at(nats_url, configured.and_then(|cluster| cluster.replicas));
+    let place = cluster::log_at(
+        nats_url.reveal().to_owned(),
+        configured.and_then(|cluster| cluster.replicas),
+    );
     // Several threads: the log is waited for by this one, while tasks of others speak with the servers.
     let runtime = Runtime::new()?;
     let _lock = runtime.block_on(folder.lock())?;

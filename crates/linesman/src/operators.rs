@@ -100,7 +100,7 @@ fn find<'a>(
 fn base_url(config: &Config, folder: &Folder) -> anyhow::Result<String> {
     let running = folder.is_served()?.then(|| control::address(folder)).flatten();
     let configured = || {
-        let scheme = if config.server.tls.is_some() { "https" } else { "http" };
+        let scheme = if config.server.tls().is_some() { "https" } else { "http" };
         let public = config.dashboard.public_url.clone();
         public.unwrap_or_else(|| format!("{scheme}://{}", config.server.listen))
     };

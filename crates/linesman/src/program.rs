@@ -307,7 +307,7 @@ fn settings(config: &Config, role: Role) -> Settings {
         query_key_sunset: serve::http_date(config.api.query_key_sunset),
         ingest_on_main: config.server.ingest_listen.is_none(),
         connections_max: config.server.connections_max,
-        connections_per_source_max: config.server.connections_per_source_max,
+        connections_per_source_max: config.server.connections_per_source_max(),
         drain: config.server.drain,
         shed_after: config.server.shed_after,
         pushes: PushLimits {
@@ -315,14 +315,14 @@ fn settings(config: &Config, role: Role) -> Settings {
             feed_bytes_max: config.server.push_memory_per_feed_max_mib << 20,
         },
         proxies: Proxies {
-            trusted: config.server.trusted_proxies.clone(),
+            trusted: config.server.trusted_proxies.clone().unwrap_or_default(),
             header: config.server.proxy_header,
         },
         dashboard: DashboardSettings {
             enabled: dashboard.enabled && pages,
             public_url: dashboard.public_url.clone(),
             status_page: dashboard.status_page,
-            board: dashboard.board.0,
+            board: dashboard.board,
             board_watchers_max: dashboard.board_watchers_max,
             board_watchers_per_source_max: dashboard.board_watchers_per_source_max,
             docs: dashboard.docs,
@@ -414,12 +414,12 @@ struct Listeners {
 impl Listeners {
     async fn bind(config: &Config, role: Role) -> anyhow::Result<Self> {
         let server = &config.server;
-        let tls = match &server.tls {
-            Some(files) => Some(load_tls(&files.cert, &files.key)?),
+        let tls = match server.tls() {
+            Some((cert, key)) => Some(load_tls(cert, key)?),
             None => None,
         };
         let main = bind(server.listen, "server.listen").await?;
-        let operator = match server.ops_listen {
+        let operator = match config.ops_listen() {
             OpsListen::Chosen(address) => bind(address, "server.ops_listen").await?,
             OpsListen::Default(address) => match TcpListener::bind(address).await {
                 Err(error) if error.kind() == ErrorKind::AddrInUse => {
@@ -481,7 +481,7 @@ fn load_tls(cert: &Path, key: &Path) -> anyhow::Result<Tls> {
 
 /// Where people reach the service.
 fn public_url(config: &Config, listeners: &Listeners) -> String {
-    let scheme = if config.server.tls.is_some() { "https" } else { "http" };
+    let scheme = if config.server.tls().is_some() { "https" } else { "http" };
     let public = config.dashboard.public_url.clone();
     public.unwrap_or_else(|| format!("{scheme}://{}", listeners.main))
 }
@@ -494,7 +494,7 @@ fn greet(
     firsts: &Firsts,
     data: &Path,
 ) -> anyhow::Result<()> {
-    let scheme = if config.server.tls.is_some() { "https" } else { "http" };
+    let scheme = if config.server.tls().is_some() { "https" } else { "http" };
     let base = format!("{scheme}://{}", listeners.main);
     let mut text = format!("Linesman is at {base}\n");
     match &firsts.key {

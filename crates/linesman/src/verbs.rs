@@ -265,7 +265,9 @@ fn was_served_from(folder: &Folder) -> anyhow::Result<bool> {
 /// The same, making the folder's own where there is none: somebody said that it is meant.
 pub(crate) async fn open_or_make_store(config: &Config, folder: &Folder) -> anyhow::Result<Store> {
     if let Some(cluster) = &config.cluster {
-        return Store::connect(&cluster.database_url).await.context("database.url cannot be used");
+        return Store::connect(cluster.database_url.reveal())
+            .await
+            .context("database.url cannot be used");
     }
     let path = folder.accounts();
     Store::open(&path).await.with_context(|| format!("{} cannot be opened", path.display()))

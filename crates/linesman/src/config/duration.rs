@@ -10,7 +10,7 @@ const UNITS_MS: [(&str, u64); 5] =
     [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
 
 /// Ten years: longer is a slip of the finger, and far below any overflow.
-const LONGEST_MS: u64 = 3650 * 86_400_000;
+pub(super) const LONGEST_MS: u64 = 3650 * 86_400_000;
 
 /// Reads a duration.
 ///
@@ -34,6 +34,13 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "longer than ten years (3650d)".to_owned())
 }
 
+/// A duration in the largest unit that it is a whole number of.
+pub(super) fn show_ms(ms: u64) -> String {
+    let fitting = UNITS_MS.into_iter().find(|(_, unit_ms)| ms > 0 && ms.is_multiple_of(*unit_ms));
+    let (unit, unit_ms) = fitting.unwrap_or(("ms", 1));
+    format!("{}{unit}", ms / unit_ms)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,7 +57,9 @@ mod tests {
             ("3650d", LONGEST_MS),
         ] {
             assert_eq!(parse_duration(text), Ok(Duration::from_millis(ms)), "{text}");
+            assert_eq!(parse_duration(&show_ms(ms)), Ok(Duration::from_millis(ms)), "{text}");
         }
+        assert_eq!([0, 90_000, 3_600_000].map(show_ms), ["0ms", "90s", "1h"]);
     }
 
     #[test]

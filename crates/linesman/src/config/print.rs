@@ -1,58 +1,89 @@
-//! The effective configuration as text: a valid configuration file that says where each value came from.
+//! Settings as text: the effective configuration as a valid file that says where each value came from, and the meaning
+//! of one setting.
 //!
 //! The only place that prints values which may hold a password; they are masked here.
 
-use std::fmt::Write as _;
-
 use crate::config::{
     Config,
-    key::{KEYS, Kind},
-    layer::Setting,
+    form::items,
+    schema::{About, Reader, Setting},
+    settings::Sections,
+    source::{Kind, Node},
 };
 
 const MASK: &str = "***";
 
 impl Config {
-    /// The effective configuration as TOML, secrets masked. Read as a file it gives this configuration
-    /// again.
+    /// The effective configuration as TOML, secrets masked. Read as a file it gives this configuration again.
     pub(crate) fn to_toml(&self) -> String {
-        let mut text = String::new();
-        let mut section = "";
-        for key in &KEYS {
-            if key.section != section {
-                section = key.section;
-                push(&mut text, format_args!("\n[{section}]\n"));
-            }
-            let set = self.settings.iter().find(|setting| setting.key.path() == key.path());
-            match set {
-                Some(setting) => {
-                    let (value, origin) = (shown(setting), &setting.origin);
-                    push(&mut text, format_args!("{} = {value} # {origin}\n", key.name));
-                }
-                None => push(&mut text, format_args!("# {} is not set\n", key.name)),
-            }
-        }
-        text.trim_start().to_owned()
+        to_file(&self.reader.settings, |name, setting| {
+            let Some((origin, text)) = &setting.value else {
+                return format!("# {name} is not set\n");
+            };
+            let text = if setting.kind == Kind::Secret {
+                mask_url(text.reveal())
+            } else {
+                text.reveal().to_owned()
+            };
+            format!("{name} = {} # {origin}\n", to_toml(setting.kind, &text))
+        })
     }
 }
 
-fn shown(setting: &Setting) -> String {
-    match setting.key.kind {
-        Kind::Url => setting.key.kind.to_toml(&mask_url(&setting.text)),
-        kind @ (Kind::Address
-        | Kind::Path
-        | Kind::Count { .. }
-        | Kind::Duration { .. }
-        | Kind::Switch
-        | Kind::Date
-        | Kind::Filter
-        | Kind::Format
-        | Kind::SignUp
-        | Kind::Board
-        | Kind::Origin
-        | Kind::Networks
-        | Kind::ProxyHeader
-        | Kind::Sender) => kind.to_toml(&setting.text),
+/// A TOML file in which `line` writes each setting.
+pub(super) fn to_file(settings: &[Setting], line: impl Fn(&str, &Setting) -> String) -> String {
+    let (mut text, mut table) = (String::new(), "");
+    for setting in settings {
+        let (own_table, name) = setting.path.rsplit_once('.').unwrap_or(("", &setting.path));
+        if own_table != table {
+            table = own_table;
+            text.push_str(&format!("\n[{table}]\n"));
+        }
+        text.push_str(&line(name, setting));
+    }
+    text.trim_start().to_owned()
+}
+
+/// The meaning of a setting such as `server.listen`, or of all in a section, and the values that each takes.
+///
+/// # Errors
+/// There is none at the path. The message names the nearest.
+pub(crate) fn explain(path: &str) -> Result<String, String> {
+    let (_, reader) = Reader::read::<Sections>(&Node::default());
+    let section = format!("{path}.");
+    let is_asked = |own: &str| own == path || own.starts_with(&section);
+    let asked = reader.settings.iter().filter(|setting| is_asked(&setting.path));
+    let texts: Vec<String> = asked.map(Setting::explain).collect();
+    if texts.is_empty() {
+        let near = reader.nearest_path(path, false);
+        return Err(format!("there is no setting `{path}`; did you mean `{near}`?"));
+    }
+    Ok(texts.join("\n\n"))
+}
+
+impl Setting {
+    fn explain(&self) -> String {
+        let About { meaning, default, example } = self.about;
+        let meaning: String = meaning.iter().map(|line| format!(" {line}\n")).collect();
+        let default = match (default, example) {
+            (Some(default), _) => to_toml(self.kind, default),
+            (None, Some(example)) => format!("unset; for example {}", to_toml(self.kind, example)),
+            (None, None) => "none; it must be set".to_owned(),
+        };
+        let (path, takes, variable) = (&self.path, &self.takes, self.variable());
+        format!(
+            "{path}\n{meaning}  Value: {takes}\n  Default: {default}\n  Environment: {variable}"
+        )
+    }
+}
+
+/// A value's text as TOML.
+pub(super) fn to_toml(kind: Kind, text: &str) -> String {
+    let quoted = |text: &str| toml::Value::String(text.to_owned());
+    match kind {
+        Kind::Number | Kind::Switch | Kind::Date => text.to_owned(),
+        Kind::List => toml::Value::Array(items(text).map(quoted).collect()).to_string(),
+        Kind::Text | Kind::File | Kind::Secret | Kind::Other => quoted(text).to_string(),
     }
 }
 
@@ -65,8 +96,8 @@ fn mask_url(url: &str) -> String {
     // too little.
     let (user, rest) = match rest.rsplit_once('@') {
         Some((user, rest)) => match user.split_once(':') {
-            Some((name, _)) => (format!("{name}:{MASK}@"), rest),
-            None => (format!("{MASK}@"), rest),
+            Some((name, _)) if !name.contains(['/', '?']) => (format!("{name}:{MASK}@"), rest),
+            Some(_) | None => (format!("{MASK}@"), rest),
         },
         None => (String::new(), rest),
     };
@@ -89,11 +120,6 @@ fn mask_parameter(parameter: &str) -> String {
     }
 }
 
-fn push(text: &mut String, line: std::fmt::Arguments<'_>) {
-    // Writing to a `String` can not fail.
-    text.write_fmt(line).unwrap_or_default();
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,6 +130,7 @@ mod tests {
             ("postgres://linesman:hunter2@db/odds", "postgres://linesman:***@db/odds"),
             ("postgres://linesman:hun@ter/2@db/odds", "postgres://linesman:***@db/odds"),
             ("postgres://db/odds?password=hunter2&x=1", "postgres://db/odds?password=***&x=1"),
+            ("postgres://db/odds?password=hun:t@er2", "postgres://***@er2"),
             ("postgres://db/odds", "postgres://db/odds"),
             ("nats://token@bus:4222", "nats://***@bus:4222"),
             ("linesman:hunter2@db", "linesman:***@db"),

@@ -1,24 +1,28 @@
 //! Each rule of the configuration as one test.
 
-use toml::de::DeTable;
+use std::{collections::BTreeMap, path::PathBuf};
 
-use super::*;
+use super::{
+    form::{Count, DatabaseUrl, Span},
+    schema::{Setting, settings},
+    *,
+};
 
 fn assemble(file: &str, environment: &[(&str, &str)]) -> Result<Config, Faults> {
-    let layers = Layers {
-        file: Some((Path::new("linesman.toml"), file)),
-        environment: environment.iter().map(|(name, value)| (name.into(), value.into())).collect(),
-        flags: Flags::default(),
-    };
-    layers.assemble(Vec::new())
+    let file = (Path::new("linesman.toml"), Ok(file.to_owned()));
+    Config::assemble(file, &variables(environment), &Flags::default())
+}
+
+fn variables(variables: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
+    variables.iter().map(|(name, value)| (name.into(), value.into())).collect()
 }
 
 fn faults(file: &str, environment: &[(&str, &str)]) -> Vec<String> {
-    assemble(file, environment).unwrap_err().iter().map(ToString::to_string).collect()
+    assemble(file, environment).unwrap_err().0.iter().map(ToString::to_string).collect()
 }
 
 fn defaults() -> Config {
-    Layers::default().assemble(Vec::new()).unwrap()
+    assemble("", &[]).unwrap()
 }
 
 #[test]
@@ -26,8 +30,8 @@ fn the_embedded_defaults_are_the_documented_ones() {
     let config = defaults();
     assert_eq!(config.server.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(config.server.ingest_listen, None);
-    assert_eq!(config.server.ops_listen.address().to_string(), "127.0.0.1:9464");
-    assert!(config.server.tls.is_none());
+    assert_eq!(config.server.ops_listen.to_string(), "127.0.0.1:9464");
+    assert!(config.server.tls().is_none());
     assert_eq!(config.server.workers, None);
     assert_eq!(config.market.refresh_interval, Duration::from_secs(30));
     assert_eq!(config.market.stale_after, Duration::from_secs(90));
@@ -40,54 +44,89 @@ fn the_embedded_defaults_are_the_documented_ones() {
     assert_eq!(config.log.format, LogFormat::Auto);
 }
 
-#[test]
-fn the_default_file_names_every_key_and_its_examples_are_valid() {
-    // The keys without a default stand as `# name = value` and must be right when uncommented.
-    let uncommented: String = DEFAULTS
-        .lines()
-        .map(|line| match line.strip_prefix("# ") {
-            Some(rest) if rest.split_once(" = ").is_some_and(|(name, _)| is_key_name(name)) => rest,
-            Some(_) | None => line,
-        })
-        .flat_map(|line| [line, "\n"])
-        .collect();
-    let table = DeTable::parse(&uncommented).unwrap();
-    for key in &KEYS {
-        let section = table.get_ref().get(key.section).and_then(|s| s.get_ref().as_table());
-        assert!(section.is_some_and(|s| s.contains_key(key.name)), "{} is missing", key.path());
-    }
-    assert!(assemble(&uncommented, &[]).is_ok());
+fn known() -> Vec<Setting> {
+    Reader::read::<Sections>(&Node::default()).1.settings
 }
 
-fn is_key_name(text: &str) -> bool {
-    text.chars().all(|c| c.is_ascii_lowercase() || c == '_')
+/// `config.default.toml` below its introduction; `with_examples`: settings without a default are set too.
+fn reference(with_examples: bool) -> String {
+    print::to_file(&known(), |name, Setting { path, about, kind, takes, .. }| {
+        assert!(!about.meaning.is_empty(), "{path} has a meaning");
+        let meaning: String = about.meaning.iter().map(|line| format!("#{line}\n")).collect();
+        let value = print::to_toml(*kind, about.default.or(about.example).unwrap());
+        let set = if about.default.is_some() || with_examples { "" } else { "# " };
+        format!("{meaning}# Value: {takes}.\n{set}{name} = {value}\n")
+    })
+}
+
+#[test]
+fn the_default_file_is_made_from_the_declarations() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("config.default.toml");
+    let found = fs::read_to_string(&path).unwrap();
+    let introduction = found.split_once("\n[").unwrap().0.trim_end();
+    let expected = format!("{introduction}\n\n{}", reference(false));
+    if found != expected {
+        fs::write(&path, expected).unwrap();
+        panic!(
+            "config.default.toml was not up to date; it is now: look at it and run the test again"
+        );
+    }
+}
+
+#[test]
+fn the_examples_of_the_reference_are_valid() {
+    let config = assemble(&reference(true), &[]).unwrap();
+    assert!(!config.to_toml().contains("is not set"), "{}", config.to_toml());
+}
+
+#[test]
+fn a_setting_is_explained() {
+    let text = explain("server.connections_per_source_max").unwrap();
+    for part in [
+        "The same from one address",
+        "a whole number from 1 to 1000000",
+        "unset; for example 2500",
+        "LINESMAN_SERVER__CONNECTIONS_PER_SOURCE_MAX",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert!(explain("log.format").unwrap().contains("Default: \"auto\""));
+    let section = explain("log").unwrap();
+    assert!(
+        section.starts_with("log.filter\n") && section.contains("\n\nlog.format\n"),
+        "{section}"
+    );
+    for (wrong, right) in [("server.lsten", "server.listen"), ("seed", "sandbox.seed")] {
+        let refusal = explain(wrong).unwrap_err();
+        assert!(refusal.contains(&format!("did you mean `{right}`?")), "{refusal}");
+    }
 }
 
 #[test]
 fn a_later_layer_wins_and_each_value_knows_its_origin() {
-    let layers = Layers {
-        file: Some((
-            Path::new("linesman.toml"),
-            "[market]\nstale_after = \"2m\"\nrefresh_interval = \"1s\"\n[server]\nlisten = \":1\"",
-        )),
-        environment: vec![
-            ("LINESMAN_MARKET__REFRESH_INTERVAL".into(), "100ms".into()),
-            ("LINESMAN_SERVER__LISTEN".into(), ":2".into()),
-        ],
-        flags: Flags { listen: Some(([127, 0, 0, 1], 3).into()) },
-    };
-    let config = layers.assemble(Vec::new()).unwrap();
+    let file =
+        "[market]\nstale_after = \"2m\"\nrefresh_interval = \"1s\"\n[server]\nlisten = \":1\"";
+    let environment = variables(&[
+        ("LINESMAN_MARKET__REFRESH_INTERVAL", "100ms"),
+        ("LINESMAN_SERVER__LISTEN", ":2"),
+    ]);
+    let flags = Flags { listen: Some(([127, 0, 0, 1], 3).into()) };
+    let file = (Path::new("linesman.toml"), Ok(file.to_owned()));
+    let config = Config::assemble(file, &environment, &flags).unwrap();
     assert_eq!(config.server.listen.port(), 3);
-    assert_eq!(config.origin("server.listen"), Some(&Origin::Flag("--listen")));
+    assert_eq!(config.reader.origin("server.listen"), Some(&Origin::Flag("--listen")));
     assert_eq!(config.market.refresh_interval, Duration::from_millis(100));
     assert_eq!(
-        config.origin("market.refresh_interval").unwrap().to_string(),
+        config.reader.origin("market.refresh_interval").unwrap().to_string(),
         "environment LINESMAN_MARKET__REFRESH_INTERVAL"
     );
     assert_eq!(config.market.stale_after, Duration::from_secs(120));
-    assert_eq!(config.origin("market.stale_after").unwrap().to_string(), "linesman.toml line 2");
-    assert_eq!(config.origin("market.final_retention"), Some(&Origin::Default));
-    assert_eq!(config.origin("server.workers"), None);
+    assert_eq!(
+        config.reader.origin("market.stale_after").unwrap().to_string(),
+        "linesman.toml line 2"
+    );
+    assert_eq!(config.reader.origin("market.final_retention"), Some(&Origin::Default));
+    assert_eq!(config.reader.origin("server.workers"), None);
 }
 
 #[test]
@@ -95,25 +134,23 @@ fn unknown_names_in_a_file_are_refused_with_line_and_nearest_name() {
     for (file, expected) in [
         (
             "[market]\n\nrefresh_intervall = \"1s\"",
-            "linesman.toml line 3: unknown key `market.refresh_intervall`; the nearest known name is \
-             `market.refresh_interval`",
+            "linesman.toml line 3: unknown key `market.refresh_intervall`; did you mean `market.refresh_interval`?",
         ),
         (
             "[markets]\nx = 1\ny = 2",
-            "linesman.toml line 1: unknown section `[markets]`; the nearest known name is `[market]`",
+            "linesman.toml line 1: unknown section `[markets]`; did you mean `[market]`?",
         ),
         (
             "listen = \":0\"",
-            "linesman.toml line 1: unknown key `listen` outside a section; the nearest known name is \
-             `server.listen`",
+            "linesman.toml line 1: unknown key `listen` outside a section; did you mean `server.listen`?",
         ),
         (
             "[market]\nseed = 1",
-            "linesman.toml line 2: unknown key `market.seed`; the nearest known name is `sandbox.seed`",
+            "linesman.toml line 2: unknown key `market.seed`; did you mean `sandbox.seed`?",
         ),
         (
             "[server.tls]\ncert = \"x\"",
-            "linesman.toml line 1: unknown key `server.tls`; the nearest known name is `server.tls_key`",
+            "linesman.toml line 1: unknown key `server.tls`; did you mean `server.tls_key`?",
         ),
         (
             "server = 1",
@@ -126,9 +163,9 @@ fn unknown_names_in_a_file_are_refused_with_line_and_nearest_name() {
 
 #[test]
 fn proxies_are_a_list_in_a_file_and_a_text_in_the_environment() {
-    assert!(defaults().server.trusted_proxies.is_empty());
+    assert!(defaults().server.trusted_proxies.is_none());
     let shown = |config: &Config| -> Vec<String> {
-        config.server.trusted_proxies.iter().map(ToString::to_string).collect()
+        config.server.trusted_proxies.iter().flatten().map(ToString::to_string).collect()
     };
     let expected = ["127.0.0.1/32", "10.0.0.0/8"];
     let file = "[server]\ntrusted_proxies = [\"127.0.0.1\", \"10.0.0.0/8\"]";
@@ -138,18 +175,19 @@ fn proxies_are_a_list_in_a_file_and_a_text_in_the_environment() {
     let variable = ("LINESMAN_SERVER__TRUSTED_PROXIES", "127.0.0.1, 10.0.0.0/8");
     assert_eq!(shown(&assemble("", &[variable]).unwrap()), expected);
     let none = ("LINESMAN_SERVER__TRUSTED_PROXIES", "");
-    assert!(assemble(file, &[none]).unwrap().server.trusted_proxies.is_empty());
+    assert!(shown(&assemble(file, &[none]).unwrap()).is_empty());
     assert_eq!(
         faults("[server]\ntrusted_proxies = [\"10.0.0.0/40\"]", &[]),
         [
-            "linesman.toml line 2: `server.trusted_proxies`: `10.0.0.0/40` is not an address or network such as \
+            "linesman.toml line 2: `server.trusted_proxies` is `10.0.0.0/40`, not an address or network such as \
           10.0.0.0/8"
         ]
     );
     assert_eq!(
         faults("[server]\ntrusted_proxies = [1]", &[]),
         [
-            "linesman.toml line 2: `server.trusted_proxies` must be a list such as [\"127.0.0.1\", \"10.0.0.0/8\"]"
+            "linesman.toml line 2: `server.trusted_proxies` must be a list in which each item is an address or \
+             network such as 10.0.0.0/8"
         ]
     );
 }
@@ -158,16 +196,43 @@ fn proxies_are_a_list_in_a_file_and_a_text_in_the_environment() {
 fn unknown_variables_are_refused_with_the_nearest_name() {
     assert_eq!(
         faults("", &[("LINESMAN_MARKET__REFRESH", "1s")]),
-        ["environment LINESMAN_MARKET__REFRESH: unknown variable; the nearest known name is \
-          `LINESMAN_MARKET__REFRESH_INTERVAL`"]
+        [
+            "environment LINESMAN_MARKET__REFRESH: unknown variable; did you mean `LINESMAN_MARKET__REFRESH_INTERVAL`?"
+        ]
     );
     assert_eq!(
         faults("", &[("LINESMAN_SERVR__LISTEN", ":0")]),
-        ["environment LINESMAN_SERVR__LISTEN: unknown variable; the nearest known name is \
-          `LINESMAN_SERVER__LISTEN`"]
+        [
+            "environment LINESMAN_SERVR__LISTEN: unknown variable; did you mean `LINESMAN_SERVER__LISTEN`?"
+        ]
     );
-    // Without the double underscore, or without the prefix, it is not meant for the configuration.
-    assert!(assemble("", &[("LINESMAN_HOME", "x"), ("OTHER__LISTEN", "x")]).is_ok());
+    for (wrong, right) in [
+        ("LINESMAN_SERVER_LISTEN", "LINESMAN_SERVER__LISTEN"),
+        ("LINESMAN_DATABASE_URL", "LINESMAN_DATABASE__URL"),
+        ("LINESMAN_LOG__Format", "LINESMAN_LOG__FORMAT"),
+        ("LINESMAN_CATALOGUE", "LINESMAN_CATALOGUE__FILE"),
+    ] {
+        let listed = faults("", &[(wrong, "x")]);
+        let expected = format!("environment {wrong}: unknown variable; did you mean `{right}`?");
+        assert_eq!(listed, [expected]);
+    }
+    assert!(assemble("", &[("OTHER__LISTEN", "x"), ("LINESMAN", "x")]).is_ok());
+}
+
+#[test]
+fn variables_with_the_prefix_that_others_set_are_left_alone() {
+    assert!(assemble("", &[("LINESMAN_KEY", "sk_test_x"), ("LINESMAN_SHOTS", "x")]).is_ok());
+    let of_services = [
+        ("LINESMAN_SERVICE_HOST", "10.0.0.1"),
+        ("LINESMAN_SERVICE_PORT_HTTP", "80"),
+        ("LINESMAN_PORT", "tcp://10.0.0.1:80"),
+        ("LINESMAN_PORT_80_TCP_ADDR", "10.0.0.1"),
+        ("LINESMAN_API_SERVICE_HOST", "10.0.0.2"),
+        ("LINESMAN_API_PORT_80_TCP", "tcp://10.0.0.2:80"),
+    ];
+    assert!(assemble("", &of_services).is_ok());
+    // Without its host there is no such Service.
+    assert_eq!(faults("", &of_services[1..4]).len(), 3);
 }
 
 #[test]
@@ -191,8 +256,7 @@ fn variables_are_read_as_their_keys_type() {
     assert_eq!(
         faults("", &[("LINESMAN_SANDBOX__ENABLED", "")]),
         [
-            "environment LINESMAN_SANDBOX__ENABLED: `sandbox.enabled`: is empty; it takes true or false \
-          without quotes"
+            "environment LINESMAN_SANDBOX__ENABLED: `sandbox.enabled` is empty; it must be true or false"
         ]
     );
 }
@@ -211,20 +275,26 @@ fn an_overridden_value_must_still_be_right() {
     let listed = faults("[server]\nlisten = \"x\"", &[("LINESMAN_SERVER__LISTEN", ":0")]);
     assert_eq!(
         listed,
-        ["linesman.toml line 2: `server.listen`: `x` is not an address such as 127.0.0.1:8080"]
+        ["linesman.toml line 2: `server.listen` is `x`, not an address such as 127.0.0.1:8080"]
     );
 }
 
 #[test]
 fn values_of_the_wrong_toml_type_are_refused() {
     for (file, expected) in [
-        ("[market]\nstale_after = 90", "must be a duration in quotes"),
-        ("[sandbox]\nenabled = \"true\"", "must be true or false without quotes"),
-        ("[server]\nconnections_max = \"10\"", "must be a whole number without quotes"),
-        ("[server]\nconnections_max = 1.5", "must be a whole number without quotes"),
-        ("[server]\nconnections_max = -5", "`-5` is not a whole number from 1"),
-        ("[server]\nlisten = 8080", "must be an address in quotes"),
-        ("[log]\nfilter = [\"info\"]", "must be a level in quotes"),
+        ("[market]\nstale_after = 90", "must be a duration from 100ms to 3650d, in quotes"),
+        ("[sandbox]\nenabled = \"true\"", "must be true or false, without quotes"),
+        (
+            "[server]\nconnections_max = \"10\"",
+            "must be a whole number from 1 to 1000000, without quotes",
+        ),
+        (
+            "[server]\nconnections_max = 1.5",
+            "must be a whole number from 1 to 1000000, without quotes",
+        ),
+        ("[server]\nconnections_max = -5", "is `-5`, not a whole number from 1"),
+        ("[server]\nlisten = 8080", "must be an address such as 127.0.0.1:8080, in quotes"),
+        ("[log]\nfilter = [\"info\"]", "must be a level (off, error, "),
     ] {
         let listed = faults(file, &[]);
         assert!(listed.len() == 1 && listed[0].contains(expected), "{file}: {listed:?}");
@@ -247,7 +317,7 @@ fn a_refresh_interval_below_100_ms_is_refused() {
     assert_eq!(
         listed,
         [
-            "linesman.toml line 2: `market.refresh_interval`: `99ms` is too short; the least is 100ms"
+            "linesman.toml line 2: `market.refresh_interval` is `99ms`, not a duration from 100ms to 1h"
         ]
     );
 }
@@ -262,11 +332,11 @@ fn a_certificate_without_its_key_is_refused() {
         assert!(listed.len() == 1 && listed[0].contains(missing), "{listed:?}");
     }
     let config = assemble("[server]\ntls_cert = \"c.pem\"\ntls_key = \"k.pem\"", &[]).unwrap();
-    assert!(config.server.tls.is_some());
+    assert!(config.server.tls().is_some());
 }
 
 #[test]
-fn many_nodes_need_a_database_and_a_log_on_servers_and_neither_password_is_told() {
+fn many_nodes_need_a_database_and_a_log_on_servers_and_neither_password_is_shown() {
     const DATABASE: &str = "[database]\nurl = \"postgres://u:hunter2@db/x\"";
     let bus = |url| [("LINESMAN_CLUSTER__NATS_URL", url)];
     for (file, environment, needed) in [
@@ -283,10 +353,13 @@ fn many_nodes_need_a_database_and_a_log_on_servers_and_neither_password_is_told(
     assert!(defaults().cluster.is_none());
     let both = assemble(DATABASE, &bus("nats://hunter2@one:4222, nats://two:4222")).unwrap();
     let cluster = both.cluster.as_ref().unwrap();
-    assert!(cluster.database_url.ends_with("@db/x") && cluster.nats_url.ends_with("two:4222"));
+    assert!(
+        cluster.database_url.reveal().ends_with("@db/x")
+            && cluster.nats_url.reveal().ends_with("two:4222")
+    );
     assert_eq!((cluster.replicas, cluster.key_trust), (None, Duration::from_secs(5)));
     let hasty = faults(DATABASE, &[bus("nats://one")[0], ("LINESMAN_CLUSTER__KEY_TRUST", "1s")]);
-    assert!(hasty.len() == 1 && hasty[0].contains("the least is 2000ms"), "{hasty:?}");
+    assert!(hasty.len() == 1 && hasty[0].contains("not a duration from 2s to 1h"), "{hasty:?}");
     assert!(!format!("{both:?}").contains("hunter2"), "{both:?}");
     assert!(!both.to_toml().contains("hunter2"), "{}", both.to_toml());
 }
@@ -319,10 +392,10 @@ fn mail_needs_a_server_a_sender_and_an_address_of_ours_and_its_password_is_never
 
 #[test]
 fn the_ops_listener_knows_whether_it_was_chosen() {
-    assert!(matches!(defaults().server.ops_listen, OpsListen::Default(_)));
+    assert!(matches!(defaults().ops_listen(), OpsListen::Default(_)));
     // The same address, but asked for: it must not be swapped for another one.
     let chosen = assemble("[server]\nops_listen = \"127.0.0.1:9464\"", &[]).unwrap();
-    assert!(matches!(chosen.server.ops_listen, OpsListen::Chosen(_)));
+    assert!(matches!(chosen.ops_listen(), OpsListen::Chosen(_)));
 }
 
 #[test]
@@ -371,10 +444,10 @@ fn sections(config: &Config) -> impl fmt::Debug {
         cluster,
         catalogue,
         log,
-        settings: _,
+        reader: _,
     } = config;
     // `ops_listen` becomes a chosen address by being written down.
-    let server = (server.listen, server.ops_listen.address(), server.workers);
+    let server = (server.listen, server.ops_listen, server.workers);
     format!(
         "{server:?} {market:?} {sandbox:?} {api:?} {dashboard:?} {mail:?} {cluster:?} {catalogue:?} {log:?}"
     )
@@ -382,11 +455,8 @@ fn sections(config: &Config) -> impl fmt::Debug {
 
 #[test]
 fn a_path_can_not_smuggle_lines_into_the_printed_file() {
-    let layers = Layers {
-        file: Some((Path::new("a\n[evil]"), "[log]\nfilter = \"warn\"")),
-        ..Layers::default()
-    };
-    let printed = layers.assemble(Vec::new()).unwrap().to_toml();
+    let file = (Path::new("a\n[evil]"), Ok("[log]\nfilter = \"warn\"".to_owned()));
+    let printed = Config::assemble(file, &[], &Flags::default()).unwrap().to_toml();
     assert!(printed.contains("filter = \"warn\" # a\\n[evil] line 2\n"), "{printed}");
 }
 
@@ -410,11 +480,12 @@ fn operators_texts() -> Vec<(PathBuf, String)> {
 #[test]
 fn every_setting_that_the_documents_name_is_there() {
     let (mut variables, mut paths) = (0, 0);
+    let known = known();
     for (file, text) in operators_texts() {
         let file = file.display();
         let words = text.split(|c: char| !(c.is_ascii_uppercase() || c == '_'));
         for word in words.filter(|word| word.starts_with("LINESMAN_") && word.contains("__")) {
-            assert!(KEYS.iter().any(|key| key.variable() == word), "{file} has {word}");
+            assert!(known.iter().any(|known| known.variable() == word), "{file} has {word}");
             variables += 1;
         }
         for word in text.split('`') {
@@ -422,11 +493,103 @@ fn every_setting_that_the_documents_name_is_there() {
             let Some((section, name)) = word.split_once('.') else { continue };
             // `catalogue.toml` and `log.jsonl` are files.
             let is_file = matches!(name, "toml" | "jsonl");
-            if is_name(name) && !is_file && KEYS.iter().any(|key| key.section == section) {
-                assert!(KEYS.iter().any(|key| key.path() == word), "{file} has {word}");
+            if is_name(name)
+                && !is_file
+                && known.iter().any(|known| known.path.starts_with(&format!("{section}.")))
+            {
+                assert!(known.iter().any(|known| known.path == word), "{file} has {word}");
                 paths += 1;
             }
         }
     }
     assert!(variables > 10 && paths > 10, "{variables} {paths}");
+}
+
+settings! {
+    /// What a configuration with a map of tables looks like.
+    Sources {
+        refresh: Span<100, 60_000> = "1s";
+        adapters: BTreeMap<String, Adapter>;
+    }
+
+    /// A table of the map.
+    Adapter {
+        /// Where it reads from.
+        url: DatabaseUrl;
+        /// How many requests at the same time.
+        requests_max: Count<u32, 1, 100> = 4;
+        /// How long it waits.
+        timeout: Option<Span<1, 60_000>>, such as "5s";
+    }
+}
+
+fn sources(file: &str, environment: &[(&str, &str)]) -> (Option<Sources>, Reader) {
+    let (mut tree, mut faults) = (Node::default(), Vec::new());
+    tree.add_file(Path::new("s.toml"), file, &mut faults);
+    tree.add_environment(&variables(environment), &mut faults);
+    assert!(faults.is_empty(), "{faults:?}");
+    Reader::read::<Sources>(&tree)
+}
+
+#[test]
+fn a_map_of_tables_is_overlaid_and_each_value_knows_its_origin() {
+    let file = "[adapters.north]\nurl = \"postgres://n\"\nrequests_max = 7\n[adapters.south-2]\n";
+    let environment = [
+        ("LINESMAN_ADAPTERS__NORTH__REQUESTS_MAX", "8"),
+        ("LINESMAN_ADAPTERS__SOUTH-2__URL", "postgres://s"),
+        ("LINESMAN_ADAPTERS__EAST__URL", "postgres://e"),
+    ];
+    let (sources, reader) = sources(file, &environment);
+    let sources = sources.unwrap();
+    assert_eq!(sources.refresh, Duration::from_secs(1));
+    let adapters: Vec<_> = sources
+        .adapters
+        .iter()
+        .map(|(name, adapter)| {
+            (&**name, adapter.url.reveal(), adapter.requests_max, adapter.timeout)
+        })
+        .collect();
+    assert_eq!(
+        adapters,
+        [
+            ("east", "postgres://e", 4, None),
+            ("north", "postgres://n", 8, None),
+            ("south-2", "postgres://s", 4, None)
+        ]
+    );
+    let origin = |path: &str| reader.origin(path).unwrap().to_string();
+    assert_eq!(origin("adapters.north.url"), "s.toml line 2");
+    assert_eq!(
+        origin("adapters.north.requests_max"),
+        "environment LINESMAN_ADAPTERS__NORTH__REQUESTS_MAX"
+    );
+    assert_eq!(origin("adapters.east.requests_max"), "default");
+    let printed: Vec<&str> = reader.settings.iter().map(|setting| &*setting.path).collect();
+    assert_eq!(printed[..3], ["refresh", "adapters.east.url", "adapters.east.requests_max"]);
+}
+
+#[test]
+fn faults_in_a_map_of_tables_name_their_path() {
+    let file = "[adapters.north]\nurl = \"mysql://n:hunter2@x\"\nrequest_max = 1\n[adapters.south]\n\
+                requests_max = 0\n[adapters.\"a.b\"]\n[adapters]\nwest = 1\n";
+    let (none, mut reader) = sources(file, &[("LINESMAN_ADAPTERS__NORTH__TIMEOUT", "soon")]);
+    assert!(none.is_none());
+    reader.faults.sort_by(|Fault(one, _), Fault(other, _)| one.cmp(other));
+    let listed: Vec<String> = reader.faults.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        listed,
+        [
+            "s.toml line 2: `adapters.north.url` is not an address such as \
+             postgres://linesman@db.example.com/linesman",
+            "s.toml line 3: unknown key `adapters.north.request_max`; did you mean \
+             `adapters.north.requests_max`?",
+            "s.toml line 4: `adapters.south.url` is missing; it must be an address such as \
+             postgres://linesman@db.example.com/linesman",
+            "s.toml line 5: `adapters.south.requests_max` is `0`, not a whole number from 1 to 100",
+            "s.toml line 6: `a.b` cannot name a table: use lowercase letters, digits, `-` and single `_`",
+            "s.toml line 8: `adapters.west` is a section: write `[adapters.west]` and its keys below",
+            "environment LINESMAN_ADAPTERS__NORTH__TIMEOUT: `adapters.north.timeout` is `soon`, not a duration \
+             from 1ms to 1m",
+        ]
+    );
 }

@@ -1,4 +1,4 @@
-//! `linesman config`: what is in force, where it came from, and what is wrong.
+//! `linesman config`: the effective values, where it came from, and what is wrong.
 
 use crate::harness::Home;
 
@@ -29,7 +29,7 @@ async fn the_printed_configuration_loads_back_to_the_same() {
     let again = fresh.ok(&["--config", path.to_str().unwrap(), "config"]).await;
     assert_eq!(again.parse::<toml::Table>().unwrap(), table);
     let checked = fresh.ok(&["--config", path.to_str().unwrap(), "config", "--check"]).await;
-    assert_eq!(checked, "the configuration is in order");
+    assert_eq!(checked, "configuration OK");
 }
 
 #[tokio::test]
@@ -41,7 +41,7 @@ async fn a_file_in_the_current_folder_is_read_without_being_named() {
 }
 
 #[tokio::test]
-async fn every_fault_is_told_with_its_place_and_the_nearest_name() {
+async fn every_fault_is_reported_with_its_place_and_the_nearest_name() {
     let home = Home::new().set("LINESMAN_MARKET__REFRESH_INTERVALL", "1s");
     home.write(
         "bad.toml",
@@ -79,8 +79,8 @@ async fn check_looks_at_the_files_that_are_named() {
         "catalogue.toml",
         "[[bookmaker]]\nkey = \"corner_shop\"\ntitle = \"Corner Shop\"\nregions = [\"uk\"]\n",
     );
-    assert_eq!(home.ok(&["config", "--check"]).await, "the configuration is in order");
-    // And it is in force: a feed can be bound to the new bookmaker, and clients see it.
+    assert_eq!(home.ok(&["config", "--check"]).await, "configuration OK");
+    // And it is used: a feed can be bound to the new bookmaker, and clients see it.
     home.ok(&["feeds", "create", "corner", "--bookmaker", "corner_shop"]).await;
     let key = home.live_key().await;
     let service = home.start().await;
@@ -102,4 +102,24 @@ async fn secrets_in_addresses_are_not_repeated() {
         );
         assert!(!done.stderr.contains("hunter2"), "{}", done.stderr);
     }
+}
+
+#[tokio::test]
+async fn a_variable_with_one_underscore_too_few_is_refused() {
+    let home = Home::new().set("LINESMAN_SERVER_LISTEN", "127.0.0.1:0");
+    for verb in [&["config"][..], &["config", "--check"], &["serve"]] {
+        let done = home.run(verb).await;
+        let sentence = done.sentence(1);
+        assert!(sentence.contains("did you mean `LINESMAN_SERVER__LISTEN`?"), "{}", done.stderr);
+    }
+}
+
+#[tokio::test]
+async fn a_setting_is_explained_whatever_the_configuration() {
+    let home = Home::new();
+    home.write("linesman.toml", "[markt]\n");
+    let text = home.ok(&["config", "--explain", "market.stale_after"]).await;
+    assert!(text.contains("a duration from 100ms") && text.contains("Default: \"90s\""), "{text}");
+    let unknown = home.run(&["config", "--explain", "market.stale"]).await;
+    assert!(unknown.sentence(1).contains("`market.stale_after`"), "{}", unknown.stderr);
 }

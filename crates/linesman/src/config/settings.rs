@@ -1,0 +1,200 @@
+//! Every setting: its key, its form with the bounds, its default and its meaning.
+//!
+//! The one place where a setting is declared; `config.default.toml` is made from it. Rules for several settings
+//! together are in [`crate::config`].
+
+use accounts::SignUp;
+use domain::World;
+use serve::ProxyHeader;
+
+use crate::config::{
+    duration::LONGEST_MS,
+    form::{
+        Address, Count, DatabaseUrl, Date, File, IpNetwork, List, LogFilter, LogFormat, MailUrl,
+        NatsUrl, OneOf, PublicUrl, Sender, Span, Switch,
+    },
+    schema::settings,
+};
+
+const MINUTE: u64 = 60_000;
+const HOUR: u64 = 60 * MINUTE;
+const YEAR: u64 = 365 * 24 * HOUR;
+
+settings! {
+    /// All sections, in the order in which they are printed.
+    Sections {
+        server: Server;
+        market: Market;
+        sandbox: Sandbox;
+        api: Api;
+        dashboard: Dashboard;
+        mail: MailSection;
+        database: DatabaseSection;
+        cluster: ClusterSection;
+        catalogue: Catalogue;
+        log: Log;
+    }
+
+    /// Listeners and their limits.
+    Server {
+        /// Where the API is served.
+        listen: Address = "127.0.0.1:8080";
+        /// A separate listener for ingest, so that it need not face the internet. Unset: ingest is on `listen`.
+        ingest_listen: Option<Address>, such as "127.0.0.1:8081";
+        /// Where /metrics is served; keep it off the internet. If the default address is in use, a free port is picked
+        /// and printed. An address that you set yourself must be free.
+        ops_listen: Address = "127.0.0.1:9464";
+        /// The certificate chain (PEM). Set it together with `tls_key` for TLS; without both, the API is cleartext.
+        tls_cert: Option<File>, such as "tls/fullchain.pem";
+        /// The private key of the certificate (PEM).
+        tls_key: Option<File>, such as "tls/privkey.pem";
+        /// Connections open at the same time, over all listeners. Further ones are answered 503 and closed; the
+        /// metrics listener is not limited. Each connection needs a file descriptor: the start raises the process's
+        /// limit as far as the system allows, and warns when that is too little.
+        connections_max: Count<usize, 1, 1_000_000> = 10000;
+        /// The same from one address (in IPv6, from one network of 64 bits), so that no client takes them all. Proxies
+        /// named in `trusted_proxies` stand for many clients and are not counted. Unset: a quarter of
+        /// `connections_max`, or 256 where that is more.
+        connections_per_source_max: Option<Count<usize, 1, 1_000_000>>, such as 2500;
+        /// How long a stopping service still accepts connections: `/readyz` says that it stops, and every response is
+        /// the last on its connection. Make it longer than the interval at which your load balancer asks `/readyz`. All
+        /// of a stop takes 25s at most.
+        drain: Span<0, 15_000> = "1s";
+        /// When requests keep waiting for longer than this, responses that are neither ready nor asked for before since
+        /// the last refresh are refused with 503 until the queue is shorter; others, status and health go on.
+        shed_after: Span<10, MINUTE> = "250ms";
+        /// Memory for pushes that are being received, over all feeds, in MiB. A quarter is kept for feeds that need
+        /// little. Pushes beyond it are answered 503 with Retry-After.
+        push_memory_max_mib: Count<usize, 16, 1_000_000> = 128;
+        /// The same for one feed, in MiB; it should be less than `push_memory_max_mib`.
+        push_memory_per_feed_max_mib: Count<usize, 16, 1_000_000> = 32;
+        /// Worker threads. Unset: one per processor.
+        workers: Option<Count<usize, 1, 1024>>, such as 4;
+        /// Proxies in front of `listen`. Only their forwarding headers are believed, so that throttles, limits per
+        /// source and the audit log see the client and not the proxy. In the environment, separate them with commas.
+        /// Unset: no forwarding header is believed.
+        trusted_proxies: Option<List<IpNetwork>>, such as "127.0.0.1,10.0.0.0/8";
+        /// The header to which these proxies append the client's address; "forwarded" is RFC 7239. The other header is
+        /// as the client sent it, and is ignored.
+        proxy_header: OneOf<ProxyHeader> = "x-forwarded-for";
+    }
+
+    /// Epochs and lifetimes.
+    Market {
+        // Below 100 ms an epoch would be over before its snapshot is published.
+        /// How often the data that clients see is renewed, aligned to the wall clock.
+        refresh_interval: Span<100, HOUR> = "30s";
+        /// A bookmaker's feed for one sport is stale when it has had no good read for this long.
+        stale_after: Span<100, LONGEST_MS> = "90s";
+        /// How long a final event and its score, and an event that no feed lists any more, are kept.
+        final_retention: Span<0, LONGEST_MS> = "72h";
+        /// An event that never became final is removed this long after its start and the last message about it; a feed
+        /// without prices, this long after its last good read.
+        forget_after: Span<1000, LONGEST_MS> = "168h";
+        /// Entries of the change log are kept at least this long; older ones are deleted once a checkpoint covers them.
+        log_retention: Span<1000, LONGEST_MS> = "168h";
+        /// How many records are held at most. Each event, each feed's listing of it and each market of a bookmaker
+        /// counts one for each 2 KiB begun that it takes in memory: an ordinary one counts one, five hundred players
+        /// with long names many. A removed record counts until it is deleted. Beyond the limit, new listings and
+        /// markets are refused (`too_large`); existing ones can still be corrected, scored, suspended and removed. The
+        /// default is for 2 GiB of memory (docs/operations/sizing.md).
+        records_max: Count<u64, 1, 1_000_000_000> = 500000;
+        /// How many of these one feed may have, so that no feed fills the service.
+        records_per_feed_max: Count<u64, 1, 1_000_000_000> = 200000;
+    }
+
+    /// The simulated market.
+    Sandbox {
+        /// The simulated market that sandbox keys see. Live keys never see any of it.
+        enabled: Switch = true;
+        /// The same seed gives the same simulated market.
+        seed: Count<u64, 0, { u64::MAX }> = 20261114;
+    }
+
+    /// What the API accepts.
+    Api {
+        /// Accept the key as `?api_key=` too, while clients move to the X-API-Key header.
+        query_key_enabled: Switch = true;
+        /// The day on which `?api_key=` ends, as announced to clients in the `Sunset` header.
+        query_key_sunset: Date = "2027-12-31";
+    }
+
+    /// The web pages.
+    Dashboard {
+        /// The web pages: the developers' dashboard, the operators' console, the board, the status page.
+        enabled: Switch = true;
+        /// The address at which browsers reach the service, when that is not where it listens, for example behind a
+        /// proxy that ends TLS. With https, cookies are sent over TLS only.
+        public_url: Option<PublicUrl>, such as "https://odds.example.com";
+        /// Who may create an account: "open" for everybody, "invitation" for people with an operator's link, "closed"
+        /// for nobody.
+        sign_up: OneOf<SignUp> = "open";
+        /// A session ends when it was not used for this long.
+        session_idle: Span<MINUTE, YEAR> = "24h";
+        /// A session ends this long after sign-in, used or not.
+        session_max: Span<MINUTE, YEAR> = "30d";
+        /// The public status page at /status, with /status.json and /status.atom.
+        status_page: Switch = true;
+        /// The public board at /board, an odds screen that renews itself: of the "sandbox", of the "live" market, or
+        /// "off".
+        board: OneOf<Option<World>> = "sandbox";
+        /// Browsers that may watch boards at the same time; each holds a connection. Further ones see the page and try
+        /// again later.
+        board_watchers_max: Count<usize, 1, 1_000_000> = 1000;
+        /// The same from one address (in IPv6, from one network of 64 bits), so that no source takes all. Behind a
+        /// proxy, set `server.trusted_proxies` too, or all clients are one source.
+        board_watchers_per_source_max: Count<usize, 1, 1_000_000> = 100;
+        /// The public API reference at /docs. The OpenAPI document stays at /openapi.json.
+        docs: Switch = true;
+    }
+
+    /// The mail server, as written; [`crate::config::Mail`] is what follows from it.
+    MailSection {
+        /// The mail server: with it, new accounts confirm their address, forgotten passwords are reset and people hear
+        /// of quotas that run low by email. Unset: no email is sent, and operators hand out links. Needs `from` and
+        /// `dashboard.public_url`. `smtps://` is TLS from the start; `smtp://…?tls=required` begins in cleartext and
+        /// switches to TLS or gives up; `smtp://` alone is cleartext, for a server on the same machine. User and
+        /// password go before the host, percent-encoded.
+        url: Option<MailUrl>, such as "smtps://user:password@mail.example.com";
+        /// The sender of emails.
+        from: Option<Sender>, such as "Linesman <odds@example.com>";
+    }
+
+    /// The shared database, as written; [`crate::config::Cluster`] is what follows from it.
+    DatabaseSection {
+        /// The PostgreSQL database that many nodes share: keys, feeds, people, usage, and which node is the leader.
+        /// Unset: SQLite in the data folder. Set it together with `cluster.nats_url`, or neither. The password is best
+        /// given in the environment.
+        url: Option<DatabaseUrl>, such as "postgres://linesman@localhost/linesman";
+    }
+
+    /// The shared log, as written; [`crate::config::Cluster`] is what follows from it.
+    ClusterSection {
+        /// The NATS servers (JetStream) that hold the change log of the live market for all nodes, separated by commas.
+        /// Unset: the log is in the data folder. Set it together with `database.url`, or neither; `linesman migrate`
+        /// moves a data folder there.
+        nats_url: Option<NatsUrl>, such as "nats://localhost:4222";
+        // JetStream takes no more than five.
+        /// On how many of these servers a change is stored before it is acknowledged, for a log that is created. Unset:
+        /// three, or one where there is a single server. With three, one may fail at any time.
+        replicas: Option<Count<usize, 1, 5>>, such as 3;
+        // A node asks every second; with less than two, one late answer would refuse everybody.
+        /// How long a node accepts keys from memory after it last asked PostgreSQL or NATS for revocations. A node that
+        /// reaches neither refuses all keys after that; a revocation waits this long for a node that does not answer.
+        key_trust: Span<2000, HOUR> = "5s";
+    }
+
+    /// The operator's additions to the catalogue.
+    Catalogue {
+        /// A TOML file with `[[bookmaker]]` and `[[sport]]` entries that add to or override the embedded catalogue.
+        file: Option<File>, such as "catalogue.toml";
+    }
+
+    /// What is logged and how.
+    Log {
+        /// What is logged: a level, or a list with levels for single modules.
+        filter: LogFilter = "info";
+        /// "human" for reading, "json" for machines, "auto": human on a terminal and json otherwise.
+        format: OneOf<LogFormat> = "auto";
+    }
+}
