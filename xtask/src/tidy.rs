@@ -5,7 +5,7 @@ use std::{env, path::Path};
 use anyhow::{Result, ensure};
 
 use crate::{
-    decisions,
+    promises,
     repository::{Repository, TextFile},
 };
 
@@ -32,8 +32,8 @@ pub(crate) fn check(repository: &Repository) -> Result<()> {
         Ok(readme) => complaints.extend(readme_complaints(&readme)),
         Err(error) => complaints.push(format!("{error:#}")),
     }
-    match repository.read("docs/decisions.md") {
-        Ok(text) => complaints.extend(decisions::complaints(&text, &files)),
+    match repository.read(promises::PAGE) {
+        Ok(text) => complaints.extend(promises::complaints(&text, &files)),
         Err(error) => complaints.push(format!("{error:#}")),
     }
     match repository.read(FAILURES) {
