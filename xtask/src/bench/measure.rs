@@ -477,7 +477,7 @@ fn ingest(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
         bars.push(Bar { name, unit, better, must, goal, measured, note });
     };
     let note = "by processor time, sync and snapshots included";
-    push("odds messages through the door, applied", 200_000.0, 400_000.0, lines / cpu, note);
+    push("odds messages pushed, applied", 200_000.0, 400_000.0, lines / cpu, note);
     let durable = lines / took.as_secs_f64();
     push("the same, durable before the answer", 60_000.0, 150_000.0, durable, "one client");
     Ok(())
