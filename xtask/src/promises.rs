@@ -1,7 +1,7 @@
 //! `docs/api/promises.md` names for every promise the tests that hold it; this checks that they exist.
 //!
-//! A promise is a section with a heading such as `## D1 Error body`. Its paragraph that begins with `Tests:` names them,
-//! each in backticks.
+//! A promise is a section with a heading such as `## D1 Error body`. Its paragraph that begins with `Tests:` names
+//! them, each in backticks.
 
 use std::collections::BTreeSet;
 

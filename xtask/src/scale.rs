@@ -1,5 +1,6 @@
-//! `cargo xtask scale`: what many nodes serve and what they ask of the log and the database, worked out from what one node
-//! was measured to cost. Plain arithmetic; `--simulate` plays leases and revocation instead, `--measure` measures the servers.
+//! `cargo xtask scale`: what many nodes serve and what they ask of the log and the database, worked out from what one
+//! node was measured to cost. Plain arithmetic; `--simulate` plays leases and revocation instead, `--measure` measures
+//! the servers.
 
 use std::fmt::Write as _;
 

@@ -366,8 +366,8 @@ fn with_changes(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
         quiet.push(p99(0)?);
         busy.push(p99(10_000)?);
     }
-    // A virtual machine is held still for tens of milliseconds now and then, whatever runs on it (nginx at half its rate
-    // has a p99 of 2 to 60 ms then). It never is faster than it is: short rounds that were left alone tell.
+    // A virtual machine is held still for tens of milliseconds now and then, whatever runs on it (nginx at half its
+    // rate has a p99 of 2 to 60 ms then). It never is faster than it is: short rounds that were left alone tell.
     let (quiet, busy) = (lower_quartile(quiet), lower_quartile(busy));
     let disturbed = quiet > QUIET_P99_MAX_US;
     bars.push(Bar {
