@@ -17,6 +17,7 @@ mod fuzz;
 mod layering;
 mod openapi;
 mod promises;
+mod prose;
 mod repository;
 mod sandbox;
 mod scale;

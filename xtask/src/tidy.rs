@@ -5,7 +5,7 @@ use std::{env, path::Path};
 use anyhow::{Result, ensure};
 
 use crate::{
-    promises,
+    promises, prose,
     repository::{Repository, TextFile},
 };
 
@@ -27,6 +27,7 @@ const FAILURES: &str = "docs/operations/failures.md";
 pub(crate) fn check(repository: &Repository) -> Result<()> {
     let files = repository.text_files()?;
     let mut complaints = sources(&files);
+    complaints.extend(prose::complaints(&files));
     complaints.extend(machine_paths(&files, &private_paths(&repository.root)));
     match repository.read("README.md") {
         Ok(readme) => complaints.extend(readme_complaints(&readme)),
