@@ -6,10 +6,10 @@
 //!    listed when we look reads N with everything else; a node's number only grows. No X is left.
 //! 2. *N was announced, and `trust` and a margin have passed since.* From then on both witnesses name N or more, so X,
 //!    whichever of them it reaches, was last trusted for a question from before, and that trust has run out.
-//!    A node that the database has not seen for minutes goes by no more than it has confirmed. If X is one, it cannot gain its
-//!    right again before it has confirmed N, and nobody need wait for it until then (`store`: `run_out`), be it cut off or
-//!    gone for good. When it is back it sees that nobody waited for it, confirms, and reads once more: what was changed
-//!    while it was coming back it finds then, and for what is changed later it is waited for.
+//!    A node that the database has not seen for minutes goes by no more than it has confirmed. If X is one, it cannot
+//!    gain its right again before it has confirmed N, and nobody need wait for it until then (`store`: `run_out`), be
+//!    it cut off or gone for good. When it is back it sees that nobody waited for it, confirms, and reads once more:
+//!    what was changed while it was coming back it finds then, and for what is changed later it is waited for.
 //! 3. *N could not be announced.* Then waiting proves nothing: X may be cut off from the database alone, and the herald
 //!    vouches for it again and again. Only 1 is left, and without it we say so.
 
@@ -118,7 +118,8 @@ impl Witnesses {
             match wait.verdict(self.steady.now_ms(), behind) {
                 Verdict::Done => return Ok(()),
                 Verdict::RunOut => {
-                    // Where it cannot be noted, or nobody said for how long to wait, the next change waits as this one did.
+                    // Where it cannot be noted, or nobody said for how long to wait, the next change waits as this one
+                    // did.
                     if behind.is_some()
                         && let Err(error) = self.store.note_run_out(number).await
                     {
@@ -140,9 +141,9 @@ impl Witnesses {
 impl Witnesses {
     /// Lets nodes follow by themselves what the store holds by now, and says whether all have.
     ///
-    /// Once a change is announced, a node that has not read it lets nobody in. Were it announced at once and the database
-    /// gone a moment later, that would be every node for as long as it is gone. So only nodes that are late are told, while the
-    /// database answers; where it does not, the change stays unannounced and unconfirmed.
+    /// Once a change is announced, a node that has not read it lets nobody in. Were it announced at once and the
+    /// database gone a moment later, that would be every node for as long as it is gone. So only nodes that are late
+    /// are told, while the database answers; where it does not, the change stays unannounced and unconfirmed.
     async fn is_followed_at_once(&self, need: Need) -> Result<bool, StoreError> {
         let number = self.store.key_change().await?.number;
         // Rows of a database that was set back say nothing.

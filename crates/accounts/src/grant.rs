@@ -77,8 +77,8 @@ pub(crate) fn limits(row: &KeyRow) -> Limits {
     own.within(quota(row))
 }
 
-/// What the account of a key that was read may ask for with all its keys of that kind. Simulated requests are apart from
-/// real ones: neither what an operator decides about these holds for those, nor does a test spend them.
+/// What the account of a key that was read may ask for with all its keys of that kind. Simulated requests are apart
+/// from real ones: neither what an operator decides about these holds for those, nor does a test spend them.
 pub(crate) fn quota(row: &KeyRow) -> Option<Quota> {
     let Limits { requests_per_day, .. } = Limits::DEFAULT;
     row.account_quota.map(|set| match row.kind {

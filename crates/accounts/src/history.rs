@@ -133,8 +133,8 @@ impl Accounts {
         Ok(rows)
     }
 
-    /// The last failures of an account's keys, or of one of them, newest first, at most so many, each with the key it is
-    /// of.
+    /// The last failures of an account's keys, or of one of them, newest first, at most so many, each with the key it
+    /// is of.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -166,8 +166,8 @@ impl Accounts {
         Ok(own)
     }
 
-    /// Keys of accounts that have reached a share of their quota, each share told once in its window. One that the store
-    /// cannot tell about is left for the next time, and takes nothing from the others.
+    /// Keys of accounts that have reached a share of their quota, each share told once in its window. One that the
+    /// store cannot tell about is left for the next time, and takes nothing from the others.
     pub async fn take_quota_alerts(&self) -> Vec<QuotaAlert> {
         let now = self.registry.now();
         let mut reached: HashMap<String, (WindowStanding, u32)> = HashMap::new();

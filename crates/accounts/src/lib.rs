@@ -188,8 +188,8 @@ impl Accounts {
         self.member.is_some() || !self.counters.is_failing()
     }
 
-    /// Counts one request to the key's burst. Waits only where a lease has to be taken first. Where the key stands is told
-    /// without its account.
+    /// Counts one request to the key's burst. Waits only where a lease has to be taken first. Where the key stands is
+    /// told without its account.
     pub async fn charge_burst(&self, entry: &KeyEntry, now: Timestamp) -> Charge {
         entry.meters.charge_burst(now).await
     }
@@ -199,8 +199,8 @@ impl Accounts {
         entry.meters.charge_quota(now).await
     }
 
-    /// Stops the worker and gives unspent leases back. From here on nothing can be charged, and a node of a cluster lets
-    /// nobody in.
+    /// Stops the worker and gives unspent leases back. From here on nothing can be charged, and a node of a cluster
+    /// lets nobody in.
     ///
     /// # Errors
     /// The store cannot be written: what was left is lost to its windows.
@@ -266,8 +266,8 @@ impl Accounts {
     /// As [`Registry::rotate_key`].
     ///
     /// # Errors
-    /// There is no such key, it has ended or is ending, the overlap is longer than 7 days, the account has or made too many
-    /// keys, or the store cannot be written.
+    /// There is no such key, it has ended or is ending, the overlap is longer than 7 days, the account has or made too
+    /// many keys, or the store cannot be written.
     pub async fn rotate_key(
         &self,
         id_or_key: &str,

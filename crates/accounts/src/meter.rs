@@ -1,8 +1,8 @@
 //! Spending: the burst of a minute, and the quota of a day and a month together.
 //!
-//! A [`Meters`] belongs to a line of rotated keys, or to an account, whose day and month its keys of a kind share. The request
-//! path takes one short lock for each of the two and never waits while there is something in hand; when there is not, it
-//! waits for the [`crate::LeaseWorker`]. A line is always locked before its account.
+//! A [`Meters`] belongs to a line of rotated keys, or to an account, whose day and month its keys of a kind share. The
+//! request path takes one short lock for each of the two and never waits while there is something in hand; when there
+//! is not, it waits for the [`crate::LeaseWorker`]. A line is always locked before its account.
 
 use std::{
     pin::pin,
@@ -287,8 +287,8 @@ impl Meters {
         }
     }
 
-    /// Makes sure that an order is with the worker where something is wanted, waiting for room in its queue. `false`: none
-    /// can be.
+    /// Makes sure that an order is with the worker where something is wanted, waiting for room in its queue. `false`:
+    /// none can be.
     async fn order(self: &Arc<Self>) -> bool {
         {
             let mut state = self.lock();

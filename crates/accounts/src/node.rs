@@ -154,8 +154,8 @@ impl Member {
 }
 
 impl Accounts {
-    /// As [`Accounts::load`], for one of several nodes on the same database. [`Accounts::follow`] has to be run for keys to
-    /// be let in beyond the time of trust.
+    /// As [`Accounts::load`], for one of several nodes on the same database. [`Accounts::follow`] has to be run for
+    /// keys to be let in beyond the time of trust.
     ///
     /// # Errors
     /// The store cannot be read or written.

@@ -44,8 +44,8 @@ const AGENT_CHARS_MAX: usize = 200;
 /// The most keys that an operator can allow an account.
 const KEYS_MAX_MAX: u32 = 1000;
 
-/// Wrong passwords for one account from one source, or from one browser that is known: a person who has forgotten it gets
-/// to think, a program gets nowhere (120 an hour).
+/// Wrong passwords for one account from one source, or from one browser that is known: a person who has forgotten it
+/// gets to think, a program gets nowhere (120 an hour).
 const PAIR_PACE: Pace = Pace { burst: 10, every: Duration::from_secs(30) };
 /// Wrong passwords for one account, from wherever. Looser than what one source has, or a stranger could keep its owner
 /// out by trying without end.
@@ -56,7 +56,8 @@ const SOURCE_PACE: Pace = Pace { burst: 30, every: Duration::from_secs(10) };
 const CODE_PACE: Pace = Pace { burst: 5, every: Duration::from_secs(60) };
 /// New accounts from one source.
 const SIGN_UP_PACE: Pace = Pace { burst: 5, every: Duration::from_secs(600) };
-/// New accounts from wherever: each is a row, a line of the audit log and a letter. Nobody who has an account is held up.
+/// New accounts from wherever: each is a row, a line of the audit log and a letter. Nobody who has an account is held
+/// up.
 const SIGN_UPS_PACE: Pace = Pace { burst: 200, every: Duration::from_secs(10) };
 
 /// Requests to be told how to set a new password, from one source.

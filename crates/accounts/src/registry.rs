@@ -15,8 +15,8 @@ const SLUG_MAX: usize = 64;
 const OVERLAP_MAX: Duration = Duration::from_secs(7 * 86_400);
 /// Keys of one account that are in force at the same time, unless an operator allows it another number.
 pub(crate) const KEYS_MAX: u32 = 20;
-/// Keys that one account makes within [`KEYS_MADE_TIME`], successors too, or as many as it may have in force where that is
-/// more: enough to replace all of them, and each is a row and two lines of the audit log for good.
+/// Keys that one account makes within [`KEYS_MADE_TIME`], successors too, or as many as it may have in force where that
+/// is more: enough to replace all of them, and each is a row and two lines of the audit log for good.
 const KEYS_MADE_MAX: u32 = 30;
 const KEYS_MADE_TIME: Duration = Duration::from_secs(3600);
 const MAINTENANCE: &str = "maintenance_retry_after_s";
@@ -140,7 +140,8 @@ impl Registry {
         self.clock.now()
     }
 
-    /// Issues a key. Its text is here and nowhere else. Whoever has an account is held to how many it may have and make.
+    /// Issues a key. Its text is here and nowhere else. Whoever has an account is held to how many it may have and
+    /// make.
     ///
     /// # Errors
     /// A field is out of its bounds, the account has or made too many keys, or the store cannot be written.
@@ -252,8 +253,8 @@ impl Registry {
     /// same meters. The old one ends at once, or after the overlap.
     ///
     /// # Errors
-    /// There is no such key, it has ended or is ending, the overlap is longer than 7 days, the account has or made too many
-    /// keys, or the store cannot be written.
+    /// There is no such key, it has ended or is ending, the overlap is longer than 7 days, the account has or made too
+    /// many keys, or the store cannot be written.
     pub async fn rotate_key(
         &self,
         id_or_key: &str,

@@ -1,5 +1,5 @@
-//! A node's meters without a store and without a task, and its rule of trust without a clock: whoever drives them plays the
-//! lease worker and says what time it is. Simulations run the real arithmetic so, a thousand nodes in one thread.
+//! A node's meters without a store and without a task, and its rule of trust without a clock: whoever drives them plays
+//! the lease worker and says what time it is. Simulations run the real arithmetic so, a thousand nodes in one thread.
 
 use std::sync::Arc;
 
@@ -33,8 +33,8 @@ impl TrustRehearsal {
     /// How long a revocation waits beyond the trust for a node that does not confirm it.
     pub const MARGIN_MS: u64 = MARGIN_MS;
 
-    /// Until when keys may be let in by who has every change up to `held`, now that the database (or else the herald) has
-    /// named the newest.
+    /// Until when keys may be let in by who has every change up to `held`, now that the database (or else the herald)
+    /// has named the newest.
     pub fn until_ms(
         &self,
         by_database: bool,

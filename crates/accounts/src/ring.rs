@@ -2,8 +2,8 @@
 //!
 //! The store is the truth. Whoever changes a key writes the store first; the ring follows when told to
 //! ([`KeyRing::reload`], [`KeyRing::refresh_key`]), and when that returns, the store's word is in force.
-//! Keys that have ended are not in memory, and neither are meters that no key spends from any more: what they had in hand
-//! is given back.
+//! Keys that have ended are not in memory, and neither are meters that no key spends from any more: what they had in
+//! hand is given back.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -142,8 +142,8 @@ pub struct KeyRing {
     store: Store,
     clock: Arc<dyn Clock>,
     orders: mpsc::Sender<Order>,
-    /// Those of lines of keys and of accounts. Held while following the store, so that an older reading never overwrites a
-    /// newer one.
+    /// Those of lines of keys and of accounts. Held while following the store, so that an older reading never
+    /// overwrites a newer one.
     meters: Mutex<MeterMap>,
     /// Keys that went out of force with something left to write down.
     retired: std::sync::Mutex<Vec<Arc<KeyEntry>>>,
@@ -452,8 +452,8 @@ impl KeyRing {
         Arc::clone(own)
     }
 
-    /// Puts a live key as the store has it into the map. Gives the entry that was replaced because its limits are others
-    /// now: it is to be ended once the map with its successor is in force.
+    /// Puts a live key as the store has it into the map. Gives the entry that was replaced because its limits are
+    /// others now: it is to be ended once the map with its successor is in force.
     fn apply(
         &self,
         keys: &mut DigestMap<Arc<KeyEntry>>,

@@ -86,7 +86,8 @@ impl Slice {
         self.keep_within();
     }
 
-    /// Lets go of what was leased beyond the limit, which was higher then. Nobody has used it, so it does not count as used.
+    /// Lets go of what was leased beyond the limit, which was higher then. Nobody has used it, so it does not count as
+    /// used.
     fn keep_within(&mut self) {
         let beyond = self.left.min(self.granted.saturating_sub(self.limit));
         self.left -= beyond;

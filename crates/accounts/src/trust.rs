@@ -1,9 +1,10 @@
 //! Until when a node of a cluster may let keys in from memory.
 //!
-//! Every change of keys has a number (`store::change`). There are two witnesses of the newest one: the database itself, and
-//! the [`Herald`], to whom every change is told once it is in the database. A node that has everything up to the number
-//! that a witness names may let keys in until `trust` after it *asked*, by a clock that never steps. Then it has to have
-//! asked again, either of them. A node that reaches neither, or that a witness knows more than, stops by itself.
+//! Every change of keys has a number (`store::change`). There are two witnesses of the newest one: the database itself,
+//! and the [`Herald`], to whom every change is told once it is in the database. A node that has everything up to the
+//! number that a witness names may let keys in until `trust` after it *asked*, by a clock that never steps. Then it has
+//! to have asked again, either of them. A node that reaches neither, or that a witness knows more than, stops by
+//! itself.
 //!
 //! A single process is the only one that changes its keys in memory: its trust has no end.
 
@@ -21,8 +22,8 @@ use std::{
 /// For how long the herald alone may vouch. Well below the day after which the database forgets a node it has not seen:
 /// a node that nobody waits for must not let anybody in.
 const ALONE_MAX_MS: u64 = 12 * 3_600_000;
-/// For how long after the database was last known to list a node it goes by changes that it has read and could not confirm.
-/// With the database gone, leases end at the turn of the minute: this is for long enough to spend them all.
+/// For how long after the database was last known to list a node it goes by changes that it has read and could not
+/// confirm. With the database gone, leases end at the turn of the minute: this is for long enough to spend them all.
 const UNCONFIRMED_MAX_MS: u64 = 100_000;
 // By then others may take it for granted that it does not any more; clocks may be wrong by a minute or two.
 const _: () = assert!(2 * UNCONFIRMED_MAX_MS <= store::NODE_SILENT_MS);
@@ -60,8 +61,8 @@ pub type Told<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// All answers must be as of one place: whatever was announced before a confirmation was asked for, by whomever,
 /// must show in it. An answer that may be old is none.
 pub trait Herald: Send + Sync + fmt::Debug {
-    /// Makes a number known; once this returns, every later [`Herald::confirm`] anywhere gives it or a greater one. Gives
-    /// the greatest that is known.
+    /// Makes a number known; once this returns, every later [`Herald::confirm`] anywhere gives it or a greater one.
+    /// Gives the greatest that is known.
     fn announce(&self, number: i64) -> Told<'_, Result<i64, HeraldError>>;
 
     /// A number that was announced at some time; `None` where none ever was. There may be greater ones.

@@ -19,8 +19,8 @@ use crate::meter::Meters;
 pub(crate) const ORDERS_MAX: usize = 4096;
 /// Meters per transaction: keeps one commit short enough for other processes to get in between.
 pub(crate) const BATCH_MAX: usize = 512;
-/// How long nothing may have been leased before it is tried whether the store can be written: what says that the service
-/// is ready goes by it, and without requests nobody would find out that it is not, or that it is again.
+/// How long nothing may have been leased before it is tried whether the store can be written: what says that the
+/// service is ready goes by it, and without requests nobody would find out that it is not, or that it is again.
 const PROBE_AFTER: Duration = Duration::from_secs(5);
 /// How often old usage is forgotten.
 const PRUNE_EVERY: Duration = Duration::from_secs(3600);

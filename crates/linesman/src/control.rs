@@ -1,8 +1,8 @@
 //! How a command line reaches a running server, and waits until what it wants is in force.
 //!
 //! The server listens on a loopback port and writes port and password into the data folder, readable by its
-//! owner only. A command is one line, the answer is one line. The password alone means that the store has changed and is
-//! to be read again; behind it there may be a wish: an operation to carry out, or something to be shown.
+//! owner only. A command is one line, the answer is one line. The password alone means that the store has changed and
+//! is to be read again; behind it there may be a wish: an operation to carry out, or something to be shown.
 
 use std::fs;
 use std::io::{ErrorKind, Write};

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 /// How long a server tries for its lock while another server has it, which may be about to end.
 const LOCK_TIME_MAX: Duration = Duration::from_millis(500);
-/// The same where nobody serves: a command line that looks whether somebody does holds it for an instant, or for as long as its
-/// machine stalls.
+/// The same where nobody serves: a command line that looks whether somebody does holds it for an instant, or for as
+/// long as its machine stalls.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Paths in a data folder.

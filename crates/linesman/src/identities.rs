@@ -1,8 +1,8 @@
 //! What an operator sees and says of identities: `linesman events` and `linesman aliases`.
 //!
 //! Looking asks the server where one runs, which has it ready, and otherwise reads the live world's log. What changes
-//! something is carried out by the server where one runs, and otherwise here, in its place; where many nodes share the log,
-//! by the one that writes it.
+//! something is carried out by the server where one runs, and otherwise here, in its place; where many nodes share the
+//! log, by the one that writes it.
 
 mod shown;
 

@@ -1,6 +1,7 @@
 //! Structured logs on stderr: for people on a terminal, JSON for machines otherwise.
 //!
-//! A line that cannot be written is lost and nothing else: stderr may be a file on a full disk, or a pipe whose reader ended.
+//! A line that cannot be written is lost and nothing else: stderr may be a file on a full disk, or a pipe whose reader
+//! ended.
 
 use std::io::{self, IsTerminal};
 

@@ -1,5 +1,5 @@
-//! Letters to the mail server: a few at a time, each with patience and an end to it. Nobody waits for this, and no letter
-//! for another that cannot be delivered.
+//! Letters to the mail server: a few at a time, each with patience and an end to it. Nobody waits for this, and no
+//! letter for another that cannot be delivered.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -60,8 +60,8 @@ struct Mailing {
     failed: usize,
 }
 
-/// Whoever takes letters to the mail server. Each has its own tries: one that is put off waits by itself while the others
-/// go on.
+/// Whoever takes letters to the mail server. Each has its own tries: one that is put off waits by itself while the
+/// others go on.
 struct Office {
     transport: Transport,
     from: Mailbox,

@@ -1,7 +1,7 @@
 //! `linesman migrate`: from a data folder to the servers that many nodes share.
 //!
-//! The log goes first and can be interrupted: what is there already is not moved again. The rows of the store go after it,
-//! all or none. The folder is only read.
+//! The log goes first and can be interrupted: what is there already is not moved again. The rows of the store go after
+//! it, all or none. The folder is only read.
 
 use std::io::ErrorKind;
 use std::time::Instant;

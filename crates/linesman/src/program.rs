@@ -259,7 +259,8 @@ struct Begun {
     worker: LeaseWorker,
 }
 
-/// Opens the store and reads the accounts. A node of many waits for the database, and says so to whoever comes meanwhile.
+/// Opens the store and reads the accounts. A node of many waits for the database, and says so to whoever comes
+/// meanwhile.
 async fn begin(
     config: &Config,
     args: &ServeArgs,

@@ -1,8 +1,8 @@
 //! Room that is kept for a full disk.
 //!
-//! Requests are counted on the disk before they are answered, so a full disk would stop the API with everything else. A file of a
-//! few megabytes is kept in the data folder; when the disk is full it is deleted, pushes are refused, and what it took is
-//! enough to count requests and publish snapshots for days. It is made again when there is room.
+//! Requests are counted on the disk before they are answered, so a full disk would stop the API with everything else. A
+//! file of a few megabytes is kept in the data folder; when the disk is full it is deleted, pushes are refused, and
+//! what it took is enough to count requests and publish snapshots for days. It is made again when there is room.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -39,7 +39,8 @@ pub(crate) struct Reserve {
 }
 
 impl Reserve {
-    /// Gives the reserve up where the disk is full, so that a service can start on it; else makes sure that it is there.
+    /// Gives the reserve up where the disk is full, so that a service can start on it; else makes sure that it is
+    /// there.
     pub(crate) fn open(folder: &Folder) -> Self {
         let path = folder.reserve();
         let held = fs::metadata(&path).map_or(0, |held| held.len());
@@ -106,7 +107,8 @@ impl Reserve {
     }
 }
 
-/// Takes room for a file: by saying so, which costs next to nothing, or where the file system does not know that, with zeroes.
+/// Takes room for a file: by saying so, which costs next to nothing, or where the file system does not know that, with
+/// zeroes.
 fn fill(mut file: File, bytes: u64) -> io::Result<()> {
     match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}

@@ -147,8 +147,8 @@ pub(crate) fn spawn_world(
     let name = format!("writer-{world}");
     let run = move || {
         let _told = TellOnDrop { end, world };
-        // Where there are fewer cores than work, those who wait for an answer come before the next snapshot. On Linux this
-        // is the thread's own priority.
+        // Where there are fewer cores than work, those who wait for an answer come before the next snapshot. On Linux
+        // this is the thread's own priority.
         if let Err(error) = setpriority_process(None, WRITER_NICENESS) {
             tracing::debug!(%error, "the writer has the priority of everybody else");
         }

@@ -65,8 +65,8 @@ pub(crate) fn frame_seq(bytes: &[u8]) -> Option<u64> {
     take_u64(&mut bytes.get(8..)?)
 }
 
-/// The most entries that may have stood in `bytes`, of which none can be read. Where the lengths that are claimed come out
-/// even, only contents are damaged, and the frames can be counted.
+/// The most entries that may have stood in `bytes`, of which none can be read. Where the lengths that are claimed come
+/// out even, only contents are damaged, and the frames can be counted.
 pub(crate) fn count_lost(bytes: &[u8]) -> u64 {
     let (mut rest, mut count) = (bytes, 0);
     while !rest.is_empty() {

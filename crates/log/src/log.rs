@@ -316,8 +316,8 @@ fn open_active(folder: &Folder) -> Result<File, LogError> {
     File::options().write(true).open(path).map_err(io_at(path))
 }
 
-/// The latest time of a segment's readable entries, found once. What is damaged is lost to readers already, and must not
-/// keep the disk from being freed.
+/// The latest time of a segment's readable entries, found once. What is damaged is lost to readers already, and must
+/// not keep the disk from being freed.
 fn newest_ms(segment: &mut Segment) -> Result<i64, LogError> {
     if segment.newest_ms.is_none() {
         segment.newest_ms = Some(scan(segment)?.newest_ms.unwrap_or(i64::MIN));

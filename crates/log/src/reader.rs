@@ -29,7 +29,8 @@ pub struct Gap {
 }
 
 impl Gap {
-    /// Keeps a copy of the bytes beside the log as `*.damaged`, unless it is there already: retention deletes the segment.
+    /// Keeps a copy of the bytes beside the log as `*.damaged`, unless it is there already: retention deletes the
+    /// segment.
     ///
     /// # Errors
     /// When the file system refuses.

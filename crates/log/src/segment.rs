@@ -3,8 +3,8 @@
 //! The header names the first entry of the segment and the last entry before it. The two differ
 //! by more than one only where numbers were given up after damage at the log's end.
 //!
-//! Every frame has its own checksum and number. Where one is damaged, the next whole frame whose number can follow is looked
-//! for, so that damage costs what it hit and nothing behind it.
+//! Every frame has its own checksum and number. Where one is damaged, the next whole frame whose number can follow is
+//! looked for, so that damage costs what it hit and nothing behind it.
 
 use std::{
     fs::File,
@@ -34,8 +34,8 @@ const READ_BYTES: usize = 256 * 1024;
 /// How far numbers may jump over damage: more than the entries of a whole segment.
 const JUMP_MAX: u64 = 1 << 22;
 
-/// Checksums over what only looks like a frame may cover the segment so many times. Bytes that somebody made to look like the
-/// beginnings of many long frames cost no more than that; what stands behind them is then lost with them.
+/// Checksums over what only looks like a frame may cover the segment so many times. Bytes that somebody made to look
+/// like the beginnings of many long frames cost no more than that; what stands behind them is then lost with them.
 const RESYNC_PASSES: u64 = 4;
 
 /// What is known of one segment file without reading its entries.
@@ -270,8 +270,8 @@ impl Frames {
         Ok(Some(Frame { seq, at_ms, version, payload }))
     }
 
-    /// Whether what stands behind the last whole frame is what a crash in the middle of a write leaves: one unfinished frame,
-    /// or blocks that were never filled. Anything else may have been acknowledged.
+    /// Whether what stands behind the last whole frame is what a crash in the middle of a write leaves: one unfinished
+    /// frame, or blocks that were never filled. Anything else may have been acknowledged.
     pub(crate) fn is_torn(&self) -> Result<bool, LogError> {
         if self.ended.is_none() || self.effort_left == 0 {
             return Ok(self.ended.is_none());
@@ -304,7 +304,8 @@ impl Frames {
         })
     }
 
-    /// Goes to the next whole frame with a number that can follow, and makes it the one that is due. `false`: there is none.
+    /// Goes to the next whole frame with a number that can follow, and makes it the one that is due. `false`: there is
+    /// none.
     ///
     /// The number is looked at before the checksum, so that noise costs next to nothing. What feeds send has no NUL
     /// in any text, and a number has at least two.

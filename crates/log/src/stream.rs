@@ -1,9 +1,9 @@
 //! The change log on NATS JetStream: the same entries and numbers as in files, replicated by the servers.
 //!
-//! A batch is one run of frames, cut into messages ([`part`]). Every message says which one it must come after, so that of
-//! two writers one is refused: whoever was overtaken has to open the log again and read what it missed. Every
-//! message has an id, so that a repetition after a lost acknowledgement is not a second message.
-//! Entries have numbers of their own; the stream's count messages and stay inside here.
+//! A batch is one run of frames, cut into messages ([`part`]). Every message says which one it must come after, so that
+//! of two writers one is refused: whoever was overtaken has to open the log again and read what it missed. Every
+//! message has an id, so that a repetition after a lost acknowledgement is not a second message. Entries have numbers
+//! of their own; the stream's count messages and stay inside here.
 //!
 //! Checkpoints are runs in a stream of their own. The calls wait for the servers, with a bound: they are for a
 //! thread of its own, never for a task.
@@ -160,7 +160,8 @@ impl StreamLog {
         Ok(log)
     }
 
-    /// Calls `told` for every answer of the servers to what is asked or written from here on. A checkpoint takes many answers.
+    /// Calls `told` for every answer of the servers to what is asked or written from here on. A checkpoint takes many
+    /// answers.
     pub fn tell_answers(&mut self, told: impl Fn() + Send + Sync + 'static) {
         let told = Told(Arc::new(told));
         self.checkpoints.set_told(told.clone());
@@ -263,7 +264,8 @@ impl StreamLog {
         Ok(())
     }
 
-    /// Appends entries of another log in one batch, with the times and versions they have there. They are numbered anew.
+    /// Appends entries of another log in one batch, with the times and versions they have there. They are numbered
+    /// anew.
     ///
     /// # Errors
     /// As for [`Self::append`].
@@ -470,8 +472,8 @@ impl StreamLog {
                 return Ok(0);
             };
             self.wire.purge_before(kept).await?;
-            // Only where it begins by now. Where it ends is what this owner has read or written: whatever another writer
-            // has added is not known here, and whoever does not know it must be refused.
+            // Only where it begins by now. Where it ends is what this owner has read or written: whatever another
+            // writer has added is not known here, and whoever does not know it must be refused.
             self.first_seq = self.wire.get(kept).await?.part.head.first;
             self.bytes = self.wire.extent().await?.bytes;
             Ok(kept - extent.first)
@@ -498,7 +500,8 @@ impl StreamLog {
         self.last_mark
     }
 
-    /// Whether the log still has the entry that this mark is of. A log that does not reach so far, or begins later, has not.
+    /// Whether the log still has the entry that this mark is of. A log that does not reach so far, or begins later, has
+    /// not.
     ///
     /// # Errors
     /// The servers do not answer, or what they hold is damaged.

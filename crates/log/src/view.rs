@@ -1,8 +1,8 @@
 //! A log looked at from outside, also while its owner writes to it.
 //!
 //! Opens nothing for writing and repairs nothing: what [`crate::ChangeLog::open`] would cut or set aside is only
-//! left out here. An unfinished write at the very end is where reading ends; any other damage is passed over and told, as
-//! for the owner. What is read was written, though its sync may still be under way.
+//! left out here. An unfinished write at the very end is where reading ends; any other damage is passed over and told,
+//! as for the owner. What is read was written, though its sync may still be under way.
 
 use std::{
     fs, io,
@@ -61,7 +61,8 @@ impl LogView {
     /// Reads from entry `seq` on, up to the last whole entry of the moment the log was looked at.
     ///
     /// # Errors
-    /// When retention has deleted that entry. The reader reports a segment that retention deletes before it was reached.
+    /// When retention has deleted that entry. The reader reports a segment that retention deletes before it was
+    /// reached.
     pub fn read_from(&self, seq: u64) -> Result<Reader, LogError> {
         Reader::over(&self.segments, seq, Tail::Unfinished)
     }

@@ -201,9 +201,9 @@ impl Book {
         &self.catalogue
     }
 
-    /// Makes the ids of new events from another salt. Whoever goes on with a book that was read back does this with a random
-    /// one, once: what a damaged log or a restored copy has lost may have ids that clients know, and the old salt would
-    /// give them to other events. Derived ids stay as they are: nothing but the ref is in them.
+    /// Makes the ids of new events from another salt. Whoever goes on with a book that was read back does this with a
+    /// random one, once: what a damaged log or a restored copy has lost may have ids that clients know, and the old
+    /// salt would give them to other events. Derived ids stay as they are: nothing but the ref is in them.
     ///
     /// The salt is not persisted: an id is decided once and is in the log itself.
     pub fn renew_salt(&mut self, salt: u64) {

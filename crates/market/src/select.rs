@@ -86,7 +86,8 @@ impl<T> Page<T> {
         limit: usize,
         cursor: impl Fn(&T) -> Option<Cursor>,
     ) -> Self {
-        // How many there are is not known before they were looked at; growing to it step by step costs more than the room.
+        // How many there are is not known before they were looked at; growing to it step by step costs more than the
+        // room.
         let mut taken = Vec::with_capacity(limit.min(ROOM_MAX));
         taken.extend(items.by_ref().take(limit));
         let more = items.next().is_some();

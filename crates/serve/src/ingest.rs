@@ -1,4 +1,4 @@
-//! The ingest endpoint (ingest.md): a feed's NDJSON, taken line by line, durable before the answer.
+//! The ingest endpoint (`docs/ingest.md`): a feed's NDJSON, taken line by line, durable before the answer.
 //!
 //! A push is worked on in pieces of whole lines. The next is parsed while the writer is at the one before, so that a push holds
 //! its body and a few parsed pieces, however many lines it has. What it holds is bounded for each feed and for all ([`budget`]).

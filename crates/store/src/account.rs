@@ -382,8 +382,8 @@ impl Store {
         tx.commit().await
     }
 
-    /// Sets or, with `None`, removes the time-based codes, and replaces the recovery codes. `audit` is `None` for codes that
-    /// are offered and guard nothing yet.
+    /// Sets or, with `None`, removes the time-based codes, and replaces the recovery codes. `audit` is `None` for codes
+    /// that are offered and guard nothing yet.
     ///
     /// # Errors
     /// The store cannot be written.

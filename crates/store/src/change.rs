@@ -208,8 +208,8 @@ impl Store {
         Ok(Behind { nodes: count(nodes)?, trust_ms: count(trust_ms)? })
     }
 
-    /// Notes of everybody who has not been seen for minutes and has not confirmed a number, whose right to let keys in has
-    /// run out therefore, that it cannot gain it before it has: nobody waits for it until then.
+    /// Notes of everybody who has not been seen for minutes and has not confirmed a number, whose right to let keys in
+    /// has run out therefore, that it cannot gain it before it has: nobody waits for it until then.
     ///
     /// # Errors
     /// The store cannot be written.

@@ -64,7 +64,8 @@ impl From<sqlx::Error> for StoreError {
 /// Whether the database says that it is damaged, or not of the shape this program knows.
 fn is_damage(cause: &(dyn DatabaseError + 'static)) -> bool {
     if let Some(postgres) = cause.try_downcast_ref::<PgDatabaseError>() {
-        // Class 42: a table or column that is not there (42501 is a right that is not there). XX001 and XX002: damaged data, a damaged index.
+        // Class 42: a table or column that is not there (42501 is a right that is not there). XX001 and XX002: damaged
+        // data, a damaged index.
         let code = postgres.code();
         return (code.starts_with("42") && code != "42501") || matches!(code, "XX001" | "XX002");
     }

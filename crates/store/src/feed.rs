@@ -126,8 +126,8 @@ impl Store {
         FeedRow::try_from(row).map(Some)
     }
 
-    /// Pauses a live feed, or lets it push again with `None`. One that is paused keeps its first instant. Gives the feed as
-    /// it now is; `None`: there is no live feed of that name.
+    /// Pauses a live feed, or lets it push again with `None`. One that is paused keeps its first instant. Gives the
+    /// feed as it now is; `None`: there is no live feed of that name.
     ///
     /// # Errors
     /// The store cannot be written.

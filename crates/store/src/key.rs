@@ -196,8 +196,9 @@ const INSERT: &str = "INSERT INTO api_key (id, name, kind, digest, hint, sport_g
     (SELECT suspended_ms FROM account WHERE id = $16))";
 
 impl Store {
-    /// Keeps a new key. Where it is an account's, it goes on with the meters of the account's key of that kind that ended
-    /// last, if there is one whose meters no other key spends from: ending keys and making others brings no fresh window.
+    /// Keeps a new key. Where it is an account's, it goes on with the meters of the account's key of that kind that
+    /// ended last, if there is one whose meters no other key spends from: ending keys and making others brings no fresh
+    /// window.
     ///
     /// `room` is `None` for whoever may make any number.
     ///
@@ -287,8 +288,8 @@ impl Store {
         Ok(!found.is_empty())
     }
 
-    /// Keys with a text in their owner's address, their name, hint, id or groups, or that are of a kind or in a state of
-    /// that name; the newest first.
+    /// Keys with a text in their owner's address, their name, hint, id or groups, or that are of a kind or in a state
+    /// of that name; the newest first.
     ///
     /// # Errors
     /// The store cannot be read.

@@ -16,7 +16,8 @@ pub struct Lead {
 }
 
 impl Store {
-    /// Takes or prolongs the lead over something for `for_ms` from now on, two minutes at the most. `None`: another holder has it.
+    /// Takes or prolongs the lead over something for `for_ms` from now on, two minutes at the most. `None`: another
+    /// holder has it.
     ///
     /// The holder counts `for_ms` from before it called, on a clock that does not step, and so lets go first.
     ///
@@ -41,7 +42,8 @@ impl Store {
         .bind(holder)
         .bind(now_ms)
         .bind(now_ms.saturating_add(i64::from(for_ms)))
-        // Nobody takes a lead for so long: the clock was ahead when it was taken. It is over in time for whoever holds it.
+        // Nobody takes a lead for so long: the clock was ahead when it was taken. It is over in time for whoever holds
+        // it.
         .bind(now_ms.saturating_add(LEAD_MS_MAX))
         .fetch_optional(&mut tx)
         .await?;

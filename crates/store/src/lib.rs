@@ -59,7 +59,8 @@ impl Store {
         Ok(Self { database: Database::Sqlite(pool) })
     }
 
-    /// Whether [`Store::open`] would make a new store of a SQLite file: it is not there, is empty, or has none of our tables.
+    /// Whether [`Store::open`] would make a new store of a SQLite file: it is not there, is empty, or has none of our
+    /// tables.
     ///
     /// # Errors
     /// The file cannot be read or is no database.

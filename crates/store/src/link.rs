@@ -137,8 +137,8 @@ impl Store {
         row.map(LinkRow::try_from).transpose()
     }
 
-    /// Uses a link up and keeps the account that it is for, both or neither. `false`: the link is not good any more, or the
-    /// address has an account.
+    /// Uses a link up and keeps the account that it is for, both or neither. `false`: the link is not good any more, or
+    /// the address has an account.
     ///
     /// # Errors
     /// The store cannot be written.
@@ -157,8 +157,8 @@ impl Store {
         Ok(true)
     }
 
-    /// Uses a link up, gives the account that it is for a password, ends its sessions and takes its address for confirmed,
-    /// all or nothing. `false`: the link is not good any more.
+    /// Uses a link up, gives the account that it is for a password, ends its sessions and takes its address for
+    /// confirmed, all or nothing. `false`: the link is not good any more.
     ///
     /// # Errors
     /// The store cannot be written.

@@ -22,8 +22,8 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 /// Told to the server: how long one statement may run or wait for a lock. Ours are a few milliseconds long.
 const STATEMENT_TIME_MAX: &str = "5s";
 /// Told to the server: how long a transaction may lie open while nothing is asked of it, so that a node
-/// that was stopped in the midst of one does not hold its locks for ever. Less than a statement may wait: whoever waits for
-/// such a lock, as for the lead that the stopped node had, gets it.
+/// that was stopped in the midst of one does not hold its locks for ever. Less than a statement may wait: whoever waits
+/// for such a lock, as for the lead that the stopped node had, gets it.
 const OPEN_TIME_MAX: &str = "3s";
 /// Making an index over a large table takes its time, and other nodes wait for the one that does it.
 const MIGRATE_TIME_MAX: Duration = Duration::from_secs(600);

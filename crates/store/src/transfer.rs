@@ -149,7 +149,8 @@ impl Cells {
     }
 }
 
-/// All tables of the file, each after those that it refers to. What migrations note of themselves each database has already.
+/// All tables of the file, each after those that it refers to. What migrations note of themselves each database has
+/// already.
 async fn tables(
     source: &mut Transaction<'static, Sqlite>,
     tx: &mut PgTx,

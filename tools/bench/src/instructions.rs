@@ -1,5 +1,5 @@
-//! Instructions: what a ready answer costs in user space, counted by callgrind. Unlike times, the count is the same on a busy
-//! machine, so a change of a few percent is a change of the code.
+//! Instructions: what a ready answer costs in user space, counted by callgrind. Unlike times, the count is the same on
+//! a busy machine, so a change of a few percent is a change of the code.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -163,8 +163,8 @@ fn read_answer(stream: &mut TcpStream) -> Result<()> {
     }
 }
 
-/// Adds up what callgrind wrote: each `fn=` begins a function, a line of numbers is its own cost, and the line after `calls=`
-/// is the cost of what it called, which is that function's.
+/// Adds up what callgrind wrote: each `fn=` begins a function, a line of numbers is its own cost, and the line after
+/// `calls=` is the cost of what it called, which is that function's.
 fn sum(counted: &str, requests: f64) -> Counts {
     let mut by_function: BTreeMap<String, f64> = BTreeMap::new();
     let mut function = String::new();

@@ -1,7 +1,7 @@
 //! The generator: keep-alive connections from one thread, one request under way on each.
 //!
-//! Only heads are read; bodies are dropped in the kernel (`MSG_TRUNC`), so that a request costs the generator less than the
-//! server and the server stays what is measured. wrk copies every body and saturates first.
+//! Only heads are read; bodies are dropped in the kernel (`MSG_TRUNC`), so that a request costs the generator less than
+//! the server and the server stays what is measured. wrk copies every body and saturates first.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};

@@ -1,9 +1,9 @@
 //! `cargo xtask bench`: what the service costs, measured against nginx on the same bytes and against the bars that
 //! `docs/performance.md` names.
 //!
-//! The service and nginx run on one core, the generator on another, and take turns; see [`rounds`]. A run takes some ten
-//! minutes and wants the machine for itself; `--quick` takes two and is for looking, not for the record. Timings gate
-//! nothing: they are for people. What does not wobble is `--instructions`.
+//! The service and nginx run on one core, the generator on another, and take turns; see [`rounds`]. A run takes some
+//! ten minutes and wants the machine for itself; `--quick` takes two and is for looking, not for the record. Timings
+//! gate nothing: they are for people. What does not wobble is `--instructions`.
 
 mod bar;
 mod growth;

@@ -365,8 +365,8 @@ fn with_changes(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
         quiet.push(p99(0)?);
         busy.push(p99(10_000)?);
     }
-    // A virtual machine is held still for tens of milliseconds now and then, whatever runs on it (nginx at half its rate
-    // has a p99 of 2 to 60 ms then). It never is faster than it is: short rounds that were left alone tell.
+    // A virtual machine is held still for tens of milliseconds now and then, whatever runs on it (nginx at half its
+    // rate has a p99 of 2 to 60 ms then). It never is faster than it is: short rounds that were left alone tell.
     let (quiet, busy) = (lower_quartile(quiet), lower_quartile(busy));
     let disturbed = quiet > QUIET_P99_MAX_US;
     bars.push(Bar {
@@ -476,7 +476,7 @@ fn ingest(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
         bars.push(Bar { name, unit, better, must, goal, measured, note });
     };
     let note = "by processor time, sync and snapshots included";
-    push("odds messages through the door, applied", 200_000.0, 400_000.0, lines / cpu, note);
+    push("odds messages pushed, applied", 200_000.0, 400_000.0, lines / cpu, note);
     let durable = lines / took.as_secs_f64();
     push("the same, durable before the answer", 60_000.0, 150_000.0, durable, "one client");
     Ok(())

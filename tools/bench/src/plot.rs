@@ -1,5 +1,5 @@
-//! Plots as SVG: one line over a logarithmic or plain axis, small enough to be read as text, with colours that do in light
-//! and dark.
+//! Plots as SVG: one line over a logarithmic or plain axis, small enough to be read as text, with colours that do in
+//! light and dark.
 
 use std::fmt::Write as _;
 

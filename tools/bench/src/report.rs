@@ -71,7 +71,7 @@ pub(super) fn record(repository: &Repository, bars: &[Bar], plots: &[Plot]) -> R
         let link = format!("![{}](performance/{}.svg)", plot.title, plot.file);
         writeln!(
             text,
-            "{link}\n\n{}, {} by {}: {}.\n",
+            "{link}\n\n{}, {} by {}:\n{}.\n",
             plot.title,
             plot.up,
             plot.across,

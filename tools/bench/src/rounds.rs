@@ -1,5 +1,5 @@
-//! Rounds: two sides in turn, many times. A machine shared with others has fast and slow minutes, so only neighbours are
-//! compared, and the median of what they say is taken.
+//! Rounds: two sides in turn, many times. A machine shared with others has fast and slow minutes, so only neighbours
+//! are compared, and the median of what they say is taken.
 
 use std::time::Duration;
 

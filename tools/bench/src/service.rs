@@ -1,4 +1,5 @@
-//! The service under test: the release build on a folder of its own, pinned to one core, with a market of the real sizes.
+//! The service under test: the release build on a folder of its own, pinned to one core, with a market of the real
+//! sizes.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

@@ -167,8 +167,8 @@ pub(crate) fn lack_of(site: &Site, nats: Unit) -> Option<String> {
     }
 }
 
-/// What is lacking, of all that a server complains of. Consumers are no copies of anything: each node makes itself another when
-/// its own falls silent. But 2.10 misses for minutes those that somebody asked for while it was cut off.
+/// What is lacking, of all that a server complains of. Consumers are no copies of anything: each node makes itself
+/// another when its own falls silent. But 2.10 misses for minutes those that somebody asked for while it was cut off.
 fn lack_in(health: &[u8]) -> Option<String> {
     let told = || String::from_utf8_lossy(health).into_owned();
     let said: Value = serde_json::from_slice(health).unwrap_or_default();

@@ -1,8 +1,9 @@
-//! `cargo xtask faults`: a cluster under load, broken in every way, one fault at a time; then everything that its clients
-//! saw is checked against what was promised.
+//! `cargo xtask faults`: a cluster under load, broken in every way, one fault at a time; then everything that its
+//! clients saw is checked against what was promised.
 //!
-//! See `docs/operations/faults.md`. The parts: [`stage`] is the cluster, [`fault`] what can be broken, [`load`] who uses it meanwhile,
-//! [`record`] what they saw, [`check`] the judge. Nothing is restarted but what the campaign itself has ended.
+//! See `docs/operations/faults.md`. The parts: [`stage`] is the cluster, [`fault`] what can be broken, [`load`] who
+//! uses it meanwhile, [`record`] what they saw, [`check`] the judge. Nothing is restarted but what the campaign itself
+//! has ended.
 
 mod builds;
 mod chance;
@@ -278,7 +279,8 @@ struct Judge {
 }
 
 impl Judge {
-    /// Waits until every node is ready, every api node says ok and shows the present, and every server of the log has all of it.
+    /// Waits until every node is ready, every api node says ok and shows the present, and every server of the log has
+    /// all of it.
     fn wait_until_whole(&self, site: &Site) -> Result<()> {
         let mut missing = String::new();
         let waited = pace::wait_until("all is as before", CATCH_UP_MAX, || {

@@ -1,5 +1,5 @@
-//! The servers that a cluster is built on, and that tests start for themselves, and whatever else Debian has a package of:
-//! installed where they are missing.
+//! The servers that a cluster is built on, and that tests start for themselves, and whatever else Debian has a package
+//! of: installed where they are missing.
 
 mod nats;
 

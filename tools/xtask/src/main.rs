@@ -10,10 +10,11 @@ use anyhow::Result;
 use clap::{Args, Parser};
 
 mod browser;
-mod decisions;
 mod fuzz;
 mod layering;
 mod openapi;
+mod promises;
+mod prose;
 mod sandbox;
 mod schemathesis;
 mod steps;

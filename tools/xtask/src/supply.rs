@@ -6,8 +6,8 @@ use shell::{repository::Repository, tool};
 
 /// `cargo deny`: `deny.toml` says what may be depended on.
 ///
-/// The list of known faults (advisories) is a git repository of its own, which not every network reaches. Where it is not
-/// reached that is said, and the rest is checked all the same.
+/// The list of known faults (advisories) is a git repository of its own, which not every network reaches. Where it is
+/// not reached that is said, and the rest is checked all the same.
 pub(crate) fn deny(repository: &Repository) -> Result<()> {
     let deny = tool::find(repository, "deny")?;
     let check = |what: &[&str]| {

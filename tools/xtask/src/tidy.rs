@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 
 use shell::repository::{Repository, TextFile};
 
-use crate::decisions;
+use crate::{promises, prose};
 
 /// Longer files have two subjects.
 const LINES_MAX: usize = 600;
@@ -26,13 +26,14 @@ const FAILURES: &str = "docs/operations/failures.md";
 pub(crate) fn check(repository: &Repository) -> Result<()> {
     let files = repository.text_files()?;
     let mut complaints = sources(&files);
+    complaints.extend(prose::complaints(&files));
     complaints.extend(machine_paths(&files, &private_paths(&repository.root)));
     match repository.read("README.md") {
         Ok(readme) => complaints.extend(readme_complaints(&readme)),
         Err(error) => complaints.push(format!("{error:#}")),
     }
-    match repository.read("docs/decisions.md") {
-        Ok(text) => complaints.extend(decisions::complaints(&text, &files)),
+    match repository.read(promises::PAGE) {
+        Ok(text) => complaints.extend(promises::complaints(&text, &files)),
         Err(error) => complaints.push(format!("{error:#}")),
     }
     match repository.read(FAILURES) {

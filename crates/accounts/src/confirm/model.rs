@@ -1,8 +1,8 @@
 //! Any schedule of questions, cuts, revocations, restarts and time on several nodes whose clocks go at their own pace:
 //! once a revocation has returned, no node lets the key in.
 //!
-//! The rules are the real ones ([`Holding`], [`Wait`]); database, herald and nodes are as small as can be, and every question
-//! is taken apart: it is asked at one time, answered at another, and its answer arrives at a third.
+//! The rules are the real ones ([`Holding`], [`Wait`]); database, herald and nodes are as small as can be, and every
+//! question is taken apart: it is asked at one time, answered at another, and its answer arrives at a third.
 
 use proptest::{collection::vec, prelude::*};
 
@@ -276,8 +276,8 @@ impl World {
         }
     }
 
-    /// An answer arrives, and with the database's everything up to it. Who was listed too long ago did not ask, and who was
-    /// not waited for does not go by it.
+    /// An answer arrives, and with the database's everything up to it. Who was listed too long ago did not ask, and who
+    /// was not waited for does not go by it.
     fn arrive(&mut self, node: usize, by: Witness) {
         let node = &mut self.nodes[node];
         let answered = node.questions[at(by)].filter(|question| question.answer.is_some());

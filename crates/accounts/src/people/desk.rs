@@ -162,8 +162,8 @@ impl People {
         Ok(())
     }
 
-    /// Sets what an account is allowed; its live production keys have the limits that follow from it. The keys' ring has to
-    /// follow the store afterwards.
+    /// Sets what an account is allowed; its live production keys have the limits that follow from it. The keys' ring
+    /// has to follow the store afterwards.
     ///
     /// # Errors
     /// There is no such account, a limit is out of its bounds, or the store cannot be written.

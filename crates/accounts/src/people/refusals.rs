@@ -8,8 +8,8 @@ use domain::Timestamp;
 
 use crate::{Actor, Deed, Origin, People, PeopleError};
 
-/// Lines that are written within an hour, by each process. What is refused beyond them is counted and told in one line of
-/// the next hour. An attack of a year makes some 260 MB.
+/// Lines that are written within an hour, by each process. What is refused beyond them is counted and told in one line
+/// of the next hour. An attack of a year makes some 260 MB.
 const LINES_MAX: u32 = 100;
 /// Who is told apart within a minute; the others are counted together.
 const TOLD_APART_MAX: usize = 1000;

@@ -92,8 +92,8 @@ impl People {
         Ok(gate)
     }
 
-    /// Turns an account's second factor off without a code: for somebody who has lost both phone and recovery codes, and
-    /// whom an operator at the machine knows.
+    /// Turns an account's second factor off without a code: for somebody who has lost both phone and recovery codes,
+    /// and whom an operator at the machine knows.
     ///
     /// # Errors
     /// There is no such account, or the store cannot be written.

@@ -144,8 +144,8 @@ impl DeviceToken {
         self.nonce
     }
 
-    /// Keyed with the password's hash, which is salted and never leaves the store: nothing has to be kept, and a new password
-    /// ends all of them.
+    /// Keyed with the password's hash, which is salted and never leaves the store: nothing has to be kept, and a new
+    /// password ends all of them.
     fn mac(nonce: [u8; NONCE_BYTES], account_id: &str, password: &str) -> [u8; TOKEN_BYTES] {
         keyed(password.as_bytes(), &[b"linesman device", &nonce, account_id.as_bytes()])
     }

@@ -51,8 +51,8 @@ impl People {
         Ok(if is_known { Trier::Device(device.nonce()) } else { stranger })
     }
 
-    /// Counts a try: a known one's to themselves, a stranger's to where it comes from and to the address, whether that has
-    /// an account or not.
+    /// Counts a try: a known one's to themselves, a stranger's to where it comes from and to the address, whether that
+    /// has an account or not.
     pub(super) fn count_try(&self, by: &Trier) -> Result<(), Gate> {
         let now = self.clock.now();
         let mut throttles = self.throttles();

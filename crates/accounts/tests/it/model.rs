@@ -1,5 +1,5 @@
-//! Any sequence of requests, crashes, restarts, clock steps and keys made anew on two nodes, each with its own clock: no
-//! window of a key or of its account is ever over-granted, on either database.
+//! Any sequence of requests, crashes, restarts, clock steps and keys made anew on two nodes, each with its own clock:
+//! no window of a key or of its account is ever over-granted, on either database.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 

@@ -31,8 +31,8 @@ struct Told {
 }
 
 impl Told {
-    /// The estimate that is nearest to the one before. A slow answer moves nothing that it does not contradict: a clock that
-    /// follows how long answers take would go back and forth.
+    /// The estimate that is nearest to the one before. A slow answer moves nothing that it does not contradict: a clock
+    /// that follows how long answers take would go back and forth.
     fn correct(self, began_ms: i64) -> i64 {
         began_ms.clamp(self.least_ms, self.most_ms)
     }

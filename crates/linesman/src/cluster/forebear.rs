@@ -1,13 +1,13 @@
 //! The process that ran on this folder before this one, where it ended without signing off.
 //!
-//! Every revocation waits for every listed node, and for one that does not answer until its right to let keys in has run
-//! out. A node that was killed cannot say so, and no other node can tell it from one that is cut off from the database while
-//! JetStream vouches for it. But whoever has the lock of its folder knows: the system gives that only once its holder has
-//! ended. So a node leaves its name there, and the next one on the folder takes it off the list.
+//! Every revocation waits for every listed node, and for one that does not answer until its right to let keys in has
+//! run out. A node that was killed cannot say so, and no other node can tell it from one that is cut off from the
+//! database while JetStream vouches for it. But whoever has the lock of its folder knows: the system gives that only
+//! once its holder has ended. So a node leaves its name there, and the next one on the folder takes it off the list.
 //!
-//! That it is the same lock is the whole proof. A folder that was copied, restored or mounted elsewhere has another lock
-//! file, by device and number; one that came to another machine, or through a restart of this one, has another boot. There
-//! nothing is taken off, and the node is waited for until it was silent for minutes.
+//! That it is the same lock is the whole proof. A folder that was copied, restored or mounted elsewhere has another
+//! lock file, by device and number; one that came to another machine, or through a restart of this one, has another
+//! boot. There nothing is taken off, and the node is waited for until it was silent for minutes.
 
 use std::fs;
 use std::io::{self, Write as _};

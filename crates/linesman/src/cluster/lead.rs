@@ -1,7 +1,7 @@
 //! Who writes the log: a row in the database, held for a few seconds at a time by whichever node can.
 //!
-//! It only decides who tries. While the database does not answer, whoever writes goes on; another node cannot be told to
-//! take over, and the log refuses whoever was overtaken in any case.
+//! It only decides who tries. While the database does not answer, whoever writes goes on; another node cannot be told
+//! to take over, and the log refuses whoever was overtaken in any case.
 
 use std::sync::Arc;
 use std::time::Duration;

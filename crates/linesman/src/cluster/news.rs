@@ -1,9 +1,9 @@
 //! The herald of key changes on JetStream: the greatest number that was announced, kept by a majority of the servers.
 //!
-//! A reading alone proves nothing: a server that was cut off or stopped may still take itself for the leader and tell what
-//! it last knew. So nothing is believed that was only read. Each register is a stream whose every message holds the
-//! greatest number so far and names the message that it comes after. Who wants to know whether a number is still the
-//! greatest writes it again, right behind the message that it read; that a majority took it there is the answer.
+//! A reading alone proves nothing: a server that was cut off or stopped may still take itself for the leader and tell
+//! what it last knew. So nothing is believed that was only read. Each register is a stream whose every message holds
+//! the greatest number so far and names the message that it comes after. Who wants to know whether a number is still
+//! the greatest writes it again, right behind the message that it read; that a majority took it there is the answer.
 //!
 //! A register takes one such word at a time, so there are a few of them: a node asks one, a change is told to all.
 
@@ -34,7 +34,8 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// Each takes a few hundred words a second; a thousand nodes ask every few seconds, and only while the database is away.
+/// Each takes a few hundred words a second; a thousand nodes ask every few seconds, and only while the database is
+/// away.
 const REGISTERS: usize = 4;
 /// Not kept by anybody: it only wakes nodes up.
 const HINT_SUBJECT: &str = "linesman.keys.news";

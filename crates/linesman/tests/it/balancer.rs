@@ -1,5 +1,5 @@
-//! What keeps the list of nodes behind nginx: the script of `deploy/nginx` itself, among nodes that say what they are told
-//! to. nginx is a line that writes down what it would have read.
+//! What keeps the list of nodes behind nginx: the script of `deploy/nginx` itself, among nodes that say what they are
+//! told to. nginx is a line that writes down what it would have read.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -198,7 +198,8 @@ impl Node {
         self.script.lock().unwrap().answers = answers.iter().copied().collect();
     }
 
-    /// Waits until it was asked so many times more, whereby all but the last look were followed by what they bring about.
+    /// Waits until it was asked so many times more, whereby all but the last look were followed by what they bring
+    /// about.
     async fn is_asked_again(&self, times: usize) {
         let count = || self.script.lock().unwrap().count;
         let enough = count() + times;

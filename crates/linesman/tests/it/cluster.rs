@@ -88,7 +88,8 @@ async fn shows(service: &Service, key: &str, american: i64) {
 async fn a_standby_takes_over_from_a_writer_that_was_killed_or_stopped_and_nothing_acknowledged_is_lost()
  {
     let mut bed = Bed::start();
-    // Held still for about as long as keys are trusted by default, a node would wake up and refuse the feed's token, or not.
+    // Held still for about as long as keys are trusted by default, a node would wake up and refuse the feed's token, or
+    // not.
     let home = || bed.home().set("LINESMAN_CLUSTER__KEY_TRUST", "10m");
     let [home_one, home_two, home_three, home_four] = [(); 4].map(|()| home());
     let (key, feed) = (home_one.live_key().await, home_one.feed("one").await);
@@ -118,8 +119,8 @@ async fn a_standby_takes_over_from_a_writer_that_was_killed_or_stopped_and_nothi
     shows(&api, &key, 103).await;
     assert_eq!(api.records("/v1/sports/mma/events", &key, 1).await, ids, "ids stay");
 
-    // Stopped, and woken up after somebody else went on. What waits at its door it takes as the one that writes, for all it
-    // knows, and does not: the log has what the other one wrote, and then this.
+    // Stopped, and woken up after somebody else went on. What waits at its door it takes as the one that writes, for
+    // all it knows, and does not: the log has what the other one wrote, and then this.
     let one = home_one.start_as("ingest").await;
     wait_for("a standby", async || (one.get("/readyz", &key).await.status == 200).then_some(()))
         .await;

@@ -1,4 +1,5 @@
-//! What a hostile feed, disk, user or client may try on the real program, and what it must not be able to do to the others.
+//! What a hostile feed, disk, user or client may try on the real program, and what it must not be able to do to the
+//! others.
 
 mod accounts;
 mod control;

@@ -1,7 +1,7 @@
 //! How a node that does not write reaches the one that does: a question, and its answer, over the same servers.
 //!
-//! Nothing of it is kept: a question that nobody took is gone, and whoever asked says so. What has to last is in the log
-//! before it is answered.
+//! Nothing of it is kept: a question that nobody took is gone, and whoever asked says so. What has to last is in the
+//! log before it is answered.
 
 use std::time::Duration;
 

@@ -13,8 +13,8 @@ use crate::{error::LogError, stream::StreamPlace};
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(3);
 /// The longest pause between two attempts to connect again: a node that is reached again should not be late by more.
 const RECONNECT_PAUSE_MAX: Duration = Duration::from_millis(500);
-/// How often a connection is tried when nothing is said over it: one that two of these did not come back on is given up, and
-/// what was read over it is asked of another server, three to five seconds after the first fell silent.
+/// How often a connection is tried when nothing is said over it: one that two of these did not come back on is given
+/// up, and what was read over it is asked of another server, three to five seconds after the first fell silent.
 const PING_EVERY: Duration = Duration::from_millis(1500);
 /// The first one that lost nothing where 2.9 did (`docs/operations/faults.md`).
 const OLDEST: (u32, u32) = (2, 10);
@@ -72,8 +72,8 @@ pub fn check_addresses(url: &str) -> Result<(), LogError> {
     parse_addresses(url).map(drop)
 }
 
-/// Logs in with the user and password of the first address that has some, or with its token (`nats://TOKEN@host:4222`). The
-/// client itself sends nothing of an address.
+/// Logs in with the user and password of the first address that has some, or with its token (`nats://TOKEN@host:4222`).
+/// The client itself sends nothing of an address.
 pub fn with_login(options: ConnectOptions, addresses: &[ServerAddr]) -> ConnectOptions {
     match addresses.iter().find_map(|address| Some((address.username()?, address.password()))) {
         Some((user, Some(password))) => {

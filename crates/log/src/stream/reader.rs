@@ -152,8 +152,9 @@ impl Follower {
         }
     }
 
-    /// Asks once whether the last message that was read is still the one of that number. Servers that took messages back and
-    /// were given others go on with those as if nothing had been. `true` also where they have none of that number.
+    /// Asks once whether the last message that was read is still the one of that number. Servers that took messages
+    /// back and were given others go on with those as if nothing had been. `true` also where they have none of that
+    /// number.
     ///
     /// # Errors
     /// The servers do not answer, or what they hold is damaged.

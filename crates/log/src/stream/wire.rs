@@ -30,15 +30,15 @@ const RETRY_DELAY: Duration = Duration::from_millis(100);
 const ASK_TIME_MAX: Duration = Duration::from_secs(10);
 /// How often either is tried at least, however long that takes.
 const TRIES_MIN: u32 = 3;
-/// How long a reader hears nothing before it doubts its consumer. One that was asked over a connection that is gone never
-/// answers, and the client's own way to find out takes two heartbeats of 15 s. Servers that are reached send what they have
-/// within milliseconds, and within a second where the machine is busy: two are not exceeded for nothing, and
+/// How long a reader hears nothing before it doubts its consumer. One that was asked over a connection that is gone
+/// never answers, and the client's own way to find out takes two heartbeats of 15 s. Servers that are reached send what
+/// they have within milliseconds, and within a second where the machine is busy: two are not exceeded for nothing, and
 /// another consumer costs one question where they are.
 const QUIET_TIME_MAX: Duration = Duration::from_secs(2);
 /// Consumers in a row that may stay silent though there is something to send: as long as a question may take.
 const SILENT_MAX: u32 = 5;
-/// How long the servers remember which messages they have: a repetition comes much sooner. One of a process that was held
-/// still for longer is refused for its place in the stream, and counts as overtaken.
+/// How long the servers remember which messages they have: a repetition comes much sooner. One of a process that was
+/// held still for longer is refused for its place in the stream, and counts as overtaken.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 /// On how many servers a log lies where nobody has said: one may then fail without anybody noticing.
 const REPLICAS_USUAL: usize = 3;
@@ -150,8 +150,8 @@ impl Wire {
         Ok(Self { context: context.clone(), stream, name, subject, told: None })
     }
 
-    /// Notes that the servers have answered. Something long consists of many answers: who looks for the next one finds out
-    /// that they are gone as soon as in something short.
+    /// Notes that the servers have answered. Something long consists of many answers: who looks for the next one finds
+    /// out that they are gone as soon as in something short.
     fn tell(&self) {
         if let Some(Told(told)) = &self.told {
             told();
@@ -392,8 +392,8 @@ async fn insist<T>(mut ask: impl AsyncFnMut() -> Result<T, LogError>) -> Result<
     }
 }
 
-/// For how long something that fails is tried: for a time, and a few times. A process that was held still has lost the time
-/// and tried nothing.
+/// For how long something that fails is tried: for a time, and a few times. A process that was held still has lost the
+/// time and tried nothing.
 #[derive(Debug)]
 struct Patience {
     begun: Instant,

@@ -381,7 +381,8 @@ fn what_is_read_of_a_log_is_not_taken_for_all_of_it_where_reading_was_cut_short(
     assert!(reader.next().is_none(), "that is said once");
 }
 
-/// A server that is started again knows nothing of the consumers it had, and whoever waits for one of them waits for ever.
+/// A server that is started again knows nothing of the consumers it had, and whoever waits for one of them waits for
+/// ever.
 #[test]
 fn readers_go_on_within_seconds_after_a_cut_and_after_a_server_has_lost_their_consumer() {
     let runtime = Runtime::new().unwrap();

@@ -93,8 +93,9 @@ fn said(world: &[Message], deeds: &[Deed], desk: &Desk) -> Vec<(&'static str, Fe
     said
 }
 
-/// What it says without having named another opponent first. Who lists one of its events as another takes that one's place with
-/// its own listing of it, which may end up with a duplicate of a liar meanwhile and stay there: a known limit (docs/matching.md).
+/// What it says without having named another opponent first. Who lists one of its events as another takes that one's
+/// place with its own listing of it, which may end up with a duplicate of a liar meanwhile and stay there: a known
+/// limit (docs/matching.md).
 fn unmistaken(messages: &[Message]) -> Vec<Message> {
     let last_word = |of: &Message| {
         let same_ref =

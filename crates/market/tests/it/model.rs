@@ -1,5 +1,5 @@
 //! The book once more, in the most obvious way: flat lists of facts, searched from end to end, nothing
-//! shared, nothing prepared. It follows the rules of `decisions.md` and `ingest.md`, not the book's code.
+//! shared, nothing prepared. It follows the rules of `docs/api/promises.md` and `docs/ingest.md`, not the book's code.
 
 mod answers;
 mod identity;

@@ -41,7 +41,7 @@ fn marked(text: &str, mark: &str, tag: &str, rest: impl Fn(&str) -> String) -> S
 pub(crate) fn block(markdown: &str) -> String {
     let mut out = String::new();
     let mut paragraph: Vec<&str> = Vec::new();
-    let mut items: Vec<&str> = Vec::new();
+    let mut items: Vec<String> = Vec::new();
     let mut rows: Vec<&str> = Vec::new();
     let mut code: Option<Vec<&str>> = None;
     for line in markdown.lines().chain([""]) {
@@ -61,7 +61,10 @@ pub(crate) fn block(markdown: &str) -> String {
         } else if line.starts_with('|') {
             rows.push(line);
         } else if let Some(item) = line.strip_prefix("- ") {
-            items.push(item);
+            items.push(item.to_owned());
+        } else if let Some((item, rest)) = items.last_mut().zip(line.strip_prefix("  ")) {
+            item.push(' ');
+            item.push_str(rest.trim_start());
         } else if line.trim().is_empty() {
             out.push_str(&table(&std::mem::take(&mut rows)));
             flush(&mut out, &mut paragraph, &mut items);
@@ -90,14 +93,14 @@ fn table(rows: &[&str]) -> String {
     )
 }
 
-fn flush(out: &mut String, paragraph: &mut Vec<&str>, items: &mut Vec<&str>) {
+fn flush(out: &mut String, paragraph: &mut Vec<&str>, items: &mut Vec<String>) {
     if !paragraph.is_empty() {
         out.push_str(&format!("<p>{}</p>\n", inline(&paragraph.join(" "))));
         paragraph.clear();
     }
     if !items.is_empty() {
         let items: String =
-            items.drain(..).map(|item| format!("<li>{}</li>\n", inline(item))).collect();
+            items.drain(..).map(|item| format!("<li>{}</li>\n", inline(&item))).collect();
         out.push_str(&format!("<ul>\n{items}</ul>\n"));
     }
 }
@@ -204,10 +207,10 @@ mod tests {
 
     #[test]
     fn markdown_becomes_paragraphs_lists_and_code() {
-        let html = block("One\ntwo.\n\n- a\n- `b`\n\n```\nx < y\n\nz\n```\nend");
+        let html = block("One\ntwo.\n\n- a\n  of two lines\n- `b`\n\n```\nx < y\n\nz\n```\nend");
         assert_eq!(
             html,
-            "<p>One two.</p>\n<ul>\n<li>a</li>\n<li><code>b</code></li>\n</ul>\n\
+            "<p>One two.</p>\n<ul>\n<li>a of two lines</li>\n<li><code>b</code></li>\n</ul>\n\
              <pre tabindex=\"0\"><code>x &lt; y\n\nz</code></pre>\n<p>end</p>\n"
         );
     }

@@ -6,7 +6,7 @@ use crate::docs::html::{block, code_block, escape, inline, json};
 use crate::docs::render::operations;
 use crate::docs::shape::{at, referred};
 
-/// Cause and mend of each code, for people.
+/// Cause and fix of each code, for people.
 pub(crate) const ADVICE: &str = include_str!("../../../../docs/api/errors.md");
 
 /// A code as one status has it.

@@ -14,7 +14,7 @@ fn every_code_has_its_heading_in_the_reference() {
     for code in ErrorCode::ALL {
         let advice = refusal::advice(code.slug()).unwrap_or_else(|| panic!("{}", code.slug()));
         assert!(
-            advice.contains("- **Cause:** ") && advice.contains("- **Mend:** "),
+            advice.contains("- **Cause:** ") && advice.contains("- **Fix:** "),
             "{}",
             code.slug()
         );

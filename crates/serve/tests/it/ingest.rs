@@ -1,4 +1,4 @@
-//! The push door: receipts, refusals line by line, packing, tokens (ingest.md).
+//! The push door: receipts, refusals line by line, packing, tokens (`docs/ingest.md`).
 
 use std::io::Write;
 

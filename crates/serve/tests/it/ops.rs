@@ -155,8 +155,7 @@ fn operators_texts() -> Vec<(String, String)> {
 /// Words that begin as all series do.
 fn series_names(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
-    // `linesman_serve` is a module, for the filter of the log.
-    words.filter(|word| word.starts_with("linesman_") && *word != "linesman_serve")
+    words.filter(|word| word.starts_with("linesman_"))
 }
 
 /// Series that only a node of several prints: those whose names the sources have, but this page has not.

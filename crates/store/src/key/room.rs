@@ -13,8 +13,8 @@ const ENDED_KEPT_MS: i64 = 86_400_000;
 /// Keys that are let go in one transaction: others wait for it.
 const FORGOTTEN_AT_ONCE: i64 = 200;
 
-/// How many keys an account may make. It is looked at in the transaction that makes one, so that no two of them take the
-/// same room.
+/// How many keys an account may make. It is looked at in the transaction that makes one, so that no two of them take
+/// the same room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyRoom {
     pub now_ms: i64,
@@ -50,8 +50,8 @@ pub(super) enum Stay {
 }
 
 impl Store {
-    /// Lets go of some keys of accounts that ended long ago, beyond the newest of each account, and says how many: 0 when
-    /// none is left to go.
+    /// Lets go of some keys of accounts that ended long ago, beyond the newest of each account, and says how many: 0
+    /// when none is left to go.
     ///
     /// # Errors
     /// The store cannot be written.

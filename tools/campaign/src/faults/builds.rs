@@ -90,8 +90,8 @@ impl Builds {
         self.path(self.now(node))
     }
 
-    /// The program that comes to the empty database first, of this build where the seed is odd: the tables that one build has
-    /// made must be good for the other, whichever it was.
+    /// The program that comes to the empty database first, of this build where the seed is odd: the tables that one
+    /// build has made must be good for the other, whichever it was.
     pub(super) fn first(&self, seed: u64) -> &Path {
         self.path(if seed.is_multiple_of(2) { Build::Beside } else { Build::This })
     }

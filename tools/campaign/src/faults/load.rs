@@ -165,7 +165,8 @@ fn chance(seed: u64, worker: usize) -> Chance {
     Chance::new(seed ^ u64::try_from(worker).unwrap_or_default().wrapping_mul(0x9e37_79b9))
 }
 
-/// Notes when this machine was so busy that nobody on it got anything done: what was slow then was not the cluster's doing.
+/// Notes when this machine was so busy that nobody on it got anything done: what was slow then was not the cluster's
+/// doing.
 fn feel_pulse(bench: &Bench) {
     while bench.goes_on() {
         let before = Instant::now();

@@ -1,8 +1,8 @@
 //! The market that is pushed: a few events whose every price tells which push it came from.
 //!
-//! A pusher owns two events and counts its batches. A batch has one line for each of its series (a market of an event at
-//! a bookmaker), and the price in it is 2 plus a thousandth for each batch: so the log and every
-//! answer say which batch they show, and nothing but the numbers has to be remembered.
+//! A pusher owns two events and counts its batches. A batch has one line for each of its series (a market of an event
+//! at a bookmaker), and the price in it is 2 plus a thousandth for each batch: so the log and every answer say which
+//! batch they show, and nothing but the numbers has to be remembered.
 
 use std::fmt::Write as _;
 

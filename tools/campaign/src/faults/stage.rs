@@ -18,8 +18,8 @@ use crate::cluster::{
 };
 
 /// Prices are published every second, so that a campaign sees many epochs, and are stale after ten. All parts and all
-/// clients share one machine, often with a compiler: what a node sheds where it is a quarter of a second late (as is the
-/// default) says how busy that machine is, and not how the service takes a fault.
+/// clients share one machine, often with a compiler: what a node sheds where it is a quarter of a second late (as is
+/// the default) says how busy that machine is, and not how the service takes a fault.
 const SETTINGS: &str = "shed_after = \"2s\"\n\n[market]\nrefresh_interval = \"1s\"\nstale_after = \"10s\"\n\n[sandbox]\nenabled = false\n\n\
                         [log]\nfilter = \"info\"\nformat = \"human\"\n";
 /// Steps the clock that a program sees, by a file.
@@ -73,8 +73,8 @@ impl Stage {
             settings: SETTINGS.to_owned(),
             environment: environment.collect(),
             advertises: false,
-            // Processes are ended here and never the machine, so nothing is lost; and a disk that is busy with something
-            // else for seconds is not one of the faults.
+            // Processes are ended here and never the machine, so nothing is lost; and a disk that is busy with
+            // something else for seconds is not one of the faults.
             syncs: false,
         };
         let mut site = Site::at(folder, builds.this(), manner)?;

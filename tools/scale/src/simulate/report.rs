@@ -18,10 +18,10 @@ pub(super) fn text(plan: &Plan, record: &Record) -> String {
             format!("{}, {}, {}", plan.nodes, count(plan.keys.into()), plan.seconds),
         ),
         ("requests a second", count(record.requests / seconds)),
-        ("let in and counted", count(record.granted)),
+        ("accepted and counted", count(record.granted)),
         ("refused at a limit", count(record.refused)),
         ("refused: no lease in time", count(record.unavailable)),
-        ("refused: node could not vouch for its keys", count(record.untrusted)),
+        ("refused: node had no key lease", count(record.untrusted)),
         (
             "nodes killed / stopped in order",
             format!("{} / {}", faults.crashes - faults.orderly, faults.orderly),
@@ -32,9 +32,9 @@ pub(super) fn text(plan: &Plan, record: &Record) -> String {
         ),
         ("windows counted", count(record.windows)),
         ("**windows overdrawn**", count(record.overdrawn)),
-        ("windows that lost something to a node's end", count(record.losses)),
-        ("largest such loss, in slices", hundredths(record.loss_percent_max)),
-        ("**losses larger than two slices**", count(record.losses_too_large)),
+        ("windows that lost something when a node ended", count(record.losses)),
+        ("largest such loss, in leases", hundredths(record.loss_percent_max)),
+        ("**losses larger than two leases**", count(record.losses_too_large)),
         (
             "revocations: median, 99th percentile, longest",
             format!(
@@ -44,12 +44,15 @@ pub(super) fn text(plan: &Plan, record: &Record) -> String {
                 milliseconds(at(100))
             ),
         ),
-        ("**requests let in after a revocation returned**", count(record.let_in_after_revocation)),
+        (
+            "**requests accepted after a revocation returned**",
+            count(record.let_in_after_revocation),
+        ),
         ("lease transactions a second", count(load.lease_transactions / seconds)),
         ("leases in a transaction", ratio(load.lease_rows, load.lease_transactions)),
-        ("questions for changes of keys a second", count(load.questions / seconds)),
+        ("queries for changes of keys a second", count(load.questions / seconds)),
         ("confirmations of changes a second", count(load.confirmations / seconds)),
-        ("looks of revocations a second", count(load.looks / seconds)),
+        ("polls of revocations a second", count(load.looks / seconds)),
         ("all transactions, busiest second", count(busiest)),
         (
             "database busy",
@@ -75,7 +78,7 @@ pub(super) fn broken(plan: &Plan, record: &Record) -> Vec<String> {
     };
     must(record.overdrawn == 0, "a window gave more than its limit or than was leased of it");
     must(record.losses_too_large == 0, "a node's end lost more than it can have in hand");
-    must(record.let_in_after_revocation == 0, "a key was let in after its revocation returned");
+    must(record.let_in_after_revocation == 0, "a key was accepted after its revocation returned");
     let longest_us = record.revocations_us().last().copied().unwrap_or_default();
     // The trust, the margin, a look, and what the database lets everybody wait.
     let bound_us = plan.trust_us + plan.margin_us + SECOND_US + 2 * record.load.queued_us_max;

@@ -1,5 +1,6 @@
-//! A NATS that keeps what it acknowledged. Debian 12's own package is too old for that, so the next release's is unpacked
-//! into the folder that cargo builds into; nothing on the machine is changed, and nobody has to be root for it.
+//! A NATS that keeps what it acknowledged. Debian 12's own package is too old for that, so the next release's is
+//! unpacked into the folder that cargo builds into; nothing on the machine is changed, and nobody has to be root for
+//! it.
 
 use std::{
     fs,
@@ -128,8 +129,9 @@ fn private_apt(apt: &Path) -> Command {
     command
 }
 
-/// Lists, sources and cache in this folder, and nothing known of what is installed here. Hooks would clean up on the machine. The
-/// folder may be one that apt's own user may not enter. Unless it is told, `update` that reached nobody is a success.
+/// Lists, sources and cache in this folder, and nothing known of what is installed here. Hooks would clean up on the
+/// machine. The folder may be one that apt's own user may not enter. Unless it is told, `update` that reached nobody is
+/// a success.
 fn settings(apt: &Path) -> String {
     let apt = apt.display();
     format!(

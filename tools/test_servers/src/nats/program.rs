@@ -17,8 +17,8 @@ const INSTALLED: [&str; 2] = ["/usr/local/bin/nats-server", "/usr/sbin/nats-serv
 /// Where `cargo xtask` puts one in the folder that cargo builds into.
 const FETCHED: &str = "servers/nats-server";
 
-/// A server's version. Servers before 2.10 lose acknowledged entries when they are cut off from each other one after the
-/// other (`docs/operations/faults.md`).
+/// A server's version. Servers before 2.10 lose acknowledged entries when they are cut off from each other one after
+/// the other (`docs/operations/faults.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NatsVersion {
     major: u32,

@@ -4,8 +4,8 @@ use domain::message::RejectCode;
 
 use super::parse;
 
-/// One of each kind: controls, zero-width, bidirectional, joiners, separators, fillers, variation selectors, tags, private
-/// use, noncharacters.
+/// One of each kind: controls, zero-width, bidirectional, joiners, separators, fillers, variation selectors, tags,
+/// private use, noncharacters.
 const INVISIBLE: [char; 34] = [
     '\u{0}',
     '\u{7f}',

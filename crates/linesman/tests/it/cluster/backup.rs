@@ -1,4 +1,5 @@
-//! Streams that are copied and put back as `docs/operations/backup.md` says, by what the `nats` tool asks the servers for.
+//! Streams that are copied and put back as `docs/operations/backup.md` says, by what the `nats` tool asks the servers
+//! for.
 
 use async_nats::{Client, ConnectOptions, jetstream::context::ContextBuilder};
 use bytes::Bytes;

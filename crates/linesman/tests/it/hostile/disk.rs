@@ -49,8 +49,8 @@ impl SmallDisk {
         );
     }
 
-    /// A service's home whose data is on this disk. Its programs run in the namespace: SQLite follows links to where they
-    /// lead by name, which is another folder outside.
+    /// A service's home whose data is on this disk. Its programs run in the namespace: SQLite follows links to where
+    /// they lead by name, which is another folder outside.
     fn home(&self) -> Home {
         let holder = self.holder.id().to_string();
         let enter = [&["nsenter", "-t", &holder], self.namespaces, &["--"]].concat();

@@ -14,8 +14,8 @@ use crate::{
     },
 };
 
-/// For one `ETag` of one selection there is one body, whoever answered. (The `ETag` is made from the body, so two bodies
-/// of one epoch under two tags are found by [`as_the_log`].)
+/// For one `ETag` of one selection there is one body, whoever answered. (The `ETag` is made from the body, so two
+/// bodies of one epoch under two tags are found by [`as_the_log`].)
 pub(super) fn one_body(reads: &[Read]) -> Finding {
     let mut finding = Finding::new("one body for each selection and ETag");
     let mut first: HashMap<(&str, &str), &Read> = HashMap::new();
@@ -37,9 +37,9 @@ pub(super) fn one_body(reads: &[Read]) -> Finding {
     finding
 }
 
-/// For one body of a selection there is one `ETag`, whoever answered. Two builds may make their tags differently: a client then
-/// gets whole what it holds already, which is told and costs nothing else. Whether another page follows is in the tag and not
-/// in the body, so pages are not looked at.
+/// For one body of a selection there is one `ETag`, whoever answered. Two builds may make their tags differently: a
+/// client then gets whole what it holds already, which is told and costs nothing else. Whether another page follows is
+/// in the tag and not in the body, so pages are not looked at.
 pub(super) fn one_tag(reads: &[Read], walks: &[Walk], builds: usize) -> Finding {
     let mut finding = Finding::new("one ETag for each selection and body");
     let paged: BTreeSet<&str> = walks.iter().map(|walk| walk.path.as_str()).collect();

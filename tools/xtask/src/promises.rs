@@ -1,0 +1,87 @@
+//! `docs/api/promises.md` names for every promise the tests that hold it; this checks that they exist.
+//!
+//! A promise is a section with a heading such as `## D1 Error body`. Its paragraph that begins with `Tests:` names
+//! them, each in backticks.
+
+use std::collections::BTreeSet;
+
+use shell::repository::TextFile;
+
+/// The document.
+pub(crate) const PAGE: &str = "docs/api/promises.md";
+
+/// Promises are numbered D1 to this.
+const PROMISES: u32 = 32;
+
+pub(crate) fn complaints(page: &str, files: &[TextFile]) -> Vec<String> {
+    let functions: BTreeSet<&str> = files
+        .iter()
+        .filter(|file| file.path.starts_with("crates/") && file.path.ends_with(".rs"))
+        .flat_map(|file| functions(&file.text))
+        .collect();
+    let mut complaints = Vec::new();
+    for n in 1..=PROMISES {
+        let Some(section) = section(page, n) else {
+            complaints.push(format!("{PAGE} has no heading for D{n}"));
+            continue;
+        };
+        let tests = tests(section);
+        if tests.is_empty() {
+            complaints.push(format!("{PAGE}: D{n} names no test"));
+        }
+        for test in tests.into_iter().filter(|test| !functions.contains(test)) {
+            complaints.push(format!("{PAGE}: D{n} names {test}, which is not a function"));
+        }
+    }
+    complaints
+}
+
+/// The text under the heading of a promise.
+fn section(page: &str, number: u32) -> Option<&str> {
+    let heading = format!("D{number} ");
+    page.split("\n## ").find(|section| section.starts_with(&heading))
+}
+
+/// The names of the tests of a section.
+fn tests(section: &str) -> Vec<&str> {
+    let paragraph = section.split("\n\n").find(|paragraph| paragraph.starts_with("Tests:"));
+    paragraph.unwrap_or_default().split('`').skip(1).step_by(2).collect()
+}
+
+/// The names after `fn`.
+fn functions(text: &str) -> impl Iterator<Item = &str> {
+    text.split("fn ").skip(1).map(|rest| {
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+        rest.split_at(end).0
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(page: &str) -> Vec<String> {
+        let text = "#[test]\nfn first_holds() {}\nasync fn second_holds() {}".to_owned();
+        let files = [TextFile { path: "crates/serve/tests/it/main.rs".to_owned(), text }];
+        complaints(page, &files)
+    }
+
+    #[test]
+    fn a_promise_with_existing_tests_is_accepted() {
+        let page = "# Page\n\n## D1 Limit\n\n`limit` is strict.\n\nTests: `first_holds`,\n`second_holds`.\n";
+        let found = found(page);
+        assert!(!found.iter().any(|line| line.contains("D1:") || line.ends_with("for D1")));
+        assert_eq!(found.len(), 31);
+    }
+
+    #[test]
+    fn a_missing_promise_and_a_missing_test_are_reported() {
+        let page = "# Page\n\n## D1 One\n\nText, no test.\n\n## D2 Two\n\nTests: `third_holds`.\n\n\
+                    ## D31 Last\n\nTests: `first_holds`.\n";
+        let found = found(page);
+        assert!(found.contains(&format!("{PAGE}: D1 names no test")));
+        assert!(found.contains(&format!("{PAGE}: D2 names third_holds, which is not a function")));
+        assert!(found.contains(&format!("{PAGE} has no heading for D3")));
+        assert!(!found.iter().any(|line| line.contains("D31")));
+    }
+}

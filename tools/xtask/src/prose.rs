@@ -1,0 +1,199 @@
+//! How prose is written: lines of Markdown and of comments end before 120 columns, and Markdown uses plain words.
+//!
+//! Tables, code, headings with links and lines without a place to break are not measured. Words in code are not read:
+//! they are what a program prints.
+
+use shell::repository::TextFile;
+
+/// A longer line does not fit beside another in a window, nor into a diff.
+const COLUMNS_MAX: usize = 120;
+
+/// Paths that begin so are not looked at yet.
+const NOT_YET: [&str; 3] = ["ARCHITECTURE.md", "crates/serve/", "crates/linesman/src/config"];
+
+/// Where words are looked at. Comments join with `Kind::Rust`.
+const WORDS_LOOKED_AT: [Kind; 1] = [Kind::Markdown];
+
+/// Words that we do not use, and what to write instead. A reader would not search for them.
+const WORDS: [(&str, &str); 14] = [
+    ("a letter", "an email"),
+    ("door", "the ingest endpoint, or a push"),
+    ("herald", "the revocation register"),
+    ("in force", "active, current or effective"),
+    ("mend", "fix"),
+    ("mended", "fixed"),
+    ("operator's word", "an operator's decision"),
+    ("rooms", "crates, or space"),
+    ("so many", "the number"),
+    ("the house", "the code"),
+    ("told", "reported, shown or configured"),
+    ("vouch", "confirm"),
+    ("vouches", "confirms"),
+    ("your word", "your decision"),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Markdown,
+    Rust,
+}
+
+impl Kind {
+    fn of(path: &str) -> Option<Self> {
+        let (_, ending) = path.rsplit_once('.')?;
+        match ending {
+            "md" => Some(Self::Markdown),
+            "rs" => Some(Self::Rust),
+            _ => None,
+        }
+    }
+}
+
+pub(crate) fn complaints(files: &[TextFile]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for TextFile { path, text } in files {
+        let Some(kind) = Kind::of(path) else { continue };
+        if NOT_YET.iter().any(|prefix| path.starts_with(prefix)) {
+            continue;
+        }
+        let lines = match kind {
+            Kind::Markdown => markdown(text),
+            Kind::Rust => comments(text),
+        };
+        for (number, line) in &lines {
+            let columns = line.chars().count();
+            if columns > COLUMNS_MAX && can_break(line) {
+                complaints.push(format!("{path}:{number} has {columns} columns; break it"));
+            }
+        }
+        if WORDS_LOOKED_AT.contains(&kind) {
+            complaints.extend(words(path, &lines));
+        }
+    }
+    complaints
+}
+
+/// The lines that are not code, with their numbers.
+fn markdown(text: &str) -> Vec<(usize, &str)> {
+    let mut lines = Vec::new();
+    let (mut is_fenced, mut is_list, mut may_be_code) = (false, false, true);
+    for (line, number) in text.lines().zip(1..) {
+        let inner = line.trim();
+        if inner.starts_with("```") {
+            is_fenced = !is_fenced;
+            continue;
+        }
+        let is_item = inner.starts_with("- ") || inner.starts_with(|c: char| c.is_ascii_digit());
+        is_list = is_item || is_list && (inner.is_empty() || line.starts_with(' '));
+        // Code is indented after an empty line, and goes on.
+        may_be_code = inner.is_empty() || may_be_code && line.starts_with("    ");
+        let is_code = is_fenced || may_be_code && !is_list;
+        if !is_code {
+            lines.push((number, line));
+        }
+    }
+    lines
+}
+
+/// The lines that are comments as a whole.
+fn comments(text: &str) -> Vec<(usize, &str)> {
+    let lines = text.lines().zip(1..).map(|(line, number)| (number, line));
+    lines.filter(|(_, line)| line.trim_start().starts_with("//")).collect()
+}
+
+/// Whether a line could be two: a row of a table, a picture, a heading with a link or an address can not.
+fn can_break(line: &str) -> bool {
+    let line = line.trim_start();
+    let is_whole = line.starts_with('|') || line.starts_with("![");
+    let is_linked_heading = line.starts_with('#') && line.contains("](");
+    let inner = line.trim_start_matches(['/', '!', '-', ' ']);
+    inner.contains(' ') && !is_whole && !is_linked_heading
+}
+
+/// Words of the list in prose, also where a line ends between two of them.
+fn words(path: &str, lines: &[(usize, &str)]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let mut before = String::new();
+    for (number, line) in lines {
+        let plain = plain(line);
+        let both = format!("{before} {plain} ");
+        for (word, instead) in WORDS {
+            let whole = format!(" {word} ");
+            // What ends within the line before was found there.
+            let mut ends = both.match_indices(&whole).map(|(at, _)| at + 1 + word.len());
+            if ends.any(|end| end > before.len()) {
+                complaints.push(format!("{path}:{number} has \"{word}\"; write {instead}"));
+            }
+        }
+        before = if plain.is_empty() { String::new() } else { format!(" {plain}") };
+    }
+    complaints
+}
+
+/// A line in small letters, its words one space apart, without code and signs.
+fn plain(line: &str) -> String {
+    let prose: String = line.split('`').step_by(2).collect::<Vec<_>>().join(" x ");
+    let small = prose.to_lowercase().replace('’', "'");
+    let words = small.split(|c: char| !(c.is_alphanumeric() || c == '\'' || c == '-'));
+    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(path: &str, text: &str) -> Vec<String> {
+        complaints(&[TextFile { path: path.to_owned(), text: text.to_owned() }])
+    }
+
+    #[test]
+    fn long_lines_of_prose_and_comments_are_reported() {
+        let long = "word ".repeat(25);
+        assert_eq!(found("a.md", &format!("# A\n\n{long}")), ["a.md:3 has 125 columns; break it"]);
+        assert_eq!(found("a.md", &format!("- {long}")).len(), 1);
+        let source = format!("fn a() {{\n    // {long}\n    let b = \"{long}\";\n}}");
+        assert_eq!(
+            found("xtask/src/a.rs", &source),
+            ["xtask/src/a.rs:2 has 132 columns; break it"]
+        );
+        assert!(found("crates/serve/src/a.rs", &source).is_empty());
+    }
+
+    #[test]
+    fn tables_code_addresses_and_short_lines_are_not() {
+        let long = "word ".repeat(25);
+        let url = format!("https://example.com/{}", "a".repeat(120));
+        for text in [
+            format!("| {long} |"),
+            format!("```\n{long}\n```"),
+            format!("text\n\n    {long}\n    {long}\n\ntext"),
+            format!("- {url}"),
+            format!("## {long} [a](b.md)"),
+            format!("![{long}](a.png)"),
+            "é ".repeat(60),
+        ] {
+            assert_eq!(found("a.md", &text), [""; 0], "{text}");
+        }
+    }
+
+    #[test]
+    fn an_item_of_a_list_is_not_code_however_far_it_is_indented() {
+        let long = "word ".repeat(25);
+        assert_eq!(found("a.md", &format!("1. a\n\n    {long}")).len(), 1);
+    }
+
+    #[test]
+    fn words_that_we_do_not_use_are_reported_and_quoted_ones_are_not() {
+        let text =
+            "The push\ndoor is open.\n| `was told` | here |\nIndoors. Mend: a.\nit was in\nforce";
+        assert_eq!(
+            found("a.md", text),
+            [
+                "a.md:2 has \"door\"; write the ingest endpoint, or a push",
+                "a.md:4 has \"mend\"; write fix",
+                "a.md:6 has \"in force\"; write active, current or effective",
+            ]
+        );
+        assert!(found("a.rs", "// It was told so many times.").is_empty());
+    }
+}
