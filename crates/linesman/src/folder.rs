@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use domain::World;
-use serde::{Deserialize, Serialize};
 
 /// How long a server tries for its lock while another server has it, which may be about to end.
 const LOCK_TIME_MAX: Duration = Duration::from_millis(500);
@@ -24,22 +23,7 @@ pub(crate) struct Folder(PathBuf);
 /// kill -9.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    file: File,
-}
-
-/// Which file a lock is, on one machine between two of its starts. While somebody has it open, no other file has
-/// this name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LockName {
-    device: u64,
-    inode: u64,
-}
-
-impl Lock {
-    pub(crate) fn name(&self) -> io::Result<LockName> {
-        let held = self.file.metadata()?;
-        Ok(LockName { device: held.dev(), inode: held.ino() })
-    }
+    _file: File,
 }
 
 impl Folder {
@@ -96,17 +80,12 @@ impl Folder {
         }
     }
 
-    /// Which node of many runs here.
-    pub(crate) fn node(&self) -> PathBuf {
-        self.0.join("node.json")
-    }
-
     /// Takes the folder for this server.
     pub(crate) async fn lock(&self) -> anyhow::Result<Lock> {
         let begun = Instant::now();
         loop {
             if let Some(file) = self.try_lock(File::try_lock)? {
-                return Ok(Lock { file });
+                return Ok(Lock { _file: file });
             }
             let (folder, waited) = (self.0.display(), begun.elapsed());
             if self.is_served()? {

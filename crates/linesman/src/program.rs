@@ -33,7 +33,7 @@ use crate::clock::SystemClock;
 use crate::cluster;
 use crate::config::{Config, OpsListen};
 use crate::control::Control;
-use crate::folder::{Folder, Lock};
+use crate::folder::Folder;
 use crate::reserve::Reserve;
 use crate::worlds::{Base, spawn_world};
 use crate::{load_catalogue, mail, verbs};
@@ -65,14 +65,14 @@ async fn run(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result<(
     let catalogue = load_catalogue(config)?;
     raise_descriptors(config.server.connections_max);
     let folder = Folder::open(data)?;
-    let lock = folder.lock().await?;
+    let _lock = folder.lock().await?;
     // Before anything is written: the disk may be full.
     let reserve = config.cluster.is_none().then(|| Reserve::open(&folder));
     let control = Arc::new(Control::open(&folder).await?);
     // Before anything is started that would have to be stopped again.
     let listeners = Listeners::bind(config, role).await?;
     let Begun { store, clock, accounts, worker } =
-        begin(config, args, (&folder, &lock), &listeners).await?;
+        begin(config, args, &folder, &listeners).await?;
     let (end, mut ended) = mpsc::channel::<Ended>(8);
     let leasing = watched(&end, "the lease worker", worker.run());
 
@@ -263,7 +263,7 @@ struct Begun {
 async fn begin(
     config: &Config,
     args: &ServeArgs,
-    (folder, lock): (&Folder, &Lock),
+    folder: &Folder,
     listeners: &Listeners,
 ) -> anyhow::Result<Begun> {
     let Some(cluster) = &config.cluster else {
@@ -282,9 +282,6 @@ async fn begin(
             .await?;
     let (store, clock, (accounts, worker)) = joined;
     tokio::spawn(Arc::clone(&clock).keep(store.clone()));
-    if let Some(node) = accounts.node_id() {
-        cluster::succeed(folder, lock, &store, node).await;
-    }
     Ok(Begun { store, clock, accounts, worker })
 }
 
