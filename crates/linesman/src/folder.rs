@@ -53,8 +53,16 @@ impl Folder {
         self.0.join(world.key())
     }
 
+    /// The socket by which a command line reaches the server that runs here.
     pub(crate) fn control(&self) -> PathBuf {
-        self.0.join("control.json")
+        self.0.join("control.sock")
+    }
+
+    /// Removes the socket of a server that was killed, and what older versions left.
+    pub(crate) fn remove_leftovers(&self) -> io::Result<()> {
+        ["control.sock", "control.json", "control.new", "node.json"]
+            .iter()
+            .try_for_each(|name| remove_if_there(&self.0.join(name)))
     }
 
     /// Room that is given up when the disk is full.
@@ -123,11 +131,15 @@ impl Folder {
 
 /// Makes a new file that only its owner may read. What has the name already, a link too, is removed and not written to.
 pub(crate) fn create_private(path: &Path) -> io::Result<File> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    remove_if_there(path)?;
     File::options().write(true).create_new(true).mode(0o600).open(path)
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// What is in a folder; nothing where it cannot be read.

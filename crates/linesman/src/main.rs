@@ -33,8 +33,7 @@ use crate::cli::{Cli, Stop, Verb, output};
 use crate::config::{Config, Flags};
 
 fn main() -> ExitCode {
-    // Whatever is written, by SQLite too, is for its owner alone: digests of keys, secrets of second factors, passwords of the
-    // control port.
+    // Whatever is written, by SQLite too, is for its owner alone: digests of keys, secrets of second factors.
     umask(Mode::RWXG | Mode::RWXO);
     let outcome = match Cli::parse(env::args_os()) {
         Ok(cli) => run(&cli),

@@ -67,12 +67,11 @@ async fn run(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result<(
     let folder = Folder::open(data)?;
     let _lock = folder.lock().await?;
     // Before anything is written: the disk may be full.
-    let reserve = config.cluster.is_none().then(|| Reserve::open(&folder));
-    let control = Arc::new(Control::open(&folder).await?);
+    let reserve = config.cluster.is_none().then(|| Reserve::open(&folder)).transpose()?;
+    let control = Arc::new(Control::open(&folder)?);
     // Before anything is started that would have to be stopped again.
     let listeners = Listeners::bind(config, role).await?;
-    let Begun { store, clock, accounts, worker } =
-        begin(config, args, &folder, &listeners).await?;
+    let Begun { store, clock, accounts, worker } = begin(config, args, &folder, &listeners).await?;
     let (end, mut ended) = mpsc::channel::<Ended>(8);
     let leasing = watched(&end, "the lease worker", worker.run());
 
@@ -102,12 +101,13 @@ async fn run(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result<(
         reserve.map(|reserve| watched(&end, "the keeper of the reserve", reserve.keep(worlds)));
     let keeping = watched(&end, "the keeper of accounts", keep_accounts(Arc::clone(&app)));
     let following = follow_keys(config, &end, &app);
-    let controlling = watched(&end, "the control port", Arc::clone(&control).run(Arc::clone(&app)));
+    let url = public_url(config, &listeners);
+    let controlling =
+        watched(&end, "the control socket", Arc::clone(&control).run(Arc::clone(&app), url));
 
     let (stop, stopping) = watch::channel(false);
     // Before anybody is told that the service is there, and might tell it to stop.
     let signals = Signals::catch()?;
-    control.write_note(Some(&public_url(config, &listeners)))?;
     greet_or_warn(config, role, &listeners, &firsts, data);
     let mut serving = JoinSet::new();
     for door in listeners.doors {
