@@ -17,6 +17,7 @@ mod program;
 mod record;
 mod replay;
 mod reserve;
+mod task;
 mod verbs;
 mod worlds;
 
