@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use accounts::{Actor, KeyKind, Limits, NewKey};
+use accounts::{Actor, KeyKind, Limits, NewKey, Scores};
 use domain::{Clock, ManualClock, Timestamp, World};
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -155,7 +155,7 @@ impl TestApp {
     pub(crate) async fn feed(&self, name: &str, bookmaker: Option<&str>) -> String {
         self.app
             .accounts
-            .create_feed(name, bookmaker, &Actor::command_line())
+            .create_feed(name, bookmaker, Scores::OfUnbound, &Actor::command_line())
             .await
             .unwrap()
             .0
