@@ -410,23 +410,10 @@ impl Accounts {
         &self,
         name: &str,
         bookmaker: Option<&str>,
-        by: &Actor,
-    ) -> Result<(FeedToken, FeedRecord), AccountError> {
-        self.create_feed_with(name, bookmaker, Scores::OfUnbound, by).await
-    }
-
-    /// As [`Registry::create_feed_with`].
-    ///
-    /// # Errors
-    /// The name is out of its bounds or has a live token, or the store cannot be written.
-    pub async fn create_feed_with(
-        &self,
-        name: &str,
-        bookmaker: Option<&str>,
         scores: Scores,
         by: &Actor,
     ) -> Result<(FeedToken, FeedRecord), AccountError> {
-        let made = self.registry.create_feed_with(name, bookmaker, scores, by).await?;
+        let made = self.registry.create_feed(name, bookmaker, scores, by).await?;
         self.feeds.reload().await?;
         self.confirm(Need::Soon).await?;
         Ok(made)

@@ -350,11 +350,6 @@ impl Accounts {
         }
     }
 
-    /// What this node is called on the list of those who let keys in; `None` where there is no such list.
-    pub fn node_id(&self) -> Option<&str> {
-        self.member.as_ref().map(|member| member.id.as_str())
-    }
-
     /// How this node stands with the others; `None` where there are none.
     pub fn trust(&self) -> Option<TrustFigures> {
         let member = self.member.as_ref()?;

@@ -292,25 +292,11 @@ impl Registry {
         Ok((secret, record(successor)))
     }
 
-    /// Issues a feed token. Its text is here and nowhere else. A revoked feed's name can be taken again. Scores are for
-    /// tokens that are bound to no bookmaker.
+    /// Issues a feed token. Its text is here and nowhere else. A revoked feed's name can be taken again.
     ///
     /// # Errors
     /// The name is out of its bounds or has a live token, or the store cannot be written.
     pub async fn create_feed(
-        &self,
-        name: &str,
-        bookmaker: Option<&str>,
-        by: &Actor,
-    ) -> Result<(FeedToken, FeedRecord), AccountError> {
-        self.create_feed_with(name, bookmaker, Scores::OfUnbound, by).await
-    }
-
-    /// The same, with what it may say of scores.
-    ///
-    /// # Errors
-    /// As [`Self::create_feed`].
-    pub async fn create_feed_with(
         &self,
         name: &str,
         bookmaker: Option<&str>,

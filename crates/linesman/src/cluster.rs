@@ -3,7 +3,6 @@
 //! No node needs another to have started, nor the servers: what cannot be reached is waited for.
 
 mod clock;
-mod forebear;
 mod lead;
 mod news;
 
@@ -24,7 +23,6 @@ use crate::cli::Role;
 use crate::config::Cluster;
 
 pub(crate) use clock::SharedClock;
-pub(crate) use forebear::succeed;
 pub(crate) use lead::{LOG_BEGUN, Leading, watch_lead};
 
 /// The longest payload of one entry of the log: more than any message of the door becomes.

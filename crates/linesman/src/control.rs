@@ -1,12 +1,13 @@
-//! How a command line reaches a running server, and waits until what it wants is in force.
+//! How a command line reaches a running server, and waits until its change is effective there.
 //!
-//! The server listens on a loopback port and writes port and password into the data folder, readable by its
-//! owner only. A command is one line, the answer is one line. The password alone means that the store has changed and
-//! is to be read again; behind it there may be a wish: an operation to carry out, or something to be shown.
+//! The server listens on a Unix socket in the data folder that only the folder's owner can connect to. A command is one
+//! line of JSON, the answer is one line of text.
 
-use std::fs;
-use std::io::{ErrorKind, Write};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::fs::{self, File, Permissions};
+use std::io::{self, ErrorKind};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,35 +15,39 @@ use anyhow::{Context, bail};
 use domain::{EventId, World};
 use market::Operation;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use serve::App;
-use subtle::ConstantTimeEq;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use crate::folder::{Folder, create_private};
+use crate::folder::Folder;
 use crate::identities::{ShownEvent, ShownPair};
 
-/// A command and its answer are shorter; whoever has more to say says it in several.
-const LINE_BYTES_MAX: u64 = 1 << 20;
+/// A command is shorter; whoever has more to say says it in several.
+const COMMAND_BYTES_MAX: u64 = 1 << 20;
 /// The longest answer: ten thousand pairs in doubt, in words.
 const ANSWER_BYTES_MAX: u64 = 32 << 20;
-/// Connections that have not said the password, and how long they may take to: a command line says it at once. Whoever
-/// else is on the machine holds little, and not for long.
-const STRANGERS_MAX: usize = 256;
-const PASSWORD_TIME_MAX: Duration = Duration::from_secs(2);
-/// How long either side waits for the other's line; reading a hundred thousand keys takes under a second.
+/// Connections that are answered at the same time, and how long one may take to send its command, which a command line
+/// does at once.
+const CONNECTIONS_MAX: usize = 256;
+const COMMAND_TIME_MAX: Duration = Duration::from_secs(2);
+/// How long either side waits for the other; reading a hundred thousand keys takes under a second.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(15);
 /// How long a command line waits for a server that is just starting or stopping.
 const SERVER_TIME_MAX: Duration = Duration::from_secs(10);
+/// The longest path that the address of a socket holds on Linux, without its end.
+const SOCKET_PATH_BYTES_MAX: usize = 107;
 
-/// What a command line wants of a server.
+/// What a command line asks of a server.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Wish {
-    /// An operator's word on identities.
+pub(crate) enum ControlCommand {
+    /// The store has changed and is to be read again.
+    Reload,
+    /// The URL of the service's pages.
+    Url,
+    /// An operator's change of identities.
     Operate(Operation),
     /// An event with all its refs.
     Show(EventId),
@@ -50,59 +55,42 @@ pub(crate) enum Wish {
     Unsure,
 }
 
-/// What somebody who knows the password wants.
-enum Admitted {
-    ToReload,
-    /// It is on the rest of the line.
-    WithWish,
-}
-
 /// The server's side.
 #[derive(Debug)]
 pub(crate) struct Control {
-    listener: TcpListener,
-    password: String,
+    listener: UnixListener,
     folder: Folder,
 }
 
 impl Control {
-    /// Opens the control port and writes down where it is. From here on a command line that finds the folder
-    /// taken can reach the server; it is answered once [`Control::run`] is.
-    pub(crate) async fn open(folder: &Folder) -> anyhow::Result<Self> {
-        let listener =
-            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("no control port")?;
-        let password: String =
-            rand::random::<[u64; 4]>().iter().map(|n| format!("{n:016x}")).collect();
-        let control = Self { listener, password, folder: folder.clone() };
-        control.write_note(None)?;
-        Ok(control)
-    }
-
-    /// Writes down how to reach the server, for command lines; and where people reach it, once that is known.
-    pub(crate) fn write_note(&self, url: Option<&str>) -> anyhow::Result<()> {
-        let address = self.listener.local_addr()?.to_string();
-        let note = json!({ "address": address, "password": self.password, "url": url });
-        write_private(&self.folder, &note.to_string())
-            .with_context(|| format!("{} cannot be written", self.folder.control().display()))
+    /// Opens the control socket of a folder whose lock is held: a socket that is there already was left by a server
+    /// that was killed. A command line that connects from now on is answered once [`Control::run`] is called.
+    pub(crate) fn open(folder: &Folder) -> anyhow::Result<Self> {
+        let bind = || {
+            folder.remove_leftovers()?;
+            let (path, _open) = socket_path(folder)?;
+            let listener = UnixListener::bind(&path)?;
+            fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+            Ok::<_, io::Error>(listener)
+        };
+        let failed = || format!("the control socket {} cannot be made", folder.control().display());
+        Ok(Self { listener: bind().with_context(failed)?, folder: folder.clone() })
     }
 
     /// Answers commands for as long as the server runs.
-    pub(crate) async fn run(self: Arc<Self>, app: Arc<App>) {
-        let strangers = Arc::new(Semaphore::new(STRANGERS_MAX));
+    pub(crate) async fn run(self: Arc<Self>, app: Arc<App>, url: String) {
+        let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         loop {
             // The semaphore is never closed.
-            let Ok(place) = Arc::clone(&strangers).acquire_owned().await else { return };
+            let Ok(permit) = Arc::clone(&connections).acquire_owned().await else { return };
             match self.listener.accept().await {
-                Ok((mut stream, _)) => {
-                    let (control, app) = (Arc::clone(&self), Arc::clone(&app));
+                Ok((stream, _)) => {
+                    let (app, url) = (Arc::clone(&app), url.clone());
                     tokio::spawn(async move {
-                        let admitted = timeout(PASSWORD_TIME_MAX, control.admit(&mut stream)).await;
-                        drop(place);
-                        let Ok(Some(admitted)) = admitted else { return };
-                        let answering = control.answer(&app, stream, admitted);
-                        if timeout(ANSWER_TIME_MAX, answering).await.is_err() {
+                        if timeout(ANSWER_TIME_MAX, answer(&app, &url, stream)).await.is_err() {
                             tracing::warn!("a control command took too long");
                         }
+                        drop(permit);
                     });
                 }
                 Err(error) => {
@@ -113,71 +101,69 @@ impl Control {
         }
     }
 
-    /// Reads the password, and no more than that; `None` where it is not ours.
-    async fn admit(&self, stream: &mut TcpStream) -> Option<Admitted> {
-        let mut said = vec![0; self.password.len() + 1];
-        stream.read_exact(&mut said).await.ok()?;
-        let (end, password) = said.split_last()?;
-        if !bool::from(password.ct_eq(self.password.as_bytes())) {
-            let told = stream.write_all(b"the server does not know this password\n").await;
-            tracing::debug!(told = told.is_ok(), "a control command had a wrong password");
-            return None;
-        }
-        match end {
-            b'\n' => Some(Admitted::ToReload),
-            b' ' => Some(Admitted::WithWish),
-            _ => None,
-        }
-    }
-
-    async fn answer(&self, app: &App, mut stream: TcpStream, admitted: Admitted) {
-        let (reader, mut writer) = stream.split();
-        let mut line = String::new();
-        let answer = match admitted {
-            Admitted::WithWish => {
-                match BufReader::new(reader.take(LINE_BYTES_MAX)).read_line(&mut line).await {
-                    Ok(_) => fulfil(app, line.trim()).await,
-                    Err(error) => Err(format!("the command cannot be read: {error}")),
-                }
-            }
-            Admitted::ToReload => match app.accounts.reload().await {
-                Ok(()) => Ok(String::new()),
-                Err(error) => Err(format!("the server cannot read its store: {error}")),
-            },
-        };
-        let answer = match answer {
-            Ok(shown) => format!("ok {shown}\n"),
-            Err(why) => format!("{}\n", why.replace('\n', " ")),
-        };
-        if let Err(error) = writer.write_all(answer.as_bytes()).await {
-            tracing::debug!(%error, "a control command did not wait for its answer");
-        }
-    }
-
-    /// The server is going: nobody can be told anything any more.
+    /// The server stops: commands are not answered any more.
     pub(crate) fn close(&self) {
         if let Err(error) = fs::remove_file(self.folder.control()) {
-            tracing::debug!(%error, "the control note was gone already");
+            tracing::debug!(%error, "the control socket was removed before");
         }
     }
 }
 
-/// Does what is wished, and gives what is to be shown as one line of JSON.
-async fn fulfil(app: &App, wish: &str) -> Result<String, String> {
-    let wish = serde_json::from_str(wish)
+/// The path of the socket, short enough for its address. A long one leads through the open folder, which has to stay
+/// open while the path is used.
+fn socket_path(folder: &Folder) -> io::Result<(PathBuf, Option<File>)> {
+    let path = folder.control();
+    if path.as_os_str().len() <= SOCKET_PATH_BYTES_MAX {
+        return Ok((path, None));
+    }
+    let open = File::open(folder.path())?;
+    let through = Folder::at(format!("/proc/self/fd/{}", open.as_raw_fd()).as_ref());
+    Ok((through.control(), Some(open)))
+}
+
+/// Reads one command and answers it.
+async fn answer(app: &App, url: &str, mut stream: UnixStream) {
+    let (reader, mut writer) = stream.split();
+    let mut line = String::new();
+    let mut reader = BufReader::new(reader.take(COMMAND_BYTES_MAX));
+    let answer = match timeout(COMMAND_TIME_MAX, reader.read_line(&mut line)).await {
+        Ok(Ok(_)) => execute(app, url, line.trim()).await,
+        Ok(Err(error)) => Err(format!("the command cannot be read: {error}")),
+        Err(_) => {
+            tracing::debug!("a control connection sent no command");
+            return;
+        }
+    };
+    let answer = match answer {
+        Ok(shown) => format!("ok {shown}\n"),
+        Err(why) => format!("{}\n", why.replace('\n', " ")),
+    };
+    if let Err(error) = writer.write_all(answer.as_bytes()).await {
+        tracing::debug!(%error, "a control command did not wait for its answer");
+    }
+}
+
+/// Executes a command, and gives what is to be shown as one line.
+async fn execute(app: &App, url: &str, command: &str) -> Result<String, String> {
+    let command = serde_json::from_str(command)
         .map_err(|_| "the server does not know this command; is it of the same version?")?;
     let live = app.world(World::Live);
-    match wish {
-        Wish::Operate(operation) => {
+    match command {
+        ControlCommand::Reload => match app.accounts.reload().await {
+            Ok(()) => Ok(String::new()),
+            Err(error) => Err(format!("the server cannot read its store: {error}")),
+        },
+        ControlCommand::Url => Ok(url.to_owned()),
+        ControlCommand::Operate(operation) => {
             let done = live.operate(operation).await;
             done.map(|_| String::new()).map_err(|error| error.to_string())
         }
-        Wish::Show(event) => {
+        ControlCommand::Show(event) => {
             let shown = ShownEvent::published(&live.identities(), event, &app.catalogue);
             let shown = shown.ok_or_else(|| format!("there is no event {event}"))?;
             serde_json::to_string(&shown).map_err(|error| error.to_string())
         }
-        Wish::Unsure => {
+        ControlCommand::Unsure => {
             let identities = live.identities();
             let pairs: Vec<ShownPair> = identities
                 .unsure()
@@ -189,103 +175,63 @@ async fn fulfil(app: &App, wish: &str) -> Result<String, String> {
     }
 }
 
-/// Has a running server fulfil a wish and gives what it shows; `None` where none runs on the folder.
-pub(crate) async fn ask_server(folder: &Folder, wish: &Wish) -> anyhow::Result<Option<String>> {
+/// Has a running server execute a command and gives what it shows; `None` where none runs on the folder.
+pub(crate) async fn ask_server(
+    folder: &Folder,
+    command: &ControlCommand,
+) -> anyhow::Result<Option<String>> {
     let begun = Instant::now();
-    let text = serde_json::to_string(wish)?;
+    let line = format!("{}\n", serde_json::to_string(command)?);
     loop {
+        // A socket without a lock was left by a server that was killed.
         if !folder.is_served()? {
             return Ok(None);
         }
-        match tell(folder, Some(&text)).await {
-            Ok(Told::Done(shown)) => return Ok(Some(shown)),
-            Ok(Told::Refused(why)) => bail!("{why}"),
-            Ok(Told::Nobody) if begun.elapsed() < SERVER_TIME_MAX => {}
-            Ok(Told::Nobody) => bail!("the server that runs on this folder does not answer"),
-            Err(error) => return Err(error),
+        let sent = timeout(ANSWER_TIME_MAX, send(folder, &line)).await.context("no answer in time");
+        match sent?.context("the control socket cannot be used")? {
+            Some(answer) if answer == "ok" => return Ok(Some(String::new())),
+            Some(answer) => match answer.strip_prefix("ok ") {
+                Some(shown) => return Ok(Some(shown.to_owned())),
+                None => bail!("{answer}"),
+            },
+            // A server is starting or stopping on the folder.
+            None if begun.elapsed() < SERVER_TIME_MAX => {}
+            None => bail!("the server that runs on this folder does not answer"),
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
-/// Makes what was written to the store effective in a server that runs on the folder, if one does.
+/// Makes what was written to the store effective in a server that runs on the folder, if one does. A server that starts
+/// later reads the store anyway.
 pub(crate) async fn make_effective(folder: &Folder) -> anyhow::Result<()> {
-    let begun = Instant::now();
-    loop {
-        // Looked at after the store was written: a server that comes later reads it anyway. The note alone
-        // tells nothing, for a server that was killed leaves it behind and its port goes to somebody else.
-        if !folder.is_served()? {
-            return Ok(());
-        }
-        let told = tell(folder, None).await;
-        if matches!(told, Ok(Told::Done(_))) {
-            return Ok(());
-        }
-        if begun.elapsed() >= SERVER_TIME_MAX {
-            return match told {
-                Ok(Told::Refused(why)) => {
-                    bail!("the change is stored, but the running server did not take it: {why}")
-                }
-                Ok(Told::Done(_) | Told::Nobody) => bail!("{NOT_CONFIRMED}"),
-                Err(error) => Err(error).context(NOT_CONFIRMED),
-            };
-        }
-        // A server is starting or stopping on the folder.
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let reloaded = ask_server(folder, &ControlCommand::Reload).await;
+    reloaded.map(drop).context(
+        "the change is stored, but the server that runs on this folder did not confirm it; restart it to be sure",
+    )
 }
 
-const NOT_CONFIRMED: &str = "the change is stored, but the server that runs on this folder did not confirm it; restart it to be sure";
-
-enum Told {
-    /// With what there is to show.
-    Done(String),
-    Refused(String),
-    Nobody,
-}
-
-/// Where the server that runs on a folder is reached by people, if it has said so.
-pub(crate) fn address(folder: &Folder) -> Option<String> {
-    let note = fs::read_to_string(folder.control()).ok()?;
-    let note: serde_json::Value = serde_json::from_str(&note).ok()?;
-    Some(note.get("url")?.as_str()?.to_owned())
-}
-
-async fn tell(folder: &Folder, wish: Option<&str>) -> anyhow::Result<Told> {
-    let note = match fs::read_to_string(folder.control()) {
-        Ok(note) => note,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Told::Nobody),
-        Err(error) => return Err(error).context("the control note cannot be read"),
-    };
-    let note: serde_json::Value =
-        serde_json::from_str(&note).context("the control note is damaged")?;
-    let field = |name: &str| note.get(name).and_then(serde_json::Value::as_str).unwrap_or_default();
-    let address: SocketAddr = field("address").parse().context("the control note is damaged")?;
-    let asking = async {
-        let mut stream = TcpStream::connect(address).await?;
-        let command = match wish {
-            Some(wish) => format!("{} {wish}\n", field("password")),
-            None => format!("{}\n", field("password")),
-        };
-        stream.write_all(command.as_bytes()).await?;
+/// Sends a line and gives the answer; `None` where nobody answers.
+async fn send(folder: &Folder, line: &str) -> io::Result<Option<String>> {
+    let sending = async {
+        let (path, _open) = socket_path(folder)?;
+        let mut stream = UnixStream::connect(path).await?;
+        stream.write_all(line.as_bytes()).await?;
         let mut answer = String::new();
         stream.take(ANSWER_BYTES_MAX).read_to_string(&mut answer).await?;
-        anyhow::Ok(answer)
+        Ok::<_, io::Error>(answer.trim().to_owned())
     };
-    let answer = timeout(ANSWER_TIME_MAX, asking).await.context("no answer in time")??;
-    Ok(match answer.trim() {
-        "ok" => Told::Done(String::new()),
-        "" => Told::Nobody,
-        answer => match answer.strip_prefix("ok ") {
-            Some(shown) => Told::Done(shown.to_owned()),
-            None => Told::Refused(answer.to_owned()),
-        },
-    })
-}
-
-fn write_private(folder: &Folder, text: &str) -> std::io::Result<()> {
-    let path = folder.control();
-    let new = path.with_extension("new");
-    create_private(&new)?.write_all(text.as_bytes())?;
-    fs::rename(new, path)
+    let nobody = [
+        ErrorKind::NotFound,
+        ErrorKind::ConnectionRefused,
+        ErrorKind::ConnectionReset,
+        ErrorKind::BrokenPipe,
+        // Too many wait to be accepted.
+        ErrorKind::WouldBlock,
+    ];
+    match sending.await {
+        Ok(answer) => Ok(Some(answer).filter(|answer| !answer.is_empty())),
+        Err(error) if nobody.contains(&error.kind()) => Ok(None),
+        Err(error) => Err(error),
+    }
 }

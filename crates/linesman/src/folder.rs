@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use domain::World;
-use serde::{Deserialize, Serialize};
 
 /// How long a server tries for its lock while another server has it, which may be about to end.
 const LOCK_TIME_MAX: Duration = Duration::from_millis(500);
@@ -24,22 +23,7 @@ pub(crate) struct Folder(PathBuf);
 /// kill -9.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    file: File,
-}
-
-/// Which file a lock is, on one machine between two of its starts. While somebody has it open, no other file has
-/// this name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LockName {
-    device: u64,
-    inode: u64,
-}
-
-impl Lock {
-    pub(crate) fn name(&self) -> io::Result<LockName> {
-        let held = self.file.metadata()?;
-        Ok(LockName { device: held.dev(), inode: held.ino() })
-    }
+    _file: File,
 }
 
 impl Folder {
@@ -69,8 +53,16 @@ impl Folder {
         self.0.join(world.key())
     }
 
+    /// The socket by which a command line reaches the server that runs here.
     pub(crate) fn control(&self) -> PathBuf {
-        self.0.join("control.json")
+        self.0.join("control.sock")
+    }
+
+    /// Removes the socket of a server that was killed, and what older versions left.
+    pub(crate) fn remove_leftovers(&self) -> io::Result<()> {
+        ["control.sock", "control.json", "control.new", "node.json"]
+            .iter()
+            .try_for_each(|name| remove_if_there(&self.0.join(name)))
     }
 
     /// Room that is given up when the disk is full.
@@ -96,17 +88,12 @@ impl Folder {
         }
     }
 
-    /// Which node of many runs here.
-    pub(crate) fn node(&self) -> PathBuf {
-        self.0.join("node.json")
-    }
-
     /// Takes the folder for this server.
     pub(crate) async fn lock(&self) -> anyhow::Result<Lock> {
         let begun = Instant::now();
         loop {
             if let Some(file) = self.try_lock(File::try_lock)? {
-                return Ok(Lock { file });
+                return Ok(Lock { _file: file });
             }
             let (folder, waited) = (self.0.display(), begun.elapsed());
             if self.is_served()? {
@@ -144,11 +131,15 @@ impl Folder {
 
 /// Makes a new file that only its owner may read. What has the name already, a link too, is removed and not written to.
 pub(crate) fn create_private(path: &Path) -> io::Result<File> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    remove_if_there(path)?;
     File::options().write(true).create_new(true).mode(0o600).open(path)
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// What is in a folder; nothing where it cannot be read.

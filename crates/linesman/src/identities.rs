@@ -19,12 +19,12 @@ use serde_json::json;
 
 use crate::cli::{AliasesVerb, EventsVerb, ListerRef, output};
 use crate::config::Config;
-use crate::control::Wish;
+use crate::control::ControlCommand;
 use crate::folder::Folder;
 pub(crate) use crate::identities::shown::{ShownEvent, ShownPair};
 use crate::{cluster, control, load_catalogue, verbs, worlds};
 
-/// Aliases told to a server in one line of the control port.
+/// Aliases told to a server in one control command.
 const ALIASES_AT_ONCE: usize = 500;
 /// The first line of an export says what follows.
 const ALIASES_VERSION: u32 = 1;
@@ -71,7 +71,7 @@ pub(crate) fn aliases(config: &Config, data: &Path, verb: &AliasesVerb) -> anyho
 
 /// An event as the server that runs on the folder has it, or as the log tells it where none does.
 fn show(config: &Config, data: &Path, event: EventId) -> anyhow::Result<ShownEvent> {
-    if let Some(shown) = ask_server(data, &Wish::Show(event))? {
+    if let Some(shown) = ask_server(data, &ControlCommand::Show(event))? {
         return Ok(serde_json::from_str(&shown)?);
     }
     let book = read_book(config, data)?;
@@ -81,7 +81,7 @@ fn show(config: &Config, data: &Path, event: EventId) -> anyhow::Result<ShownEve
 
 /// Pairs that may be one, likewise.
 fn unsure(config: &Config, data: &Path) -> anyhow::Result<Vec<ShownPair>> {
-    if let Some(shown) = ask_server(data, &Wish::Unsure)? {
+    if let Some(shown) = ask_server(data, &ControlCommand::Unsure)? {
         return Ok(serde_json::from_str(&shown)?);
     }
     let book = read_book(config, data)?;
@@ -89,13 +89,13 @@ fn unsure(config: &Config, data: &Path) -> anyhow::Result<Vec<ShownPair>> {
 }
 
 /// `None`: no server runs on the folder, or there is none.
-fn ask_server(data: &Path, wish: &Wish) -> anyhow::Result<Option<String>> {
+fn ask_server(data: &Path, command: &ControlCommand) -> anyhow::Result<Option<String>> {
     if !data.is_dir() {
         return Ok(None);
     }
     let folder = Folder::at(data);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(control::ask_server(&folder, wish))
+    runtime.block_on(control::ask_server(&folder, command))
 }
 
 /// Carries out operations in the server that runs on the folder, or here where none does, and writes them down.
@@ -112,8 +112,8 @@ pub(crate) fn operate(
             return verbs::note_operations(config, &folder, operations).await;
         }
         for (done, operation) in operations.iter().enumerate() {
-            let wish = Wish::Operate(operation.clone());
-            if control::ask_server(&folder, &wish).await?.is_none() {
+            let command = ControlCommand::Operate(operation.clone());
+            if control::ask_server(&folder, &command).await?.is_none() {
                 // Nobody can start one in between while the lock is held.
                 let _lock = folder.lock().await?;
                 let rest = operations.get(done..).unwrap_or_default();

@@ -17,6 +17,7 @@ mod program;
 mod record;
 mod replay;
 mod reserve;
+mod task;
 mod verbs;
 mod worlds;
 
@@ -33,8 +34,7 @@ use crate::cli::{Cli, ConfigArgs, Stop, Verb, output};
 use crate::config::{Config, Flags};
 
 fn main() -> ExitCode {
-    // Whatever is written, by SQLite too, is for its owner alone: digests of keys, secrets of second factors, passwords
-    // of the control port.
+    // Whatever is written, by SQLite too, is for its owner alone: digests of keys, secrets of second factors.
     umask(Mode::RWXG | Mode::RWXO);
     let outcome = match Cli::parse(env::args_os()) {
         Ok(cli) => run(&cli),

@@ -12,8 +12,9 @@ use domain::suggest::did_you_mean;
 use crate::cli::{OperatorsLinkArgs, OperatorsVerb, output};
 use crate::clock::SystemClock;
 use crate::config::Config;
+use crate::control::{self, ControlCommand};
 use crate::folder::Folder;
-use crate::{control, verbs};
+use crate::verbs;
 
 pub(crate) fn run(config: &Config, data: &Path, verb: &OperatorsVerb) -> anyhow::Result<()> {
     let folder = Folder::open(data)?;
@@ -23,11 +24,7 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &OperatorsVerb) -> anyhow:
         let people = People::new(store.clone(), Arc::new(SystemClock), PeopleRules::default())?;
         let done = match verb {
             OperatorsVerb::List => list(&people).await,
-            OperatorsVerb::Link(args) => link(&people, args).await.and_then(|(token, note)| {
-                output::print_trouble(note);
-                let base = base_url(config, &folder)?;
-                Ok(output::print_line(&format!("{base}/link/{}", token.expose()))?)
-            }),
+            OperatorsVerb::Link(args) => print_link(config, &folder, &people, args).await,
         };
         store.close().await;
         done
@@ -44,6 +41,19 @@ async fn list(people: &People) -> anyhow::Result<()> {
         lines.push(format!("{:<40} {since:<24} {factor:<14} {state}", operator.email));
     }
     Ok(output::print_line(&lines.join("\n"))?)
+}
+
+async fn print_link(
+    config: &Config,
+    folder: &Folder,
+    people: &People,
+    args: &OperatorsLinkArgs,
+) -> anyhow::Result<()> {
+    // First: where it cannot be found out, no link is made and lost.
+    let base = base_url(config, folder).await?;
+    let (token, note) = link(people, args).await?;
+    output::print_trouble(note);
+    Ok(output::print_line(&format!("{base}/link/{}", token.expose()))?)
 }
 
 /// A link, and a word to whoever asked for it.
@@ -97,8 +107,8 @@ fn find<'a>(
 }
 
 /// Where people reach the service: as the server that runs says, or as the configuration does.
-fn base_url(config: &Config, folder: &Folder) -> anyhow::Result<String> {
-    let running = folder.is_served()?.then(|| control::address(folder)).flatten();
+async fn base_url(config: &Config, folder: &Folder) -> anyhow::Result<String> {
+    let running = control::ask_server(folder, &ControlCommand::Url).await?;
     let configured = || {
         let scheme = if config.server.tls().is_some() { "https" } else { "http" };
         let public = config.dashboard.public_url.clone();

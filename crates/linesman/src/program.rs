@@ -20,21 +20,23 @@ use serve::{
 use store::Store;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_util::sync::CancellationToken;
 
 use crate::cli::{Role, ServeArgs, output};
 use crate::clock::SystemClock;
 use crate::cluster;
 use crate::config::{Config, OpsListen};
 use crate::control::Control;
-use crate::folder::{Folder, Lock};
+use crate::folder::Folder;
 use crate::reserve::Reserve;
+use crate::task::{Part, Tasks};
 use crate::worlds::{Base, spawn_world};
 use crate::{load_catalogue, mail, verbs};
 
@@ -54,9 +56,6 @@ pub(crate) fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::R
     runtime.block_on(run(config, data, args))
 }
 
-/// Something that has to live as long as the service, and what it is called.
-pub(crate) type Ended = &'static str;
-
 /// How long pushes may take to end once the service stops; connections may take longer.
 const PUSHES_TIME_MAX: Duration = Duration::from_secs(10);
 
@@ -65,24 +64,23 @@ async fn run(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result<(
     let catalogue = load_catalogue(config)?;
     raise_descriptors(config.server.connections_max);
     let folder = Folder::open(data)?;
-    let lock = folder.lock().await?;
+    let _lock = folder.lock().await?;
     // Before anything is written: the disk may be full.
-    let reserve = config.cluster.is_none().then(|| Reserve::open(&folder));
-    let control = Arc::new(Control::open(&folder).await?);
+    let reserve = config.cluster.is_none().then(|| Reserve::open(&folder)).transpose()?;
+    let control = Arc::new(Control::open(&folder)?);
     // Before anything is started that would have to be stopped again.
     let listeners = Listeners::bind(config, role).await?;
-    let Begun { store, clock, accounts, worker } =
-        begin(config, args, (&folder, &lock), &listeners).await?;
-    let (end, mut ended) = mpsc::channel::<Ended>(8);
-    let leasing = watched(&end, "the lease worker", worker.run());
+    let Begun { store, clock, accounts, worker } = begin(config, args, &folder, &listeners).await?;
+    let (tasks, mut ended) = Tasks::new();
+    let leasing = tasks.apart();
+    leasing.spawn("the lease worker", worker.run());
 
     let base = Base { config, role, folder: &folder, catalogue: &catalogue, clock: &clock };
-    let (live, live_thread, leading) = base.run_live(&store, &end).await?;
+    let (live, live_thread, leading) = base.run_live(&store, &tasks).await?;
     let (sandbox, sandbox_writer) = base.open_world(World::Sandbox)?;
-    let threads = [live_thread, spawn_world(|| sandbox_writer.run(), &end, "sandbox")?];
+    let threads = [live_thread, spawn_world(|| sandbox_writer.run(), &tasks, "sandbox")?];
 
-    let (mail, mailing) = open_mail(config, &end)?;
-    let people = open_people(config, &store, &clock)?.with_mail(mail);
+    let people = open_people(config, &store, &clock)?.with_mail(open_mail(config, &tasks)?);
     let firsts = match config.cluster {
         None => Firsts::make(config, &accounts, &people).await?,
         // With many nodes, each would show a key and end the link that the one before has shown.
@@ -98,29 +96,32 @@ async fn run(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result<(
         sandbox: Arc::clone(&sandbox),
     }));
     let worlds = [Arc::clone(&live), Arc::clone(&sandbox)];
-    let reserving =
-        reserve.map(|reserve| watched(&end, "the keeper of the reserve", reserve.keep(worlds)));
-    let keeping = watched(&end, "the keeper of accounts", keep_accounts(Arc::clone(&app)));
-    let following = follow_keys(config, &end, &app);
-    let controlling = watched(&end, "the control port", Arc::clone(&control).run(Arc::clone(&app)));
+    if let Some(reserve) = reserve {
+        tasks.spawn("the keeper of the reserve", reserve.keep(worlds));
+    }
+    tasks.spawn("the keeper of accounts", keep_accounts(Arc::clone(&app)));
+    if config.cluster.is_some() {
+        // A process that is alone makes all changes of keys itself.
+        let app = Arc::clone(&app);
+        tasks.spawn("the follower of keys", async move { app.accounts.follow().await });
+    }
+    let url = public_url(config, &listeners);
+    tasks.spawn("the control socket", Arc::clone(&control).run(Arc::clone(&app), url));
 
-    let (stop, stopping) = watch::channel(false);
+    let stop = CancellationToken::new();
     // Before anybody is told that the service is there, and might tell it to stop.
     let signals = Signals::catch()?;
-    control.write_note(Some(&public_url(config, &listeners)))?;
     greet_or_warn(config, role, &listeners, &firsts, data);
     let mut serving = JoinSet::new();
     for door in listeners.doors {
-        serving.spawn(serve::run(Arc::clone(&app), door, stopping.clone()));
+        serving.spawn(serve::run(Arc::clone(&app), door, stop.clone()));
     }
-    serving.spawn(serve::keep_pages(Arc::clone(&app), stopping.clone()));
+    serving.spawn(serve::keep_pages(Arc::clone(&app), stop.clone()));
     let outcome = until_told(signals, &mut ended).await;
 
-    stop.send_replace(true);
+    stop.cancel();
     drain(serving, &live).await;
-    controlling.abort();
-    keeping.abort();
-    [reserving, following, mailing].into_iter().flatten().for_each(|task| task.abort());
+    tasks.stop();
     control.close();
     live.stop();
     sandbox.stop();
@@ -132,7 +133,7 @@ async fn run(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result<(
     }
     keep_accounts_once(&app).await;
     let released = app.accounts.release().await;
-    leasing.abort();
+    leasing.stop();
     store.close().await;
     released.context("unspent leases could not be given back")?;
     outcome
@@ -197,7 +198,7 @@ impl Signals {
 /// Waits for a signal, or for a part of the service to end before its time.
 async fn until_told(
     Signals { mut terminate, mut interrupt }: Signals,
-    ended: &mut mpsc::Receiver<Ended>,
+    ended: &mut mpsc::Receiver<Part>,
 ) -> anyhow::Result<()> {
     let reason = tokio::select! {
         _ = terminate.recv() => "SIGTERM",
@@ -221,35 +222,6 @@ async fn until_told(
     Ok(())
 }
 
-pub(crate) fn watched(
-    end: &mpsc::Sender<Ended>,
-    name: Ended,
-    part: impl Future<Output = ()> + Send + 'static,
-) -> tokio::task::JoinHandle<()> {
-    let end = end.clone();
-    let running = tokio::spawn(part);
-    let abort = running.abort_handle();
-    tokio::spawn(async move {
-        let cancelled = running.await.is_err_and(|error| error.is_cancelled());
-        if !cancelled && end.send(name).await.is_err() {
-            tracing::debug!(name, "ended after the service");
-        }
-    });
-    // Aborting the watched part, not the watcher.
-    tokio::spawn(async move {
-        let _held = DropAbort(abort);
-        std::future::pending::<()>().await;
-    })
-}
-
-struct DropAbort(tokio::task::AbortHandle);
-
-impl Drop for DropAbort {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
 /// What a service begins with: the store and the time, of the folder and the machine or what many nodes share, and the
 /// accounts in memory.
 struct Begun {
@@ -264,7 +236,7 @@ struct Begun {
 async fn begin(
     config: &Config,
     args: &ServeArgs,
-    (folder, lock): (&Folder, &Lock),
+    folder: &Folder,
     listeners: &Listeners,
 ) -> anyhow::Result<Begun> {
     let Some(cluster) = &config.cluster else {
@@ -283,21 +255,7 @@ async fn begin(
             .await?;
     let (store, clock, (accounts, worker)) = joined;
     tokio::spawn(Arc::clone(&clock).keep(store.clone()));
-    if let Some(node) = accounts.node_id() {
-        cluster::succeed(folder, lock, &store, node).await;
-    }
     Ok(Begun { store, clock, accounts, worker })
-}
-
-/// One node of many follows every change of keys; a process that is alone makes them all itself.
-fn follow_keys(
-    config: &Config,
-    end: &mpsc::Sender<Ended>,
-    app: &Arc<App>,
-) -> Option<tokio::task::JoinHandle<()>> {
-    let app = Arc::clone(app);
-    config.cluster.as_ref()?;
-    Some(watched(end, "the follower of keys", async move { app.accounts.follow().await }))
 }
 
 fn settings(config: &Config, role: Role) -> Settings {
@@ -331,17 +289,14 @@ fn settings(config: &Config, role: Role) -> Settings {
     }
 }
 
-/// The way for letters, and who sends them; neither where no mail server is configured.
-fn open_mail(
-    config: &Config,
-    end: &mpsc::Sender<Ended>,
-) -> anyhow::Result<(Option<Outbox>, Option<tokio::task::JoinHandle<()>>)> {
+/// Starts to send mail, where a mail server is configured.
+fn open_mail(config: &Config, tasks: &Tasks) -> anyhow::Result<Option<Outbox>> {
     let Some(mail) = config.mail.as_ref().filter(|_| config.dashboard.enabled) else {
-        return Ok((None, None));
+        return Ok(None);
     };
     let (outbox, postbag) = accounts::outbox(&mail.public_url);
-    let delivering = mail::deliver(mail, postbag)?;
-    Ok((Some(outbox), Some(watched(end, "the mail", delivering))))
+    tasks.spawn("the mail", mail::deliver(mail, postbag)?);
+    Ok(Some(outbox))
 }
 
 fn open_people(config: &Config, store: &Store, clock: &Arc<dyn Clock>) -> anyhow::Result<People> {

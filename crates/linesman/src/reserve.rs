@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use rustix::io::Errno;
 use serve::WorldHandle;
@@ -22,6 +23,8 @@ const BYTES_MAX: u64 = 16 << 20;
 const PART_OF_FREE: u64 = 8;
 /// A disk with less than this part of the reserve left is full.
 const FULL_PART: u64 = 8;
+/// Without this much, a service does not start.
+const ROOM_BYTES_MIN: u64 = 4096;
 /// How often the disk is looked at. That takes microseconds, and requests fail from the moment it is full.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How long after the last failed write the disk counts as full, whatever it says of its room: quotas are not in it.
@@ -39,22 +42,28 @@ pub(crate) struct Reserve {
 }
 
 impl Reserve {
-    /// Gives the reserve up where the disk is full, so that a service can start on it; else makes sure that it is
-    /// there.
-    pub(crate) fn open(folder: &Folder) -> Self {
+    /// Gives the reserve up where the disk is full, so that a service can start on it; else makes sure that it is there.
+    ///
+    /// # Errors
+    /// There is no room for anything: no request could be counted.
+    pub(crate) fn open(folder: &Folder) -> anyhow::Result<Self> {
         let path = folder.reserve();
         let held = fs::metadata(&path).map_or(0, |held| held.len());
         let part =
             free_bytes(folder.path()).unwrap_or(u64::MAX).saturating_add(held) / PART_OF_FREE;
-        let bytes = if held > 0 { held } else { part.min(BYTES_MAX) };
+        let bytes = if held > 0 { held } else { part.clamp(ROOM_BYTES_MIN, BYTES_MAX) };
         let dir = folder.path().to_owned();
         let mut reserve = Self { dir, path, bytes, is_full: false, failures: 0, failed: None };
         if reserve.is_out_of_room() {
             reserve.give_up();
+            let tried = create_private(&reserve.path).and_then(|file| fill(file, ROOM_BYTES_MIN));
+            fs::remove_file(&reserve.path).ok();
+            tried
+                .with_context(|| format!("nothing can be written to {}", reserve.dir.display()))?;
         } else if held == 0 {
             reserve.is_full = !reserve.make();
         }
-        reserve
+        Ok(reserve)
     }
 
     /// Watches the disk for as long as the service runs.

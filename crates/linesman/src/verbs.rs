@@ -90,7 +90,7 @@ pub(crate) fn feeds(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::R
         FeedsVerb::Create(args) => {
             let scores = if args.scores { Scores::Allowed } else { Scores::OfUnbound };
             let bookmaker = args.bookmaker.as_deref();
-            let (token, _) = registry.create_feed_with(&args.name, bookmaker, scores, &by).await?;
+            let (token, _) = registry.create_feed(&args.name, bookmaker, scores, &by).await?;
             print(token.expose())?;
             scene.make_effective(Need::Soon).await
         }

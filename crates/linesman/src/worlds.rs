@@ -11,7 +11,6 @@ use market::{Lifetimes, Limits, Operation};
 use rustix::process::setpriority_process;
 use serve::{WorldHandle, WorldOptions, Writer};
 use store::Store;
-use tokio::sync::mpsc;
 
 use crate::cli::Role;
 use crate::clock::SystemClock;
@@ -19,7 +18,7 @@ use crate::cluster::{self, Leading, watch_lead};
 use crate::config::Config;
 use crate::folder::Folder;
 use crate::load_catalogue;
-use crate::program::{Ended, watched};
+use crate::task::{Part, Tasks};
 
 /// What worlds are opened with.
 pub(crate) struct Base<'a> {
@@ -35,28 +34,26 @@ impl Base<'_> {
     pub(crate) async fn run_live(
         &self,
         store: &Store,
-        end: &mpsc::Sender<Ended>,
+        tasks: &Tasks,
     ) -> anyhow::Result<(Arc<WorldHandle>, JoinHandle<()>, Option<LeadTasks>)> {
         let Some(cluster) = &self.config.cluster else {
             let (live, writer) = self.open_world(World::Live)?;
-            return Ok((live, spawn_world(|| writer.run(), end, "live")?, None));
+            return Ok((live, spawn_world(|| writer.run(), tasks, "live")?, None));
         };
         let membership = cluster::membership(cluster, self.role).await?;
         let seat = membership.seat.clone();
         let options = self.options(World::Live, cluster::log_on_servers(cluster));
         let (live, node) = WorldHandle::join(options, Arc::clone(self.clock), membership);
-        let thread = spawn_world(|| node.run(), end, "live")?;
+        let thread = spawn_world(|| node.run(), tasks, "live")?;
         let watching = watch_lead(store.clone(), Arc::clone(&live), Arc::clone(self.clock));
-        let watching = watched(end, "the watch over the lead", watching);
-        let writing = seat.map(|seat| {
-            let leading = Leading::new(store.clone(), seat, cluster::holder_name());
-            WriteTasks {
-                keeping: watched(end, "the keeper of the lead", leading.clone().keep()),
-                desk: watched(end, "the desk", serve::keep_desk(Arc::clone(&live))),
-                leading,
-            }
-        });
-        Ok((live, thread, Some(LeadTasks { watching, writing })))
+        let tasks = tasks.apart();
+        tasks.spawn("the watch over the lead", watching);
+        let leading = seat.map(|seat| Leading::new(store.clone(), seat, cluster::holder_name()));
+        if let Some(leading) = &leading {
+            tasks.spawn("the keeper of the lead", leading.clone().keep());
+            tasks.spawn("the desk", serve::keep_desk(Arc::clone(&live)));
+        }
+        Ok((live, thread, Some(LeadTasks { tasks, leading })))
     }
 
     pub(crate) fn open_world(&self, world: World) -> anyhow::Result<(Arc<WorldHandle>, Writer)> {
@@ -107,25 +104,17 @@ impl Base<'_> {
 
 /// What a node of many runs because of who writes.
 pub(crate) struct LeadTasks {
-    watching: tokio::task::JoinHandle<()>,
+    tasks: Tasks,
     /// Where it may be this one.
-    writing: Option<WriteTasks>,
-}
-
-struct WriteTasks {
-    keeping: tokio::task::JoinHandle<()>,
-    desk: tokio::task::JoinHandle<()>,
-    leading: Leading,
+    leading: Option<Leading>,
 }
 
 impl LeadTasks {
     /// The thread that writes has ended: another node need not wait until the lead runs out.
     pub(crate) async fn stop(self) {
-        self.watching.abort();
-        let Some(writing) = self.writing else { return };
-        writing.keeping.abort();
-        writing.desk.abort();
-        if let Err(error) = writing.leading.give_up().await {
+        self.tasks.stop();
+        let Some(leading) = self.leading else { return };
+        if let Err(error) = leading.give_up().await {
             tracing::warn!(%error, "the lead is not given back; it runs out by itself");
         }
     }
@@ -140,13 +129,13 @@ const WRITER_NICENESS: i32 = 6;
 /// Runs a world in a thread of its own.
 pub(crate) fn spawn_world(
     work: impl FnOnce() + Send + 'static,
-    end: &mpsc::Sender<Ended>,
-    world: Ended,
+    tasks: &Tasks,
+    world: Part,
 ) -> anyhow::Result<JoinHandle<()>> {
-    let end = end.clone();
+    let report = tasks.report_end(world);
     let name = format!("writer-{world}");
     let run = move || {
-        let _told = TellOnDrop { end, world };
+        let _report = report;
         // Where there are fewer cores than work, those who wait for an answer come before the next snapshot. On Linux
         // this is the thread's own priority.
         if let Err(error) = setpriority_process(None, WRITER_NICENESS) {
@@ -155,20 +144,6 @@ pub(crate) fn spawn_world(
         work();
     };
     std::thread::Builder::new().name(name).spawn(run).context("a writer thread cannot start")
-}
-
-/// Tells that a writer ended, by panic too.
-struct TellOnDrop {
-    end: mpsc::Sender<Ended>,
-    world: Ended,
-}
-
-impl Drop for TellOnDrop {
-    fn drop(&mut self) {
-        if self.end.try_send(self.world).is_err() {
-            tracing::debug!(world = self.world, "the writer ended after the service");
-        }
-    }
 }
 
 /// Carries out operations on the live world while no server runs; the caller holds the folder's lock.

@@ -3,7 +3,8 @@
 //! One page without scripts and without a request to anybody else. Rendered once for each service.
 
 pub(crate) mod asset;
-mod html;
+mod json;
+mod markdown;
 mod refusal;
 mod render;
 mod shape;
@@ -15,6 +16,7 @@ use std::sync::OnceLock;
 
 use crate::app::App;
 use crate::docs::asset::Asset;
+use crate::error::ApiError;
 use crate::openapi;
 use crate::reply::Reply;
 use crate::request::Asked;
@@ -39,21 +41,25 @@ pub(crate) struct Pages {
 }
 
 /// The page itself.
-pub(crate) fn page(app: &App, asked: &Asked<'_>) -> Reply {
-    let make = || {
-        let pages = &app.settings.dashboard;
-        let others: Vec<(&str, &str)> = [
-            (pages.enabled && pages.board.is_some(), ("/board", "Board")),
-            (pages.enabled && pages.status_page, ("/status", "Status")),
-            (pages.enabled, ("/dashboard", "Dashboard")),
-        ]
-        .into_iter()
-        .filter_map(|(there, link)| there.then_some(link))
-        .collect();
-        let html = render::page(&openapi::value(&app.catalogue), &others);
-        Asset::new("text/html; charset=utf-8", html).guarded(&GUARD)
-    };
-    app.pages.page.get_or_init(make).reply(asked)
+pub(crate) fn page(app: &App, asked: &Asked<'_>) -> Result<Reply, ApiError> {
+    if let Some(page) = app.pages.page.get() {
+        return Ok(page.reply(asked));
+    }
+    let pages = &app.settings.dashboard;
+    let others: Vec<(&str, &str)> = [
+        (pages.enabled && pages.board.is_some(), ("/board", "Board")),
+        (pages.enabled && pages.status_page, ("/status", "Status")),
+        (pages.enabled, ("/dashboard", "Dashboard")),
+    ]
+    .into_iter()
+    .filter_map(|(there, link)| there.then_some(link))
+    .collect();
+    let html = render::page(&openapi::value(&app.catalogue), &others).map_err(|error| {
+        tracing::error!(%error, "the page /docs cannot be rendered");
+        ApiError::internal()
+    })?;
+    let page = || Asset::new("text/html; charset=utf-8", html).guarded(&GUARD);
+    Ok(app.pages.page.get_or_init(page).reply(asked))
 }
 
 /// Its stylesheet.

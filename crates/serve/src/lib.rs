@@ -16,6 +16,7 @@ mod openapi;
 mod ops;
 mod patience;
 mod peer;
+mod percent;
 mod places;
 mod porch;
 mod pressure;

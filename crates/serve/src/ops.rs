@@ -15,7 +15,7 @@ use crate::{docs, metrics, openapi};
 /// Answers what needs no key on the public listener.
 pub(crate) fn answer(app: &App, asked: &Asked<'_>) -> Result<Reply, ApiError> {
     let page: fn(&App, &Asked<'_>) -> Result<Reply, ApiError> = match asked.path {
-        "/" | "/docs" if app.settings.dashboard.docs => |app, asked| Ok(docs::page(app, asked)),
+        "/" | "/docs" if app.settings.dashboard.docs => docs::page,
         "/docs.css" if app.settings.dashboard.docs => |app, asked| Ok(docs::style(app, asked)),
         "/openapi.json" => |app, asked| Ok(openapi::reply(app, asked)),
         "/healthz" => |_, _| Ok(healthy()),

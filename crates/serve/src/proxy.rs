@@ -7,6 +7,8 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
+use ipnet::IpNet;
+
 use crate::request::Browser;
 
 /// Proxies in a row that are looked through.
@@ -14,11 +16,7 @@ const HOPS_MAX: usize = 16;
 
 /// An address, or all that begin alike: `10.0.0.0/8`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
-    address: IpAddr,
-    /// How many bits count.
-    bits: u8,
-}
+pub struct Network(IpNet);
 
 /// The text is neither an address nor a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,40 +26,17 @@ impl FromStr for Network {
     type Err = NotANetwork;
 
     fn from_str(text: &str) -> Result<Self, NotANetwork> {
-        let (address, bits) = text.split_once('/').map_or((text, None), |(a, b)| (a, Some(b)));
+        let address = text.split('/').next().unwrap_or_default();
+        // `IpNet` alone would take leading zeros.
         let address: IpAddr = address.parse().map_err(|_| NotANetwork)?;
-        let bits_max = if address.is_ipv4() { 32 } else { 128 };
-        let bits = match bits {
-            None => bits_max,
-            // `u8::from_str` takes a sign; a network does not.
-            Some(bits) if bits.bytes().all(|b| b.is_ascii_digit()) => {
-                bits.parse().ok().filter(|bits| *bits <= bits_max).ok_or(NotANetwork)?
-            }
-            Some(_) => return Err(NotANetwork),
-        };
-        Ok(Self { address, bits })
+        let network = if text.contains('/') { text.parse().ok() } else { Some(address.into()) };
+        network.map(Self).ok_or(NotANetwork)
     }
 }
 
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.address, self.bits)
-    }
-}
-
-impl Network {
-    fn holds(&self, address: IpAddr) -> bool {
-        match (self.address, address) {
-            (IpAddr::V4(own), IpAddr::V4(other)) => {
-                let differing = own.to_bits() ^ other.to_bits();
-                differing.leading_zeros() >= u32::from(self.bits)
-            }
-            (IpAddr::V6(own), IpAddr::V6(other)) => {
-                let differing = own.to_bits() ^ other.to_bits();
-                differing.leading_zeros() >= u32::from(self.bits)
-            }
-            (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
-        }
+        self.0.fmt(f)
     }
 }
 
@@ -114,7 +89,7 @@ impl Proxies {
 
     /// Whether an address is one of these proxies.
     pub(crate) fn trusts(&self, address: IpAddr) -> bool {
-        self.trusted.iter().any(|network| network.holds(address))
+        self.trusted.iter().any(|network| network.0.contains(&address))
     }
 }
 
@@ -176,11 +151,22 @@ mod tests {
             ("::1", "::1", "127.0.0.1"),
         ] {
             let network: Network = network.parse().unwrap();
-            assert!(network.holds(inside.parse().unwrap()), "{network} {inside}");
-            assert!(!network.holds(outside.parse().unwrap()), "{network} {outside}");
+            assert!(network.0.contains(&inside.parse::<IpAddr>().unwrap()), "{network} {inside}");
+            assert!(
+                !network.0.contains(&outside.parse::<IpAddr>().unwrap()),
+                "{network} {outside}"
+            );
         }
-        for bad in ["", "10.0.0.0/33", "::/129", "10.0.0.0/+8", "10.0.0.0/", "proxy", "1.2.3.4:80"]
-        {
+        for bad in [
+            "",
+            "10.0.0.0/33",
+            "010.0.0.0/8",
+            "::/129",
+            "10.0.0.0/+8",
+            "10.0.0.0/",
+            "proxy",
+            "1.2.3.4:80",
+        ] {
             assert_eq!(bad.parse::<Network>(), Err(NotANetwork), "{bad}");
         }
     }

@@ -11,6 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::error::ApiError;
@@ -68,15 +69,9 @@ pub(crate) async fn reached(phase: &mut watch::Receiver<Phase>, wanted: Phase) {
     drop(phase.wait_for(|phase| *phase >= wanted).await);
 }
 
-/// Comes back when the service stops.
-pub(crate) async fn stopped(stopping: &mut watch::Receiver<bool>) {
-    // The sender going away means the same.
-    drop(stopping.wait_for(|stop| *stop).await);
-}
-
 /// Serves a listener until the service stops, goes on taking connections for the drain time, and waits for what is
 /// under way.
-pub async fn run(app: Arc<App>, door: Door, mut stopping: watch::Receiver<bool>) {
+pub async fn run(app: Arc<App>, door: Door, stopping: CancellationToken) {
     let Door { listener, doors, tls } = door;
     bound_send_buffers(&listener);
     let (phase, watched) = watch::channel(Phase::Serving);
@@ -97,7 +92,7 @@ pub async fn run(app: Arc<App>, door: Door, mut stopping: watch::Receiver<bool>)
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             },
-            () = stopped(&mut stopping), if end.is_none() => {
+            () = stopping.cancelled(), if end.is_none() => {
                 gate.app.note_stop();
                 phase.send_replace(Phase::Draining);
                 end = Some(Instant::now());

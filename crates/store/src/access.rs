@@ -1,6 +1,9 @@
 //! Requests for production access as rows.
 
-use crate::{AuditEntry, Store, StoreError, database::query};
+use crate::{
+    AuditEntry, Store, StoreError,
+    database::{query, text_column},
+};
 
 /// Where a request stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,31 +13,21 @@ pub enum AccessState {
     Refused,
 }
 
-impl AccessState {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Approved => "approved",
-            Self::Refused => "refused",
-        }
-    }
-
-    fn parse(text: &str) -> Result<Self, StoreError> {
-        [Self::Pending, Self::Approved, Self::Refused]
-            .into_iter()
-            .find(|state| state.as_str() == text)
-            .ok_or_else(|| StoreError::corrupt("unknown state of an access request"))
-    }
-}
+text_column!(
+    AccessState,
+    "state of an access request",
+    [Pending = "pending", Approved = "approved", Refused = "refused"]
+);
 
 /// One request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct AccessRow {
     pub id: String,
     pub account_id: String,
     /// What the data is wanted for, in the developer's words.
     pub purpose: String,
     pub created_ms: i64,
+    #[sqlx(try_from = "String")]
     pub state: AccessState,
     pub decided_ms: Option<i64>,
     pub decided_by: Option<String>,
@@ -46,35 +39,6 @@ macro_rules! columns {
     () => {
         "id, account_id, purpose, created_ms, state, decided_ms, decided_by, note"
     };
-}
-
-#[derive(sqlx::FromRow)]
-struct RawAccess {
-    id: String,
-    account_id: String,
-    purpose: String,
-    created_ms: i64,
-    state: String,
-    decided_ms: Option<i64>,
-    decided_by: Option<String>,
-    note: Option<String>,
-}
-
-impl TryFrom<RawAccess> for AccessRow {
-    type Error = StoreError;
-
-    fn try_from(raw: RawAccess) -> Result<Self, StoreError> {
-        Ok(Self {
-            id: raw.id,
-            account_id: raw.account_id,
-            purpose: raw.purpose,
-            created_ms: raw.created_ms,
-            state: AccessState::parse(&raw.state)?,
-            decided_ms: raw.decided_ms,
-            decided_by: raw.decided_by,
-            note: raw.note,
-        })
-    }
 }
 
 impl Store {
@@ -101,8 +65,7 @@ impl Store {
         if kept == 0 {
             return Ok(false);
         }
-        tx.audit(audit).await?;
-        tx.commit().await?;
+        tx.commit_with(audit).await?;
         Ok(true)
     }
 
@@ -115,7 +78,7 @@ impl Store {
         account_id: Option<&str>,
         limit: u32,
     ) -> Result<Vec<AccessRow>, StoreError> {
-        let rows: Vec<RawAccess> = query(concat!(
+        query(concat!(
             "SELECT ",
             columns!(),
             " FROM access_request WHERE $1 IS NULL OR account_id = $1 \
@@ -124,8 +87,7 @@ impl Store {
         .bind(account_id)
         .bind(i64::from(limit))
         .fetch_all(&self.database)
-        .await?;
-        rows.into_iter().map(AccessRow::try_from).collect()
+        .await
     }
 
     /// How many requests wait for an answer.
@@ -149,7 +111,7 @@ impl Store {
         audit: AuditEntry,
     ) -> Result<Option<AccessRow>, StoreError> {
         let mut tx = self.begin_write().await?;
-        let row: Option<RawAccess> = query(concat!(
+        let row: Option<AccessRow> = query(concat!(
             "UPDATE access_request SET state = $2, decided_ms = $3, decided_by = $4, note = $5 \
              WHERE id = $1 AND state = 'pending' RETURNING ",
             columns!()
@@ -164,7 +126,6 @@ impl Store {
         let Some(row) = row else {
             return Ok(None);
         };
-        let row = AccessRow::try_from(row)?;
         if row.state == AccessState::Approved {
             query("UPDATE account SET production_ms = $2 WHERE id = $1")
                 .bind(&row.account_id)

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{
     AuditEntry, Digest, Store, StoreError, containing,
-    database::{Alone, Tx, query},
+    database::{Alone, Tx, decode_from, query, text_column},
 };
 
 /// What an account may do.
@@ -16,21 +16,7 @@ pub enum Role {
     Operator,
 }
 
-impl Role {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Developer => "developer",
-            Self::Operator => "operator",
-        }
-    }
-
-    fn parse(text: &str) -> Result<Self, StoreError> {
-        [Self::Developer, Self::Operator]
-            .into_iter()
-            .find(|role| role.as_str() == text)
-            .ok_or_else(|| StoreError::corrupt("unknown role"))
-    }
-}
+text_column!(Role, "role", [Developer = "developer", Operator = "operator"]);
 
 /// The state of an account's time-based codes. `Debug` does not show the secret.
 #[derive(Clone, PartialEq, Eq)]
@@ -100,7 +86,8 @@ struct RawAccount {
     id: String,
     email: String,
     name: String,
-    role: String,
+    #[sqlx(try_from = "String")]
+    role: Role,
     password: Option<String>,
     created_ms: i64,
     suspended_ms: Option<i64>,
@@ -115,6 +102,8 @@ struct RawAccount {
     requests_per_month: Option<i64>,
 }
 
+decode_from!(AccountRow, RawAccount);
+
 impl TryFrom<RawAccount> for AccountRow {
     type Error = StoreError;
 
@@ -128,7 +117,7 @@ impl TryFrom<RawAccount> for AccountRow {
             id: raw.id,
             email: raw.email,
             name: raw.name,
-            role: Role::parse(&raw.role)?,
+            role: raw.role,
             password: raw.password,
             created_ms: raw.created_ms,
             suspended_ms: raw.suspended_ms,
@@ -159,8 +148,7 @@ impl Store {
         if !tx.insert_account(account).await? {
             return Ok(false);
         }
-        tx.audit(audit).await?;
-        tx.commit().await?;
+        tx.commit_with(audit).await?;
         Ok(true)
     }
 
@@ -169,15 +157,10 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn accounts(&self, limit: u32) -> Result<Vec<AccountRow>, StoreError> {
-        let rows: Vec<RawAccount> = query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM account ORDER BY created_ms DESC, id LIMIT $1"
-        ))
-        .bind(i64::from(limit))
-        .fetch_all(&self.database)
-        .await?;
-        rows.into_iter().map(AccountRow::try_from).collect()
+        query(concat!("SELECT ", columns!(), " FROM account ORDER BY created_ms DESC, id LIMIT $1"))
+            .bind(i64::from(limit))
+            .fetch_all(&self.database)
+            .await
     }
 
     /// Accounts with a text in their name, address or id, newest first.
@@ -189,7 +172,7 @@ impl Store {
         text: &str,
         limit: u32,
     ) -> Result<Vec<AccountRow>, StoreError> {
-        let rows: Vec<RawAccount> = query(concat!(
+        query(concat!(
             "SELECT ",
             columns!(),
             " FROM account WHERE LOWER(email) LIKE $1 ESCAPE '!' OR LOWER(name) LIKE $1 ESCAPE '!' \
@@ -198,8 +181,7 @@ impl Store {
         .bind(containing(text))
         .bind(i64::from(limit))
         .fetch_all(&self.database)
-        .await?;
-        rows.into_iter().map(AccountRow::try_from).collect()
+        .await
     }
 
     /// Every account of a role, the eldest first.
@@ -207,7 +189,7 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn accounts_of(&self, role: Role, limit: u32) -> Result<Vec<AccountRow>, StoreError> {
-        let rows: Vec<RawAccount> = query(concat!(
+        query(concat!(
             "SELECT ",
             columns!(),
             " FROM account WHERE role = $1 ORDER BY created_ms, id LIMIT $2"
@@ -215,8 +197,7 @@ impl Store {
         .bind(role.as_str())
         .bind(i64::from(limit))
         .fetch_all(&self.database)
-        .await?;
-        rows.into_iter().map(AccountRow::try_from).collect()
+        .await
     }
 
     /// How many accounts there are of a role, suspended ones apart.
@@ -235,12 +216,10 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn account(&self, id: &str) -> Result<Option<AccountRow>, StoreError> {
-        let row: Option<RawAccount> =
-            query(concat!("SELECT ", columns!(), " FROM account WHERE id = $1"))
-                .bind(id)
-                .fetch_optional(&self.database)
-                .await?;
-        row.map(AccountRow::try_from).transpose()
+        query(concat!("SELECT ", columns!(), " FROM account WHERE id = $1"))
+            .bind(id)
+            .fetch_optional(&self.database)
+            .await
     }
 
     /// The account with this address, which has to be in lower case.
@@ -248,12 +227,10 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn account_by_email(&self, email: &str) -> Result<Option<AccountRow>, StoreError> {
-        let row: Option<RawAccount> =
-            query(concat!("SELECT ", columns!(), " FROM account WHERE email = $1"))
-                .bind(email)
-                .fetch_optional(&self.database)
-                .await?;
-        row.map(AccountRow::try_from).transpose()
+        query(concat!("SELECT ", columns!(), " FROM account WHERE email = $1"))
+            .bind(email)
+            .fetch_optional(&self.database)
+            .await
     }
 
     /// Gives an account a password and ends all its sessions but one, all or nothing.
@@ -269,8 +246,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
         tx.set_password(account_id, password, kept).await?;
-        tx.audit(audit).await?;
-        tx.commit().await
+        tx.commit_with(audit).await
     }
 
     /// Forgets developers' accounts that were made by this instant, whose address was never confirmed and that have
@@ -337,9 +313,7 @@ impl Store {
                 .execute(&mut tx)
                 .await?;
         }
-        tx.audit(audit).await?;
-        tx.number_change().await?;
-        tx.commit().await?;
+        tx.commit_change(audit).await?;
         Ok(true)
     }
 
@@ -377,9 +351,7 @@ impl Store {
         .bind(allowance.requests_per_month.map(i64::from))
         .execute(&mut tx)
         .await?;
-        tx.audit(audit).await?;
-        tx.number_change().await?;
-        tx.commit().await
+        tx.commit_change(audit).await
     }
 
     /// Sets or, with `None`, removes the time-based codes, and replaces the recovery codes. `audit` is `None` for codes
@@ -416,10 +388,7 @@ impl Store {
                 .execute(&mut tx)
                 .await?;
         }
-        if let Some(entry) = audit {
-            tx.audit(entry).await?;
-        }
-        tx.commit().await
+        tx.commit_with(audit).await
     }
 
     /// Takes note that the code of a step was used. `false`: that step or a later one was used before.
@@ -458,8 +427,7 @@ impl Store {
         if used == 0 {
             return Ok(false);
         }
-        tx.audit(audit).await?;
-        tx.commit().await?;
+        tx.commit_with(audit).await?;
         Ok(true)
     }
 

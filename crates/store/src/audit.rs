@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// Something to be written down.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct AuditEntry {
     pub at_ms: i64,
     pub account_id: Option<String>,
@@ -20,9 +20,10 @@ pub struct AuditEntry {
 }
 
 /// Something written down.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct AuditRow {
     pub seq: i64,
+    #[sqlx(flatten)]
     pub entry: AuditEntry,
 }
 
@@ -46,35 +47,6 @@ macro_rules! columns {
     };
 }
 
-#[derive(sqlx::FromRow)]
-struct RawAudit {
-    seq: i64,
-    at_ms: i64,
-    account_id: Option<String>,
-    who: String,
-    action: String,
-    subject: String,
-    detail: String,
-    address: String,
-}
-
-impl From<RawAudit> for AuditRow {
-    fn from(raw: RawAudit) -> Self {
-        Self {
-            seq: raw.seq,
-            entry: AuditEntry {
-                at_ms: raw.at_ms,
-                account_id: raw.account_id,
-                who: raw.who,
-                action: raw.action,
-                subject: raw.subject,
-                detail: raw.detail,
-                address: raw.address,
-            },
-        }
-    }
-}
-
 impl Tx {
     /// Writes an entry down, with what this transaction does or not at all.
     pub(crate) async fn audit(&mut self, entry: &AuditEntry) -> Result<(), StoreError> {
@@ -92,6 +64,24 @@ impl Tx {
         .execute(self)
         .await?;
         Ok(())
+    }
+
+    /// Commits with an entry, where there is one.
+    pub(crate) async fn commit_with(
+        mut self,
+        audit: impl Into<Option<&AuditEntry>>,
+    ) -> Result<(), StoreError> {
+        if let Some(entry) = audit.into() {
+            self.audit(entry).await?;
+        }
+        self.commit().await
+    }
+
+    /// Commits a change of what nodes hold in memory, with its entry.
+    pub(crate) async fn commit_change(mut self, audit: &AuditEntry) -> Result<(), StoreError> {
+        self.audit(audit).await?;
+        self.number_change().await?;
+        self.commit().await
     }
 }
 
@@ -135,7 +125,7 @@ impl Store {
         filter: &AuditFilter<'_>,
         limit: u32,
     ) -> Result<Vec<AuditRow>, StoreError> {
-        let rows: Vec<RawAudit> = query(concat!(
+        query(concat!(
             "SELECT ",
             columns!(),
             " FROM audit WHERE ($1 IS NULL OR account_id = $1) AND ($2 IS NULL OR seq < $2) \
@@ -150,7 +140,6 @@ impl Store {
         .bind(filter.text.map(containing))
         .bind(i64::from(limit))
         .fetch_all(&self.database)
-        .await?;
-        Ok(rows.into_iter().map(AuditRow::from).collect())
+        .await
     }
 }

@@ -88,6 +88,47 @@ impl<T> Record for T where
 {
 }
 
+/// Lets statements yield a row that is made from another, which has the columns as they are stored.
+macro_rules! decode_from {
+    ($row:ty, $raw:ty) => {
+        impl<'r, R: sqlx::Row> sqlx::FromRow<'r, R> for $row
+        where
+            $raw: sqlx::FromRow<'r, R>,
+        {
+            fn from_row(row: &'r R) -> sqlx::Result<Self> {
+                let raw = <$raw as sqlx::FromRow<'r, R>>::from_row(row)?;
+                Self::try_from(raw).map_err(|error| sqlx::Error::Decode(error.into()))
+            }
+        }
+    };
+}
+
+/// An enum that a column holds as text.
+macro_rules! text_column {
+    ($type:ident, $what:literal, [$($variant:ident = $text:literal),+]) => {
+        impl $type {
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)+
+                }
+            }
+        }
+
+        impl TryFrom<String> for $type {
+            type Error = $crate::StoreError;
+
+            fn try_from(text: String) -> Result<Self, Self::Error> {
+                match text.as_str() {
+                    $($text => Ok(Self::$variant),)+
+                    _ => Err($crate::StoreError::corrupt(concat!("unknown ", $what))),
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use {decode_from, text_column};
+
 /// What a statement yielded.
 enum Rows {
     Sqlite(Vec<SqliteRow>),

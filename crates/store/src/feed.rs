@@ -1,7 +1,10 @@
 //! Push-feed tokens as rows. A name belongs to one live token at a time; once that is revoked, the name
 //! can be given out again with a new one.
 
-use crate::{AuditEntry, Digest, Store, StoreError, database::query};
+use crate::{
+    AuditEntry, Digest, Store, StoreError,
+    database::{decode_from, query},
+};
 
 /// One push feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +31,8 @@ macro_rules! columns {
 #[derive(sqlx::FromRow)]
 struct RawFeed {
     name: String,
-    digest: Vec<u8>,
+    #[sqlx(try_from = "Vec<u8>")]
+    digest: Digest,
     bookmaker: Option<String>,
     scores: i64,
     created_ms: i64,
@@ -36,13 +40,15 @@ struct RawFeed {
     paused_ms: Option<i64>,
 }
 
+decode_from!(FeedRow, RawFeed);
+
 impl TryFrom<RawFeed> for FeedRow {
     type Error = StoreError;
 
     fn try_from(raw: RawFeed) -> Result<Self, StoreError> {
         Ok(Self {
             name: raw.name,
-            digest: Digest::try_from_column(&raw.digest)?,
+            digest: raw.digest,
             bookmaker: raw.bookmaker,
             scores: raw.scores != 0,
             created_ms: raw.created_ms,
@@ -81,9 +87,7 @@ impl Store {
         if kept == 0 {
             return Ok(false);
         }
-        tx.audit(audit).await?;
-        tx.number_change().await?;
-        tx.commit().await?;
+        tx.commit_change(audit).await?;
         Ok(true)
     }
 
@@ -92,10 +96,9 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn feeds(&self) -> Result<Vec<FeedRow>, StoreError> {
-        let rows: Vec<RawFeed> = query(concat!("SELECT ", columns!(), " FROM feed ORDER BY name"))
+        query(concat!("SELECT ", columns!(), " FROM feed ORDER BY name"))
             .fetch_all(&self.database)
-            .await?;
-        rows.into_iter().map(FeedRow::try_from).collect()
+            .await
     }
 
     /// Ends a feed's token at once; one that has ended keeps its first instant.
@@ -109,7 +112,7 @@ impl Store {
         audit: &AuditEntry,
     ) -> Result<Option<FeedRow>, StoreError> {
         let mut tx = self.begin_write().await?;
-        let row: Option<RawFeed> = query(concat!(
+        let row: Option<FeedRow> = query(concat!(
             "UPDATE feed SET revoked_ms = COALESCE(revoked_ms, $2) WHERE name = $1 RETURNING ",
             columns!()
         ))
@@ -120,10 +123,8 @@ impl Store {
         let Some(row) = row else {
             return Ok(None);
         };
-        tx.audit(audit).await?;
-        tx.number_change().await?;
-        tx.commit().await?;
-        FeedRow::try_from(row).map(Some)
+        tx.commit_change(audit).await?;
+        Ok(Some(row))
     }
 
     /// Pauses a live feed, or lets it push again with `None`. One that is paused keeps its first instant. Gives the
@@ -138,7 +139,7 @@ impl Store {
         audit: &AuditEntry,
     ) -> Result<Option<FeedRow>, StoreError> {
         let mut tx = self.begin_write().await?;
-        let row: Option<RawFeed> = query(
+        let row: Option<FeedRow> = query(
             concat!("UPDATE feed SET paused_ms = CASE WHEN $2 IS NULL THEN NULL ELSE COALESCE(paused_ms, $2) END \
              WHERE name = $1 AND revoked_ms IS NULL RETURNING ", columns!()),
         )
@@ -149,9 +150,7 @@ impl Store {
         let Some(row) = row else {
             return Ok(None);
         };
-        tx.audit(audit).await?;
-        tx.number_change().await?;
-        tx.commit().await?;
-        FeedRow::try_from(row).map(Some)
+        tx.commit_change(audit).await?;
+        Ok(Some(row))
     }
 }

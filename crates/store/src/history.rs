@@ -1,6 +1,9 @@
 //! What keys were used for, by hour and by day, and which alerts about it were given.
 
-use crate::{Store, StoreError, Window, database::query};
+use crate::{
+    Store, StoreError, Window,
+    database::{query, text_column},
+};
 
 /// How a request was answered, as far as the books tell answers apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,16 +22,6 @@ impl Outcome {
     pub const ALL: [Self; 5] =
         [Self::Ok, Self::NotModified, Self::Refused, Self::Limited, Self::Failed];
 
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::NotModified => "not_modified",
-            Self::Refused => "refused",
-            Self::Limited => "limited",
-            Self::Failed => "failed",
-        }
-    }
-
     /// What a status counts as.
     pub const fn of_status(status: u16) -> Self {
         match status {
@@ -39,14 +32,19 @@ impl Outcome {
             500.. => Self::Failed,
         }
     }
-
-    fn parse(text: &str) -> Result<Self, StoreError> {
-        Self::ALL
-            .into_iter()
-            .find(|outcome| outcome.as_str() == text)
-            .ok_or_else(|| StoreError::corrupt("unknown outcome of requests"))
-    }
 }
+
+text_column!(
+    Outcome,
+    "outcome of requests",
+    [
+        Ok = "ok",
+        NotModified = "not_modified",
+        Refused = "refused",
+        Limited = "limited",
+        Failed = "failed"
+    ]
+);
 
 /// How finely history is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,7 +154,7 @@ impl Store {
                     key_id,
                     start_ms,
                     endpoint,
-                    outcome: Outcome::parse(&outcome)?,
+                    outcome: Outcome::try_from(outcome)?,
                     requests: u64::try_from(requests)
                         .map_err(|_| StoreError::corrupt("negative count of requests"))?,
                 })

@@ -7,7 +7,7 @@ use std::fmt;
 pub use crate::key::room::{KeyMade, KeyRoom};
 use crate::{
     AuditEntry, Store, StoreError, containing,
-    database::{Tx, query},
+    database::{Tx, decode_from, query},
     key::room::Stay,
 };
 
@@ -23,8 +23,12 @@ impl Digest {
     pub(crate) fn as_slice(&self) -> &[u8] {
         &self.0
     }
+}
 
-    pub(crate) fn try_from_column(column: &[u8]) -> Result<Self, StoreError> {
+impl TryFrom<Vec<u8>> for Digest {
+    type Error = StoreError;
+
+    fn try_from(column: Vec<u8>) -> Result<Self, StoreError> {
         column.try_into().map(Self).map_err(|_| StoreError::corrupt("digest is not 32 bytes"))
     }
 }
@@ -131,7 +135,8 @@ struct RawKey {
     id: String,
     name: String,
     kind: String,
-    digest: Vec<u8>,
+    #[sqlx(try_from = "Vec<u8>")]
+    digest: Digest,
     hint: String,
     sport_groups: Option<String>,
     permissions: String,
@@ -151,6 +156,8 @@ struct RawKey {
     account_month: Option<i64>,
 }
 
+decode_from!(KeyRow, RawKey);
+
 impl TryFrom<RawKey> for KeyRow {
     type Error = StoreError;
 
@@ -163,7 +170,7 @@ impl TryFrom<RawKey> for KeyRow {
             account_quota: raw.account_id.is_some().then_some(quota),
             kind: KeyKind::parse(&raw.kind)
                 .ok_or_else(|| StoreError::corrupt("unknown key kind"))?,
-            digest: Digest::try_from_column(&raw.digest)?,
+            digest: raw.digest,
             groups: raw.sport_groups.as_deref().map(split),
             permissions: split(&raw.permissions),
             burst_per_minute: limit(raw.burst_per_minute)?,
@@ -222,9 +229,7 @@ impl Store {
             Some(meter_id) => tx.insert_key(&KeyRow { meter_id, ..key.clone() }).await?,
             None => tx.insert_key(key).await?,
         }
-        tx.audit(audit).await?;
-        tx.number_change().await?;
-        tx.commit().await?;
+        tx.commit_change(audit).await?;
         Ok(KeyMade::Made)
     }
 
@@ -254,11 +259,9 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn keys(&self) -> Result<Vec<KeyRow>, StoreError> {
-        let rows: Vec<RawKey> =
-            query(concat!("SELECT ", columns!(), " FROM api_key ORDER BY created_ms, id"))
-                .fetch_all(&self.database)
-                .await?;
-        rows.into_iter().map(KeyRow::try_from).collect()
+        query(concat!("SELECT ", columns!(), " FROM api_key ORDER BY created_ms, id"))
+            .fetch_all(&self.database)
+            .await
     }
 
     /// Every key that has not ended by this instant, oldest first.
@@ -266,7 +269,7 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn live_keys(&self, now_ms: i64) -> Result<Vec<KeyRow>, StoreError> {
-        let rows: Vec<RawKey> = query(concat!(
+        query(concat!(
             "SELECT ",
             columns!(),
             " FROM api_key WHERE revoked_ms IS NULL AND (expires_ms IS NULL OR expires_ms > $1) \
@@ -274,8 +277,7 @@ impl Store {
         ))
         .bind(now_ms)
         .fetch_all(&self.database)
-        .await?;
-        rows.into_iter().map(KeyRow::try_from).collect()
+        .await
     }
 
     /// Whether any key was ever issued.
@@ -299,7 +301,7 @@ impl Store {
         now_ms: i64,
         limit: u32,
     ) -> Result<Vec<KeyRow>, StoreError> {
-        let rows: Vec<RawKey> = query(concat!(
+        query(concat!(
             "SELECT ",
             columns!(),
             " FROM api_key WHERE LOWER(name) LIKE $1 ESCAPE '!' OR LOWER(hint) LIKE $1 ESCAPE '!' \
@@ -316,8 +318,7 @@ impl Store {
         .bind(now_ms)
         .bind(i64::from(limit))
         .fetch_all(&self.database)
-        .await?;
-        rows.into_iter().map(KeyRow::try_from).collect()
+        .await
     }
 
     /// Every key ever issued to an account, oldest first.
@@ -325,15 +326,14 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn keys_of(&self, account_id: &str) -> Result<Vec<KeyRow>, StoreError> {
-        let rows: Vec<RawKey> = query(concat!(
+        query(concat!(
             "SELECT ",
             columns!(),
             " FROM api_key WHERE account_id = $1 ORDER BY created_ms, id"
         ))
         .bind(account_id)
         .fetch_all(&self.database)
-        .await?;
-        rows.into_iter().map(KeyRow::try_from).collect()
+        .await
     }
 
     /// An account's keys that have ended by this instant, those that ended last first, from one on and at most so many.
@@ -346,7 +346,7 @@ impl Store {
         now_ms: i64,
         (from, limit): (u32, u32),
     ) -> Result<Vec<KeyRow>, StoreError> {
-        let rows: Vec<RawKey> = query(concat!(
+        query(concat!(
             "SELECT ",
             columns!(),
             " FROM api_key WHERE account_id = $1 AND (revoked_ms IS NOT NULL OR expires_ms <= $2) \
@@ -357,8 +357,7 @@ impl Store {
         .bind(i64::from(limit))
         .bind(i64::from(from))
         .fetch_all(&self.database)
-        .await?;
-        rows.into_iter().map(KeyRow::try_from).collect()
+        .await
     }
 
     /// An account's keys that have not ended by this instant, oldest first.
@@ -370,7 +369,7 @@ impl Store {
         account_id: &str,
         now_ms: i64,
     ) -> Result<Vec<KeyRow>, StoreError> {
-        let rows: Vec<RawKey> = query(concat!(
+        query(concat!(
             "SELECT ",
             columns!(),
             " FROM api_key WHERE account_id = $1 AND revoked_ms IS NULL \
@@ -379,8 +378,7 @@ impl Store {
         .bind(account_id)
         .bind(now_ms)
         .fetch_all(&self.database)
-        .await?;
-        rows.into_iter().map(KeyRow::try_from).collect()
+        .await
     }
 
     /// Notes when keys were last let in, and by which client where that is known; an older note does not
@@ -415,15 +413,14 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn keys_changed_after(&self, number: i64) -> Result<Vec<KeyRow>, StoreError> {
-        let rows: Vec<RawKey> = query(concat!(
+        query(concat!(
             "SELECT ",
             columns!(),
             " FROM api_key WHERE change_number > $1 ORDER BY created_ms, id"
         ))
         .bind(number)
         .fetch_all(&self.database)
-        .await?;
-        rows.into_iter().map(KeyRow::try_from).collect()
+        .await
     }
 
     /// The key with this id.
@@ -431,12 +428,10 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn key(&self, id: &str) -> Result<Option<KeyRow>, StoreError> {
-        let row: Option<RawKey> =
-            query(concat!("SELECT ", columns!(), " FROM api_key WHERE id = $1"))
-                .bind(id)
-                .fetch_optional(&self.database)
-                .await?;
-        row.map(KeyRow::try_from).transpose()
+        query(concat!("SELECT ", columns!(), " FROM api_key WHERE id = $1"))
+            .bind(id)
+            .fetch_optional(&self.database)
+            .await
     }
 
     /// The key with this digest.
@@ -444,12 +439,10 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn key_by_digest(&self, digest: &Digest) -> Result<Option<KeyRow>, StoreError> {
-        let row: Option<RawKey> =
-            query(concat!("SELECT ", columns!(), " FROM api_key WHERE digest = $1"))
-                .bind(digest.as_slice())
-                .fetch_optional(&self.database)
-                .await?;
-        row.map(KeyRow::try_from).transpose()
+        query(concat!("SELECT ", columns!(), " FROM api_key WHERE digest = $1"))
+            .bind(digest.as_slice())
+            .fetch_optional(&self.database)
+            .await
     }
 
     /// Ends a key at once; one that has ended keeps its first instant. Gives the key as it now is.
@@ -463,7 +456,7 @@ impl Store {
         audit: &AuditEntry,
     ) -> Result<Option<KeyRow>, StoreError> {
         let mut tx = self.begin_write().await?;
-        let row: Option<RawKey> = query(concat!(
+        let row: Option<KeyRow> = query(concat!(
             "UPDATE api_key SET revoked_ms = COALESCE(revoked_ms, $2), change_number = NULL \
              WHERE id = $1 RETURNING ",
             columns!()
@@ -475,10 +468,8 @@ impl Store {
         let Some(row) = row else {
             return Ok(None);
         };
-        tx.audit(audit).await?;
-        tx.number_change().await?;
-        tx.commit().await?;
-        KeyRow::try_from(row).map(Some)
+        tx.commit_change(audit).await?;
+        Ok(Some(row))
     }
 
     /// Ends a key and keeps its successor, both or neither. `room` is `None` for whoever may make any number.
@@ -517,9 +508,7 @@ impl Store {
             return Ok(KeyMade::NothingToReplace);
         }
         tx.insert_key(successor).await?;
-        tx.audit(audit).await?;
-        tx.number_change().await?;
-        tx.commit().await?;
+        tx.commit_change(audit).await?;
         Ok(KeyMade::Made)
     }
 }

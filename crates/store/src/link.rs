@@ -2,7 +2,7 @@
 
 use crate::{
     AccountRow, AuditEntry, Digest, Store, StoreError,
-    database::{Alone, Tx, query},
+    database::{Alone, Tx, query, text_column},
 };
 
 /// What a link lets its holder do, once.
@@ -18,28 +18,23 @@ pub enum LinkPurpose {
     Confirmation,
 }
 
-impl LinkPurpose {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::FirstOperator => "first_operator",
-            Self::Invitation => "invitation",
-            Self::PasswordReset => "password_reset",
-            Self::Confirmation => "confirmation",
-        }
-    }
-
-    fn parse(text: &str) -> Result<Self, StoreError> {
-        [Self::FirstOperator, Self::Invitation, Self::PasswordReset, Self::Confirmation]
-            .into_iter()
-            .find(|purpose| purpose.as_str() == text)
-            .ok_or_else(|| StoreError::corrupt("unknown link purpose"))
-    }
-}
+text_column!(
+    LinkPurpose,
+    "link purpose",
+    [
+        FirstOperator = "first_operator",
+        Invitation = "invitation",
+        PasswordReset = "password_reset",
+        Confirmation = "confirmation"
+    ]
+);
 
 /// One link.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct LinkRow {
+    #[sqlx(try_from = "Vec<u8>")]
     pub digest: Digest,
+    #[sqlx(try_from = "String")]
     pub purpose: LinkPurpose,
     /// Whose password is set anew, or whose address is confirmed.
     pub account_id: Option<String>,
@@ -55,33 +50,6 @@ macro_rules! columns {
     () => {
         "digest, purpose, account_id, email, created_ms, expires_ms, used_ms"
     };
-}
-
-#[derive(sqlx::FromRow)]
-struct RawLink {
-    digest: Vec<u8>,
-    purpose: String,
-    account_id: Option<String>,
-    email: Option<String>,
-    created_ms: i64,
-    expires_ms: i64,
-    used_ms: Option<i64>,
-}
-
-impl TryFrom<RawLink> for LinkRow {
-    type Error = StoreError;
-
-    fn try_from(raw: RawLink) -> Result<Self, StoreError> {
-        Ok(Self {
-            digest: Digest::try_from_column(&raw.digest)?,
-            purpose: LinkPurpose::parse(&raw.purpose)?,
-            account_id: raw.account_id,
-            email: raw.email,
-            created_ms: raw.created_ms,
-            expires_ms: raw.expires_ms,
-            used_ms: raw.used_ms,
-        })
-    }
 }
 
 impl Store {
@@ -118,10 +86,7 @@ impl Store {
         .bind(link.expires_ms)
         .execute(&mut tx)
         .await?;
-        if let Some(entry) = audit {
-            tx.audit(entry).await?;
-        }
-        tx.commit().await
+        tx.commit_with(audit).await
     }
 
     /// The link with this digest.
@@ -129,12 +94,10 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn link(&self, digest: &Digest) -> Result<Option<LinkRow>, StoreError> {
-        let row: Option<RawLink> =
-            query(concat!("SELECT ", columns!(), " FROM link WHERE digest = $1"))
-                .bind(digest.as_slice())
-                .fetch_optional(&self.database)
-                .await?;
-        row.map(LinkRow::try_from).transpose()
+        query(concat!("SELECT ", columns!(), " FROM link WHERE digest = $1"))
+            .bind(digest.as_slice())
+            .fetch_optional(&self.database)
+            .await
     }
 
     /// Uses a link up and keeps the account that it is for, both or neither. `false`: the link is not good any more, or
@@ -152,8 +115,7 @@ impl Store {
         if !tx.use_link(link, now_ms).await? || !tx.insert_account(account).await? {
             return Ok(false);
         }
-        tx.audit(audit).await?;
-        tx.commit().await?;
+        tx.commit_with(audit).await?;
         Ok(true)
     }
 
@@ -175,8 +137,7 @@ impl Store {
         }
         tx.set_password(account_id, password, None).await?;
         tx.confirm_account(account_id, now_ms).await?;
-        tx.audit(audit).await?;
-        tx.commit().await?;
+        tx.commit_with(audit).await?;
         Ok(true)
     }
 
@@ -196,8 +157,7 @@ impl Store {
             return Ok(false);
         }
         tx.confirm_account(account_id, now_ms).await?;
-        tx.audit(audit).await?;
-        tx.commit().await?;
+        tx.commit_with(audit).await?;
         Ok(true)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     AuditEntry, Digest, Store, StoreError,
-    database::{Alone, query},
+    database::{Alone, query, text_column},
 };
 
 /// How far a sign-in has come.
@@ -13,29 +13,17 @@ pub enum Stage {
     Full,
 }
 
-impl Stage {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Password => "password",
-            Self::Full => "full",
-        }
-    }
-
-    fn parse(text: &str) -> Result<Self, StoreError> {
-        [Self::Password, Self::Full]
-            .into_iter()
-            .find(|stage| stage.as_str() == text)
-            .ok_or_else(|| StoreError::corrupt("unknown session stage"))
-    }
-}
+text_column!(Stage, "session stage", [Password = "password", Full = "full"]);
 
 /// One session.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct SessionRow {
+    #[sqlx(try_from = "Vec<u8>")]
     pub digest: Digest,
     /// What it is called where it is listed.
     pub id: String,
     pub account_id: String,
+    #[sqlx(try_from = "String")]
     pub stage: Stage,
     pub created_ms: i64,
     pub seen_ms: i64,
@@ -48,35 +36,6 @@ macro_rules! columns {
     () => {
         "digest, id, account_id, stage, created_ms, seen_ms, address, agent"
     };
-}
-
-#[derive(sqlx::FromRow)]
-struct RawSession {
-    digest: Vec<u8>,
-    id: String,
-    account_id: String,
-    stage: String,
-    created_ms: i64,
-    seen_ms: i64,
-    address: String,
-    agent: String,
-}
-
-impl TryFrom<RawSession> for SessionRow {
-    type Error = StoreError;
-
-    fn try_from(raw: RawSession) -> Result<Self, StoreError> {
-        Ok(Self {
-            digest: Digest::try_from_column(&raw.digest)?,
-            stage: Stage::parse(&raw.stage)?,
-            id: raw.id,
-            account_id: raw.account_id,
-            created_ms: raw.created_ms,
-            seen_ms: raw.seen_ms,
-            address: raw.address,
-            agent: raw.agent,
-        })
-    }
 }
 
 impl Store {
@@ -120,10 +79,7 @@ impl Store {
         .bind(i64::from(max))
         .execute(&mut tx)
         .await?;
-        if let Some(entry) = audit {
-            tx.audit(entry).await?;
-        }
-        tx.commit().await
+        tx.commit_with(audit).await
     }
 
     /// The session with this digest.
@@ -131,12 +87,10 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn session(&self, digest: &Digest) -> Result<Option<SessionRow>, StoreError> {
-        let row: Option<RawSession> =
-            query(concat!("SELECT ", columns!(), " FROM session WHERE digest = $1"))
-                .bind(digest.as_slice())
-                .fetch_optional(&self.database)
-                .await?;
-        row.map(SessionRow::try_from).transpose()
+        query(concat!("SELECT ", columns!(), " FROM session WHERE digest = $1"))
+            .bind(digest.as_slice())
+            .fetch_optional(&self.database)
+            .await
     }
 
     /// An account's sessions, the last seen first.
@@ -144,15 +98,14 @@ impl Store {
     /// # Errors
     /// The store cannot be read.
     pub async fn sessions_of(&self, account_id: &str) -> Result<Vec<SessionRow>, StoreError> {
-        let rows: Vec<RawSession> = query(concat!(
+        query(concat!(
             "SELECT ",
             columns!(),
             " FROM session WHERE account_id = $1 ORDER BY seen_ms DESC, created_ms DESC"
         ))
         .bind(account_id)
         .fetch_all(&self.database)
-        .await?;
-        rows.into_iter().map(SessionRow::try_from).collect()
+        .await
     }
 
     /// Notes that a session was in use.
@@ -188,10 +141,7 @@ impl Store {
         if ended == 0 {
             return Ok(false);
         }
-        if let Some(entry) = audit {
-            tx.audit(entry).await?;
-        }
-        tx.commit().await?;
+        tx.commit_with(audit).await?;
         Ok(true)
     }
 
@@ -212,8 +162,7 @@ impl Store {
                 .bind(kept.map(Digest::as_slice))
                 .execute(&mut tx)
                 .await?;
-        tx.audit(audit).await?;
-        tx.commit().await?;
+        tx.commit_with(audit).await?;
         Ok(ended)
     }
 

@@ -30,9 +30,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
         tx.set(key, value).await?;
-        tx.audit(audit).await?;
-        tx.number_change().await?;
-        tx.commit().await
+        tx.commit_change(audit).await
     }
 
     /// Sets or, with `None`, removes a fact that the service keeps for itself. Nodes follow it as they follow keys.

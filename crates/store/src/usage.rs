@@ -5,7 +5,7 @@ mod count;
 
 use crate::{
     Store, StoreError,
-    database::query,
+    database::{query, text_column},
     usage::count::{Held, Place},
 };
 
@@ -17,22 +17,7 @@ pub enum Window {
     Month,
 }
 
-impl Window {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Minute => "minute",
-            Self::Day => "day",
-            Self::Month => "month",
-        }
-    }
-
-    fn parse(text: &str) -> Result<Self, StoreError> {
-        [Self::Minute, Self::Day, Self::Month]
-            .into_iter()
-            .find(|window| window.as_str() == text)
-            .ok_or_else(|| StoreError::corrupt("unknown usage window"))
-    }
-}
+text_column!(Window, "usage window", [Minute = "minute", Day = "day", Month = "month"]);
 
 /// A wish for a slice of one window.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,7 +160,7 @@ impl Store {
             .map(|(meter_id, window, granted)| {
                 Ok(UsageRow {
                     meter_id,
-                    window: Window::parse(&window)?,
+                    window: Window::try_from(window)?,
                     granted: to_count(granted)?,
                 })
             })

@@ -6,6 +6,7 @@ use std::fmt;
 use data_encoding::BASE32_NOPAD;
 use domain::Timestamp;
 use hmac::{Hmac, KeyInit, Mac};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use rand::{TryRng, rngs::SysRng};
 use sha1::Sha1;
 use subtle::ConstantTimeEq;
@@ -14,6 +15,9 @@ use crate::AccountError;
 
 /// As long as SHA-1's output, as RFC 4226 recommends.
 const SECRET_BYTES: usize = 20;
+/// What is encoded in the link for phones.
+const IN_URI: AsciiSet =
+    NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'@');
 const STEP_S: i64 = 30;
 /// A phone's clock may be a step off, and typing takes a while.
 const DRIFT_STEPS: i64 = 1;
@@ -48,7 +52,8 @@ impl TotpSecret {
 
     /// As a phone takes it from a link.
     pub fn expose_uri(&self, issuer: &str, email: &str) -> String {
-        let (issuer, email) = (percent(issuer), percent(email));
+        let encode = |text| utf8_percent_encode(text, &IN_URI).to_string();
+        let (issuer, email) = (encode(issuer), encode(email));
         format!("otpauth://totp/{issuer}:{email}?secret={}&issuer={issuer}", self.expose())
     }
 
@@ -78,18 +83,6 @@ impl fmt::Debug for TotpSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("TotpSecret(..)")
     }
-}
-
-fn percent(text: &str) -> String {
-    use std::fmt::Write as _;
-    text.bytes().fold(String::new(), |mut out, byte| {
-        if byte.is_ascii_alphanumeric() || b"-._~@".contains(&byte) {
-            out.push(char::from(byte));
-        } else if write!(out, "%{byte:02X}").is_err() {
-            out.push('-');
-        }
-        out
-    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A key's life: issued, found, revoked, rotated; and the same for feeds and maintenance.
 
-use accounts::{AccountError, Actor, KeyKind, Maintenance, NewKey, Rotated};
+use accounts::{AccountError, Actor, KeyKind, Maintenance, NewKey, Rotated, Scores};
 
 use crate::{DAY, MINUTE, SECOND, World, limits};
 
@@ -159,7 +159,10 @@ async fn no_secret_is_printed_or_kept() {
     let node = world.node().await;
     let (key, record) =
         node.create_key(NewKey::of_kind(KeyKind::Sandbox), &Actor::command_line()).await.unwrap();
-    let (token, _) = node.create_feed("pinnacle", None, &Actor::command_line()).await.unwrap();
+    let (token, _) = node
+        .create_feed("pinnacle", None, Scores::OfUnbound, &Actor::command_line())
+        .await
+        .unwrap();
     let printed = format!("{:?} {key:?} {record:?} {token:?}", node.accounts);
     node.shut_down().await;
     let kept = std::fs::read(world.database()).unwrap();
@@ -193,23 +196,28 @@ async fn a_record_is_json_with_its_id_and_instants_as_text() {
 async fn a_feed_token_lives_until_it_is_revoked_and_its_name_can_be_taken_again() {
     let world = World::at(NOON);
     let node = world.node().await;
-    let (token, _) =
-        node.create_feed("pinnacle", Some("pinnacle"), &Actor::command_line()).await.unwrap();
+    let (token, _) = node
+        .create_feed("pinnacle", Some("pinnacle"), Scores::OfUnbound, &Actor::command_line())
+        .await
+        .unwrap();
     let grant = node.feeds.authenticate(token.expose().as_bytes()).unwrap();
     assert_eq!((grant.name.as_str(), grant.bookmaker.as_deref()), ("pinnacle", Some("pinnacle")));
-    let taken = node.create_feed("pinnacle", None, &Actor::command_line()).await;
+    let taken = node.create_feed("pinnacle", None, Scores::OfUnbound, &Actor::command_line()).await;
     assert!(matches!(taken, Err(AccountError::FeedExists(_))));
 
     node.revoke_feed("pinnacle", &Actor::command_line()).await.unwrap();
     assert!(node.feeds.authenticate(token.expose().as_bytes()).is_err());
-    let (next, _) = node.create_feed("pinnacle", None, &Actor::command_line()).await.unwrap();
+    let (next, _) = node
+        .create_feed("pinnacle", None, Scores::OfUnbound, &Actor::command_line())
+        .await
+        .unwrap();
     assert!(node.feeds.authenticate(token.expose().as_bytes()).is_err());
     assert!(node.feeds.authenticate(next.expose().as_bytes()).is_ok());
     assert_eq!(node.list_feeds().await.unwrap().len(), 1);
 
     for name in ["", "Pinnacle", "a b", &"x".repeat(65)] {
         assert!(matches!(
-            node.create_feed(name, None, &Actor::command_line()).await,
+            node.create_feed(name, None, Scores::OfUnbound, &Actor::command_line()).await,
             Err(AccountError::BadFeedName)
         ));
     }

@@ -10,7 +10,7 @@ use std::{
 
 use accounts::{
     AccountError, Accounts, Actor, Cluster, Herald, HeraldError, KeyKind, KeyRefusal, KeySecret,
-    Limits, Maintenance, Need, NewKey, People, PeopleRules, Rotated, SignUp, Steady, Told,
+    Limits, Maintenance, Need, NewKey, People, PeopleRules, Rotated, Scores, SignUp, Steady, Told,
     Witnesses,
 };
 use domain::Clock;
@@ -226,7 +226,11 @@ async fn everything_ends_everywhere(town: &Town) {
     assert!(unconfirmed.is_none());
     assert_eq!((each(&old), each(&secret)), ([Err(KeyRefusal::Unknown); 3], [Ok(()); 3]));
 
-    let (token, _) = one.node.create_feed("acme", None, &Actor::command_line()).await.unwrap();
+    let (token, _) = one
+        .node
+        .create_feed("acme", None, Scores::OfUnbound, &Actor::command_line())
+        .await
+        .unwrap();
     let feeds = || all.map(|m| m.node.feeds.authenticate(token.expose().as_bytes()).map(drop));
     assert_eq!(feeds(), [Ok(()); 3]);
     two.node.pause_feed("acme", true, &Actor::command_line()).await.unwrap();

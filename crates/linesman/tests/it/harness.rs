@@ -41,8 +41,13 @@ pub(crate) struct Home {
 impl Home {
     /// A folder for a service without a sandbox, renewed ten times a second.
     pub(crate) fn new() -> Self {
+        Self::at(TempDir::new().unwrap())
+    }
+
+    /// The same in this folder.
+    pub(crate) fn at(dir: TempDir) -> Self {
         let home = Self {
-            dir: TempDir::new().unwrap(),
+            dir,
             environment: Vec::new(),
             launcher: Vec::new(),
             starts: std::cell::Cell::new(0),

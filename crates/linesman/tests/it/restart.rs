@@ -177,17 +177,14 @@ async fn a_folder_that_cannot_be_used_is_told() {
 async fn what_a_killed_service_left_behind_misleads_no_command_line() {
     let home = Home::new();
     home.start().await.kill().await;
-    let note = home.data().join("control.json");
-    assert!(note.exists(), "a killed service cannot tidy up");
-    // Its control port belongs to somebody else by now, who answers nothing.
-    let stranger = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = stranger.local_addr().unwrap().to_string();
-    let text = serde_json::json!({ "address": address, "password": "forgotten" });
-    std::fs::write(note, text.to_string()).unwrap();
+    assert!(home.data().join("control.sock").exists(), "a killed service cannot tidy up");
+    std::fs::write(home.data().join("control.json"), "an older version's").unwrap();
     let key = home.live_key().await;
-    let asked = tokio::time::timeout(Duration::ZERO, stranger.accept()).await;
-    assert!(asked.is_err(), "a stranger was told a password");
-    assert_eq!(home.start().await.get("/v1/status", &key).await.status, 200);
+    let service = home.start().await;
+    assert_eq!(service.get("/v1/status", &key).await.status, 200);
+    assert!(!home.data().join("control.json").exists());
+    let other = home.live_key().await;
+    assert_eq!(service.get("/v1/status", &other).await.status, 200);
 }
 
 #[tokio::test]

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::percent::decode;
+
 /// More fields than any form has.
 const FIELDS_MAX: usize = 64;
 
@@ -20,11 +22,9 @@ impl Form {
     /// Reads a form; `None` where it is not UTF-8 or has too many fields.
     pub(crate) fn parse(body: &[u8]) -> Option<Self> {
         let mut fields = Vec::new();
-        for field in body.split(|byte| *byte == b'&').filter(|field| !field.is_empty()) {
-            let equals = field.iter().position(|byte| *byte == b'=').unwrap_or(field.len());
-            let (name, value) = field.split_at(equals);
-            let value = value.strip_prefix(b"=").unwrap_or_default();
-            fields.push((decode(name)?, decode(value)?));
+        for field in std::str::from_utf8(body).ok()?.split('&').filter(|field| !field.is_empty()) {
+            let (name, value) = field.split_once('=').unwrap_or((field, ""));
+            fields.push((decode(name)?.into_owned(), decode(value)?.into_owned()));
         }
         (fields.len() <= FIELDS_MAX).then_some(Self(fields))
     }
@@ -42,39 +42,9 @@ impl Form {
 
 /// A query with these fields, the empty ones left out: `?q=two+words`, or nothing.
 pub(crate) fn query(fields: &[(&str, &str)]) -> String {
-    let mut query = String::new();
-    for (name, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
-        query.push(if query.is_empty() { '?' } else { '&' });
-        query.push_str(name);
-        query.push('=');
-        for byte in value.bytes() {
-            match byte {
-                b' ' => query.push('+'),
-                _ if byte.is_ascii_alphanumeric() || b"-._".contains(&byte) => {
-                    query.push(char::from(byte));
-                }
-                _ => query.push_str(&format!("%{byte:02X}")),
-            }
-        }
-    }
-    query
-}
-
-fn decode(text: &[u8]) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.iter();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'+' => b' ',
-            b'%' => (nibble(*rest.next()?)? << 4) | nibble(*rest.next()?)?,
-            other => *other,
-        });
-    }
-    String::from_utf8(bytes).ok()
-}
-
-fn nibble(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
+    let fields = fields.iter().filter(|(_, value)| !value.is_empty());
+    let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+    if query.is_empty() { query } else { format!("?{query}") }
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! The page, section by section, from the OpenAPI document.
 
-use serde_json::{Map, Value};
+use askama::Template;
+use serde_json::Value;
 
-use crate::docs::html::{block, code_block, escape, inline, json};
-use crate::docs::refusal;
-use crate::docs::shape::{at, kind, referred, rules};
+use crate::docs::json;
+use crate::docs::markdown::{self, Html};
+use crate::docs::refusal::{Code, Refusal, codes, refusals};
+use crate::docs::shape::{at, kind, referred, rules, text, values};
 
 /// What is written for people alone: it is no part of the OpenAPI document.
 const START: &str = include_str!("../../../../docs/api/start.md");
@@ -15,88 +17,139 @@ const CHANGES: &str = include_str!("../../../../CHANGELOG.md");
 /// Where the service listens unless told otherwise; what examples are sent to.
 const BASE_URL: &str = "http://localhost:8080";
 
-/// A part of the page and the links to it.
-struct Section {
+/// A longer list of values is folded up.
+const VALUES_SHOWN_MAX: usize = 16;
+
+#[derive(Template)]
+#[template(path = "docs.html")]
+struct Page<'a> {
+    title: &'a str,
+    version: &'a str,
+    licence: &'a str,
+    lead: Html,
+    /// Other pages, as path and title.
+    others: &'a [(&'a str, &'a str)],
+    sections: Vec<Section<'a>>,
+}
+
+/// A part of the page; the contents link to it and to each operation, object and code in it.
+#[derive(Default)]
+struct Section<'a> {
     id: String,
-    title: String,
-    /// Links to what is inside, as id and title.
-    inside: Vec<(String, String)>,
-    html: String,
+    title: &'a str,
+    prose: Option<Html>,
+    operations: Vec<Operation<'a>>,
+    objects: Vec<Object<'a>>,
+    codes: Vec<Code<'a>>,
+    table: Option<Table<'a>>,
+}
+
+struct Operation<'a> {
+    id: &'a str,
+    title: &'a str,
+    method: &'static str,
+    path: &'a str,
+    description: Html,
+    /// What is sent, and its type.
+    body: Option<(Html, Html)>,
+    parameters: Option<Table<'a>>,
+    answer: Html,
+    answer_kind: Html,
+    errors: Vec<Refusal<'a>>,
+    examples: Vec<Example<'a>>,
+}
+
+/// A request and its answer.
+struct Example<'a> {
+    title: &'a str,
+    request: String,
+    body: &'a str,
+    answer: Vec<json::Piece>,
+}
+
+struct Object<'a> {
+    name: &'a str,
+    description: Html,
+    /// The types to choose from, where that is all there is to say.
+    choice: Option<Html>,
+    table: Option<Table<'a>>,
+}
+
+#[derive(Template)]
+#[template(path = "docs_table.html")]
+struct Table<'a> {
+    head: &'static str,
+    rows: Vec<Row<'a>>,
+}
+
+struct Row<'a> {
+    name: &'a str,
+    note: String,
+    kind: Html,
+    meaning: Html,
+    values: Vec<String>,
+    rules: Vec<Html>,
+    /// The fields of an object that has no name of its own.
+    inner: Option<Table<'a>>,
 }
 
 /// The whole page.
-pub(crate) fn page(document: &Value, others: &[(&str, &str)]) -> String {
-    let (lead, mut sections) =
-        guide(at(document, "/info/description").as_str().unwrap_or_default());
-    sections.insert(0, prose("getting-started", "Getting started in five minutes", START));
+///
+/// # Errors
+/// Where the template cannot be written.
+pub(crate) fn page(document: &Value, others: &[(&str, &str)]) -> askama::Result<String> {
+    let info = at(document, "/info");
+    let mut guide = text(info, "description").split("\n## ");
+    let lead = markdown::block(guide.next().unwrap_or_default());
+    let mut sections = vec![prose("getting-started", "Getting started in five minutes", START)];
+    sections.extend(guide.map(|part| {
+        let (title, body) = part.split_once('\n').unwrap_or((part, ""));
+        prose(&title.to_lowercase().replace(' ', "-"), title, body)
+    }));
     sections.push(prose("sandbox", "Sandbox", SANDBOX));
-    sections.extend([endpoints(document), objects(document)]);
-    sections.extend([refusal_section(document), push_door(document), open_paths(document)]);
+    sections.push(Section { operations: endpoints(document), ..section("endpoints", "Endpoints") });
+    sections.push(Section {
+        objects: objects(document, |name| !is_ingest(name)),
+        ..section("objects", "Objects")
+    });
+    sections.push(Section { codes: codes(document), ..section("error-codes", "Error codes") });
+    sections.push(Section {
+        operations: ingest(document).into_iter().collect(),
+        objects: objects(document, is_ingest),
+        ..section("push-door", "The push door")
+    });
+    sections.push(Section {
+        table: Table::new("Path", open_paths(document)),
+        ..section("without-a-key", "Without a key")
+    });
     sections.push(prose("migration", "Migration from the prior interface", MIGRATION));
     // The title and the line under it are the file's own.
     let changes = CHANGES.split_once("\n## ").map_or(CHANGES, |(_, rest)| rest);
     let changes = format!("### {}", changes.replace("\n## ", "\n### "));
     sections.push(prose("changelog", "Changelog", &changes));
-    let links: String = sections.iter().map(links).collect();
-    let main: String = sections.iter().map(|part| part.html.as_str()).collect();
-    let others: String = others
-        .iter()
-        .map(|(path, title)| format!("<a href=\"{path}\">{}</a>\n", escape(title)))
-        .collect();
-    let version = escape(at(document, "/info/version").as_str().unwrap_or_default());
-    let title = escape(at(document, "/info/title").as_str().unwrap_or_default());
-    let licence = escape(at(document, "/info/license/name").as_str().unwrap_or_default());
-    include_str!("page.html")
-        .replace("{{title}}", &title)
-        .replace("{{version}}", &version)
-        .replace("{{licence}}", &licence)
-        .replace("{{lead}}", &lead)
-        .replace("{{others}}", &others)
-        .replace("{{links}}", &links)
-        .replace("{{main}}", &main)
+    Page {
+        title: text(info, "title"),
+        version: text(info, "version"),
+        licence: text(at(info, "/license"), "name"),
+        lead,
+        others,
+        sections,
+    }
+    .render()
 }
 
-fn links(section: &Section) -> String {
-    let link = |id: &str, title: &str| format!("<a href=\"#{id}\">{}</a>", escape(title));
-    let inside: String = section
-        .inside
-        .iter()
-        .map(|(id, title)| format!("<li>{}</li>\n", link(id, title)))
-        .collect();
-    let inside = if inside.is_empty() { inside } else { format!("\n<ul>\n{inside}</ul>\n") };
-    format!("<li>{}{inside}</li>\n", link(&section.id, &section.title))
+fn section<'a>(id: &str, title: &'a str) -> Section<'a> {
+    Section { id: id.to_owned(), title, ..Section::default() }
 }
 
-/// A section with a heading of its own.
-fn section(id: &str, title: &str, inside: Vec<(String, String)>, body: &str) -> Section {
-    let html = format!(
-        "<section id=\"{id}\" class=\"part\">\n<h2><a href=\"#{id}\">{}</a></h2>\n{body}</section>\n",
-        escape(title)
-    );
-    Section { id: id.to_owned(), title: title.to_owned(), inside, html }
-}
-
-/// A section of text.
-fn prose(id: &str, title: &str, markdown: &str) -> Section {
-    let body = format!("<div class=\"prose\">\n{}</div>\n", block(markdown));
-    section(id, title, Vec::new(), &body)
-}
-
-/// The lead, and the guide's sections.
-fn guide(markdown: &str) -> (String, Vec<Section>) {
-    let mut parts = markdown.split("\n## ");
-    let lead = block(parts.next().unwrap_or_default());
-    let sections = parts.map(|part| {
-        let (title, body) = part.split_once('\n').unwrap_or((part, ""));
-        let id = title.to_lowercase().replace(' ', "-");
-        let body = format!("<div class=\"prose\">\n{}</div>\n", block(body));
-        section(&id, title, Vec::new(), &body)
-    });
-    (lead, sections.collect())
+fn prose<'a>(id: &str, title: &'a str, text: &str) -> Section<'a> {
+    Section { prose: Some(markdown::block(text)), ..section(id, title) }
 }
 
 /// Every operation of the document: path, method, path item, operation.
-pub(crate) fn operations(document: &Value) -> impl Iterator<Item = (&str, &str, &Value, &Value)> {
+pub(crate) fn operations(
+    document: &Value,
+) -> impl Iterator<Item = (&str, &'static str, &Value, &Value)> {
     let paths = at(document, "/paths").as_object().into_iter().flatten();
     paths.flat_map(|(path, item)| {
         let methods = ["get", "post"].into_iter();
@@ -104,262 +157,184 @@ pub(crate) fn operations(document: &Value) -> impl Iterator<Item = (&str, &str, 
     })
 }
 
-fn endpoints(document: &Value) -> Section {
-    let mut inside = Vec::new();
-    let mut html = String::new();
-    for (path, method, item, operation) in operations(document) {
-        if path.starts_with("/v1/") {
-            inside.push((text(operation, "operationId"), text(operation, "summary")));
-            html.push_str(&endpoint(document, path, method, item, operation));
+fn endpoints(document: &Value) -> Vec<Operation<'_>> {
+    let endpoints = operations(document).filter(|(path, ..)| path.starts_with("/v1/"));
+    endpoints
+        .map(|(path, method, item, operation)| {
+            let listed = at(item, "/parameters").as_array().into_iter().flatten();
+            let parameters = listed.map(|parameter| {
+                let name = referred(parameter).unwrap_or_default();
+                at(document, "/components/parameters").get(name).unwrap_or(parameter)
+            });
+            let examples = at(operation, "/responses/200/content/application~1json/examples");
+            let examples = examples.as_object().into_iter().flatten().map(|(_, shown)| {
+                let target = text(shown, "x-request").trim_start_matches("GET ");
+                Example {
+                    title: text(shown, "summary"),
+                    request: format!("curl -H 'X-API-Key: <API_KEY>' \\\n  '{BASE_URL}{target}'"),
+                    body: "",
+                    answer: json::pieces(at(shown, "/value")),
+                }
+            });
+            Operation {
+                parameters: Table::new("Name", parameters.map(parameter_row).collect()),
+                examples: examples.collect(),
+                ..Operation::new(document, path, method, operation)
+            }
+        })
+        .collect()
+}
+
+/// The operation by which feeds send.
+fn ingest(document: &Value) -> Option<Operation<'_>> {
+    let (path, method, _, operation) =
+        operations(document).find(|(_, method, _, _)| *method == "post")?;
+    let body = at(operation, "/requestBody");
+    let content = at(body, "/content/application~1x-ndjson");
+    let parameters = at(operation, "/parameters").as_array().into_iter().flatten();
+    let receipt = at(operation, "/responses/200/content/application~1json/examples/receipt/value");
+    Some(Operation {
+        body: Some((
+            markdown::inline(text(body, "description")),
+            markdown::inline(&kind(at(content, "/x-line-schema"))),
+        )),
+        parameters: Table::new("Name", parameters.map(parameter_row).collect()),
+        examples: vec![Example {
+            title: "Push, and what became of it",
+            request: format!(
+                "curl -H 'Authorization: Bearer <FEED_TOKEN>' \\\n  \
+                 --data-binary @messages.ndjson \\\n  '{BASE_URL}{path}'"
+            ),
+            body: text(at(content, "/examples/messages"), "value").trim_end(),
+            answer: json::pieces(receipt),
+        }],
+        ..Operation::new(document, path, method, operation)
+    })
+}
+
+impl<'a> Operation<'a> {
+    fn new(document: &'a Value, path: &'a str, method: &'static str, operation: &'a Value) -> Self {
+        let success = at(operation, "/responses/200");
+        Self {
+            id: text(operation, "operationId"),
+            title: text(operation, "summary"),
+            method,
+            path,
+            description: markdown::block(text(operation, "description")),
+            body: None,
+            parameters: None,
+            answer: markdown::inline(text(success, "description")),
+            answer_kind: markdown::inline(&kind(at(success, "/content/application~1json/schema"))),
+            errors: refusals(document, operation),
+            examples: Vec::new(),
         }
     }
-    section("endpoints", "Endpoints", inside, &html)
 }
 
-fn text(value: &Value, field: &str) -> String {
-    at(value, &format!("/{field}")).as_str().unwrap_or_default().to_owned()
+impl<'a> Table<'a> {
+    fn new(head: &'static str, rows: Vec<Row<'a>>) -> Option<Self> {
+        (!rows.is_empty()).then_some(Self { head, rows })
+    }
 }
 
-fn endpoint(document: &Value, path: &str, method: &str, item: &Value, operation: &Value) -> String {
-    let success = at(operation, "/responses/200");
-    let content = at(success, "/content/application~1json");
-    let about = format!(
-        "{}<p>{}</p>\n{}<h4>Answer</h4>\n<p>{} {}</p>\n{}",
-        address(method, path),
-        inline(&text(operation, "description")),
-        parameters(document, item),
-        inline(&text(success, "description")),
-        answer_kind(at(content, "/schema")),
-        refusal::links(document, operation),
-    );
-    let examples = at(content, "/examples").as_object().into_iter().flatten().enumerate();
-    let shown: String = examples.map(|(i, (_, shown))| example(shown, i == 0)).collect();
-    operation_html(operation, &about, &shown)
+impl<'a> Row<'a> {
+    fn new(name: &'a str, note: String, description: &str, schema: &'a Value) -> Self {
+        Self {
+            name,
+            note,
+            kind: markdown::inline(&kind(schema)),
+            meaning: markdown::inline(description),
+            values: values(schema),
+            rules: rules(schema).iter().map(|rule| markdown::inline(rule)).collect(),
+            inner: None,
+        }
+    }
 }
 
-fn operation_html(operation: &Value, about: &str, shown: &str) -> String {
-    let (id, title) = (text(operation, "operationId"), text(operation, "summary"));
-    format!(
-        "<article id=\"{id}\" class=\"op\">\n<div class=\"about\">\n<h3><a href=\"#{id}\">{}</a></h3>\n\
-         {about}</div>\n<div class=\"shown\">\n{shown}</div>\n</article>\n",
-        escape(&title)
+fn parameter_row(parameter: &Value) -> Row<'_> {
+    let mut note = text(parameter, "in").to_owned();
+    for flag in ["required", "deprecated"] {
+        if parameter.get(flag) == Some(&Value::Bool(true)) {
+            note.push_str(", ");
+            note.push_str(flag);
+        }
+    }
+    Row::new(
+        text(parameter, "name"),
+        note,
+        text(parameter, "description"),
+        at(parameter, "/schema"),
     )
 }
 
-fn address(method: &str, path: &str) -> String {
-    let path = escape(path).replace('{', "<var>{").replace('}', "}</var>").replace('/', "<wbr>/");
-    let path = path.replace("<<wbr>/var>", "</var>");
-    format!(
-        "<p class=\"address\"><span class=\"method {method}\">{}</span> <span class=\"path\">{path}</span></p>\n",
-        method.to_uppercase()
-    )
-}
-
-fn answer_kind(schema: &Value) -> String {
-    format!("<span class=\"kind\">{}</span>", kind(schema))
-}
-
-fn parameters(document: &Value, item: &Value) -> String {
-    let listed = at(item, "/parameters").as_array().into_iter().flatten();
-    let rows: String = listed
-        .map(|parameter| {
-            let name = referred(parameter).unwrap_or_default();
-            let found = at(document, "/components/parameters").get(name);
-            parameter_row(found.unwrap_or(parameter))
+fn objects(document: &Value, is_shown: impl Fn(&str) -> bool) -> Vec<Object<'_>> {
+    let schemas = at(document, "/components/schemas").as_object().into_iter().flatten();
+    let shown = schemas.filter(|(name, _)| is_shown(name));
+    shown
+        .map(|(name, schema)| {
+            let is_choice = schema.get("oneOf").is_some() && schema.get("properties").is_none();
+            Object {
+                name,
+                description: markdown::block(text(schema, "description")),
+                choice: is_choice.then(|| markdown::inline(&kind(schema))),
+                table: if is_choice { None } else { fields(schema).or_else(|| forms(schema)) },
+            }
         })
-        .collect();
-    if rows.is_empty() {
-        return String::new();
-    }
-    table("Parameters", ["Name", "Type", "Meaning"], &rows)
+        .collect()
 }
 
-fn parameter_row(parameter: &Value) -> String {
-    let mut notes = vec![text(parameter, "in")];
-    notes.extend((at(parameter, "/required") == true).then(|| "required".to_owned()));
-    notes.extend((at(parameter, "/deprecated") == true).then(|| "deprecated".to_owned()));
-    let schema = at(parameter, "/schema");
-    row(
-        &text(parameter, "name"),
-        &notes.join(", "),
-        &kind(schema),
-        &format!("{}{}", inline(&text(parameter, "description")), rules(schema)),
-    )
-}
-
-fn row(name: &str, note: &str, kind: &str, meaning: &str) -> String {
-    let note =
-        if note.is_empty() { String::new() } else { format!("<small>{}</small>", escape(note)) };
-    format!(
-        "<tr><th scope=\"row\"><code>{}</code>{note}</th><td class=\"kind\">{kind}</td><td>{meaning}</td></tr>\n",
-        escape(name)
-    )
-}
-
-fn table(title: &str, heads: [&str; 3], rows: &str) -> String {
-    let heads: String =
-        heads.iter().map(|head| format!("<th scope=\"col\">{}</th>", escape(head))).collect();
-    let title = if title.is_empty() { String::new() } else { format!("<h4>{title}</h4>\n") };
-    format!("{title}<table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n")
-}
-
-/// A request and its answer, the first of several unfolded.
-fn example(example: &Value, first: bool) -> String {
-    let open = if first { " open" } else { "" };
-    let request = text(example, "x-request");
-    let target = request.trim_start_matches("GET ");
-    let curl = format!("curl -H 'X-API-Key: <API_KEY>' \\\n  '{BASE_URL}{target}'");
-    format!(
-        "<details class=\"example\"{open}>\n<summary>{}</summary>\n{}{}</details>\n",
-        escape(&text(example, "summary")),
-        code_block(&escape(&curl)),
-        code_block(&json(at(example, "/value"))),
-    )
-}
-
-fn objects(document: &Value) -> Section {
-    let mut inside = Vec::new();
-    let mut html = String::new();
-    for (name, schema) in schemas(document).filter(|(name, _)| !is_of_door(name)) {
-        inside.push((format!("object-{name}"), name.clone()));
-        html.push_str(&object(name, schema));
-    }
-    section("objects", "Objects", inside, &html)
-}
-
-fn schemas(document: &Value) -> impl Iterator<Item = (&String, &Value)> {
-    at(document, "/components/schemas").as_object().into_iter().flatten()
-}
-
-fn is_of_door(name: &str) -> bool {
+fn is_ingest(name: &str) -> bool {
     ["Feed", "Push", "Rejected"].iter().any(|prefix| name.starts_with(prefix))
 }
 
-fn object(name: &str, schema: &Value) -> String {
-    let body = match at(schema, "/properties").as_object() {
-        Some(fields) => fields_table(schema, fields),
-        None => scalar(schema),
-    };
-    let name = escape(name);
-    format!(
-        "<article id=\"object-{name}\" class=\"object\">\n<h3><a href=\"#object-{name}\">{name}</a></h3>\n\
-         <p>{}</p>\n{body}</article>\n",
-        inline(&text(schema, "description"))
-    )
-}
-
-fn fields_table(schema: &Value, fields: &Map<String, Value>) -> String {
+fn fields(schema: &Value) -> Option<Table<'_>> {
+    let properties = at(schema, "/properties").as_object()?;
     let required = at(schema, "/required").as_array();
     // Only what is sent to us may have fields of its own.
     let absent =
         if at(schema, "/additionalProperties") == true { "optional" } else { "not always there" };
-    let rows: String = fields
-        .iter()
-        .map(|(name, field)| {
-            let always = required
-                .is_some_and(|names| names.iter().any(|known| known.as_str() == Some(name)));
-            let note = if always { "" } else { absent };
-            let mut row = row(
-                name,
-                note,
-                &kind(field),
-                &format!("{}{}", inline(&text(field, "description")), rules(field)),
-            );
-            // An object inside has no name of its own, so its fields follow here.
-            let inner = if at(field, "/type") == "array" { at(field, "/items") } else { field };
-            if let Some(fields) = at(inner, "/properties").as_object() {
-                let inner = fields_table(inner, fields);
-                row.push_str(&format!("<tr class=\"inner\"><td colspan=\"3\">{inner}</td></tr>\n"));
-            }
-            row
-        })
-        .collect();
-    table("", ["Field", "Type", "Meaning"], &rows)
+    let rows = properties.iter().map(|(name, field)| {
+        let is_required =
+            required.is_some_and(|names| names.iter().any(|known| known == name.as_str()));
+        let note = if is_required { "" } else { absent };
+        let inner = if at(field, "/type") == "array" { at(field, "/items") } else { field };
+        Row {
+            inner: fields(inner),
+            ..Row::new(name, note.to_owned(), text(field, "description"), field)
+        }
+    });
+    Table::new("Field", rows.collect())
 }
 
 /// What is not an object: its form, or the forms it may take.
-fn scalar(schema: &Value) -> String {
-    let forms = at(schema, "/anyOf").as_array();
-    let forms: Vec<&Value> = forms.map_or_else(|| vec![schema], |forms| forms.iter().collect());
-    let rows: String = forms
-        .iter()
-        .map(|form| {
-            let samples = at(form, "/examples").as_array().into_iter().flatten();
-            let samples: Vec<String> = samples
-                .map(|sample| format!("<code>{}</code>", escape(&sample.to_string())))
-                .collect();
-            let title = at(form, "/title").as_str().unwrap_or("value");
-            let about =
-                if forms.len() > 1 { inline(&text(form, "description")) } else { String::new() };
-            let meaning = format!("{about}{} {}", rules(form), samples.join(" "));
-            row(title, "", &kind(form), &meaning)
-        })
-        .collect();
-    let is_choice = schema.get("oneOf").is_some();
-    if is_choice {
-        return format!("<p class=\"kind\">{}</p>\n", kind(schema));
-    }
-    table("", ["Form", "Type", "Meaning"], &rows)
-}
-
-fn refusal_section(document: &Value) -> Section {
-    let (inside, html) = refusal::all(document);
-    section("error-codes", "Error codes", inside, &html)
-}
-
-fn push_door(document: &Value) -> Section {
-    let door = operations(document).find(|(_, method, _, _)| *method == "post");
-    let Some((path, method, _, operation)) = door else {
-        return section("push-door", "The push door", Vec::new(), "");
-    };
-    let body = at(operation, "/requestBody");
-    let content_in = at(body, "/content/application~1x-ndjson");
-    let sent = at(content_in, "/examples/messages/value");
-    let content = at(operation, "/responses/200/content/application~1json");
-    let parameters = at(operation, "/parameters").as_array().into_iter().flatten();
-    let rows: String = parameters.map(parameter_row).collect();
-    let about = format!(
-        "{}<p>{}</p>\n<p>{} <span class=\"kind\">{}</span></p>\n{}<h4>Answer</h4>\n<p>{} {}</p>\n{}",
-        address(method, path),
-        inline(&text(operation, "description")),
-        inline(&text(body, "description")),
-        kind(at(content_in, "/x-line-schema")),
-        table("Parameters", ["Name", "Type", "Meaning"], &rows),
-        inline(&text(at(operation, "/responses/200"), "description")),
-        answer_kind(at(content, "/schema")),
-        refusal::links(document, operation),
-    );
-    let curl = format!(
-        "curl -H 'Authorization: Bearer <FEED_TOKEN>' \\\n  --data-binary @messages.ndjson \\\n  \
-         '{BASE_URL}{path}'"
-    );
-    let shown = format!(
-        "<details class=\"example\" open>\n<summary>Push, and what became of it</summary>\n{}{}{}</details>\n",
-        code_block(&escape(&curl)),
-        code_block(&escape(sent.as_str().unwrap_or_default().trim_end())),
-        code_block(&json(at(content, "/examples/receipt/value"))),
-    );
-    let mut html = operation_html(operation, &about, &shown);
-    let mut inside = vec![(text(operation, "operationId"), text(operation, "summary"))];
-    for (name, schema) in schemas(document).filter(|(name, _)| is_of_door(name)) {
-        inside.push((format!("object-{name}"), name.clone()));
-        html.push_str(&object(name, schema));
-    }
-    section("push-door", "The push door", inside, &html)
+fn forms(schema: &Value) -> Option<Table<'_>> {
+    let any = at(schema, "/anyOf").as_array();
+    let forms: Vec<&Value> = any.map_or_else(|| vec![schema], |forms| forms.iter().collect());
+    let rows = forms.iter().map(|form| {
+        let title = at(form, "/title").as_str().unwrap_or("value");
+        // What is said of the only form is said above the table.
+        let about = if any.is_some() { text(form, "description") } else { "" };
+        let mut row = Row::new(title, String::new(), about, form);
+        let samples = at(form, "/examples").as_array().into_iter().flatten();
+        let samples: Vec<String> = samples.map(|sample| format!("`{sample}`")).collect();
+        if !samples.is_empty() {
+            row.rules.push(markdown::inline(&samples.join(" ")));
+        }
+        row
+    });
+    Table::new("Form", rows.collect())
 }
 
 /// What needs no key.
-fn open_paths(document: &Value) -> Section {
-    let rows: String = operations(document)
-        .filter(|(path, method, _, _)| *method == "get" && !path.starts_with("/v1/"))
-        .map(|(path, _, _, operation)| {
-            let content = at(operation, "/responses/200/content").as_object();
-            let kind = content.and_then(|content| content.keys().next()).cloned();
-            let kind = kind.unwrap_or_default();
-            let kind = kind.split(';').next().unwrap_or_default();
-            row(path, "", &escape(kind), &inline(&text(operation, "description")))
-        })
-        .collect();
-    let body = table("", ["Path", "Type", "Meaning"], &rows);
-    section("without-a-key", "Without a key", Vec::new(), &body)
+fn open_paths(document: &Value) -> Vec<Row<'_>> {
+    let open = operations(document)
+        .filter(|(path, method, _, _)| *method == "get" && !path.starts_with("/v1/"));
+    open.map(|(path, _, _, operation)| {
+        let content = at(operation, "/responses/200/content").as_object();
+        let media = content.and_then(|content| content.keys().next());
+        let media = media.and_then(|media| media.split(';').next()).unwrap_or_default();
+        let row = Row::new(path, String::new(), text(operation, "description"), &Value::Null);
+        Row { kind: markdown::inline(media), ..row }
+    })
+    .collect()
 }

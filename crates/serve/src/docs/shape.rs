@@ -1,11 +1,6 @@
-//! Schemas in words: what a parameter or a field may be.
+//! Schemas in words, as Markdown: what a parameter or a field may be.
 
 use serde_json::Value;
-
-use crate::docs::html::{escape, inline};
-
-/// A longer list of values is folded up.
-const VALUES_SHOWN_MAX: usize = 16;
 
 /// What a JSON pointer leads to; null where it leads nowhere.
 pub(crate) fn at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
@@ -13,10 +8,15 @@ pub(crate) fn at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
     value.pointer(pointer).unwrap_or(&NOTHING)
 }
 
+/// A field that is text; empty where there is none.
+pub(crate) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
 /// The type of a schema, with links to the objects it names.
 pub(crate) fn kind(schema: &Value) -> String {
     if let Some(name) = referred(schema) {
-        return format!("<a href=\"#object-{0}\">{0}</a>", escape(name));
+        return format!("[{name}](#object-{name})");
     }
     if let Some(any) = alternatives(schema) {
         let mut kinds: Vec<String> = any.iter().map(kind).filter(|kind| !kind.is_empty()).collect();
@@ -27,32 +27,23 @@ pub(crate) fn kind(schema: &Value) -> String {
     }
     match at(schema, "/type") {
         Value::Array(names) => {
-            let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
-            escape(&names.join(" or "))
+            names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or ")
         }
         Value::String(name) if name == "array" => {
             format!("array of {}", kind(at(schema, "/items")))
         }
-        Value::String(name) => match at(schema, "/format").as_str() {
-            Some("date-time") => "timestamp".to_owned(),
-            Some(_) | None => escape(name),
-        },
+        Value::String(_) if text(schema, "format") == "date-time" => "timestamp".to_owned(),
+        Value::String(name) => name.clone(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => String::new(),
     }
 }
 
-/// Values, bounds and default of a schema, each in a line.
-pub(crate) fn rules(schema: &Value) -> String {
+/// Deprecated values, bounds, default and examples of a schema, each in a line.
+pub(crate) fn rules(schema: &Value) -> Vec<String> {
     let mut rules = Vec::new();
-    let mut current: Vec<&Value> = values(schema);
-    current.extend(values(at(schema, "/items")));
-    if !current.is_empty() {
-        rules.push(value_list(&current));
-    }
     for alias in alternatives(schema).into_iter().flatten() {
         if let (Some(value), true) = (alias.get("const"), at(alias, "/deprecated") == true) {
-            let meaning = at(alias, "/description").as_str().unwrap_or_default();
-            rules.push(format!("<code>{}</code> {}", plain(value), inline(meaning)));
+            rules.push(format!("`{}` {}", plain(value), text(alias, "description")));
         }
     }
     if let (Some(least), Some(most)) = (schema.get("minimum"), schema.get("maximum")) {
@@ -62,9 +53,14 @@ pub(crate) fn rules(schema: &Value) -> String {
         rules.push(format!("at most {}", plain(most)));
     }
     if let Some(value) = schema.get("default") {
-        rules.push(format!("default <code>{}</code>", plain(value)));
+        rules.push(format!("default `{}`", plain(value)));
     }
-    rules.iter().map(|rule| format!("<div class=\"rule\">{rule}</div>")).collect()
+    rules
+}
+
+/// The values that a schema, or its items, may take.
+pub(crate) fn values(schema: &Value) -> Vec<String> {
+    listed(schema).chain(listed(at(schema, "/items"))).map(plain).collect()
 }
 
 /// The name of the component a schema refers to.
@@ -77,32 +73,18 @@ fn alternatives(schema: &Value) -> Option<&Vec<Value>> {
 }
 
 /// What a schema lists; deprecated values are told apart.
-fn values(schema: &Value) -> Vec<&Value> {
+fn listed(schema: &Value) -> impl Iterator<Item = &Value> {
     let own = at(schema, "/enum").as_array().into_iter().flatten().chain(schema.get("const"));
     let any = alternatives(schema).into_iter().flatten();
     let current = any.filter(|schema| at(schema, "/deprecated") != true);
-    let listed = current.filter_map(|schema| at(schema, "/enum").as_array()).flatten();
-    own.chain(listed).collect()
-}
-
-fn value_list(values: &[&Value]) -> String {
-    let list: Vec<String> =
-        values.iter().map(|value| format!("<code>{}</code>", plain(value))).collect();
-    let list = list.join(" ");
-    if values.len() > VALUES_SHOWN_MAX {
-        format!("<details><summary>{} values</summary>{list}</details>", values.len())
-    } else {
-        list
-    }
+    own.chain(current.filter_map(|schema| at(schema, "/enum").as_array()).flatten())
 }
 
 /// A value as it is typed into a query.
 fn plain(value: &Value) -> String {
     match value {
-        Value::String(text) => escape(text.trim_end()),
+        Value::String(text) => text.trim_end().to_owned(),
         Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(","),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {
-            escape(&value.to_string())
-        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
     }
 }

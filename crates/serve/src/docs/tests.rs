@@ -6,7 +6,7 @@ use crate::openapi;
 
 fn page() -> String {
     let others = [("/board", "Board"), ("/status", "Status")];
-    render::page(&openapi::value(&Catalogue::load(None).unwrap()), &others)
+    render::page(&openapi::value(&Catalogue::load(None).unwrap()), &others).unwrap()
 }
 
 #[test]

@@ -12,6 +12,7 @@ use market::{BoutSelection, EventSelection, OddsSelection, ScoreSelection};
 
 use crate::answers::Selector;
 use crate::error::{ApiError, ErrorCode};
+use crate::percent::{decode, is_plain};
 use crate::reply::Line;
 use crate::request::{cut, parts};
 use crate::v1::endpoint::Endpoint;
@@ -403,32 +404,4 @@ fn looks_secret(text: &str) -> bool {
             let has_digit = run.bytes().any(|byte| byte.is_ascii_digit());
             run.len() >= 20 || (run.len() >= 10 && has_digit)
         })
-}
-
-/// Percent-decoding, with `+` for a space; `None` for what is not UTF-8 text then.
-pub(super) fn decode(text: &str) -> Option<Cow<'_, str>> {
-    if is_plain(text) {
-        return Some(Cow::Borrowed(text));
-    }
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'+' => b' ',
-            b'%' => {
-                let (high, low) = (hex(rest.next()?)?, hex(rest.next()?)?);
-                high << 4 | low
-            }
-            byte => byte,
-        });
-    }
-    String::from_utf8(bytes).ok().map(Cow::Owned)
-}
-
-fn is_plain(text: &str) -> bool {
-    memchr::memchr2(b'%', b'+', text.as_bytes()).is_none()
-}
-
-fn hex(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
 }

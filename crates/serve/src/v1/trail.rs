@@ -4,10 +4,10 @@ use accounts::{Failure, KeyEntry};
 use domain::Timestamp;
 
 use crate::error::ApiError;
+use crate::percent::decode;
 use crate::request::Asked;
 use crate::request_id::RequestId;
 use crate::v1::param::Param;
-use crate::v1::query::decode;
 
 /// What stands for a key in an address.
 const MASK: &str = "***";

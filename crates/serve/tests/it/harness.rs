@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use accounts::{Actor, KeyKind, Limits, NewKey};
+use accounts::{Actor, KeyKind, Limits, NewKey, Scores};
 use domain::{Clock, ManualClock, Timestamp, World};
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ use serve::{App, Door, Doors};
 use store::Store;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 pub(crate) use answer::{Answer, Raw, mistyped};
 pub(crate) use builder::Builder;
@@ -73,7 +73,7 @@ pub(crate) struct TestApp {
     time: Time,
     store: Store,
     dir: Option<TempDir>,
-    stop: watch::Sender<bool>,
+    stop: CancellationToken,
     writers: Vec<(World, JoinHandle<()>)>,
     /// Token of a feed that sends empty batches, which wake the writer.
     waker: tokio::sync::OnceCell<String>,
@@ -155,7 +155,7 @@ impl TestApp {
     pub(crate) async fn feed(&self, name: &str, bookmaker: Option<&str>) -> String {
         self.app
             .accounts
-            .create_feed(name, bookmaker, &Actor::command_line())
+            .create_feed(name, bookmaker, Scores::OfUnbound, &Actor::command_line())
             .await
             .unwrap()
             .0
@@ -306,12 +306,12 @@ impl TestApp {
 
     /// Tells the service to stop, and does not wait for it.
     pub(crate) fn begin_stop(&self) {
-        self.stop.send_replace(true);
+        self.stop.cancel();
     }
 
     /// Stops as an operator would stop it, and gives the folder back.
     pub(crate) async fn stop(mut self) -> TempDir {
-        self.stop.send_replace(true);
+        self.stop.cancel();
         self.app.accounts.release().await.unwrap();
         self.stop_writers();
         self.store.close().await;
@@ -333,7 +333,7 @@ impl TestApp {
 
 impl Drop for TestApp {
     fn drop(&mut self) {
-        self.stop.send_replace(true);
+        self.stop.cancel();
         if !std::thread::panicking() {
             self.stop_writers();
         }
@@ -385,7 +385,7 @@ pub(crate) fn client() -> Client {
     Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap()
 }
 
-async fn listen(app: &Arc<App>, doors: Doors, stopping: &watch::Receiver<bool>) -> SocketAddr {
+async fn listen(app: &Arc<App>, doors: Doors, stopping: &CancellationToken) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
     let door = Door { listener, doors, tls: None };

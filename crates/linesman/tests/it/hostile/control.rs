@@ -1,44 +1,39 @@
-//! The control port, which every user of the machine can connect to.
+//! The control socket, which is for its owner alone, and however long its path is.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, Instant};
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tempfile::TempDir;
+use tokio::net::UnixStream;
 
 use crate::harness::Home;
 
-async fn connect(home: &Home) -> TcpStream {
-    let note = std::fs::read_to_string(home.data().join("control.json")).unwrap();
-    let note: serde_json::Value = serde_json::from_str(&note).unwrap();
-    TcpStream::connect(note["address"].as_str().unwrap()).await.unwrap()
-}
-
 #[tokio::test]
-async fn nothing_is_read_behind_a_wrong_password() {
+async fn connections_that_send_nothing_do_not_keep_commands_out() {
     let home = Home::new();
     let service = home.start().await;
-    let mut stranger = connect(&home).await;
-    // As much as a password has, and no end of the line.
-    stranger.write_all(&[b'x'; 65]).await.unwrap();
-    let mut told = String::new();
-    let read = stranger.read_to_string(&mut told);
-    tokio::time::timeout(Duration::from_secs(10), read).await.expect("an answer at once").unwrap();
-    assert_eq!(told, "the server does not know this password\n");
-    service.stop().await;
-}
-
-#[tokio::test]
-async fn strangers_who_say_nothing_do_not_keep_commands_out() {
-    let home = Home::new();
-    let service = home.start().await;
-    let mut strangers = Vec::new();
+    let socket = home.data().join("control.sock");
+    let mode = std::fs::metadata(&socket).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let mut silent = Vec::new();
     for _ in 0..600 {
-        strangers.push(connect(&home).await);
+        silent.push(UnixStream::connect(&socket).await.unwrap());
     }
     let begun = Instant::now();
     let key = home.live_key().await;
     assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
     assert_eq!(service.get("/v1/status", &key).await.status, 200);
-    drop(strangers);
+    drop(silent);
+    service.stop().await;
+    assert!(!socket.exists());
+}
+
+#[tokio::test]
+async fn a_command_reaches_a_server_whose_folder_has_a_long_path() {
+    let root = TempDir::new().unwrap();
+    let home = Home::at(TempDir::with_prefix_in("long".repeat(40), &root).unwrap());
+    let service = home.start().await;
+    let key = home.live_key().await;
+    assert_eq!(service.get("/v1/status", &key).await.status, 200);
     service.stop().await;
 }

@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
@@ -200,11 +201,13 @@ async fn a_service_whose_output_cannot_be_written_goes_on() {
         let home = Home::new().set("LINESMAN_LOG__FILTER", "debug");
         let mut command = home.command(&["serve", "--listen", "127.0.0.1:0"]);
         let mut child = command.stdout(stdout).stderr(stderr).spawn().unwrap();
-        let note = home.data().join("control.json");
+        let socket = home.data().join("control.sock");
         let url = wait_for("an address", async || {
-            let note = fs::read_to_string(&note).ok()?;
-            let note: serde_json::Value = serde_json::from_str(&note).ok()?;
-            Some(note["url"].as_str()?.to_owned())
+            let mut stream = UnixStream::connect(&socket).ok()?;
+            stream.write_all(b"\"url\"\n").ok()?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).ok()?;
+            Some(answer.trim().strip_prefix("ok ")?.to_owned())
         })
         .await;
         for _ in 0..5 {

@@ -52,9 +52,9 @@ async fn a_folder_that_others_could_read_is_closed_to_them() {
         let mode = if path.is_dir() { 0o755 } else { 0o644 };
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
     }
-    // What stands in the way of the control note: neither the link's target nor its mode is used.
+    // What stands in the way of the control socket: neither the link's target nor its mode is used.
     let target = home.write("target", "mine");
-    symlink(&target, home.data().join("control.new")).unwrap();
+    symlink(&target, home.data().join("control.sock")).unwrap();
     let service = home.start().await;
     expect_private(&home.data(), 6);
     assert!(service.stderr().contains("other users could read this"), "{}", service.stderr());

@@ -6,12 +6,11 @@ use std::time::Duration;
 use change_log::{Checkpoint, Entry, LogError, LogView, Place, StreamLog};
 use domain::{Catalogue, Timestamp, World};
 use market::{Book, Change, Ids, Snapshot};
-use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::dashboard::board::history::History;
-use crate::server;
 use crate::world::play_back;
 
 /// How far back the sandbox's paths begin: it is a function of an instant, so any past can be had.
@@ -26,7 +25,7 @@ const LOG_STEP: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_secs(15);
 
 /// Keeps boards and status up to date until the service stops.
-pub async fn keep_pages(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
+pub async fn keep_pages(app: Arc<App>, stopping: CancellationToken) {
     let board = app.settings.dashboard.board.filter(|_| app.settings.dashboard.enabled);
     let mut news = board.map(|world| app.world(world).news());
     let mut back = JoinSet::new();
@@ -56,7 +55,7 @@ pub async fn keep_pages(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
             }
             _ = looks.tick() => {}
             Some(_) = back.join_next() => {}
-            () = server::stopped(&mut stopping) => break,
+            () = stopping.cancelled() => break,
         }
         app.status.look(&app).await;
     }

@@ -202,7 +202,7 @@ pub(super) async fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let scores =
         if visit.form.get("scores").is_empty() { Scores::OfUnbound } else { Scores::Allowed };
     let by = visit.actor()?;
-    let (token, record) = visit.app.accounts.create_feed_with(name, bookmaker, scores, &by).await?;
+    let (token, record) = visit.app.accounts.create_feed(name, bookmaker, scores, &by).await?;
     let page = NewFeedPage {
         shell: Shell::new(visit, "A feed's token", "feeds"),
         name: record.name,

@@ -1,9 +1,13 @@
 //! The same request as an address, and as a line in each language. The address is percent-encoded so far that it needs
 //! no quoting in any of them.
 
-use std::fmt::Write as _;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::dashboard::explore::field::Field;
+
+/// What is encoded in a path, and in a query.
+const IN_PATH: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const IN_QUERY: AsciiSet = IN_PATH.remove(b',').remove(b':');
 
 /// A request in one language.
 pub(crate) struct Line {
@@ -18,25 +22,14 @@ pub(crate) fn target(template: &str, fields: &[Field]) -> String {
     let mut query = Vec::new();
     for field in fields {
         if field.in_path {
-            path = path.replace(&format!("{{{}}}", field.name), &encode(&field.value, ""));
+            let value = utf8_percent_encode(&field.value, &IN_PATH).to_string();
+            path = path.replace(&format!("{{{}}}", field.name), &value);
         } else if !field.value.is_empty() {
-            query.push(format!("{}={}", field.name, encode(&field.value, ",:")));
+            let value = utf8_percent_encode(&field.value, &IN_QUERY);
+            query.push(format!("{}={value}", field.name));
         }
     }
     if query.is_empty() { path } else { format!("{path}?{}", query.join("&")) }
-}
-
-fn encode(text: &str, also: &str) -> String {
-    text.bytes().fold(String::new(), |mut out, byte| {
-        let plain = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-        if plain || also.as_bytes().contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            // Writing to a `String` cannot fail.
-            write!(out, "%{byte:02X}").unwrap_or_default();
-        }
-        out
-    })
 }
 
 /// The request in every language, with a place for the key.

@@ -63,7 +63,8 @@ async fn a_day_is_told_in_quarters_of_an_hour_and_outlives_a_restart() {
     let feed = browser.get("/status.atom").await;
     assert!(feed.text().contains("was delayed for") && feed.text().contains("is delayed</title>"));
     let now = board.app.now();
-    let (_stop, stopping) = tokio::sync::watch::channel(true);
+    let stopping = tokio_util::sync::CancellationToken::new();
+    stopping.cancel();
     serve::keep_pages(Arc::clone(&board.app.app), stopping).await;
     let dir = board.app.stop().await;
     let app = TestApp::builder().on(dir).starting_at(now).keeping_pages().start().await;

@@ -25,7 +25,7 @@ async fn kept_on(builder: Builder, pages: DashboardSettings) -> Board {
 /// Frames of a stream: id, event, data.
 struct Stream {
     response: Response,
-    held: String,
+    held: Vec<u8>,
 }
 
 impl Stream {
@@ -38,21 +38,21 @@ impl Stream {
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         assert_eq!(response.headers()["cache-control"], "no-store");
-        let mut stream = Self { response, held: String::new() };
+        let mut stream = Self { response, held: Vec::new() };
         assert_eq!(stream.frame().await.as_deref(), Some("retry: 3000"));
         stream
     }
 
     async fn frame(&mut self) -> Option<String> {
         loop {
-            if let Some((frame, rest)) = self.held.split_once("\n\n") {
-                let frame = frame.to_owned();
-                self.held = rest.to_owned();
-                return Some(frame);
+            if let Some(end) = self.held.windows(2).position(|two| two == b"\n\n") {
+                let frame: Vec<u8> = self.held.drain(..end + 2).take(end).collect();
+                return Some(String::from_utf8(frame).unwrap());
             }
             let chunk =
                 tokio::time::timeout(PATIENCE, self.response.chunk()).await.expect("a frame");
-            self.held.push_str(std::str::from_utf8(&chunk.unwrap()?).unwrap());
+            // A chunk may end within a character.
+            self.held.extend_from_slice(&chunk.unwrap()?);
         }
     }
 

@@ -13,7 +13,7 @@ use serve::{
 };
 use store::Store;
 use tempfile::TempDir;
-use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use super::{
     DAY, Joining, LogServers, PushDoor, START, SystemClock, TestApp, Time, at, client, listen,
@@ -240,14 +240,14 @@ impl Builder {
             live,
             sandbox,
         }));
-        let (stop, stopping) = watch::channel(false);
+        let stop = CancellationToken::new();
         if self.keeps_pages {
-            tokio::spawn(serve::keep_pages(Arc::clone(&app), stopping.clone()));
+            tokio::spawn(serve::keep_pages(Arc::clone(&app), stop.clone()));
         }
         TestApp {
-            addr: listen(&app, Doors::Main, &stopping).await,
-            push_addr: listen(&app, Doors::Ingest, &stopping).await,
-            operator_addr: listen(&app, Doors::Operator, &stopping).await,
+            addr: listen(&app, Doors::Main, &stop).await,
+            push_addr: listen(&app, Doors::Ingest, &stop).await,
+            operator_addr: listen(&app, Doors::Operator, &stop).await,
             client: client(),
             refresh_interval: self.refresh_interval,
             waker: tokio::sync::OnceCell::new(),

@@ -24,7 +24,7 @@ async fn a_bound_token_reports_scores_only_with_the_right_to() {
     let got = app.push(&bound, ndjson(&[event.clone(), live.clone()])).await;
     assert_eq!(codes(&got), ["wrong_bookmaker"], "{got}");
     let (accounts, by) = (&app.app.accounts, Actor::command_line());
-    let made = accounts.create_feed_with("official", Some("fanduel"), Scores::Allowed, &by).await;
+    let made = accounts.create_feed("official", Some("fanduel"), Scores::Allowed, &by).await;
     let official = made.unwrap().0.expose().to_owned();
     let got = app.push(&official, ndjson(&[event.clone(), live.clone()])).await;
     assert_eq!((&got["accepted"], codes(&got)), (&json!(2), vec![]), "{got}");

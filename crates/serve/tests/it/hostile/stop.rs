@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serve::{Door, Doors};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use super::http2::{PREFACE, SETTINGS, frame, get};
 use crate::harness::{DOOR, Raw, TestApp, wait_for};
@@ -17,16 +17,16 @@ const REQUEST: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n";
 /// A service's listener of its own, which can be stopped.
 struct Listener {
     addr: SocketAddr,
-    stop: watch::Sender<bool>,
+    stop: CancellationToken,
     running: tokio::task::JoinHandle<()>,
 }
 
 async fn listen(app: &TestApp) -> Listener {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
-    let (stop, stopping) = watch::channel(false);
+    let stop = CancellationToken::new();
     let door = Door { listener, doors: Doors::Main, tls: None };
-    let running = tokio::spawn(serve::run(Arc::clone(&app.app), door, stopping));
+    let running = tokio::spawn(serve::run(Arc::clone(&app.app), door, stop.clone()));
     Listener { addr, stop, running }
 }
 
@@ -74,7 +74,7 @@ async fn a_hundred_stops_reset_nobody_who_has_asked() {
         }
         let new: Vec<TcpStream> = (0..10).map(|_| ask(listener.addr, REQUEST)).collect();
         let streams: Vec<TcpStream> = (0..2).map(|_| ask(listener.addr, &http2)).collect();
-        listener.stop.send_replace(true);
+        listener.stop.cancel();
         // The runtime may hear of the stop first, or of who has asked.
         for _ in 0..stop % 5 {
             tokio::task::yield_now().await;
@@ -100,7 +100,7 @@ async fn a_stop_takes_pushes_that_were_sent_before_it() {
     );
     let listener = listen(&app).await;
     let pushes: Vec<TcpStream> = (0..20).map(|_| ask(listener.addr, push.as_bytes())).collect();
-    listener.stop.send_replace(true);
+    listener.stop.cancel();
     listener.running.await.unwrap();
     assert_eq!(unanswered(pushes, is_last_answer), 0);
 }
@@ -142,7 +142,7 @@ async fn who_holds_on_to_a_connection_does_not_hold_up_a_stop() {
     let first = get(1, "/healthz", &[]);
     held.push(ask(listener.addr, &[PREFACE, &settings, &first].concat()));
     tokio::time::sleep(Duration::from_millis(50)).await;
-    listener.stop.send_replace(true);
+    listener.stop.cancel();
     tokio::time::pause();
     let begun = tokio::time::Instant::now();
     listener.running.await.unwrap();

@@ -1,0 +1,61 @@
+//! The parts of the service that run beside each other until it stops.
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// The name of a part, for the log.
+pub(crate) type Part = &'static str;
+
+/// Starts parts that have to live as long as the service does. One that ends before it is stopped is reported, by its
+/// panic too.
+#[derive(Clone, Debug)]
+pub(crate) struct Tasks {
+    ended: mpsc::Sender<Part>,
+    stop: CancellationToken,
+}
+
+impl Tasks {
+    /// With where it is reported that a part has ended.
+    pub(crate) fn new() -> (Self, mpsc::Receiver<Part>) {
+        let (ended, reported) = mpsc::channel(8);
+        (Self { ended, stop: CancellationToken::new() }, reported)
+    }
+
+    /// Others, which are stopped by themselves.
+    pub(crate) fn apart(&self) -> Self {
+        Self { ended: self.ended.clone(), stop: CancellationToken::new() }
+    }
+
+    pub(crate) fn spawn(&self, part: Part, work: impl Future<Output = ()> + Send + 'static) {
+        let (report, stop) = (self.report_end(part), self.stop.clone());
+        tokio::spawn(async move {
+            let _report = report;
+            stop.run_until_cancelled(work).await;
+        });
+    }
+
+    /// Reports the end of a part when it is dropped; for threads.
+    pub(crate) fn report_end(&self, part: Part) -> EndReport {
+        EndReport { ended: self.ended.clone(), part }
+    }
+
+    /// Ends the parts that were spawned here.
+    pub(crate) fn stop(&self) {
+        self.stop.cancel();
+    }
+}
+
+/// Reports that a part has ended.
+#[derive(Debug)]
+pub(crate) struct EndReport {
+    ended: mpsc::Sender<Part>,
+    part: Part,
+}
+
+impl Drop for EndReport {
+    fn drop(&mut self) {
+        if self.ended.try_send(self.part).is_err() {
+            tracing::debug!(part = self.part, "ended after the service");
+        }
+    }
+}
