@@ -42,7 +42,8 @@ pub(crate) struct Reserve {
 }
 
 impl Reserve {
-    /// Gives the reserve up where the disk is full, so that a service can start on it; else makes sure that it is there.
+    /// Deletes the reserve file where the disk is full, so that a service can start on it; else makes sure that it is
+    /// there.
     ///
     /// # Errors
     /// There is no room for anything: no request could be counted.
