@@ -12,8 +12,8 @@ use std::time::Duration;
 use accounts::{AccountError, Accounts, LeaseWorker, Need};
 use anyhow::Context;
 use change_log::{Caller, Place, StreamLog, StreamPlace};
-use domain::{Catalogue, Clock, Timestamp, World};
-use market::{Book, Change, Ids, Operation};
+use domain::{Catalogue, Clock, World};
+use market::{Book, Operation};
 use rand::random;
 use serve::{Membership, Seat};
 use store::{Store, StoreError};
@@ -125,17 +125,5 @@ pub(crate) fn read_book(cluster: &Cluster, catalogue: &Arc<Catalogue>) -> anyhow
     let runtime = tokio::runtime::Runtime::new()?;
     let mut log = StreamLog::find(runtime.handle(), &log_place(cluster))
         .context("the log on cluster.nats_url is not reached")?;
-    let (mut book, from) = match log.latest_checkpoint()? {
-        Some(held) => {
-            let book = Book::from_image(held.version, &held.payload, Arc::clone(catalogue))?;
-            (book, held.seq + 1)
-        }
-        None => (Book::new(Arc::clone(catalogue), Ids::Minted { salt: 0 }), 1),
-    };
-    for entry in log.read_from(from)? {
-        let entry = entry?;
-        let change = Change::decode(entry.version, &entry.payload)?;
-        book.absorb(&change, Timestamp::from_millis(entry.at_ms));
-    }
-    Ok(book)
+    Ok(serve::replay_book(&mut log, catalogue)?)
 }

@@ -8,12 +8,11 @@ mod shown;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use change_log::{LogError, LogView};
 use domain::{EventId, World};
-use market::{Alias, Book, Change, Ids, Meaning, Operation};
+use market::{Alias, Book, Meaning, Operation};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -132,32 +131,13 @@ fn read_book(config: &Config, data: &Path) -> anyhow::Result<Book> {
         return cluster::read_book(cluster, catalogue);
     }
     let folder = Folder::at(data).log(World::Live);
-    let view = match LogView::open(&folder) {
+    let mut view = match LogView::open(&folder) {
         Err(LogError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
             bail!("there is no log at {}; --data names the data folder", folder.display())
         }
         opened => opened?,
     };
-    let mut book = Book::new(Arc::clone(catalogue), Ids::Minted { salt: 0 });
-    let mut from = view.first_seq();
-    for seq in view.checkpoints().iter().rev() {
-        if let Ok(checkpoint) = view.checkpoint(*seq) {
-            book =
-                Book::from_image(checkpoint.version, &checkpoint.payload, Arc::clone(catalogue))?;
-            from = seq + 1;
-            break;
-        }
-    }
-    let entries = match view.read_from(from) {
-        Err(LogError::NotKept { .. }) => return Ok(book),
-        entries => entries?,
-    };
-    for entry in entries {
-        let entry = entry?;
-        let change = Change::decode(entry.version, &entry.payload)?;
-        book.absorb(&change, domain::Timestamp::from_millis(entry.at_ms));
-    }
-    Ok(book)
+    Ok(serve::replay_book(&mut view, catalogue)?)
 }
 
 fn list_unsure(pairs: &[ShownPair], json: bool) -> anyhow::Result<()> {

@@ -14,6 +14,7 @@ use change_log::{Entry, LogError, LogView};
 use domain::{Catalogue, Clock, Timestamp, World};
 use feeds::push;
 use market::{Book, Change, Ids, Recorded, Recorder};
+use serve::{Logged, Replay};
 
 use crate::cli::{RecordArgs, output};
 use crate::clock::SystemClock;
@@ -101,16 +102,16 @@ fn record(
         }
         Ok(())
     };
-    let mut entries = view.read_from(base.after + 1)?;
-    for entry in entries.by_ref() {
-        let (at, change) = decode(&entry?)?;
+    let mut replay = Replay::from(&view, base.after + 1)?;
+    for logged in replay.by_ref() {
+        let Logged { at, change, .. } = logged?;
         if at > span.to {
             break;
         }
         write(recorder.take(&change, at))?;
     }
     write(recorder.finish())?;
-    Ok(Told { inexact: recorder.inexact_events(), lost: entries.losses().entries })
+    Ok(Told { inexact: recorder.inexact_events(), lost: replay.losses().entries })
 }
 
 /// The latest place from which the log can be followed through all that was accepted from `from` on.
@@ -175,19 +176,12 @@ fn first_entry(view: &LogView, from: u64) -> anyhow::Result<Option<Entry>> {
 }
 
 fn first_founding(view: &LogView) -> anyhow::Result<Option<(u64, Timestamp)>> {
-    for entry in view.read_from(view.first_seq())? {
-        let entry = entry?;
-        if let (at, Change::Founded { .. }) = decode(&entry)? {
-            return Ok(Some((entry.seq, at)));
+    for logged in Replay::from(view, view.first_seq())? {
+        if let Logged { seq, at, change: Change::Founded { .. }, .. } = logged? {
+            return Ok(Some((seq, at)));
         }
     }
     Ok(None)
-}
-
-fn decode(entry: &Entry) -> anyhow::Result<(Timestamp, Change)> {
-    let change = Change::decode(entry.version, &entry.payload)
-        .with_context(|| format!("entry {} was written by another program", entry.seq))?;
-    Ok((Timestamp::from_millis(entry.at_ms), change))
 }
 
 fn write_recorded(recorded: &Recorded, catalogue: &Catalogue, line: &mut String) {

@@ -15,6 +15,7 @@ mod files;
 mod folder;
 mod frame;
 mod log;
+mod read;
 mod reader;
 mod segment;
 mod stream;
@@ -27,6 +28,7 @@ pub use crate::{
     folder::{Cut, Recovery},
     frame::{FRAME_HEAD_BYTES, Frame, decode_frame},
     log::{ChangeLog, Options},
+    read::ReadLog,
     reader::{Entry, Gap, Losses, Reader},
     stream::{
         Caller, Desk, Follower, Glance, NoAnswer, Question, StreamLog, StreamPlace, StreamReader,

@@ -45,6 +45,7 @@ pub use server::{Door, Tls, run};
 pub use service::Doors;
 pub use v1::check_target;
 pub use world::{
-    AloneError, EventView, Identities, Membership, Node, OperateError, Published, RefView, Seat,
-    WorldError, WorldHandle, WorldOptions, Writer, keep_desk, operate_alone, operate_from_afar,
+    AloneError, Base, EventView, Identities, Logged, Membership, Node, OperateError, Published,
+    RefView, Replay, Seat, WorldError, WorldHandle, WorldOptions, Writer, keep_desk, operate_alone,
+    operate_from_afar, replay_book,
 };

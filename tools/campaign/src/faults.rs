@@ -70,6 +70,10 @@ const WHOLE: [&str; 2] = [
 ];
 
 #[derive(Debug, Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "switches of a command line are independent of each other"
+)]
 pub(crate) struct Options {
     /// How long faults go on
     #[arg(long, default_value_t = 10)]

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use change_log::{Entry, Follower, LogError, StreamLog};
+use change_log::{Follower, LogError, StreamLog};
 use domain::Timestamp;
 use market::{Book, Change, Ids};
 
 use crate::world::WorldOptions;
 use crate::world::identities::Tracker;
 use crate::world::node::Waiting;
+use crate::world::replay::{Base, Logged, Replay};
 use crate::world::seat::Seat;
 use crate::world::start::WorldError;
 use crate::world::writer::Post;
@@ -43,14 +44,12 @@ pub(super) struct Held {
 impl Held {
     /// From the newest checkpoint, or from the log's first entry. `None`: nothing was ever written.
     fn begin(log: &mut StreamLog, options: &WorldOptions) -> Result<Option<Self>, WorldError> {
-        let catalogue = Arc::clone(&options.catalogue);
-        let (book, seq) = match log.latest_checkpoint()? {
-            Some(held) => (Book::from_image(held.version, &held.payload, catalogue)?, held.seq),
-            None if log.last_seq() == 0 => return Ok(None),
-            None => (Book::new(catalogue, Ids::Minted { salt: 0 }), 0),
-        };
+        let Base { book, seq, missing } = Base::newest(log, &options.catalogue)?;
+        if seq == 0 && log.last_seq() == 0 {
+            return Ok(None);
+        }
         // A book without its beginning would give out other ids for the same events, and nobody would be told.
-        if seq + 1 < log.first_seq() {
+        if missing > 0 {
             return Err(WorldError::Beheaded { first: log.first_seq() });
         }
         let tracker = Tracker::of(&book);
@@ -61,8 +60,8 @@ impl Held {
         Self { book, seq, mark: None, last_cut: None, furthest_cut: None, tracker }
     }
 
-    fn absorb(&mut self, read: &Read) {
-        let Read { seq, mark, at, change } = read;
+    fn absorb(&mut self, read: &Logged) {
+        let Logged { seq, mark, at, change } = read;
         self.tracker.before_change(&self.book, change);
         self.book.absorb(change, *at);
         self.tracker.after(change);
@@ -71,22 +70,6 @@ impl Held {
             self.last_cut = Some(*at);
             self.furthest_cut = self.furthest_cut.max(self.last_cut);
         }
-    }
-}
-
-/// An entry that was read and is not absorbed yet.
-struct Read {
-    seq: u64,
-    mark: u32,
-    at: Timestamp,
-    change: Change,
-}
-
-impl Read {
-    fn decode(entry: &Entry) -> Result<Self, WorldError> {
-        let change = Change::decode(entry.version, &entry.payload)?;
-        let at = Timestamp::from_millis(entry.at_ms);
-        Ok(Self { seq: entry.seq, mark: entry.mark(), at, change })
     }
 }
 
@@ -130,10 +113,10 @@ impl Post {
         }
         let Some(held) = held else { return Ok(()) };
         // What came after the last snapshot waits until it is known to be the last.
-        let mut waiting: Vec<Read> = Vec::new();
+        let mut waiting: Vec<Logged> = Vec::new();
         let mut read = || -> Result<(), WorldError> {
-            for entry in log.read_from(held.seq + 1)? {
-                let entry = Read::decode(&entry?)?;
+            for entry in Replay::from(log, held.seq + 1)? {
+                let entry = entry?;
                 let is_cut = matches!(entry.change, Change::Cut { .. });
                 waiting.push(entry);
                 if is_cut {
@@ -214,11 +197,11 @@ impl Post {
         }
     }
 
-    fn next(&self, reader: &mut Follower) -> Result<Option<Read>, WorldError> {
-        reader.next(NAP)?.map(|entry| Read::decode(&entry)).transpose()
+    fn next(&self, reader: &mut Follower) -> Result<Option<Logged>, WorldError> {
+        reader.next(NAP)?.map(|entry| Logged::decode(&entry)).transpose()
     }
 
-    fn take_entry(&mut self, read: &Read, held: &mut Option<Held>) -> Result<(), WorldError> {
+    fn take_entry(&mut self, read: &Logged, held: &mut Option<Held>) -> Result<(), WorldError> {
         let held = match held {
             Some(held) => held,
             None => {

@@ -5,13 +5,14 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::time::Duration;
 
-use change_log::{Entry, Gap, Log, LogError, LogView, Losses, Place};
+use change_log::{Gap, Log, LogError, LogView, Losses, Place};
 use domain::Timestamp;
 use domain::message::{Body, FeedMessage};
 use market::book::ImageError;
 use market::{Book, CHANGE_VERSION, Change, ChangeError, Ids, Snapshot};
 
 use crate::answers::Answers;
+use crate::world::replay::{Base, Logged, Replay};
 use crate::world::writer::Chain;
 use crate::world::{Published, WorldHandle, WorldOptions};
 
@@ -120,44 +121,58 @@ impl Start {
     /// Entries after the last snapshot wait until it is known to be the last, or until they are too many to hold:
     /// then the snapshot is cut although another may follow.
     pub(super) fn recover(log: &mut Log, options: &WorldOptions) -> Result<Self, WorldError> {
-        let mut start = Self::from_checkpoint(log, options)?;
-        let mut waiting: Vec<(Timestamp, Change)> = Vec::new();
-        let tail = read_tail(log, start.checkpoint_seq, |at, change| {
+        let base = Base::newest(log, &options.catalogue)?;
+        let mut replay = Replay::after(log, &base)?;
+        let mut start = Self::from_checkpoint(base, options);
+        let (mut waiting, mut read) = (Vec::new(), false);
+        for logged in replay.by_ref() {
+            let Logged { at, change, .. } = logged?;
+            read = true;
             let cut = if let Change::Cut { at } = change { Some(at) } else { None };
             waiting.push((at, change));
-            if cut.is_none() && waiting.len() >= WAITING_MAX {
+            if cut.is_none() && waiting.len() < WAITING_MAX {
+                continue;
+            }
+            if cut.is_none() {
                 start.cut_last(options);
-            } else if cut.is_none() {
-                return;
             }
             waiting.drain(..).for_each(|(at, change)| start.book.absorb(&change, at));
             if cut.is_some() {
                 (start.last_cut, start.last_published) = (cut, None);
             }
-        })?;
+        }
         start.cut_last(options);
         waiting.drain(..).for_each(|(at, change)| start.book.absorb(&change, at));
-        Ok(start.renewed(&tail, options))
+        Ok(start.renewed(read, &replay, options))
     }
 
     /// The same for who serves nothing: without the last snapshot.
     pub(super) fn recover_book(log: &mut Log, options: &WorldOptions) -> Result<Self, WorldError> {
-        let mut start = Self::from_checkpoint(log, options)?;
-        let tail = read_tail(log, start.checkpoint_seq, |at, change| {
-            start.book.absorb(&change, at);
-        })?;
-        Ok(start.renewed(&tail, options))
+        let base = Base::newest(log, &options.catalogue)?;
+        let mut replay = Replay::after(log, &base)?;
+        let mut start = Self::from_checkpoint(base, options);
+        let mut read = false;
+        for logged in replay.by_ref() {
+            let logged = logged?;
+            read = true;
+            start.book.absorb(&logged.change, logged.at);
+        }
+        Ok(start.renewed(read, &replay, options))
     }
 
-    fn from_checkpoint(log: &mut Log, options: &WorldOptions) -> Result<Self, WorldError> {
-        let catalogue = Arc::clone(&options.catalogue);
-        let (mut book, checkpoint_seq) = match log.latest_checkpoint()? {
-            Some(held) => (Book::from_image(held.version, &held.payload, catalogue)?, held.seq),
-            None => (Book::new(catalogue, Ids::Minted { salt: 0 }), 0),
-        };
+    fn from_checkpoint(base: Base, options: &WorldOptions) -> Self {
+        let Base { mut book, seq, missing } = base;
+        if missing > 0 {
+            tracing::error!(
+                checkpoint = seq,
+                missing,
+                "the log no longer holds the entries after its checkpoint"
+            );
+        }
         book.set_limits(options.limits);
         let entries = Entries::default();
-        Ok(Self { book, checkpoint_seq, last_cut: None, last_published: None, entries, lost: 0 })
+        let (checkpoint_seq, lost) = (seq, missing);
+        Self { book, checkpoint_seq, last_cut: None, last_published: None, entries, lost }
     }
 
     fn cut_last(&mut self, options: &WorldOptions) {
@@ -166,13 +181,14 @@ impl Start {
         }
     }
 
-    /// Ids of its own for what comes, and a first entry where the log has none.
-    fn renewed(mut self, tail: &Tail, options: &WorldOptions) -> Self {
-        if self.checkpoint_seq == 0 && tail.read == 0 {
-            return Self { lost: tail.lost, ..Self::afresh(options, new_ids(options)) };
+    /// Ids of its own for what comes, and a first entry where the log has none that can be read.
+    fn renewed(mut self, read: bool, replay: &Replay, options: &WorldOptions) -> Self {
+        let lost = self.lost + report(&replay.losses());
+        if self.checkpoint_seq == 0 && !read {
+            return Self { lost, ..Self::afresh(options, new_ids(options)) };
         }
         self.book.renew_salt(new_salt(options));
-        Self { lost: tail.lost, ..self }
+        Self { lost, ..self }
     }
 
     /// The epoch's snapshot if it was cut already, so that a restart shows the same bytes; else a new one.
@@ -215,38 +231,6 @@ pub(super) fn new_ids(options: &WorldOptions) -> Ids {
 /// A salt for ids. It need not be secret, only different each time a process begins to write a world.
 pub(super) fn new_salt(options: &WorldOptions) -> u64 {
     RandomState::new().hash_one(options.world.key())
-}
-
-/// How many entries after a checkpoint there are, and how many are lost to damage.
-struct Tail {
-    read: u64,
-    lost: u64,
-}
-
-/// Gives each entry after a checkpoint to `take`. The log goes on without those that are damaged, loudly.
-fn read_tail(
-    log: &mut Log,
-    after: u64,
-    mut take: impl FnMut(Timestamp, Change),
-) -> Result<Tail, WorldError> {
-    let from = (after + 1).max(log.first_seq());
-    let beheaded = from - after - 1;
-    if beheaded > 0 {
-        tracing::error!(
-            checkpoint = after,
-            first = from,
-            lost = beheaded,
-            "the log no longer holds the entries after its checkpoint"
-        );
-    }
-    let mut entries = log.read_from(from)?;
-    let mut read = 0;
-    for entry in entries.by_ref() {
-        let Entry { at_ms, version, payload, .. } = entry?;
-        read += 1;
-        take(Timestamp::from_millis(at_ms), Change::decode(version, &payload)?);
-    }
-    Ok(Tail { read, lost: beheaded + report(&entries.losses()) })
 }
 
 /// Says what of a log is damaged, keeps a copy of it, and gives the number of entries that are lost.

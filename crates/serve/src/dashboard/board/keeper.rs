@@ -3,15 +3,14 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use change_log::{Checkpoint, Entry, LogError, LogView, Place, StreamLog};
-use domain::{Catalogue, Timestamp, World};
-use market::{Book, Change, Ids, Snapshot};
+use domain::{Timestamp, World};
+use market::{Book, Change, Snapshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::dashboard::board::history::History;
-use crate::world::play_back;
+use crate::world::{Base, Logged, Replay, WorldError, play_back};
 
 /// How far back the sandbox's paths begin: it is a function of an instant, so any past can be had.
 const SANDBOX_BACK: Duration = Duration::from_secs(3 * 3600);
@@ -97,7 +96,7 @@ async fn look_back(app: Arc<App>, world: World) {
         let past = Arc::clone(&past);
         blocking(&app, move |app| {
             if let Err(error) = read_back(app, world, until, &past) {
-                let error = &*error as &dyn std::error::Error;
+                let error = &error as &dyn std::error::Error;
                 tracing::warn!(error, "price paths begin now: the log's past cannot be read");
             }
         })
@@ -123,58 +122,26 @@ fn read_back(
     world: World,
     until: Timestamp,
     past: &Mutex<History>,
-) -> Result<(), Failure> {
+) -> Result<(), WorldError> {
     let handle = app.world(world);
     if handle.stats.load.load().records > READ_BACK_RECORDS_MAX {
         tracing::info!(%world, "price paths begin now: the book is too large to be made a second time");
         return Ok(());
     }
-    let Some((mut book, entries)) = since_checkpoint(&handle.past.log, &app.catalogue)? else {
-        return Ok(());
-    };
+    let Some(mut log) = handle.past.log.view()? else { return Ok(()) };
+    let mut base = Base::newest(&mut *log, &app.catalogue)?;
     let mut noted: Option<Timestamp> = None;
-    for entry in entries {
-        let entry = entry?;
-        let change = Change::decode(entry.version, &entry.payload)?;
-        book.absorb(&change, Timestamp::from_millis(entry.at_ms));
+    for logged in Replay::after(&*log, &base)? {
+        let Logged { at, change, .. } = logged?;
+        base.book.absorb(&change, at);
         if let Change::Cut { at } = change {
             let due = noted.is_none_or(|noted| at.since(noted) >= LOG_STEP);
             if due && at < until {
-                let snapshot = Snapshot::cut(&book, at, handle.stale_after());
+                let snapshot = Snapshot::cut(&base.book, at, handle.stale_after());
                 past.lock().unwrap_or_else(PoisonError::into_inner).note(&snapshot);
                 noted = Some(at);
             }
         }
     }
     Ok(())
-}
-
-type Failure = Box<dyn std::error::Error + Send + Sync>;
-type Entries = Box<dyn Iterator<Item = Result<Entry, LogError>>>;
-
-/// The book of the newest checkpoint, and the entries after it. `None`: nothing is kept, or nothing was written yet.
-fn since_checkpoint(
-    place: &Place,
-    catalogue: &Arc<Catalogue>,
-) -> Result<Option<(Book, Entries)>, Failure> {
-    let load =
-        |held: &Checkpoint| Book::from_image(held.version, &held.payload, Arc::clone(catalogue));
-    let empty = || Book::new(Arc::clone(catalogue), Ids::Minted { salt: 0 });
-    Ok(match place {
-        Place::Folder { dir, .. } => {
-            let log = LogView::open(dir)?;
-            let held = log.checkpoints().last().map(|seq| log.checkpoint(*seq)).transpose()?;
-            let book = held.as_ref().map(load).transpose()?.unwrap_or_else(empty);
-            let from = held.map_or(log.first_seq(), |held| held.seq + 1);
-            Some((book, Box::new(log.read_from(from)?)))
-        }
-        Place::Stream { runtime, place } => {
-            let mut log = StreamLog::find(runtime, place)?;
-            let held = log.latest_checkpoint()?;
-            let book = held.as_ref().map(load).transpose()?.unwrap_or_else(empty);
-            let from = held.map_or(log.first_seq(), |held| held.seq + 1);
-            Some((book, Box::new(log.read_from(from)?)))
-        }
-        Place::Nowhere => None,
-    })
 }
