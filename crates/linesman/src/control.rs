@@ -3,6 +3,8 @@
 //! The server listens on a Unix socket in the data folder that only the folder's owner can connect to. A command is one
 //! line of JSON, the answer is one line of text.
 
+mod shown;
+
 use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd as _;
@@ -21,8 +23,8 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
+pub(crate) use crate::control::shown::{ShownEvent, ShownPair};
 use crate::folder::Folder;
-use crate::identities::{ShownEvent, ShownPair};
 
 /// A command is shorter; whoever has more to say says it in several.
 const COMMAND_BYTES_MAX: u64 = 1 << 20;

@@ -1,32 +1,22 @@
 //! The program: command line, configuration, wiring, shutdown.
 
-mod backup;
 mod cli;
 mod clock;
 mod cluster;
+mod commands;
 mod config;
 mod control;
 mod folder;
-mod identify;
-mod identities;
 mod logging;
 mod mail;
-mod migrate;
-mod operators;
-mod program;
-mod record;
-mod replay;
+mod open;
 mod reserve;
 mod task;
-mod verbs;
 mod worlds;
 
 use std::env;
 use std::process::ExitCode;
-use std::sync::Arc;
 
-use anyhow::Context;
-use domain::Catalogue;
 use rustix::fs::Mode;
 use rustix::process::umask;
 
@@ -70,53 +60,33 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
     match &cli.verb {
         Verb::Config(args) if args.check => {
             config.check_files()?;
-            load_catalogue(&config)?;
+            open::load_catalogue(&config)?;
             output::print_line("configuration OK")?;
         }
         Verb::Config(_) => output::print_line(&config.to_toml())?,
         Verb::Serve(args) => {
             config.check_files()?;
             logging::start(&config.log)?;
-            program::serve(&config, &cli.data, args)?;
+            commands::serve::run(&config, &cli.data, args)?;
         }
-        Verb::Keys(verb) => verbs::keys(&config, &cli.data, verb)?,
-        Verb::Feeds(verb) => verbs::feeds(&config, &cli.data, verb)?,
-        Verb::Operators(verb) => operators::run(&config, &cli.data, verb)?,
-        Verb::Maintenance(verb) => verbs::maintenance(&config, &cli.data, verb)?,
-        Verb::Match(args) => identify::run(&load_catalogue(&config)?, args)?,
-        Verb::Events(verb) => identities::events(&config, &cli.data, verb)?,
-        Verb::Aliases(verb) => identities::aliases(&config, &cli.data, verb)?,
-        Verb::Replay(args) => replay::run(args)?,
+        Verb::Keys(verb) => commands::keys::run(&config, &cli.data, verb)?,
+        Verb::Feeds(verb) => commands::feeds::run(&config, &cli.data, verb)?,
+        Verb::Operators(verb) => commands::operators::run(&config, &cli.data, verb)?,
+        Verb::Maintenance(verb) => commands::maintenance::run(&config, &cli.data, verb)?,
+        Verb::Match(args) => commands::r#match::run(&open::load_catalogue(&config)?, args)?,
+        Verb::Events(verb) => commands::events::run(&config, &cli.data, verb)?,
+        Verb::Aliases(verb) => commands::aliases::run(&config, &cli.data, verb)?,
+        Verb::Replay(args) => commands::replay::run(args)?,
         Verb::Record(_) if config.cluster.is_some() => anyhow::bail!(
             "`record` reads a log in a data folder, and `cluster.nats_url` says that it is on servers, where checkpoints of the past are not kept to begin from; \
              record a single node (--config names its configuration, --data its folder), or keep what feeds send and `replay` it"
         ),
-        Verb::Record(args) => record::run(&load_catalogue(&config)?, &cli.data, args)?,
-        Verb::Migrate(args) => migrate::run(&config, args)?,
-        Verb::Backup(args) => backup::run(&config, &cli.data, args)?,
+        Verb::Record(args) => {
+            commands::record::run(&open::load_catalogue(&config)?, &cli.data, args)?
+        }
+        Verb::Migrate(args) => commands::migrate::run(&config, args)?,
+        Verb::Backup(args) => commands::backup::run(&config, &cli.data, args)?,
         Verb::Openapi => {}
     }
     Ok(())
-}
-
-/// The embedded catalogue with the operator's file laid over it.
-fn load_catalogue(config: &Config) -> anyhow::Result<Arc<Catalogue>> {
-    let file = match &config.catalogue.file {
-        Some(path) => {
-            let text = std::fs::read_to_string(path)
-                .with_context(|| format!("the catalogue file {} cannot be read", path.display()))?;
-            Some((path, text))
-        }
-        None => None,
-    };
-    let loaded = Catalogue::load(file.as_ref().map(|(_, text)| text.as_str()));
-    let catalogue = match (loaded, &file) {
-        (Ok(catalogue), _) => catalogue,
-        (Err(error), Some((path, _))) => {
-            return Err(error)
-                .with_context(|| format!("the catalogue file {} is not right", path.display()));
-        }
-        (Err(error), None) => return Err(error).context("the embedded catalogue is not right"),
-    };
-    Ok(Arc::new(catalogue))
 }

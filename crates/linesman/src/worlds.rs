@@ -17,7 +17,7 @@ use crate::clock::SystemClock;
 use crate::cluster::{self, Leading, watch_lead};
 use crate::config::Config;
 use crate::folder::Folder;
-use crate::load_catalogue;
+use crate::open::load_catalogue;
 use crate::task::{Part, Tasks};
 
 /// What worlds are opened with.

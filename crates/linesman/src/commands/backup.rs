@@ -16,7 +16,7 @@ use domain::World;
 use crate::cli::{BackupArgs, output};
 use crate::config::Config;
 use crate::folder::{Folder, create_private};
-use crate::verbs::open_store;
+use crate::open::open_store;
 
 pub(crate) fn run(config: &Config, data: &Path, args: &BackupArgs) -> anyhow::Result<()> {
     let from = Folder::at(data);

@@ -14,13 +14,13 @@ use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::control::{self, ControlCommand};
 use crate::folder::Folder;
-use crate::verbs;
+use crate::open;
 
 pub(crate) fn run(config: &Config, data: &Path, verb: &OperatorsVerb) -> anyhow::Result<()> {
     let folder = Folder::open(data)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let store = verbs::open_store(config, &folder).await?;
+        let store = open::open_store(config, &folder).await?;
         let people = People::new(store.clone(), Arc::new(SystemClock), PeopleRules::default())?;
         let done = match verb {
             OperatorsVerb::List => list(&people).await,

@@ -110,7 +110,7 @@ impl ShownEvent {
     }
 
     /// As a book has it.
-    pub(super) fn of(profile: &Profile, book: &Book) -> Self {
+    pub(crate) fn of(profile: &Profile, book: &Book) -> Self {
         let refs = profile.refs.iter().map(|held| ShownRef {
             feed: held.feed.to_string(),
             reference: held.reference.to_string(),
@@ -132,7 +132,7 @@ impl ShownEvent {
         }
     }
 
-    pub(super) fn to_text(&self) -> String {
+    pub(crate) fn to_text(&self) -> String {
         let mut text = format!(
             "{} {}\n  {}, {}, starts {}",
             self.id, self.names, self.sport, self.competition, self.commence_time
@@ -172,7 +172,7 @@ impl ShownPair {
     }
 
     /// As a book has it.
-    pub(super) fn of(pair: &Unsure, book: &Book) -> Self {
+    pub(crate) fn of(pair: &Unsure, book: &Book) -> Self {
         Self::new(pair, |id| {
             let event = book.event(id)?;
             Some(format!("{}, starts {}", event.fixture, event.commence_time))
@@ -190,7 +190,7 @@ impl ShownPair {
         }
     }
 
-    pub(super) fn to_text(&self) -> String {
+    pub(crate) fn to_text(&self) -> String {
         let Self { one, other, doubt, evidence, one_event, other_event } = self;
         format!("{one} {one_event} | {other} {other_event} | {doubt} ({evidence})")
     }

@@ -38,10 +38,10 @@ use crate::folder::Folder;
 use crate::reserve::Reserve;
 use crate::task::{Part, Tasks};
 use crate::worlds::{Base, spawn_world};
-use crate::{load_catalogue, mail, verbs};
+use crate::{mail, open};
 
 /// Runs the service until it is told to stop.
-pub(crate) fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result<()> {
+pub(crate) fn run(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result<()> {
     let role = args.role;
     if config.cluster.is_none() && role != Role::All {
         bail!(
@@ -53,15 +53,15 @@ pub(crate) fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::R
         builder.worker_threads(workers);
     }
     let runtime = builder.enable_all().build().context("the runtime cannot start")?;
-    runtime.block_on(run(config, data, args))
+    runtime.block_on(serve(config, data, args))
 }
 
 /// How long pushes may take to end once the service stops; connections may take longer.
 const PUSHES_TIME_MAX: Duration = Duration::from_secs(10);
 
-async fn run(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result<()> {
+async fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result<()> {
     let role = args.role;
-    let catalogue = load_catalogue(config)?;
+    let catalogue = open::load_catalogue(config)?;
     raise_descriptors(config.server.connections_max);
     let folder = Folder::open(data)?;
     let _lock = folder.lock().await?;
@@ -241,8 +241,8 @@ async fn begin(
 ) -> anyhow::Result<Begun> {
     let Some(cluster) = &config.cluster else {
         let store = match args.new_accounts {
-            true => verbs::open_or_make_store(config, folder).await?,
-            false => verbs::open_store(config, folder).await?,
+            true => open::open_or_make_store(config, folder).await?,
+            false => open::open_store(config, folder).await?,
         };
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let (accounts, worker) = Accounts::load(store.clone(), Arc::clone(&clock)).await?;

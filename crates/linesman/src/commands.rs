@@ -1,0 +1,14 @@
+//! One file for each command.
+
+pub(crate) mod aliases;
+pub(crate) mod backup;
+pub(crate) mod events;
+pub(crate) mod feeds;
+pub(crate) mod keys;
+pub(crate) mod maintenance;
+pub(crate) mod r#match;
+pub(crate) mod migrate;
+pub(crate) mod operators;
+pub(crate) mod record;
+pub(crate) mod replay;
+pub(crate) mod serve;

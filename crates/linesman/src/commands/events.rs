@@ -1,0 +1,73 @@
+//! `linesman events`: what is known of events, and which are the same.
+//!
+//! Looking asks the server where one runs, which has it ready, and otherwise reads the live world's log.
+
+use std::path::Path;
+
+use anyhow::Context;
+use domain::EventId;
+use market::Operation;
+
+use crate::cli::{EventsVerb, ListerRef, output};
+use crate::config::Config;
+use crate::control::{self, ControlCommand, ShownEvent, ShownPair};
+use crate::folder::Folder;
+use crate::open;
+
+pub(crate) fn run(config: &Config, data: &Path, verb: &EventsVerb) -> anyhow::Result<()> {
+    let operation = match verb {
+        EventsVerb::Show(args) => {
+            let shown = show(config, data, args.event)?;
+            let text = if args.json { serde_json::to_string(&shown)? } else { shown.to_text() };
+            return Ok(output::print_line(&text)?);
+        }
+        EventsVerb::Unsure(args) => return list_unsure(&unsure(config, data)?, args.json),
+        EventsVerb::Merge(args) => Operation::Merge { one: args.one, other: args.other },
+        EventsVerb::Apart(args) => Operation::Part { one: args.one, other: args.other },
+        EventsVerb::Split(args) => {
+            let ListerRef { feed, reference } = args.lister.clone();
+            Operation::Split { event: args.event, feed, reference }
+        }
+    };
+    open::operate(config, data, &[operation])
+}
+
+/// An event as the server that runs on the folder has it, or as the log tells it where none does.
+fn show(config: &Config, data: &Path, event: EventId) -> anyhow::Result<ShownEvent> {
+    if let Some(shown) = ask_server(data, &ControlCommand::Show(event))? {
+        return Ok(serde_json::from_str(&shown)?);
+    }
+    let book = open::read_book(config, data)?;
+    let profile = book.profile(event).with_context(|| format!("there is no event {event}"))?;
+    Ok(ShownEvent::of(&profile, &book))
+}
+
+/// Pairs that may be one, likewise.
+fn unsure(config: &Config, data: &Path) -> anyhow::Result<Vec<ShownPair>> {
+    if let Some(shown) = ask_server(data, &ControlCommand::Unsure)? {
+        return Ok(serde_json::from_str(&shown)?);
+    }
+    let book = open::read_book(config, data)?;
+    Ok(book.unsure().map(|pair| ShownPair::of(&pair, &book)).collect())
+}
+
+/// `None`: no server runs on the folder, or there is none.
+fn ask_server(data: &Path, command: &ControlCommand) -> anyhow::Result<Option<String>> {
+    if !data.is_dir() {
+        return Ok(None);
+    }
+    let folder = Folder::at(data);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(control::ask_server(&folder, command))
+}
+
+fn list_unsure(pairs: &[ShownPair], json: bool) -> anyhow::Result<()> {
+    for pair in pairs {
+        let line = if json { serde_json::to_string(pair)? } else { pair.to_text() };
+        output::print_line(&line)?;
+    }
+    if pairs.is_empty() && !json {
+        output::print_line("nothing is unsure")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! `linesman feeds`: tokens, and what a feed has listed.
+
+use std::path::Path;
+
+use accounts::{Actor, Deed, Need, Scores};
+use anyhow::bail;
+use domain::suggest::did_you_mean;
+use market::Operation;
+
+use crate::cli::{FeedsCreateArgs, FeedsVerb, output};
+use crate::config::Config;
+use crate::open;
+
+pub(crate) fn run(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::Result<()> {
+    if let FeedsVerb::Create(FeedsCreateArgs { bookmaker: Some(key), .. }) = verb {
+        let catalogue = open::load_catalogue(config)?;
+        if catalogue.bookmaker_id(key).is_none() {
+            let near = did_you_mean(key, catalogue.bookmakers().map(|(_, held)| &*held.key));
+            bail!(
+                "there is no bookmaker `{key}`{near}; a catalogue file can add it (catalogue.file)"
+            );
+        }
+    }
+    if let FeedsVerb::Drop(args) = verb {
+        let feed = args.name.as_str().into();
+        return open::operate(config, data, &[Operation::Drop { feed }]);
+    }
+    let by = Actor::command_line();
+    open::on_store(config, data, async |registry, scene| match verb {
+        FeedsVerb::Create(args) => {
+            let scores = if args.scores { Scores::Allowed } else { Scores::OfUnbound };
+            let bookmaker = args.bookmaker.as_deref();
+            let (token, _) = registry.create_feed(&args.name, bookmaker, scores, &by).await?;
+            print(token.expose())?;
+            scene.make_effective(Need::Soon).await
+        }
+        FeedsVerb::List(args) => {
+            let feeds = registry.list_feeds().await?;
+            if args.json {
+                return print(&serde_json::to_string(&feeds)?);
+            }
+            let lines = feeds.iter().map(|feed| {
+                let state = match (feed.revoked_at, feed.paused_at) {
+                    (Some(at), _) => format!("revoked {at}"),
+                    (None, Some(at)) => format!("paused {at}"),
+                    (None, None) => "live".to_owned(),
+                };
+                let bookmaker = feed.bookmaker.as_deref().unwrap_or("any");
+                format!(
+                    "{:<24} {:<16} {:<7} {:<22} {state}",
+                    feed.name,
+                    bookmaker,
+                    if feed.scores { "yes" } else { "no" },
+                    feed.created_at.to_string()
+                )
+            });
+            let head = format!(
+                "{:<24} {:<16} {:<7} {:<22} state",
+                "name", "bookmaker", "scores", "created"
+            );
+            print(&[head].into_iter().chain(lines).collect::<Vec<_>>().join("\n"))
+        }
+        FeedsVerb::Revoke(args) => {
+            registry.revoke_feed(&args.name, &by).await?;
+            let said = (Deed::FeedRevoked, args.name.as_str(), "");
+            scene.settle(registry, said, Need::Everywhere).await
+        }
+        FeedsVerb::Pause(args) | FeedsVerb::Resume(args) => {
+            let paused = matches!(verb, FeedsVerb::Pause(_));
+            registry.pause_feed(&args.name, paused, &by).await?;
+            let deed = if paused { Deed::FeedPaused } else { Deed::FeedResumed };
+            scene.settle(registry, (deed, &args.name, ""), Need::Everywhere).await
+        }
+        FeedsVerb::Drop(_) => Ok(()),
+    })
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    Ok(output::print_line(text)?)
+}

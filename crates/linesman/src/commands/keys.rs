@@ -1,0 +1,125 @@
+//! `linesman keys`: while a server runs on the folder or not.
+
+use std::num::NonZeroU64;
+use std::path::Path;
+
+use accounts::{Actor, Deed, KeyRecord, Limits, Need, NewKey};
+use anyhow::{Context, bail};
+
+use crate::cli::{KeyKind, KeysCreateArgs, KeysVerb, Permissions, output};
+use crate::config::Config;
+use crate::open;
+
+pub(crate) fn run(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Result<()> {
+    let new_key = match verb {
+        KeysVerb::Create(args) => Some(new_key(config, args)?),
+        KeysVerb::List(_) | KeysVerb::Revoke(_) | KeysVerb::Rotate(_) => None,
+    };
+    let by = Actor::command_line();
+    open::on_store(config, data, async |registry, scene| match (verb, new_key) {
+        (KeysVerb::Create(args), Some(new)) => {
+            let made = registry.create_keys(&new, usize::try_from(args.count)?, &by).await?;
+            let lines = made.iter().map(|(secret, record)| {
+                if !args.json {
+                    return Ok(secret.expose().to_owned());
+                }
+                let mut whole = serde_json::to_value(record)?;
+                if let Some(fields) = whole.as_object_mut() {
+                    fields.insert("key".into(), secret.expose().into());
+                }
+                Ok(whole.to_string())
+            });
+            // Shown once, so it comes before everything that may fail or be broken off.
+            print(&lines.collect::<anyhow::Result<Vec<String>>>()?.join("\n"))?;
+            scene.make_effective(Need::Soon).await
+        }
+        (KeysVerb::List(args), _) => {
+            let keys = registry.list_keys().await?;
+            if args.json { print(&serde_json::to_string(&keys)?) } else { print(&key_table(&keys)) }
+        }
+        (KeysVerb::Revoke(args), _) => {
+            let record = registry.revoke_key(args.key.reveal(), &by).await?;
+            let said = (Deed::KeyRevoked, record.id.as_str(), record.hint.as_str());
+            scene.settle(registry, said, Need::Everywhere).await
+        }
+        (KeysVerb::Rotate(args), _) => {
+            let rotated = registry.rotate_key(args.key.reveal(), args.overlap, &by).await?;
+            let (secret, record) = rotated;
+            // Shown once, so it comes before everything that may fail or be broken off.
+            print(secret.expose())?;
+            let old = record.rotated_from.as_ref().map_or("", |id| id.as_str());
+            let need = match args.overlap {
+                Some(overlap) if !overlap.is_zero() => Need::Soon,
+                Some(_) | None => Need::Everywhere,
+            };
+            let detail = format!("new key {}", record.id);
+            scene.settle(registry, (Deed::KeyRotated, old, &detail), need).await
+        }
+        (KeysVerb::Create(_), None) => Ok(()),
+    })
+}
+
+fn new_key(config: &Config, args: &KeysCreateArgs) -> anyhow::Result<NewKey> {
+    let catalogue = open::load_catalogue(config)?;
+    for group in &args.groups {
+        if !catalogue.has_group(group) {
+            let mut groups: Vec<&str> =
+                catalogue.sports().map(|(_, sport)| &*sport.group).collect();
+            groups.dedup();
+            bail!("there is no sport group `{group}`; the groups are {}", groups.join(", "));
+        }
+    }
+    let defaults = Limits::DEFAULT;
+    let kind = match args.kind {
+        KeyKind::Sandbox => accounts::KeyKind::Sandbox,
+        KeyKind::Production => accounts::KeyKind::Production,
+    };
+    Ok(NewKey {
+        kind,
+        name: args.name.clone().unwrap_or_default(),
+        groups: (!args.groups.is_empty()).then(|| args.groups.clone()),
+        odds_read: args.permissions == Permissions::OddsRead,
+        account_id: None,
+        limits: Limits {
+            burst_per_minute: args.burst_per_minute.map_or(defaults.burst_per_minute, Into::into),
+            requests_per_day: args
+                .requests_per_day
+                .map_or(Ok(defaults.requests_per_day), |n| countable(n, "--requests-per-day"))?,
+            requests_per_month: args
+                .requests_per_month
+                .map(|n| countable(n, "--requests-per-month"))
+                .transpose()?,
+        },
+    })
+}
+
+fn countable(limit: NonZeroU64, flag: &str) -> anyhow::Result<u32> {
+    u32::try_from(limit.get()).with_context(|| format!("{flag} takes at most {}", u32::MAX))
+}
+
+fn key_table(keys: &[KeyRecord]) -> String {
+    let mut lines = vec![format!(
+        "{:<20} {:<14} {:<20} {:<18} {:>8} {:>10} {:>10}  state",
+        "id", "key", "name", "groups", "a minute", "a day", "a month"
+    )];
+    for key in keys {
+        let groups = key.groups.as_ref().map_or("all".to_owned(), |groups| groups.join(","));
+        let month = key.limits.requests_per_month.map_or("-".to_owned(), |n| n.to_string());
+        let state = key.revoked_at.map_or("live".to_owned(), |at| format!("revoked {at}"));
+        lines.push(format!(
+            "{:<20} {:<14} {:<20} {:<18} {:>8} {:>10} {:>10}  {state}",
+            key.id.as_str(),
+            key.hint,
+            key.name,
+            groups,
+            key.limits.burst_per_minute,
+            key.limits.requests_per_day,
+            month
+        ));
+    }
+    lines.join("\n")
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    Ok(output::print_line(text)?)
+}

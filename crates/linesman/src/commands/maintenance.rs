@@ -1,0 +1,27 @@
+//! `linesman maintenance`.
+
+use std::path::Path;
+
+use accounts::{Actor, Deed, Maintenance, Need};
+
+use crate::cli::MaintenanceVerb;
+use crate::config::Config;
+use crate::open;
+
+pub(crate) fn run(config: &Config, data: &Path, verb: &MaintenanceVerb) -> anyhow::Result<()> {
+    open::on_store(config, data, async |registry, scene| {
+        let wanted = match verb {
+            MaintenanceVerb::On(args) => {
+                let seconds = u32::try_from(args.retry_after.as_secs()).unwrap_or(u32::MAX);
+                Maintenance::On { retry_after_s: seconds.max(1) }
+            }
+            MaintenanceVerb::Off => Maintenance::Off,
+        };
+        registry.set_maintenance(wanted, &Actor::command_line()).await?;
+        let deed = match wanted {
+            Maintenance::On { .. } => Deed::MaintenanceOn,
+            Maintenance::Off => Deed::MaintenanceOff,
+        };
+        scene.settle(registry, (deed, "service", ""), Need::Everywhere).await
+    })
+}

@@ -1,0 +1,201 @@
+//! Opening what a command works on: the catalogue, the accounts, the live world, with a running server or without.
+//!
+//! What changes the world is carried out by the server where one runs, and otherwise here, in its place; where many
+//! nodes share the log, by the leader.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use accounts::{Actor, Deed, Need, Registry};
+use anyhow::{Context, bail};
+use change_log::{LogError, LogView};
+use domain::{Catalogue, World};
+use market::{Book, Operation};
+use store::Store;
+
+use crate::clock::SystemClock;
+use crate::config::Config;
+use crate::control::{self, ControlCommand};
+use crate::folder::Folder;
+use crate::{cluster, worlds};
+
+/// The embedded catalogue with the operator's file laid over it.
+pub(crate) fn load_catalogue(config: &Config) -> anyhow::Result<Arc<Catalogue>> {
+    let file = match &config.catalogue.file {
+        Some(path) => {
+            let text = std::fs::read_to_string(path)
+                .with_context(|| format!("the catalogue file {} cannot be read", path.display()))?;
+            Some((path, text))
+        }
+        None => None,
+    };
+    let loaded = Catalogue::load(file.as_ref().map(|(_, text)| text.as_str()));
+    let catalogue = match (loaded, &file) {
+        (Ok(catalogue), _) => catalogue,
+        (Err(error), Some((path, _))) => {
+            return Err(error)
+                .with_context(|| format!("the catalogue file {} is not right", path.display()));
+        }
+        (Err(error), None) => return Err(error).context("the embedded catalogue is not right"),
+    };
+    Ok(Arc::new(catalogue))
+}
+
+/// The database that many nodes share, or the folder's own, which is never made anew where it was before.
+pub(crate) async fn open_store(config: &Config, folder: &Folder) -> anyhow::Result<Store> {
+    if config.cluster.is_none() && has_lost_accounts(folder).await? {
+        bail!(
+            "{} is missing or empty, but {} was used before: its log is there. Put the file back from a backup; or, to begin \
+             without any key, feed token or account, start once with: linesman serve --new-accounts",
+            folder.accounts().display(),
+            folder.path().display()
+        );
+    }
+    open_or_make_store(config, folder).await
+}
+
+/// Whether the accounts of a folder that was served from are gone.
+async fn has_lost_accounts(folder: &Folder) -> anyhow::Result<bool> {
+    let path = folder.accounts();
+    let failed = || format!("{} cannot be read", path.display());
+    Ok(was_served_from(folder)? && Store::is_new(&path).await.with_context(failed)?)
+}
+
+/// Whether a world has a log here.
+fn was_served_from(folder: &Folder) -> anyhow::Result<bool> {
+    for world in World::ALL {
+        let entries = match std::fs::read_dir(folder.log(world)) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            entries => entries?,
+        };
+        for entry in entries {
+            let name = entry?.file_name();
+            let name = name.to_string_lossy();
+            if name.starts_with("segment-") || name.starts_with("checkpoint-") {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// The same, making the folder's own where there is none: somebody said that it is meant.
+pub(crate) async fn open_or_make_store(config: &Config, folder: &Folder) -> anyhow::Result<Store> {
+    if let Some(cluster) = &config.cluster {
+        return Store::connect(cluster.database_url.reveal())
+            .await
+            .context("database.url cannot be used");
+    }
+    let path = folder.accounts();
+    Store::open(&path).await.with_context(|| format!("{} cannot be opened", path.display()))
+}
+
+/// Runs a verb on the store.
+pub(crate) fn on_store(
+    config: &Config,
+    data: &Path,
+    verb: impl AsyncFnOnce(&Registry, &Scene<'_>) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let folder = Folder::open(data)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let store = open_store(config, &folder).await?;
+        let scene = Scene { config, folder: &folder, store: &store };
+        let done = verb(&Registry::new(store.clone(), Arc::new(SystemClock)), &scene).await;
+        store.close().await;
+        done
+    })
+}
+
+/// Where a verb is carried out.
+pub(crate) struct Scene<'a> {
+    config: &'a Config,
+    folder: &'a Folder,
+    store: &'a Store,
+}
+
+impl Scene<'_> {
+    /// Waits until what was done, and written down with it, is in force, and writes down where that is not known.
+    pub(crate) async fn settle(
+        &self,
+        registry: &Registry,
+        (deed, subject, detail): (Deed, &str, &str),
+        need: Need,
+    ) -> anyhow::Result<()> {
+        let done = self.make_effective(need).await;
+        let open = accounts::not_confirmed(detail);
+        if done.is_err()
+            && let Err(error) = registry.note(&Actor::command_line(), deed, subject, &open).await
+        {
+            tracing::warn!(%error, "that it is not confirmed is not in the audit log");
+        }
+        done
+    }
+
+    /// Waits until what was written is in force: in the server on the folder, or on every node.
+    pub(crate) async fn make_effective(&self, need: Need) -> anyhow::Result<()> {
+        match &self.config.cluster {
+            None => control::make_effective(self.folder).await,
+            Some(cluster) => cluster::confirm(cluster, self.store, need).await,
+        }
+    }
+}
+
+/// Writes down what was said of identities on the command line.
+async fn note_operations(
+    config: &Config,
+    folder: &Folder,
+    operations: &[Operation],
+) -> anyhow::Result<()> {
+    let store = open_store(config, folder).await?;
+    let registry = Registry::new(store.clone(), Arc::new(SystemClock));
+    for operation in operations {
+        let (deed, subject, detail) = serve::operation_words(operation);
+        registry.note(&Actor::command_line(), deed, &subject, &detail).await?;
+    }
+    store.close().await;
+    Ok(())
+}
+
+/// Carries out operations in the server that runs on the folder, or here where none does, and writes them down.
+pub(crate) fn operate(
+    config: &Config,
+    data: &Path,
+    operations: &[Operation],
+) -> anyhow::Result<()> {
+    let folder = Folder::open(data)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        if let Some(cluster) = &config.cluster {
+            cluster::operate(cluster, operations).await?;
+            return note_operations(config, &folder, operations).await;
+        }
+        for (done, operation) in operations.iter().enumerate() {
+            let command = ControlCommand::Operate(operation.clone());
+            if control::ask_server(&folder, &command).await?.is_none() {
+                // Nobody can start one in between while the lock is held.
+                let _lock = folder.lock().await?;
+                let rest = operations.get(done..).unwrap_or_default();
+                worlds::operate_alone(config, &folder, rest)?;
+                break;
+            }
+        }
+        note_operations(config, &folder, operations).await
+    })
+}
+
+/// The live world as its log tells it.
+pub(crate) fn read_book(config: &Config, data: &Path) -> anyhow::Result<Book> {
+    let catalogue = &load_catalogue(config)?;
+    if let Some(cluster) = &config.cluster {
+        return cluster::read_book(cluster, catalogue);
+    }
+    let folder = Folder::at(data).log(World::Live);
+    let mut view = match LogView::open(&folder) {
+        Err(LogError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            bail!("there is no log at {}; --data names the data folder", folder.display())
+        }
+        opened => opened?,
+    };
+    Ok(serve::replay_book(&mut view, catalogue)?)
+}
