@@ -151,8 +151,8 @@ impl App {
         self.accounts.write_usage(&Endpoint::names()).await
     }
 
-    /// Writes to the owners of keys whose quota runs low, once for each share and window. Who cannot be told now is told
-    /// with the next call.
+    /// Writes to the owners of keys whose quota runs low, once for each share and window. Who cannot be told now is
+    /// told with the next call.
     pub async fn tell_quotas(&self) {
         let mut untold = self.untold.lock().await;
         untold.extend(self.accounts.take_quota_alerts().await);

@@ -1,7 +1,8 @@
 //! The ingest endpoint (`docs/ingest.md`): a feed's NDJSON, taken line by line, durable before the answer.
 //!
-//! A push is worked on in pieces of whole lines. The next is parsed while the writer is at the one before, so that a push holds
-//! its body and a few parsed pieces, however many lines it has. What it holds is bounded for each feed and for all ([`budget`]).
+//! A push is worked on in pieces of whole lines. The next is parsed while the writer is at the one before, so that a
+//! push holds its body and a few parsed pieces, however many lines it has. What it holds is bounded for each feed and
+//! for all ([`budget`]).
 
 mod body;
 mod budget;
@@ -184,7 +185,8 @@ impl Push {
         };
         if outcome.as_ref().is_err_and(|why| *why == NotTaken::Overtaken) {
             self.is_handed_over = true;
-            // Those after it follow it there, also where this node took them: in their order, the last word is the same.
+            // Those after it follow it there, also where this node took them: in their order, the last word is the
+            // same.
             self.waiting.iter_mut().for_each(|sent| sent.taken = None);
             let FeedGrant { name, bookmaker, scores, .. } = &*self.feed;
             let from = Sender { feed: name, bookmaker: bookmaker.as_deref(), scores: *scores };

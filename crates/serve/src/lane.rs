@@ -7,8 +7,8 @@
 //!   ([`crate::request::Asked`]) borrows from it. Between two requests a connection holds no buffer;
 //! - a connection has one timer ([`crate::patience`]), which is moved when it goes off and not with every request;
 //! - status line, header lines and a body that is kept ready for the epoch leave in one write ([`wire`]), and a larger
-//!   body that is asked for again is sent by the kernel from where it lies ([`crate::spool`]). Nothing is encoded on the
-//!   way to the socket.
+//!   body that is asked for again is sent by the kernel from where it lies ([`crate::spool`]). Nothing is encoded on
+//!   the way to the socket.
 //!
 //! There is no second contract here: keys, limits, parameters, errors and header names are [`service::answer`]'s, and
 //! every refusal, of malformed and oversized heads too, is ours (D1). A request with a body is read here as well

@@ -1,7 +1,8 @@
 //! A service that cannot begin yet: it listens, and says so.
 //!
-//! A node waits for the database for as long as that takes. Meanwhile whoever runs it sees a process that lives and is not
-//! ready, and a client is asked to come again; a closed port would tell either that there is nothing to wait for.
+//! A node waits for the database for as long as that takes. Meanwhile whoever runs it sees a process that lives and
+//! is not ready, and a client is asked to come again; a closed port would tell either that there is nothing to wait
+//! for.
 
 use std::convert::Infallible;
 use std::future::poll_fn;

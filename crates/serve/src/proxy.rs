@@ -1,7 +1,8 @@
 //! Behind a proxy: from whom a request comes when the connection is a proxy's.
 //!
 //! One header is believed, and only as far as addresses that the operator named have written it: everything left of the
-//! first stranger is that stranger's word. Used for throttles, places on the board and logs; never for what a key may do.
+//! first stranger is that stranger's word. Used for throttles, places on the board and logs; never for what a key may
+//! do.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};

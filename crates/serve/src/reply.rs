@@ -47,8 +47,8 @@ impl Head {
         self.line(name, |line| line.number(value));
     }
 
-    /// Appends a header made of pieces. Inlined with all of them: names and texts are known to the compiler, which writes them
-    /// in a few stores instead of a call for each.
+    /// Appends a header made of pieces. Inlined with all of them: names and texts are known to the compiler, which
+    /// writes them in a few stores instead of a call for each.
     #[inline(always)]
     pub(crate) fn line(&mut self, name: &str, write: impl FnOnce(&mut Line<'_>)) {
         self.0.extend_from_slice(name.as_bytes());

@@ -82,8 +82,9 @@ pub async fn run(app: Arc<App>, door: Door, stopping: CancellationToken) {
     pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut end = None;
     loop {
-        // All of these lose nothing when dropped half-way. Which comes first when several are ready is left to chance, so
-        // that none waits for another for long: not new clients for those that leave, nor the pulse for either.
+        // All of these lose nothing when dropped half-way. Which comes first when several are ready is left to
+        // chance, so that none waits for another for long: not new clients for those that leave, nor the pulse for
+        // either.
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, address)) => gate.take(stream, address),

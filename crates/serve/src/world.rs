@@ -1,8 +1,8 @@
 //! A running world: the handle that requests use, and what its writer publishes.
 //!
 //! One thread owns the book and the log ([`Writer`]); everybody else sees immutable values through atomic
-//! pointers. A request never waits for the writer. Where several nodes share a log, each has a [`Node`] in that thread's
-//! place: it follows the log, and writes while it is this node's turn.
+//! pointers. A request never waits for the writer. Where several nodes share a log, each has a [`Node`] in that
+//! thread's place: it follows the log, and writes while it is this node's turn.
 
 mod alone;
 mod batch;
@@ -366,8 +366,8 @@ impl WorldHandle {
         self.queue.operate(operation)?.await.unwrap_or(Err(OperateError::Busy))
     }
 
-    /// Says whether the disk of the log is full: while it is, nothing new is taken, and what room is left is for snapshots
-    /// and for counting requests.
+    /// Says whether the disk of the log is full: while it is, nothing new is taken, and what room is left is for
+    /// snapshots and for counting requests.
     pub fn set_disk_full(&self, full: bool) {
         self.disk_full.store(full, Ordering::Relaxed);
     }

@@ -8,8 +8,8 @@ use shell::repository::TextFile;
 /// A longer line does not fit beside another in a window, nor into a diff.
 const COLUMNS_MAX: usize = 120;
 
-/// Paths that begin so are not looked at yet.
-const NOT_YET: [&str; 3] = ["ARCHITECTURE.md", "crates/serve/", "crates/linesman/src/config"];
+/// Part of openapi.json, where a line is a paragraph.
+const NOT_MEASURED: [&str; 1] = ["crates/serve/src/openapi/guide.md"];
 
 /// Where words are looked at. Comments join with `Kind::Rust`.
 const WORDS_LOOKED_AT: [Kind; 1] = [Kind::Markdown];
@@ -53,7 +53,7 @@ pub(crate) fn complaints(files: &[TextFile]) -> Vec<String> {
     let mut complaints = Vec::new();
     for TextFile { path, text } in files {
         let Some(kind) = Kind::of(path) else { continue };
-        if NOT_YET.iter().any(|prefix| path.starts_with(prefix)) {
+        if NOT_MEASURED.iter().any(|prefix| path.starts_with(prefix)) {
             continue;
         }
         let lines = match kind {

@@ -1,4 +1,5 @@
-//! How fast a feed's messages come and how late they are: of the last minutes for people, since the start for Prometheus.
+//! How fast a feed's messages come and how late they are: of the last minutes for people, since the start for
+//! Prometheus.
 
 use std::collections::VecDeque;
 

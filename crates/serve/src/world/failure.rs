@@ -1,8 +1,9 @@
 //! A log that cannot be written: what the writer refuses meanwhile, and how it finds out that it can again.
 //!
-//! Where a single process has the log, the writer goes on: batches are refused at once, snapshots are shown as they fall due,
-//! and from time to time it is tried whether a snapshot can be written down. Only where something was applied that is not in
-//! the log has the book to be read back. Where other nodes may write, the writer steps down instead.
+//! Where a single process has the log, the writer goes on: batches are refused at once, snapshots are shown as they
+//! fall due, and from time to time it is tried whether a snapshot can be written down. Only where something was
+//! applied that is not in the log has the book to be read back. Where other nodes may write, the writer steps down
+//! instead.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -62,8 +63,8 @@ impl Failure {
 }
 
 impl Writer {
-    /// Makes entries durable that the book has already. When that fails, whoever has sent something is refused, and the book goes
-    /// back to what the log holds with [`Self::recover`].
+    /// Makes entries durable that the book has already. When that fails, whoever has sent something is refused, and
+    /// the book goes back to what the log holds with [`Self::recover`].
     pub(super) fn store(&mut self, now: Timestamp, entries: &Entries) -> bool {
         if self.append(now, entries) {
             return true;
@@ -142,8 +143,8 @@ impl Writer {
         }
     }
 
-    /// After a failure, reads the book back where it has to be. After a pause, looks whether the log can be written, with a
-    /// snapshot that changes nothing.
+    /// After a failure, reads the book back where it has to be. After a pause, looks whether the log can be written,
+    /// with a snapshot that changes nothing.
     pub(super) fn recover(&mut self) {
         let due = self.failure.is_due();
         if self.ahead && (due || !self.failure.tried) {

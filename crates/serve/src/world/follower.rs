@@ -1,7 +1,8 @@
 //! A book that is kept in step with a log which somebody else writes.
 //!
-//! Everything that is served follows from the log: a snapshot is cut where the writer's [`Change::Cut`] stands, with the
-//! instant that is written in it. So every node shows the same bytes for an epoch, whenever it came to read of it.
+//! Everything that is served follows from the log: a snapshot is cut where the writer's [`Change::Cut`] stands, with
+//! the instant that is written in it. So every node shows the same bytes for an epoch, whenever it came to read of
+//! it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,7 +22,8 @@ use crate::world::writer::Post;
 
 /// How long a reader waits for the next entry before it looks around.
 const NAP: Duration = Duration::from_millis(50);
-/// How often it is asked how far the log reaches, so that a reader that gets nothing is not taken for one with nothing to get.
+/// How often it is asked how far the log reaches, so that a reader that gets nothing is not taken for one with
+/// nothing to get.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// The same while a snapshot is overdue.
 const LOOK_SOON: Duration = Duration::from_secs(1);
@@ -126,8 +128,8 @@ impl Post {
             Ok(())
         };
         let read = read();
-        // Also where it could not be read to the end: what stands before that is as it was shown. But who has begun anew and
-        // did not come as far as before shows nothing older for it.
+        // Also where it could not be read to the end: what stands before that is as it was shown. But who has begun
+        // anew and did not come as far as before shows nothing older for it.
         let shown = self.handle.published().snapshot.cut_at;
         if read.is_ok() || held.last_cut > Some(shown) {
             self.show(held);
@@ -137,8 +139,8 @@ impl Post {
         read
     }
 
-    /// Publishes the last snapshot that was read of, unless it is in force. It is of an earlier instant than the one before
-    /// where the clock was set back.
+    /// Publishes the last snapshot that was read of, unless it is in force. It is of an earlier instant than the one
+    /// before where the clock was set back.
     fn show(&mut self, held: &mut Held) {
         let shown = self.handle.published().snapshot.cut_at;
         if let Some(at) = held.last_cut.filter(|at| *at != shown || !self.handle.has_begun()) {
@@ -223,8 +225,8 @@ impl Post {
         Ok(())
     }
 
-    /// Asks how far the log reaches, and notes how far behind this node is. `false`: it has not even what was there at the
-    /// look before.
+    /// Asks how far the log reaches, and notes how far behind this node is. `false`: it has not even what was there
+    /// at the look before.
     fn look(
         &self,
         log: &StreamLog,

@@ -1,8 +1,8 @@
 //! Which feeds list which event, and which pairs may be one: what an operator looks at, beside the snapshot.
 //!
-//! The writer keeps it in step with the book: it notes which events a batch may have touched, and with each snapshot looks
-//! those few up again. What it publishes shares everything else with what it published before. Looking at it reads
-//! neither the book nor the log, and nobody waits for the writer.
+//! The writer keeps it in step with the book: it notes which events a batch may have touched, and with each snapshot
+//! looks those few up again. What it publishes shares everything else with what it published before. Looking at it
+//! reads neither the book nor the log, and nobody waits for the writer.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -135,7 +135,8 @@ impl Tracker {
         &self.held
     }
 
-    /// The event that a message's ref is in before it is applied: a message that changes something may take it out of there.
+    /// The event that a message's ref is in before it is applied: a message that changes something may take it out of
+    /// there.
     pub(super) fn before(book: &Book, feed: &str, message: &FeedMessage) -> Option<EventId> {
         match &message.body {
             Body::Event { reference, .. } | Body::Remove { reference } => {

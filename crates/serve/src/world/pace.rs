@@ -1,16 +1,17 @@
 //! When a checkpoint is due.
 //!
-//! A checkpoint costs its writer time, in which nothing is taken, and every entry since the last one costs time to whoever
-//! starts. On a folder nobody starts but the process itself, and entries are read back at hundreds of thousands a
-//! second: rarely is enough. On servers any node may start at any moment, and reads every message over the wire: there
-//! it is written as soon as it saves a start about a second, but never so often that the writer would spend more than a
-//! small part of its time on it, whatever the size of the book.
+//! A checkpoint costs its writer time, in which nothing is taken, and every entry since the last one costs time to
+//! whoever starts. On a folder nobody starts but the process itself, and entries are read back at hundreds of
+//! thousands a second: rarely is enough. On servers any node may start at any moment, and reads every message over
+//! the wire: there it is written as soon as it saves a start about a second, but never so often that the writer would
+//! spend more than a small part of its time on it, whatever the size of the book.
 
 use std::time::Duration;
 
 use domain::Timestamp;
 
-/// A checkpoint is due after so many entries, whatever it costs: reading more back takes longer than a tenth of a second anywhere.
+/// A checkpoint is due after so many entries, whatever it costs: reading more back takes longer than a tenth of a
+/// second anywhere.
 const ENTRIES_MAX: u64 = 25_000;
 /// And after so long, or old entries of a quiet world would never go.
 const EVERY: Duration = Duration::from_secs(3600);
@@ -19,7 +20,8 @@ const SHARED_ENTRIES: u64 = 10_000;
 /// On servers: due after so long, where there are at least so many entries. Fewer are read faster than a book is.
 const SHARED_EVERY: Duration = Duration::from_secs(60);
 const SHARED_ENTRIES_MIN: u64 = 1_000;
-/// On servers: the last one has to be over for so many times as long as it took. Two parts in a hundred of the writer's time.
+/// On servers: the last one has to be over for so many times as long as it took. Two parts in a hundred of the
+/// writer's time.
 const SHARED_REST: u32 = 50;
 
 /// The last checkpoint, as far as the next one depends on it.

@@ -1,7 +1,8 @@
 //! What waits for the writer: operations of operators, and batches of pushes in one line for each feed.
 //!
-//! The writer takes the feeds in turn, so that one with a backlog delays another by one turn at the most. What a feed may have
-//! parsed and not yet stored is bounded by the room of its lane; whoever has more waits there, and delays nobody else.
+//! The writer takes the feeds in turn, so that one with a backlog delays another by one turn at the most. What a feed
+//! may have parsed and not yet stored is bounded by the room of its lane; whoever has more waits there, and delays
+//! nobody else.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Deref;
@@ -14,8 +15,8 @@ use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, oneshot};
 use crate::world::batch::{Batch, Lines, Outcome, Terms};
 use crate::world::{NotTaken, OperateError};
 
-/// What a feed may have parsed and waiting: bytes of text, and so many for each line on top. Parsed, a message takes two to
-/// five times that.
+/// What a feed may have parsed and waiting: bytes of text, and so many for each line on top. Parsed, a message takes
+/// two to five times that.
 const ROOM: usize = 2 << 20;
 const LINE_ROOM: usize = 64;
 /// Operations of operators that wait at the most; further ones are told to come again.

@@ -1,9 +1,9 @@
 //! What a node that does not write hands to the one that does: pushed lines, and operators' words.
 //!
 //! A push goes over in parts of whole lines, one after the other, each answered once it is in the log. A part that is
-//! handed over again changes nothing: the book finds it unchanged, and a copy that was on its way for longer than until the
-//! next was sent is not taken at all, since something newer may have come meanwhile. The lines go as they were sent, for what a
-//! parsed message holds is numbered by this node's catalogue.
+//! handed over again changes nothing: the book finds it unchanged, and a copy that was on its way for longer than
+//! until the next was sent is not taken at all, since something newer may have come meanwhile. The lines go as they
+//! were sent, for what a parsed message holds is numbered by this node's catalogue.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,11 +29,11 @@ const NOBODY_TIME_MAX: Duration = Duration::from_secs(5);
 const TRY_AGAIN: Duration = Duration::from_millis(100);
 /// How long an answer may take in all.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(15);
-/// After this a push is asked again: the question may have gone to a node that was just stepping down, and a push that is taken
-/// twice doubles nothing. An operator's word is not like that.
+/// After this a push is asked again: the question may have gone to a node that was just stepping down, and a push
+/// that is taken twice doubles nothing. An operator's word is not like that.
 const PUSH_AGAIN: Duration = Duration::from_secs(3);
-/// For how long a push that was handed over may be taken: less than until it is asked again, by more than nodes' ideas of the
-/// time differ.
+/// For how long a push that was handed over may be taken: less than until it is asked again, by more than nodes'
+/// ideas of the time differ.
 const PUSH_VALID: Duration = Duration::from_millis(2500);
 /// Questions that are worked on at once; further ones are told to come again.
 const QUESTIONS_MAX: usize = 256;

@@ -17,8 +17,8 @@ const TURN_TIME_MAX: Duration = Duration::from_millis(20);
 const ROUND_TIME_MAX: Duration = Duration::from_millis(100);
 
 impl Writer {
-    /// Gives every feed that waits its turn, with one write to the disk for all. A round ends early where a snapshot is due or
-    /// an operator waits; a batch that is not finished goes on in the next.
+    /// Gives every feed that waits its turn, with one write to the disk for all. A round ends early where a snapshot
+    /// is due or an operator waits; a batch that is not finished goes on in the next.
     pub(super) fn take_round(&mut self) {
         let begun = Instant::now();
         let now = self.post.clock.now();
@@ -56,7 +56,8 @@ impl Writer {
         }
     }
 
-    /// Works on a feed's first batch, and gives it where it is finished. `None`: the feed's turn is over, or it has no more.
+    /// Works on a feed's first batch, and gives it where it is finished. `None`: the feed's turn is over, or it has
+    /// no more.
     fn take_turn(
         &mut self,
         line: &mut Line,

@@ -10,9 +10,10 @@ use change_log::LogError;
 
 /// How long the thread may be busy with one thing and still count as fit: longer than a batch or a snapshot takes.
 const BUSY_TIME_MAX: Duration = Duration::from_secs(4);
-/// How long the log's servers may take for one answer to a node that writes. A standby should write within five seconds of
-/// whatever befell this one, and needs up to one of them to hear of it and half a one to read on; a busy machine's servers
-/// answer within one. Who gives way wrongly loses no more than a moment: the log takes nothing from two.
+/// How long the log's servers may take for one answer to a node that writes. A standby should write within five
+/// seconds of whatever befell this one, and needs up to one of them to hear of it and half a one to read on; a busy
+/// machine's servers answer within one. Who gives way wrongly loses no more than a moment: the log takes nothing from
+/// two.
 pub(super) const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// What passes between the keeper of the lead and the thread that follows or writes.
@@ -106,8 +107,8 @@ impl Seat {
         self.pulse_ms.store(self.now_ms(), Ordering::Relaxed);
     }
 
-    /// Asks the log's servers something that should not take longer than `within`. Where they do not answer, asking again
-    /// gives them no more time.
+    /// Asks the log's servers something that should not take longer than `within`. Where they do not answer, asking
+    /// again gives them no more time.
     pub(super) fn asking<T>(
         &self,
         within: Duration,

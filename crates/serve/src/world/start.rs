@@ -64,8 +64,8 @@ impl WorldError {
         }
     }
 
-    /// Whether that is because a newer program wrote it. Entries and checkpoints have checksums of their own: what is whole
-    /// and not understood is not damaged, but of a version, or has a variant, that this program does not know.
+    /// Whether that is because a newer program wrote it. Entries and checkpoints have checksums of their own: what is
+    /// whole and not understood is not damaged, but of a version, or has a variant, that this program does not know.
     pub(super) fn is_of_newer_program(&self) -> bool {
         matches!(self, Self::Change(_) | Self::Image(_) | Self::Log(LogError::UnknownFormat { .. }))
     }
@@ -249,8 +249,9 @@ fn report(losses: &Losses) -> u64 {
     losses.entries
 }
 
-/// Looks through the part of a folder's log that a start does not read, because its checkpoint covers it. What is damaged there
-/// is missed by who looks back, and shows that the disk is bad: it is told, while the service runs already.
+/// Looks through the part of a folder's log that a start does not read, because its checkpoint covers it. What is
+/// damaged there is missed by who looks back, and shows that the disk is bad: it is told, while the service runs
+/// already.
 pub(super) fn check_older(handle: &Arc<WorldHandle>, covered: u64) {
     let Place::Folder { dir, .. } = &handle.past.log else { return };
     if covered == 0 {

@@ -37,7 +37,8 @@ pub struct Writer {
     pub(super) post: Post,
     pub(super) book: Book,
     pub(super) log: Log,
-    /// The book holds what the log may not: something was applied and not made durable, and the log was not read back yet.
+    /// The book holds what the log may not: something was applied and not made durable, and the log was not read back
+    /// yet.
     pub(super) ahead: bool,
     /// What becomes of a log that cannot be written, where nobody else can.
     pub(super) failure: Failure,
@@ -195,7 +196,8 @@ impl Writer {
         tracing::info!(world = %self.post.options.world, seq = self.log.last_seq(), "writer stopped");
     }
 
-    /// Does what comes next: a snapshot where one is due, and then something of what waits, however late the snapshots are.
+    /// Does what comes next: a snapshot where one is due, and then something of what waits, however late the
+    /// snapshots are.
     pub(super) fn work(&mut self) -> Next {
         if self.turn.is_none() {
             self.recover();
@@ -229,8 +231,8 @@ impl Writer {
     fn cut_when_due(&mut self) -> bool {
         let now = self.post.clock.now();
         let interval = self.post.options.refresh_interval;
-        // A clock set back would otherwise leave this snapshot in force, and in caches, until it has caught up. The one that
-        // nodes share is estimated, and may go back by some milliseconds.
+        // A clock set back would otherwise leave this snapshot in force, and in caches, until it has caught up. The
+        // one that nodes share is estimated, and may go back by some milliseconds.
         let set_back = match self.turn {
             Some(_) => self.post.handle.is_ahead(now),
             None => self.next_cut.since(now) > interval,
@@ -246,8 +248,9 @@ impl Writer {
         true
     }
 
-    /// The beginning of the epoch. Where several nodes show snapshots, one that was shown is never shown differently: through
-    /// epochs that a clock comes to for the second time, it is the present instant, which is not the beginning of any.
+    /// The beginning of the epoch. Where several nodes show snapshots, one that was shown is never shown differently:
+    /// through epochs that a clock comes to for the second time, it is the present instant, which is not the
+    /// beginning of any.
     fn instant_of_cut(&self, now: Timestamp) -> Timestamp {
         let begins = epoch_start(now, self.post.options.refresh_interval);
         match &self.turn {
@@ -313,7 +316,8 @@ impl Writer {
         self.show(at, durable);
     }
 
-    /// Writes down that a snapshot is cut, and with it what time alone brings about. Where that fails, nothing of it has happened.
+    /// Writes down that a snapshot is cut, and with it what time alone brings about. Where that fails, nothing of it
+    /// has happened.
     pub(super) fn store_cut(&mut self, at: Timestamp) -> bool {
         let from = self.next_cut.minus(self.post.options.refresh_interval);
         let mut entries = Entries::default();
@@ -353,7 +357,8 @@ impl Writer {
         let interval = self.post.options.refresh_interval;
         self.next_cut = epoch_start(at, interval).plus(interval);
         if self.ahead {
-            // Nobody was told that what is in the book was taken: the last snapshot stays until the log can be read back.
+            // Nobody was told that what is in the book was taken: the last snapshot stays until the log can be read
+            // back.
             return;
         }
         // Who sees an event in a snapshot finds it among the identities too.

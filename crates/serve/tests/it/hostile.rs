@@ -24,7 +24,8 @@ async fn metric(app: &TestApp, series: &str) -> u64 {
     line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
-/// How long anything may take before a test gives up: megabytes without optimisation, on a machine with much else to do.
+/// How long anything may take before a test gives up: megabytes without optimisation, on a machine with much else to
+/// do.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Waits until a series has such a value.

@@ -21,7 +21,8 @@ use tempfile::TempDir;
 use crate::harness::{Answer, DOOR, TestApp, at};
 
 const START: &str = "2027-03-12T19:00:05.250Z";
-/// Chosen once; another would give the scenario's events other ids. They are derived from the refs: minted ones differ in every run.
+/// Chosen once; another would give the scenario's events other ids. They are derived from the refs: minted ones
+/// differ in every run.
 const SALT: u64 = 2027;
 /// Stands in examples for the id that differs from one request to the next.
 const REQUEST_ID: &str = "req_7hK2mQ9xL4t";

@@ -27,8 +27,8 @@ fn cut_at(app: &TestApp) -> Timestamp {
     app.app.world(World::Live).published().snapshot.cut_at
 }
 
-/// Gives a node its turn as the keeper of the lead does: whenever it could write and has none, for servers that have just
-/// come back may fail it the first time.
+/// Gives a node its turn as the keeper of the lead does: whenever it could write and has none, for servers that have
+/// just come back may fail it the first time.
 async fn lead(app: &TestApp, seat: &Seat, term: i64) {
     let keep = || {
         if seat.is_fit() && seat.term().is_none() {

@@ -1,5 +1,5 @@
-//! The two readers of requests, the lane and hyper, and the two ways a body is sent, from memory and by the kernel, give
-//! the same answers to the byte.
+//! The two readers of requests, the lane and hyper, and the two ways a body is sent, from memory and by the kernel,
+//! give the same answers to the byte.
 
 use std::collections::BTreeMap;
 

@@ -18,8 +18,8 @@ use crate::app::App;
 /// A day in quarters of an hour.
 pub(crate) const SLOTS: usize = 96;
 const SLOT_S: i64 = 900;
-/// Delays remembered of each world, so that the staged ones of the sandbox push no live one out. The eldest that are over
-/// go first; those that last are as many as there are sources.
+/// Delays remembered of each world, so that the staged ones of the sandbox push no live one out. The eldest that are
+/// over go first; those that last are as many as there are sources.
 const DELAYS_MAX: usize = 200;
 /// The largest file that is read back; 4,000 sources take a megabyte.
 const FILE_BYTES_MAX: u64 = 16 << 20;

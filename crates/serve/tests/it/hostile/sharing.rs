@@ -14,7 +14,8 @@ use crate::harness::{Answer, TestApp, line, wait_for};
 
 const SEQ: &str = "linesman_log_seq{world=\"live\"}";
 
-/// Lines in a push that keeps the writer busy for seconds in a build without optimisation, and for hundreds of turns in any.
+/// Lines in a push that keeps the writer busy for seconds in a build without optimisation, and for hundreds of turns
+/// in any.
 const LINES: usize = 90_000;
 /// Pushes of the busy feed at the same time, each on a connection of its own.
 const PUSHES: usize = 3;
