@@ -82,7 +82,7 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
              record a single node (--config names its configuration, --data its folder), or keep what feeds send and `replay` it"
         ),
         Verb::Record(args) => {
-            commands::record::run(&open::load_catalogue(&config)?, &cli.data, args)?
+            commands::record::run(&open::load_catalogue(&config)?, &cli.data, args)?;
         }
         Verb::Migrate(args) => commands::migrate::run(&config, args)?,
         Verb::Backup(args) => commands::backup::run(&config, &cli.data, args)?,
