@@ -1,5 +1,6 @@
 //! The program: command line, configuration, wiring, shutdown.
 
+mod catalogue;
 mod cli;
 mod clock;
 mod cluster;
@@ -60,7 +61,7 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
     match &cli.verb {
         Verb::Config(args) if args.check => {
             config.check_files()?;
-            open::load_catalogue(&config)?;
+            catalogue::load(&config)?;
             output::print_line("configuration OK")?;
         }
         Verb::Config(_) => output::print_line(&config.to_toml())?,
@@ -73,7 +74,7 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         Verb::Feeds(verb) => commands::feeds::run(&config, &cli.data, verb)?,
         Verb::Operators(verb) => commands::operators::run(&config, &cli.data, verb)?,
         Verb::Maintenance(verb) => commands::maintenance::run(&config, &cli.data, verb)?,
-        Verb::Match(args) => commands::r#match::run(&open::load_catalogue(&config)?, args)?,
+        Verb::Match(args) => commands::r#match::run(&catalogue::load(&config)?, args)?,
         Verb::Events(verb) => commands::events::run(&config, &cli.data, verb)?,
         Verb::Aliases(verb) => commands::aliases::run(&config, &cli.data, verb)?,
         Verb::Replay(args) => commands::replay::run(args)?,
@@ -82,7 +83,7 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
              record a single node (--config names its configuration, --data its folder), or keep what feeds send and `replay` it"
         ),
         Verb::Record(args) => {
-            commands::record::run(&open::load_catalogue(&config)?, &cli.data, args)?;
+            commands::record::run(&catalogue::load(&config)?, &cli.data, args)?;
         }
         Verb::Migrate(args) => commands::migrate::run(&config, args)?,
         Verb::Backup(args) => commands::backup::run(&config, &cli.data, args)?,

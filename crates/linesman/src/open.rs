@@ -1,4 +1,4 @@
-//! Opening what a command works on: the catalogue, the accounts, the live world, with a running server or without.
+//! Opening what a command works on: the accounts and the live world, with a running server or without.
 //!
 //! What changes the world is carried out by the server where one runs, and otherwise here, in its place; where many
 //! nodes share the log, by the leader.
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use accounts::{Actor, Deed, Need, Registry};
 use anyhow::{Context, bail};
 use change_log::{LogError, LogView};
-use domain::{Catalogue, World};
+use domain::World;
 use market::{Book, Operation};
 use store::Store;
 
@@ -17,29 +17,7 @@ use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::control::{self, ControlCommand};
 use crate::folder::Folder;
-use crate::{cluster, worlds};
-
-/// The embedded catalogue with the operator's file laid over it.
-pub(crate) fn load_catalogue(config: &Config) -> anyhow::Result<Arc<Catalogue>> {
-    let file = match &config.catalogue.file {
-        Some(path) => {
-            let text = std::fs::read_to_string(path)
-                .with_context(|| format!("the catalogue file {} cannot be read", path.display()))?;
-            Some((path, text))
-        }
-        None => None,
-    };
-    let loaded = Catalogue::load(file.as_ref().map(|(_, text)| text.as_str()));
-    let catalogue = match (loaded, &file) {
-        (Ok(catalogue), _) => catalogue,
-        (Err(error), Some((path, _))) => {
-            return Err(error)
-                .with_context(|| format!("the catalogue file {} is not right", path.display()));
-        }
-        (Err(error), None) => return Err(error).context("the embedded catalogue is not right"),
-    };
-    Ok(Arc::new(catalogue))
-}
+use crate::{catalogue, cluster, worlds};
 
 /// The database that many nodes share, or the folder's own, which is never made anew where it was before.
 pub(crate) async fn open_store(config: &Config, folder: &Folder) -> anyhow::Result<Store> {
@@ -186,7 +164,7 @@ pub(crate) fn operate(
 
 /// The live world as its log tells it.
 pub(crate) fn read_book(config: &Config, data: &Path) -> anyhow::Result<Book> {
-    let catalogue = &load_catalogue(config)?;
+    let catalogue = &catalogue::load(config)?;
     if let Some(cluster) = &config.cluster {
         return cluster::read_book(cluster, catalogue);
     }

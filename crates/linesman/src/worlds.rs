@@ -12,12 +12,12 @@ use rustix::process::setpriority_process;
 use serve::{WorldHandle, WorldOptions, Writer};
 use store::Store;
 
+use crate::catalogue;
 use crate::cli::Role;
 use crate::clock::SystemClock;
 use crate::cluster::{self, Leading, watch_lead};
 use crate::config::Config;
 use crate::folder::Folder;
-use crate::open::load_catalogue;
 use crate::task::{Part, Tasks};
 
 /// What worlds are opened with.
@@ -152,7 +152,7 @@ pub(crate) fn operate_alone(
     folder: &Folder,
     operations: &[Operation],
 ) -> anyhow::Result<()> {
-    let catalogue = load_catalogue(config)?;
+    let catalogue = catalogue::load(config)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let base = Base { config, role: Role::All, folder, catalogue: &catalogue, clock: &clock };
     Ok(serve::operate_alone(&base.options_in_folder(World::Live), &*clock, operations)?)

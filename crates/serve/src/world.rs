@@ -6,6 +6,7 @@
 
 mod alone;
 mod batch;
+mod error;
 mod failure;
 mod follower;
 mod identities;
@@ -36,6 +37,7 @@ use crate::answers::{Answers, Figures};
 use crate::reply::Head;
 pub use alone::{AloneError, operate_alone};
 pub(crate) use batch::{Lines, Outcome, Receipt, Terms};
+pub use error::WorldError;
 pub use identities::{EventView, Identities, RefView};
 pub use node::{Membership, Node};
 pub(crate) use piece::Piece;
@@ -44,7 +46,6 @@ pub(crate) use relay::Sender;
 pub use relay::{keep_desk, operate_from_afar};
 pub use replay::{Base, Logged, Replay, replay_book};
 pub use seat::Seat;
-pub use start::WorldError;
 pub(crate) use start::{SANDBOX_IDS, play_back};
 pub use writer::Writer;
 

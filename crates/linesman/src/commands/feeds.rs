@@ -9,11 +9,11 @@ use market::Operation;
 
 use crate::cli::{FeedsCreateArgs, FeedsVerb, output};
 use crate::config::Config;
-use crate::open;
+use crate::{catalogue, open};
 
 pub(crate) fn run(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::Result<()> {
     if let FeedsVerb::Create(FeedsCreateArgs { bookmaker: Some(key), .. }) = verb {
-        let catalogue = open::load_catalogue(config)?;
+        let catalogue = catalogue::load(config)?;
         if catalogue.bookmaker_id(key).is_none() {
             let near = did_you_mean(key, catalogue.bookmakers().map(|(_, held)| &*held.key));
             bail!(

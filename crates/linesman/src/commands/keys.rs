@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 
 use crate::cli::{KeyKind, KeysCreateArgs, KeysVerb, Permissions, output};
 use crate::config::Config;
-use crate::open;
+use crate::{catalogue, open};
 
 pub(crate) fn run(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Result<()> {
     let new_key = match verb {
@@ -60,7 +60,7 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Resu
 }
 
 fn new_key(config: &Config, args: &KeysCreateArgs) -> anyhow::Result<NewKey> {
-    let catalogue = open::load_catalogue(config)?;
+    let catalogue = catalogue::load(config)?;
     for group in &args.groups {
         if !catalogue.has_group(group) {
             let mut groups: Vec<&str> =

@@ -38,7 +38,7 @@ use crate::folder::Folder;
 use crate::reserve::Reserve;
 use crate::task::{Part, Tasks};
 use crate::worlds::{Base, spawn_world};
-use crate::{mail, open};
+use crate::{catalogue, mail, open};
 
 /// Runs the service until it is told to stop.
 pub(crate) fn run(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result<()> {
@@ -61,7 +61,7 @@ const PUSHES_TIME_MAX: Duration = Duration::from_secs(10);
 
 async fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result<()> {
     let role = args.role;
-    let catalogue = open::load_catalogue(config)?;
+    let catalogue = catalogue::load(config)?;
     raise_descriptors(config.server.connections_max);
     let folder = Folder::open(data)?;
     let _lock = folder.lock().await?;

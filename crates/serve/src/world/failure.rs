@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 use change_log::{Log, LogError};
 use domain::Timestamp;
 
+use crate::world::error::WorldError;
 use crate::world::identities::Tracker;
 use crate::world::seat::ANSWER_TIME_MAX;
-use crate::world::start::{Entries, Start, WorldError};
+use crate::world::start::{Entries, Start};
 use crate::world::writer::{Chain, Writer};
 use crate::world::{NotTaken, WorldHandle};
 

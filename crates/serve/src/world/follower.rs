@@ -13,11 +13,11 @@ use domain::Timestamp;
 use market::{Book, Change, Ids};
 
 use crate::world::WorldOptions;
+use crate::world::error::WorldError;
 use crate::world::identities::Tracker;
 use crate::world::node::Waiting;
 use crate::world::replay::{Base, Logged, Replay};
 use crate::world::seat::Seat;
-use crate::world::start::WorldError;
 use crate::world::writer::Post;
 
 /// How long a reader waits for the next entry before it looks around.

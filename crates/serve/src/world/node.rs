@@ -13,12 +13,13 @@ use domain::{Clock, Timestamp};
 use market::{Book, CHANGE_VERSION, Change, Ids, Snapshot};
 
 use crate::answers::Answers;
+use crate::world::error::WorldError;
 use crate::world::failure::Failure;
 use crate::world::follower::{Followed, Held};
 use crate::world::pace::Pace;
 use crate::world::queue::{self, Intake, Queue};
 use crate::world::seat::{ANSWER_TIME_MAX, Seat};
-use crate::world::start::{WorldError, epoch_start, new_ids, new_salt};
+use crate::world::start::{epoch_start, new_ids, new_salt};
 use crate::world::writer::{Chain, Next, Post, Writer};
 use crate::world::{NotTaken, Published, Shared, WorldHandle, WorldOptions};
 

@@ -5,13 +5,13 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::time::Duration;
 
-use change_log::{Gap, Log, LogError, LogView, Losses, Place};
+use change_log::{Gap, Log, LogView, Losses, Place};
 use domain::Timestamp;
 use domain::message::{Body, FeedMessage};
-use market::book::ImageError;
-use market::{Book, CHANGE_VERSION, Change, ChangeError, Ids, Snapshot};
+use market::{Book, CHANGE_VERSION, Change, Ids, Snapshot};
 
 use crate::answers::Answers;
+use crate::world::error::WorldError;
 use crate::world::replay::{Base, Logged, Replay};
 use crate::world::writer::Chain;
 use crate::world::{Published, WorldHandle, WorldOptions};
@@ -21,55 +21,6 @@ const SANDBOX_FEED: &str = "sandbox";
 
 /// So many entries after the last snapshot are held decoded while a log is read.
 const WAITING_MAX: usize = 50_000;
-
-/// A world could not be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum WorldError {
-    #[error("the change log cannot be used")]
-    Log(#[from] LogError),
-    #[error("the change log was written by a newer program")]
-    Change(#[from] ChangeError),
-    #[error("the checkpoint was written by a newer program")]
-    Image(#[from] ImageError),
-    #[error(
-        "the log is empty, and was not before: it is lost; restore it, or let it be begun anew (docs/operations/failures.md)"
-    )]
-    Emptied,
-    #[error(
-        "the log begins with entry {first}, and no checkpoint holds all that was before it: restore the stream of checkpoints (docs/operations/failures.md)"
-    )]
-    Beheaded { first: u64 },
-    #[error("the log has entries that do not come")]
-    Stalled,
-    #[error("entry {read} was read of the log, which has others now and ends with {last}")]
-    TakenBack { last: u64, read: u64 },
-    #[error("other nodes write the log faster than it can be read")]
-    Outrun,
-    #[error("a world that several nodes share needs its log on servers")]
-    NotShared,
-}
-
-impl WorldError {
-    /// Whether what is in the log cannot be read, however often it is tried.
-    pub(super) fn is_lasting(&self) -> bool {
-        match self {
-            Self::Change(_) | Self::Image(_) | Self::NotShared => true,
-            Self::Log(LogError::Corrupt { .. } | LogError::UnknownFormat { .. }) => true,
-            Self::Log(_)
-            | Self::Emptied
-            | Self::Beheaded { .. }
-            | Self::Stalled
-            | Self::TakenBack { .. }
-            | Self::Outrun => false,
-        }
-    }
-
-    /// Whether that is because a newer program wrote it. Entries and checkpoints have checksums of their own: what is
-    /// whole and not understood is not damaged, but of a version, or has a variant, that this program does not know.
-    pub(super) fn is_of_newer_program(&self) -> bool {
-        matches!(self, Self::Change(_) | Self::Image(_) | Self::Log(LogError::UnknownFormat { .. }))
-    }
-}
 
 /// A batch of changes as the log takes them.
 #[derive(Default)]
@@ -303,20 +254,4 @@ pub(super) fn arrival(message: &FeedMessage, at: Timestamp) -> Timestamp {
 pub(super) fn epoch_start(now: Timestamp, interval: Duration) -> Timestamp {
     let interval_ms = i64::try_from(interval.as_millis()).unwrap_or(i64::MAX).max(1);
     Timestamp::from_millis(now.as_millis().div_euclid(interval_ms) * interval_ms)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_whole_and_not_understood_is_a_newer_programs() {
-        let version = Change::decode(CHANGE_VERSION + 1, &[]).unwrap_err();
-        // Variants are added at the end, without another version.
-        let variant = Change::decode(CHANGE_VERSION, &[100]).unwrap_err();
-        let image = Book::from_image(99, &[], Arc::new(domain::Catalogue::load(None).unwrap()));
-        let errors = [version.into(), variant.into(), WorldError::Image(image.unwrap_err())];
-        assert!(errors.iter().all(|error| error.is_lasting() && error.is_of_newer_program()));
-        assert!(!WorldError::Stalled.is_lasting() && !WorldError::Stalled.is_of_newer_program());
-    }
 }

@@ -13,15 +13,14 @@ use market::{Book, Change, Operation, Snapshot};
 use tokio::sync::watch;
 
 use crate::answers::Answers;
+use crate::world::error::WorldError;
 use crate::world::failure::Failure;
 use crate::world::identities::{Identities, Tracker};
 use crate::world::node::Turn;
 use crate::world::pace::Pace;
 use crate::world::queue::{Asked, Intake, Queue, Waiting};
 use crate::world::seat::ANSWER_TIME_MAX;
-use crate::world::start::{
-    Entries, SANDBOX_IDS, Start, WorldError, check_older, epoch_start, play,
-};
+use crate::world::start::{Entries, SANDBOX_IDS, Start, check_older, epoch_start, play};
 use crate::world::{
     NotTaken, OperateError, Past, Published, Shared, WorldHandle, WorldOptions, WorldStats,
 };
