@@ -3,7 +3,10 @@
 use serde::Serialize;
 use store::{KeyKind, KeyRow};
 
-use crate::{KeyId, registry::ODDS_READ};
+use crate::KeyId;
+
+/// The permission to read odds, events and scores.
+pub(crate) const ODDS_READ: &str = "odds:read";
 
 /// How much a line of rotated keys may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

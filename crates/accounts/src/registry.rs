@@ -9,7 +9,6 @@ use store::{AuditEntry, FeedRow, KeyEnd, KeyKind, KeyMade, KeyRoom, KeyRow, Stor
 
 use crate::{AccountError, Actor, Deed, FeedToken, KeyId, KeySecret, Limits, grant};
 
-pub(crate) const ODDS_READ: &str = "odds:read";
 const NAME_MAX: usize = 100;
 const SLUG_MAX: usize = 64;
 const OVERLAP_MAX: Duration = Duration::from_secs(7 * 86_400);
@@ -203,7 +202,11 @@ impl Registry {
             digest: secret.digest(),
             hint: secret.hint(),
             groups: new.groups.map(sorted),
-            permissions: new.odds_read.then(|| String::from(ODDS_READ)).into_iter().collect(),
+            permissions: new
+                .odds_read
+                .then(|| String::from(grant::ODDS_READ))
+                .into_iter()
+                .collect(),
             burst_per_minute: new.limits.burst_per_minute,
             requests_per_day: new.limits.requests_per_day,
             requests_per_month: new.limits.requests_per_month,

@@ -4,8 +4,7 @@ use serde_json::Value;
 
 use crate::docs::json;
 use crate::docs::markdown::{self, Html};
-use crate::docs::render::operations;
-use crate::docs::shape::{at, referred, text};
+use crate::docs::shape::{at, operations, referred, text};
 
 /// Cause and fix of each code, for people.
 pub(crate) const ADVICE: &str = include_str!("../../../../docs/api/errors.md");

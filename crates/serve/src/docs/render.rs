@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::docs::json;
 use crate::docs::markdown::{self, Html};
 use crate::docs::refusal::{Code, Refusal, codes, refusals};
-use crate::docs::shape::{at, kind, referred, rules, text, values};
+use crate::docs::shape::{at, kind, operations, referred, rules, text, values};
 
 /// What is written for people alone: it is no part of the OpenAPI document.
 const START: &str = include_str!("../../../../docs/api/start.md");
@@ -144,17 +144,6 @@ fn section<'a>(id: &str, title: &'a str) -> Section<'a> {
 
 fn prose<'a>(id: &str, title: &'a str, text: &str) -> Section<'a> {
     Section { prose: Some(markdown::block(text)), ..section(id, title) }
-}
-
-/// Every operation of the document: path, method, path item, operation.
-pub(crate) fn operations(
-    document: &Value,
-) -> impl Iterator<Item = (&str, &'static str, &Value, &Value)> {
-    let paths = at(document, "/paths").as_object().into_iter().flatten();
-    paths.flat_map(|(path, item)| {
-        let methods = ["get", "post"].into_iter();
-        methods.filter_map(move |method| Some((path.as_str(), method, item, item.get(method)?)))
-    })
 }
 
 fn endpoints(document: &Value) -> Vec<Operation<'_>> {

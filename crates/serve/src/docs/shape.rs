@@ -88,3 +88,14 @@ fn plain(value: &Value) -> String {
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
     }
 }
+
+/// Every operation of the document: path, method, path item, operation.
+pub(crate) fn operations(
+    document: &Value,
+) -> impl Iterator<Item = (&str, &'static str, &Value, &Value)> {
+    let paths = at(document, "/paths").as_object().into_iter().flatten();
+    paths.flat_map(|(path, item)| {
+        let methods = ["get", "post"].into_iter();
+        methods.filter_map(move |method| Some((path.as_str(), method, item, item.get(method)?)))
+    })
+}
