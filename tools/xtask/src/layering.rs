@@ -10,6 +10,8 @@ use serde_json::Value;
 
 use shell::repository::Repository;
 
+use crate::cycles;
+
 /// Each crate of the workspace with the crates it may depend on. A crate without a row is refused: adding
 /// one means deciding where it stands.
 const ALLOWED: [(&str, &[&str]); 14] = [
@@ -63,7 +65,8 @@ const ALLOWED: [(&str, &[&str]); 14] = [
 type Graph = BTreeMap<String, Vec<String>>;
 
 pub(crate) fn check(repository: &Repository) -> Result<()> {
-    let complaints = complaints(&graph(&repository.metadata()?)?);
+    let mut complaints = complaints(&graph(&repository.metadata()?)?);
+    complaints.extend(cycles::complaints(&repository.text_files()?));
     ensure!(complaints.is_empty(), "{}", complaints.join("\n"));
     Ok(())
 }

@@ -10,6 +10,7 @@ use anyhow::Result;
 use clap::{Args, Parser};
 
 mod browser;
+mod cycles;
 mod fuzz;
 mod layering;
 mod openapi;

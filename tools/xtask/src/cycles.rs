@@ -1,0 +1,183 @@
+//! Import cycles between the files of one crate: files that need each other can only be read, moved and tested
+//! together.
+//!
+//! A file may use its parent module and its children; such pairs are one unit that was split for length. Everything
+//! else that leads back to a file is a cycle. The number of files in cycles may only fall.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use shell::repository::TextFile;
+
+/// Crates with files in cycles, and how many. Lower a number when you have taken one apart.
+const FILES_IN_CYCLES: [(&str, usize); 3] =
+    [("crates/accounts", 2), ("crates/market", 7), ("crates/serve", 32)];
+
+/// A module by the names on the way to it; empty for the crate's root.
+type Module = Vec<String>;
+type Imports = BTreeMap<Module, BTreeSet<Module>>;
+
+pub(crate) fn complaints(files: &[TextFile]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let known: BTreeMap<&str, usize> = FILES_IN_CYCLES.into_iter().collect();
+    for (folder, files) in by_crate(files) {
+        let found = cyclic(&imports(&files));
+        let allowed = known.get(folder.as_str()).copied().unwrap_or(0);
+        if found.len() > allowed {
+            let names: Vec<String> = found.iter().map(|module| module.join("::")).collect();
+            complaints.push(format!(
+                "{folder}: {} files import each other in a circle, {allowed} are known: {}",
+                found.len(),
+                names.join(", ")
+            ));
+        } else if found.len() < allowed {
+            complaints.push(format!(
+                "{folder}: only {} files are in import cycles; write that into tools/xtask/src/cycles.rs",
+                found.len()
+            ));
+        }
+    }
+    complaints
+}
+
+/// The files under each crate's `src`, tests apart, by module.
+fn by_crate(files: &[TextFile]) -> BTreeMap<String, BTreeMap<Module, &str>> {
+    let mut crates: BTreeMap<String, BTreeMap<Module, &str>> = BTreeMap::new();
+    for file in files {
+        let Some((folder, path)) = file.path.split_once("/src/") else { continue };
+        let Some(path) = path.strip_suffix(".rs").filter(|_| !path.ends_with("tests.rs")) else {
+            continue;
+        };
+        let module = match path {
+            "lib" | "main" => Vec::new(),
+            path => path.split('/').map(str::to_owned).collect(),
+        };
+        crates.entry(folder.to_owned()).or_default().insert(module, &file.text);
+    }
+    crates
+}
+
+fn imports(files: &BTreeMap<Module, &str>) -> Imports {
+    let mut imports = Imports::new();
+    for (module, text) in files {
+        let used = imports.entry(module.clone()).or_default();
+        for path in crate_paths(text) {
+            // The longest part of a path that is a file; the rest are items in it.
+            let file = (1..=path.len()).rev().find_map(|length| {
+                path.get(..length).filter(|part| files.contains_key(*part)).map(<[String]>::to_vec)
+            });
+            used.extend(file.filter(|file| !file.starts_with(module) && !module.starts_with(file)));
+        }
+    }
+    imports
+}
+
+/// Every path that begins with `crate::` outside of comments and of the module's own tests, braces taken apart.
+fn crate_paths(text: &str) -> Vec<Module> {
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let code: String = code
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .flat_map(|line| [line, "\n"])
+        .collect();
+    let mut paths = Vec::new();
+    for rest in code.split("crate::").skip(1) {
+        take_paths(&mut rest.chars().peekable(), &mut Vec::new(), &mut paths);
+    }
+    paths
+}
+
+/// Reads `a::b`, or `a::{b, c::d}`, up to where it ends.
+fn take_paths(
+    chars: &mut std::iter::Peekable<std::str::Chars<'_>>,
+    prefix: &mut Module,
+    paths: &mut Vec<Module>,
+) {
+    let depth = prefix.len();
+    let mut name = String::new();
+    loop {
+        match chars.peek().copied() {
+            Some(sign) if sign.is_alphanumeric() || sign == '_' || sign == '#' => {
+                name.push(sign);
+                chars.next();
+            }
+            Some(':') => {
+                chars.next();
+                if chars.next_if_eq(&':').is_none() {
+                    break;
+                }
+                prefix.push(std::mem::take(&mut name).trim_start_matches("r#").to_owned());
+            }
+            Some('{') => {
+                chars.next();
+                while chars.next_if(|sign| sign.is_whitespace() || *sign == ',').is_some() {}
+                while chars.peek().is_some_and(|sign| *sign != '}') {
+                    take_paths(chars, prefix, paths);
+                    while chars.next_if(|sign| *sign != ',' && *sign != '}').is_some() {}
+                    while chars.next_if(|sign| sign.is_whitespace() || *sign == ',').is_some() {}
+                }
+                chars.next();
+                break;
+            }
+            _ => break,
+        }
+    }
+    let mut path = prefix.clone();
+    path.push(name.trim_start_matches("r#").to_owned());
+    paths.push(path);
+    prefix.truncate(depth);
+}
+
+/// Modules from which a way of imports leads back to them.
+fn cyclic(imports: &Imports) -> Vec<Module> {
+    imports.keys().filter(|module| reaches(imports, module)).cloned().collect()
+}
+
+fn reaches(imports: &Imports, start: &Module) -> bool {
+    let mut seen: BTreeSet<&Module> = BTreeSet::new();
+    let mut next: Vec<&Module> = imports.get(start).into_iter().flatten().collect();
+    while let Some(module) = next.pop() {
+        if module == start {
+            return true;
+        }
+        if seen.insert(module) {
+            next.extend(imports.get(module).into_iter().flatten());
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(texts: &[(&str, &str)]) -> Vec<TextFile> {
+        let file = |(path, text): &(&str, &str)| TextFile {
+            path: format!("crates/x/src/{path}.rs"),
+            text: (*text).to_owned(),
+        };
+        texts.iter().map(file).collect()
+    }
+
+    #[test]
+    fn a_circle_is_found_and_a_way_without_one_is_not() {
+        let circle = files(&[
+            ("lib", "mod a;"),
+            ("a", "use crate::b::c::Thing;"),
+            ("b/c", "use crate::{\n    d::{self, E},\n    f,\n};"),
+            ("d", "fn g() -> crate::a::H {}"),
+            ("f", "// crate::a is only named here\n#[cfg(test)]\nmod tests { use crate::a; }"),
+        ]);
+        let found = complaints(&circle);
+        assert_eq!(
+            found,
+            ["crates/x: 3 files import each other in a circle, 0 are known: a, b::c, d"]
+        );
+        assert_eq!(complaints(&circle[..3]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_file_and_its_children_are_one() {
+        let family = files(&[("a", "use crate::a::b::C;"), ("a/b", "use crate::a::D;")]);
+        assert_eq!(complaints(&family), Vec::<String>::new());
+    }
+}
