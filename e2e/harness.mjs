@@ -60,7 +60,7 @@ export async function startService(environment = {}, listen = "127.0.0.1:0") {
     child.on("exit", () => reject(new Error(`the service ended:\n${said}\n${troubled}`)));
     child.stdout.on("data", (bytes) => {
       said += bytes;
-      if (said.includes("Push door")) resolve();
+      if (said.includes("Ingest")) resolve();
     });
   });
   const base = said.match(/Linesman is at (\S+)/)[1];
@@ -176,7 +176,7 @@ export async function signUp(who, name, email) {
   const { page, open, press } = who;
   await open("/signup");
   await page.getByLabel("Your name").fill(name);
-  await page.getByLabel("Mail address").fill(email);
+  await page.getByLabel("Email address").fill(email);
   await page.getByLabel("Password").fill(PASSWORD);
   await press("Create the account");
   await page.waitForURL(/\/signin/);
@@ -184,7 +184,7 @@ export async function signUp(who, name, email) {
 }
 
 export async function signIn({ page, press }, email) {
-  await page.getByLabel("Mail address").fill(email);
+  await page.getByLabel("Email address").fill(email);
   await page.getByLabel("Password").fill(PASSWORD);
   await press("Sign in");
   await page.waitForURL(/\/(dashboard|console|signin\/code)/);
@@ -194,7 +194,7 @@ export async function becomeOperator(who, service) {
   const { page, open, press } = who;
   await open(service.operatorLink);
   await page.getByLabel("Your name").fill("Olive Operator");
-  await page.getByLabel("Mail address").fill("olive@example.com");
+  await page.getByLabel("Email address").fill("olive@example.com");
   await page.getByLabel("Password").fill(PASSWORD);
   await press("Create the account");
   await page.waitForURL(/\/console$/);

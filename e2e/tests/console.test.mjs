@@ -102,7 +102,7 @@ test("events are found, pairs are merged and kept apart, refs are split, and all
   await page.getByText("They are one event from now on").waitFor();
   assert.equal(await page.locator(".pair").count(), pairs - 1);
   await press(/keep .*Marco Silva/);
-  await page.getByText("They are two events").waitFor();
+  await page.getByText("They are different events").waitFor();
   await page.getByText("Nothing is unsure").waitFor();
   await inspect(olive, "console-unsure-none");
 
@@ -188,7 +188,7 @@ test("an operator who is locked out comes back in by the command line", async ()
   await page.getByLabel("Password").fill(`${PASSWORD} again`);
   await press("Set the password");
   await page.waitForURL(/\/signin/);
-  await page.getByLabel("Mail address").fill("olive@example.com");
+  await page.getByLabel("Email address").fill("olive@example.com");
   await page.getByLabel("Password").fill(`${PASSWORD} again`);
   await press("Sign in");
   await page.waitForURL(/\/(console|dashboard)/);

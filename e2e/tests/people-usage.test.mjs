@@ -176,7 +176,7 @@ test("an address is confirmed and a forgotten password set anew by mail", async 
   const { page, open, press } = finn;
   await open("/signup");
   await page.getByLabel("Your name").fill("Finn");
-  await page.getByLabel("Mail address").fill("finn@example.com");
+  await page.getByLabel("Email address").fill("finn@example.com");
   await page.getByLabel("Password").fill(PASSWORD);
   await press("Create the account");
   await page.getByText("Look into your mail").waitFor();
@@ -189,7 +189,7 @@ test("an address is confirmed and a forgotten password set anew by mail", async 
   await page.getByText("The address is confirmed.").waitFor();
   await page.getByRole("link", { name: "Set a new one by mail" }).click();
   await inspect(finn, "forgot");
-  await page.getByLabel("Mail address").fill("finn@example.com");
+  await page.getByLabel("Email address").fill("finn@example.com");
   await press("Send the letter");
   await page.getByText("If the address has an account").waitFor();
   const reset = await mail.next();

@@ -17,7 +17,7 @@ test("a stranger signs up, makes a key, uses, rotates and revokes it", async () 
   await open("/dashboard");
   await page.waitForURL(/\/signin\?next=/);
   await inspect(ann, "sign-in");
-  await page.getByLabel("Mail address").fill("nobody@example.com");
+  await page.getByLabel("Email address").fill("nobody@example.com");
   await page.getByLabel("Password").fill("not the password");
   await press("Sign in");
   await page.getByRole("alert").waitFor();
@@ -157,7 +157,7 @@ test("everything works without scripts and from the keyboard alone", async () =>
   await page.keyboard.type(PASSWORD);
   await page.keyboard.press("Enter");
   await page.waitForURL(/\/signin/);
-  await page.getByLabel("Mail address").focus();
+  await page.getByLabel("Email address").focus();
   await page.keyboard.type("dora@example.com");
   await page.keyboard.press("Tab");
   await page.keyboard.type(PASSWORD);

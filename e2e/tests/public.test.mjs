@@ -156,7 +156,7 @@ test("the docs say how to begin, how to come over, and have an anchor for every 
 test("a page that is not there says so", async () => {
   const anybody = await visitor(browser, service);
   await anybody.open("/dashboard/nothing");
-  await anybody.page.getByRole("heading", { name: "Nothing here" }).waitFor();
+  await anybody.page.getByRole("heading", { name: "Page not found" }).waitFor();
   await inspect(anybody, "nothing-here");
   await anybody.done();
 });

@@ -221,7 +221,7 @@ impl Accounts {
                 {
                     tracing::warn!(
                         error = &**error as &dyn std::error::Error,
-                        "neither the database nor the herald vouches for keys; they are refused from when the trust ends"
+                        "key authority lost (database and NATS unreachable); refusing keys when the lease expires"
                     );
                 }
                 failing = asked.is_err();

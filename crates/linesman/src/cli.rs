@@ -81,14 +81,14 @@ pub(crate) enum Verb {
     /// Match the events of several recordings, without a server: what a new feed would be joined to
     #[command(after_help = "Example:\n  linesman match pinnacle.ndjson fanduel.ndjson --json")]
     Match(MatchArgs),
-    /// Look at events and say which are the same
+    /// Inspect events; merge or split them
     #[command(
         subcommand,
         arg_required_else_help = false,
         after_help = "Example:\n  linesman events unsure\n  linesman events merge evt_8ZDGX3VOhGx evt_9Tw66sLET2w"
     )]
     Events(EventsVerb),
-    /// Write down what was learnt about names, or read it in
+    /// Export or import learned name aliases
     #[command(
         subcommand,
         arg_required_else_help = false,
@@ -198,7 +198,7 @@ pub(crate) struct KeysCreateArgs {
     /// What the key may read beyond sports, books and status
     #[arg(long, default_value = "odds:read")]
     pub(crate) permissions: Permissions,
-    /// So many keys alike, each on a line of its own
+    /// Create N identical keys, one per line
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) count: u32,
     /// Print the whole record as JSON

@@ -110,11 +110,9 @@ impl ErrorCode {
             Self::BodyTooLarge => "The body is larger than the door takes.",
             Self::TargetTooLong => "The path and query are longer than 8 KiB.",
             Self::HeadTooLarge => "The request's headers are larger than 16 KiB or more than 64.",
-            Self::RateLimited => {
-                "The key's requests for this minute are spent; try again after `Retry-After`."
-            }
+            Self::RateLimited => "The key's rate limit is reached; retry after `Retry-After`.",
             Self::QuotaExceeded => {
-                "The key's requests for the day or month are spent; `message` says which."
+                "The key's quota for the day or month is reached; `message` says which."
             }
             Self::Internal => "The service failed; the request id finds the reason in its log.",
             Self::Maintenance => {

@@ -214,7 +214,7 @@ impl Push {
                 "the service is stopping, and not all of the push was taken; send it again, which doubles nothing",
             ),
             NotTaken::Overtaken | NotTaken::NoWriter | NotTaken::Overdue => ApiError::unavailable(
-                "no node that writes has confirmed the push, so it may not be durable; send it again, which doubles nothing",
+                "the leader did not confirm the push, so it may not be stored; retry it (retries are idempotent)",
             ),
             NotTaken::Withdrawn => admit(&self.app, &self.delivery).err().unwrap_or_else(|| {
                 ApiError::unavailable(

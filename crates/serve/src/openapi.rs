@@ -97,7 +97,7 @@ fn tags() -> Value {
         { "name": "Odds and events", "description": "What is on, what it pays, how it stands." },
         { "name": "Catalogue", "description": "Which sports and bookmakers there are." },
         { "name": "Service", "description": "How the service is." },
-        { "name": "Feeds", "description": "The push door, for operators." },
+        { "name": "Feeds", "description": "Pushing odds, for operators." },
     ])
 }
 

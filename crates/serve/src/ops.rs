@@ -70,7 +70,7 @@ fn ready(app: &App) -> Result<Reply, ApiError> {
     if app.is_ready() {
         let mut detail = String::from("ready");
         if late.is_some() {
-            detail.push_str("; nobody writes the log, and the last snapshot is served");
+            detail.push_str("; no leader, serving the last snapshot");
         }
         if app.world(World::Live).is_disk_full() {
             detail.push_str("; the disk is full, and pushes are refused");
@@ -91,7 +91,7 @@ fn ready(app: &App) -> Result<Reply, ApiError> {
     } else if app.vouches() {
         late.unwrap_or_else(|| "no current snapshot is being served".to_owned())
     } else {
-        "this node cannot vouch for keys: it reaches neither the database nor NATS".to_owned()
+        "key authority lost: this node reaches neither the database nor NATS".to_owned()
     };
     Err(ApiError::new(ErrorCode::Unavailable, text).retry_after(1))
 }

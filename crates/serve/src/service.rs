@@ -165,7 +165,7 @@ async fn route(
     }
     check_target(asked)?;
     if takes_pushes(app, doors, asked.path) {
-        let mut error = ApiError::new(ErrorCode::MethodNotAllowed, "the push door takes POST only");
+        let mut error = ApiError::new(ErrorCode::MethodNotAllowed, "ingest takes POST only");
         error.allow = Some("POST");
         return Err(error);
     }
@@ -178,7 +178,7 @@ async fn route(
         Doors::Operator => ops::answer_operator(app, asked),
         Doors::Ingest => match asked.path {
             "/healthz" | "/readyz" => ops::answer(app, asked),
-            _ => Err(ApiError::new(ErrorCode::NotFound, "this listener has the push door only")),
+            _ => Err(ApiError::new(ErrorCode::NotFound, "this listener serves ingest only")),
         },
     }
 }

@@ -121,7 +121,7 @@ fn no_valid_key() -> ApiError {
 
 /// The key may be good; this node has been out of touch for too long to say so.
 pub(crate) fn cannot_vouch() -> ApiError {
-    let text = "this node cannot tell at the moment whether the key is in force; try again";
+    let text = "key status is temporarily unknown on this node; retry";
     ApiError::new(ErrorCode::Unavailable, text).retry_after(UNAVAILABLE_RETRY_S)
 }
 
@@ -370,15 +370,15 @@ fn charged(charge: Charge) -> Result<Standing, ApiError> {
 fn refused(refusal: Refusal) -> ApiError {
     let limit = refusal.limit;
     let whose = match refusal.owner {
-        Owner::Key => "key",
-        Owner::Account => "account",
+        Owner::Key => "",
+        Owner::Account => " of the account",
     };
-    let (code, span) = match refusal.window {
-        Window::Minute => (ErrorCode::RateLimited, "minute"),
-        Window::Day => (ErrorCode::QuotaExceeded, "day (UTC)"),
-        Window::Month => (ErrorCode::QuotaExceeded, "month (UTC)"),
+    let (code, what, span) = match refusal.window {
+        Window::Minute => (ErrorCode::RateLimited, "rate limit", "minute"),
+        Window::Day => (ErrorCode::QuotaExceeded, "quota", "day (UTC)"),
+        Window::Month => (ErrorCode::QuotaExceeded, "quota", "month (UTC)"),
     };
-    let text = format!("the {whose}'s {limit} requests for this {span} are spent");
+    let text = format!("{what}{whose} reached: {limit} requests per {span}");
     ApiError::new(code, text).retry_after(refusal.retry_after_s)
 }
 

@@ -61,7 +61,10 @@ impl Leading {
             match &asked {
                 Err(error) if answered => {
                     let error = error as &dyn std::error::Error;
-                    tracing::warn!(error, "the database does not say who writes; who does goes on");
+                    tracing::warn!(
+                        error,
+                        "leader lookup failed: database unreachable; current leader keeps writing"
+                    );
                 }
                 Ok(()) if !answered => tracing::info!("the database says again who writes"),
                 Ok(()) | Err(_) => {}

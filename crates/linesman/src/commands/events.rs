@@ -67,7 +67,7 @@ fn list_unsure(pairs: &[ShownPair], json: bool) -> anyhow::Result<()> {
         output::print_line(&line)?;
     }
     if pairs.is_empty() && !json {
-        output::print_line("nothing is unsure")?;
+        output::print_line("no possible duplicates")?;
     }
     Ok(())
 }

@@ -488,7 +488,7 @@ fn greet(
     }
     text.push_str(&format!("\nMetrics    http://{}/metrics\n", listeners.operator));
     let door = listeners.ingest.map_or(base, |address| format!("{scheme}://{address}"));
-    text.push_str(&format!("Push door  {door}/ingest/v1/messages\n"));
+    text.push_str(&format!("Ingest     {door}/ingest/v1/messages\n"));
     output::print_line(&text)?;
     tracing::info!(listen = %listeners.main, operator = %listeners.operator, data = %data.display(), "serving");
     Ok(())

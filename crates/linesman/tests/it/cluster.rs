@@ -412,7 +412,7 @@ async fn a_log_that_the_servers_have_lost_is_not_begun_anew() {
         }
     };
     tokio::task::spawn_blocking(make).await.unwrap();
-    let lost = |node: &Service| node.stderr().contains("the log is empty, and was not before");
+    let lost = |node: &Service| node.stderr().contains("the log is empty but was not before");
     wait_for("the api node to see that the log is empty", async || lost(&api).then_some(())).await;
     wait_for("whoever is to write to see it", async || (lost(&one) || lost(&fresh)).then_some(()))
         .await;

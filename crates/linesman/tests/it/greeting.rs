@@ -59,7 +59,7 @@ async fn a_push_door_of_its_own_is_where_the_greeting_says() {
     let home = Home::new().set("LINESMAN_SERVER__INGEST_LISTEN", "127.0.0.1:0");
     let service = home.start().await;
     let (key, token) = (home.live_key().await, home.feed("one").await);
-    let door = service.greeting.lines().find_map(|line| line.strip_prefix("Push door"));
+    let door = service.greeting.lines().find_map(|line| line.strip_prefix("Ingest"));
     let door = door.unwrap().trim();
     assert!(!door.starts_with(&service.base), "{door}");
     let push = |url: &str| {

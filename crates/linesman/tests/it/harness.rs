@@ -222,7 +222,7 @@ impl Service {
             while let Some(line) = stdout.next_line().await.unwrap() {
                 greeting.push_str(&line);
                 greeting.push('\n');
-                if line.starts_with("Push door") {
+                if line.starts_with("Ingest") {
                     return;
                 }
             }

@@ -59,7 +59,7 @@ async fn an_operators_merge_and_split_hold_at_once_and_after_a_kill() {
     let expected =
         ["bet365 Bobby Vance 150 Tom Reed -180", "fanduel Bobby Vance 140 Tom Reed -165"];
     assert_eq!(prices, expected.map(str::to_owned).into());
-    assert_eq!(home.ok(&["events", "unsure"]).await, "nothing is unsure");
+    assert_eq!(home.ok(&["events", "unsure"]).await, "no possible duplicates");
     let profile: Value =
         serde_json::from_str(&home.ok(&["events", "show", &younger, "--json"]).await).unwrap();
     assert_eq!((&profile["id"], &profile["also"]), (&json!(elder), &json!([younger])));
@@ -118,7 +118,7 @@ async fn identities_are_changed_without_a_server_too_and_aliases_move_to_another
     two_names(&other, &service).await;
     let one = events(&service, &key, 1).await;
     assert_eq!(one[0]["markets"], json!(["moneyline"]));
-    assert_eq!(other.ok(&["events", "unsure"]).await, "nothing is unsure");
+    assert_eq!(other.ok(&["events", "unsure"]).await, "no possible duplicates");
     other.write("wrong.ndjson", "{\"sport\":\"mma\",\"name\":\"x\"}\n");
     let wrong = other.run(&["aliases", "import", "wrong.ndjson"]).await;
     assert!(wrong.sentence(1).contains("either `is` or `is_not` is needed"), "{}", wrong.stderr);
@@ -145,7 +145,7 @@ async fn a_later_word_settles_what_was_unsure_and_an_operator_may_say_that_two_a
     assert!(unsure.contains("too far apart"), "{unsure}");
     service.push_all(&south, &[at("s-1", "2027-03-06T21:00:00Z")]).await;
     events(&service, &key, 1).await;
-    assert_eq!(home.ok(&["events", "unsure"]).await, "nothing is unsure");
+    assert_eq!(home.ok(&["events", "unsure"]).await, "no possible duplicates");
 
     service.push_all(&north, &[at("n-2", "2027-08-01T20:00:00Z")]).await;
     service.push_all(&south, &[at("s-2", "2027-08-30T20:00:00Z")]).await;
@@ -153,7 +153,7 @@ async fn a_later_word_settles_what_was_unsure_and_an_operator_may_say_that_two_a
         events(&service, &key, 3).await.into_iter().filter(|e| !listed.contains(e)).collect();
     let ids: Vec<&str> = listed.iter().rev().take(2).map(id).collect();
     home.ok(&["events", "apart", ids[0], ids[1]]).await;
-    assert_eq!(home.ok(&["events", "unsure"]).await, "nothing is unsure");
+    assert_eq!(home.ok(&["events", "unsure"]).await, "no possible duplicates");
     service.push_all(&south, &[at("s-2", "2027-08-01T20:00:00Z")]).await;
     tokio::time::sleep(std::time::Duration::from_millis(500)).await;
     assert_eq!(events(&service, &key, 3).await.len(), 3, "an operator's word outranks the names");

@@ -70,7 +70,7 @@ async fn what_is_said_of_events_on_the_command_line_is_written_down_with_a_serve
     home.ok(&["events", "apart", ids[0], ids[1]]).await;
     service.stop().await;
     // The log tells the same as the server did.
-    assert_eq!(home.ok(&["events", "unsure"]).await, "nothing is unsure");
+    assert_eq!(home.ok(&["events", "unsure"]).await, "no possible duplicates");
     home.ok(&["events", "merge", ids[0], ids[1]]).await;
     let shown = home.ok(&["events", "show", ids[1]]).await;
     let service = home.start().await;

@@ -174,21 +174,18 @@ const DONE: &[(&str, &str)] = &[
     ),
     (
         "signed-up-mail",
-        "Look into your mail: a letter says how to go on. It may take a minute, and may be taken for spam.",
+        "Check your email: we sent you a link to continue. It may take a minute, or be in the spam folder.",
     ),
-    (
-        "unconfirmed",
-        "Confirm your address first: the letter with the link is on its way to you once more.",
-    ),
+    ("unconfirmed", "Confirm your address first: we sent you the email with the link again."),
     ("confirmed", "The address is confirmed. Sign in with the password you chose."),
     (
         "reset-mail",
-        "If the address has an account, a letter with a link to set a new password is on its way.",
+        "If the address has an account, we sent an email with a link to set a new password.",
     ),
     ("signed-out", "You are signed out."),
     ("password-reset", "The password is set. Sign in with it."),
     ("key-revoked", "The key is revoked. Requests with it are refused from now on."),
-    ("requested", "Your request is on its way to the operator."),
+    ("requested", "Your request was sent to the operator."),
     ("password-changed", "The password is changed, and other sessions are signed out."),
     ("session-ended", "The session is signed out."),
     ("factor-off", "The second factor is off."),
@@ -202,7 +199,7 @@ const DONE: &[(&str, &str)] = &[
     ("feed-resumed", "The feed may push again."),
     ("merged", "They are one event from now on. Clients see it with the next snapshot."),
     ("split", "The ref is another event from now on. Clients see it with the next snapshot."),
-    ("parted", "They are two events, and stay two however alike they look."),
+    ("parted", "They are different events, and stay separate however alike they look."),
     ("maintenance-on", "Maintenance is on. The API answers 503 with Retry-After."),
     ("maintenance-off", "Maintenance is off. The API answers again."),
 ];
@@ -309,15 +306,15 @@ fn with_header(mut reply: Reply, header: Option<(&'static str, String)>) -> Repl
 
 fn words(trouble: Trouble) -> (u16, &'static str, String) {
     let (status, heading, text) = match trouble {
-        Trouble::NotFound => (404, "Nothing here", "There is no such page, or it is not yours."),
+        Trouble::NotFound => (404, "Page not found", "There is no such page, or it is not yours."),
         Trouble::WrongMethod { .. } => {
-            (405, "That does not go here", "This address takes forms of its own page only.")
+            (405, "Method not allowed", "This address takes forms of its own page only.")
         }
         Trouble::Forbidden => (403, "For operators", "Your account may not see this page."),
-        Trouble::Busy => (503, "Busy", "Much is asked at this moment. Try again shortly."),
+        Trouble::Busy => (503, "Busy", "The server is busy. Try again shortly."),
         Trouble::Foreign => (
             403,
-            "Not from here",
+            "Request blocked (wrong origin)",
             "This form was not sent by a page of this service, so nothing was done.",
         ),
         Trouble::Expired => (

@@ -17,7 +17,7 @@ const WRONG: &str = "Address and password do not go together.";
 /// The same where addresses are confirmed by mail. One sentence for both: who signs up with somebody else's address
 /// must not learn from it whether there was an account already.
 const WRONG_OR_UNCONFIRMED: &str = "Address and password do not go together, or the address is not confirmed yet: \
-    then the letter with the link is on its way to you once more.";
+    then we send you the email with the link again.";
 const WRONG_CODE: &str = "That code is not right, or was used already. Wait for the next one.";
 const NO_ADDRESS: &str = "This is not a mail address such as ann@example.com.";
 const NO_NAME: &str = "A name has 1 to 100 characters.";

@@ -116,7 +116,7 @@ pub(crate) fn page(document: &Value, others: &[(&str, &str)]) -> askama::Result<
     sections.push(Section {
         operations: ingest(document).into_iter().collect(),
         objects: objects(document, is_ingest),
-        ..section("push-door", "The push door")
+        ..section("ingest", "Ingest")
     });
     sections.push(Section {
         table: Table::new("Path", open_paths(document)),

@@ -140,7 +140,7 @@ fn number(digits: &[u8]) -> Option<u64> {
 fn bad_framing<'a>() -> Reading<'a> {
     Reading::Refused(
         ErrorCode::InvalidParameter,
-        "where the body ends cannot be told: send Content-Length once or Transfer-Encoding: chunked",
+        "ambiguous body length: send Content-Length once or Transfer-Encoding: chunked",
     )
 }
 

@@ -63,7 +63,7 @@ const SERIES: [(&str, &str, &str, Reading); 9] = [
     (
         "linesman_forward_failures_total",
         "counter",
-        "Parts of pushes that no node that writes has confirmed; they were refused.",
+        "Parts of pushes that the leader did not confirm; they were refused.",
         |_, _, shared| read(&shared.forward_failures),
     ),
 ];

@@ -14,7 +14,7 @@ pub enum WorldError {
     #[error("the checkpoint was written by a newer program")]
     Image(#[from] ImageError),
     #[error(
-        "the log is empty, and was not before: it is lost; restore it, or let it be begun anew (docs/operations/failures.md)"
+        "the log is empty but was not before: data loss. Restore it, or reinitialise it (docs/operations/failures.md)"
     )]
     Emptied,
     #[error(

@@ -291,7 +291,7 @@ fn unsure_page(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let page = page_asked(visit);
     let shown = pairs.iter().skip(page * PAIRS_SHOWN_MAX).take(PAIRS_SHOWN_MAX);
     let page = UnsurePage {
-        shell: Shell::new(visit, "Not sure", "unsure"),
+        shell: Shell::new(visit, "Possible duplicates", "unsure"),
         paging: Paging::new("/console/unsure", &[], page, PAIRS_SHOWN_MAX, pairs.len()),
         pairs: shown.filter_map(|pair| Pair::new(pair, &identities, visit)).collect(),
     };

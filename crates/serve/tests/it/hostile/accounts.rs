@@ -87,7 +87,7 @@ async fn a_refusal_says_that_the_day_is_the_accounts() {
     let refused = app.get("/v1/books", &two).await;
     assert_eq!(refused.refusal(), (429, "quota_exceeded".to_owned()));
     let said = refused.json()["error"]["message"].as_str().unwrap().to_owned();
-    assert_eq!(said, "the account's 3 requests for this day (UTC) are spent");
+    assert_eq!(said, "quota of the account reached: 3 requests per day (UTC)");
     assert_eq!(refused.header("x-requests-used"), Some("3"));
     assert_eq!(app.get("/v1/status", &two).await.status, 200, "it answers all the same");
 }

@@ -38,7 +38,7 @@ async fn a_day_of_seven_lets_exactly_seven_through() {
     assert_eq!(volley(&app, &key, "/v1/books", 40).await, (7, 33));
     let refused = app.get("/v1/books", &key).await;
     assert_eq!(refused.refusal(), (429, "quota_exceeded".to_owned()));
-    assert!(refused.message().contains("7 requests for this day"), "{}", refused.message());
+    assert!(refused.message().contains("7 requests per day"), "{}", refused.message());
     assert_eq!((refused.requests_used(), refused.requests_remaining()), (7, 0));
     app.advance(Duration::from_secs(12 * 3600));
     assert_eq!(volley(&app, &key, "/v1/books", 40).await, (7, 33));
@@ -49,12 +49,12 @@ async fn a_month_of_nine_lets_exactly_nine_through_and_is_named() {
     let app = TestApp::start().await;
     let key = app.limited_key(1000, 5, Some(9)).await;
     assert_eq!(volley(&app, &key, "/v1/books", 20).await, (5, 15));
-    assert!(app.get("/v1/books", &key).await.message().contains("for this day"));
+    assert!(app.get("/v1/books", &key).await.message().contains("per day"));
     app.advance(Duration::from_secs(86_400));
     assert_eq!(volley(&app, &key, "/v1/books", 20).await, (4, 16));
     let refused = app.get("/v1/books", &key).await;
     assert_eq!(refused.refusal(), (429, "quota_exceeded".to_owned()));
-    assert!(refused.message().contains("9 requests for this month"), "{}", refused.message());
+    assert!(refused.message().contains("9 requests per month"), "{}", refused.message());
     // From the 15th, 12:00:05.250, to the end of November.
     assert_eq!(refused.header("retry-after"), Some("1339195"));
 }
