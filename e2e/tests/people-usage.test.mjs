@@ -179,7 +179,7 @@ test("an address is confirmed and a forgotten password set anew by mail", async 
   await page.getByLabel("Email address").fill("finn@example.com");
   await page.getByLabel("Password").fill(PASSWORD);
   await press("Create the account");
-  await page.getByText("Look into your mail").waitFor();
+  await page.getByText("Check your email").waitFor();
   await inspect(finn, "sign-up-mail");
   const confirmation = await mail.next();
   assert.match(confirmation, /Subject: Confirm your address/);
@@ -190,7 +190,7 @@ test("an address is confirmed and a forgotten password set anew by mail", async 
   await page.getByRole("link", { name: "Set a new one by mail" }).click();
   await inspect(finn, "forgot");
   await page.getByLabel("Email address").fill("finn@example.com");
-  await press("Send the letter");
+  await press("Send the email");
   await page.getByText("If the address has an account").waitFor();
   const reset = await mail.next();
   await open(reset.match(/http:\S+\/link\/\S+/)[0]);

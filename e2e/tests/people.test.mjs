@@ -73,7 +73,7 @@ test("an operator comes in by the printed link and answers a request", async () 
     "A price comparison for combat sports on our site, about 2,000 requests a day.",
   );
   await bob.press("Ask for access");
-  await bob.page.getByText("on its way to the operator").waitFor();
+  await bob.page.getByText("was sent to the operator").waitFor();
 
   await olive.open("/console");
   await inspect(olive, "console");
