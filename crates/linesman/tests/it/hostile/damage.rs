@@ -229,3 +229,36 @@ async fn a_restart_after_many_changes_is_whole_with_and_without_its_checkpoint()
     warned(&home, "the log is damaged");
     assert_eq!(service.pages(&format!("{ODDS}?limit=500"), &key).await.len(), expected);
 }
+
+/// More entries after the last snapshot than a start holds decoded (`WAITING_MAX`).
+const AFTER_THE_SNAPSHOT: i64 = 60_000;
+
+#[tokio::test]
+async fn a_restart_after_many_changes_within_an_epoch_shows_the_same_snapshot_and_has_lost_nothing()
+{
+    clear_of_the_turn_of(HOUR).await;
+    let home = Home::new().set(INTERVAL, "1h");
+    let service = home.start().await;
+    let (key, token) = (home.live_key().await, home.feed("one").await);
+    let listings: Vec<Value> = (0..RECORDS)
+        .map(|event| bout(&format!("e{event}"), &format!("Home {event}"), &format!("Away {event}")))
+        .collect();
+    service.push_all(&token, &listings).await;
+    let mut last = Vec::new();
+    for batch in 0..AFTER_THE_SNAPSHOT / BATCH {
+        last = (batch * BATCH..(batch + 1) * BATCH).map(change).collect();
+        let answer = service.post(&token, ndjson(&last)).await.unwrap();
+        assert_eq!(answer.json()["accepted"], BATCH);
+    }
+    let shown = service.get(EVENTS, &key).await.json();
+    assert_eq!(shown, serde_json::json!([]), "all of it is after the snapshot");
+    service.kill().await;
+
+    let service = home.start().await;
+    assert_eq!(service.get(EVENTS, &key).await.json(), shown);
+    // The newest price of every record is there: nothing of it is news.
+    let newest = last.split_off(last.len() - usize::try_from(RECORDS).unwrap());
+    let answer = service.post(&token, ndjson(&newest)).await.unwrap().json();
+    assert_eq!(answer["unchanged"], RECORDS, "{answer}");
+    service.stop().await;
+}
