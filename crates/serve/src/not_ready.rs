@@ -47,7 +47,7 @@ pub async fn wait_at<T>(
     let mut visits = JoinSet::new();
     let (_serving, phase) = watch::channel(Phase::Serving);
     let (ids, metrics) = (RequestIds::default(), Metrics::default());
-    let porch = Arc::new(Porch { clock, ids, metrics, phase, why });
+    let not_ready = Arc::new(NotReady { clock, ids, metrics, phase, why });
     let mut until = pin!(until);
     loop {
         let mut accepting = pin!(poll_fn(|context| {
@@ -68,7 +68,7 @@ pub async fn wait_at<T>(
             Some(_) = visits.join_next() => {}
             (door, accepted) = &mut accepting => match accepted {
                 Ok((stream, _)) if visits.len() < VISITORS_MAX => {
-                    let visit = Arc::clone(&porch).visit(stream, door.tls.clone());
+                    let visit = Arc::clone(&not_ready).visit(stream, door.tls.clone());
                     visits.spawn(tokio::time::timeout(VISIT_TIME_MAX, visit));
                 }
                 Ok(_) => {}
@@ -82,7 +82,7 @@ pub async fn wait_at<T>(
 }
 
 /// What every visitor is told with.
-struct Porch {
+struct NotReady {
     clock: Arc<dyn Clock>,
     ids: RequestIds,
     metrics: Metrics,
@@ -90,7 +90,7 @@ struct Porch {
     why: &'static str,
 }
 
-impl Porch {
+impl NotReady {
     async fn visit(self: Arc<Self>, stream: TcpStream, tls: Option<Tls>) {
         match tls {
             None => self.tell(stream).await,
