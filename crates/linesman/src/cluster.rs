@@ -13,9 +13,9 @@ use accounts::{AccountError, Accounts, LeaseWorker, Need};
 use anyhow::Context;
 use change_log::{Caller, Place, StreamLog, StreamPlace};
 use domain::{Catalogue, Clock, World};
+use engine::{Membership, Seat};
 use market::{Book, Operation};
 use rand::random;
-use serve::{Membership, Seat};
 use store::{Store, StoreError};
 use tokio::runtime::Handle;
 
@@ -114,7 +114,7 @@ pub(crate) fn holder_name() -> String {
 pub(crate) async fn operate(cluster: &Cluster, operations: &[Operation]) -> anyhow::Result<()> {
     let caller = caller(cluster).await?;
     for operation in operations {
-        serve::operate_from_afar(&caller, operation).await?;
+        engine::operate_from_afar(&caller, operation).await?;
     }
     Ok(())
 }
@@ -125,5 +125,5 @@ pub(crate) fn read_book(cluster: &Cluster, catalogue: &Arc<Catalogue>) -> anyhow
     let runtime = tokio::runtime::Runtime::new()?;
     let mut log = StreamLog::find(runtime.handle(), &log_place(cluster))
         .context("the log on cluster.nats_url is not reached")?;
-    Ok(serve::replay_book(&mut log, catalogue)?)
+    Ok(engine::replay_book(&mut log, catalogue)?)
 }

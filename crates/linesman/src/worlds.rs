@@ -6,10 +6,10 @@ use std::thread::JoinHandle;
 use anyhow::Context;
 use change_log::{Options, Place};
 use domain::{Catalogue, Clock, World};
+use engine::{WorldHandle, WorldOptions, Writer};
 use feeds::sandbox::Simulation;
 use market::{Lifetimes, Limits, Operation};
 use rustix::process::setpriority_process;
-use serve::{WorldHandle, WorldOptions, Writer};
 use store::Store;
 
 use crate::catalogue;
@@ -51,7 +51,7 @@ impl Base<'_> {
         let leading = seat.map(|seat| Leading::new(store.clone(), seat, cluster::holder_name()));
         if let Some(leading) = &leading {
             tasks.spawn("the keeper of the lead", leading.clone().keep());
-            tasks.spawn("the desk", serve::keep_desk(Arc::clone(&live)));
+            tasks.spawn("the desk", engine::keep_desk(Arc::clone(&live)));
         }
         Ok((live, thread, Some(LeadTasks { tasks, leading })))
     }
@@ -155,5 +155,5 @@ pub(crate) fn operate_alone(
     let catalogue = catalogue::load(config)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let base = Base { config, role: Role::All, folder, catalogue: &catalogue, clock: &clock };
-    Ok(serve::operate_alone(&base.options_in_folder(World::Live), &*clock, operations)?)
+    Ok(engine::operate_alone(&base.options_in_folder(World::Live), &*clock, operations)?)
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::{Clock, World};
-use serve::{Seat, WorldHandle};
+use engine::{Seat, WorldHandle};
 use store::Store;
 use tokio::time::{MissedTickBehavior, interval};
 

@@ -12,9 +12,9 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use change_log::{Entry, LogError, LogView};
 use domain::{Catalogue, Clock, Timestamp, World};
+use engine::{Logged, Replay};
 use feeds::push;
 use market::{Book, Change, Ids, Recorded, Recorder};
-use serve::{Logged, Replay};
 
 use crate::cli::{RecordArgs, output};
 use crate::clock::SystemClock;

@@ -13,10 +13,9 @@ use accounts::{
 };
 use anyhow::{Context, bail};
 use domain::{Clock, World};
+use engine::{WorldHandle, Worlds};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use serve::{
-    App, DashboardSettings, Door, Doors, Parts, Proxies, PushLimits, Settings, Tls, WorldHandle,
-};
+use serve::{App, DashboardSettings, Door, Doors, Parts, Proxies, PushLimits, Settings, Tls};
 use store::Store;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -92,8 +91,7 @@ async fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result
         accounts,
         people,
         settings: settings(config, role),
-        live: Arc::clone(&live),
-        sandbox: Arc::clone(&sandbox),
+        worlds: Worlds { live: Arc::clone(&live), sandbox: Arc::clone(&sandbox) },
     }));
     let worlds = [Arc::clone(&live), Arc::clone(&sandbox)];
     if let Some(reserve) = reserve {

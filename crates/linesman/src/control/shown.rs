@@ -5,9 +5,9 @@ use std::fmt::Write;
 
 use domain::message::Fixture;
 use domain::{Catalogue, EventId};
+use engine::Identities;
 use market::{Book, Profile, Unsure};
 use serde::{Deserialize, Serialize};
-use serve::Identities;
 
 /// Who meets, or what the tournament is called.
 #[derive(Debug, Default, Serialize, Deserialize)]

@@ -144,10 +144,6 @@ impl Answers {
         self.kept_bytes.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn figures(&self) -> &Arc<Figures> {
-        &self.figures
-    }
-
     fn keep(&self, hash: u64, selector: &Selector, answer: &Arc<Answer>) {
         let cost = cost(selector, answer);
         // Taken before it is used, so that threads together stay within the bound.

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use change_log::StreamLog;
 use domain::{ManualClock, Timestamp, World};
+use engine::Seat;
 use serde_json::{Value, json};
-use serve::Seat;
 use test_servers::Proxy;
 
 use crate::board::{ANN, BEA, lines};

@@ -10,11 +10,11 @@ use domain::Timestamp;
 use domain::message::{Body, FeedMessage};
 use market::{Book, CHANGE_VERSION, Change, Ids, Snapshot};
 
-use crate::answers::Answers;
-use crate::world::error::WorldError;
-use crate::world::replay::{Base, Logged, Replay};
-use crate::world::writer::Chain;
-use crate::world::{Published, WorldHandle, WorldOptions};
+use crate::error::WorldError;
+use crate::publication::Published;
+use crate::replay::{Base, Logged, Replay};
+use crate::world::{WorldHandle, WorldOptions};
+use crate::writer::Chain;
 
 /// The feed name of the simulator; feeds of the push door live in the other world.
 const SANDBOX_FEED: &str = "sandbox";
@@ -24,18 +24,18 @@ const WAITING_MAX: usize = 50_000;
 
 /// A batch of changes as the log takes them.
 #[derive(Default)]
-pub(super) struct Entries {
+pub(crate) struct Entries {
     bytes: Vec<u8>,
-    pub(super) ends: Vec<usize>,
+    pub(crate) ends: Vec<usize>,
 }
 
 impl Entries {
-    pub(super) fn push(&mut self, change: &Change) {
+    pub(crate) fn push(&mut self, change: &Change) {
         change.encode(&mut self.bytes);
         self.ends.push(self.bytes.len());
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u8, &[u8])> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u8, &[u8])> {
         let starts = [0].into_iter().chain(self.ends.iter().copied());
         starts
             .zip(&self.ends)
@@ -44,22 +44,22 @@ impl Entries {
 }
 
 /// The sandbox's ids come from the refs of the seed's schedule alone, so that they are the same everywhere.
-pub(crate) const SANDBOX_IDS: Ids = Ids::Derived { salt: 0x5a4d_b0c5 };
+pub const SANDBOX_IDS: Ids = Ids::Derived { salt: 0x5a4d_b0c5 };
 
 /// A book on its way to its first snapshot.
-pub(super) struct Start {
-    pub(super) book: Book,
-    pub(super) checkpoint_seq: u64,
+pub(crate) struct Start {
+    pub(crate) book: Book,
+    pub(crate) checkpoint_seq: u64,
     /// The snapshot in force when the process ended, if the log says when that was.
     last_cut: Option<Timestamp>,
     last_published: Option<Snapshot>,
-    pub(super) entries: Entries,
+    pub(crate) entries: Entries,
     /// Entries after the checkpoint that are lost to damage.
-    pub(super) lost: u64,
+    pub(crate) lost: u64,
 }
 
 impl Start {
-    pub(super) fn afresh(options: &WorldOptions, ids: Ids) -> Self {
+    pub(crate) fn afresh(options: &WorldOptions, ids: Ids) -> Self {
         let mut entries = Entries::default();
         entries.push(&Change::Founded { ids });
         let mut book = Book::new(Arc::clone(&options.catalogue), ids);
@@ -71,7 +71,7 @@ impl Start {
     ///
     /// Entries after the last snapshot wait until it is known to be the last, or until they are too many to hold:
     /// then the snapshot is cut although another may follow.
-    pub(super) fn recover(log: &mut Log, options: &WorldOptions) -> Result<Self, WorldError> {
+    pub(crate) fn recover(log: &mut Log, options: &WorldOptions) -> Result<Self, WorldError> {
         let base = Base::newest(log, &options.catalogue)?;
         let mut replay = Replay::after(log, &base)?;
         let mut start = Self::from_checkpoint(base, options);
@@ -98,7 +98,7 @@ impl Start {
     }
 
     /// The same for who serves nothing: without the last snapshot.
-    pub(super) fn recover_book(log: &mut Log, options: &WorldOptions) -> Result<Self, WorldError> {
+    pub(crate) fn recover_book(log: &mut Log, options: &WorldOptions) -> Result<Self, WorldError> {
         let base = Base::newest(log, &options.catalogue)?;
         let mut replay = Replay::after(log, &base)?;
         let mut start = Self::from_checkpoint(base, options);
@@ -143,7 +143,7 @@ impl Start {
     }
 
     /// The epoch's snapshot if it was cut already, so that a restart shows the same bytes; else a new one.
-    pub(super) fn first_snapshot(
+    pub(crate) fn first_snapshot(
         &mut self,
         options: &WorldOptions,
         now: Timestamp,
@@ -155,7 +155,7 @@ impl Start {
             && cut >= epoch
             && cut < until
         {
-            return (Published { snapshot, answers: Answers::default(), until }, now);
+            return (Published::new(snapshot, until), now);
         }
         // The simulator is a function of the epoch; real data is as of now.
         let at = if options.simulation.is_some() { epoch } else { now };
@@ -170,17 +170,17 @@ impl Start {
         }
         entries.push(&Change::Cut { at });
         let snapshot = Snapshot::cut(&self.book, at, options.stale_after);
-        (Published { snapshot, answers: Answers::default(), until }, at)
+        (Published::new(snapshot, until), at)
     }
 }
 
 /// Ids for a world that begins.
-pub(super) fn new_ids(options: &WorldOptions) -> Ids {
+pub(crate) fn new_ids(options: &WorldOptions) -> Ids {
     Ids::Minted { salt: new_salt(options) }
 }
 
 /// A salt for ids. It need not be secret, only different each time a process begins to write a world.
-pub(super) fn new_salt(options: &WorldOptions) -> u64 {
+pub(crate) fn new_salt(options: &WorldOptions) -> u64 {
     RandomState::new().hash_one(options.world.key())
 }
 
@@ -203,7 +203,7 @@ fn report(losses: &Losses) -> u64 {
 /// Looks through the part of a folder's log that a start does not read, because its checkpoint covers it. What is
 /// damaged there is missed by who looks back, and shows that the disk is bad: it is told, while the service runs
 /// already.
-pub(super) fn check_older(handle: &Arc<WorldHandle>, covered: u64) {
+pub(crate) fn check_older(handle: &Arc<WorldHandle>, covered: u64) {
     let Place::Folder { dir, .. } = &handle.past.log else { return };
     if covered == 0 {
         return;
@@ -221,7 +221,7 @@ pub(super) fn check_older(handle: &Arc<WorldHandle>, covered: u64) {
 }
 
 /// One message of the simulator. What it refuses is a fault of ours, worth a line in the log.
-pub(super) fn play(book: &mut Book, message: &FeedMessage, at: Timestamp, entries: &mut Entries) {
+pub(crate) fn play(book: &mut Book, message: &FeedMessage, at: Timestamp, entries: &mut Entries) {
     match book.apply(SANDBOX_FEED, message, arrival(message, at)) {
         Ok(decision) => {
             for change in decision.change.iter().chain(&decision.follow) {
@@ -235,13 +235,13 @@ pub(super) fn play(book: &mut Book, message: &FeedMessage, at: Timestamp, entrie
 }
 
 /// One message of the simulator, for a book that is only looked at.
-pub(crate) fn play_back(book: &mut Book, message: &FeedMessage, at: Timestamp) {
+pub fn play_back(book: &mut Book, message: &FeedMessage, at: Timestamp) {
     play(book, message, at, &mut Entries::default());
 }
 
 /// When a simulated message arrives: a function of the message, like everything in the sandbox. Each
 /// bookmaker has a delay of its own.
-pub(super) fn arrival(message: &FeedMessage, at: Timestamp) -> Timestamp {
+pub(crate) fn arrival(message: &FeedMessage, at: Timestamp) -> Timestamp {
     let delay_ms = match &message.body {
         Body::Odds(odds) => 40 + 37 * odds.bookmaker.index() % 400,
         Body::Heartbeat { bookmaker, .. } => 40 + 37 * bookmaker.index() % 400,
@@ -251,7 +251,7 @@ pub(super) fn arrival(message: &FeedMessage, at: Timestamp) -> Timestamp {
     message.ts.map_or(at, |ts| ts.plus(delay))
 }
 
-pub(super) fn epoch_start(now: Timestamp, interval: Duration) -> Timestamp {
+pub(crate) fn epoch_start(now: Timestamp, interval: Duration) -> Timestamp {
     let interval_ms = i64::try_from(interval.as_millis()).unwrap_or(i64::MAX).max(1);
     Timestamp::from_millis(now.as_millis().div_euclid(interval_ms) * interval_ms)
 }

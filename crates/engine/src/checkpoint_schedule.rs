@@ -26,9 +26,9 @@ const SHARED_REST: u32 = 50;
 
 /// The last checkpoint, as far as the next one depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     /// The entry that it covers; 0 where there is none.
-    pub(super) seq: u64,
+    pub(crate) seq: u64,
     /// When it was written.
     at: Timestamp,
     /// When one was last tried, and how long that took.
@@ -39,16 +39,16 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    pub(super) fn of_folder(seq: u64, at: Timestamp) -> Self {
+    pub(crate) fn of_folder(seq: u64, at: Timestamp) -> Self {
         Self { seq, at, tried: at, took: Duration::ZERO, is_shared: false }
     }
 
-    pub(super) fn of_servers(seq: u64, at: Timestamp) -> Self {
+    pub(crate) fn of_servers(seq: u64, at: Timestamp) -> Self {
         Self { is_shared: true, ..Self::of_folder(seq, at) }
     }
 
     /// Whether a checkpoint that covers entry `seq` should be written now.
-    pub(super) fn is_due(&self, seq: u64, now: Timestamp) -> bool {
+    pub(crate) fn is_due(&self, seq: u64, now: Timestamp) -> bool {
         let entries = seq.saturating_sub(self.seq);
         let age = now.since(self.at);
         if entries >= ENTRIES_MAX || age >= EVERY {
@@ -61,7 +61,7 @@ impl Pace {
     }
 
     /// One was tried, and covers `written` where that went well.
-    pub(super) fn note(&mut self, written: Option<u64>, now: Timestamp, took: Duration) {
+    pub(crate) fn note(&mut self, written: Option<u64>, now: Timestamp, took: Duration) {
         (self.tried, self.took) = (now, took);
         if let Some(seq) = written {
             (self.seq, self.at) = (seq, now);

@@ -18,11 +18,11 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 
-use crate::ledger::Odd;
-use crate::world::piece::PIECE_BYTES_MAX;
-use crate::world::{
-    Lines, NotTaken, OperateError, Outcome, Piece, Receipt, Reserved, Shared, Terms, WorldHandle,
-};
+use crate::batch::{Lines, Outcome, Receipt, Terms};
+use crate::feed_stats::Odd;
+use crate::piece::{PIECE_BYTES_MAX, Piece};
+use crate::queue::Reserved;
+use crate::world::{NotTaken, OperateError, Shared, WorldHandle};
 
 /// For how long it is tried again while nobody writes: about as long as another node needs to take over.
 const NOBODY_TIME_MAX: Duration = Duration::from_secs(5);
@@ -40,10 +40,10 @@ const QUESTIONS_MAX: usize = 256;
 
 /// Whose push it is, and what it may say.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sender<'a> {
-    pub(crate) feed: &'a str,
-    pub(crate) bookmaker: Option<&'a str>,
-    pub(crate) scores: bool,
+pub struct Sender<'a> {
+    pub feed: &'a str,
+    pub bookmaker: Option<&'a str>,
+    pub scores: bool,
 }
 
 /// What is asked, as the first line of a question.
@@ -137,7 +137,7 @@ impl From<Taken> for Receipt {
 
 impl Shared {
     /// Hands a piece of a push to whoever writes, and waits until all of it is durable.
-    pub(super) async fn hand_over(&self, from: Sender<'_>, piece: &Piece) -> Outcome {
+    pub(crate) async fn hand_over(&self, from: Sender<'_>, piece: &Piece) -> Outcome {
         let bytes_max = reach(&self.caller).await.map_err(|_| NotTaken::NoWriter)?;
         let mut receipt = Receipt::default();
         for part in parts(piece, bytes_max) {
@@ -179,7 +179,7 @@ impl Shared {
 }
 
 /// Has whoever writes carry out an operator's word.
-pub(super) async fn operate(caller: &Caller, operation: &Operation) -> Result<usize, OperateError> {
+pub(crate) async fn operate(caller: &Caller, operation: &Operation) -> Result<usize, OperateError> {
     let asked = Asked::Operate(operation.clone());
     match ask(caller, || words(&asked), ANSWER_TIME_MAX).await {
         Ok(Told::Done { changes }) => Ok(changes),

@@ -4,25 +4,25 @@ use bytes::Bytes;
 use domain::catalogue::Catalogue;
 use feeds::push::{self, Rights};
 
-use crate::world::Lines;
+use crate::batch::Lines;
 
 /// Lines in one piece: with a sentence for each that is refused, its receipt fits into a message between nodes too.
-pub(super) const PIECE_LINES_MAX: usize = 1000;
+pub(crate) const PIECE_LINES_MAX: usize = 1000;
 /// Bytes in one piece, unless a line alone has more.
-pub(super) const PIECE_BYTES_MAX: usize = 256 * 1024;
+pub(crate) const PIECE_BYTES_MAX: usize = 256 * 1024;
 
 /// Some lines of a push as they were sent.
 #[derive(Clone, Debug)]
-pub(crate) struct Piece {
+pub struct Piece {
     /// The number of its first line.
     first: usize,
-    pub(super) line_count: usize,
-    pub(super) text: Bytes,
+    pub line_count: usize,
+    pub text: Bytes,
 }
 
 impl Piece {
     /// Takes a whole body apart. There is always one: an empty push is answered for too.
-    pub(crate) fn all(body: &Bytes) -> Vec<Self> {
+    pub fn all(body: &Bytes) -> Vec<Self> {
         let mut pieces = Vec::new();
         let (mut start, mut first) = (push::mark_bytes(body), 1);
         let (mut end, mut count) = (start, 0);
@@ -44,11 +44,11 @@ impl Piece {
     }
 
     /// Its lines with their numbers in the body; blank ones are left out.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, &[u8])> {
+    pub fn lines(&self) -> impl Iterator<Item = (usize, &[u8])> {
         push::number_lines(&self.text, self.first)
     }
 
-    pub(crate) fn parse(&self, catalogue: &Catalogue, rights: Rights) -> Lines {
+    pub fn parse(&self, catalogue: &Catalogue, rights: Rights) -> Lines {
         self.lines().map(|(number, line)| (number, rights.parse(line, catalogue))).collect()
     }
 }

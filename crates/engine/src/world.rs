@@ -1,25 +1,4 @@
-//! A running world: the handle that requests use, and what its writer publishes.
-//!
-//! One thread owns the book and the log ([`Writer`]); everybody else sees immutable values through atomic
-//! pointers. A request never waits for the writer. Where several nodes share a log, each has a [`Node`] in that
-//! thread's place: it follows the log, and writes while it is this node's turn.
-
-mod alone;
-mod batch;
-mod error;
-mod failure;
-mod follower;
-mod identities;
-mod node;
-mod pace;
-mod piece;
-mod queue;
-mod relay;
-mod replay;
-mod round;
-mod seat;
-mod start;
-mod writer;
+//! The handle that readers use, and how a world stands.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,24 +9,31 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use change_log::{Caller, Place};
 use domain::{Catalogue, Clock, Timestamp, World};
 use feeds::sandbox::Simulation;
-use market::{Health, Lifetimes, Limits, Load, NotDone, Operation, Snapshot, Vitals};
+use market::{Health, Lifetimes, Limits, Load, NotDone, Operation, Vitals};
 use tokio::sync::{OwnedMutexGuard, watch};
 
-use crate::answers::{Answers, Figures};
-use crate::reply::Head;
-pub use alone::{AloneError, operate_alone};
-pub(crate) use batch::{Lines, Outcome, Receipt, Terms};
-pub use error::WorldError;
-pub use identities::{EventView, Identities, RefView};
-pub use node::{Membership, Node};
-pub(crate) use piece::Piece;
-pub(crate) use queue::Reserved;
-pub(crate) use relay::Sender;
-pub use relay::{keep_desk, operate_from_afar};
-pub use replay::{Base, Logged, Replay, replay_book};
-pub use seat::Seat;
-pub(crate) use start::{SANDBOX_IDS, play_back};
-pub use writer::Writer;
+use crate::batch::Outcome;
+use crate::forward::{self, Sender};
+use crate::identities::Identities;
+use crate::piece::Piece;
+use crate::publication::Published;
+use crate::queue::{Queue, Reserved};
+
+/// Both worlds.
+#[derive(Clone, Debug)]
+pub struct Worlds {
+    pub live: Arc<WorldHandle>,
+    pub sandbox: Arc<WorldHandle>,
+}
+
+impl Worlds {
+    pub fn get(&self, world: World) -> &Arc<WorldHandle> {
+        match world {
+            World::Live => &self.live,
+            World::Sandbox => &self.sandbox,
+        }
+    }
+}
 
 /// What a world is run with.
 #[derive(Debug)]
@@ -69,28 +55,9 @@ pub struct WorldOptions {
     pub notes: Option<PathBuf>,
 }
 
-/// A snapshot in force, with the answers made from it.
-#[derive(Debug)]
-pub struct Published {
-    pub snapshot: Snapshot,
-    pub(crate) answers: Answers,
-    /// When the next one is due.
-    pub(crate) until: Timestamp,
-}
-
-impl Published {
-    /// For how long an answer may be kept: the whole seconds left in the epoch, rounded down (D14).
-    pub(crate) fn put_cache_control(&self, head: &mut Head, now: Timestamp) {
-        head.line("cache-control", |line| {
-            line.text("private, max-age=");
-            line.number(self.until.since(now).as_secs());
-        });
-    }
-}
-
 /// A batch was not made durable as a whole. Some of it may be stored; to send it again is safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotTaken {
+pub enum NotTaken {
     LogFailed,
     Stopped,
     /// Another node writes now.
@@ -123,87 +90,87 @@ pub enum OperateError {
 
 /// Figures the writer keeps for `/metrics`.
 #[derive(Debug, Default)]
-pub(crate) struct WorldStats {
-    pub(crate) snapshots: AtomicU64,
-    pub(crate) cut_us_last: AtomicU64,
-    pub(crate) log_entries: AtomicU64,
-    pub(crate) log_seq: AtomicU64,
-    pub(crate) log_bytes: AtomicU64,
-    pub(crate) log_failures: AtomicU64,
-    pub(crate) read_backs: AtomicU64,
+pub struct WorldStats {
+    pub snapshots: AtomicU64,
+    pub cut_us_last: AtomicU64,
+    pub log_entries: AtomicU64,
+    pub log_seq: AtomicU64,
+    pub log_bytes: AtomicU64,
+    pub log_failures: AtomicU64,
+    pub read_backs: AtomicU64,
     /// Entries that damage has taken, as far back as the log is kept.
-    pub(crate) log_lost: AtomicU64,
-    pub(crate) append_us: AtomicU64,
-    pub(crate) appends: AtomicU64,
-    pub(crate) checkpoints: AtomicU64,
-    pub(crate) answers: Arc<Figures>,
-    pub(crate) joins: AtomicU64,
-    pub(crate) merged_ids: AtomicU64,
-    pub(crate) unsure_pairs: AtomicU64,
-    pub(crate) aliases: AtomicU64,
+    pub log_lost: AtomicU64,
+    pub append_us: AtomicU64,
+    pub appends: AtomicU64,
+    pub checkpoints: AtomicU64,
+    pub joins: AtomicU64,
+    pub merged_ids: AtomicU64,
+    pub unsure_pairs: AtomicU64,
+    pub aliases: AtomicU64,
     /// How much the book holds, and each feed of it.
-    pub(crate) load: ArcSwap<Load>,
+    pub load: ArcSwap<Load>,
 }
 
 /// The reading side of a world.
 #[derive(Debug)]
 pub struct WorldHandle {
-    published: ArcSwap<Published>,
-    vitals: ArcSwap<Vitals>,
-    identities: ArcSwap<Identities>,
-    queue: Arc<queue::Queue>,
-    stale_after: Duration,
-    refresh_interval: Duration,
-    pub(crate) limits: Limits,
+    pub world: World,
+    pub(crate) published: ArcSwap<Published>,
+    pub(crate) vitals: ArcSwap<Vitals>,
+    pub(crate) identities: ArcSwap<Identities>,
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) stale_after: Duration,
+    pub(crate) refresh_interval: Duration,
+    pub limits: Limits,
     /// Told of every publication.
-    news: watch::Sender<()>,
+    pub(crate) news: watch::Sender<()>,
     /// Where its past can be looked up.
-    pub(crate) past: Past,
-    pub(crate) stats: WorldStats,
+    pub past: Past,
+    pub stats: WorldStats,
     /// The disk of its log is full. Only what the service needs to go on is written: pushes are refused at once.
-    disk_full: AtomicBool,
+    pub(crate) disk_full: AtomicBool,
     /// Set where other nodes may write its log.
-    pub(crate) shared: Option<Shared>,
+    pub shared: Option<Shared>,
 }
 
 /// What the time before this process can be told from.
 #[derive(Debug)]
-pub(crate) struct Past {
-    pub(crate) log: Place,
-    pub(crate) simulation: Option<Simulation>,
-    pub(crate) notes: Option<PathBuf>,
+pub struct Past {
+    pub log: Place,
+    pub simulation: Option<Simulation>,
+    pub notes: Option<PathBuf>,
 }
 
 /// How a world stands whose log several nodes share.
 #[derive(Debug)]
-pub(crate) struct Shared {
-    catalogue: Arc<Catalogue>,
+pub struct Shared {
+    pub(crate) catalogue: Arc<Catalogue>,
     /// The clock that all nodes share.
-    clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
     /// The way to the node that writes.
-    caller: Caller,
+    pub(crate) caller: Caller,
     /// Whether this node writes.
-    leading: watch::Sender<bool>,
-    pub(crate) term: AtomicI64,
+    pub(crate) leading: watch::Sender<bool>,
+    pub term: AtomicI64,
     /// Whether a snapshot has come from the log yet.
-    begun: AtomicBool,
+    pub(crate) begun: AtomicBool,
     /// What the log holds cannot be read on: it is damaged, or a newer program wrote it.
-    pub(crate) stuck: AtomicBool,
+    pub stuck: AtomicBool,
     /// It was a newer program.
-    outdated: AtomicBool,
+    pub(crate) outdated: AtomicBool,
     /// Entries that the log has and this node has not, when it last looked.
-    pub(crate) lag_entries: AtomicU64,
+    pub lag_entries: AtomicU64,
     /// Since when entries that are known to be there have not come; 0 where none are.
-    behind_since_ms: AtomicI64,
+    pub(crate) behind_since_ms: AtomicI64,
     /// Why the log is not followed, in words that anybody may read; `None` where entries come, as far as is known.
-    trouble: ArcSwapOption<String>,
+    pub(crate) trouble: ArcSwapOption<String>,
     /// When the database last said that nobody writes; 0 where it says otherwise, or nothing.
-    unled_at_ms: AtomicI64,
-    pub(crate) connects: AtomicU64,
+    pub(crate) unled_at_ms: AtomicI64,
+    pub connects: AtomicU64,
     /// How long it took, when this node last began, to connect and read the log to its end.
-    pub(crate) catch_up_us: AtomicU64,
-    pub(crate) forwarded: AtomicU64,
-    pub(crate) forward_failures: AtomicU64,
+    pub catch_up_us: AtomicU64,
+    pub forwarded: AtomicU64,
+    pub forward_failures: AtomicU64,
 }
 
 /// How long a node may be without entries that are known to be in the log, and still count as current.
@@ -220,7 +187,7 @@ impl WorldHandle {
     }
 
     /// Says when a snapshot was published since this was last asked.
-    pub(crate) fn news(&self) -> watch::Receiver<()> {
+    pub fn news(&self) -> watch::Receiver<()> {
         self.news.subscribe()
     }
 
@@ -233,7 +200,7 @@ impl WorldHandle {
     }
 
     /// Whether there is anything to be served: a node that follows a log has nothing before it was read.
-    pub(crate) fn has_begun(&self) -> bool {
+    pub fn has_begun(&self) -> bool {
         self.shared.as_ref().is_none_or(|shared| shared.begun.load(Ordering::Acquire))
     }
 
@@ -243,11 +210,11 @@ impl WorldHandle {
     }
 
     /// For how long the snapshot in force should have been followed by another.
-    pub(crate) fn lag(&self, now: Timestamp) -> Duration {
+    pub fn lag(&self, now: Timestamp) -> Duration {
         now.since(self.published.load().until)
     }
 
-    pub(crate) fn vitals(&self) -> arc_swap::Guard<Arc<Vitals>> {
+    pub fn vitals(&self) -> arc_swap::Guard<Arc<Vitals>> {
         self.vitals.load()
     }
 
@@ -256,7 +223,7 @@ impl WorldHandle {
         self.identities.load()
     }
 
-    pub(crate) fn stale_after(&self) -> Duration {
+    pub fn stale_after(&self) -> Duration {
         self.stale_after
     }
 
@@ -271,7 +238,7 @@ impl WorldHandle {
     }
 
     /// Whether the clock was set back behind the snapshot in force, and nobody has cut another since.
-    pub(crate) fn is_ahead(&self, now: Timestamp) -> bool {
+    pub fn is_ahead(&self, now: Timestamp) -> bool {
         self.published.load().snapshot.cut_at.since(now) > self.refresh_interval
     }
 
@@ -295,7 +262,7 @@ impl WorldHandle {
     }
 
     /// Why a node that follows a log is not current, in words.
-    pub(crate) fn lateness(&self, now: Timestamp) -> Option<String> {
+    pub fn lateness(&self, now: Timestamp) -> Option<String> {
         let shared = self.shared.as_ref().filter(|_| !self.is_current(now))?;
         let entries = shared.lag_entries.load(Ordering::Relaxed);
         let lag_s = self.lag(now).as_secs();
@@ -321,7 +288,7 @@ impl WorldHandle {
     }
 
     /// Waits for the turn of a feed's push, and for room for a piece of it.
-    pub(crate) async fn reserve(&self, feed: &str, piece: &Piece) -> Result<Reserved, NotTaken> {
+    pub async fn reserve(&self, feed: &str, piece: &Piece) -> Result<Reserved, NotTaken> {
         if self.is_disk_full() {
             return Err(NotTaken::LogFailed);
         }
@@ -329,12 +296,12 @@ impl WorldHandle {
     }
 
     /// Waits for the turn of a feed's push to be worked on.
-    pub(crate) async fn turn(&self, feed: &str) -> OwnedMutexGuard<()> {
+    pub async fn turn(&self, feed: &str) -> OwnedMutexGuard<()> {
         self.queue.turn(feed).await
     }
 
     /// Hands a piece of a push to another node that writes, and waits until it is durable.
-    pub(crate) async fn hand_over(&self, from: Sender<'_>, piece: &Piece) -> Outcome {
+    pub async fn hand_over(&self, from: Sender<'_>, piece: &Piece) -> Outcome {
         match &self.shared {
             Some(shared) => shared.hand_over(from, piece).await,
             None => Err(NotTaken::Stopped),
@@ -354,13 +321,13 @@ impl WorldHandle {
         };
         match (&self.shared, done) {
             (Some(shared), Err(OperateError::Overtaken)) => {
-                relay::operate(&shared.caller, &operation).await
+                forward::operate(&shared.caller, &operation).await
             }
             (_, done) => done,
         }
     }
 
-    async fn operate_here(&self, operation: Operation) -> Result<usize, OperateError> {
+    pub(crate) async fn operate_here(&self, operation: Operation) -> Result<usize, OperateError> {
         if self.is_disk_full() {
             return Err(OperateError::LogFailed);
         }
@@ -373,7 +340,7 @@ impl WorldHandle {
         self.disk_full.store(full, Ordering::Relaxed);
     }
 
-    pub(crate) fn is_disk_full(&self) -> bool {
+    pub fn is_disk_full(&self) -> bool {
         self.disk_full.load(Ordering::Relaxed)
     }
 
@@ -392,18 +359,18 @@ impl WorldHandle {
         self.queue.stop();
     }
 
-    pub(crate) fn records(&self) -> (usize, usize) {
+    pub fn records(&self) -> (usize, usize) {
         let published = self.published.load();
         (published.snapshot.events(), published.snapshot.records())
     }
 
-    fn count(counter: &AtomicU64, by: u64) {
+    pub(crate) fn count(counter: &AtomicU64, by: u64) {
         counter.fetch_add(by, Ordering::Relaxed);
     }
 }
 
 impl Shared {
-    fn new(catalogue: Arc<Catalogue>, clock: Arc<dyn Clock>, caller: Caller) -> Self {
+    pub(crate) fn new(catalogue: Arc<Catalogue>, clock: Arc<dyn Clock>, caller: Caller) -> Self {
         Self {
             catalogue,
             clock,

@@ -12,18 +12,16 @@ use market::book::IMAGE_VERSION;
 use market::{Book, Change, Operation, Snapshot};
 use tokio::sync::watch;
 
-use crate::answers::Answers;
-use crate::world::error::WorldError;
-use crate::world::failure::Failure;
-use crate::world::identities::{Identities, Tracker};
-use crate::world::node::Turn;
-use crate::world::pace::Pace;
-use crate::world::queue::{Asked, Intake, Queue, Waiting};
-use crate::world::seat::ANSWER_TIME_MAX;
-use crate::world::start::{Entries, SANDBOX_IDS, Start, check_older, epoch_start, play};
-use crate::world::{
-    NotTaken, OperateError, Past, Published, Shared, WorldHandle, WorldOptions, WorldStats,
-};
+use crate::checkpoint_schedule::Pace;
+use crate::error::WorldError;
+use crate::failure::Failure;
+use crate::identities::{Identities, Tracker};
+use crate::leadership::ANSWER_TIME_MAX;
+use crate::node::Turn;
+use crate::publication::Published;
+use crate::queue::{Asked, Intake, Queue, Waiting};
+use crate::start::{Entries, SANDBOX_IDS, Start, check_older, epoch_start, play};
+use crate::world::{NotTaken, OperateError, Past, Shared, WorldHandle, WorldOptions, WorldStats};
 
 /// A sandbox that was asleep for longer, or whose clock was set back, is made anew for the instant.
 const REFOUND_AFTER: Duration = Duration::from_secs(3600);
@@ -33,48 +31,47 @@ const NAP_MAX: Duration = Duration::from_millis(250);
 /// Owner of a world's book and log.
 #[derive(Debug)]
 pub struct Writer {
-    pub(super) post: Post,
-    pub(super) book: Book,
-    pub(super) log: Log,
+    pub(crate) post: Post,
+    pub(crate) book: Book,
+    pub(crate) log: Log,
     /// The book holds what the log may not: something was applied and not made durable, and the log was not read back
     /// yet.
-    pub(super) ahead: bool,
+    pub(crate) ahead: bool,
     /// What becomes of a log that cannot be written, where nobody else can.
-    pub(super) failure: Failure,
+    pub(crate) failure: Failure,
     /// How often feeds had their turns.
-    pub(super) round: u64,
+    pub(crate) round: u64,
     /// Why nothing is taken any more, where other nodes may write.
-    pub(super) refusal: NotTaken,
-    pub(super) pace: Pace,
-    pub(super) next_cut: Timestamp,
+    pub(crate) refusal: NotTaken,
+    pub(crate) pace: Pace,
+    pub(crate) next_cut: Timestamp,
     /// None in the sandbox: nobody says there which events are one.
-    pub(super) tracker: Option<Tracker>,
+    pub(crate) tracker: Option<Tracker>,
     /// Some of a simulated world's changes were not logged: it is founded anew in the log.
-    pub(super) unlogged: bool,
+    pub(crate) unlogged: bool,
     /// Set where other nodes may write.
-    pub(super) turn: Option<Turn>,
+    pub(crate) turn: Option<Turn>,
 }
 
 /// What a thread has that runs a world, whatever it does for it at the moment.
 #[derive(Debug)]
-pub(super) struct Post {
-    pub(super) options: WorldOptions,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) handle: Arc<WorldHandle>,
-    pub(super) queue: Intake,
+pub(crate) struct Post {
+    pub(crate) options: WorldOptions,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) handle: Arc<WorldHandle>,
+    pub(crate) queue: Intake,
     /// The snapshot before the one in force: dropped here rather than by whichever request is the last.
-    pub(super) retired: Option<Arc<Published>>,
+    pub(crate) retired: Option<Arc<Published>>,
 }
 
 impl Post {
     /// Puts the snapshot of a book in force.
-    pub(super) fn publish(&mut self, book: &Book, at: Timestamp) {
+    pub(crate) fn publish(&mut self, book: &Book, at: Timestamp) {
         let begun = Instant::now();
         let Self { options, handle, .. } = self;
         let snapshot = Snapshot::cut(book, at, options.stale_after);
-        let answers = Answers::counted_in(&handle.stats.answers);
         let until = epoch_start(at, options.refresh_interval).plus(options.refresh_interval);
-        let published = Published { snapshot, answers, until };
+        let published = Published::new(snapshot, until);
         self.retired = Some(handle.published.swap(Arc::new(published)));
         if let Some(shared) = &handle.shared {
             shared.begun.store(true, Ordering::Release);
@@ -88,13 +85,13 @@ impl Post {
     }
 
     /// Shows operators what has changed of identities since the last time.
-    pub(super) fn publish_identities(&self, book: &Book, tracker: Option<&mut Tracker>) {
+    pub(crate) fn publish_identities(&self, book: &Book, tracker: Option<&mut Tracker>) {
         if let Some(identities) = tracker.and_then(|tracker| tracker.refresh(book)) {
             self.handle.identities.store(identities);
         }
     }
 
-    pub(super) fn note_identities(&self, book: &Book) {
+    pub(crate) fn note_identities(&self, book: &Book) {
         let (merged, unsure, aliases) = book.remembered();
         let stats = &self.handle.stats;
         stats.load.store(Arc::new(book.load()));
@@ -159,15 +156,15 @@ impl WorldHandle {
         Ok((handle, writer))
     }
 
-    pub(super) fn new(
+    pub(crate) fn new(
         options: &WorldOptions,
         published: Published,
         book: &Book,
         queue: Arc<Queue>,
         shared: Option<Shared>,
     ) -> Self {
-        let answers = Arc::clone(published.answers.figures());
         Self {
+            world: options.world,
             published: ArcSwap::from_pointee(published),
             vitals: ArcSwap::from_pointee(book.vitals()),
             identities: ArcSwap::from_pointee(Identities::default()),
@@ -181,7 +178,7 @@ impl WorldHandle {
                 simulation: options.simulation.clone(),
                 notes: options.notes.clone(),
             },
-            stats: WorldStats { answers, ..WorldStats::default() },
+            stats: WorldStats::default(),
             disk_full: AtomicBool::new(false),
             shared,
         }
@@ -197,7 +194,7 @@ impl Writer {
 
     /// Does what comes next: a snapshot where one is due, and then something of what waits, however late the
     /// snapshots are.
-    pub(super) fn work(&mut self) -> Next {
+    pub(crate) fn work(&mut self) -> Next {
         if self.turn.is_none() {
             self.recover();
         }
@@ -317,7 +314,7 @@ impl Writer {
 
     /// Writes down that a snapshot is cut, and with it what time alone brings about. Where that fails, nothing of it
     /// has happened.
-    pub(super) fn store_cut(&mut self, at: Timestamp) -> bool {
+    pub(crate) fn store_cut(&mut self, at: Timestamp) -> bool {
         let from = self.next_cut.minus(self.post.options.refresh_interval);
         let mut entries = Entries::default();
         if let Some(simulation) = &self.post.options.simulation {
@@ -352,7 +349,7 @@ impl Writer {
     }
 
     /// Puts the snapshot of `at` in force.
-    pub(super) fn show(&mut self, at: Timestamp, durable: bool) {
+    pub(crate) fn show(&mut self, at: Timestamp, durable: bool) {
         let interval = self.post.options.refresh_interval;
         self.next_cut = epoch_start(at, interval).plus(interval);
         if self.ahead {
@@ -399,7 +396,7 @@ impl Writer {
         }
     }
 
-    pub(super) fn note_log(&self, entries: usize) {
+    pub(crate) fn note_log(&self, entries: usize) {
         let stats = &self.post.handle.stats;
         WorldHandle::count(&stats.log_entries, u64::try_from(entries).unwrap_or(0));
         stats.log_seq.store(self.log.last_seq(), Ordering::Relaxed);
@@ -408,7 +405,7 @@ impl Writer {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(crate) enum Next {
     GoOn,
     Stop,
     /// Another node writes from now on, or should.
@@ -416,7 +413,7 @@ pub(super) enum Next {
 }
 
 /// An error with its causes, for a log line.
-pub(super) struct Chain<'a>(pub(super) &'a dyn std::error::Error);
+pub(crate) struct Chain<'a>(pub(crate) &'a dyn std::error::Error);
 
 impl std::fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -8,8 +8,8 @@ use domain::Clock;
 use market::Operation;
 use market::book::IMAGE_VERSION;
 
-use crate::world::error::WorldError;
-use crate::world::start::{Entries, Start};
+use crate::error::WorldError;
+use crate::start::{Entries, Start};
 use crate::world::{OperateError, WorldOptions};
 
 /// An operation on a world that nobody runs was not carried out.

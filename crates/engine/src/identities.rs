@@ -109,7 +109,7 @@ fn shard_of(id: EventId) -> usize {
 
 /// The writer's side.
 #[derive(Debug)]
-pub(super) struct Tracker {
+pub(crate) struct Tracker {
     held: Identities,
     touched: HashSet<EventId>,
     /// Pairs may be others, whether or not an event is.
@@ -120,7 +120,7 @@ pub(super) struct Tracker {
 
 impl Tracker {
     /// Everything that a book holds.
-    pub(super) fn of(book: &Book) -> Self {
+    pub(crate) fn of(book: &Book) -> Self {
         let mut tracker = Self {
             held: Identities { shards: vec![Arc::default(); SHARDS], ..Identities::default() },
             touched: book.events().map(|event| event.id).collect(),
@@ -131,13 +131,13 @@ impl Tracker {
         tracker
     }
 
-    pub(super) fn held(&self) -> &Identities {
+    pub(crate) fn held(&self) -> &Identities {
         &self.held
     }
 
     /// The event that a message's ref is in before it is applied: a message that changes something may take it out of
     /// there.
-    pub(super) fn before(book: &Book, feed: &str, message: &FeedMessage) -> Option<EventId> {
+    pub(crate) fn before(book: &Book, feed: &str, message: &FeedMessage) -> Option<EventId> {
         match &message.body {
             Body::Event { reference, .. } | Body::Remove { reference } => {
                 book.listed_for(feed, reference)
@@ -147,7 +147,7 @@ impl Tracker {
     }
 
     /// The same for a change that was decided elsewhere and is about to be absorbed.
-    pub(super) fn before_change(&mut self, book: &Book, change: &Change) {
+    pub(crate) fn before_change(&mut self, book: &Book, change: &Change) {
         if let Change::Dropped { feed } = change {
             self.touched.extend(book.events_listed_by(feed));
         }
@@ -176,7 +176,7 @@ impl Tracker {
     }
 
     /// All that a message brought about.
-    pub(super) fn after_message(&mut self, before: Option<EventId>, decision: &Decision) {
+    pub(crate) fn after_message(&mut self, before: Option<EventId>, decision: &Decision) {
         if decision.change.is_some() {
             self.touched.extend(before);
         }
@@ -186,7 +186,7 @@ impl Tracker {
     }
 
     /// A change that was absorbed.
-    pub(super) fn after(&mut self, change: &Change) {
+    pub(crate) fn after(&mut self, change: &Change) {
         let ids = match change {
             Change::Listed(listed) => [Some(listed.event), None],
             Change::Expired { event } => [Some(*event), None],
@@ -215,7 +215,7 @@ impl Tracker {
     }
 
     /// Looks up what was touched. `None`: nothing was.
-    pub(super) fn refresh(&mut self, book: &Book) -> Option<Arc<Identities>> {
+    pub(crate) fn refresh(&mut self, book: &Book) -> Option<Arc<Identities>> {
         if self.touched.is_empty() && !self.pairs_touched {
             return None;
         }

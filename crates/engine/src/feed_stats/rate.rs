@@ -16,15 +16,15 @@ const FINE: u64 = 8;
 /// Up to 2^32 ms, which is 49 days.
 const BUCKETS: usize = 240;
 /// Upper bounds of the buckets that Prometheus reads, in milliseconds.
-pub(super) const BOUNDS_MS: [u64; 14] =
+pub(crate) const BOUNDS_MS: [u64; 14] =
     [5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000];
 
 /// When the messages of a push happened, as its source says: each instant with how many messages in a row have it.
 #[derive(Debug, Default)]
-pub(crate) struct Stamps(Vec<(Option<Timestamp>, u32)>);
+pub struct Stamps(Vec<(Option<Timestamp>, u32)>);
 
 impl Stamps {
-    pub(crate) fn add(&mut self, ts: Option<Timestamp>) {
+    pub fn add(&mut self, ts: Option<Timestamp>) {
         match self.0.last_mut() {
             Some((last, count)) if *last == ts => *count += 1,
             _ => self.0.push((ts, 1)),
@@ -34,13 +34,13 @@ impl Stamps {
 
 /// A feed's pace.
 #[derive(Debug, Default)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     slots: VecDeque<Slot>,
     /// Messages by second, the newest last.
     seconds: VecDeque<(i64, u64)>,
-    pub(super) buckets: [u64; BOUNDS_MS.len() + 1],
-    pub(super) sum_ms: u64,
-    pub(super) count: u64,
+    pub buckets: [u64; BOUNDS_MS.len() + 1],
+    pub sum_ms: u64,
+    pub count: u64,
 }
 
 #[derive(Debug)]
@@ -51,17 +51,17 @@ struct Slot {
 
 /// The pace of the last minutes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Recent {
+pub struct Recent {
     /// Messages in the last minute.
-    pub(crate) a_minute: u64,
+    pub a_minute: u64,
     /// Latency that half of the messages of the last five minutes had at the most, and that 95 of 100 had.
-    pub(crate) p50_ms: Option<u64>,
-    pub(crate) p95_ms: Option<u64>,
+    pub p50_ms: Option<u64>,
+    pub p95_ms: Option<u64>,
 }
 
 impl Pace {
     /// Counts the messages of a push that arrived and became durable at these instants.
-    pub(super) fn note(&mut self, stamps: &Stamps, arrived: Timestamp, durable: Timestamp) {
+    pub(crate) fn note(&mut self, stamps: &Stamps, arrived: Timestamp, durable: Timestamp) {
         let now_ms = durable.as_millis();
         let number = now_ms.div_euclid(SLOT_MS);
         if self.slots.back().is_none_or(|slot| slot.number != number) {
@@ -101,7 +101,7 @@ impl Pace {
         }
     }
 
-    pub(super) fn recent(&self, now: Timestamp) -> Recent {
+    pub(crate) fn recent(&self, now: Timestamp) -> Recent {
         let (second, slot) =
             (now.as_millis().div_euclid(1000), now.as_millis().div_euclid(SLOT_MS));
         let oldest = slot - i64::try_from(SLOTS_MAX).unwrap_or(i64::MAX);

@@ -8,25 +8,25 @@ use domain::message::{Body, FeedMessage, Reject};
 use market::{Book, Change, Verdict};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use crate::ledger::Odd;
+use crate::feed_stats::Odd;
+use crate::identities::Tracker;
+use crate::start::Entries;
 use crate::world::NotTaken;
-use crate::world::identities::Tracker;
-use crate::world::start::Entries;
 
 /// Lines by number, each a message or the reason why it is none.
-pub(crate) type Lines = Vec<(usize, Result<FeedMessage, Reject>)>;
+pub type Lines = Vec<(usize, Result<FeedMessage, Reject>)>;
 
 /// What is told of a batch once it is durable, or why it is not.
-pub(crate) type Outcome = Result<Receipt, NotTaken>;
+pub type Outcome = Result<Receipt, NotTaken>;
 
 /// What a batch is taken on.
 #[derive(Clone, Default)]
-pub(crate) struct Terms {
+pub struct Terms {
     /// Not to be begun after this: whoever handed it over asks again then, and a copy that comes late would undo what
     /// was taken since.
-    pub(crate) before: Option<Timestamp>,
+    pub before: Option<Timestamp>,
     /// Whether the feed may still push; asked before each turn of its batch.
-    pub(crate) stands: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+    pub stands: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
 }
 
 impl fmt::Debug for Terms {
@@ -37,20 +37,20 @@ impl fmt::Debug for Terms {
 
 /// A batch of parsed lines from one feed, on its way to the writer.
 #[derive(Debug)]
-pub(super) struct Batch {
+pub(crate) struct Batch {
     /// Those that were not worked on yet.
     lines: vec::IntoIter<(usize, Result<FeedMessage, Reject>)>,
     terms: Terms,
     receipt: Receipt,
     answer: oneshot::Sender<Outcome>,
     /// The writer's round in which it was last worked on; 0 before the first.
-    pub(super) round: u64,
+    pub(crate) round: u64,
     /// Given back with the batch.
     _room: OwnedSemaphorePermit,
 }
 
 impl Batch {
-    pub(super) fn new(
+    pub(crate) fn new(
         lines: Lines,
         terms: Terms,
         answer: oneshot::Sender<Outcome>,
@@ -61,7 +61,7 @@ impl Batch {
     }
 
     /// Why it is not to be begun, or gone on with.
-    pub(super) fn refusal(&self, now: Timestamp) -> Option<NotTaken> {
+    pub(crate) fn refusal(&self, now: Timestamp) -> Option<NotTaken> {
         // One that was begun is ahead of whatever its feed sent later.
         if self.round == 0 && self.terms.before.is_some_and(|before| now > before) {
             return Some(NotTaken::Overdue);
@@ -69,23 +69,23 @@ impl Batch {
         self.terms.stands.as_ref().filter(|stands| !stands()).map(|_| NotTaken::Withdrawn)
     }
 
-    pub(super) fn joins(&self) -> u64 {
+    pub(crate) fn joins(&self) -> u64 {
         self.receipt.joins
     }
 
     /// Tells what became of it.
-    pub(super) fn answer(self) {
+    pub(crate) fn answer(self) {
         let Self { answer, receipt, .. } = self;
         tell(answer, Ok(receipt));
     }
 
-    pub(super) fn refuse(self, why: NotTaken) {
+    pub(crate) fn refuse(self, why: NotTaken) {
         tell(self.answer, Err(why));
     }
 
     /// Applies its next lines to the book for as long as the turn lasts, and puts what they changed among the entries.
     /// `true`: it has none left.
-    pub(super) fn apply(
+    pub(crate) fn apply(
         &mut self,
         feed: &str,
         turn: &mut Turn<'_>,
@@ -147,23 +147,23 @@ fn tell(answer: oneshot::Sender<Outcome>, outcome: Outcome) {
 }
 
 /// What a batch is applied to.
-pub(super) struct Turn<'a> {
-    pub(super) book: &'a mut Book,
-    pub(super) tracker: Option<&'a mut Tracker>,
-    pub(super) entries: &'a mut Entries,
-    pub(super) now: Timestamp,
+pub(crate) struct Turn<'a> {
+    pub(crate) book: &'a mut Book,
+    pub(crate) tracker: Option<&'a mut Tracker>,
+    pub(crate) entries: &'a mut Entries,
+    pub(crate) now: Timestamp,
 }
 
 /// What became of a batch, durably.
 #[derive(Debug, Default)]
-pub(crate) struct Receipt {
-    pub(crate) accepted: u64,
-    pub(crate) unchanged: u64,
-    pub(crate) superseded: u64,
-    pub(crate) rejected: Vec<(usize, Reject)>,
-    pub(crate) odd: Vec<Odd>,
+pub struct Receipt {
+    pub accepted: u64,
+    pub unchanged: u64,
+    pub superseded: u64,
+    pub rejected: Vec<(usize, Reject)>,
+    pub odd: Vec<Odd>,
     /// Refs that were taken for an event that another feed lists.
-    pub(crate) joins: u64,
+    pub joins: u64,
 }
 
 impl Receipt {

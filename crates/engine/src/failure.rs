@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use change_log::{Log, LogError};
 use domain::Timestamp;
 
-use crate::world::error::WorldError;
-use crate::world::identities::Tracker;
-use crate::world::seat::ANSWER_TIME_MAX;
-use crate::world::start::{Entries, Start};
-use crate::world::writer::{Chain, Writer};
+use crate::error::WorldError;
+use crate::identities::Tracker;
+use crate::leadership::ANSWER_TIME_MAX;
+use crate::start::{Entries, Start};
 use crate::world::{NotTaken, WorldHandle};
+use crate::writer::{Chain, Writer};
 
 /// How long nothing is taken after a failure: at first, and at the most where it keeps failing.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
@@ -26,7 +26,7 @@ const READ_BACK_REST: u32 = 4;
 
 /// Failures of the log, one after the other.
 #[derive(Debug, Default)]
-pub(super) struct Failure {
+pub(crate) struct Failure {
     /// When it is tried again; `None` where the log is written.
     retry_at: Option<Instant>,
     /// For how long nothing was taken after the last failure; zero where a batch was stored since.
@@ -39,12 +39,12 @@ pub(super) struct Failure {
 
 impl Failure {
     /// Whether nothing is taken at the moment.
-    pub(super) fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.retry_at.is_some()
     }
 
     /// A batch was stored.
-    pub(super) fn note_success(&mut self) {
+    pub(crate) fn note_success(&mut self) {
         self.pause = Duration::ZERO;
     }
 
@@ -66,7 +66,7 @@ impl Failure {
 impl Writer {
     /// Makes entries durable that the book has already. When that fails, whoever has sent something is refused, and
     /// the book goes back to what the log holds with [`Self::recover`].
-    pub(super) fn store(&mut self, now: Timestamp, entries: &Entries) -> bool {
+    pub(crate) fn store(&mut self, now: Timestamp, entries: &Entries) -> bool {
         if self.append(now, entries) {
             return true;
         }
@@ -81,7 +81,7 @@ impl Writer {
     }
 
     /// Makes entries durable.
-    pub(super) fn append(&mut self, now: Timestamp, entries: &Entries) -> bool {
+    pub(crate) fn append(&mut self, now: Timestamp, entries: &Entries) -> bool {
         if self.post.options.simulation.is_some() && self.post.handle.is_disk_full() {
             // What can be made again from nothing does not take the last room on a disk.
             self.unlogged = true;
@@ -146,7 +146,7 @@ impl Writer {
 
     /// After a failure, reads the book back where it has to be. After a pause, looks whether the log can be written,
     /// with a snapshot that changes nothing.
-    pub(super) fn recover(&mut self) {
+    pub(crate) fn recover(&mut self) {
         let due = self.failure.is_due();
         if self.ahead && (due || !self.failure.tried) {
             self.read_back();

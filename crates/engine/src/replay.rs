@@ -6,7 +6,7 @@ use change_log::{Entries, Entry, Losses, ReadLog};
 use domain::{Catalogue, Timestamp};
 use market::{Book, Change, Ids};
 
-use crate::world::error::WorldError;
+use crate::error::WorldError;
 
 /// An entry of the log, decoded.
 #[derive(Debug)]

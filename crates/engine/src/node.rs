@@ -12,16 +12,16 @@ use change_log::{Caller, Log, LogError, Place, StreamLog};
 use domain::{Clock, Timestamp};
 use market::{Book, CHANGE_VERSION, Change, Ids, Snapshot};
 
-use crate::answers::Answers;
-use crate::world::error::WorldError;
-use crate::world::failure::Failure;
-use crate::world::follower::{Followed, Held};
-use crate::world::pace::Pace;
-use crate::world::queue::{self, Intake, Queue};
-use crate::world::seat::{ANSWER_TIME_MAX, Seat};
-use crate::world::start::{epoch_start, new_ids, new_salt};
-use crate::world::writer::{Chain, Next, Post, Writer};
-use crate::world::{NotTaken, Published, Shared, WorldHandle, WorldOptions};
+use crate::checkpoint_schedule::Pace;
+use crate::error::WorldError;
+use crate::failure::Failure;
+use crate::follower::{Followed, Held};
+use crate::leadership::{ANSWER_TIME_MAX, Seat};
+use crate::publication::Published;
+use crate::queue::{self, Intake, Queue};
+use crate::start::{epoch_start, new_ids, new_salt};
+use crate::world::{NotTaken, Shared, WorldHandle, WorldOptions};
+use crate::writer::{Chain, Next, Post, Writer};
 
 /// How long a node waits before it tries again to reach the log: at first, and at the most.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
@@ -56,17 +56,17 @@ pub struct Node {
 
 /// A node's turn to write.
 #[derive(Debug)]
-pub(super) struct Turn {
-    pub(super) seat: Arc<Seat>,
+pub(crate) struct Turn {
+    pub(crate) seat: Arc<Seat>,
     /// When the servers last answered, or did not.
-    pub(super) looked: Instant,
+    pub(crate) looked: Instant,
     misses: u32,
     /// The latest instant of which a snapshot was shown.
-    pub(super) furthest_cut: Option<Timestamp>,
+    pub(crate) furthest_cut: Option<Timestamp>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Waiting {
+pub(crate) enum Waiting {
     GoOn,
     Stop,
 }
@@ -81,11 +81,8 @@ impl WorldHandle {
     ) -> (Arc<Self>, Node) {
         let queue = Arc::<Queue>::default();
         let book = Book::new(Arc::clone(&options.catalogue), Ids::Minted { salt: 0 });
-        let published = Published {
-            snapshot: Snapshot::cut(&book, Timestamp::from_millis(0), options.stale_after),
-            answers: Answers::default(),
-            until: clock.now(),
-        };
+        let snapshot = Snapshot::cut(&book, Timestamp::from_millis(0), options.stale_after);
+        let published = Published::new(snapshot, clock.now());
         let Membership { caller, seat } = membership;
         let shared = Shared::new(Arc::clone(&options.catalogue), Arc::clone(&clock), caller);
         let handle =
@@ -295,7 +292,7 @@ impl Post {
     }
 
     /// Sends away what came to a node that does not write.
-    pub(super) fn turn_away(&self) -> Waiting {
+    pub(crate) fn turn_away(&self) -> Waiting {
         self.wait(Duration::ZERO)
     }
 
@@ -346,7 +343,7 @@ impl Writer {
     }
 
     /// What follows what was just done: a node that was overtaken, or is not to write any more, steps down.
-    pub(super) fn next(&mut self, next: Next) -> Next {
+    pub(crate) fn next(&mut self, next: Next) -> Next {
         let Some(turn) = &mut self.turn else { return next };
         turn.seat.beat();
         if next != Next::GoOn {

@@ -1,28 +1,27 @@
 //! What each feed has sent and what became of it: how much, how late, with samples of what was refused or odd.
 
-mod pace;
+mod rate;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use domain::Timestamp;
 use domain::message::RejectCode;
+use domain::{MetricsText, Timestamp};
 use market::Oddity;
 use serde_json::{Value, json};
 
-use crate::metrics::Page;
-use crate::world::Receipt;
-use pace::{BOUNDS_MS, Pace};
-pub(crate) use pace::{Recent, Stamps};
+use crate::batch::Receipt;
+use rate::{BOUNDS_MS, Pace};
+pub use rate::{Recent, Stamps};
 
 /// Samples kept of each feed, the newest.
-pub(crate) const SAMPLES_MAX: usize = 20;
+pub const SAMPLES_MAX: usize = 20;
 /// A sample's text is cut here: a feed decides what is in it.
 const SAMPLE_CHARS_MAX: usize = 300;
 
 /// An account for every feed.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger(Mutex<BTreeMap<String, Account>>);
+pub struct Ledger(Mutex<BTreeMap<String, Account>>);
 
 #[derive(Debug, Default)]
 struct Account {
@@ -40,47 +39,47 @@ struct Account {
 
 /// Something that was refused or odd.
 #[derive(Clone, Debug)]
-pub(crate) struct Sample {
-    pub(crate) at: Timestamp,
-    pub(crate) line: usize,
-    pub(crate) code: &'static str,
+pub struct Sample {
+    pub at: Timestamp,
+    pub line: usize,
+    pub code: &'static str,
     /// Why.
-    pub(crate) text: String,
+    pub text: String,
     /// What was sent; empty where it is not known any more.
-    pub(crate) sent: String,
+    pub sent: String,
 }
 
 /// A push as the ledger needs to know it.
 #[derive(Debug)]
-pub(crate) struct Push<'a> {
-    pub(crate) receipt: &'a Receipt,
-    pub(crate) stamps: &'a Stamps,
+pub struct Push<'a> {
+    pub receipt: &'a Receipt,
+    pub stamps: &'a Stamps,
     /// When it arrived.
-    pub(crate) arrived: Timestamp,
+    pub arrived: Timestamp,
     /// When all of it was durable.
-    pub(crate) durable: Timestamp,
+    pub durable: Timestamp,
     /// Lines as they were sent, by number, for the samples.
-    pub(crate) sent: &'a [(usize, String)],
+    pub sent: &'a [(usize, String)],
 }
 
 /// How a feed is doing, since the start where nothing else is said.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct FeedFigures {
-    pub(crate) taken: u64,
+pub struct FeedFigures {
+    pub taken: u64,
     /// Codes with how often each was the reason.
-    pub(crate) rejected: Vec<(&'static str, u64)>,
-    pub(crate) odd: Vec<(&'static str, u64)>,
-    pub(crate) recent: Recent,
-    pub(crate) paused: u64,
-    pub(crate) last_push: Option<Timestamp>,
+    pub rejected: Vec<(&'static str, u64)>,
+    pub odd: Vec<(&'static str, u64)>,
+    pub recent: Recent,
+    pub paused: u64,
+    pub last_push: Option<Timestamp>,
 }
 
 /// A message that was taken although a sound source rarely sends such.
 #[derive(Debug)]
-pub(crate) struct Odd {
-    pub(crate) line: usize,
-    pub(crate) what: Oddity,
-    pub(crate) text: String,
+pub struct Odd {
+    pub line: usize,
+    pub what: Oddity,
+    pub text: String,
 }
 
 impl Ledger {
@@ -88,7 +87,7 @@ impl Ledger {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn note(&self, feed: &str, push: &Push<'_>) {
+    pub fn note(&self, feed: &str, push: &Push<'_>) {
         let (receipt, at) = (push.receipt, push.durable);
         let mut accounts = self.accounts();
         let account = accounts.entry(feed.to_owned()).or_default();
@@ -121,11 +120,11 @@ impl Ledger {
     }
 
     /// Counts a push that was refused because its feed is paused.
-    pub(crate) fn note_paused(&self, feed: &str) {
+    pub fn note_paused(&self, feed: &str) {
         self.accounts().entry(feed.to_owned()).or_default().paused += 1;
     }
 
-    pub(crate) fn figures(&self, feed: &str, now: Timestamp) -> FeedFigures {
+    pub fn figures(&self, feed: &str, now: Timestamp) -> FeedFigures {
         let counted = |counts: &BTreeMap<&'static str, u64>| {
             let mut counts: Vec<_> = counts.iter().map(|(code, count)| (*code, *count)).collect();
             counts.sort_unstable_by_key(|(_, count)| std::cmp::Reverse(*count));
@@ -142,14 +141,14 @@ impl Ledger {
     }
 
     /// What a feed sent that was refused or odd, the newest first.
-    pub(crate) fn samples(&self, feed: &str) -> Vec<Sample> {
+    pub fn samples(&self, feed: &str) -> Vec<Sample> {
         let accounts = self.accounts();
         accounts
             .get(feed)
             .map_or_else(Vec::new, |account| account.samples.iter().rev().cloned().collect())
     }
 
-    pub(crate) fn render(&self, page: &mut Page) {
+    pub fn render(&self, page: &mut MetricsText) {
         let accounts = self.accounts();
         page.family(
             "linesman_feed_messages_total",
@@ -193,7 +192,7 @@ impl Ledger {
     }
 
     /// How late messages were, and the pushes of paused feeds.
-    pub(crate) fn render_pace(&self, page: &mut Page) {
+    pub fn render_pace(&self, page: &mut MetricsText) {
         let accounts = self.accounts();
         let name = "linesman_feed_latency_seconds";
         page.family(
@@ -219,7 +218,7 @@ impl Ledger {
     }
 
     /// Every feed's account as JSON, the newest samples first.
-    pub(crate) fn to_json(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         let accounts = self.accounts();
         let feeds = accounts.iter().map(|(feed, account)| {
             let samples = account.samples.iter().rev().map(|sample| {
@@ -253,7 +252,7 @@ impl Account {
 }
 
 /// A feed's text, as far as it is kept.
-pub(crate) fn cut(text: &str) -> String {
+pub fn cut(text: &str) -> String {
     text.chars().take(SAMPLE_CHARS_MAX).collect()
 }
 

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use domain::Timestamp;
 
+use crate::batch::{Batch, Turn};
+use crate::queue::Line;
+use crate::start::Entries;
 use crate::world::WorldHandle;
-use crate::world::batch::{Batch, Turn};
-use crate::world::queue::Line;
-use crate::world::start::Entries;
-use crate::world::writer::Writer;
+use crate::writer::Writer;
 
 /// How long the writer works for one feed before the next has its turn.
 const TURN_TIME_MAX: Duration = Duration::from_millis(20);
@@ -19,7 +19,7 @@ const ROUND_TIME_MAX: Duration = Duration::from_millis(100);
 impl Writer {
     /// Gives every feed that waits its turn, with one write to the disk for all. A round ends early where a snapshot
     /// is due or an operator waits; a batch that is not finished goes on in the next.
-    pub(super) fn take_round(&mut self) {
+    pub(crate) fn take_round(&mut self) {
         let begun = Instant::now();
         let now = self.post.clock.now();
         self.round += 1;
@@ -101,8 +101,9 @@ mod hostile {
     use tokio::sync::oneshot::error::TryRecvError;
 
     use super::*;
-    use crate::world::writer::Next;
-    use crate::world::{NotTaken, Outcome, Terms, WorldOptions};
+    use crate::batch::{Outcome, Terms};
+    use crate::world::{NotTaken, WorldOptions};
+    use crate::writer::Next;
 
     const INTERVAL: Duration = Duration::from_secs(30);
     /// Far more than one round is enough for, in any build.

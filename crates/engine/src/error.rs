@@ -33,7 +33,7 @@ pub enum WorldError {
 
 impl WorldError {
     /// Whether what is in the log cannot be read, however often it is tried.
-    pub(super) fn is_lasting(&self) -> bool {
+    pub(crate) fn is_lasting(&self) -> bool {
         match self {
             Self::Change(_) | Self::Image(_) | Self::NotShared => true,
             Self::Log(LogError::Corrupt { .. } | LogError::UnknownFormat { .. }) => true,
@@ -48,7 +48,7 @@ impl WorldError {
 
     /// Whether that is because a newer program wrote it. Entries and checkpoints have checksums of their own: what is
     /// whole and not understood is not damaged, but of a version, or has a variant, that this program does not know.
-    pub(super) fn is_of_newer_program(&self) -> bool {
+    pub(crate) fn is_of_newer_program(&self) -> bool {
         matches!(self, Self::Change(_) | Self::Image(_) | Self::Log(LogError::UnknownFormat { .. }))
     }
 }

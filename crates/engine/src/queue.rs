@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use market::Operation;
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, oneshot};
 
-use crate::world::batch::{Batch, Lines, Outcome, Terms};
+use crate::batch::{Batch, Lines, Outcome, Terms};
 use crate::world::{NotTaken, OperateError};
 
 /// What a feed may have parsed and waiting: bytes of text, and so many for each line on top. Parsed, a message takes
@@ -27,11 +27,11 @@ const QUESTIONS_MAX: usize = 32;
 const IDLE_LANES_MAX: usize = 64;
 
 /// An operation, and where its outcome is awaited.
-pub(super) type Asked = (Operation, oneshot::Sender<Result<usize, OperateError>>);
+pub(crate) type Asked = (Operation, oneshot::Sender<Result<usize, OperateError>>);
 
 /// The queue of one world.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(crate) struct Queue {
     state: Mutex<State>,
     woken: Condvar,
     lanes: Mutex<HashMap<String, Arc<Lane>>>,
@@ -50,14 +50,14 @@ struct State {
 
 /// The batches of one feed in their order.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(crate) struct Line {
     feed: String,
-    pub(super) batches: VecDeque<Batch>,
+    pub(crate) batches: VecDeque<Batch>,
 }
 
 /// A feed's way to the writer.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(crate) struct Lane {
     /// Whose turn it is to unpack, parse and put something into the queue: one push of the feed at a time.
     turn: Arc<tokio::sync::Mutex<()>>,
     room: Arc<Semaphore>,
@@ -66,7 +66,7 @@ pub(super) struct Lane {
 
 /// The turn of a push, and room for one of its batches.
 #[derive(Debug)]
-pub(crate) struct Reserved {
+pub struct Reserved {
     _turn: OwnedMutexGuard<()>,
     room: OwnedSemaphorePermit,
     feed: String,
@@ -75,7 +75,7 @@ pub(crate) struct Reserved {
 
 /// What the writer has to do next.
 #[derive(Debug)]
-pub(super) enum Waiting {
+pub(crate) enum Waiting {
     Stop,
     Operation(Asked),
     Batches,
@@ -112,18 +112,18 @@ impl Queue {
     }
 
     /// Waits for the feed's turn.
-    pub(super) async fn turn(&self, feed: &str) -> OwnedMutexGuard<()> {
+    pub(crate) async fn turn(&self, feed: &str) -> OwnedMutexGuard<()> {
         let lane = self.lane(feed);
         Arc::clone(&lane.turn).lock_owned().await
     }
 
     /// Leave to work on a question of another node on behalf of the feed.
-    pub(super) fn admit_question(&self, feed: &str) -> Option<OwnedSemaphorePermit> {
+    pub(crate) fn admit_question(&self, feed: &str) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.lane(feed).questions).try_acquire_owned().ok()
     }
 
     /// Waits for the feed's turn, and for room for a batch of so many bytes and lines.
-    pub(super) async fn reserve(
+    pub(crate) async fn reserve(
         self: &Arc<Self>,
         feed: &str,
         bytes: usize,
@@ -145,7 +145,7 @@ impl Queue {
         self.lock().check()
     }
 
-    pub(super) fn operate(
+    pub(crate) fn operate(
         &self,
         operation: Operation,
     ) -> Result<oneshot::Receiver<Result<usize, OperateError>>, OperateError> {
@@ -160,24 +160,24 @@ impl Queue {
     }
 
     /// Tells the writer to end.
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.lock().stopping = true;
         self.woken.notify_one();
     }
 
     /// Takes no more batches; those that wait are refused.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         self.lock().ended = true;
         self.refuse_batches(NotTaken::Stopped);
     }
 
     /// While the log cannot be written, batches are refused without waiting for the writer.
-    pub(super) fn set_log_failed(&self, failed: bool) {
+    pub(crate) fn set_log_failed(&self, failed: bool) {
         self.lock().log_failed = failed;
     }
 
     /// Waits for something to do.
-    pub(super) fn wait(&self, time: Duration) -> Waiting {
+    pub(crate) fn wait(&self, time: Duration) -> Waiting {
         let until = Instant::now() + time;
         let mut state = self.lock();
         loop {
@@ -200,18 +200,18 @@ impl Queue {
     }
 
     /// Whether something waits that does not wait for its turn.
-    pub(super) fn is_urgent(&self) -> bool {
+    pub(crate) fn is_urgent(&self) -> bool {
         let state = self.lock();
         state.stopping || !state.operations.is_empty()
     }
 
     /// The batches of the feed whose turn it is.
-    pub(super) fn next_line(&self) -> Option<Line> {
+    pub(crate) fn next_line(&self) -> Option<Line> {
         self.lock().feeds.pop_front()
     }
 
     /// Puts back what a feed's turn was too short for: before what came meanwhile, and after the other feeds.
-    pub(super) fn put_back(&self, mut line: Line) {
+    pub(crate) fn put_back(&self, mut line: Line) {
         let mut state = self.lock();
         if state.ended {
             drop(state);
@@ -228,13 +228,13 @@ impl Queue {
     }
 
     /// Refuses every batch that waits.
-    pub(super) fn refuse_batches(&self, why: NotTaken) {
+    pub(crate) fn refuse_batches(&self, why: NotTaken) {
         let lines = std::mem::take(&mut self.lock().feeds);
         lines.into_iter().flat_map(|line| line.batches).for_each(|batch| batch.refuse(why));
     }
 
     /// Refuses the batches that were begun in this round.
-    pub(super) fn refuse_begun(&self, round: u64, why: NotTaken) {
+    pub(crate) fn refuse_begun(&self, round: u64, why: NotTaken) {
         // A feed's first batch is the only one that can be begun and not finished.
         let of_round = |batch: &mut Batch| batch.round == round;
         let feeds = &mut self.lock().feeds;
@@ -246,7 +246,7 @@ impl Queue {
 }
 
 /// Answers an operation that came to a node which does not write.
-pub(super) fn refuse_operation(answer: oneshot::Sender<Result<usize, OperateError>>) {
+pub(crate) fn refuse_operation(answer: oneshot::Sender<Result<usize, OperateError>>) {
     if answer.send(Err(OperateError::Overtaken)).is_err() {
         tracing::debug!("an operator did not wait for the answer");
     }
@@ -264,11 +264,7 @@ impl State {
 
 impl Reserved {
     /// Puts a batch into the queue, and says where its receipt comes.
-    pub(crate) fn put(
-        self,
-        lines: Lines,
-        terms: Terms,
-    ) -> Result<oneshot::Receiver<Outcome>, NotTaken> {
+    pub fn put(self, lines: Lines, terms: Terms) -> Result<oneshot::Receiver<Outcome>, NotTaken> {
         let Self { room, feed, queue, _turn } = self;
         let (answer, taken) = oneshot::channel();
         let batch = Batch::new(lines, terms, answer, room);
@@ -284,14 +280,14 @@ impl Reserved {
 }
 
 impl Line {
-    pub(super) fn feed(&self) -> &str {
+    pub(crate) fn feed(&self) -> &str {
         &self.feed
     }
 }
 
 /// The writer's side of the queue: when it goes, nothing is taken any more.
 #[derive(Debug)]
-pub(super) struct Intake(pub(super) Arc<Queue>);
+pub(crate) struct Intake(pub(crate) Arc<Queue>);
 
 impl Deref for Intake {
     type Target = Queue;

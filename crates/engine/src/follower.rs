@@ -12,13 +12,13 @@ use change_log::{Follower, LogError, StreamLog};
 use domain::Timestamp;
 use market::{Book, Change, Ids};
 
+use crate::error::WorldError;
+use crate::identities::Tracker;
+use crate::leadership::Seat;
+use crate::node::Waiting;
+use crate::replay::{Base, Logged, Replay};
 use crate::world::WorldOptions;
-use crate::world::error::WorldError;
-use crate::world::identities::Tracker;
-use crate::world::node::Waiting;
-use crate::world::replay::{Base, Logged, Replay};
-use crate::world::seat::Seat;
-use crate::world::writer::Post;
+use crate::writer::Post;
 
 /// How long a reader waits for the next entry before it looks around.
 const NAP: Duration = Duration::from_millis(50);
@@ -30,17 +30,17 @@ const LOOK_SOON: Duration = Duration::from_secs(1);
 
 /// A book as of an entry of the log.
 #[derive(Debug)]
-pub(super) struct Held {
-    pub(super) book: Book,
+pub(crate) struct Held {
+    pub(crate) book: Book,
     /// The last entry that is in it.
-    pub(super) seq: u64,
+    pub(crate) seq: u64,
     /// What that entry is known by; `None` where it was not read or written here.
-    pub(super) mark: Option<u32>,
+    pub(crate) mark: Option<u32>,
     /// The newest snapshot that the log tells of.
-    pub(super) last_cut: Option<Timestamp>,
+    pub(crate) last_cut: Option<Timestamp>,
     /// The latest instant of which a snapshot was read here: that of the newest, unless the clock was set back.
-    pub(super) furthest_cut: Option<Timestamp>,
-    pub(super) tracker: Tracker,
+    pub(crate) furthest_cut: Option<Timestamp>,
+    pub(crate) tracker: Tracker,
 }
 
 impl Held {
@@ -77,7 +77,7 @@ impl Held {
 
 /// Why a reader stopped.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Followed {
+pub(crate) enum Followed {
     Stop,
     /// It is this node's turn to write.
     Lead,
@@ -85,7 +85,7 @@ pub(super) enum Followed {
 
 impl Post {
     /// Reads the log to the end of this moment, and publishes the last snapshot that it tells of.
-    pub(super) fn catch_up(
+    pub(crate) fn catch_up(
         &mut self,
         log: &mut StreamLog,
         held: &mut Option<Held>,
@@ -159,7 +159,7 @@ impl Post {
     }
 
     /// Follows the log from where the book is, until somebody has something else to do.
-    pub(super) fn follow(
+    pub(crate) fn follow(
         &mut self,
         log: &StreamLog,
         held: &mut Option<Held>,

@@ -14,7 +14,7 @@ const BUSY_TIME_MAX: Duration = Duration::from_secs(4);
 /// seconds of whatever befell this one, and needs up to one of them to hear of it and half a one to read on; a busy
 /// machine's servers answer within one. Who gives way wrongly loses no more than a moment: the log takes nothing from
 /// two.
-pub(super) const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
+pub(crate) const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// What passes between the keeper of the lead and the thread that follows or writes.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl Seat {
         self.founds.store(founds, Ordering::Release);
     }
 
-    pub(super) fn may_found(&self) -> bool {
+    pub(crate) fn may_found(&self) -> bool {
         self.founds.load(Ordering::Acquire) && !self.knows_log()
     }
 
@@ -92,24 +92,24 @@ impl Seat {
         self.knows.load(Ordering::Acquire)
     }
 
-    pub(super) fn note_log(&self) {
+    pub(crate) fn note_log(&self) {
         self.knows.store(true, Ordering::Release);
     }
 
-    pub(super) fn set_fit(&self, fit: bool) {
+    pub(crate) fn set_fit(&self, fit: bool) {
         self.beat();
         self.answer_due_ms.store(0, Ordering::Release);
         self.fit.store(fit, Ordering::Release);
     }
 
     /// Notes that the thread is not stuck in what it did before.
-    pub(super) fn beat(&self) {
+    pub(crate) fn beat(&self) {
         self.pulse_ms.store(self.now_ms(), Ordering::Relaxed);
     }
 
     /// Asks the log's servers something that should not take longer than `within`. Where they do not answer, asking
     /// again gives them no more time.
-    pub(super) fn asking<T>(
+    pub(crate) fn asking<T>(
         &self,
         within: Duration,
         ask: impl FnOnce() -> Result<T, LogError>,
@@ -128,7 +128,7 @@ impl Seat {
     }
 
     /// The servers have answered, and something is still awaited of them: a checkpoint is many answers.
-    pub(super) fn note_answer(&self) {
+    pub(crate) fn note_answer(&self) {
         let due_ms = &self.answer_due_ms;
         // Only the thread that asks changes it, and it is told of answers while it asks.
         if due_ms.load(Ordering::Acquire) != 0 {
