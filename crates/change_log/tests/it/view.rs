@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use linesman_log::{Damage, LogError, LogView};
+use change_log::{Damage, LogError, LogView};
 
 use crate::{append_one, files, filled, open};
 

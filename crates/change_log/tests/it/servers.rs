@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use linesman_log::{Caller, Entry, Glance, Log, LogError, NoAnswer, Place, StreamLog, StreamPlace};
+use change_log::{Caller, Entry, Glance, Log, LogError, NoAnswer, Place, StreamLog, StreamPlace};
 use test_servers::{Nats, Proxy};
 use tokio::runtime::Runtime;
 

@@ -1,6 +1,6 @@
 //! What holds for a log in a folder and for one on servers alike.
 
-use linesman_log::{Checkpoint, Entry, Log, LogError, Options, Place, StreamPlace};
+use change_log::{Checkpoint, Entry, Log, LogError, Options, Place, StreamPlace};
 use test_servers::Nats;
 use tokio::runtime::Runtime;
 

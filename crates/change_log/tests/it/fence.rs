@@ -1,7 +1,7 @@
 //! What a writer knows of a log that another one has gone on with.
 
 use async_nats::jetstream;
-use linesman_log::{Entry, Log, LogError, StreamLog};
+use change_log::{Entry, Log, LogError, StreamLog};
 use test_servers::Nats;
 use tokio::runtime::Runtime;
 
