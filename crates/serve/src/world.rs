@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use change_log::{Caller, Place};
+use change_log::{LeaderClient, LogLocation};
 use domain::{Catalogue, Clock, Timestamp, World};
 use feeds::sandbox::Simulation;
 use market::{Health, Lifetimes, Limits, Load, NotDone, Operation, Snapshot, Vitals};
@@ -54,7 +54,7 @@ pub use writer::Writer;
 pub struct WorldOptions {
     pub world: World,
     /// Where its log is kept.
-    pub log: Place,
+    pub log: LogLocation,
     pub catalogue: Arc<Catalogue>,
     pub refresh_interval: Duration,
     pub stale_after: Duration,
@@ -169,7 +169,7 @@ pub struct WorldHandle {
 /// What the time before this process can be told from.
 #[derive(Debug)]
 pub(crate) struct Past {
-    pub(crate) log: Place,
+    pub(crate) log: LogLocation,
     pub(crate) simulation: Option<Simulation>,
     pub(crate) notes: Option<PathBuf>,
 }
@@ -181,7 +181,7 @@ pub(crate) struct Shared {
     /// The clock that all nodes share.
     clock: Arc<dyn Clock>,
     /// The way to the node that writes.
-    caller: Caller,
+    caller: LeaderClient,
     /// Whether this node writes.
     leading: watch::Sender<bool>,
     pub(crate) term: AtomicI64,
@@ -403,7 +403,7 @@ impl WorldHandle {
 }
 
 impl Shared {
-    fn new(catalogue: Arc<Catalogue>, clock: Arc<dyn Clock>, caller: Caller) -> Self {
+    fn new(catalogue: Arc<Catalogue>, clock: Arc<dyn Clock>, caller: LeaderClient) -> Self {
         Self {
             catalogue,
             clock,
