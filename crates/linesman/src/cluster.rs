@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use accounts::{AccountError, Accounts, LeaseWorker, Need};
 use anyhow::Context;
-use change_log::{Caller, Place, StreamLog, StreamPlace};
+use change_log::{LeaderClient, LogLocation, StreamLocation, StreamLog};
 use domain::{Catalogue, Clock, World};
 use engine::{Membership, Seat};
 use market::{Book, Operation};
@@ -76,24 +76,24 @@ async fn try_join(cluster: &Cluster, keys: accounts::Cluster) -> Result<Joined, 
 }
 
 /// Where the log of the live world is.
-fn log_place(cluster: &Cluster) -> StreamPlace {
+fn log_place(cluster: &Cluster) -> StreamLocation {
     log_at(cluster.nats_url.reveal().to_owned(), cluster.replicas)
 }
 
 /// The same on servers that need not be configured.
-pub(crate) fn log_at(url: String, replicas: Option<usize>) -> StreamPlace {
+pub(crate) fn log_at(url: String, replicas: Option<usize>) -> StreamLocation {
     let name = World::Live.to_string();
-    StreamPlace { url, name, replicas, entry_bytes_max: ENTRY_BYTES_MAX }
+    StreamLocation { url, name, replicas, entry_bytes_max: ENTRY_BYTES_MAX }
 }
 
 /// The same as a place, reached by the tasks of the runtime that this is called in.
-pub(crate) fn log_on_servers(cluster: &Cluster) -> Place {
-    Place::Stream { runtime: Handle::current(), place: log_place(cluster) }
+pub(crate) fn log_on_servers(cluster: &Cluster) -> LogLocation {
+    LogLocation::Stream { runtime: Handle::current(), location: log_place(cluster) }
 }
 
 /// The way to whichever node writes the live world's log.
-pub(crate) async fn caller(cluster: &Cluster) -> anyhow::Result<Caller> {
-    Caller::open(&log_place(cluster)).await.context("cluster.nats_url cannot be used")
+pub(crate) async fn caller(cluster: &Cluster) -> anyhow::Result<LeaderClient> {
+    LeaderClient::open(&log_place(cluster)).await.context("cluster.nats_url cannot be used")
 }
 
 /// What a node of this role needs to join the live world.

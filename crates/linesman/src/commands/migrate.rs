@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::time::Instant;
 
 use anyhow::{Context, bail, ensure};
-use change_log::{Checkpoint, Entry, LogError, LogView, StreamLog, StreamPlace};
+use change_log::{Checkpoint, Entry, LogError, LogView, StreamLocation, StreamLog};
 use domain::World;
 use tokio::runtime::Runtime;
 
@@ -58,7 +58,7 @@ pub(crate) fn run(config: &Config, args: &MigrateArgs) -> anyhow::Result<()> {
 }
 
 /// Copies the live world's log and its checkpoints, and says how many entries there were to move.
-fn move_log(runtime: &Runtime, folder: &Folder, place: &StreamPlace) -> anyhow::Result<u64> {
+fn move_log(runtime: &Runtime, folder: &Folder, place: &StreamLocation) -> anyhow::Result<u64> {
     let view = match LogView::open(&folder.log(World::Live)) {
         Err(LogError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(0),
         opened => opened?,
