@@ -7,7 +7,7 @@ use store::Store;
 use test_servers::{Nats, Postgres, Proxy};
 
 use crate::clock::SystemClock;
-use crate::cluster::news::{News, REGISTERS, among_nodes, confirm_everywhere};
+use crate::cluster::key_register::{News, REGISTERS, among_nodes, confirm_everywhere};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
