@@ -23,7 +23,7 @@ use crate::cli::Role;
 use crate::config::Cluster;
 
 pub(crate) use clock::SharedClock;
-pub(crate) use leadership::{LOG_BEGUN, Leading, watch_lead};
+pub(crate) use leadership::{LOG_CREATED, LeaderElection, watch_leader};
 
 /// The longest payload of one entry of the log: more than any message of the door becomes.
 const ENTRY_BYTES_MAX: u32 = 16 * 1024 * 1024;
@@ -34,7 +34,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// What this node's right to let keys in rests on.
 pub(crate) async fn keys(cluster: &Cluster) -> anyhow::Result<accounts::Cluster> {
     let among =
-        key_register::among_nodes(cluster.nats_url.reveal(), cluster.replicas, cluster.key_trust)
+        key_register::open_cluster(cluster.nats_url.reveal(), cluster.replicas, cluster.key_trust)
             .await;
     among.context("cluster.nats_url cannot be used")
 }

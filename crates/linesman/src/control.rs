@@ -9,6 +9,6 @@ mod protocol;
 mod server;
 
 pub(crate) use client::{ask_server, make_effective};
-pub(crate) use event_view::{ShownEvent, ShownPair};
+pub(crate) use event_view::{EventView, PairView};
 pub(crate) use protocol::ControlCommand;
 pub(crate) use server::Control;

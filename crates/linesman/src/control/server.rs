@@ -14,7 +14,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::event_view::{ShownEvent, ShownPair};
+use super::event_view::{EventView, PairView};
 use super::protocol::{ANSWER_TIME_MAX, ControlCommand, socket_path};
 use crate::folder::Folder;
 
@@ -116,16 +116,16 @@ async fn execute(app: &App, url: &str, command: &str) -> Result<String, String> 
             done.map(|_| String::new()).map_err(|error| error.to_string())
         }
         ControlCommand::Show(event) => {
-            let shown = ShownEvent::published(&live.identities(), event, &app.catalogue);
+            let shown = EventView::published(&live.identities(), event, &app.catalogue);
             let shown = shown.ok_or_else(|| format!("there is no event {event}"))?;
             serde_json::to_string(&shown).map_err(|error| error.to_string())
         }
         ControlCommand::Unsure => {
             let identities = live.identities();
-            let pairs: Vec<ShownPair> = identities
+            let pairs: Vec<PairView> = identities
                 .unsure()
                 .iter()
-                .map(|pair| ShownPair::published(pair, &identities))
+                .map(|pair| PairView::published(pair, &identities))
                 .collect();
             serde_json::to_string(&pairs).map_err(|error| error.to_string())
         }
