@@ -176,7 +176,7 @@ async fn a_writer_that_is_cut_off_from_the_log_is_replaced() {
         })
         .await;
     }
-    proxy.hold();
+    proxy.stall();
     let begun = Instant::now();
     leads(&two).await;
     eprintln!("another node wrote {:?} after the cut", begun.elapsed());
@@ -186,7 +186,7 @@ async fn a_writer_that_is_cut_off_from_the_log_is_replaced() {
         async |service| -> Option<u64> { figure(service, "linesman_log_seq").await?.parse().ok() };
     let written = seq(&two).await.unwrap();
     assert!(seq(&one).await.unwrap() < written, "it has heard nothing since");
-    proxy.mend();
+    proxy.restore();
     let begun = Instant::now();
     // Whichever of them writes by then, it is one.
     wait_for("the old one to follow", async || {
@@ -388,7 +388,7 @@ async fn a_log_that_the_servers_have_lost_is_not_begun_anew() {
     })
     .await;
     servers.nats.kill(0).unwrap();
-    servers.nats.forget(0).unwrap();
+    servers.nats.delete_data(0).unwrap();
     servers.nats.start_again(0).unwrap();
     // Those that had read it, and one that has never seen it and could write.
     let fresh = program_three.start_as("ingest").await;

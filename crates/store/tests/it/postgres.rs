@@ -180,12 +180,12 @@ async fn a_network_that_swallows_everything_is_noticed_in_time_and_its_connectio
     let url = format!("postgres://postgres@127.0.0.1:{}/db", proxy.port());
     let store = Store::connect(&url).await.unwrap();
     store.insert_key(&key(1), None, &deed(1, None)).await.unwrap();
-    proxy.hold();
+    proxy.stall();
     let begun = Instant::now();
     let failed = store.revoke_key("key_1", 5, &deed(1, None)).await.unwrap_err();
     assert!(matches!(failed, StoreError::Unavailable(_)), "{failed:?}");
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
-    proxy.mend();
+    proxy.restore();
     // The connections that were held may be anywhere; new ones are good at once.
     assert_eq!(
         store.revoke_key("key_1", 6, &deed(1, None)).await.unwrap().unwrap().revoked_ms,
@@ -193,7 +193,7 @@ async fn a_network_that_swallows_everything_is_noticed_in_time_and_its_connectio
     );
     proxy.cut();
     assert!(matches!(store.keys().await, Err(StoreError::Unavailable(_))));
-    proxy.mend();
+    proxy.restore();
     assert_eq!(store.keys().await.unwrap().len(), 1);
 }
 

@@ -100,16 +100,16 @@ async fn who_asks_and_announces_at_once_never_hears_less_than_was_announced_befo
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_that_do_not_answer_are_not_waited_for_beyond_a_bound() {
     let servers = Nats::start(1).unwrap();
-    let wire = Proxy::start(servers.port(0).unwrap()).await.unwrap();
+    let proxy = Proxy::start(servers.port(0).unwrap()).await.unwrap();
     let register =
-        KeyRegister::open(&format!("nats://127.0.0.1:{}", wire.port()), Some(1)).await.unwrap();
+        KeyRegister::open(&format!("nats://127.0.0.1:{}", proxy.port()), Some(1)).await.unwrap();
     announce(&register, 4).await;
-    wire.hold();
+    proxy.stall();
     let begun = Instant::now();
     assert!(register.confirm(4).await.is_err());
     assert!(register.announce(5).await.is_err());
     assert!(begun.elapsed() < TIMEOUT, "{:?}", begun.elapsed());
-    wire.mend();
+    proxy.restore();
     announce(&register, 6).await;
     assert_eq!(confirm(&register, 6).await, Ok(6));
     // Nobody listens there, which is no reason not to start.
@@ -188,7 +188,7 @@ async fn a_revocation_holds_on_every_node_whatever_it_is_cut_off_from() {
     assert_eq!([&one, &two].map(|node| node.lets_in(&key)), [Err(KeyRefusal::Unknown); 2]);
 
     // Cut off from the database, two goes on by what the servers of the log say, until they say that there is more.
-    two.to_database.hold();
+    two.to_database.stall();
     let begun = Instant::now();
     while begun.elapsed() < 3 * TRUST / 2 {
         assert_eq!(two.lets_in(&other), Ok(()));
@@ -197,23 +197,23 @@ async fn a_revocation_holds_on_every_node_whatever_it_is_cut_off_from() {
     assert!(two.accounts.trust().unwrap().by_herald > 0);
     one.accounts.revoke_key(keys[1].expose(), &Actor::command_line()).await.unwrap();
     assert_eq!(two.lets_in(&keys[1]), Err(KeyRefusal::Unvouched));
-    two.to_database.mend();
+    two.to_database.restore();
     two.comes_to(&other, Ok(())).await;
     assert_eq!(two.lets_in(&keys[1]), Err(KeyRefusal::Unknown));
 
     // Cut off from those servers alone, it notices nothing.
-    two.to_nats.hold();
+    two.to_nats.stall();
     one.accounts.revoke_key(keys[2].expose(), &Actor::command_line()).await.unwrap();
     assert_eq!(two.lets_in(&keys[2]), Err(KeyRefusal::Unknown));
     assert_eq!(two.lets_in(&other), Ok(()));
 
     // Cut off from both, it lets nobody in by the time that the call returns.
-    two.to_database.hold();
+    two.to_database.stall();
     one.accounts.revoke_key(keys[3].expose(), &Actor::command_line()).await.unwrap();
     assert_eq!(two.lets_in(&keys[3]), Err(KeyRefusal::Unvouched));
     two.comes_to(&other, Err(KeyRefusal::Unvouched)).await;
-    two.to_database.mend();
-    two.to_nats.mend();
+    two.to_database.restore();
+    two.to_nats.restore();
     two.comes_to(&other, Ok(())).await;
     assert_eq!(two.lets_in(&keys[3]), Err(KeyRefusal::Unknown));
 }
