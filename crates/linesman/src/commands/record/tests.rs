@@ -233,7 +233,7 @@ fn a_log_that_is_not_there_or_is_damaged_is_told_and_left_alone() {
     assert_eq!(std::fs::read(&segments[0]).unwrap(), bytes);
 }
 
-/// Every sport and market, with the sandbox's own weather, over a restart that loses no time.
+/// Every sport and market, with the sandbox's scheduled faults, over a restart that loses no time.
 #[test]
 fn the_simulated_market_is_recorded_over_a_restart() {
     let mut source = Source::new(1 << 20);
