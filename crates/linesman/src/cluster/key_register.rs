@@ -5,7 +5,7 @@
 //! the greatest number so far and names the message that it comes after. Who wants to know whether a number is still
 //! the greatest writes it again, right behind the message that it read; that a majority took it there is the answer.
 //!
-//! A register takes one such word at a time, so there are a few of them: a node asks one, a change is told to all.
+//! A register takes one such entry at a time, so there are a few of them: a node asks one, a change is told to all.
 
 use std::{
     sync::{
@@ -52,12 +52,12 @@ const REPLICAS_USUAL: usize = 3;
 const KEPT_MESSAGES: i64 = 64;
 
 /// What a node needs for [`accounts::Accounts::load_node`]; the node then runs [`accounts::Accounts::follow`].
-pub(crate) async fn among_nodes(
+pub(crate) async fn open_cluster(
     nats_url: &str,
     replicas: Option<usize>,
     trust: Duration,
 ) -> anyhow::Result<Cluster> {
-    let herald = Arc::new(News::open(nats_url, replicas).await?);
+    let herald = Arc::new(KeyRegister::open(nats_url, replicas).await?);
     Ok(Cluster { herald, steady: Arc::new(Monotonic::default()), trust })
 }
 
@@ -73,13 +73,13 @@ pub(crate) async fn confirm_everywhere(
 
 /// What a message of a register says.
 #[derive(Debug, Serialize, Deserialize)]
-struct Word {
+struct RegisterEntry {
     number: i64,
 }
 
 /// The herald as one process reaches it.
 #[derive(Debug)]
-pub(crate) struct News {
+pub(crate) struct KeyRegister {
     client: Client,
     registers: [Register; REGISTERS],
     /// The register that this process asks.
@@ -88,7 +88,7 @@ pub(crate) struct News {
     listening: JoinHandle<()>,
 }
 
-impl News {
+impl KeyRegister {
     /// Gets ready to reach the servers (`nats://host:port`, with commas between), whether they answer yet or not.
     pub(crate) async fn open(nats_url: &str, replicas: Option<usize>) -> anyhow::Result<Self> {
         let addresses = nats_url
@@ -136,7 +136,7 @@ impl News {
     }
 }
 
-impl Herald for News {
+impl Herald for KeyRegister {
     fn announce(&self, number: i64) -> Told<'_, Result<i64, HeraldError>> {
         let raised = Box::pin(self.raise_all(number));
         Box::pin(async move { timeout(ANNOUNCE_TIME_MAX, raised).await? })
@@ -165,13 +165,13 @@ impl Herald for News {
     }
 }
 
-impl Drop for News {
+impl Drop for KeyRegister {
     fn drop(&mut self) {
         self.listening.abort();
     }
 }
 
-/// Tells whenever somebody says that there are news. Whoever misses it asks a second later anyway.
+/// Tells whenever somebody says that there are register. Whoever misses it asks a second later anyway.
 async fn listen(client: Client, hint: Arc<Notify>) {
     loop {
         if let Ok(mut hints) = client.subscribe(HINT_SUBJECT).await {
@@ -281,8 +281,8 @@ impl Register {
         let stream = self.stream().await?;
         match stream.get_last_raw_message_by_subject(&self.subject).await {
             Ok(message) => {
-                let word: Word = serde_json::from_slice(&message.payload)?;
-                Ok(Last { at: message.sequence, number: Some(word.number) })
+                let entry: RegisterEntry = serde_json::from_slice(&message.payload)?;
+                Ok(Last { at: message.sequence, number: Some(entry.number) })
             }
             Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => {
                 let at = stream.get_info().await?.state.last_sequence;
@@ -295,7 +295,7 @@ impl Register {
     /// Writes a number right behind a message.
     async fn put(&self, number: i64, after: u64) -> Result<Put, HeraldError> {
         let message = PublishMessage::build()
-            .payload(serde_json::to_vec(&Word { number })?.into())
+            .payload(serde_json::to_vec(&RegisterEntry { number })?.into())
             .expected_stream(&self.name)
             .expected_last_sequence(after);
         let sent = self.context.send_publish(self.subject.clone(), message).await?;

@@ -32,8 +32,8 @@ pub(crate) type Links = BTreeMap<(Unit, Unit), u16>;
 
 /// What differs between a cluster to work with and one to break.
 #[derive(Clone, Debug)]
-pub(crate) struct Manner {
-    pub(crate) life: Life,
+pub(crate) struct ClusterOptions {
+    pub(crate) lifetime: Lifetime,
     /// Lines of configuration for every node; they go on where `[server]` was begun.
     pub(crate) settings: String,
     /// Environment of every node.
@@ -46,21 +46,21 @@ pub(crate) struct Manner {
 
 /// How long processes live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Life {
+pub(crate) enum Lifetime {
     /// No longer than the thread that started them.
-    WithUs,
+    WithThread,
     UntilStopped,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Site {
+pub(crate) struct ClusterLayout {
     pub(crate) folder: PathBuf,
     /// What verbs are run with, and nodes that are not among `programs`.
     program: PathBuf,
     /// Nodes that run another build.
     pub(crate) programs: BTreeMap<Unit, PathBuf>,
     pub(crate) links: Links,
-    pub(crate) manner: Manner,
+    pub(crate) options: ClusterOptions,
     ports: BTreeMap<Unit, Ports>,
     /// Looked for once, so that all servers are the same whatever is installed meanwhile.
     nats: OnceLock<NatsProgram>,
@@ -76,9 +76,9 @@ struct Ports {
     health: u16,
 }
 
-impl Site {
-    /// A site in a folder: with the ports that were chosen there before, or with free ones.
-    pub(crate) fn at(folder: &Path, program: &Path, manner: Manner) -> Result<Self> {
+impl ClusterLayout {
+    /// A layout in a folder: with the ports that were chosen there before, or with free ones.
+    pub(crate) fn at(folder: &Path, program: &Path, options: ClusterOptions) -> Result<Self> {
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let file = folder.join("ports.json");
         let ports = if file.is_file() {
@@ -95,7 +95,7 @@ impl Site {
             program: program.to_owned(),
             programs: BTreeMap::new(),
             links: Links::new(),
-            manner,
+            options,
             ports,
             nats: OnceLock::new(),
         })
@@ -126,7 +126,7 @@ impl Site {
     }
 
     /// Where `from` has to knock to reach `to`.
-    pub(crate) fn door(&self, from: Unit, to: Unit) -> u16 {
+    pub(crate) fn port_from(&self, from: Unit, to: Unit) -> u16 {
         let own = match (from, to) {
             (Unit::Nats(_), Unit::Nats(_)) => self.side_port(to),
             _ => self.port(to),
@@ -134,7 +134,7 @@ impl Site {
         self.links.get(&(from, to)).copied().unwrap_or(own)
     }
 
-    pub(crate) fn home(&self, unit: Unit) -> PathBuf {
+    pub(crate) fn folder_of(&self, unit: Unit) -> PathBuf {
         self.folder.join(unit.to_string())
     }
 
@@ -145,13 +145,13 @@ impl Site {
 
     /// Makes the folders and files that a process needs before it is started.
     pub(crate) fn prepare(&self, unit: Unit) -> Result<()> {
-        let home = self.home(unit);
+        let home = self.folder_of(unit);
         fs::create_dir_all(&home).with_context(|| format!("cannot make {}", home.display()))?;
         match unit {
             Unit::Postgres => self.prepare_postgres(&home),
             Unit::Nats(_) => Ok(fs::write(home.join("nats.conf"), self.nats_settings(unit))?),
             Unit::Ingest(_) | Unit::Api(_) => {
-                let text = self.node_settings(|to| self.door(unit, to), self.side_port(unit));
+                let text = self.node_settings(|to| self.port_from(unit, to), self.side_port(unit));
                 Ok(fs::write(home.join("linesman.toml"), text)?)
             }
             Unit::Nginx => nginx::prepare(self, &home),
@@ -160,13 +160,13 @@ impl Site {
 
     /// Starts a process that was prepared.
     pub(crate) fn start(&self, unit: Unit) -> Result<Child> {
-        let mut command = match self.manner.life {
-            Life::WithUs => test_servers::mortal("sh", user(unit), end_signal(unit)),
-            Life::UntilStopped => detached(user(unit)),
+        let mut command = match self.options.lifetime {
+            Lifetime::WithThread => test_servers::child_command("sh", user(unit), end_signal(unit)),
+            Lifetime::UntilStopped => detached(user(unit)),
         };
         command.args(["-c", LAUNCH, "sh"]);
         self.add_program(unit, &mut command)?;
-        let home = self.home(unit);
+        let home = self.folder_of(unit);
         let output = fs::File::options().create(true).append(true).open(home.join("output"))?;
         command.current_dir(&home).stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
         command.spawn().with_context(|| format!("cannot start {unit}"))
@@ -192,7 +192,7 @@ impl Site {
     }
 
     fn prepare_postgres(&self, home: &Path) -> Result<()> {
-        test_servers::give_to_postgres(home)?;
+        test_servers::chown_to_postgres(home)?;
         let data = home.join("data");
         if data.is_dir() {
             return Ok(());
@@ -220,7 +220,7 @@ impl Site {
 
     /// A program of PostgreSQL's that asks the server.
     pub(crate) fn ask_postgres(&self, program: &str) -> Result<Command> {
-        let mut command = as_postgres(program, &self.home(Unit::Postgres))?;
+        let mut command = as_postgres(program, &self.folder_of(Unit::Postgres))?;
         command.args(["-h", "127.0.0.1", "-p", &self.port(Unit::Postgres).to_string()]);
         Ok(command)
     }
@@ -235,7 +235,7 @@ impl Site {
                     .arg("data")
                     .args(["-k", "", "-h", "127.0.0.1", "-p", &port])
                     .args(["-c", "max_connections=200"])
-                    .args(["-c", if self.manner.syncs { "fsync=on" } else { "fsync=off" }]);
+                    .args(["-c", if self.options.syncs { "fsync=on" } else { "fsync=off" }]);
             }
             Unit::Nats(_) => {
                 command.arg(&self.nats()?.path).args(["-c", "nats.conf"]);
@@ -246,13 +246,13 @@ impl Site {
                     .args(["--config", "linesman.toml", "--data", "data", "serve", "--role"])
                     .arg(unit.role().unwrap_or_default())
                     .args(["--listen", &format!("127.0.0.1:{port}")])
-                    .envs(self.manner.environment.iter().map(|(name, value)| {
-                        (name, value.replace("{home}", &self.home(unit).to_string_lossy()))
+                    .envs(self.options.environment.iter().map(|(name, value)| {
+                        (name, value.replace("{home}", &self.folder_of(unit).to_string_lossy()))
                     }));
             }
             Unit::Nginx => {
                 command.args(["nginx", "-c", "nginx.conf", "-e", "error.log", "-p"]);
-                command.arg(self.home(unit));
+                command.arg(self.folder_of(unit));
             }
         }
         Ok(())
@@ -262,10 +262,10 @@ impl Site {
         let routes: Vec<String> = NATS
             .into_iter()
             .filter(|other| *other != unit)
-            .map(|other| format!("nats://127.0.0.1:{}", self.door(unit, other)))
+            .map(|other| format!("nats://127.0.0.1:{}", self.port_from(unit, other)))
             .collect();
         // Port 9 is nobody's: what a server learns from others leads nowhere, and only the routes written here count.
-        let advertise = if self.manner.advertises { "" } else { "advertise: \"127.0.0.1:9\"" };
+        let advertise = if self.options.advertises { "" } else { "advertise: \"127.0.0.1:9\"" };
         format!(
             "server_name: {unit}\nlisten: \"127.0.0.1:{}\"\nhttp: \"127.0.0.1:{}\"\njetstream {{ store_dir: store, max_mem: 64MB, max_file: 4GB }}\n\
              cluster {{\n  name: linesman\n  listen: \"127.0.0.1:{}\"\n  no_advertise: true\n  {advertise}\n  routes: [{}]\n}}\n",
@@ -276,19 +276,19 @@ impl Site {
         )
     }
 
-    fn node_settings(&self, door: impl Fn(Unit) -> u16, metrics: u16) -> String {
+    fn node_settings(&self, port_of: impl Fn(Unit) -> u16, metrics: u16) -> String {
         format!(
             "[database]\nurl = \"postgres://postgres@127.0.0.1:{}/{DATABASE}\"\n\n[cluster]\nnats_url = \"{}\"\n\n\
              [server]\nops_listen = \"127.0.0.1:{metrics}\"\n{}",
-            door(Unit::Postgres),
-            nats_url(&door),
-            self.manner.settings
+            port_of(Unit::Postgres),
+            nats_url(&port_of),
+            self.options.settings
         )
     }
 }
 
-fn nats_url(door: impl Fn(Unit) -> u16) -> String {
-    let urls = NATS.map(|nats| format!("nats://127.0.0.1:{}", door(nats)));
+fn nats_url(port_of: impl Fn(Unit) -> u16) -> String {
+    let urls = NATS.map(|nats| format!("nats://127.0.0.1:{}", port_of(nats)));
     urls.join(",")
 }
 
@@ -318,7 +318,7 @@ fn detached(user: Option<&str>) -> Command {
 }
 
 fn as_postgres(program: &str, home: &Path) -> Result<Command> {
-    let mut command = test_servers::mortal(
+    let mut command = test_servers::child_command(
         test_servers::postgres_programs()?.join(program),
         Some(test_servers::POSTGRES_USER),
         "INT",
@@ -361,39 +361,41 @@ fn read_ports(text: &str) -> Result<BTreeMap<Unit, Ports>> {
 }
 
 /// Which process serves at a port, of those behind the load balancer; `links` lead there too.
-pub(crate) fn api_at(site: &Site, port: u16) -> Option<Unit> {
-    APIS.into_iter().find(|api| site.port(*api) == port || site.door(Unit::Nginx, *api) == port)
+pub(crate) fn api_at(layout: &ClusterLayout, port: u16) -> Option<Unit> {
+    APIS.into_iter()
+        .find(|api| layout.port(*api) == port || layout.port_from(Unit::Nginx, *api) == port)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn site() -> (tempfile::TempDir, Site) {
+    fn layout() -> (tempfile::TempDir, ClusterLayout) {
         let folder = tempfile::tempdir().unwrap();
-        let manner = Manner {
-            life: Life::WithUs,
+        let options = ClusterOptions {
+            lifetime: Lifetime::WithThread,
             settings: String::new(),
             environment: Vec::new(),
             advertises: false,
             syncs: true,
         };
-        let site = Site::at(folder.path(), Path::new("linesman"), manner).unwrap();
-        (folder, site)
+        let layout = ClusterLayout::at(folder.path(), Path::new("linesman"), options).unwrap();
+        (folder, layout)
     }
 
     #[test]
     fn ports_are_different_and_found_again() {
-        let (folder, site) = site();
+        let (folder, layout) = layout();
         let mut all: Vec<u16> = ALL
             .iter()
-            .flat_map(|it| [site.port(*it), site.side_port(*it), site.health_port(*it)])
+            .flat_map(|it| [layout.port(*it), layout.side_port(*it), layout.health_port(*it)])
             .collect();
         all.sort_unstable();
         all.dedup();
         assert_eq!(all.len(), 3 * ALL.len());
-        let again = Site::at(folder.path(), Path::new("linesman"), site.manner.clone()).unwrap();
-        assert_eq!(again.ports, site.ports);
+        let again = ClusterLayout::at(folder.path(), Path::new("linesman"), layout.options.clone())
+            .unwrap();
+        assert_eq!(again.ports, layout.ports);
     }
 
     #[test]
@@ -404,14 +406,16 @@ mod tests {
 
     #[test]
     fn everybody_knocks_where_the_links_say() {
-        let (_folder, mut site) = site();
+        let (_folder, mut layout) = layout();
         let (api, nats) = (Unit::Api(1), Unit::Nats(2));
-        assert_eq!(site.door(api, nats), site.port(nats));
-        assert_eq!(site.door(Unit::Nats(1), nats), site.side_port(nats));
-        site.links.insert((api, nats), 7);
-        site.links.insert((Unit::Nats(1), nats), 8);
-        assert!(site.node_settings(|to| site.door(api, to), 0).contains("nats://127.0.0.1:7,"));
-        assert!(site.nats_settings(Unit::Nats(1)).contains("nats://127.0.0.1:8,"));
-        assert_eq!(site.door(Unit::Api(2), nats), site.port(nats));
+        assert_eq!(layout.port_from(api, nats), layout.port(nats));
+        assert_eq!(layout.port_from(Unit::Nats(1), nats), layout.side_port(nats));
+        layout.links.insert((api, nats), 7);
+        layout.links.insert((Unit::Nats(1), nats), 8);
+        assert!(
+            layout.node_settings(|to| layout.port_from(api, to), 0).contains("nats://127.0.0.1:7,")
+        );
+        assert!(layout.nats_settings(Unit::Nats(1)).contains("nats://127.0.0.1:8,"));
+        assert_eq!(layout.port_from(Unit::Api(2), nats), layout.port(nats));
     }
 }

@@ -42,20 +42,20 @@ impl std::fmt::Display for Names {
 
 /// An event with every feed's ref.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct ShownEvent {
+pub(crate) struct EventView {
     id: String,
     sport: String,
     competition: String,
     commence_time: String,
     also: Vec<String>,
-    refs: Vec<ShownRef>,
-    unsure: Vec<ShownPair>,
+    refs: Vec<RefView>,
+    unsure: Vec<PairView>,
     #[serde(flatten)]
     names: Names,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct ShownRef {
+struct RefView {
     feed: String,
     #[serde(rename = "ref")]
     reference: String,
@@ -69,7 +69,7 @@ struct ShownRef {
 
 /// Two events that may be one.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct ShownPair {
+pub(crate) struct PairView {
     one: String,
     other: String,
     doubt: String,
@@ -78,7 +78,7 @@ pub(crate) struct ShownPair {
     other_event: String,
 }
 
-impl ShownEvent {
+impl EventView {
     /// As a running server has it.
     pub(crate) fn published(
         identities: &Identities,
@@ -86,7 +86,7 @@ impl ShownEvent {
         catalogue: &Catalogue,
     ) -> Option<Self> {
         let event = identities.event(id)?;
-        let refs = event.refs.iter().map(|held| ShownRef {
+        let refs = event.refs.iter().map(|held| RefView {
             feed: held.feed.to_string(),
             reference: held.reference.to_string(),
             competition: event.competition_of(held).to_owned(),
@@ -104,14 +104,14 @@ impl ShownEvent {
             commence_time: event.commence_time.to_string(),
             also: event.also.iter().map(ToString::to_string).collect(),
             refs: refs.collect(),
-            unsure: concerned.map(|pair| ShownPair::published(pair, identities)).collect(),
+            unsure: concerned.map(|pair| PairView::published(pair, identities)).collect(),
             names: (&event.fixture).into(),
         })
     }
 
     /// As a book has it.
     pub(crate) fn of(profile: &Profile, book: &Book) -> Self {
-        let refs = profile.refs.iter().map(|held| ShownRef {
+        let refs = profile.refs.iter().map(|held| RefView {
             feed: held.feed.to_string(),
             reference: held.reference.to_string(),
             competition: held.competition.to_string(),
@@ -127,7 +127,7 @@ impl ShownEvent {
             commence_time: profile.commence_time.to_string(),
             also: profile.also.iter().map(ToString::to_string).collect(),
             refs: refs.collect(),
-            unsure: profile.unsure.iter().map(|pair| ShownPair::of(pair, book)).collect(),
+            unsure: profile.unsure.iter().map(|pair| PairView::of(pair, book)).collect(),
             names: (&profile.fixture).into(),
         }
     }
@@ -162,7 +162,7 @@ impl ShownEvent {
     }
 }
 
-impl ShownPair {
+impl PairView {
     /// As a running server has it.
     pub(crate) fn published(pair: &Unsure, identities: &Identities) -> Self {
         Self::new(pair, |id| {

@@ -1,4 +1,4 @@
-//! Every connection between two parts goes over a wire that can be cut.
+//! Every connection between two parts goes through a proxy that can be cut.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,17 +7,17 @@ use test_servers::Proxy;
 use tokio::runtime::Runtime;
 
 use crate::cluster::{
-    site::{Links, Site},
+    layout::{ClusterLayout, Links},
     unit::{APIS, NATS, NODES, Unit},
 };
 
-/// What happens to a wire.
+/// What happens to a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(super) enum LinkFault {
     /// Connections are closed, and new ones at once.
     Cut,
     /// Nothing gets through and nobody is told.
-    Still,
+    Stalled,
     /// Everything is late.
     Slow,
 }
@@ -26,15 +26,15 @@ pub(super) enum Trouble {
 const DELAY: Duration = Duration::from_millis(150);
 
 #[derive(Debug)]
-pub(super) struct Wires {
+pub(super) struct Proxies {
     proxies: BTreeMap<(Unit, Unit), Proxy>,
     /// Last, since the proxies run on it.
     _runtime: Runtime,
 }
 
-impl Wires {
-    /// Lays all wires of a site, and says where they begin.
-    pub(super) fn lay(site: &mut Site) -> Result<Self> {
+impl Proxies {
+    /// Starts all proxies of a layout and enters their ports as its links.
+    pub(super) fn start(layout: &mut ClusterLayout) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -43,28 +43,28 @@ impl Wires {
         let mut proxies = BTreeMap::new();
         for (from, to) in pairs() {
             // Without links yet, this is the other's own door.
-            let proxy = runtime.block_on(Proxy::start(site.door(from, to)))?;
+            let proxy = runtime.block_on(Proxy::start(layout.port_from(from, to)))?;
             proxies.insert((from, to), proxy);
         }
         let links: Links = proxies.iter().map(|(pair, proxy)| (*pair, proxy.port())).collect();
-        site.links = links;
+        layout.links = links;
         Ok(Self { proxies, _runtime: runtime })
     }
 
-    /// Does something to the wires between two, whoever has called whom.
-    pub(super) fn trouble(&self, one: Unit, other: Unit, trouble: Trouble) {
+    /// Applies a fault to the proxies between two parts, in both directions.
+    pub(super) fn apply(&self, one: Unit, other: Unit, fault: LinkFault) {
         for proxy in self.between(one, other) {
-            match trouble {
-                Trouble::Cut => proxy.cut(),
-                Trouble::Still => proxy.hold(),
-                Trouble::Slow => proxy.slow_down(DELAY),
+            match fault {
+                LinkFault::Cut => proxy.cut(),
+                LinkFault::Stalled => proxy.stall(),
+                LinkFault::Slow => proxy.slow_down(DELAY),
             }
         }
     }
 
-    pub(super) fn mend(&self, one: Unit, other: Unit) {
+    pub(super) fn restore(&self, one: Unit, other: Unit) {
         for proxy in self.between(one, other) {
-            proxy.mend();
+            proxy.restore();
         }
     }
 
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_a_wire_wherever_parts_talk() {
+    fn there_is_a_proxy_wherever_parts_talk() {
         let pairs = pairs();
         assert_eq!(pairs.len(), 5 * 4 + 3 + 6);
         assert!(pairs.contains(&(Unit::Ingest(2), Unit::Postgres)));

@@ -7,10 +7,10 @@ use std::{
 
 use anyhow::{Result, bail};
 
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(50);
 
 #[expect(clippy::disallowed_methods, reason = "there is no async runtime here to be blocked")]
-pub(crate) fn nap(time: Duration) {
+pub(crate) fn sleep(time: Duration) {
     thread::sleep(time);
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn wait_until(
         if begun.elapsed() > time_max {
             bail!("{what}: not after {} s", time_max.as_secs());
         }
-        nap(LOOK_AGAIN);
+        sleep(POLL);
     }
     Ok(())
 }

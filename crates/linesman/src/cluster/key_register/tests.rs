@@ -7,35 +7,35 @@ use store::Store;
 use test_servers::{Nats, Postgres, Proxy};
 
 use crate::clock::SystemClock;
-use crate::cluster::news::{News, REGISTERS, among_nodes, confirm_everywhere};
+use crate::cluster::key_register::{KeyRegister, REGISTERS, confirm_everywhere, open_cluster};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What the servers say, once they do: one answer has a second, which a busy machine may need for itself.
-async fn confirm(news: &News, held: i64) -> Result<i64, String> {
+async fn confirm(register: &KeyRegister, held: i64) -> Result<i64, String> {
     let begun = Instant::now();
     loop {
-        match news.confirm(held).await.map_err(|error| error.to_string()) {
+        match register.confirm(held).await.map_err(|error| error.to_string()) {
             Err(error) if !error.contains("announced") => {
-                assert!(begun.elapsed() < PATIENCE, "{error}");
+                assert!(begun.elapsed() < TIMEOUT, "{error}");
             }
             answered => return answered,
         }
     }
 }
 
-async fn announce(news: &News, number: i64) {
+async fn announce(register: &KeyRegister, number: i64) {
     let begun = Instant::now();
-    while let Err(error) = news.announce(number).await {
-        assert!(begun.elapsed() < PATIENCE, "{error}");
+    while let Err(error) = register.announce(number).await {
+        assert!(begun.elapsed() < TIMEOUT, "{error}");
     }
 }
 
 /// A process that asks a certain register.
-async fn asking(url: &str, register: usize) -> News {
-    let mut news = News::open(url, Some(1)).await.unwrap();
-    news.own = register;
-    news
+async fn asking(url: &str, own: usize) -> KeyRegister {
+    let mut register = KeyRegister::open(url, Some(1)).await.unwrap();
+    register.own = own;
+    register
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -66,18 +66,18 @@ async fn who_asks_and_announces_at_once_never_hears_less_than_was_announced_befo
     let mut servers = Nats::start(3).unwrap();
     let url = servers.url();
     let said = Arc::new(std::sync::atomic::AtomicI64::new(0));
-    let first = News::open(&url, Some(3)).await.unwrap();
+    let first = KeyRegister::open(&url, Some(3)).await.unwrap();
     announce(&first, 1).await;
     let mut askers = Vec::new();
     for _ in 0..6 {
         let (url, said) = (url.clone(), Arc::clone(&said));
         askers.push(tokio::spawn(async move {
-            let news = News::open(&url, Some(3)).await.unwrap();
+            let register = KeyRegister::open(&url, Some(3)).await.unwrap();
             let (mut held, mut answers) = (0, 0);
             while said.load(std::sync::atomic::Ordering::SeqCst) < 40 {
                 let before = said.load(std::sync::atomic::Ordering::SeqCst);
                 // While a leader is elected, nobody answers.
-                if let Ok(number) = news.confirm(held).await {
+                if let Ok(number) = register.confirm(held).await {
                     assert!(number >= before, "{number} after {before} was announced");
                     (held, answers) = (held.max(number), answers + 1);
                 }
@@ -100,20 +100,21 @@ async fn who_asks_and_announces_at_once_never_hears_less_than_was_announced_befo
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_that_do_not_answer_are_not_waited_for_beyond_a_bound() {
     let servers = Nats::start(1).unwrap();
-    let wire = Proxy::start(servers.port(0).unwrap()).await.unwrap();
-    let news = News::open(&format!("nats://127.0.0.1:{}", wire.port()), Some(1)).await.unwrap();
-    announce(&news, 4).await;
-    wire.hold();
+    let proxy = Proxy::start(servers.port(0).unwrap()).await.unwrap();
+    let register =
+        KeyRegister::open(&format!("nats://127.0.0.1:{}", proxy.port()), Some(1)).await.unwrap();
+    announce(&register, 4).await;
+    proxy.stall();
     let begun = Instant::now();
-    assert!(news.confirm(4).await.is_err());
-    assert!(news.announce(5).await.is_err());
-    assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
-    wire.mend();
-    announce(&news, 6).await;
-    assert_eq!(confirm(&news, 6).await, Ok(6));
+    assert!(register.confirm(4).await.is_err());
+    assert!(register.announce(5).await.is_err());
+    assert!(begun.elapsed() < TIMEOUT, "{:?}", begun.elapsed());
+    proxy.restore();
+    announce(&register, 6).await;
+    assert_eq!(confirm(&register, 6).await, Ok(6));
     // Nobody listens there, which is no reason not to start.
     let nowhere = format!("nats://127.0.0.1:{}", test_servers::free_port().unwrap());
-    assert!(News::open(&nowhere, Some(1)).await.unwrap().confirm(0).await.is_err());
+    assert!(KeyRegister::open(&nowhere, Some(1)).await.unwrap().confirm(0).await.is_err());
 }
 
 /// A node with ways of its own to the servers.
@@ -133,7 +134,7 @@ impl Node {
         let url = format!("postgres://postgres@127.0.0.1:{}/db", to_database.port());
         let store = Store::connect(&url).await.unwrap();
         let nats = format!("nats://127.0.0.1:{}", to_nats.port());
-        let cluster = among_nodes(&nats, Some(1), TRUST).await.unwrap();
+        let cluster = open_cluster(&nats, Some(1), TRUST).await.unwrap();
         let clock = Arc::new(SystemClock) as Arc<dyn Clock>;
         let (accounts, worker) = Accounts::load_node(store, clock, cluster).await.unwrap();
         let accounts = Arc::new(accounts);
@@ -151,7 +152,7 @@ impl Node {
     async fn comes_to(&self, key: &KeySecret, wanted: Result<(), KeyRefusal>) {
         let begun = Instant::now();
         while self.lets_in(key) != wanted {
-            assert!(begun.elapsed() < PATIENCE, "{:?} for too long", self.lets_in(key));
+            assert!(begun.elapsed() < TIMEOUT, "{:?} for too long", self.lets_in(key));
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
@@ -182,12 +183,12 @@ async fn a_revocation_holds_on_every_node_whatever_it_is_cut_off_from() {
     let (key, store) = (make().await, Store::connect(&database.url("db")).await.unwrap());
     let registry = Registry::new(store.clone(), Arc::new(SystemClock));
     registry.revoke_key(key.expose(), &Actor::command_line()).await.unwrap();
-    let among = among_nodes(&nats.url(), Some(1), TRUST).await.unwrap();
+    let among = open_cluster(&nats.url(), Some(1), TRUST).await.unwrap();
     confirm_everywhere(store, among, Need::Everywhere).await.unwrap();
     assert_eq!([&one, &two].map(|node| node.lets_in(&key)), [Err(KeyRefusal::Unknown); 2]);
 
     // Cut off from the database, two goes on by what the servers of the log say, until they say that there is more.
-    two.to_database.hold();
+    two.to_database.stall();
     let begun = Instant::now();
     while begun.elapsed() < 3 * TRUST / 2 {
         assert_eq!(two.lets_in(&other), Ok(()));
@@ -196,23 +197,23 @@ async fn a_revocation_holds_on_every_node_whatever_it_is_cut_off_from() {
     assert!(two.accounts.trust().unwrap().by_herald > 0);
     one.accounts.revoke_key(keys[1].expose(), &Actor::command_line()).await.unwrap();
     assert_eq!(two.lets_in(&keys[1]), Err(KeyRefusal::Unvouched));
-    two.to_database.mend();
+    two.to_database.restore();
     two.comes_to(&other, Ok(())).await;
     assert_eq!(two.lets_in(&keys[1]), Err(KeyRefusal::Unknown));
 
     // Cut off from those servers alone, it notices nothing.
-    two.to_nats.hold();
+    two.to_nats.stall();
     one.accounts.revoke_key(keys[2].expose(), &Actor::command_line()).await.unwrap();
     assert_eq!(two.lets_in(&keys[2]), Err(KeyRefusal::Unknown));
     assert_eq!(two.lets_in(&other), Ok(()));
 
     // Cut off from both, it lets nobody in by the time that the call returns.
-    two.to_database.hold();
+    two.to_database.stall();
     one.accounts.revoke_key(keys[3].expose(), &Actor::command_line()).await.unwrap();
     assert_eq!(two.lets_in(&keys[3]), Err(KeyRefusal::Unvouched));
     two.comes_to(&other, Err(KeyRefusal::Unvouched)).await;
-    two.to_database.mend();
-    two.to_nats.mend();
+    two.to_database.restore();
+    two.to_nats.restore();
     two.comes_to(&other, Ok(())).await;
     assert_eq!(two.lets_in(&keys[3]), Err(KeyRefusal::Unknown));
 }

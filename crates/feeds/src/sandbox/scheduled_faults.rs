@@ -1,4 +1,4 @@
-//! Weather on purpose: what goes wrong, when, so that clients can be tested against it.
+//! Scheduled faults: what goes wrong and when, so that clients can be tested against it.
 //!
 //! All of it is by minute of the hour (UTC), the same every hour:
 //!

@@ -1,10 +1,10 @@
-//! Chance that can be had again: the same seed, the same campaign.
+//! Random numbers that can be repeated: the same seed gives the same campaign.
 
 /// `SplitMix64`, which is enough to shuffle with.
 #[derive(Clone, Debug)]
-pub(super) struct Chance(u64);
+pub(super) struct Random(u64);
 
-impl Chance {
+impl Random {
     pub(super) fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -42,7 +42,7 @@ mod tests {
     fn the_same_seed_gives_the_same_order_and_another_gives_another() {
         let shuffled = |seed| {
             let mut items: Vec<u32> = (0..50).collect();
-            Chance::new(seed).shuffle(&mut items);
+            Random::new(seed).shuffle(&mut items);
             items
         };
         assert_eq!(shuffled(7), shuffled(7));

@@ -16,11 +16,11 @@ const HELD_MS: u32 = 3000;
 /// How often it is prolonged or asked for: a holder may be late four times, and a standby is late by no more than this.
 const ASK_EVERY: Duration = Duration::from_millis(500);
 
-/// The setting that says that the log was begun: from then on nobody makes one where it is missing.
-pub(crate) const LOG_BEGUN: &str = "live_log_begun";
+/// The setting that says that the log was created: from then on nobody makes one where it is missing.
+pub(crate) const LOG_CREATED: &str = "live_log_begun";
 
 /// Finds out, whenever this node's snapshot is late, whether that is so everywhere because nobody writes.
-pub(crate) async fn watch_lead(store: Store, live: Arc<WorldHandle>, clock: Arc<dyn Clock>) {
+pub(crate) async fn watch_leader(store: Store, live: Arc<WorldHandle>, clock: Arc<dyn Clock>) {
     let mut every = interval(ASK_EVERY);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -36,13 +36,13 @@ pub(crate) async fn watch_lead(store: Store, live: Arc<WorldHandle>, clock: Arc<
 
 /// This node's part in deciding who writes.
 #[derive(Clone, Debug)]
-pub(crate) struct Leading {
+pub(crate) struct LeaderElection {
     store: Store,
     seat: Arc<Seat>,
     holder: String,
 }
 
-impl Leading {
+impl LeaderElection {
     pub(crate) fn new(store: Store, seat: Arc<Seat>, holder: String) -> Self {
         Self { store, seat, holder }
     }
@@ -51,10 +51,10 @@ impl Leading {
     pub(crate) async fn keep(self) {
         let mut every = interval(ASK_EVERY);
         every.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut answered, mut holds, mut begun) = (true, false, false);
+        let (mut answered, mut holds, mut created) = (true, false, false);
         loop {
             every.tick().await;
-            let asked = match self.settle_log(&mut begun).await {
+            let asked = match self.note_log_created(&mut created).await {
                 Ok(()) => self.ask(&mut holds).await,
                 Err(error) => Err(error),
             };
@@ -74,17 +74,17 @@ impl Leading {
     }
 
     /// Sees to it that a log is made once and never again.
-    async fn settle_log(&self, begun: &mut bool) -> Result<(), store::StoreError> {
-        if *begun {
+    async fn note_log_created(&self, created: &mut bool) -> Result<(), store::StoreError> {
+        if *created {
             return Ok(());
         }
-        *begun = self.store.setting(LOG_BEGUN).await?.is_some();
-        if !*begun && self.seat.knows_log() {
-            self.store.set_setting(LOG_BEGUN, Some("yes")).await?;
-            tracing::info!("the database knows that the log is begun; nobody makes another");
-            *begun = true;
+        *created = self.store.setting(LOG_CREATED).await?.is_some();
+        if !*created && self.seat.knows_log() {
+            self.store.set_setting(LOG_CREATED, Some("yes")).await?;
+            tracing::info!("the database knows that the log is created; nobody makes another");
+            *created = true;
         }
-        self.seat.set_founds(!*begun);
+        self.seat.set_founds(!*created);
         Ok(())
     }
 

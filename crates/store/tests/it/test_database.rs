@@ -8,12 +8,12 @@ use store::{
 use tempfile::TempDir;
 
 /// One empty database.
-pub(crate) enum Bed {
+pub(crate) enum TestDatabase {
     Sqlite(TempDir),
     Postgres(String),
 }
 
-impl Bed {
+impl TestDatabase {
     pub(crate) fn sqlite() -> Self {
         Self::Sqlite(TempDir::new().unwrap())
     }

@@ -1,4 +1,4 @@
-//! The bouts on which the weather falls: each hour one is cancelled, one postponed and one gets another fighter.
+//! Disrupted bouts: each hour one is cancelled, one postponed and one gets another fighter.
 //! They are extra bouts on small cards, so that the regular schedule keeps its promises without them.
 
 use super::contest::Form;
@@ -7,17 +7,19 @@ use super::noise::{gauss, mix, mix_signed};
 use super::people::{Circuit, name};
 use super::places;
 use super::schedule::{Discipline, Schedule, Slot, boxing_rules, mma_rules, slots};
-use super::weather::{CANCELLED_AT_S, HOUR_S, POSTPONED_AT_S, POSTPONED_BY_S, REPLACED_AT_S};
+use super::scheduled_faults::{
+    CANCELLED_AT_S, HOUR_S, POSTPONED_AT_S, POSTPONED_BY_S, REPLACED_AT_S,
+};
 
-/// Bouts on which the weather falls are listed so long before their hour.
-const WEATHER_LEAD_S: i64 = 5 * HOUR_S;
+/// Disrupted bouts are listed this long before their hour.
+const DISRUPTION_LEAD_S: i64 = 5 * HOUR_S;
 
 impl Schedule {
-    /// The bouts of an hour on which the weather falls.
-    pub(crate) fn weather(&self, from: i64, to: i64, events: &mut Vec<Event>) {
-        for hour in slots(from - 8 * HOUR_S, to + WEATHER_LEAD_S, HOUR_S, 0) {
+    /// The disrupted bouts of each hour.
+    pub(crate) fn disruptions(&self, from: i64, to: i64, events: &mut Vec<Event>) {
+        for hour in slots(from - 8 * HOUR_S, to + DISRUPTION_LEAD_S, HOUR_S, 0) {
             let start = hour * HOUR_S;
-            let mut cancelled = self.weather_bout(Discipline::Mma, "cancelled", hour, 150 * 60);
+            let mut cancelled = self.disrupted_bout(Discipline::Mma, "cancelled", hour, 150 * 60);
             cancelled.removed = Some(start + CANCELLED_AT_S);
             events.push(cancelled);
             events.push(self.postponed(hour));
@@ -25,8 +27,8 @@ impl Schedule {
         }
     }
 
-    /// A bout that starts `after` the hour its weather falls in.
-    fn weather_bout(&self, discipline: Discipline, fate: &str, hour: i64, after: i64) -> Event {
+    /// A bout that starts `after` the hour it is disrupted in.
+    fn disrupted_bout(&self, discipline: Discipline, fate: &str, hour: i64, after: i64) -> Event {
         let salt = u64::try_from(after).unwrap_or(0);
         let key = mix_signed(mix(self.seed, salt ^ 0xea7), hour);
         let (competition, rules, circuit) = if discipline == Discipline::Boxing {
@@ -40,11 +42,11 @@ impl Schedule {
             discipline,
             reference: format!("sb{:05x}-{fate}-{hour}", self.tag()),
             competition,
-            listed: hour * HOUR_S - WEATHER_LEAD_S,
+            listed: hour * HOUR_S - DISRUPTION_LEAD_S,
             commence: hour * HOUR_S + after,
             delay: 0,
-            home: self.weather_fighter(circuit, fate, hour, 0),
-            away: self.weather_fighter(circuit, fate, hour, 1),
+            home: self.disrupted_fighter(circuit, fate, hour, 0),
+            away: self.disrupted_fighter(circuit, fate, hour, 1),
             rules,
             spread: (0.5, 0.0),
         };
@@ -52,14 +54,14 @@ impl Schedule {
     }
 
     /// Those of the roster beyond the regular cards; six an hour, so each is back after five days.
-    fn weather_fighter(&self, circuit: Circuit, fate: &str, hour: i64, place: i64) -> Box<str> {
+    fn disrupted_fighter(&self, circuit: Circuit, fate: &str, hour: i64, place: i64) -> Box<str> {
         let first = if fate == "cancelled" { 0 } else { 2 };
         let turn = (hour * 6 + first + place).rem_euclid(720);
         name(self.seed, circuit, 1600 + u64::try_from(turn).unwrap_or(0))
     }
 
     fn postponed(&self, hour: i64) -> Event {
-        let mut event = self.weather_bout(Discipline::Boxing, "postponed", hour, 90 * 60);
+        let mut event = self.disrupted_bout(Discipline::Boxing, "postponed", hour, 90 * 60);
         if let Some(first) = event.revisions.first().cloned() {
             event.revisions.push(Revision {
                 at: hour * HOUR_S + POSTPONED_AT_S,
@@ -74,8 +76,8 @@ impl Schedule {
     }
 
     fn replaced(&self, hour: i64) -> Event {
-        let mut event = self.weather_bout(Discipline::Mma, "replaced", hour, 130 * 60);
-        let substitute = self.weather_fighter(Circuit::Mma, "replaced", hour, 2);
+        let mut event = self.disrupted_bout(Discipline::Mma, "replaced", hour, 130 * 60);
+        let substitute = self.disrupted_fighter(Circuit::Mma, "replaced", hour, 2);
         if let Some(first) = event.revisions.first().cloned()
             && let Names::Sides { home, .. } = &first.names
         {

@@ -9,7 +9,7 @@ use crate::faults::market::{self, Series};
 
 /// The log, as far as the checker cares: prices by the number of their batch, and where snapshots were cut.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::faults) struct Tale {
+pub(in crate::faults) struct ObservedLog {
     /// Each series' numbers, in the order of the log.
     pub(super) quoted: BTreeMap<Series, Vec<u32>>,
     pub(super) cuts: Vec<Cut>,
@@ -23,16 +23,16 @@ pub(super) struct Cut {
     pub(super) shows: BTreeMap<Series, u32>,
 }
 
-impl Tale {
+impl ObservedLog {
     /// Reads a log that was printed as one JSON text a line.
     pub(in crate::faults) fn read(text: &str) -> Result<Self> {
-        let mut tale = Self::default();
+        let mut log = Self::default();
         let mut homes: HashMap<u64, String> = HashMap::new();
         let mut shows = BTreeMap::new();
         for line in text.lines() {
             let entry: Value = serde_json::from_str(line).context("the log is printed badly")?;
             let change = entry.get("change").context("an entry has no change")?;
-            tale.entries += 1;
+            log.entries += 1;
             if let Some(listed) = change.get("Listed") {
                 let event = listed.get("event").and_then(Value::as_u64).context("no event")?;
                 let home = listed.pointer("/fixture/HeadToHead/home").and_then(Value::as_str);
@@ -40,13 +40,13 @@ impl Tale {
             } else if let Some(quoted) = change.get("Quoted") {
                 let (series, n) = read_quoted(quoted, &homes)
                     .with_context(|| format!("not a price that was pushed: {quoted}"))?;
-                tale.quoted.entry(series).or_default().push(n);
+                log.quoted.entry(series).or_default().push(n);
                 shows.insert(series, n);
             } else if let Some(at_ms) = change.pointer("/Cut/at").and_then(Value::as_i64) {
-                tale.cuts.push(Cut { at_ms, shows: shows.clone() });
+                log.cuts.push(Cut { at_ms, shows: shows.clone() });
             }
         }
-        Ok(tale)
+        Ok(log)
     }
 }
 
@@ -74,12 +74,12 @@ pub(super) mod tests {
     use super::*;
 
     /// A log with these numbers of one series, cut after each.
-    pub(in crate::faults::check) fn tale(series: Series, numbers: &[u32]) -> Tale {
+    pub(in crate::faults::check) fn log(series: Series, numbers: &[u32]) -> ObservedLog {
         let cut = |(at_s, n): (i64, &u32)| Cut {
             at_ms: 1000 * at_s,
             shows: BTreeMap::from([(series, *n)]),
         };
-        Tale {
+        ObservedLog {
             quoted: BTreeMap::from([(series, numbers.to_vec())]),
             cuts: (1..).zip(numbers).map(cut).collect(),
             entries: 2 * numbers.len() as u64,
@@ -92,7 +92,7 @@ pub(super) mod tests {
 {"seq":2,"at_ms":1,"change":{"Quoted":{"event":5,"market":{"bookmaker":"fanduel","market":"Moneyline","group":null},"outcomes":[{"quote":{"price":{"profit":1001,"stake":1000},"format":"Decimal"}},{"quote":{"price":{"profit":1,"stake":2},"format":"Decimal"}}],"ts":1}}}
 {"seq":3,"at_ms":2,"change":{"Cut":{"at":2000}}}
 "#;
-        let told = Tale::read(text).unwrap();
+        let told = ObservedLog::read(text).unwrap();
         let series = Series { pusher: 0, line: 0 };
         assert_eq!(told.quoted, BTreeMap::from([(series, vec![1])]));
         assert_eq!(told.cuts, [Cut { at_ms: 2000, shows: BTreeMap::from([(series, 1)]) }]);

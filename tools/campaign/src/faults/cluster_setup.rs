@@ -1,4 +1,4 @@
-//! The cluster that is broken: its processes, its wires, its disks and its clocks.
+//! The cluster that is broken: its processes, its proxies, its disks and its clocks.
 
 use std::{
     collections::BTreeMap,
@@ -10,10 +10,11 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal, geteuid};
 
-use super::{builds::Builds, wires::Wires};
+use super::{builds::Builds, proxies::Proxies};
 use crate::cluster::{
-    self, process,
-    site::{Life, Manner, Site},
+    self,
+    layout::{ClusterLayout, ClusterOptions, Lifetime},
+    process,
     unit::{ALL, NATS, NODES, Unit},
 };
 
@@ -36,18 +37,18 @@ const BALLAST: &str = "ballast";
 
 /// What becomes of a server's copy of the log whose disk was full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Copy {
+pub(super) enum DiskContent {
     Kept,
     /// The others still have all of it. Debian's nats-server (2.9) may otherwise never catch up with them: it says
     /// "catchup stalled" for ever, and followers that are put on it wait in vain.
-    Forgotten,
+    Deleted,
 }
 
 /// A running cluster; dropped, it is gone.
 #[derive(Debug)]
-pub(super) struct Stage {
-    pub(super) site: Site,
-    pub(super) wires: Wires,
+pub(super) struct TestCluster {
+    pub(super) layout: ClusterLayout,
+    pub(super) proxies: Proxies,
     pub(super) builds: Builds,
     children: BTreeMap<Unit, Child>,
     /// Disks of their own, to be taken away in the end.
@@ -55,9 +56,9 @@ pub(super) struct Stage {
     has_clocks: bool,
 }
 
-impl Stage {
+impl TestCluster {
     /// Sets up a cluster in a folder and waits until it serves.
-    pub(super) fn set(folder: &Path, builds: Builds, seed: u64) -> Result<Self> {
+    pub(super) fn set_up(folder: &Path, builds: Builds, seed: u64) -> Result<Self> {
         let clock_library = find_clock_library();
         let environment = clock_library.iter().flat_map(|library| {
             [
@@ -68,8 +69,8 @@ impl Stage {
                 ("FAKETIME_DONT_FAKE_MONOTONIC".to_owned(), "1".to_owned()),
             ]
         });
-        let manner = Manner {
-            life: Life::WithUs,
+        let options = ClusterOptions {
+            lifetime: Lifetime::WithThread,
             settings: SETTINGS.to_owned(),
             environment: environment.collect(),
             advertises: false,
@@ -77,30 +78,36 @@ impl Stage {
             // something else for seconds is not one of the faults.
             syncs: false,
         };
-        let mut site = Site::at(folder, builds.this(), manner)?;
-        site.programs = NODES.map(|node| (node, builds.program(node).to_owned())).into();
-        let wires = Wires::lay(&mut site)?;
+        let mut layout = ClusterLayout::at(folder, builds.this(), options)?;
+        layout.programs = NODES.map(|node| (node, builds.program(node).to_owned())).into();
+        let proxies = Proxies::start(&mut layout)?;
         let has_clocks = clock_library.is_some();
-        let mut stage =
-            Self { site, wires, builds, children: BTreeMap::new(), disks: Vec::new(), has_clocks };
-        stage.make_disks()?;
+        let mut cluster = Self {
+            layout,
+            proxies,
+            builds,
+            children: BTreeMap::new(),
+            disks: Vec::new(),
+            has_clocks,
+        };
+        cluster.make_disks()?;
         for unit in ALL {
-            stage.site.prepare(unit)?;
-            stage.step_clock_file(unit, 0)?;
-            stage.start(unit)?;
+            cluster.layout.prepare(unit)?;
+            cluster.step_clock_file(unit, 0)?;
+            cluster.start(unit)?;
             if unit == Unit::Postgres {
-                cluster::wait_for_postgres(&stage.site)?;
-                stage.site.create_database()?;
-                let first = stage.builds.first(seed);
-                shell::output(&mut stage.site.verb_of(first, &["keys", "list"])?)?;
+                cluster::wait_for_postgres(&cluster.layout)?;
+                cluster.layout.create_database()?;
+                let first = cluster.builds.first(seed);
+                shell::output(&mut cluster.layout.verb_of(first, &["keys", "list"])?)?;
             }
         }
-        cluster::gather_nats(&stage.site.clone(), |nats| {
-            stage.kill(nats)?;
-            stage.start(nats)
+        cluster::wait_for_nats_group(&cluster.layout.clone(), |nats| {
+            cluster.kill(nats)?;
+            cluster.start(nats)
         })?;
-        cluster::wait_until_ready(&stage.site)?;
-        Ok(stage)
+        cluster::wait_until_ready(&cluster.layout)?;
+        Ok(cluster)
     }
 
     pub(super) fn has_disks(&self) -> bool {
@@ -112,7 +119,7 @@ impl Stage {
     }
 
     pub(super) fn start(&mut self, unit: Unit) -> Result<()> {
-        let child = self.site.start(unit)?;
+        let child = self.layout.start(unit)?;
         self.children.insert(unit, child);
         Ok(())
     }
@@ -131,7 +138,7 @@ impl Stage {
     }
 
     pub(super) fn stop(&mut self, unit: Unit) -> Result<()> {
-        process::end(&self.site, unit)?;
+        process::end(&self.layout, unit)?;
         if let Some(mut child) = self.children.remove(&unit) {
             child.wait()?;
         }
@@ -142,7 +149,7 @@ impl Stage {
     pub(super) fn start_other(&mut self, node: Unit) -> Result<()> {
         let build = self.builds.exchange(node);
         shell::say(&format!("     {node} runs `{build}` now"));
-        self.site.programs.insert(node, self.builds.program(node).to_owned());
+        self.layout.programs.insert(node, self.builds.program(node).to_owned());
         self.start(node)
     }
 
@@ -164,7 +171,7 @@ impl Stage {
     }
 
     /// Parts that have ended by themselves since the last look.
-    pub(super) fn dead(&mut self) -> Vec<Unit> {
+    pub(super) fn take_ended(&mut self) -> Vec<Unit> {
         let is_dead = |child: &mut Child| child.try_wait().is_ok_and(|status| status.is_some());
         let dead =
             self.children.iter_mut().filter_map(|(unit, child)| is_dead(child).then_some(*unit));
@@ -185,7 +192,7 @@ impl Stage {
             return Ok(());
         }
         // In one step, since it is read at any moment.
-        let home = self.site.home(node);
+        let home = self.layout.folder_of(node);
         fs::write(home.join("clock.fresh"), format!("{seconds:+}"))?;
         Ok(fs::rename(home.join("clock.fresh"), home.join("clock"))?)
     }
@@ -197,9 +204,9 @@ impl Stage {
             return Ok(());
         }
         for nats in NATS {
-            let disk = self.site.home(nats).join("store");
+            let disk = self.layout.folder_of(nats).join("store");
             fs::create_dir_all(&disk)?;
-            let mut mount = shell::command("mount", &self.site.folder);
+            let mut mount = shell::command("mount", &self.layout.folder);
             mount.args(["-t", "tmpfs", "-o", &format!("size={DISK_BYTES}"), "linesman-faults"]);
             if !shell::succeeds(mount.arg(&disk)) {
                 shell::say("   disks cannot be made here: none will be filled");
@@ -212,8 +219,8 @@ impl Stage {
 
     /// Leaves no room at all on a server's disk.
     pub(super) fn fill_disk(&self, nats: Unit) -> Result<()> {
-        let file = self.site.home(nats).join("store").join(BALLAST);
-        let mut fill = shell::command("dd", &self.site.folder);
+        let file = self.layout.folder_of(nats).join("store").join(BALLAST);
+        let mut fill = shell::command("dd", &self.layout.folder);
         fill.args(["if=/dev/zero", "bs=64k", &format!("of={}", file.display())]);
         // It is meant to fail, when the disk is full.
         fill.output().context("cannot fill a disk")?;
@@ -222,13 +229,13 @@ impl Stage {
 
     /// Makes room. NATS switches JetStream off where its disk is full and leaves it so: whoever makes room has to
     /// start it again, which its own documentation asks of operators, too.
-    pub(super) fn free_disk(&mut self, nats: Unit, copy: Copy) -> Result<()> {
-        let store = self.site.home(nats).join("store");
+    pub(super) fn free_disk(&mut self, nats: Unit, content: DiskContent) -> Result<()> {
+        let store = self.layout.folder_of(nats).join("store");
         // With its disk full it does not end in good order.
         self.kill(nats)?;
-        match copy {
-            Copy::Kept => fs::remove_file(store.join(BALLAST))?,
-            Copy::Forgotten => {
+        match content {
+            DiskContent::Kept => fs::remove_file(store.join(BALLAST))?,
+            DiskContent::Deleted => {
                 for entry in fs::read_dir(&store)? {
                     let path = entry?.path();
                     if path.is_dir() { fs::remove_dir_all(path)? } else { fs::remove_file(path)? }
@@ -239,7 +246,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for TestCluster {
     fn drop(&mut self) {
         for unit in ALL.into_iter().rev() {
             if self.children.contains_key(&unit) {
@@ -249,7 +256,7 @@ impl Drop for Stage {
             }
         }
         for disk in &self.disks {
-            let mut unmount = shell::command("umount", &self.site.folder);
+            let mut unmount = shell::command("umount", &self.layout.folder);
             if !shell::succeeds(unmount.arg(disk)) {
                 shell::say(&format!("   {} is still mounted; `umount` it", disk.display()));
             }
