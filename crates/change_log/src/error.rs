@@ -46,8 +46,8 @@ pub enum LogError {
     /// The entry asked for was deleted by retention.
     #[error("entry {seq} is no longer kept; the log begins after entry {follows}")]
     NotKept { seq: u64, follows: u64 },
-    /// Retention deleted a segment before the reader came to it.
-    #[error("{} was deleted while the log was being read", path.display())]
+    /// Retention deleted entries that the reader had not read: it was behind for longer than retention waits.
+    #[error("retention deleted {} before it was read; read again from the newest checkpoint", path.display())]
     CannotCatchUp { path: PathBuf },
     /// A checkpoint must not be older than the newest one, nor beyond the log.
     #[error("a checkpoint at {seq} is outside {newest}..={last}")]

@@ -8,6 +8,7 @@
 //! far as the folder can tell; damage costs the entries it hit and none behind them, and is never silent.
 
 mod any;
+mod batch;
 mod bytes;
 mod checkpoint;
 mod error;
@@ -15,6 +16,7 @@ mod files;
 mod folder;
 mod frame;
 mod log;
+mod position;
 mod read;
 mod reader;
 mod segment;
@@ -23,11 +25,13 @@ mod view;
 
 pub use crate::{
     any::{Entries, Log, LogLocation},
+    batch::{BatchLimit, Batches},
     checkpoint::{Checkpoint, decode_checkpoint},
     error::{Damage, LogError},
     folder::{Cut, Recovery},
     frame::{FRAME_HEAD_BYTES, Frame, decode_frame},
     log::{ChangeLog, Options},
+    position::{Position, READER_DELAY_MAX},
     read::ReadLog,
     reader::{Entry, Gap, Losses, Reader},
     stream::{

@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use tracing::error;
+use tracing::{debug, error, warn};
 
 use crate::{
     checkpoint::{self, Checkpoint, checkpoint_name},
@@ -15,6 +15,7 @@ use crate::{
     files::{self, io_at, name_of},
     folder::{Folder, Recovery},
     frame::{Frame, encode_frame},
+    position::{self, Position},
     reader::{Reader, Tail},
     segment::{Segment, scan, segment_name},
 };
@@ -189,7 +190,8 @@ impl ChangeLog {
     /// Deletes old segments, and returns how many.
     ///
     /// A segment goes only when all its readable entries are from before `before_ms`, all its numbers are
-    /// below `keep_from`, and the older of two checkpoints covers it. The last segment always stays.
+    /// below `keep_from`, the older of two checkpoints covers it, and no reader is still to read it (for at most
+    /// [`crate::READER_DELAY_MAX`]). The last segment always stays.
     ///
     /// # Errors
     /// When the file system refuses.
@@ -201,8 +203,18 @@ impl ChangeLog {
         let seq_max = covered.min(keep_from.saturating_sub(1));
         let mut deleted = 0;
         while let [oldest, next, ..] = self.folder.segments.as_mut_slice() {
-            if next.follows > seq_max || newest_ms(oldest)? >= before_ms {
+            let newest_ms = newest_ms(oldest)?;
+            if next.follows > seq_max || newest_ms >= before_ms {
                 break;
+            }
+            let locked = position::lock_for_deletion(&oldest.path)?;
+            if locked.is_none() {
+                let path = oldest.path.display();
+                if newest_ms >= position::before_forced_ms(before_ms) {
+                    debug!(event = "retention.delayed", %path, "log segment is kept for a reader");
+                    break;
+                }
+                warn!(event = "retention.forced", %path, "log segment is deleted before a reader has read it");
             }
             files::remove(&oldest.path)?;
             self.folder.segments.remove(0);
@@ -212,6 +224,15 @@ impl ChangeLog {
             files::sync_folder(&self.folder.dir)?;
         }
         Ok(deleted)
+    }
+
+    /// Keeps what the log has now from being deleted ([`Position`]).
+    ///
+    /// # Errors
+    /// When the file system refuses.
+    pub fn register(&self) -> Result<Position, LogError> {
+        let oldest = self.folder.segments.first();
+        oldest.map_or_else(|| Ok(Position::none()), |oldest| Position::at_segment(&oldest.path))
     }
 
     /// The first number that can be in the log; the next one to be given out when it is empty.

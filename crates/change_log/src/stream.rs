@@ -21,11 +21,13 @@ use std::{
 
 use async_nats::{ConnectOptions, jetstream::context::ContextBuilder};
 use tokio::runtime::Handle;
+use tracing::{debug, warn};
 
 use crate::{
     checkpoint::Checkpoint,
     error::LogError,
     frame::{Frame, encode_frame},
+    position::{Position, before_forced_ms},
     reader::{Entry, checksum},
     stream::{
         checkpoints::Checkpoints,
@@ -35,6 +37,7 @@ use crate::{
     },
 };
 
+pub(crate) use crate::stream::message_stream::RegisteredConsumer;
 pub use crate::stream::{
     connection::{check_addresses, with_login},
     reader::{Follower, StreamReader},
@@ -162,8 +165,7 @@ impl StreamLog {
         Ok(log)
     }
 
-    /// Calls `on_answer` for every answer of the servers to what is asked or written from here on. A checkpoint takes many
-    /// answers.
+    /// Calls `on_answer` for every answer of the servers from here on. A checkpoint takes many answers.
     pub fn on_answer(&mut self, on_answer: impl Fn() + Send + Sync + 'static) {
         let on_answer = AnswerListener(Arc::new(on_answer));
         self.checkpoints.set_on_answer(on_answer.clone());
@@ -442,7 +444,7 @@ impl StreamLog {
             if is_of_log {
                 return Ok(Some(checkpoint));
             }
-            tracing::warn!(
+            warn!(
                 seq = checkpoint.seq,
                 "a checkpoint is of entries that the log has not any more; the one before it is used"
             );
@@ -458,8 +460,9 @@ impl StreamLog {
 
     /// Deletes old batches, and returns how many messages they were.
     ///
-    /// A batch goes only when it is from before `before_ms`, all its numbers are below `keep_from`, and the older
-    /// of two checkpoints covers it. The last such batch stays.
+    /// A batch goes only when it is from before `before_ms`, all its numbers are below `keep_from`, the older of two
+    /// checkpoints covers it, and no reader is still to read it (for at most [`crate::READER_DELAY_MAX`]). The last
+    /// such batch stays.
     ///
     /// # Errors
     /// The servers do not answer.
@@ -473,12 +476,67 @@ impl StreamLog {
             let Some(kept) = kept.filter(|kept| *kept > extent.first) else {
                 return Ok(0);
             };
+            let kept = self.keep_for_readers(extent.first, kept, before_ms, goes).await?;
+            if kept <= extent.first {
+                return Ok(0);
+            }
             self.stream.purge_before(kept).await?;
             // Only where it begins by now. Where it ends is what this owner has read or written: whatever another
             // writer has added is not known here, and whoever does not know it must be refused.
             self.first_seq = self.stream.get(kept).await?.part.head.first;
             self.bytes = self.stream.extent().await?.bytes;
             Ok(kept - extent.first)
+        })
+    }
+
+    /// The first message to keep, where all before `kept` may go but for the readers that still need them.
+    async fn keep_for_readers(
+        &self,
+        first: u64,
+        kept: u64,
+        before_ms: i64,
+        goes: impl Fn(&RunHead) -> bool,
+    ) -> Result<u64, LogError> {
+        let needed = self.stream.lowest_position().await.unwrap_or_else(|error| {
+            let error = &error as &dyn std::error::Error;
+            warn!(
+                event = "retention.readers_unknown",
+                error, "log is kept: its readers are not known"
+            );
+            Some(first)
+        });
+        let Some(needed) = needed.filter(|needed| *needed < kept) else { return Ok(kept) };
+        // A batch is kept whole.
+        let needed = needed.max(first);
+        let needed =
+            needed.saturating_sub(u64::from(self.stream.get(needed).await?.part.part)).max(first);
+        let forced_ms = before_forced_ms(before_ms);
+        let forced = |head: &RunHead| goes(head) && head.tag < forced_ms;
+        let forced = self.last_where(first, kept, forced).await?.unwrap_or(first);
+        if forced > needed {
+            warn!(
+                event = "retention.forced",
+                stream = self.stream.name(),
+                "log is deleted before a reader has read it"
+            );
+        } else {
+            debug!(
+                event = "retention.delayed",
+                stream = self.stream.name(),
+                "log is kept for a reader"
+            );
+        }
+        Ok(needed.max(forced))
+    }
+
+    /// Keeps what the log has now from being deleted ([`Position`]).
+    ///
+    /// # Errors
+    /// The servers do not answer.
+    pub fn register(&self) -> Result<Position, LogError> {
+        self.runtime.block_on(async {
+            let first = self.stream.extent().await?.first;
+            Ok(Position::at_consumer(self.stream.register(first).await?))
         })
     }
 
@@ -502,8 +560,8 @@ impl StreamLog {
         self.last_checksum
     }
 
-    /// Whether the log still has the entry that this checksum is of. A log that does not reach so far, or begins later, has
-    /// not.
+    /// Whether the log still has the entry that this checksum is of: `false` also where it ends before that entry or
+    /// begins after it.
     ///
     /// # Errors
     /// The servers do not answer, or what they hold is damaged.

@@ -14,6 +14,7 @@ use crate::{
     error::LogError,
     files::{io_at, name_of},
     folder::take_superseded,
+    position::Position,
     reader::{Losses, Reader, Tail},
     segment::{Segment, parse_segment_name},
 };
@@ -79,6 +80,16 @@ impl LogView {
             }
         }
         Ok(entries.losses().clone())
+    }
+
+    /// Keeps what this view has from being deleted ([`Position`]).
+    ///
+    /// # Errors
+    /// The oldest segment was deleted since the log was looked at, or the file system refuses.
+    pub fn register(&self) -> Result<Position, LogError> {
+        self.segments
+            .first()
+            .map_or_else(|| Ok(Position::none()), |oldest| Position::at_segment(&oldest.path))
     }
 
     /// The numbers of the checkpoints, oldest first.

@@ -4,7 +4,10 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use async_nats::jetstream::{
     Context, ErrorCode,
-    consumer::{DeliverPolicy, pull::OrderedConfig},
+    consumer::{
+        AckPolicy, DeliverPolicy,
+        pull::{Config as PullConfig, OrderedConfig},
+    },
     context::{CreateStreamErrorKind, GetStreamErrorKind, PublishErrorKind},
     message::PublishMessage,
     stream::{Config, DiscardPolicy, RawMessageErrorKind, RetentionPolicy, StorageType, Stream},
@@ -12,6 +15,7 @@ use async_nats::jetstream::{
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use tokio::{
+    runtime::Handle,
     sync::mpsc,
     time::{Instant, sleep, timeout},
 };
@@ -47,6 +51,12 @@ const WINDOW_PARTS: usize = 32;
 /// Messages read ahead of whoever takes them.
 const READ_AHEAD: usize = 16;
 
+/// Messages that a consumer may have delivered and that were not read: two requests of the client, and
+/// [`READ_AHEAD`].
+const DELIVERED_AHEAD_MAX: u64 = 512;
+/// How long a reader stays registered that does not begin to read: longer than a checkpoint takes to load.
+const REGISTERED_TIME_MAX: Duration = Duration::from_secs(600);
+
 /// A message with its number in the stream.
 #[derive(Debug)]
 pub(crate) struct Numbered {
@@ -72,6 +82,26 @@ pub(crate) struct MessageStream {
     name: String,
     subject: String,
     pub(crate) on_answer: Option<AnswerListener>,
+}
+
+/// A consumer that only registers a position; it is deleted when this is dropped.
+#[derive(Debug)]
+pub(crate) struct RegisteredConsumer {
+    runtime: Handle,
+    stream: Stream,
+    consumer: String,
+}
+
+impl Drop for RegisteredConsumer {
+    fn drop(&mut self) {
+        let (stream, consumer) = (self.stream.clone(), std::mem::take(&mut self.consumer));
+        self.runtime.spawn(async move {
+            if let Err(error) = stream.delete_consumer(&consumer).await {
+                // The servers delete it themselves after a while.
+                tracing::debug!(event = "reader.unregister_failed", %consumer, %error, "position is still registered");
+            }
+        });
+    }
 }
 
 /// How far a stream reaches; `last` is `first - 1` where it is empty.
@@ -156,6 +186,10 @@ impl MessageStream {
         if let Some(AnswerListener(on_answer)) = &self.on_answer {
             on_answer();
         }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     /// How far the stream reaches, as its leader says.
@@ -269,6 +303,38 @@ impl MessageStream {
         }
     }
 
+    /// Registers a reader that begins with a message.
+    pub(crate) async fn register(&self, from: u64) -> Result<RegisteredConsumer, LogError> {
+        let config = PullConfig {
+            deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: from },
+            ack_policy: AckPolicy::None,
+            inactive_threshold: REGISTERED_TIME_MAX,
+            memory_storage: true,
+            ..PullConfig::default()
+        };
+        let consumer = retry(async || {
+            let created = self.stream.create_consumer(config.clone()).await;
+            created.map_err(|error| LogError::Unavailable(Box::new(error)))
+        });
+        let consumer = consumer.await?.cached_info().name.clone();
+        Ok(RegisteredConsumer { runtime: Handle::current(), stream: self.stream.clone(), consumer })
+    }
+
+    /// The first message that a reader may still need, of all readers on all nodes.
+    pub(crate) async fn lowest_position(&self) -> Result<Option<u64>, LogError> {
+        let mut consumers = self.stream.consumers();
+        let mut lowest = None;
+        while let Some(consumer) = consumers.next().await {
+            let consumer = consumer.map_err(|error| LogError::Unavailable(Box::new(error)))?;
+            let delivered = consumer.delivered.stream_sequence;
+            // What was delivered is asked for again where the connection is lost before it was read.
+            let position = (delivered + 1).saturating_sub(DELIVERED_AHEAD_MAX);
+            lowest = Some(lowest.map_or(position, |lowest: u64| lowest.min(position)));
+        }
+        self.tell();
+        Ok(lowest)
+    }
+
     /// Reads messages from one on, to another or for ever, into a channel that ends after an error.
     pub(crate) fn read(
         &self,
@@ -324,7 +390,7 @@ impl MessageStream {
             silent = 0;
             let at = message.info().map_err(LogError::Unavailable)?.stream_sequence;
             if at != next {
-                return Err(LogError::NotKept { seq: next, follows: at - 1 });
+                return Err(LogError::CannotCatchUp { path: self.name.clone().into() });
             }
             next = at + 1;
             let numbered = self.decode(at, &message.payload)?;

@@ -91,6 +91,8 @@ fn record(
         }
         opened => opened?,
     };
+    // The reader below follows on its own; this holds until it has begun.
+    let position = view.register()?;
     let base = find_base(&view, catalogue, span.from)?;
     let mut recorder = Recorder::new(base.book, span.from.unwrap_or(base.reaches));
     let mut line = String::new();
@@ -103,6 +105,7 @@ fn record(
         Ok(())
     };
     let mut replay = Replay::from(&view, base.after + 1)?;
+    drop(position);
     for logged in replay.by_ref() {
         let Logged { at, change, .. } = logged?;
         if at > span.to {
