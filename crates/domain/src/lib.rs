@@ -6,6 +6,7 @@ pub mod id;
 pub mod line;
 pub mod market;
 pub mod message;
+mod metrics_text;
 pub mod price;
 pub mod score;
 pub mod suggest;
@@ -17,6 +18,7 @@ pub use catalogue::{
 pub use id::{EventId, RecordId};
 pub use line::Line;
 pub use market::{Market, MarketAlias};
+pub use metrics_text::MetricsText;
 pub use price::{Format, Price, Quote};
 pub use score::{Period, Score, Side, Status};
 pub use time::{Clock, ManualClock, Timestamp};

@@ -7,7 +7,7 @@
 //!
 //! Where things are: `schedule` knows which slot holds which event; `fight`, `tennis`, `football` and `golf` play
 //! the contests and know the fair chances at any moment of them; `bookmaker`, `grid`, `offer` and `field` turn
-//! chances into prices; `weather` is what goes wrong on purpose.
+//! chances into prices; `scheduled_faults` is what goes wrong on purpose.
 
 use std::sync::Arc;
 
@@ -27,21 +27,21 @@ use self::schedule::{Discipline, Schedule};
 mod board;
 mod bookmaker;
 mod contest;
+mod disruption;
 mod event;
 mod field;
 mod fight;
 mod football;
 mod golf;
 mod grid;
-mod mishap;
 mod noise;
 mod offer;
 mod origins;
 mod people;
 mod places;
 mod schedule;
+mod scheduled_faults;
 mod tennis;
-mod weather;
 
 /// A final event is kept this long (D24).
 const KEPT_MS: i64 = 72 * 3_600_000;

@@ -3,8 +3,8 @@
 //! No node needs another to have started, nor the servers: what cannot be reached is waited for.
 
 mod clock;
-mod lead;
-mod news;
+mod key_register;
+mod leadership;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,9 +13,9 @@ use accounts::{AccountError, Accounts, LeaseWorker, Need};
 use anyhow::Context;
 use change_log::{LeaderClient, LogLocation, StreamLocation, StreamLog};
 use domain::{Catalogue, Clock, World};
+use engine::{Membership, Seat};
 use market::{Book, Operation};
 use rand::random;
-use serve::{Membership, Seat};
 use store::{Store, StoreError};
 use tokio::runtime::Handle;
 
@@ -23,7 +23,7 @@ use crate::cli::Role;
 use crate::config::Cluster;
 
 pub(crate) use clock::SharedClock;
-pub(crate) use lead::{LOG_BEGUN, Leading, watch_lead};
+pub(crate) use leadership::{LOG_CREATED, LeaderElection, watch_leader};
 
 /// The longest payload of one entry of the log: more than any message of the door becomes.
 const ENTRY_BYTES_MAX: u32 = 16 * 1024 * 1024;
@@ -34,13 +34,14 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// What this node's right to let keys in rests on.
 pub(crate) async fn keys(cluster: &Cluster) -> anyhow::Result<accounts::Cluster> {
     let among =
-        news::among_nodes(cluster.nats_url.reveal(), cluster.replicas, cluster.key_trust).await;
+        key_register::open_cluster(cluster.nats_url.reveal(), cluster.replicas, cluster.key_trust)
+            .await;
     among.context("cluster.nats_url cannot be used")
 }
 
 /// Waits until what a command line has written of keys is in force on every node.
 pub(crate) async fn confirm(cluster: &Cluster, store: &Store, need: Need) -> anyhow::Result<()> {
-    news::confirm_everywhere(store.clone(), keys(cluster).await?, need).await
+    key_register::confirm_everywhere(store.clone(), keys(cluster).await?, need).await
 }
 
 /// The database as a node has joined it: the time is taken from it, the keys are read.
@@ -114,7 +115,7 @@ pub(crate) fn holder_name() -> String {
 pub(crate) async fn operate(cluster: &Cluster, operations: &[Operation]) -> anyhow::Result<()> {
     let caller = caller(cluster).await?;
     for operation in operations {
-        serve::operate_from_afar(&caller, operation).await?;
+        engine::operate_from_afar(&caller, operation).await?;
     }
     Ok(())
 }
@@ -125,5 +126,5 @@ pub(crate) fn read_book(cluster: &Cluster, catalogue: &Arc<Catalogue>) -> anyhow
     let runtime = tokio::runtime::Runtime::new()?;
     let mut log = StreamLog::find(runtime.handle(), &log_place(cluster))
         .context("the log on cluster.nats_url is not reached")?;
-    Ok(serve::replay_book(&mut log, catalogue)?)
+    Ok(engine::replay_book(&mut log, catalogue)?)
 }

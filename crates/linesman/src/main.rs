@@ -31,14 +31,14 @@ fn main() -> ExitCode {
         Ok(cli) => run(&cli),
         Err(Stop::Shown(text)) => output::print_line(&text).map_err(Into::into),
         Err(Stop::Misuse(sentence)) => {
-            output::print_trouble(&sentence);
+            output::print_error(&sentence);
             return ExitCode::from(2);
         }
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            output::print_trouble(&format!("{error:#}"));
+            output::print_error(&format!("{error:#}"));
             ExitCode::FAILURE
         }
     }

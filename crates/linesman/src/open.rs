@@ -175,5 +175,5 @@ pub(crate) fn read_book(config: &Config, data: &Path) -> anyhow::Result<Book> {
         }
         opened => opened?,
     };
-    Ok(serve::replay_book(&mut view, catalogue)?)
+    Ok(engine::replay_book(&mut view, catalogue)?)
 }

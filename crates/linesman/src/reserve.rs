@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use engine::WorldHandle;
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use rustix::io::Errno;
-use serve::WorldHandle;
 
 use crate::folder::{Folder, create_private};
 
@@ -26,9 +26,9 @@ const FULL_PART: u64 = 8;
 /// Without this much, a service does not start.
 const ROOM_BYTES_MIN: u64 = 4096;
 /// How often the disk is looked at. That takes microseconds, and requests fail from the moment it is full.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const CHECK_EVERY: Duration = Duration::from_millis(200);
 /// How long after the last failed write the disk counts as full, whatever it says of its room: quotas are not in it.
-const CALM: Duration = Duration::from_secs(5);
+const RECOVERY: Duration = Duration::from_secs(5);
 
 /// The reserve of a data folder.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl Reserve {
         let dir = folder.path().to_owned();
         let mut reserve = Self { dir, path, bytes, is_full: false, failures: 0, failed: None };
         if reserve.is_out_of_room() {
-            reserve.give_up();
+            reserve.release();
             let tried = create_private(&reserve.path).and_then(|file| fill(file, ROOM_BYTES_MIN));
             fs::remove_file(&reserve.path).ok();
             tried
@@ -70,20 +70,20 @@ impl Reserve {
     /// Watches the disk for as long as the service runs.
     pub(crate) async fn keep(mut self, worlds: [Arc<WorldHandle>; 2]) {
         loop {
-            self.look(worlds.iter().map(|world| world.log_failures()).sum());
+            self.check(worlds.iter().map(|world| world.log_failures()).sum());
             worlds.iter().for_each(|world| world.set_disk_full(self.is_full));
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(CHECK_EVERY).await;
         }
     }
 
-    fn look(&mut self, failures: u64) {
+    fn check(&mut self, failures: u64) {
         if failures > self.failures {
             (self.failures, self.failed) = (failures, Some(Instant::now()));
         }
-        let failing = self.failed.is_some_and(|failed| failed.elapsed() < CALM);
+        let failing = self.failed.is_some_and(|failed| failed.elapsed() < RECOVERY);
         if !self.is_full {
             if failing || self.is_out_of_room() {
-                self.give_up();
+                self.release();
             }
         } else if !failing && self.has_room_again() && self.make() {
             self.is_full = false;
@@ -101,7 +101,7 @@ impl Reserve {
         free_bytes(&self.dir).is_none_or(|free| free >= needed)
     }
 
-    fn give_up(&mut self) {
+    fn release(&mut self) {
         self.is_full = true;
         let freed = fs::remove_file(&self.path).is_ok();
         tracing::error!(dir = %self.dir.display(), freed, bytes = self.bytes, "the disk is full; the reserve is given up and pushes are refused until there is room");

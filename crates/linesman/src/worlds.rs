@@ -6,22 +6,22 @@ use std::thread::JoinHandle;
 use anyhow::Context;
 use change_log::{LogLocation, Options};
 use domain::{Catalogue, Clock, World};
+use engine::{WorldHandle, WorldOptions, Writer};
 use feeds::sandbox::Simulation;
 use market::{Lifetimes, Limits, Operation};
 use rustix::process::setpriority_process;
-use serve::{WorldHandle, WorldOptions, Writer};
 use store::Store;
 
 use crate::catalogue;
 use crate::cli::Role;
 use crate::clock::SystemClock;
-use crate::cluster::{self, Leading, watch_lead};
+use crate::cluster::{self, LeaderElection, watch_leader};
 use crate::config::Config;
 use crate::folder::Folder;
 use crate::task::{Part, Tasks};
 
 /// What worlds are opened with.
-pub(crate) struct Base<'a> {
+pub(crate) struct WorldSetup<'a> {
     pub(crate) config: &'a Config,
     pub(crate) role: Role,
     pub(crate) folder: &'a Folder,
@@ -29,13 +29,13 @@ pub(crate) struct Base<'a> {
     pub(crate) clock: &'a Arc<dyn Clock>,
 }
 
-impl Base<'_> {
+impl WorldSetup<'_> {
     /// Runs the live world: alone on its folder, or as one node of many.
     pub(crate) async fn run_live(
         &self,
         store: &Store,
         tasks: &Tasks,
-    ) -> anyhow::Result<(Arc<WorldHandle>, JoinHandle<()>, Option<LeadTasks>)> {
+    ) -> anyhow::Result<(Arc<WorldHandle>, JoinHandle<()>, Option<LeaderTasks>)> {
         let Some(cluster) = &self.config.cluster else {
             let (live, writer) = self.open_world(World::Live)?;
             return Ok((live, spawn_world(|| writer.run(), tasks, "live")?, None));
@@ -45,15 +45,16 @@ impl Base<'_> {
         let options = self.options(World::Live, cluster::log_on_servers(cluster));
         let (live, node) = WorldHandle::join(options, Arc::clone(self.clock), membership);
         let thread = spawn_world(|| node.run(), tasks, "live")?;
-        let watching = watch_lead(store.clone(), Arc::clone(&live), Arc::clone(self.clock));
+        let watch = watch_leader(store.clone(), Arc::clone(&live), Arc::clone(self.clock));
         let tasks = tasks.apart();
-        tasks.spawn("the watch over the lead", watching);
-        let leading = seat.map(|seat| Leading::new(store.clone(), seat, cluster::holder_name()));
-        if let Some(leading) = &leading {
-            tasks.spawn("the keeper of the lead", leading.clone().keep());
-            tasks.spawn("the desk", serve::keep_desk(Arc::clone(&live)));
+        tasks.spawn("the watch over the lead", watch);
+        let election =
+            seat.map(|seat| LeaderElection::new(store.clone(), seat, cluster::holder_name()));
+        if let Some(election) = &election {
+            tasks.spawn("the keeper of the lead", election.clone().keep());
+            tasks.spawn("the desk", engine::keep_desk(Arc::clone(&live)));
         }
-        Ok((live, thread, Some(LeadTasks { tasks, leading })))
+        Ok((live, thread, Some(LeaderTasks { tasks, election })))
     }
 
     pub(crate) fn open_world(&self, world: World) -> anyhow::Result<(Arc<WorldHandle>, Writer)> {
@@ -103,18 +104,18 @@ impl Base<'_> {
 }
 
 /// What a node of many runs because of who writes.
-pub(crate) struct LeadTasks {
+pub(crate) struct LeaderTasks {
     tasks: Tasks,
     /// Where it may be this one.
-    leading: Option<Leading>,
+    election: Option<LeaderElection>,
 }
 
-impl LeadTasks {
+impl LeaderTasks {
     /// The thread that writes has ended: another node need not wait until the lead runs out.
     pub(crate) async fn stop(self) {
         self.tasks.stop();
-        let Some(leading) = self.leading else { return };
-        if let Err(error) = leading.give_up().await {
+        let Some(election) = self.election else { return };
+        if let Err(error) = election.give_up().await {
             tracing::warn!(%error, "the lead is not given back; it runs out by itself");
         }
     }
@@ -154,6 +155,7 @@ pub(crate) fn operate_alone(
 ) -> anyhow::Result<()> {
     let catalogue = catalogue::load(config)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let base = Base { config, role: Role::All, folder, catalogue: &catalogue, clock: &clock };
-    Ok(serve::operate_alone(&base.options_in_folder(World::Live), &*clock, operations)?)
+    let setup =
+        WorldSetup { config, role: Role::All, folder, catalogue: &catalogue, clock: &clock };
+    Ok(engine::operate_alone(&setup.options_in_folder(World::Live), &*clock, operations)?)
 }

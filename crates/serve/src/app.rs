@@ -8,6 +8,7 @@ use accounts::{AccountError, Accounts, People, QuotaAlert};
 use domain::{Catalogue, Clock, World};
 use tokio::sync::Mutex;
 
+use crate::answers::{Answers, Figures};
 use crate::dashboard::{Board, DashboardSettings, StatusRecord};
 use crate::docs::Pages;
 use crate::ingest::{Budget, PushLimits};
@@ -19,7 +20,7 @@ use crate::request_id::{RequestId, RequestIds};
 use crate::v1::Shelf;
 use crate::v1::endpoint::Endpoint;
 use crate::v1::region::RegionTable;
-use crate::world::WorldHandle;
+use engine::{Published, WorldHandle, Worlds};
 
 /// Owners of keys who could not be told of their quotas and are remembered; the others see the banner.
 const UNTOLD_MAX: usize = 1000;
@@ -55,8 +56,7 @@ pub struct App {
     pub accounts: Accounts,
     pub people: People,
     pub settings: Settings,
-    live: Arc<WorldHandle>,
-    sandbox: Arc<WorldHandle>,
+    worlds: Worlds,
     pub(crate) metrics: Metrics,
     pub(crate) pressure: Pressure,
     pub(crate) pushes: Arc<Budget>,
@@ -70,6 +70,8 @@ pub struct App {
     pub(crate) status: StatusRecord,
     /// Quotas running low whose owners could not be told yet.
     untold: Mutex<Vec<QuotaAlert>>,
+    /// How ready answers come and go, in each world.
+    pub(crate) figures: [Arc<Figures>; World::ALL.len()],
     regions: RegionTable,
     request_ids: RequestIds,
 }
@@ -82,13 +84,12 @@ pub struct Parts {
     pub accounts: Accounts,
     pub people: People,
     pub settings: Settings,
-    pub live: Arc<WorldHandle>,
-    pub sandbox: Arc<WorldHandle>,
+    pub worlds: Worlds,
 }
 
 impl App {
     pub fn new(parts: Parts) -> Self {
-        let Parts { catalogue, clock, accounts, people, settings, live, sandbox } = parts;
+        let Parts { catalogue, clock, accounts, people, settings, worlds } = parts;
         Self {
             regions: RegionTable::new(&catalogue),
             pressure: Pressure::new(settings.shed_after),
@@ -98,8 +99,7 @@ impl App {
             accounts,
             people,
             settings,
-            live,
-            sandbox,
+            worlds,
             metrics: Metrics::default(),
             sources: Arc::default(),
             forms: Arc::default(),
@@ -108,15 +108,13 @@ impl App {
             board: Board::default(),
             status: StatusRecord::default(),
             untold: Mutex::default(),
+            figures: Default::default(),
             request_ids: RequestIds::default(),
         }
     }
 
     pub fn world(&self, world: World) -> &WorldHandle {
-        match world {
-            World::Live => &self.live,
-            World::Sandbox => &self.sandbox,
-        }
+        self.worlds.get(world)
     }
 
     /// Whether requests should come here: it is not about to stop, no other node could show anything newer, and keys
@@ -158,6 +156,20 @@ impl App {
         untold.extend(self.accounts.take_quota_alerts().await);
         *untold = self.people.mail_alerts(std::mem::take(&mut *untold)).await;
         untold.truncate(UNTOLD_MAX);
+    }
+
+    /// The ready answers of a publication.
+    pub(crate) fn answers<'a>(&self, world: World, published: &'a Published) -> &'a Answers {
+        published.per_publication(|| Answers::counted_in(self.figures(world)))
+    }
+
+    /// How ready answers come and go in a world.
+    pub(crate) fn figures(&self, world: World) -> &Arc<Figures> {
+        let [live, sandbox] = &self.figures;
+        match world {
+            World::Live => live,
+            World::Sandbox => sandbox,
+        }
     }
 
     /// Where names in queries are looked up.

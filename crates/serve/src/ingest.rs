@@ -27,10 +27,10 @@ pub(crate) use self::receipt::LISTED_MAX;
 use self::receipt::Total;
 use crate::app::App;
 use crate::error::{ApiError, ErrorCode};
-use crate::ledger::{Push as Noted, SAMPLES_MAX, Stamps, cut};
 use crate::reply::Reply;
 use crate::v1::cannot_vouch;
-use crate::world::{Lines, NotTaken, Outcome, Piece, Receipt, Sender, Terms, WorldHandle};
+use engine::feed_stats::{Push as Noted, SAMPLES_MAX, Stamps, cut};
+use engine::{Lines, NotTaken, Outcome, Piece, Receipt, Sender, Terms, WorldHandle};
 
 /// Where the endpoint is.
 pub(crate) const PATH: &str = "/ingest/v1/messages";

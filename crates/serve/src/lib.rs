@@ -10,7 +10,6 @@ mod error;
 mod http2;
 mod ingest;
 mod lane;
-mod ledger;
 mod metrics;
 mod not_ready;
 mod openapi;
@@ -29,7 +28,6 @@ mod service;
 mod spool;
 mod unread;
 mod v1;
-mod world;
 
 pub use app::{App, Parts, Settings};
 pub use dashboard::{
@@ -44,8 +42,3 @@ pub use proxy::{Network, NotANetwork, Proxies, ProxyHeader};
 pub use server::{Door, Tls, run};
 pub use service::Doors;
 pub use v1::check_target;
-pub use world::{
-    AloneError, Base, EventView, Identities, Logged, Membership, Node, OperateError, Published,
-    RefView, Replay, Seat, WorldError, WorldHandle, WorldOptions, Writer, keep_desk, operate_alone,
-    operate_from_afar, replay_book,
-};

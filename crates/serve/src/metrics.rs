@@ -5,20 +5,19 @@
 
 mod node;
 
-use std::fmt::Write;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-use domain::World;
+use domain::{MetricsText, World};
 
 use crate::app::App;
 use crate::error::ErrorCode;
-use crate::ledger::Ledger;
 use crate::pressure::Pressure;
 use crate::reply::Reply;
 use crate::unread::Unread;
 use crate::v1::endpoint::Endpoint;
-use crate::world::WorldHandle;
+use engine::WorldHandle;
+use engine::feed_stats::Ledger;
 
 /// Upper bounds of the latency buckets, in microseconds.
 const BUCKETS_US: [u64; 10] =
@@ -78,25 +77,9 @@ impl Metrics {
     }
 }
 
-/// One family of series in the text format.
-pub(crate) struct Page(String);
-
-impl Page {
-    pub(crate) fn family(&mut self, name: &str, kind: &str, help: &str) {
-        self.line(format_args!("# HELP {name} {help}"));
-        self.line(format_args!("# TYPE {name} {kind}"));
-    }
-
-    pub(crate) fn line(&mut self, line: std::fmt::Arguments<'_>) {
-        // Writing to a `String` cannot fail.
-        let written = writeln!(self.0, "{line}");
-        debug_assert!(written.is_ok());
-    }
-}
-
 /// The `/metrics` page.
 pub(crate) fn render(app: &App) -> String {
-    let mut page = Page(String::with_capacity(32 << 10));
+    let mut page = MetricsText::default();
     requests(&mut page, &app.metrics);
     connections(&mut page, &app.metrics);
     pressure(&mut page, &app.pressure);
@@ -110,10 +93,10 @@ pub(crate) fn render(app: &App) -> String {
     sources(&mut page, app);
     accounts(&mut page, app);
     boards(&mut page, app);
-    page.0
+    page.finish()
 }
 
-fn requests(page: &mut Page, metrics: &Metrics) {
+fn requests(page: &mut MetricsText, metrics: &Metrics) {
     page.family(
         "linesman_requests_total",
         "counter",
@@ -159,7 +142,7 @@ fn requests(page: &mut Page, metrics: &Metrics) {
     }
 }
 
-fn pressure(page: &mut Page, pressure: &Pressure) {
+fn pressure(page: &mut MetricsText, pressure: &Pressure) {
     let lag = seconds(pressure.lag_us());
     page.family("linesman_lag_seconds", "gauge", "How late the service was at its last pulse.");
     page.line(format_args!("linesman_lag_seconds {lag}"));
@@ -168,7 +151,7 @@ fn pressure(page: &mut Page, pressure: &Pressure) {
     page.line(format_args!("{name} {}", read(pressure.shed())));
 }
 
-fn connections(page: &mut Page, metrics: &Metrics) {
+fn connections(page: &mut MetricsText, metrics: &Metrics) {
     let open = metrics.connections_open.load(Ordering::Relaxed);
     page.family("linesman_connections_open", "gauge", "Connections open now.");
     page.line(format_args!("linesman_connections_open {open}"));
@@ -244,8 +227,8 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 25] = [
     ("linesman_snapshots_total", "counter", "Snapshots published.", |_, w| {
         read(&w.stats.snapshots)
     }),
-    ("linesman_answers_kept_bytes", "gauge", "Ready answers kept for the epoch.", |_, w| {
-        w.published().answers.kept_bytes().to_string()
+    ("linesman_answers_kept_bytes", "gauge", "Ready answers kept for the epoch.", |app, w| {
+        app.answers(w.world, &w.published()).kept_bytes().to_string()
     }),
     (
         "linesman_answers_shared_bytes",
@@ -257,13 +240,13 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 25] = [
         "linesman_answers_made_total",
         "counter",
         "Answers made; all others were kept ready.",
-        |_, w| read(&w.stats.answers.made),
+        |app, w| read(&app.figures(w.world).made),
     ),
     (
         "linesman_answers_evicted_total",
         "counter",
         "Kept answers that went to make room before their epoch was over.",
-        |_, w| read(&w.stats.answers.evicted),
+        |app, w| read(&app.figures(w.world).evicted),
     ),
     (
         "linesman_matching_joins_total",
@@ -322,7 +305,7 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 25] = [
     }),
 ];
 
-fn worlds(page: &mut Page, app: &App) {
+fn worlds(page: &mut MetricsText, app: &App) {
     for (name, kind, help, reading) in WORLD_SERIES {
         page.family(name, kind, help);
         for world in World::ALL {
@@ -332,7 +315,7 @@ fn worlds(page: &mut Page, app: &App) {
     }
 }
 
-fn feed_records(page: &mut Page, app: &App) {
+fn feed_records(page: &mut MetricsText, app: &App) {
     let live = app.world(World::Live);
     let name = "linesman_market_feed_records_weight";
     page.family(name, "gauge", "What a feed makes the book hold, counted likewise.");
@@ -345,7 +328,7 @@ fn feed_records(page: &mut Page, app: &App) {
     page.line(format_args!("{name} {}", live.limits.records_per_feed_max));
 }
 
-fn sources(page: &mut Page, app: &App) {
+fn sources(page: &mut MetricsText, app: &App) {
     let now = app.clock.now();
     for (name, help) in [
         ("linesman_source_age_seconds", "Time since a bookmaker's last good read in a sport."),
@@ -377,7 +360,7 @@ fn sources(page: &mut Page, app: &App) {
     }
 }
 
-fn paused(page: &mut Page, app: &App) {
+fn paused(page: &mut MetricsText, app: &App) {
     let name = "linesman_feed_paused";
     page.family(name, "gauge", "1 while an operator has the feed's pushes refused.");
     for feed in app.accounts.feeds.list() {
@@ -387,7 +370,7 @@ fn paused(page: &mut Page, app: &App) {
 }
 
 /// Only a node of several has to ask for the right to let keys in.
-fn trust(page: &mut Page, app: &App) {
+fn trust(page: &mut MetricsText, app: &App) {
     let Some(figures) = app.accounts.trust() else { return };
     let name = "linesman_key_trust_seconds_left";
     let help = "How long keys are let in from now on if nobody vouches any more; 0 means they are refused with 503.";
@@ -407,7 +390,7 @@ fn trust(page: &mut Page, app: &App) {
     page.line(format_args!("{name} {}", figures.unconfirmed));
 }
 
-fn accounts(page: &mut Page, app: &App) {
+fn accounts(page: &mut MetricsText, app: &App) {
     let keys = app.accounts.keys.len();
     page.family("linesman_keys", "gauge", "API keys that are let in.");
     page.line(format_args!("linesman_keys {keys}"));
@@ -431,7 +414,7 @@ fn accounts(page: &mut Page, app: &App) {
     page.line(format_args!("linesman_maintenance {closed}"));
 }
 
-fn boards(page: &mut Page, app: &App) {
+fn boards(page: &mut MetricsText, app: &App) {
     let name = "linesman_board_watchers";
     page.family(name, "gauge", "Browsers that watch a board now.");
     page.line(format_args!("{name} {}", app.board.gallery.watchers()));

@@ -35,7 +35,7 @@ use crate::v1::path::Place;
 use crate::v1::query::Query;
 pub(crate) use crate::v1::query::Shelf;
 use crate::v1::region::RegionTable;
-use crate::world::Published;
+use engine::Published;
 
 /// Longest `Retry-After` we hand out for a full store or queue.
 const UNAVAILABLE_RETRY_S: u32 = 1;
@@ -236,8 +236,9 @@ impl Visit<'_> {
         }
         let published = world.published();
         wire::check_found(selector, &published)?;
+        let answers = self.app.answers(self.world(), &published);
         let mut spools = false;
-        let answer = match published.answers.find(selector) {
+        let answer = match answers.find(selector) {
             Ok(ready) => {
                 spools = self.spools && ready.popular;
                 ready.answer
@@ -249,13 +250,13 @@ impl Visit<'_> {
             }
             Err(missing) => {
                 let make = || wire::make(selector, &published.snapshot);
-                published.answers.make(selector, missing, make)
+                answers.make(selector, missing, make)
             }
         };
         let encoded = answer.encoded(self.asked.accept_encoding.as_deref());
         let (mut reply, standing) = self.deliver(&published, &answer, encoded).await?;
         if spools && reply.status == 200 {
-            reply.spooled = encoded.spooled(&published.answers);
+            reply.spooled = encoded.spooled(answers);
         }
         Ok((reply, standing))
     }
@@ -307,7 +308,11 @@ impl Visit<'_> {
     async fn deliver(&self, published: &Published, answer: &Answer, encoded: &Encoded) -> Answered {
         let mut head = Head::roomy();
         head.put_lines(&encoded.validators);
-        published.put_cache_control(&mut head, self.now);
+        // For how long it may be kept: the whole seconds left in the epoch, rounded down (D14).
+        head.line("cache-control", |line| {
+            line.text("private, max-age=");
+            line.number(published.until.since(self.now).as_secs());
+        });
         if let Some(next) = &answer.next {
             head.line("link", |line| self.query.put_next_page(line, self.asked.path, next));
         }

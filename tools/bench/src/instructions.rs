@@ -100,7 +100,7 @@ pub(super) fn count(program: &Path) -> Result<Counts> {
     let keys = service.make_keys(1)?;
     let key = keys.first().context("no key")?;
     Market::fill(&service, key, RECORDS)?;
-    machine::nap(Duration::from_millis(500));
+    machine::sleep(Duration::from_millis(500));
     service.stop()?;
     let out = folder.path().join("callgrind.out");
     setup.refresh_interval = "1h";

@@ -89,8 +89,8 @@ pub(super) fn run(plan: Plan<'_>) -> Result<Outcome> {
             }
         }
         // Paced requests are due at once; the core is the generator's own.
-        let nap = if interval.is_some() { Duration::ZERO } else { Duration::from_millis(100) };
-        run.wait(&mut events, nap)?;
+        let sleep = if interval.is_some() { Duration::ZERO } else { Duration::from_millis(100) };
+        run.wait(&mut events, sleep)?;
         for at in events.drain(..) {
             if run.receive(at)? {
                 match interval {
@@ -133,7 +133,7 @@ struct Run<'a> {
     connections: Vec<Connection>,
     idle: Vec<usize>,
     next: usize,
-    scrap: Vec<u8>,
+    discarded: Vec<u8>,
     good: u64,
     bad: u64,
     latency: Vec<u32>,
@@ -164,7 +164,7 @@ impl<'a> Run<'a> {
             idle: (0..plan.connections).collect(),
             connections,
             next: plan.first % plan.requests.len().max(1),
-            scrap: vec![0; DROP_BYTES],
+            discarded: vec![0; DROP_BYTES],
             good: 0,
             bad: 0,
             latency: vec![0; LATENCY_MAX_US + 1],
@@ -180,10 +180,10 @@ impl<'a> Run<'a> {
         connection.stream.write_all(request).context("cannot send")
     }
 
-    fn wait(&self, ready: &mut Vec<usize>, nap: Duration) -> Result<()> {
+    fn wait(&self, ready: &mut Vec<usize>, sleep: Duration) -> Result<()> {
         let mut events: Vec<epoll::Event> = Vec::with_capacity(1024);
-        let nap = rustix::event::Timespec::try_from(nap)?;
-        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&nap)) {
+        let sleep = rustix::event::Timespec::try_from(sleep)?;
+        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&sleep)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error).context("epoll"),
         }
@@ -205,8 +205,10 @@ impl<'a> Run<'a> {
                     read
                 }
                 Some(left) => {
-                    let scrap = self.scrap.get_mut(..left.min(DROP_BYTES)).unwrap_or_default();
-                    let dropped = rustix::net::recv(&connection.stream, scrap, RecvFlags::TRUNC);
+                    let discarded =
+                        self.discarded.get_mut(..left.min(DROP_BYTES)).unwrap_or_default();
+                    let dropped =
+                        rustix::net::recv(&connection.stream, discarded, RecvFlags::TRUNC);
                     dropped.map(|(_, read)| read).map_err(Into::into)
                 }
             };

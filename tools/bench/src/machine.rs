@@ -65,6 +65,6 @@ pub(super) fn terminate(pid: u32) -> Result<()> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "there is no async runtime here to be blocked")]
-pub(super) fn nap(time: Duration) {
+pub(super) fn sleep(time: Duration) {
     thread::sleep(time);
 }

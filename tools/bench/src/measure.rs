@@ -37,7 +37,7 @@ const MIX: [&str; 8] = [
 
 /// A service with a market, and a key to it.
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(super) struct LoadedService {
     pub(super) service: Service,
     pub(super) setup: Setup,
     pub(super) market: Market,
@@ -48,15 +48,15 @@ pub(super) struct Stage {
     folder: TempDir,
 }
 
-impl Stage {
-    pub(super) fn set(program: &Path, records: usize, effort: Effort) -> Result<Self> {
+impl LoadedService {
+    pub(super) fn start(program: &Path, records: usize, effort: Effort) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let setup = service::setup(program, folder.path(), REFRESH)?;
         let service = Service::start(&setup)?;
         let key = service.make_keys(1)?.pop().context("no key")?;
         let empty_bytes = resident_bytes(service.pid())?;
         let market = Market::fill(&service, &key, records)?;
-        machine::nap(REFRESH_TIME + Duration::from_secs(1));
+        machine::sleep(REFRESH_TIME + Duration::from_secs(1));
         Ok(Self { service, setup, market, key, effort, empty_bytes, folder })
     }
 
@@ -88,7 +88,7 @@ impl Stage {
     }
 
     /// What wrk says of a hundred records.
-    fn second_opinion(&self, body: &Answer) -> Result<f64> {
+    fn wrk_ratio(&self, body: &Answer) -> Result<f64> {
         let folder = tempfile::tempdir_in(self.folder.path())?;
         let nginx = Nginx::start(folder.path(), &[body])?;
         let path = format!("{ODDS}?limit=100");
@@ -148,9 +148,9 @@ pub(super) enum Part {
 pub(super) fn bars(program: &Path, effort: Effort, parts: &[Part]) -> Result<Vec<Bar>> {
     let wanted = |part: Part| parts.is_empty() || parts.contains(&part);
     shell::say(&format!("filling a market of {} records", effort.records));
-    let stage = Stage::set(program, effort.records, effort)?;
+    let loaded = LoadedService::start(program, effort.records, effort)?;
     let mut bars = Vec::new();
-    type Measure = fn(&Stage, &mut Vec<Bar>) -> Result<()>;
+    type Measure = fn(&LoadedService, &mut Vec<Bar>) -> Result<()>;
     let measures: [(Part, &str, Measure); 9] = [
         // Before anything else has made it grow.
         (Part::Memory, "memory", memory),
@@ -166,12 +166,12 @@ pub(super) fn bars(program: &Path, effort: Effort, parts: &[Part]) -> Result<Vec
     for (part, name, measure) in measures {
         if wanted(part) {
             shell::say(name);
-            measure(&stage, &mut bars)?;
+            measure(&loaded, &mut bars)?;
         }
     }
     if wanted(Part::Start) {
         shell::say("starts");
-        bars.push(start(stage)?);
+        bars.push(start(loaded)?);
     }
     if wanted(Part::Instructions) {
         shell::say("instructions");
@@ -202,10 +202,10 @@ fn push(bars: &mut Vec<Bar>, name: &'static str, (must, goal): (f64, f64), compa
     });
 }
 
-fn ready(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
+fn ready(loaded: &LoadedService, bars: &mut Vec<Bar>) -> Result<()> {
     let compare = |query: &str| {
-        let answer = stage.answer(query, "")?;
-        anyhow::Ok((stage.compare(&[stage.ask(query)], &[&answer], "")?, answer))
+        let answer = loaded.answer(query, "")?;
+        anyhow::Ok((loaded.compare(&[loaded.ask(query)], &[&answer], "")?, answer))
     };
     push(bars, "ready, 10 records", (1.0, 1.3), &compare("limit=10")?.0);
     let (saturated, hundred) = compare("limit=100")?;
@@ -216,7 +216,7 @@ fn ready(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
         better: Better::More,
         must: 0.85,
         goal: 1.1,
-        measured: stage.second_opinion(&hundred)?,
+        measured: loaded.wrk_ratio(&hundred)?,
         note: String::new(),
     });
     push(bars, "ready, 500 records", (0.75, 1.0), &compare("limit=500")?.0);
@@ -232,54 +232,54 @@ fn ready(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
     Ok(())
 }
 
-fn first(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
-    let hundred = stage.answer("limit=100", "")?;
-    let compare = |events| stage.compare(&unheard_of(stage, events)?, &[&hundred], "");
+fn first(loaded: &LoadedService, bars: &mut Vec<Bar>) -> Result<()> {
+    let hundred = loaded.answer("limit=100", "")?;
+    let compare = |events| loaded.compare(&distinct_requests(loaded, events)?, &[&hundred], "");
     push(bars, "first of an epoch, 100 records", (0.75, 0.95), &compare(EVENTS)?);
     push(bars, "the same, of events all over the market", (0.75, 0.95), &compare(EVENTS_MANY)?);
     Ok(())
 }
 
-fn mix(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
+fn mix(loaded: &LoadedService, bars: &mut Vec<Bar>) -> Result<()> {
     let mixed: Vec<Answer> =
-        MIX.iter().map(|query| stage.answer(query, "")).collect::<Result<_>>()?;
-    let asked: Vec<Vec<u8>> = MIX.iter().map(|query| stage.ask(query)).collect();
-    let compared = stage.compare(&asked, &mixed.iter().collect::<Vec<_>>(), "")?;
+        MIX.iter().map(|query| loaded.answer(query, "")).collect::<Result<_>>()?;
+    let asked: Vec<Vec<u8>> = MIX.iter().map(|query| loaded.ask(query)).collect();
+    let compared = loaded.compare(&asked, &mixed.iter().collect::<Vec<_>>(), "")?;
     push(bars, "mix of 8 selections", (0.75, 1.1), &compared);
     Ok(())
 }
 
-fn gzip(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
+fn gzip(loaded: &LoadedService, bars: &mut Vec<Bar>) -> Result<()> {
     let accept = "accept-encoding: gzip\r\n";
-    let packed = stage.answer("limit=100", accept)?;
-    let asked = request(&format!("{ODDS}?limit=100"), &(stage.auth() + accept));
-    push(bars, "gzip, 100 records", (1.0, 1.3), &stage.compare(&[asked], &[&packed], accept)?);
+    let packed = loaded.answer("limit=100", accept)?;
+    let asked = request(&format!("{ODDS}?limit=100"), &(loaded.auth() + accept));
+    push(bars, "gzip, 100 records", (1.0, 1.3), &loaded.compare(&[asked], &[&packed], accept)?);
     Ok(())
 }
 
-fn unchanged(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
-    let hundred = stage.answer("limit=100", "")?;
+fn unchanged(loaded: &LoadedService, bars: &mut Vec<Bar>) -> Result<()> {
+    let hundred = loaded.answer("limit=100", "")?;
     let tag = hundred.header("etag").context("no tag")?;
-    let condition = format!("{}if-none-match: {tag}\r\n", stage.auth());
+    let condition = format!("{}if-none-match: {tag}\r\n", loaded.auth());
     let asked = request(&format!("{ODDS}?limit=100"), &condition);
-    let compared = stage.compare(&[asked], &[&hundred], NOT_MODIFIED)?;
-    let still = get(stage.service.address, &format!("{ODDS}?limit=100"), &condition)?;
+    let compared = loaded.compare(&[asked], &[&hundred], NOT_MODIFIED)?;
+    let still = get(loaded.service.address, &format!("{ODDS}?limit=100"), &condition)?;
     ensure!(still.status == 304, "the market changed under the conditional requests");
     push(bars, "304 against nginx's 304", (0.95, 1.25), &compared);
     Ok(())
 }
 
 /// More than can be asked in an epoch.
-const UNHEARD_OF_MAX: usize = 600_000;
+const DISTINCT_MAX: usize = 600_000;
 /// Events that people ask for in any combination: as many as there were where the bar was set.
 const EVENTS: usize = 80;
 /// Far more than the processor's own memory holds.
 const EVENTS_MANY: usize = 500;
 
 /// Requests for about a hundred records each, of which no two are alike.
-fn unheard_of(stage: &Stage, events: usize) -> Result<Vec<Vec<u8>>> {
+fn distinct_requests(loaded: &LoadedService, events: usize) -> Result<Vec<Vec<u8>>> {
     let path = format!("/v1/sports/tennis/events?limit={events}");
-    let listed = get(stage.service.address, &path, &stage.auth())?;
+    let listed = get(loaded.service.address, &path, &loaded.auth())?;
     let listed: Vec<Value> = serde_json::from_slice(&listed.body)?;
     let id = |event: &Value| event.get("id").and_then(Value::as_str).map(str::to_owned);
     let ids: Vec<String> = listed.iter().filter_map(id).collect();
@@ -293,10 +293,10 @@ fn unheard_of(stage: &Stage, events: usize) -> Result<Vec<Vec<u8>>> {
     let asked = (93..=100).rev().flat_map(|limit| {
         // Spread out, as wishes are: the third changes with every request.
         triples.clone().map(move |(one, other, third)| {
-            stage.ask(&format!("event_ids={third},{other},{one}&limit={limit}"))
+            loaded.ask(&format!("event_ids={third},{other},{one}&limit={limit}"))
         })
     });
-    Ok(asked.take(UNHEARD_OF_MAX).collect())
+    Ok(asked.take(DISTINCT_MAX).collect())
 }
 
 /// Pushes a second: feeds send what has changed as soon as it has.
@@ -311,31 +311,31 @@ fn keep_changing(market: &Market, changes: &[Vec<String>], stop: &AtomicBool) ->
         }
         market.push(lines)?;
         next += Duration::from_secs(1) / u32::try_from(PUSHES)?;
-        machine::nap(next.saturating_duration_since(Instant::now()));
+        machine::sleep(next.saturating_duration_since(Instant::now()));
     }
     Ok(())
 }
 
 /// One round at half the rate that saturates, with changes coming in.
 pub(super) fn round_with_changes(
-    stage: &Stage,
+    loaded: &LoadedService,
     requests: &[Vec<u8>],
     rate: f64,
     per_second: usize,
     time: Duration,
 ) -> Result<rounds::Round> {
-    let mut side = stage.side(requests);
+    let mut side = loaded.side(requests);
     side.plan.rate = Some(rate);
     side.plan.time = time;
     // Written before: they are sent from the generator's core, which has no time for it.
     let count = per_second / PUSHES;
     let seconds = side.plan.time.as_secs() + 1;
     let pushes = 1..=PUSHES * usize::try_from(seconds)?;
-    let changes: Vec<_> = pushes.map(|n| stage.market.moves(n * count, count, n)).collect();
+    let changes: Vec<_> = pushes.map(|n| loaded.market.moves(n * count, count, n)).collect();
     let changes = if count > 0 { &*changes } else { &[] };
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
-        let changing = scope.spawn(|| keep_changing(&stage.market, changes, &stop));
+        let changing = scope.spawn(|| keep_changing(&loaded.market, changes, &stop));
         let round = rounds::round(side);
         stop.store(true, Ordering::Relaxed);
         changing.join().map_err(|_| anyhow::anyhow!("the pushing thread died"))??;
@@ -344,8 +344,8 @@ pub(super) fn round_with_changes(
 }
 
 /// Half of what the service can answer in a second.
-pub(super) fn half_rate(stage: &Stage, requests: &[Vec<u8>]) -> Result<f64> {
-    Ok(rounds::round(stage.side(requests))?.outcome.good_per_second() / 2.0)
+pub(super) fn half_rate(loaded: &LoadedService, requests: &[Vec<u8>]) -> Result<f64> {
+    Ok(rounds::round(loaded.side(requests))?.outcome.good_per_second() / 2.0)
 }
 
 /// Short rounds with and without changes, for each round of other bars.
@@ -353,15 +353,15 @@ const ROUNDS_WITH_CHANGES: usize = 5;
 /// Beyond this, the half idle service was not left alone even in its best rounds.
 const QUIET_P99_MAX_US: f64 = 5_000.0;
 
-fn with_changes(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
-    let requests = [stage.ask("limit=100")];
-    let rate = half_rate(stage, &requests)?;
+fn with_changes(loaded: &LoadedService, bars: &mut Vec<Bar>) -> Result<()> {
+    let requests = [loaded.ask("limit=100")];
+    let rate = half_rate(loaded, &requests)?;
     let (mut quiet, mut busy) = (Vec::new(), Vec::new());
-    let time = Duration::from_secs_f64(stage.effort.seconds / 4.0);
+    let time = Duration::from_secs_f64(loaded.effort.seconds / 4.0);
     let p99 = |changes| {
-        anyhow::Ok(round_with_changes(stage, &requests, rate, changes, time)?.outcome.p99_us)
+        anyhow::Ok(round_with_changes(loaded, &requests, rate, changes, time)?.outcome.p99_us)
     };
-    for _ in 0..ROUNDS_WITH_CHANGES * stage.effort.rounds {
+    for _ in 0..ROUNDS_WITH_CHANGES * loaded.effort.rounds {
         quiet.push(p99(0)?);
         busy.push(p99(10_000)?);
     }
@@ -381,16 +381,16 @@ fn with_changes(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
     Ok(())
 }
 
-fn overload(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
-    let mut requests: Vec<Vec<u8>> = MIX.iter().map(|query| stage.ask(query)).collect();
-    requests.extend(unheard_of(stage, EVENTS)?.into_iter().take(1));
-    let side = stage.side(&requests);
+fn overload(loaded: &LoadedService, bars: &mut Vec<Bar>) -> Result<()> {
+    let mut requests: Vec<Vec<u8>> = MIX.iter().map(|query| loaded.ask(query)).collect();
+    requests.extend(distinct_requests(loaded, EVENTS)?.into_iter().take(1));
+    let side = loaded.side(&requests);
     let peak = rounds::round(side)?.outcome.good_per_second();
     let stop = AtomicBool::new(false);
     let (ratio, slowest) = thread::scope(|scope| {
-        let watching = scope.spawn(|| watch(stage, &stop));
+        let watching = scope.spawn(|| watch(loaded, &stop));
         let mut ratios = Vec::new();
-        for _ in 0..stage.effort.rounds {
+        for _ in 0..loaded.effort.rounds {
             let mut plan = side.plan;
             plan.connections = 16 * CONNECTIONS;
             plan.rate = Some(3.0 * peak);
@@ -416,34 +416,34 @@ fn overload(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
 }
 
 /// Asks the operator's listener all the while, and says how long the slowest answer took.
-fn watch(stage: &Stage, stop: &AtomicBool) -> Result<Duration> {
+fn watch(loaded: &LoadedService, stop: &AtomicBool) -> Result<Duration> {
     let mut slowest = Duration::ZERO;
     while !stop.load(Ordering::Relaxed) {
         let begun = Instant::now();
-        let answer = get(stage.service.operator, "/readyz", "")?;
+        let answer = get(loaded.service.operator, "/readyz", "")?;
         ensure!(answer.status == 200, "/readyz says {}", answer.status);
         slowest = slowest.max(begun.elapsed());
-        machine::nap(Duration::from_millis(100));
+        machine::sleep(Duration::from_millis(100));
     }
     Ok(slowest)
 }
 
-fn memory(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
-    let held = resident_bytes(stage.service.pid())?;
-    let records = super::float(u64::try_from(stage.effort.records)?);
+fn memory(loaded: &LoadedService, bars: &mut Vec<Bar>) -> Result<()> {
+    let held = resident_bytes(loaded.service.pid())?;
+    let records = super::float(u64::try_from(loaded.effort.records)?);
     bars.push(Bar {
         name: "memory for each odds record, all formats",
         unit: Unit::Bytes,
         better: Better::Less,
         must: 3_000.0,
         goal: 1_500.0,
-        measured: super::float(held.saturating_sub(stage.empty_bytes)) / records,
+        measured: super::float(held.saturating_sub(loaded.empty_bytes)) / records,
         note: "with two snapshots".to_owned(),
     });
-    let requests = [stage.ask("limit=100")];
-    let connections = if stage.effort.records < 200_000 { 2_000 } else { 10_000 };
-    let plan = Plan { connections, ..stage.side(&requests).plan };
-    let with = load::while_idle(plan, || resident_bytes(stage.service.pid()))?;
+    let requests = [loaded.ask("limit=100")];
+    let connections = if loaded.effort.records < 200_000 { 2_000 } else { 10_000 };
+    let plan = Plan { connections, ..loaded.side(&requests).plan };
+    let with = load::while_idle(plan, || resident_bytes(loaded.service.pid()))?;
     bars.push(Bar {
         name: "memory for each idle connection",
         unit: Unit::Bytes,
@@ -460,15 +460,15 @@ fn memory(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
     Ok(())
 }
 
-fn ingest(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
-    let batches = if stage.effort.records < 200_000 { 5 } else { 20 };
+fn ingest(loaded: &LoadedService, bars: &mut Vec<Bar>) -> Result<()> {
+    let batches = if loaded.effort.records < 200_000 { 5 } else { 20 };
     let mut took = Duration::ZERO;
-    let before = cpu_seconds(stage.service.pid())?;
+    let before = cpu_seconds(loaded.service.pid())?;
     for batch in 0..batches {
-        let lines = stage.market.moves(batch * BATCH_LINES, BATCH_LINES, 1_000 + batch);
-        took += stage.market.push(&lines)?;
+        let lines = loaded.market.moves(batch * BATCH_LINES, BATCH_LINES, 1_000 + batch);
+        took += loaded.market.push(&lines)?;
     }
-    let cpu = cpu_seconds(stage.service.pid())? - before;
+    let cpu = cpu_seconds(loaded.service.pid())? - before;
     let lines = super::float(u64::try_from(batches * BATCH_LINES)?);
     let mut push = |name, must, goal, measured, note: &str| {
         let note = note.to_owned();
@@ -482,10 +482,10 @@ fn ingest(stage: &Stage, bars: &mut Vec<Bar>) -> Result<()> {
     Ok(())
 }
 
-fn start(stage: Stage) -> Result<Bar> {
-    let Stage { service, setup, folder, .. } = stage;
+fn start(loaded: LoadedService) -> Result<Bar> {
+    let LoadedService { service, setup, folder, .. } = loaded;
     // What was pushed a moment ago is in the checkpoint that goes with the next snapshot.
-    machine::nap(REFRESH_TIME + Duration::from_secs(1));
+    machine::sleep(REFRESH_TIME + Duration::from_secs(1));
     service.stop()?;
     let mut starts = Vec::new();
     for _ in 0..3 {

@@ -106,7 +106,7 @@ impl Service {
         service.operator = found.next().context("linesman did not print its metrics' address")?;
         while !get(service.address, "/readyz", "").is_ok_and(|answer| answer.status == 200) {
             ensure!(begun.elapsed() < START_MAX, "linesman is not ready after {START_MAX:?}");
-            machine::nap(Duration::from_millis(2));
+            machine::sleep(Duration::from_millis(2));
         }
         service.start_seconds = begun.elapsed().as_secs_f64();
         Ok(service)

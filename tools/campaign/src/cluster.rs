@@ -5,10 +5,10 @@
 //! is left alone, what is missing is started, so `up` can be repeated, also where the last one was interrupted.
 
 pub(crate) mod http;
+pub(crate) mod layout;
 mod nginx;
-pub(crate) mod pace;
 pub(crate) mod process;
-pub(crate) mod site;
+pub(crate) mod time;
 pub(crate) mod unit;
 
 use std::{
@@ -27,7 +27,7 @@ use test_servers::GroupMember;
 
 use crate::cluster::{
     http::Client,
-    site::{Life, Manner, Site},
+    layout::{ClusterLayout, ClusterOptions, Lifetime},
     unit::{ALL, NATS, NODES, Unit},
 };
 use shell::{repository::Repository, servers};
@@ -60,9 +60,9 @@ fn folder(repository: &Repository) -> Result<PathBuf> {
     Ok(repository.target()?.join("cluster"))
 }
 
-fn manner() -> Manner {
-    Manner {
-        life: Life::UntilStopped,
+fn options() -> ClusterOptions {
+    ClusterOptions {
+        lifetime: Lifetime::UntilStopped,
         settings: String::new(),
         environment: Vec::new(),
         advertises: true,
@@ -83,50 +83,51 @@ fn up(repository: &Repository) -> Result<()> {
         fs::copy(built, &fresh)?;
         fs::rename(fresh, &program)?;
     }
-    let site = Site::at(&folder, &program, manner())?;
-    start_all(&site)?;
-    gather_nats(&site, |nats| {
-        process::end(&site, nats)?;
-        site.start(nats).map(drop)
+    let layout = ClusterLayout::at(&folder, &program, options())?;
+    start_all(&layout)?;
+    wait_for_nats_group(&layout, |nats| {
+        process::end(&layout, nats)?;
+        layout.start(nats).map(drop)
     })?;
-    start_watch(&site)?;
-    wait_until_ready(&site)?;
-    shell::print(&greeting(&site)?)
+    start_watch(&layout)?;
+    wait_until_ready(&layout)?;
+    shell::print(&greeting(&layout)?)
 }
 
 /// Starts what does not run, in any order but that the database has to be there to be made.
-fn start_all(site: &Site) -> Result<()> {
+fn start_all(layout: &ClusterLayout) -> Result<()> {
     for unit in ALL {
-        if process::find(site, unit).is_none() {
+        if process::find(layout, unit).is_none() {
             shell::say(&format!("starting {unit}"));
-            site.prepare(unit)?;
-            site.start(unit)?;
+            layout.prepare(unit)?;
+            layout.start(unit)?;
         }
         if unit == Unit::Postgres {
-            wait_for_postgres(site)?;
-            site.create_database()?;
+            wait_for_postgres(layout)?;
+            layout.create_database()?;
         }
     }
     Ok(())
 }
 
-pub(crate) fn wait_for_postgres(site: &Site) -> Result<()> {
-    let waited = pace::wait_until("PostgreSQL answers", START_TIME_MAX, || {
-        site.ask_postgres("pg_isready")
+pub(crate) fn wait_for_postgres(layout: &ClusterLayout) -> Result<()> {
+    let waited = time::wait_until("PostgreSQL answers", START_TIME_MAX, || {
+        layout
+            .ask_postgres("pg_isready")
             .and_then(|mut ask| Ok(ask.arg("-q").output()?.status.success()))
             .unwrap_or(false)
     });
-    waited.with_context(|| last_words(site, Unit::Postgres))
+    waited.with_context(|| last_output(layout, Unit::Postgres))
 }
 
 /// Waits until the log's servers are one group, and starts those again that are left out.
-pub(crate) fn gather_nats(
-    site: &Site,
+pub(crate) fn wait_for_nats_group(
+    layout: &ClusterLayout,
     mut start_again: impl FnMut(Unit) -> Result<()>,
 ) -> Result<()> {
     let member =
-        |nats: Unit| GroupMember { name: nats.to_string(), monitor: site.health_port(nats) };
-    test_servers::gather_nats(&NATS.map(member), |place| {
+        |nats: Unit| GroupMember { name: nats.to_string(), monitor: layout.health_port(nats) };
+    test_servers::wait_for_nats_group(&NATS.map(member), |place| {
         let nats = *NATS.get(place).context("there is no such server")?;
         shell::say(&format!("{nats} was left out by the others; starting it again"));
         start_again(nats)
@@ -137,16 +138,16 @@ pub(crate) fn gather_nats(
 ///
 /// # Errors
 /// One does not; the message has what it said last.
-pub(crate) fn wait_until_ready(site: &Site) -> Result<()> {
+pub(crate) fn wait_until_ready(layout: &ClusterLayout) -> Result<()> {
     for nats in NATS {
-        let answers = || TcpStream::connect(("127.0.0.1", site.port(nats))).is_ok();
-        pace::wait_until(&format!("{nats} answers"), START_TIME_MAX, answers)
-            .with_context(|| last_words(site, nats))?;
+        let answers = || TcpStream::connect(("127.0.0.1", layout.port(nats))).is_ok();
+        time::wait_until(&format!("{nats} answers"), START_TIME_MAX, answers)
+            .with_context(|| last_output(layout, nats))?;
     }
     for node in NODES.into_iter().chain([Unit::Nginx]) {
-        let is_ready = || is_ready(site.port(node));
-        pace::wait_until(&format!("{node} is ready"), START_TIME_MAX, is_ready)
-            .with_context(|| last_words(site, node))?;
+        let is_ready = || is_ready(layout.port(node));
+        time::wait_until(&format!("{node} is ready"), START_TIME_MAX, is_ready)
+            .with_context(|| last_output(layout, node))?;
     }
     Ok(())
 }
@@ -158,18 +159,18 @@ pub(crate) fn is_ready(port: u16) -> bool {
 }
 
 /// What a NATS server says that it lacks: it is whole once its copies of all streams are those of the others.
-pub(crate) fn lack_of(site: &Site, nats: Unit) -> Option<String> {
-    let mut client = Client::new(site.health_port(nats), Duration::from_secs(2));
+pub(crate) fn nats_problem(layout: &ClusterLayout, nats: Unit) -> Option<String> {
+    let mut client = Client::new(layout.health_port(nats), Duration::from_secs(2));
     match client.get("/healthz?details=true", "connection: close\r\n") {
         Ok(answer) if answer.status == 200 => None,
-        Ok(answer) => lack_in(&answer.body),
+        Ok(answer) => problem_in(&answer.body),
         Err(error) => Some(error.to_string()),
     }
 }
 
 /// What is lacking, of all that a server complains of. Consumers are no copies of anything: each node makes itself
 /// another when its own falls silent. But 2.10 misses for minutes those that somebody asked for while it was cut off.
-fn lack_in(health: &[u8]) -> Option<String> {
+fn problem_in(health: &[u8]) -> Option<String> {
     let told = || String::from_utf8_lossy(health).into_owned();
     let said: Value = serde_json::from_slice(health).unwrap_or_default();
     // Servers before 2.10 name the first complaint only, and not what it is about.
@@ -179,8 +180,8 @@ fn lack_in(health: &[u8]) -> Option<String> {
 }
 
 /// What a process wrote last.
-pub(crate) fn last_words(site: &Site, unit: Unit) -> String {
-    let output = site.home(unit).join("output");
+pub(crate) fn last_output(layout: &ClusterLayout, unit: Unit) -> String {
+    let output = layout.folder_of(unit).join("output");
     let text = fs::read_to_string(&output).unwrap_or_default();
     let mut lines: Vec<&str> = text.lines().rev().take(10).collect();
     lines.reverse();
@@ -188,14 +189,14 @@ pub(crate) fn last_words(site: &Site, unit: Unit) -> String {
 }
 
 /// The list of nodes behind nginx is kept by this program, left behind.
-fn start_watch(site: &Site) -> Result<()> {
-    let home = site.folder.join("watch");
-    if watch_pid(site).is_some() {
+fn start_watch(layout: &ClusterLayout) -> Result<()> {
+    let home = layout.folder.join("watch");
+    if watch_pid(layout).is_some() {
         return Ok(());
     }
     fs::create_dir_all(&home)?;
-    let program = site.folder.join("watcher");
-    let fresh = site.folder.join("watcher.fresh");
+    let program = layout.folder.join("watcher");
+    let fresh = layout.folder.join("watcher.fresh");
     fs::copy(std::env::current_exe().context("this program does not know where it is")?, &fresh)?;
     fs::rename(fresh, &program)?;
     let output = fs::File::options().create(true).append(true).open(home.join("output"))?;
@@ -204,7 +205,7 @@ fn start_watch(site: &Site) -> Result<()> {
         .args(["sh", "-c", "echo $$ > pid; exec \"$@\"", "sh"])
         .arg(program)
         .args(["cluster", "watch"])
-        .arg(&site.folder)
+        .arg(&layout.folder)
         .current_dir(home)
         .stdin(Stdio::null())
         .stdout(output.try_clone()?)
@@ -213,23 +214,23 @@ fn start_watch(site: &Site) -> Result<()> {
     Ok(())
 }
 
-fn watch_pid(site: &Site) -> Option<Pid> {
-    let text = fs::read_to_string(site.folder.join("watch").join("pid")).ok()?;
+fn watch_pid(layout: &ClusterLayout) -> Option<Pid> {
+    let text = fs::read_to_string(layout.folder.join("watch").join("pid")).ok()?;
     let pid: i32 = text.trim().parse().ok()?;
     let stands = fs::read_link(format!("/proc/{pid}/cwd")).ok()?;
-    stands.starts_with(fs::canonicalize(&site.folder).ok()?).then(|| Pid::from_raw(pid))?
+    stands.starts_with(fs::canonicalize(&layout.folder).ok()?).then(|| Pid::from_raw(pid))?
 }
 
 fn watch(folder: &Path) -> Result<()> {
-    let site = Site::at(folder, &folder.join("linesman"), manner())?;
+    let layout = ClusterLayout::at(folder, &folder.join("linesman"), options())?;
     let mut watch = Watch::new();
     loop {
-        match watch.look(&site) {
+        match watch.look(&layout) {
             Ok(None) => {}
             Ok(Some(nodes)) => shell::say(&format!("behind nginx: {nodes:?}")),
             Err(error) => shell::say(&format!("{error:#}")),
         }
-        pace::nap(WATCH_EVERY);
+        time::sleep(WATCH_EVERY);
     }
 }
 
@@ -239,14 +240,14 @@ fn down(repository: &Repository) -> Result<()> {
         shell::say("no cluster is up");
         return Ok(());
     }
-    let site = Site::at(&folder, &folder.join("linesman"), manner());
+    let layout = ClusterLayout::at(&folder, &folder.join("linesman"), options());
     // Without its file of ports nothing was ever started.
-    if let Ok(site) = site {
-        if let Some(pid) = watch_pid(&site) {
+    if let Ok(layout) = layout {
+        if let Some(pid) = watch_pid(&layout) {
             process::signal(pid, Signal::TERM)?;
         }
         for unit in ALL.into_iter().rev() {
-            process::end(&site, unit)?;
+            process::end(&layout, unit)?;
         }
     }
     fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
@@ -255,38 +256,38 @@ fn down(repository: &Repository) -> Result<()> {
 }
 
 /// A secret that is made once and kept in the cluster's folder.
-fn secret(site: &Site, name: &str, words: &[&str]) -> Result<String> {
-    let file = site.folder.join(name);
+fn secret(layout: &ClusterLayout, name: &str, words: &[&str]) -> Result<String> {
+    let file = layout.folder.join(name);
     if let Ok(kept) = fs::read_to_string(&file) {
         return Ok(kept);
     }
-    let made = shell::output(&mut site.verb(words)?)?.trim().to_owned();
+    let made = shell::output(&mut layout.verb(words)?)?.trim().to_owned();
     ensure!(!made.is_empty(), "`linesman {}` printed nothing", words.join(" "));
     fs::write(&file, &made)?;
     Ok(made)
 }
 
-fn greeting(site: &Site) -> Result<String> {
+fn greeting(layout: &ClusterLayout) -> Result<String> {
     let kind = |kind| ["keys", "create", "--name", "cluster", "--kind", kind];
-    let sandbox = secret(site, "sandbox-key", &kind("sandbox"))?;
-    let production = secret(site, "production-key", &kind("production"))?;
-    let token = secret(site, "feed-token", &["feeds", "create", "cluster"])?;
-    let front = format!("http://127.0.0.1:{}", site.port(Unit::Nginx));
+    let sandbox = secret(layout, "sandbox-key", &kind("sandbox"))?;
+    let production = secret(layout, "production-key", &kind("production"))?;
+    let token = secret(layout, "feed-token", &["feeds", "create", "cluster"])?;
+    let front = format!("http://127.0.0.1:{}", layout.port(Unit::Nginx));
     let mut text =
-        format!("\nThe cluster is up; everything it has is in {}\n\n", site.folder.display());
+        format!("\nThe cluster is up; everything it has is in {}\n\n", layout.folder.display());
     text += &format!("  service         {front}   (nginx, before the api nodes)\n");
     for node in NODES {
         let name = node.to_string();
-        let (port, metrics) = (site.port(node), site.side_port(node));
+        let (port, metrics) = (layout.port(node), layout.side_port(node));
         text += &format!(
             "  {name:<15} http://127.0.0.1:{port}   (metrics: http://127.0.0.1:{metrics}/metrics)\n"
         );
     }
     text += &format!(
         "  postgres        postgres://postgres@127.0.0.1:{}/linesman\n",
-        site.port(Unit::Postgres)
+        layout.port(Unit::Postgres)
     );
-    text += &format!("  nats            {}   ({})\n\n", site.nats_url(), site.nats()?);
+    text += &format!("  nats            {}   ({})\n\n", layout.nats_url(), layout.nats()?);
     text += &format!(
         "  sandbox key     {sandbox}\n  production key  {production}\n  feed token      {token}\n\n"
     );
@@ -307,15 +308,17 @@ mod tests {
         let health = |errors: &str| {
             format!(r#"{{"status":"error","status_code":503,"errors":[{errors}]}}"#).into_bytes()
         };
-        assert_eq!(lack_in(&health(&format!("{consumer},{consumer}"))), None);
-        assert!(lack_in(&health(&format!("{consumer},{stream}"))).unwrap().contains("not current"));
-        assert!(lack_in(&health("")).is_some());
+        assert_eq!(problem_in(&health(&format!("{consumer},{consumer}"))), None);
+        assert!(
+            problem_in(&health(&format!("{consumer},{stream}"))).unwrap().contains("not current")
+        );
+        assert!(problem_in(&health("")).is_some());
     }
 
     #[test]
     fn a_server_that_does_not_say_what_it_misses_is_not_whole() {
         let old = r#"{"status":"unavailable","error":"JetStream stream 's' is not current"}"#;
-        assert_eq!(lack_in(old.as_bytes()).unwrap(), old);
-        assert!(lack_in(b"").is_some());
+        assert_eq!(problem_in(old.as_bytes()).unwrap(), old);
+        assert!(problem_in(b"").is_some());
     }
 }

@@ -1,20 +1,20 @@
 //! `cargo xtask faults`: a cluster under load, broken in every way, one fault at a time; then everything that its
 //! clients saw is checked against what was promised.
 //!
-//! See `docs/operations/faults.md`. The parts: [`stage`] is the cluster, [`fault`] what can be broken, [`load`] who
-//! uses it meanwhile, [`record`] what they saw, [`check`] the judge. Nothing is restarted but what the campaign itself
-//! has ended.
+//! See `docs/operations/faults.md`. The parts: [`cluster_setup`] is the cluster, [`fault`] what can be broken,
+//! [`load`] the clients, [`record`] what they saw, [`check`] the judge. Nothing is restarted but what the campaign
+//! itself has ended.
 
 mod builds;
-mod chance;
 mod check;
+mod cluster_setup;
 mod fault;
 mod load;
 mod market;
+mod proxies;
+mod random;
 mod record;
 mod report;
-mod stage;
-mod wires;
 
 use std::{
     fs,
@@ -36,18 +36,18 @@ use crate::{
     cluster::{
         self, WATCH_EVERY, Watch,
         http::Client,
-        pace::{self, nap, now_ms},
-        site::Site,
+        layout::ClusterLayout,
+        time::{self, now_ms, sleep},
         unit::{APIS, NATS, NODES, Unit},
     },
     faults::{
         builds::Builds,
-        chance::Chance,
-        check::{Finding, Tale},
+        check::{Finding, ObservedLog},
+        cluster_setup::TestCluster,
         fault::Fault,
-        load::{Bench, Load, Purse, STATUS},
+        load::{Credentials, Load, LoadContext, STATUS},
+        random::Random,
         record::{Episode, Journal, Kind},
-        stage::Stage,
     },
 };
 use shell::{repository::Repository, servers};
@@ -150,7 +150,7 @@ struct Plan {
     seed: u64,
     faults: Vec<Fault>,
     time: Duration,
-    /// In this order and once, rather than by chance until the time is over.
+    /// In this order and once, rather than shuffled until the time is over.
     once: bool,
     /// Another build.
     beside: Option<PathBuf>,
@@ -162,7 +162,7 @@ fn folder(repository: &Repository) -> Result<PathBuf> {
 
 fn campaign(repository: &Repository, plan: &Plan) -> Result<Vec<Finding>> {
     servers::ensure_cluster_installed(repository)?;
-    if !servers::try_install(repository, stage::CLOCK_PACKAGE) {
+    if !servers::try_install(repository, cluster_setup::CLOCK_PACKAGE) {
         shell::say("   libfaketime is not installed: no clock will be stepped");
     }
     shell::say("building the program");
@@ -172,44 +172,49 @@ fn campaign(repository: &Repository, plan: &Plan) -> Result<Vec<Finding>> {
         shell::say("   only root can go before others: leave the machine to it");
     }
     let folder = folder(repository)?;
-    stage::clear(&folder)?;
+    cluster_setup::clear(&folder)?;
     shell::say(&format!("seed {}: setting up a cluster in {}", plan.seed, folder.display()));
     let builds = Builds::copy(&folder, &program, plan.beside.as_deref())?;
-    let mut stage = Stage::set(&folder.join("cluster"), builds, plan.seed)?;
-    let nats = stage.site.nats()?.to_string();
+    let mut cluster = TestCluster::set_up(&folder.join("cluster"), builds, plan.seed)?;
+    let nats = cluster.layout.nats()?.to_string();
     shell::say(&format!("   the log is kept by {nats}"));
-    let bench = Bench::new(stage.site.clone(), Journal::new(&folder)?);
-    let watch = begin_watch(stage.site.clone())?;
-    let purse = Purse::fill(&bench)?;
-    let judge = Judge { key: purse.steady.clone() };
-    let mut load = Load::begin(&bench, &purse, plan.seed)?;
-    judge.wait_until_full(&stage.site).context("the cluster does not get under way")?;
-    load.begin_to_read(&purse, plan.seed)?;
-    let broken = break_things(plan, &mut stage, &bench, &judge);
+    let context = LoadContext::new(cluster.layout.clone(), Journal::new(&folder)?);
+    let watch = start_watch(cluster.layout.clone())?;
+    let credentials = Credentials::create(&context)?;
+    let judge = Judge { key: credentials.steady.clone() };
+    let mut load = Load::begin(&context, &credentials, plan.seed)?;
+    judge.wait_until_full(&cluster.layout).context("the cluster does not get under way")?;
+    load.begin_to_read(&credentials, plan.seed)?;
+    let broken = run_faults(plan, &mut cluster, &context, &judge);
     load.end()?;
     broken?;
-    let read = || read_log(&reader, &stage.site, &folder);
-    let (tale, last) = judge.wait_for_all(&stage.site, read);
+    let read = || read_log(&reader, &cluster.layout, &folder);
+    let (log, last) = judge.wait_for_all(&cluster.layout, read);
     watch.end()?;
-    let records = bench.journal.finish()?;
-    let mut findings = check::all(&records, &tale, stage.builds.count());
+    let records = context.journal.finish()?;
+    let mut findings = check::all(&records, &log, cluster.builds.count());
     findings.push(last);
-    let about = format!("{}{nats}\nseed {}\n", stage.builds.tell()?, plan.seed);
+    let about = format!("{}{nats}\nseed {}\n", cluster.builds.tell()?, plan.seed);
     report::tell(&folder, &about, &records, &findings)?;
     Ok(findings)
 }
 
-fn break_things(plan: &Plan, stage: &mut Stage, bench: &Bench, judge: &Judge) -> Result<()> {
+fn run_faults(
+    plan: &Plan,
+    cluster: &mut TestCluster,
+    context: &LoadContext,
+    judge: &Judge,
+) -> Result<()> {
     let begun = Instant::now();
-    let mut chance = Chance::new(plan.seed);
+    let mut random = Random::new(plan.seed);
     let possible = |fault: &Fault| match fault {
-        Fault::DiskFull(_) => stage.has_disks(),
-        Fault::Clock(..) => stage.has_clocks(),
+        Fault::DiskFull(_) => cluster.has_disks(),
+        Fault::Clock(..) => cluster.has_clocks(),
         Fault::Kill(_)
         | Fault::Stop(_)
         | Fault::Exchange(_)
         | Fault::Pause(_)
-        | Fault::Wire(..)
+        | Fault::Link(..)
         | Fault::NoLog => true,
     };
     let (faults, left_out): (Vec<Fault>, Vec<Fault>) =
@@ -222,16 +227,16 @@ fn break_things(plan: &Plan, stage: &mut Stage, bench: &Bench, judge: &Judge) ->
     loop {
         let mut round = faults.clone();
         if !plan.once {
-            chance.shuffle(&mut round);
+            random.shuffle(&mut round);
         }
         for fault in round {
-            nap(CALM);
+            sleep(CALM);
             if !plan.once && begun.elapsed() > plan.time {
                 return Ok(());
             }
-            let episode = break_one(fault, stage, bench, judge)?;
+            let episode = run_fault(fault, cluster, context, judge)?;
             let goes_on = episode.caught_up_ms.is_some();
-            bench.journal.note_episode(episode);
+            context.journal.note_episode(episode);
             // What is broken for good would be blamed on every fault that follows.
             if !goes_on {
                 shell::say(&format!("   `{fault}` is not overcome: the campaign ends here"));
@@ -244,21 +249,26 @@ fn break_things(plan: &Plan, stage: &mut Stage, bench: &Bench, judge: &Judge) ->
     }
 }
 
-fn break_one(fault: Fault, stage: &mut Stage, bench: &Bench, judge: &Judge) -> Result<Episode> {
+fn run_fault(
+    fault: Fault,
+    cluster: &mut TestCluster,
+    context: &LoadContext,
+    judge: &Judge,
+) -> Result<Episode> {
     wait_for_the_minute(fault);
     shell::say(&format!("   {fault}"));
     let began_ms = now_ms();
-    fault.inject(stage).with_context(|| format!("`{fault}` cannot be done"))?;
-    nap(fault.lasts());
-    fault.heal(stage).with_context(|| format!("`{fault}` cannot be healed"))?;
+    fault.inject(cluster).with_context(|| format!("`{fault}` cannot be done"))?;
+    sleep(fault.lasts());
+    fault.heal(cluster).with_context(|| format!("`{fault}` cannot be healed"))?;
     let healed_ms = now_ms();
-    let caught_up = judge.wait_until_whole(&stage.site);
+    let caught_up = judge.wait_until_whole(&cluster.layout);
     if let Err(error) = &caught_up {
         shell::say(&format!("   {error:#}"));
     }
-    for unit in stage.dead() {
-        let words = cluster::last_words(&stage.site, unit);
-        bench.journal.note_death(format!("{unit} ended during `{fault}`; {words}"));
+    for unit in cluster.take_ended() {
+        let words = cluster::last_output(&cluster.layout, unit);
+        context.journal.note_exit(format!("{unit} ended during `{fault}`; {words}"));
     }
     let caught_up_ms = caught_up.is_ok().then(now_ms);
     Ok(Episode { fault: fault.to_string(), kind: fault.kind(), began_ms, healed_ms, caught_up_ms })
@@ -272,7 +282,7 @@ fn wait_for_the_minute(fault: Fault) {
     let needed = fault.lasts() + DATABASE_START;
     let into = Duration::from_millis(now_ms().rem_euclid(60_000).unsigned_abs());
     if into + needed > MINUTE {
-        nap(MINUTE.saturating_sub(into) + CALM);
+        sleep(MINUTE.saturating_sub(into) + CALM);
     }
 }
 
@@ -285,10 +295,10 @@ struct Judge {
 impl Judge {
     /// Waits until every node is ready, every api node says ok and shows the present, and every server of the log has
     /// all of it.
-    fn wait_until_whole(&self, site: &Site) -> Result<()> {
+    fn wait_until_whole(&self, layout: &ClusterLayout) -> Result<()> {
         let mut missing = String::new();
-        let waited = pace::wait_until("all is as before", CATCH_UP_MAX, || {
-            match self.find_missing(site) {
+        let waited = time::wait_until("all is as before", CATCH_UP_MAX, || {
+            match self.find_missing(layout) {
                 Some(found) => missing = found,
                 None => return true,
             }
@@ -298,28 +308,28 @@ impl Judge {
     }
 
     /// Waits until every api node shows every price there will be.
-    fn wait_until_full(&self, site: &Site) -> Result<()> {
+    fn wait_until_full(&self, layout: &ClusterLayout) -> Result<()> {
         let all = market::all_series().len();
-        pace::wait_until("every node shows every price", CATCH_UP_MAX, || {
+        time::wait_until("every node shows every price", CATCH_UP_MAX, || {
             APIS.into_iter().all(|api| {
-                let bodies = WHOLE.map(|path| self.ask(site, api, path));
+                let bodies = WHOLE.map(|path| self.ask(layout, api, path));
                 let counts = bodies.iter().flatten().filter_map(Value::as_array).map(Vec::len);
                 counts.sum::<usize>() == all
             })
         })
     }
 
-    fn find_missing(&self, site: &Site) -> Option<String> {
-        if let Some(node) = NODES.into_iter().find(|node| !cluster::is_ready(site.port(*node))) {
+    fn find_missing(&self, layout: &ClusterLayout) -> Option<String> {
+        if let Some(node) = NODES.into_iter().find(|node| !cluster::is_ready(layout.port(*node))) {
             return Some(format!("{node} is not ready"));
         }
         for api in APIS {
-            let status = self.ask(site, api, STATUS);
+            let status = self.ask(layout, api, STATUS);
             let said = status.as_ref().and_then(|status| status.get("status")?.as_str());
             if said != Some("ok") {
                 return Some(format!("{api} says {said:?}"));
             }
-            let shown = self.ask(site, api, GROUPED);
+            let shown = self.ask(layout, api, GROUPED);
             let at = shown.as_ref().and_then(|shown| shown.get("generated_at")?.as_str());
             let at: Option<Timestamp> = at.and_then(|at| at.parse().ok());
             let age_ms = at.map(|at| now_ms() - at.as_millisecond());
@@ -329,12 +339,12 @@ impl Judge {
         }
         // Another server's fault before this one has caught up would be two at once.
         NATS.into_iter().find_map(|nats| {
-            cluster::lack_of(site, nats).map(|lack| format!("{nats} is not whole: {lack}"))
+            cluster::nats_problem(layout, nats).map(|lack| format!("{nats} is not whole: {lack}"))
         })
     }
 
-    fn ask(&self, site: &Site, api: Unit, path: &str) -> Option<Value> {
-        let mut client = Client::new(site.port(api), Duration::from_secs(2));
+    fn ask(&self, layout: &ClusterLayout, api: Unit, path: &str) -> Option<Value> {
+        let mut client = Client::new(layout.port(api), Duration::from_secs(2));
         let headers = format!("x-api-key: {}\r\nconnection: close\r\n", self.key);
         let answer = client.get(path, &headers).ok().filter(|answer| answer.status == 200)?;
         serde_json::from_slice(&answer.body).ok()
@@ -344,14 +354,18 @@ impl Judge {
     ///
     /// A push that nobody waits for any more may still be written, so the log is read again each time. One that is gone
     /// breaks every rule that goes by it; the others are judged all the same.
-    fn wait_for_all(&self, site: &Site, read: impl Fn() -> Result<Tale>) -> (Tale, Finding) {
-        let (mut tale, mut finding, mut unread) = (Tale::default(), Finding::default(), None);
-        let waited = pace::wait_until("every node shows all", CATCH_UP_MAX, || {
+    fn wait_for_all(
+        &self,
+        layout: &ClusterLayout,
+        read: impl Fn() -> Result<ObservedLog>,
+    ) -> (ObservedLog, Finding) {
+        let (mut log, mut finding, mut unread) = (ObservedLog::default(), Finding::default(), None);
+        let waited = time::wait_until("every node shows all", CATCH_UP_MAX, || {
             match read() {
-                Ok(read) => (tale, unread) = (read, None),
+                Ok(read) => (log, unread) = (read, None),
                 Err(error) => unread = Some(error),
             }
-            finding = check::ends_alike(&self.last_bodies(site), &tale);
+            finding = check::ends_alike(&self.last_bodies(layout), &log);
             unread.is_none() && finding.holds()
         });
         if let Some(error) = unread {
@@ -360,31 +374,31 @@ impl Judge {
         if let Err(error) = waited {
             shell::say(&format!("   {error:#}"));
         }
-        (tale, finding)
+        (log, finding)
     }
 
     /// What each api node shows.
-    fn last_bodies(&self, site: &Site) -> Vec<(Unit, Value)> {
+    fn last_bodies(&self, layout: &ClusterLayout) -> Vec<(Unit, Value)> {
         let all = APIS.into_iter().flat_map(|api| WHOLE.map(|path| (api, path)));
-        all.map(|(api, path)| (api, self.ask(site, api, path).unwrap_or_default())).collect()
+        all.map(|(api, path)| (api, self.ask(layout, api, path).unwrap_or_default())).collect()
     }
 }
 
 /// Keeps the list of nodes behind nginx, as it is kept where the cluster is for use.
 #[derive(Debug)]
-struct Watching {
+struct NodeWatch {
     thread: JoinHandle<()>,
     stop: Arc<AtomicBool>,
 }
 
-fn begin_watch(site: Site) -> Result<Watching> {
+fn start_watch(layout: ClusterLayout) -> Result<NodeWatch> {
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     let thread = std::thread::Builder::new().name("watch".to_owned());
     let thread = thread.spawn(move || {
         let mut watch = Watch::new();
         while !stopped.load(Ordering::Relaxed) {
-            match watch.look(&site) {
+            match watch.look(&layout) {
                 Ok(None) => {}
                 Ok(Some(nodes)) => {
                     let nodes: Vec<String> = nodes.iter().map(ToString::to_string).collect();
@@ -392,13 +406,13 @@ fn begin_watch(site: Site) -> Result<Watching> {
                 }
                 Err(error) => shell::say(&format!("     {error:#}")),
             }
-            nap(WATCH_EVERY);
+            sleep(WATCH_EVERY);
         }
     })?;
-    Ok(Watching { thread, stop })
+    Ok(NodeWatch { thread, stop })
 }
 
-impl Watching {
+impl NodeWatch {
     fn end(self) -> Result<()> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().map_err(|_| anyhow!("the watch over the nodes has failed"))
@@ -415,9 +429,9 @@ fn build(repository: &Repository) -> Result<(PathBuf, PathBuf)> {
 }
 
 /// Prints the live world's log into a file, and reads that.
-fn read_log(reader: &Path, site: &Site, folder: &Path) -> Result<Tale> {
+fn read_log(reader: &Path, layout: &ClusterLayout, folder: &Path) -> Result<ObservedLog> {
     let mut command = shell::command(reader, folder);
-    let text = shell::output(command.args([&site.nats_url(), "live"]))?;
+    let text = shell::output(command.args([&layout.nats_url(), "live"]))?;
     fs::write(folder.join("log.jsonl"), &text)?;
-    Tale::read(&text)
+    ObservedLog::read(&text)
 }

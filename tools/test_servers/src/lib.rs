@@ -10,10 +10,10 @@ mod process;
 mod proxy;
 
 pub use crate::{
-    nats::{GroupMember, Nats, NatsProgram, NatsVersion, gather_nats, nats_program},
+    nats::{GroupMember, Nats, NatsProgram, NatsVersion, nats_program, wait_for_nats_group},
     port::free_port,
-    postgres::{Postgres, give_to_postgres, postgres_programs},
-    process::{Process, mortal},
+    postgres::{Postgres, chown_to_postgres, postgres_programs},
+    process::{Process, child_command},
     proxy::Proxy,
 };
 

@@ -17,16 +17,16 @@ use tempfile::TempDir;
 
 use crate::{
     free_port,
-    process::{Process, mortal},
+    process::{Process, child_command},
 };
 
 pub use self::{
-    group::{GroupMember, gather_nats},
+    group::{GroupMember, wait_for_nats_group},
     program::{NatsProgram, NatsVersion, nats_program},
 };
 
 /// How much each server is quoted where a test has failed.
-const LINES_TOLD: usize = 60;
+const LINES_SHOWN: usize = 60;
 
 /// Running servers with no data, one cluster where there are several.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ impl Nats {
             nats.start_again(member)?;
         }
         if servers > 1 {
-            gather_nats(&group, |member| {
+            wait_for_nats_group(&group, |member| {
                 nats.kill(member)?;
                 nats.start_again(member)
             })?;
@@ -134,7 +134,7 @@ impl Nats {
     ///
     /// # Errors
     /// It cannot be taken away.
-    pub fn forget(&mut self, member: usize) -> Result<()> {
+    pub fn delete_data(&mut self, member: usize) -> Result<()> {
         let kept = self.folder.path().join(format!("data-{member}"));
         fs::remove_dir_all(&kept).with_context(|| format!("cannot remove {}", kept.display()))
     }
@@ -143,7 +143,7 @@ impl Nats {
     ///
     /// # Errors
     /// It cannot be copied.
-    pub fn copy(&self, member: usize) -> Result<TempDir> {
+    pub fn copy_data(&self, member: usize) -> Result<TempDir> {
         let copy = tempfile::tempdir().context("no temporary folder")?;
         copy_all(&self.folder.path().join(format!("data-{member}")), &copy.path().join("data"))?;
         Ok(copy)
@@ -153,8 +153,8 @@ impl Nats {
     ///
     /// # Errors
     /// It cannot be copied.
-    pub fn set_back(&mut self, member: usize, copy: &TempDir) -> Result<()> {
-        self.forget(member)?;
+    pub fn restore_data(&mut self, member: usize, copy: &TempDir) -> Result<()> {
+        self.delete_data(member)?;
         copy_all(&copy.path().join("data"), &self.folder.path().join(format!("data-{member}")))
     }
 
@@ -164,7 +164,7 @@ impl Nats {
 
     fn command(&self, number: usize) -> Result<Command> {
         let member = self.members.get(number).context("there is no such server")?;
-        let mut command = mortal(&self.program, None, "KILL");
+        let mut command = child_command(&self.program, None, "KILL");
         command
             .args(["-a", "127.0.0.1", "-p", &member.port.to_string()])
             .args(["-m", &member.monitor_port.to_string()])
@@ -177,7 +177,7 @@ impl Nats {
             let others =
                 self.members.iter().map(|other| format!("nats://127.0.0.1:{}", other.route_port));
             command
-                .args(["--cluster_name", "rig", "--cluster"])
+                .args(["--cluster_name", "test", "--cluster"])
                 .arg(format!("nats://127.0.0.1:{}", member.route_port))
                 .args(["--routes", &others.collect::<Vec<_>>().join(",")]);
         }
@@ -200,7 +200,7 @@ impl Drop for Nats {
             let output = self.folder.path().join(format!("output-{number}"));
             let said = fs::read_to_string(output).unwrap_or_default();
             let lines: Vec<&str> = said.lines().collect();
-            let last = lines.get(lines.len().saturating_sub(LINES_TOLD)..).unwrap_or_default();
+            let last = lines.get(lines.len().saturating_sub(LINES_SHOWN)..).unwrap_or_default();
             eprintln!("what NATS server {number} said last:\n{}", last.join("\n"));
         }
     }

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::{
     POSTGRES_USER as USER, free_port,
-    process::{Process, mortal, run},
+    process::{Process, child_command, run},
 };
 
 const MISSING: &str = "PostgreSQL is not installed (on Debian: apt-get install postgresql; `cargo xtask test` does it)";
@@ -53,7 +53,7 @@ impl Postgres {
         let programs = postgres_programs()?;
         let folder =
             tempfile::Builder::new().prefix("pg-").tempdir().context("no temporary folder")?;
-        give_to_postgres(folder.path())?;
+        chown_to_postgres(folder.path())?;
         let mut server = Self { process: None, programs, folder, port: free_port()?, is_durable };
         let data = server.data();
         let mut init = server.command("initdb");
@@ -163,7 +163,7 @@ impl Postgres {
     }
 
     fn command(&self, program: &str) -> Command {
-        let mut command = mortal(self.programs.join(program), Some(USER), "INT");
+        let mut command = child_command(self.programs.join(program), Some(USER), "INT");
         // Programs complain about folders they may not enter.
         command.current_dir(self.folder.path());
         command
@@ -203,7 +203,7 @@ pub fn postgres_programs() -> Result<PathBuf> {
 ///
 /// # Errors
 /// There is no such user, or the folder is not ours to give.
-pub fn give_to_postgres(folder: &Path) -> Result<()> {
+pub fn chown_to_postgres(folder: &Path) -> Result<()> {
     if !geteuid().is_root() {
         return Ok(());
     }

@@ -12,8 +12,8 @@ use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
 /// How long a server may take to start or stop, on a machine that has other things to do.
-const PATIENCE: Duration = Duration::from_secs(30);
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+const TIMEOUT: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(20);
 
 /// A running child. Dropped, it is killed.
 #[derive(Debug)]
@@ -51,8 +51,8 @@ impl Process {
             if let Some(status) = self.child.try_wait().context("a server cannot be looked at")? {
                 bail!("{what} ended at once ({status})");
             }
-            if begun.elapsed() > PATIENCE {
-                bail!("{what} is not up after {} s", PATIENCE.as_secs());
+            if begun.elapsed() > TIMEOUT {
+                bail!("{what} is not up after {} s", TIMEOUT.as_secs());
             }
             pause();
         }
@@ -76,7 +76,7 @@ impl Process {
         // It may be gone already, which the wait below finds out.
         self.signal(self.end).unwrap_or_default();
         while self.child.try_wait().context("a server cannot be waited for")?.is_none() {
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > TIMEOUT {
                 return self.kill();
             }
             pause();
@@ -104,7 +104,7 @@ impl Drop for Process {
 
 /// A command that ends with the thread that started it, also where that is killed; as `user` where we are root
 /// and one is named, for PostgreSQL refuses to run as root.
-pub fn mortal(program: impl AsRef<OsStr>, user: Option<&str>, end: &str) -> Command {
+pub fn child_command(program: impl AsRef<OsStr>, user: Option<&str>, end: &str) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", end]);
     if let Some(user) = user.filter(|_| geteuid().is_root()) {
@@ -127,5 +127,5 @@ pub(crate) fn run(command: &mut Command) -> Result<String> {
 
 #[expect(clippy::disallowed_methods, reason = "servers are started before anything else is done")]
 pub(crate) fn pause() {
-    thread::sleep(LOOK_AGAIN);
+    thread::sleep(POLL);
 }

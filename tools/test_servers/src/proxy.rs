@@ -1,4 +1,4 @@
-//! A wire between a client and a server that can be cut or held still.
+//! A proxy between a client and a server whose connections can be cut, stalled or slowed down.
 
 use std::{
     io,
@@ -17,15 +17,15 @@ use tokio::{
 
 const CHUNK_BYTES: usize = 16 * 1024;
 
-/// What the wire does to what is sent over it.
+/// What happens to the bytes that are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wire {
-    Whole,
-    /// Each piece is late by so much.
+enum LinkState {
+    Open,
+    /// Each piece is late by this.
     Slow(Duration),
-    /// Nothing gets through and nobody is told.
-    Still,
-    /// Connections are closed, and new ones are at once.
+    /// Nothing is passed on and no connection is closed.
+    Stalled,
+    /// Connections are closed, new ones at once.
     Cut,
 }
 
@@ -33,7 +33,7 @@ enum Wire {
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
-    wire: watch::Sender<Wire>,
+    state: watch::Sender<LinkState>,
     accepting: JoinHandle<()>,
 }
 
@@ -46,13 +46,13 @@ impl Proxy {
         let listener =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("no port is free")?;
         let address = listener.local_addr().context("a listener has no address")?;
-        let (wire, seen) = watch::channel(Wire::Whole);
+        let (state, seen) = watch::channel(LinkState::Open);
         let accepting = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 tokio::spawn(carry(client, target, seen.clone()));
             }
         });
-        Ok(Self { address, wire, accepting })
+        Ok(Self { address, state, accepting })
     }
 
     pub fn port(&self) -> u16 {
@@ -60,23 +60,23 @@ impl Proxy {
     }
 
     /// Passes everything on again.
-    pub fn mend(&self) {
-        self.wire.send_replace(Wire::Whole);
+    pub fn restore(&self) {
+        self.state.send_replace(LinkState::Open);
     }
 
     /// Passes everything on, late.
     pub fn slow_down(&self, delay: Duration) {
-        self.wire.send_replace(Wire::Slow(delay));
+        self.state.send_replace(LinkState::Slow(delay));
     }
 
     /// Passes nothing on, and closes nothing: what a lost cable looks like.
-    pub fn hold(&self) {
-        self.wire.send_replace(Wire::Still);
+    pub fn stall(&self) {
+        self.state.send_replace(LinkState::Stalled);
     }
 
     /// Closes all connections, and new ones at once.
     pub fn cut(&self) {
-        self.wire.send_replace(Wire::Cut);
+        self.state.send_replace(LinkState::Cut);
     }
 }
 
@@ -87,8 +87,8 @@ impl Drop for Proxy {
     }
 }
 
-async fn carry(client: TcpStream, target: u16, mut wire: watch::Receiver<Wire>) {
-    if *wire.borrow() == Wire::Cut {
+async fn carry(client: TcpStream, target: u16, mut state: watch::Receiver<LinkState>) {
+    if *state.borrow() == LinkState::Cut {
         return;
     }
     let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, target)).await else {
@@ -96,18 +96,18 @@ async fn carry(client: TcpStream, target: u16, mut wire: watch::Receiver<Wire>) 
     };
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
-    let (there, back) = (wire.clone(), wire.clone());
+    let (there, back) = (state.clone(), state.clone());
     tokio::select! {
         _ = pass(from_client, to_server, there) => {}
         _ = pass(from_server, to_client, back) => {}
-        _ = wire.wait_for(|wire| *wire == Wire::Cut) => {}
+        _ = state.wait_for(|state| *state == LinkState::Cut) => {}
     }
 }
 
 async fn pass(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
-    mut wire: watch::Receiver<Wire>,
+    mut state: watch::Receiver<LinkState>,
 ) -> io::Result<()> {
     let mut chunk = vec![0; CHUNK_BYTES];
     loop {
@@ -115,9 +115,9 @@ async fn pass(
         if length == 0 {
             return Ok(());
         }
-        let delay = match wire.wait_for(|wire| *wire != Wire::Still).await.as_deref() {
-            Ok(Wire::Slow(delay)) => *delay,
-            Ok(Wire::Whole | Wire::Still | Wire::Cut) => Duration::ZERO,
+        let delay = match state.wait_for(|state| *state != LinkState::Stalled).await.as_deref() {
+            Ok(LinkState::Slow(delay)) => *delay,
+            Ok(LinkState::Open | LinkState::Stalled | LinkState::Cut) => Duration::ZERO,
             Err(_) => return Ok(()),
         };
         sleep(delay).await;

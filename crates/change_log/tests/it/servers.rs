@@ -88,11 +88,11 @@ fn acknowledged_entries_are_there_once_whatever_the_network_did() {
             tokio::time::sleep(Duration::from_millis(170)).await;
             proxy.cut();
             tokio::time::sleep(Duration::from_millis(60)).await;
-            proxy.mend();
+            proxy.restore();
             tokio::time::sleep(Duration::from_millis(150)).await;
-            proxy.hold();
+            proxy.stall();
             tokio::time::sleep(Duration::from_millis(60)).await;
-            proxy.mend();
+            proxy.restore();
         }
         proxy
     });
@@ -408,7 +408,7 @@ fn readers_go_on_within_seconds_after_a_cut_and_after_a_server_has_lost_their_co
     assert_eq!(follower.next(Duration::from_millis(50)).unwrap(), None);
     proxy.cut();
     append_one(&mut log);
-    proxy.mend();
+    proxy.restore();
     let rest: Vec<u64> = entries.map(|entry| entry.unwrap().seq).collect();
     assert_eq!(rest, (2..=300).collect::<Vec<_>>());
     // Less than the heartbeats by which the client would find out.
@@ -452,7 +452,7 @@ fn entries_that_took_the_place_of_others_are_told_from_them() {
     assert!(log.holds(2, two).unwrap() && !log.holds(1, two).unwrap());
     assert!(!log.holds(0, two).unwrap() && !log.holds(3, two).unwrap());
     nats.kill(0).unwrap();
-    let copy = nats.copy(0).unwrap();
+    let copy = nats.copy_data(0).unwrap();
     nats.start_again(0).unwrap();
     log.refresh().unwrap();
     assert_eq!(log.last_checksum(), Some(two), "it ends as before");
@@ -463,7 +463,7 @@ fn entries_that_took_the_place_of_others_are_told_from_them() {
     assert!(entry.checksum() == lost && follower.is_unchanged().unwrap());
 
     nats.kill(0).unwrap();
-    nats.set_back(0, &copy).unwrap();
+    nats.restore_data(0, &copy).unwrap();
     nats.start_again(0).unwrap();
     log.refresh().unwrap();
     assert_eq!(log.last_seq(), 2);

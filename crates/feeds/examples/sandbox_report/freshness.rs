@@ -1,4 +1,4 @@
-//! One hour of the sources: what is fresh, what is stale, and the weather that falls each hour.
+//! One hour of the sources: what is fresh, what is stale, and the scheduled faults each hour.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -29,7 +29,7 @@ struct Hour {
     stale: Spells<(BookmakerId, SportId)>,
     inactive: Spells<SportId>,
     /// Second of the hour, and what happened.
-    weather: Vec<(i64, &'static str)>,
+    disruptions: Vec<(i64, &'static str)>,
 }
 
 pub(crate) fn draw(
@@ -40,7 +40,7 @@ pub(crate) fn draw(
 ) {
     page.section(
         "freshness",
-        "An hour of freshness and weather",
+        "An hour of freshness and scheduled faults",
         "Each bookmaker has five strips, one for each sport in the order of the lower rows; a source is stale when it \
          has had no good read for 90 seconds. What goes wrong on purpose is the same every hour: one bookmaker is \
          always stale (so the service's status is always degraded), one falls silent for five minutes, and nobody \
@@ -81,7 +81,7 @@ impl Hour {
             Body::Event { reference, listing } => {
                 let known = self.references.insert(reference.clone(), listing.sport).is_some();
                 let what = if reference.contains("postponed") { "postponed" } else { "replaced" };
-                self.weather.extend(second.filter(|_| known).map(|at| (at, what)));
+                self.disruptions.extend(second.filter(|_| known).map(|at| (at, what)));
             }
             Body::Odds(odds) => {
                 if let Some(sport) = self.references.get(&odds.reference) {
@@ -92,7 +92,7 @@ impl Hour {
                 sport.iter().for_each(|sport| seen(*bookmaker, *sport));
             }
             Body::Remove { .. } => {
-                self.weather.extend(second.map(|at| (at, "cancelled")));
+                self.disruptions.extend(second.map(|at| (at, "cancelled")));
             }
             Body::Score(_) => {}
         }
@@ -162,7 +162,7 @@ fn chart(hour: &Hour, catalogue: &Catalogue, from: Timestamp) -> String {
         }
         y += 20.0;
     }
-    for (second, what) in &hour.weather {
+    for (second, what) in &hour.disruptions {
         let place = x.at(real(*second));
         svg.line("mark", (place, top - 4.0), (place, frame.bottom));
         svg.label(

@@ -9,7 +9,7 @@ use super::event::Event;
 use super::grid::Grid;
 use super::noise::{TICK_S, below, mix, to_tick, uniform};
 use super::schedule::Discipline;
-use super::weather::{STALE, STALE_BY_S, is_silent};
+use super::scheduled_faults::{STALE, STALE_BY_S, is_silent};
 
 /// How one bookmaker behaves.
 #[derive(Clone, Copy, Debug)]

@@ -14,8 +14,8 @@ use super::golf::Tournament;
 use super::noise::{Draws, below, gauss, mix, mix_signed, real, to_tick, uniform, whole};
 use super::people::{Circuit, at_turn, name};
 use super::places;
+use super::scheduled_faults::HOUR_S;
 use super::tennis::Match;
-use super::weather::HOUR_S;
 
 /// The five sports of the sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -100,7 +100,7 @@ impl Schedule {
         let mut events = Vec::new();
         self.mma(from, to, &mut events);
         self.boxing(from, to, &mut events);
-        self.weather(from, to, &mut events);
+        self.disruptions(from, to, &mut events);
         self.tennis(from, to, &mut events);
         self.football(from, to, &mut events);
         self.golf(from, to, &mut events);

@@ -63,7 +63,7 @@ fn every_promise_holds_at_random_instants_of_two_years() {
 #[test]
 fn a_book_shows_the_same_whichever_way_it_came() {
     let (simulation, _) = simulation(7);
-    // Short steps, ragged ones, and spans over all the weather of an hour.
+    // Short steps, ragged ones, and spans over all scheduled faults of an hour.
     let spans = [30, 10, 137, 4_400];
     for (start, span) in instants(4).zip(spans) {
         let (middle, end) = (after(start, span / 3), after(start, span));

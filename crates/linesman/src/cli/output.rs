@@ -29,7 +29,7 @@ pub(crate) fn stream() -> BufWriter<StdoutLock<'static>> {
 }
 
 /// Writes what went wrong to stderr, each line under the program's name.
-pub(crate) fn print_trouble(text: &str) {
+pub(crate) fn print_error(text: &str) {
     let mut stderr = io::stderr().lock();
     for line in text.lines() {
         // Where stderr is closed there is nobody left to tell.

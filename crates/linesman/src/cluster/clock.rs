@@ -25,12 +25,12 @@ pub(crate) struct SharedClock {
 
 /// What the database's clock showed when this one began, as far as one answer tells: between these, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Told {
+struct Bounds {
     least_ms: i64,
     most_ms: i64,
 }
 
-impl Told {
+impl Bounds {
     /// The estimate that is nearest to the one before. A slow answer moves nothing that it does not contradict: a clock
     /// that follows how long answers take would go back and forth.
     fn correct(self, began_ms: i64) -> i64 {
@@ -55,18 +55,18 @@ impl SharedClock {
         let clock = Self { began: Instant::now(), began_ms: AtomicI64::new(0) };
         let mut best = clock.ask(store).await?;
         for _ in 1..FIRST_QUESTIONS {
-            let told = clock.ask(store).await?;
-            best = if told.width() < best.width() { told } else { best };
+            let bounds = clock.ask(store).await?;
+            best = if bounds.width() < best.width() { bounds } else { best };
         }
         clock.began_ms.store(best.middle(), Ordering::Relaxed);
         Ok(clock)
     }
 
-    async fn ask(&self, store: &Store) -> Result<Told, StoreError> {
+    async fn ask(&self, store: &Store) -> Result<Bounds, StoreError> {
         let before_ms = millis(self.began.elapsed());
         let now_ms = store.now_ms().await?;
         let after_ms = millis(self.began.elapsed()).saturating_add(1);
-        Ok(Told { least_ms: now_ms - after_ms, most_ms: now_ms - before_ms + 1 })
+        Ok(Bounds { least_ms: now_ms - after_ms, most_ms: now_ms - before_ms + 1 })
     }
 
     /// Asks again and again for as long as the service runs. While the database does not answer, the clock goes on by
@@ -75,11 +75,11 @@ impl SharedClock {
         loop {
             tokio::time::sleep(ASK_EVERY).await;
             match self.ask(&store).await {
-                Ok(told) => {
+                Ok(bounds) => {
                     let began_ms = self.began_ms.load(Ordering::Relaxed);
-                    self.began_ms.store(told.correct(began_ms), Ordering::Relaxed);
+                    self.began_ms.store(bounds.correct(began_ms), Ordering::Relaxed);
                 }
-                Err(error) => tracing::debug!(%error, "the database's clock is not told"),
+                Err(error) => tracing::debug!(%error, "the database's clock is not bounds"),
             }
         }
     }
@@ -102,11 +102,11 @@ mod tests {
 
     #[test]
     fn an_answer_moves_the_clock_no_further_than_it_proves() {
-        let told = Told { least_ms: 100, most_ms: 500 };
+        let bounds = Bounds { least_ms: 100, most_ms: 500 };
         assert_eq!(
-            [90, 100, 300, 500, 510].map(|began| told.correct(began)),
+            [90, 100, 300, 500, 510].map(|began| bounds.correct(began)),
             [100, 100, 300, 500, 500]
         );
-        assert_eq!((told.middle(), told.width()), (300, 400));
+        assert_eq!((bounds.middle(), bounds.width()), (300, 400));
     }
 }

@@ -10,7 +10,7 @@ use market::Operation;
 
 use crate::cli::{EventsVerb, ListerRef, output};
 use crate::config::Config;
-use crate::control::{self, ControlCommand, ShownEvent, ShownPair};
+use crate::control::{self, ControlCommand, EventView, PairView};
 use crate::folder::Folder;
 use crate::open;
 
@@ -33,22 +33,22 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &EventsVerb) -> anyhow::Re
 }
 
 /// An event as the server that runs on the folder has it, or as the log tells it where none does.
-fn show(config: &Config, data: &Path, event: EventId) -> anyhow::Result<ShownEvent> {
+fn show(config: &Config, data: &Path, event: EventId) -> anyhow::Result<EventView> {
     if let Some(shown) = ask_server(data, &ControlCommand::Show(event))? {
         return Ok(serde_json::from_str(&shown)?);
     }
     let book = open::read_book(config, data)?;
     let profile = book.profile(event).with_context(|| format!("there is no event {event}"))?;
-    Ok(ShownEvent::of(&profile, &book))
+    Ok(EventView::of(&profile, &book))
 }
 
 /// Pairs that may be one, likewise.
-fn unsure(config: &Config, data: &Path) -> anyhow::Result<Vec<ShownPair>> {
+fn unsure(config: &Config, data: &Path) -> anyhow::Result<Vec<PairView>> {
     if let Some(shown) = ask_server(data, &ControlCommand::Unsure)? {
         return Ok(serde_json::from_str(&shown)?);
     }
     let book = open::read_book(config, data)?;
-    Ok(book.unsure().map(|pair| ShownPair::of(&pair, &book)).collect())
+    Ok(book.unsure().map(|pair| PairView::of(&pair, &book)).collect())
 }
 
 /// `None`: no server runs on the folder, or there is none.
@@ -61,7 +61,7 @@ fn ask_server(data: &Path, command: &ControlCommand) -> anyhow::Result<Option<St
     runtime.block_on(control::ask_server(&folder, command))
 }
 
-fn list_unsure(pairs: &[ShownPair], json: bool) -> anyhow::Result<()> {
+fn list_unsure(pairs: &[PairView], json: bool) -> anyhow::Result<()> {
     for pair in pairs {
         let line = if json { serde_json::to_string(pair)? } else { pair.to_text() };
         output::print_line(&line)?;

@@ -62,7 +62,7 @@ impl Skipped {
                 "{} lines could not be read and are left out; the first: {first}",
                 self.lines
             );
-            output::print_trouble(&text);
+            output::print_error(&text);
         }
     }
 }

@@ -12,7 +12,7 @@ use domain::World;
 use tokio::runtime::Runtime;
 
 use crate::cli::{MigrateArgs, output};
-use crate::cluster::{self, LOG_BEGUN};
+use crate::cluster::{self, LOG_CREATED};
 use crate::config::{Config, is_database_url};
 use crate::folder::Folder;
 
@@ -49,7 +49,7 @@ pub(crate) fn run(config: &Config, args: &MigrateArgs) -> anyhow::Result<()> {
         output::draw_progress(&output::progress(done, all, "rows", begun.elapsed()));
     };
     // A log that is not found there later is lost, and no reason to begin another.
-    let settings = [(LOG_BEGUN, "yes")];
+    let settings = [(LOG_CREATED, "yes")];
     let settings = if entries > 0 { &settings[..] } else { &[] };
     let moved = runtime.block_on(store::transfer(&path, args.to.reveal(), settings, &mut tell));
     output::draw_progress("");

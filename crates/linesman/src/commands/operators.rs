@@ -52,7 +52,7 @@ async fn print_link(
     // First: where it cannot be found out, no link is made and lost.
     let base = base_url(config, folder).await?;
     let (token, note) = link(people, args).await?;
-    output::print_trouble(note);
+    output::print_error(note);
     Ok(output::print_line(&format!("{base}/link/{}", token.expose()))?)
 }
 

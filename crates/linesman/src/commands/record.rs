@@ -12,9 +12,9 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use change_log::{Entry, LogError, LogView};
 use domain::{Catalogue, Clock, Timestamp, World};
+use engine::{Logged, Replay};
 use feeds::push;
 use market::{Book, Change, Ids, Recorded, Recorder};
-use serve::{Logged, Replay};
 
 use crate::cli::{RecordArgs, output};
 use crate::clock::SystemClock;
@@ -31,7 +31,7 @@ struct Span {
 }
 
 /// From where the log can be followed: the book as it was after an entry.
-struct Base {
+struct StartPoint {
     after: u64,
     book: Book,
     /// When the first entry after it was written.
@@ -48,16 +48,16 @@ pub(crate) fn run(
     let mut out = output::stream();
     let folder = Folder::at(data).log(world);
     let done = record(catalogue, &folder, span, &mut out);
-    match done.and_then(|told| Ok((told, out.flush()?))) {
-        Ok((Told { inexact, lost }, ())) => {
+    match done.and_then(|deviations| Ok((deviations, out.flush()?))) {
+        Ok((Deviations { inexact, lost }, ())) => {
             if inexact > 0 {
-                output::print_trouble(&format!(
+                output::print_error(&format!(
                     "{inexact} events could not be recorded exactly, as where the catalogue no longer has their markets"
                 ));
             }
             if lost > 0 {
                 let entries = if lost == 1 { "1 entry is" } else { &format!("{lost} entries are") };
-                output::print_trouble(&format!("the log is damaged: {entries} lost"));
+                output::print_error(&format!("the log is damaged: {entries} lost"));
             }
             Ok(())
         }
@@ -71,7 +71,7 @@ pub(crate) fn run(
 
 /// What is not as it was.
 #[derive(Debug, PartialEq, Eq)]
-struct Told {
+struct Deviations {
     /// Events that could not be recorded exactly.
     inexact: usize,
     /// Entries of the log that are lost.
@@ -84,17 +84,17 @@ fn record(
     folder: &Path,
     span: Span,
     out: &mut impl Write,
-) -> anyhow::Result<Told> {
+) -> anyhow::Result<Deviations> {
     let view = match LogView::open(folder) {
         Err(LogError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
             bail!("there is none at {}; --data names the data folder", folder.display())
         }
         opened => opened?,
     };
-    // The reader below follows on its own; this holds until it has begun.
+    // The reader below registers itself; this holds until it has begun.
     let position = view.register()?;
-    let base = find_base(&view, catalogue, span.from)?;
-    let mut recorder = Recorder::new(base.book, span.from.unwrap_or(base.reaches));
+    let start = find_start(&view, catalogue, span.from)?;
+    let mut recorder = Recorder::new(start.book, span.from.unwrap_or(start.reaches));
     let mut line = String::new();
     let mut write = |said: Vec<Recorded>| -> io::Result<()> {
         for recorded in said {
@@ -104,7 +104,7 @@ fn record(
         }
         Ok(())
     };
-    let mut replay = Replay::from(&view, base.after + 1)?;
+    let mut replay = Replay::from(&view, start.after + 1)?;
     drop(position);
     for logged in replay.by_ref() {
         let Logged { at, change, .. } = logged?;
@@ -114,37 +114,37 @@ fn record(
         write(recorder.take(&change, at))?;
     }
     write(recorder.finish())?;
-    Ok(Told { inexact: recorder.inexact_events(), lost: replay.losses().entries })
+    Ok(Deviations { inexact: recorder.inexact_events(), lost: replay.losses().entries })
 }
 
 /// The latest place from which the log can be followed through all that was accepted from `from` on.
-fn find_base(
+fn find_start(
     view: &LogView,
     catalogue: &Arc<Catalogue>,
     from: Option<Timestamp>,
-) -> anyhow::Result<Base> {
+) -> anyhow::Result<StartPoint> {
     let first = first_entry(view, view.first_seq())?.context("the log is empty")?;
-    let mut oldest: Option<Base> = None;
+    let mut oldest: Option<StartPoint> = None;
     for seq in view.checkpoints().iter().rev() {
-        let Some(base) = base_at_checkpoint(view, catalogue, *seq)? else { continue };
-        if from.is_some_and(|from| base.reaches <= from) {
-            return Ok(base);
+        let Some(start) = start_at_checkpoint(view, catalogue, *seq)? else { continue };
+        if from.is_some_and(|from| start.reaches <= from) {
+            return Ok(start);
         }
-        oldest = Some(base);
+        oldest = Some(start);
     }
     let empty = || Book::new(Arc::clone(catalogue), NO_IDS);
     if view.first_seq() == 1 {
         // All there ever was: before it the world was empty.
         let reaches = Timestamp::from_millis(first.at_ms);
-        return Ok(Base { after: 0, book: empty(), reaches });
+        return Ok(StartPoint { after: 0, book: empty(), reaches });
     }
     // What the book was before the first entry kept is not known, but a book that is founded anew needs nothing.
     if let Some((seq, reaches)) = first_founding(view)? {
-        let base = Base { after: seq - 1, book: empty(), reaches };
+        let start = StartPoint { after: seq - 1, book: empty(), reaches };
         if from.is_some_and(|from| reaches <= from) {
-            return Ok(base);
+            return Ok(start);
         }
-        oldest = [oldest, Some(base)].into_iter().flatten().min_by_key(|base| base.after);
+        oldest = [oldest, Some(start)].into_iter().flatten().min_by_key(|start| start.after);
     }
     let oldest = oldest.context("the log has lost its beginning, and has no checkpoint")?;
     match from {
@@ -157,18 +157,18 @@ fn find_base(
 }
 
 /// The book of a checkpoint; `None` where that is damaged, or gone, or nothing was logged after it.
-fn base_at_checkpoint(
+fn start_at_checkpoint(
     view: &LogView,
     catalogue: &Arc<Catalogue>,
     seq: u64,
-) -> anyhow::Result<Option<Base>> {
+) -> anyhow::Result<Option<StartPoint>> {
     let checkpoint = match view.checkpoint(seq) {
         Err(LogError::Corrupt { .. }) => return Ok(None),
         read => read?,
     };
     let Some(next) = first_entry(view, seq + 1)? else { return Ok(None) };
     let book = Book::from_image(checkpoint.version, &checkpoint.payload, Arc::clone(catalogue))?;
-    Ok(Some(Base { after: seq, book, reaches: Timestamp::from_millis(next.at_ms) }))
+    Ok(Some(StartPoint { after: seq, book, reaches: Timestamp::from_millis(next.at_ms) }))
 }
 
 fn first_entry(view: &LogView, from: u64) -> anyhow::Result<Option<Entry>> {

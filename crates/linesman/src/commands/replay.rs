@@ -70,7 +70,7 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     let totals = runtime.block_on(replay(args, &lines))?;
     output::draw_progress("");
     for reject in &totals.shown {
-        output::print_trouble(reject);
+        output::print_error(reject);
     }
     let Totals { lines, accepted, unchanged, superseded, rejected, .. } = totals;
     output::print_line(&format!(

@@ -13,10 +13,9 @@ use accounts::{
 };
 use anyhow::{Context, bail};
 use domain::{Clock, World};
+use engine::{WorldHandle, Worlds};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use serve::{
-    App, DashboardSettings, Door, Doors, Parts, Proxies, PushLimits, Settings, Tls, WorldHandle,
-};
+use serve::{App, DashboardSettings, Door, Doors, Parts, Proxies, PushLimits, Settings, Tls};
 use store::Store;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -37,7 +36,7 @@ use crate::control::Control;
 use crate::folder::Folder;
 use crate::reserve::Reserve;
 use crate::task::{Part, Tasks};
-use crate::worlds::{Base, spawn_world};
+use crate::worlds::{WorldSetup, spawn_world};
 use crate::{catalogue, mail, open};
 
 /// Runs the service until it is told to stop.
@@ -70,21 +69,22 @@ async fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result
     let control = Arc::new(Control::open(&folder)?);
     // Before anything is started that would have to be stopped again.
     let listeners = Listeners::bind(config, role).await?;
-    let Begun { store, clock, accounts, worker } = begin(config, args, &folder, &listeners).await?;
+    let Opened { store, clock, accounts, worker } =
+        open_accounts(config, args, &folder, &listeners).await?;
     let (tasks, mut ended) = Tasks::new();
     let leasing = tasks.apart();
     leasing.spawn("the lease worker", worker.run());
 
-    let base = Base { config, role, folder: &folder, catalogue: &catalogue, clock: &clock };
-    let (live, live_thread, leading) = base.run_live(&store, &tasks).await?;
-    let (sandbox, sandbox_writer) = base.open_world(World::Sandbox)?;
+    let setup = WorldSetup { config, role, folder: &folder, catalogue: &catalogue, clock: &clock };
+    let (live, live_thread, leader_tasks) = setup.run_live(&store, &tasks).await?;
+    let (sandbox, sandbox_writer) = setup.open_world(World::Sandbox)?;
     let threads = [live_thread, spawn_world(|| sandbox_writer.run(), &tasks, "sandbox")?];
 
     let people = open_people(config, &store, &clock)?.with_mail(open_mail(config, &tasks)?);
-    let firsts = match config.cluster {
-        None => Firsts::make(config, &accounts, &people).await?,
+    let first_start = match config.cluster {
+        None => FirstStart::make(config, &accounts, &people).await?,
         // With many nodes, each would show a key and end the link that the one before has shown.
-        Some(_) => Firsts::default(),
+        Some(_) => FirstStart::default(),
     };
     let app = Arc::new(App::new(Parts {
         catalogue,
@@ -92,14 +92,13 @@ async fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result
         accounts,
         people,
         settings: settings(config, role),
-        live: Arc::clone(&live),
-        sandbox: Arc::clone(&sandbox),
+        worlds: Worlds { live: Arc::clone(&live), sandbox: Arc::clone(&sandbox) },
     }));
     let worlds = [Arc::clone(&live), Arc::clone(&sandbox)];
     if let Some(reserve) = reserve {
         tasks.spawn("the keeper of the reserve", reserve.keep(worlds));
     }
-    tasks.spawn("the keeper of accounts", keep_accounts(Arc::clone(&app)));
+    tasks.spawn("the keeper of accounts", maintain_accounts(Arc::clone(&app)));
     if config.cluster.is_some() {
         // A process that is alone makes all changes of keys itself.
         let app = Arc::clone(&app);
@@ -111,13 +110,13 @@ async fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result
     let stop = CancellationToken::new();
     // Before anybody is told that the service is there, and might tell it to stop.
     let signals = Signals::catch()?;
-    greet_or_warn(config, role, &listeners, &firsts, data);
+    print_banner_or_warn(config, role, &listeners, &first_start, data);
     let mut serving = JoinSet::new();
     for door in listeners.doors {
         serving.spawn(serve::run(Arc::clone(&app), door, stop.clone()));
     }
     serving.spawn(serve::keep_pages(Arc::clone(&app), stop.clone()));
-    let outcome = until_told(signals, &mut ended).await;
+    let outcome = wait_for_stop(signals, &mut ended).await;
 
     stop.cancel();
     drain(serving, &live).await;
@@ -128,10 +127,10 @@ async fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result
     for thread in threads {
         tokio::task::spawn_blocking(|| thread.join()).await?.unwrap_or_default();
     }
-    if let Some(leading) = leading {
-        leading.stop().await;
+    if let Some(leader_tasks) = leader_tasks {
+        leader_tasks.stop().await;
     }
-    keep_accounts_once(&app).await;
+    maintain_accounts_once(&app).await;
     let released = app.accounts.release().await;
     leasing.stop();
     store.close().await;
@@ -140,8 +139,14 @@ async fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result
 }
 
 /// Prints the greeting where that can be done: output on a full disk ends nothing.
-fn greet_or_warn(config: &Config, role: Role, listeners: &Listeners, firsts: &Firsts, data: &Path) {
-    if let Err(error) = greet(config, role, listeners, firsts, data) {
+fn print_banner_or_warn(
+    config: &Config,
+    role: Role,
+    listeners: &Listeners,
+    first_start: &FirstStart,
+    data: &Path,
+) {
+    if let Err(error) = print_banner(config, role, listeners, first_start, data) {
         // The log says the same, but for what is shown once.
         tracing::warn!(%error, listen = %listeners.main, "the greeting cannot be printed");
     }
@@ -196,7 +201,7 @@ impl Signals {
 }
 
 /// Waits for a signal, or for a part of the service to end before its time.
-async fn until_told(
+async fn wait_for_stop(
     Signals { mut terminate, mut interrupt }: Signals,
     ended: &mut mpsc::Receiver<Part>,
 ) -> anyhow::Result<()> {
@@ -224,7 +229,7 @@ async fn until_told(
 
 /// What a service begins with: the store and the time, of the folder and the machine or what many nodes share, and the
 /// accounts in memory.
-struct Begun {
+struct Opened {
     store: Store,
     clock: Arc<dyn Clock>,
     accounts: Accounts,
@@ -233,12 +238,12 @@ struct Begun {
 
 /// Opens the store and reads the accounts. A node of many waits for the database, and says so to whoever comes
 /// meanwhile.
-async fn begin(
+async fn open_accounts(
     config: &Config,
     args: &ServeArgs,
     folder: &Folder,
     listeners: &Listeners,
-) -> anyhow::Result<Begun> {
+) -> anyhow::Result<Opened> {
     let Some(cluster) = &config.cluster else {
         let store = match args.new_accounts {
             true => open::open_or_make_store(config, folder).await?,
@@ -246,7 +251,7 @@ async fn begin(
         };
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let (accounts, worker) = Accounts::load(store.clone(), Arc::clone(&clock)).await?;
-        return Ok(Begun { store, clock, accounts, worker });
+        return Ok(Opened { store, clock, accounts, worker });
     };
     tracing::info!(listen = %listeners.main, operator = %listeners.operator, "listening; ready once the database was read");
     let why = "this node waits for the database";
@@ -255,7 +260,7 @@ async fn begin(
             .await?;
     let (store, clock, (accounts, worker)) = joined;
     tokio::spawn(Arc::clone(&clock).keep(store.clone()));
-    Ok(Begun { store, clock, accounts, worker })
+    Ok(Opened { store, clock, accounts, worker })
 }
 
 fn settings(config: &Config, role: Role) -> Settings {
@@ -320,19 +325,19 @@ async fn first_key(accounts: &Accounts) -> anyhow::Result<Option<KeySecret>> {
 }
 
 /// How often the uses of keys are written down, quotas looked at, and what has ended is forgotten.
-const KEEP_EVERY: Duration = Duration::from_secs(60);
+const MAINTAIN_EVERY: Duration = Duration::from_secs(60);
 
-async fn keep_accounts(app: Arc<App>) {
-    let mut every = tokio::time::interval(KEEP_EVERY);
+async fn maintain_accounts(app: Arc<App>) {
+    let mut every = tokio::time::interval(MAINTAIN_EVERY);
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         every.tick().await;
-        keep_accounts_once(&app).await;
+        maintain_accounts_once(&app).await;
     }
 }
 
 /// What fails here is tried again a minute later and harms nobody meanwhile.
-async fn keep_accounts_once(app: &App) {
+async fn maintain_accounts_once(app: &App) {
     if let Err(error) = app.accounts.note_key_uses().await {
         tracing::warn!(error = &error as &dyn std::error::Error, "keys' last uses are not written");
     }
@@ -347,12 +352,12 @@ async fn keep_accounts_once(app: &App) {
 
 /// What a start has to show that is shown once.
 #[derive(Default)]
-struct Firsts {
+struct FirstStart {
     key: Option<KeySecret>,
     operator_link: Option<LinkToken>,
 }
 
-impl Firsts {
+impl FirstStart {
     async fn make(config: &Config, accounts: &Accounts, people: &People) -> anyhow::Result<Self> {
         let operator_link =
             if config.dashboard.enabled { people.first_operator_link().await? } else { None };
@@ -443,17 +448,17 @@ fn public_url(config: &Config, listeners: &Listeners) -> String {
 }
 
 /// Tells whoever started the service where it is and how to try it.
-fn greet(
+fn print_banner(
     config: &Config,
     role: Role,
     listeners: &Listeners,
-    firsts: &Firsts,
+    first_start: &FirstStart,
     data: &Path,
 ) -> anyhow::Result<()> {
     let scheme = if config.server.tls().is_some() { "https" } else { "http" };
     let base = format!("{scheme}://{}", listeners.main);
     let mut text = format!("Linesman is at {base}\n");
-    match &firsts.key {
+    match &first_start.key {
         _ if role == Role::Ingest => {}
         Some(key) => {
             let key = key.expose();
@@ -472,7 +477,7 @@ fn greet(
             ));
         }
     }
-    if let Some(link) = &firsts.operator_link {
+    if let Some(link) = &first_start.operator_link {
         let public = config.dashboard.public_url.as_deref().unwrap_or(&base);
         text.push_str(&format!(
             "\nThere is no operator yet. This link makes the first one, once, within a day:\n  {public}/link/{}\n",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::harness::{
-    DAY, Home, bout, clear_of_the_turn_of, client, moneyline, ndjson, post, wait_for,
+    DAY, TestProgram, bout, clear_of_the_turn_of, client, moneyline, ndjson, post, wait_for,
 };
 
 const EVENTS: &str = "/v1/sports/mma/events?limit=500";
@@ -24,17 +24,17 @@ fn name(number: usize) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backup_of_a_running_service_has_keys_quotas_events_and_log() {
     clear_of_the_turn_of(DAY).await;
-    let home = Home::new();
-    let service = home.start().await;
-    let reader = home.live_key().await;
-    let revoked = home.live_key().await;
-    home.ok(&["keys", "revoke", &revoked]).await;
+    let program = TestProgram::new();
+    let service = program.start().await;
+    let reader = program.live_key().await;
+    let revoked = program.live_key().await;
+    program.ok(&["keys", "revoke", &revoked]).await;
     let limited = ["keys", "create", "--kind", "production", "--requests-per-day", "160"];
-    let limited = home.ok(&limited).await;
+    let limited = program.ok(&limited).await;
     for used in 1..=7 {
         assert_eq!(service.get("/v1/books", &limited).await.requests_used(), used);
     }
-    let token = home.feed("one").await;
+    let token = program.feed("one").await;
     let price = moneyline("r-0", "fanduel", &[(&name(0), 140), ("Opponent 0", -165)]);
     service.push_all(&token, &[bout("r-0", &name(0), "Opponent 0"), price]).await;
     let odds = service.records(ODDS, &reader, 1).await;
@@ -57,18 +57,18 @@ async fn a_backup_of_a_running_service_has_keys_quotas_events_and_log() {
     };
     wait_for("pushes", async || (taken.load(Ordering::Acquire) >= BEFORE).then_some(())).await;
     let before = taken.load(Ordering::Acquire);
-    let place = home.path().join("backups of today");
+    let place = program.path().join("backups of today");
     let to = place.to_str().unwrap();
-    assert!(home.ok(&["backup", to]).await.contains("accounts.db"));
+    assert!(program.ok(&["backup", to]).await.contains("accounts.db"));
     done.store(true, Ordering::Release);
     pushing.await.unwrap();
-    let again = home.run(&["backup", to]).await;
+    let again = program.run(&["backup", to]).await;
     assert!(again.sentence(1).contains("is there already"), "{}", again.stderr);
     // What happens afterwards is not in it.
-    let later = home.live_key().await;
+    let later = program.live_key().await;
     service.kill().await;
 
-    let restored = Home::new();
+    let restored = TestProgram::new();
     fs::rename(&place, restored.data()).unwrap();
     let service = restored.start().await;
     assert_eq!(service.first_key(), None, "it is not a new installation");
@@ -98,8 +98,8 @@ async fn a_backup_of_a_running_service_has_keys_quotas_events_and_log() {
 
 #[tokio::test]
 async fn a_folder_that_is_none_is_not_backed_up() {
-    let home = Home::new();
-    let told = home.run(&["backup", home.path().join("to").to_str().unwrap()]).await;
+    let program = TestProgram::new();
+    let told = program.run(&["backup", program.path().join("to").to_str().unwrap()]).await;
     assert!(told.sentence(1).contains("no data folder"), "{}", told.stderr);
-    assert!(!home.path().join("to").exists());
+    assert!(!program.path().join("to").exists());
 }

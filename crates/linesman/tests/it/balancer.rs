@@ -61,7 +61,7 @@ async fn nginx_is_told_until_it_was() {
     let _watch = balancer.watch(&both);
     balancer.took(&[&both]).await;
 
-    let broken = balancer.home.path().join("broken");
+    let broken = balancer.program.path().join("broken");
     File::create(&broken).unwrap();
     let asked = balancer.lines("asked").len();
     shaky.says(&[503]);
@@ -93,7 +93,7 @@ async fn a_watch_that_cannot_work_says_why() {
         assert_eq!(status.code(), Some(1), "{nodes}");
         assert!(balancer.said().lines().last().unwrap().contains(why), "{}", balancer.said());
     }
-    assert!(!balancer.home.path().join("nodes.conf").exists());
+    assert!(!balancer.program.path().join("nodes.conf").exists());
 }
 
 /// Where a program lies, if there is one.
@@ -116,26 +116,27 @@ async fn tools_to_ask_with() -> Vec<String> {
 /// A folder with the list, and with what nginx took of it.
 #[derive(Debug)]
 struct Balancer {
-    home: TempDir,
+    program: TempDir,
 }
 
 impl Balancer {
     /// The script finds the tools it needs, the one to ask with, and nothing else.
     async fn new(tool: Option<&str>) -> Self {
-        let home = TempDir::new().unwrap();
-        fs::create_dir(home.path().join("bin")).unwrap();
+        let program = TempDir::new().unwrap();
+        fs::create_dir(program.path().join("bin")).unwrap();
         for name in TOOLS.into_iter().chain(tool) {
-            symlink(find(name).await.unwrap(), home.path().join("bin").join(name)).unwrap();
+            symlink(find(name).await.unwrap(), program.path().join("bin").join(name)).unwrap();
         }
-        Self { home }
+        Self { program }
     }
 
     fn watch(&self, nodes: &str) -> Child {
-        let stderr = File::options().create(true).append(true).open(self.home.path().join("said"));
+        let stderr =
+            File::options().create(true).append(true).open(self.program.path().join("said"));
         Command::new("/bin/sh")
             .arg(SCRIPT)
-            .current_dir(self.home.path())
-            .env("PATH", self.home.path().join("bin"))
+            .current_dir(self.program.path())
+            .env("PATH", self.program.path().join("bin"))
             .env("NODES", nodes)
             .env("NODES_FILE", "nodes.conf")
             .env("NODES_RELOAD", RELOAD)
@@ -152,12 +153,12 @@ impl Balancer {
     }
 
     fn lines(&self, file: impl AsRef<Path>) -> Vec<String> {
-        let text = fs::read_to_string(self.home.path().join(file)).unwrap_or_default();
+        let text = fs::read_to_string(self.program.path().join(file)).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 
     fn said(&self) -> String {
-        fs::read_to_string(self.home.path().join("said")).unwrap()
+        fs::read_to_string(self.program.path().join("said")).unwrap()
     }
 
     /// Waits until nginx has taken as many lists, and compares them.

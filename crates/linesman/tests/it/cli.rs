@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::harness::{
-    Answer, DAY, Home, Service, UNLIMITED, assert_no_secret, bout, clear_of_the_turn_of, client,
-    moneyline, ndjson, wait_for,
+    Answer, DAY, Service, TestProgram, UNLIMITED, assert_no_secret, bout, clear_of_the_turn_of,
+    client, moneyline, ndjson, wait_for,
 };
 
 const ODDS: &str = "/v1/sports/mma/odds";
@@ -25,31 +25,31 @@ fn parsed(text: &str) -> Value {
 
 #[tokio::test]
 async fn keys_live_and_end_from_the_command_line() {
-    let home = Home::new();
+    let program = TestProgram::new();
     // All of it without a server, and again with one.
     let mut service = None;
     for _ in 0..2 {
         for (kind, prefix) in [("sandbox", "sk_test_"), ("production", "sk_live_")] {
-            let key = home.ok(&["keys", "create", "--kind", kind]).await;
+            let key = program.ok(&["keys", "create", "--kind", kind]).await;
             assert!(is_key(&key, prefix), "stdout is the key alone: {key}");
             expect_status(service.as_ref(), &key, 200).await;
-            assert_eq!(home.ok(&["keys", "revoke", &key]).await, "");
+            assert_eq!(program.ok(&["keys", "revoke", &key]).await, "");
             expect_status(service.as_ref(), &key, 401).await;
         }
-        let record = home.ok(&["keys", "create", "--kind", "production", "--json"]).await;
+        let record = program.ok(&["keys", "create", "--kind", "production", "--json"]).await;
         let record = parsed(&record);
         let (id, key) = (record["id"].as_str().unwrap(), record["key"].as_str().unwrap());
         assert!(id.starts_with("key_") && is_key(key, "sk_live_"), "{record}");
         expect_status(service.as_ref(), key, 200).await;
-        assert_eq!(home.ok(&["keys", "revoke", id]).await, "");
+        assert_eq!(program.ok(&["keys", "revoke", id]).await, "");
         expect_status(service.as_ref(), key, 401).await;
         // Ending it twice changes nothing.
-        assert_eq!(home.ok(&["keys", "revoke", id]).await, "");
+        assert_eq!(program.ok(&["keys", "revoke", id]).await, "");
         if service.is_none() {
-            service = Some(home.start().await);
+            service = Some(program.start().await);
         }
     }
-    assert_no_secret(&home.logs());
+    assert_no_secret(&program.logs());
 }
 
 async fn expect_status(service: Option<&Service>, key: &str, status: u16) {
@@ -60,11 +60,11 @@ async fn expect_status(service: Option<&Service>, key: &str, status: u16) {
 
 #[tokio::test]
 async fn a_keys_record_says_what_it_was_made_with() {
-    let home = Home::new();
+    let program = TestProgram::new();
     let mut create = vec!["keys", "create", "--kind", "production", "--name", "Acme Ltd", "--json"];
     create.extend(["--groups", "golf,combat", "--permissions", "none", "--burst-per-minute", "5"]);
     create.extend(["--requests-per-day", "100", "--requests-per-month", "2000"]);
-    let mut made = parsed(&home.ok(&create).await);
+    let mut made = parsed(&program.ok(&create).await);
     let key = made.as_object_mut().unwrap().remove("key").unwrap();
     let key = key.as_str().unwrap();
     assert_eq!(made["name"], "Acme Ltd");
@@ -75,15 +75,15 @@ async fn a_keys_record_says_what_it_was_made_with() {
     assert_eq!(limits.map(|limit| made[limit].as_u64().unwrap()), [5, 100, 2000]);
     assert_eq!((&made["revoked_at"], &made["rotated_from"]), (&Value::Null, &Value::Null));
 
-    let listed = home.ok(&["keys", "list", "--json"]).await;
+    let listed = program.ok(&["keys", "list", "--json"]).await;
     assert_eq!(parsed(&listed), json!([made]), "the list has the record, without the key");
     assert_no_secret(&listed);
-    let table = home.ok(&["keys", "list"]).await;
+    let table = program.ok(&["keys", "list"]).await;
     assert!(table.contains(made["id"].as_str().unwrap()) && table.contains("Acme Ltd"), "{table}");
     assert_no_secret(&table);
 
     // And the service goes by it.
-    let service = home.start().await;
+    let service = program.start().await;
     let refused = service.get(ODDS, key).await;
     assert_eq!((refused.status, refused.code().as_str()), (403, "forbidden"));
     for _ in 0..4 {
@@ -98,8 +98,8 @@ async fn a_keys_record_says_what_it_was_made_with() {
 
 #[tokio::test]
 async fn defaults_of_a_key_are_the_interfaces() {
-    let home = Home::new();
-    let made = parsed(&home.ok(&["keys", "create", "--kind", "sandbox", "--json"]).await);
+    let program = TestProgram::new();
+    let made = parsed(&program.ok(&["keys", "create", "--kind", "sandbox", "--json"]).await);
     assert_eq!(made["burst_per_minute"], 60);
     assert_eq!(made["requests_per_day"], 10_000);
     assert_eq!(made["requests_per_month"], Value::Null);
@@ -110,20 +110,20 @@ async fn defaults_of_a_key_are_the_interfaces() {
 #[tokio::test]
 async fn rotation_prints_the_new_key_and_ends_the_old_one_at_once_or_after_the_overlap() {
     clear_of_the_turn_of(DAY).await;
-    let home = Home::new();
-    let old = home.live_key().await;
-    let service = home.start().await;
+    let program = TestProgram::new();
+    let old = program.live_key().await;
+    let service = program.start().await;
     assert_eq!(service.get("/v1/books", &old).await.status, 200);
-    let new = home.ok(&["keys", "rotate", &old]).await;
+    let new = program.ok(&["keys", "rotate", &old]).await;
     assert!(is_key(&new, "sk_live_"), "{new}");
     assert_eq!(service.get("/v1/books", &old).await.status, 401);
     let answer = service.get("/v1/books", &new).await;
     assert_eq!((answer.status, answer.requests_used()), (200, 2), "what was used goes with it");
 
     // By id, with an overlap in which both work.
-    let listed = parsed(&home.ok(&["keys", "list", "--json"]).await);
+    let listed = parsed(&program.ok(&["keys", "list", "--json"]).await);
     let id = listed.as_array().unwrap().last().unwrap()["id"].as_str().unwrap();
-    let newest = home.ok(&["keys", "rotate", id, "--overlap", "3s"]).await;
+    let newest = program.ok(&["keys", "rotate", id, "--overlap", "3s"]).await;
     let mut used = 2;
     for key in [&new, &newest] {
         let answer = service.get("/v1/books", key).await;
@@ -137,26 +137,26 @@ async fn rotation_prints_the_new_key_and_ends_the_old_one_at_once_or_after_the_o
     let ended = async || (service.get("/v1/books", &new).await.status == 401).then_some(());
     wait_for("the overlap to end", ended).await;
     assert_eq!(service.get("/v1/books", &newest).await.status, 200);
-    let refused = home.run(&["keys", "rotate", &old]).await;
+    let refused = program.run(&["keys", "rotate", &old]).await;
     assert!(refused.sentence(1).contains("create a new key"), "{}", refused.stderr);
     assert_no_secret(&refused.stderr);
 
     // The same where nobody serves.
     service.stop().await;
-    let last = home.ok(&["keys", "rotate", &newest, "--overlap", "7d"]).await;
-    let service = home.start().await;
+    let last = program.ok(&["keys", "rotate", &newest, "--overlap", "7d"]).await;
+    let service = program.start().await;
     for key in [&newest, &last] {
         assert_eq!(service.get("/v1/status", key).await.status, 200);
     }
-    assert_no_secret(&home.logs());
+    assert_no_secret(&program.logs());
 }
 
 #[tokio::test]
 async fn once_a_revocation_has_returned_no_request_succeeds() {
-    let home = Home::new();
-    let service = home.start().await;
+    let program = TestProgram::new();
+    let service = program.start().await;
     for _ in 0..3 {
-        let key = home.live_key().await;
+        let key = program.live_key().await;
         let returned = Arc::new(AtomicBool::new(false));
         let refused = Arc::new(AtomicU32::new(0));
         let served = Arc::new(AtomicU32::new(0));
@@ -178,7 +178,7 @@ async fn once_a_revocation_has_returned_no_request_succeeds() {
             });
         }
         wait_for("the load", async || (served.load(Ordering::SeqCst) > 50).then_some(())).await;
-        home.ok(&["keys", "revoke", &key]).await;
+        program.ok(&["keys", "revoke", &key]).await;
         returned.store(true, Ordering::SeqCst);
         // Each of these panics if it was let in too late.
         while let Some(done) = hammers.join_next().await {
@@ -189,10 +189,10 @@ async fn once_a_revocation_has_returned_no_request_succeeds() {
 
 #[tokio::test]
 async fn feeds_are_created_listed_and_revoked() {
-    let home = Home::new();
-    let early = home.feed("early").await;
-    let service = home.start().await;
-    let bound = home.ok(&["feeds", "create", "pinnacle", "--bookmaker", "pinnacle"]).await;
+    let program = TestProgram::new();
+    let early = program.feed("early").await;
+    let service = program.start().await;
+    let bound = program.ok(&["feeds", "create", "pinnacle", "--bookmaker", "pinnacle"]).await;
     for token in [&early, &bound] {
         assert!(
             token.starts_with("fk_") && !token.contains(char::is_whitespace),
@@ -209,39 +209,39 @@ async fn feeds_are_created_listed_and_revoked() {
     assert_eq!((&receipt["accepted"], &receipt["rejected"][0]["line"]), (&json!(2), &json!(2)));
     assert_eq!(receipt["rejected"][0]["code"], "wrong_bookmaker");
 
-    let table = home.ok(&["feeds", "list"]).await;
+    let table = program.ok(&["feeds", "list"]).await;
     assert!(table.contains("early") && table.contains("pinnacle"), "{table}");
     assert_no_secret(&table);
-    let taken = home.run(&["feeds", "create", "pinnacle"]).await;
+    let taken = program.run(&["feeds", "create", "pinnacle"]).await;
     assert!(taken.sentence(1).contains("already"), "{}", taken.stderr);
-    let unknown = home.run(&["feeds", "create", "x", "--bookmaker", "pinacle"]).await;
+    let unknown = program.run(&["feeds", "create", "x", "--bookmaker", "pinacle"]).await;
     assert!(unknown.sentence(1).contains("did you mean `pinnacle`"), "{}", unknown.stderr);
 
-    assert_eq!(home.ok(&["feeds", "revoke", "early"]).await, "");
+    assert_eq!(program.ok(&["feeds", "revoke", "early"]).await, "");
     let refused = service.post(&early, ndjson(&lines[..1])).await.unwrap();
     assert_eq!((refused.status, refused.code().as_str()), (401, "authentication_failed"));
     assert_eq!(service.post(&bound, ndjson(&lines[..1])).await.unwrap().status, 200);
-    assert!(home.ok(&["feeds", "list"]).await.contains("revoked"));
-    let unknown = home.run(&["feeds", "revoke", "nobody"]).await;
+    assert!(program.ok(&["feeds", "list"]).await.contains("revoked"));
+    let unknown = program.run(&["feeds", "revoke", "nobody"]).await;
     assert!(unknown.sentence(1).contains("no feed"), "{}", unknown.stderr);
 
     // Without a server, and the name is free again.
     service.stop().await;
-    home.ok(&["feeds", "revoke", "pinnacle"]).await;
-    let again = home.feed("early").await;
-    let service = home.start().await;
+    program.ok(&["feeds", "revoke", "pinnacle"]).await;
+    let again = program.feed("early").await;
+    let service = program.start().await;
     assert_eq!(service.post(&bound, "\n".to_owned()).await.unwrap().status, 401);
     assert_eq!(service.post(&early, "\n".to_owned()).await.unwrap().status, 401);
     assert_eq!(service.post(&again, "\n".to_owned()).await.unwrap().status, 200);
-    assert_no_secret(&home.logs());
+    assert_no_secret(&program.logs());
 }
 
 #[tokio::test]
 async fn maintenance_is_switched_at_once_and_outlives_restarts() {
-    let home = Home::new();
-    assert_eq!(home.ok(&["maintenance", "on"]).await, "");
-    let key = home.live_key().await;
-    let service = home.start().await;
+    let program = TestProgram::new();
+    assert_eq!(program.ok(&["maintenance", "on"]).await, "");
+    let key = program.live_key().await;
+    let service = program.start().await;
     let expect = async |service: &Service, retry_after: Option<&str>| {
         let (answer, status) =
             (service.get(ODDS, &key).await, service.get("/v1/status", &key).await);
@@ -256,22 +256,22 @@ async fn maintenance_is_switched_at_once_and_outlives_restarts() {
         }
     };
     expect(&service, Some("600")).await;
-    home.ok(&["maintenance", "on", "--retry-after", "2h"]).await;
+    program.ok(&["maintenance", "on", "--retry-after", "2h"]).await;
     expect(&service, Some("7200")).await;
-    home.ok(&["maintenance", "off"]).await;
+    program.ok(&["maintenance", "off"]).await;
     expect(&service, None).await;
-    home.ok(&["maintenance", "on", "--retry-after", "30s"]).await;
+    program.ok(&["maintenance", "on", "--retry-after", "30s"]).await;
     service.kill().await;
-    let service = home.start().await;
+    let service = program.start().await;
     expect(&service, Some("30")).await;
-    home.ok(&["maintenance", "off"]).await;
+    program.ok(&["maintenance", "off"]).await;
     expect(&service, None).await;
 }
 
 #[tokio::test]
 async fn what_fails_is_told_in_a_sentence_without_a_secret() {
-    let home = Home::new();
-    let key = home.live_key().await;
+    let program = TestProgram::new();
+    let key = program.live_key().await;
     let other = if key.ends_with('x') { 'y' } else { 'x' };
     let mistyped: String = key.chars().take(key.len() - 1).chain([other]).collect();
     for (arguments, expected) in [
@@ -289,7 +289,7 @@ async fn what_fails_is_told_in_a_sentence_without_a_secret() {
         (vec!["match", "not-there.ndjson"], "not-there.ndjson"),
         (vec!["--config", "not-there.toml", "keys", "list"], "not-there.toml"),
     ] {
-        let done = home.run(&arguments).await;
+        let done = program.run(&arguments).await;
         assert!(done.sentence(1).contains(expected), "{arguments:?}: {}", done.stderr);
         assert_no_secret(&done.stderr);
     }
@@ -297,8 +297,8 @@ async fn what_fails_is_told_in_a_sentence_without_a_secret() {
 
 #[tokio::test]
 async fn wrong_use_is_told_in_a_sentence_with_exit_2() {
-    let home = Home::new();
-    let key = home.live_key().await;
+    let program = TestProgram::new();
+    let key = program.live_key().await;
     for (arguments, expected) in [
         (vec!["kees"], "kees"),
         (vec!["keys"], "subcommand"),
@@ -317,33 +317,33 @@ async fn wrong_use_is_told_in_a_sentence_with_exit_2() {
         (vec!["config", "--chek"], "--check"),
         (vec!["--listen", "somewhere"], "127.0.0.1"),
     ] {
-        let done = home.run(&arguments).await;
+        let done = program.run(&arguments).await;
         assert!(done.sentence(2).contains(expected), "{arguments:?}: {}", done.stderr);
         assert_no_secret(&done.stderr);
     }
-    let help = home.ok(&["keys", "create", "--help"]).await;
+    let help = program.ok(&["keys", "create", "--help"]).await;
     assert!(help.contains("Example") && help.contains("--requests-per-month"));
-    assert!(home.ok(&["--version"]).await.starts_with("linesman "));
+    assert!(program.ok(&["--version"]).await.starts_with("linesman "));
 }
 
 #[tokio::test]
 async fn the_openapi_document_is_printed_as_json() {
-    let home = Home::new();
-    let printed = parsed(&home.ok(&["openapi"]).await);
+    let program = TestProgram::new();
+    let printed = parsed(&program.ok(&["openapi"]).await);
     assert!(printed["openapi"].as_str().unwrap().starts_with("3.1"));
-    let service = home.start().await;
+    let service = program.start().await;
     let served = Answer::of(service.client.get(service.url("/openapi.json"))).await.unwrap();
     assert_eq!(served.json(), printed);
 }
 
 #[tokio::test]
 async fn command_lines_at_the_same_time_do_not_harm_each_other() {
-    let home = Home::new();
-    let service = home.start().await;
+    let program = TestProgram::new();
+    let service = program.start().await;
     let mut creating = JoinSet::new();
     for number in 0..6 {
         let name = number.to_string();
-        let mut command = home.command(
+        let mut command = program.command(
             &[&["keys", "create", "--kind", "production", "--name", &name], &UNLIMITED[..]]
                 .concat(),
         );

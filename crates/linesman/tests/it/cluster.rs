@@ -8,16 +8,16 @@ use change_log::{StreamLocation, StreamLog};
 use serde_json::Value;
 use test_servers::{Nats, Postgres, Proxy};
 
-use crate::harness::{Answer, Home, PATIENCE, Service, bout, moneyline, ndjson, wait_for};
+use crate::harness::{Answer, Service, TIMEOUT, TestProgram, bout, moneyline, ndjson, wait_for};
 
 /// The servers that all nodes share.
-struct Bed {
+struct TestServers {
     postgres: Postgres,
     nats: Nats,
     url: String,
 }
 
-impl Bed {
+impl TestServers {
     fn start() -> Self {
         let postgres = Postgres::start().unwrap();
         let url = postgres.create_database("linesman").unwrap();
@@ -25,8 +25,8 @@ impl Bed {
     }
 
     /// A folder for one node.
-    fn home(&self) -> Home {
-        Home::new()
+    fn program(&self) -> TestProgram {
+        TestProgram::new()
             .set("LINESMAN_DATABASE__URL", self.url.clone())
             .set("LINESMAN_CLUSTER__NATS_URL", self.nats.url())
             .set("LINESMAN_MARKET__REFRESH_INTERVAL", "1s")
@@ -87,16 +87,16 @@ async fn shows(service: &Service, key: &str, american: i64) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_standby_takes_over_from_a_writer_that_was_killed_or_stopped_and_nothing_acknowledged_is_lost()
  {
-    let mut bed = Bed::start();
+    let mut servers = TestServers::start();
     // Held still for about as long as keys are trusted by default, a node would wake up and refuse the feed's token, or
     // not.
-    let home = || bed.home().set("LINESMAN_CLUSTER__KEY_TRUST", "10m");
-    let [home_one, home_two, home_three, home_four] = [(); 4].map(|()| home());
-    let (key, feed) = (home_one.live_key().await, home_one.feed("one").await);
-    let one = home_one.start_as("ingest").await;
+    let program = || servers.program().set("LINESMAN_CLUSTER__KEY_TRUST", "10m");
+    let [program_one, program_two, program_three, program_four] = [(); 4].map(|()| program());
+    let (key, feed) = (program_one.live_key().await, program_one.feed("one").await);
+    let one = program_one.start_as("ingest").await;
     leads(&one).await;
-    let two = home_two.start_as("ingest").await;
-    let (api, other) = (home_three.start_as("api").await, home_four.start_as("api").await);
+    let two = program_two.start_as("ingest").await;
+    let (api, other) = (program_three.start_as("api").await, program_four.start_as("api").await);
     let lines = [bout("a", "Ann Archer", "Bea Bowen"), price(1)];
     push_until_taken(&api, &feed, &lines).await;
     for node in [&api, &other] {
@@ -121,7 +121,7 @@ async fn a_standby_takes_over_from_a_writer_that_was_killed_or_stopped_and_nothi
 
     // Stopped, and woken up after somebody else went on. What waits at its door it takes as the one that writes, for
     // all it knows, and does not: the log has what the other one wrote, and then this.
-    let one = home_one.start_as("ingest").await;
+    let one = program_one.start_as("ingest").await;
     wait_for("a standby", async || (one.get("/readyz", &key).await.status == 200).then_some(()))
         .await;
     two.signal("STOP").await;
@@ -147,9 +147,9 @@ async fn a_standby_takes_over_from_a_writer_that_was_killed_or_stopped_and_nothi
     }
 
     // Without the database, whoever writes goes on; it holds no fence.
-    bed.postgres.stop().unwrap();
+    servers.postgres.stop().unwrap();
     push_until_taken(&api, &feed, &[price(5)]).await;
-    bed.postgres.start_again().unwrap();
+    servers.postgres.start_again().unwrap();
     shows(&other, &key, 105).await;
     // In good order the turn is given back, and nobody has to wait for it.
     one.stop().await;
@@ -159,15 +159,16 @@ async fn a_standby_takes_over_from_a_writer_that_was_killed_or_stopped_and_nothi
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_writer_that_is_cut_off_from_the_log_is_replaced() {
-    let bed = Bed::start();
-    let proxy = Proxy::start(bed.nats.port(0).unwrap()).await.unwrap();
-    let away =
-        bed.home().set("LINESMAN_CLUSTER__NATS_URL", format!("nats://127.0.0.1:{}", proxy.port()));
-    let (home_two, home_api) = (bed.home(), bed.home());
-    let (key, feed) = (home_two.live_key().await, home_two.feed("one").await);
+    let servers = TestServers::start();
+    let proxy = Proxy::start(servers.nats.port(0).unwrap()).await.unwrap();
+    let away = servers
+        .program()
+        .set("LINESMAN_CLUSTER__NATS_URL", format!("nats://127.0.0.1:{}", proxy.port()));
+    let (program_two, program_api) = (servers.program(), servers.program());
+    let (key, feed) = (program_two.live_key().await, program_two.feed("one").await);
     let one = away.start_as("ingest").await;
     leads(&one).await;
-    let (two, api) = (home_two.start_as("ingest").await, home_api.start_as("api").await);
+    let (two, api) = (program_two.start_as("ingest").await, program_api.start_as("api").await);
     push_until_taken(&api, &feed, &[bout("a", "Ann Archer", "Bea Bowen"), price(1)]).await;
     for node in [&two, &api] {
         wait_for("a node that is ready", async || {
@@ -175,7 +176,7 @@ async fn a_writer_that_is_cut_off_from_the_log_is_replaced() {
         })
         .await;
     }
-    proxy.hold();
+    proxy.stall();
     let begun = Instant::now();
     leads(&two).await;
     eprintln!("another node wrote {:?} after the cut", begun.elapsed());
@@ -185,7 +186,7 @@ async fn a_writer_that_is_cut_off_from_the_log_is_replaced() {
         async |service| -> Option<u64> { figure(service, "linesman_log_seq").await?.parse().ok() };
     let written = seq(&two).await.unwrap();
     assert!(seq(&one).await.unwrap() < written, "it has heard nothing since");
-    proxy.mend();
+    proxy.restore();
     let begun = Instant::now();
     // Whichever of them writes by then, it is one.
     wait_for("the old one to follow", async || {
@@ -199,10 +200,10 @@ async fn a_writer_that_is_cut_off_from_the_log_is_replaced() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_starts_without_the_database_listens_and_begins_once_it_is_there() {
-    let mut bed = Bed::start();
-    let homes = [(); 3].map(|()| bed.home());
+    let mut servers = TestServers::start();
+    let homes = [(); 3].map(|()| servers.program());
     let key = homes[0].live_key().await;
-    bed.postgres.stop().unwrap();
+    servers.postgres.stop().unwrap();
     let addresses = [(); 3].map(|()| format!("127.0.0.1:{}", test_servers::free_port().unwrap()));
     let [all, ingest, api] = &addresses;
     let starting = async {
@@ -233,7 +234,7 @@ async fn a_node_that_starts_without_the_database_listens_and_begins_once_it_is_t
             let told = refused.json()["error"]["request_id"].clone();
             assert_eq!(told, refused.headers["x-request-id"].to_str().unwrap());
         }
-        bed.postgres.start_again().unwrap();
+        servers.postgres.start_again().unwrap();
     };
     let ((all, ingest, api), ()) = tokio::join!(starting, looking);
     for node in [&all, &ingest, &api] {
@@ -250,16 +251,16 @@ async fn a_node_that_starts_without_the_database_listens_and_begins_once_it_is_t
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_node_serves_soon_though_the_log_is_long() {
-    let bed = Bed::start();
-    let [home_one, home_two] = [(); 2].map(|()| bed.home());
-    let (key, feed) = (home_one.live_key().await, home_one.feed("one").await);
-    let one = home_one.start_as("all").await;
+    let servers = TestServers::start();
+    let [program_one, program_two] = [(); 2].map(|()| servers.program());
+    let (key, feed) = (program_one.live_key().await, program_one.feed("one").await);
+    let one = program_one.start_as("all").await;
     leads(&one).await;
     push_until_checkpoint(&one, &feed).await;
     push_until_taken(&one, &feed, &[price(20_000)]).await;
     shows(&one, &key, 20_100).await;
     let begun = Instant::now();
-    let two = home_two.start_as("api").await;
+    let two = program_two.start_as("api").await;
     wait_for("a node that is ready", async || {
         (two.get("/readyz", &key).await.status == 200).then_some(())
     })
@@ -271,17 +272,17 @@ async fn a_new_node_serves_soon_though_the_log_is_long() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_node_is_waited_for_and_an_orderly_stop_signs_off() {
-    let bed = Bed::start();
-    let [home, home_other] = [(); 2].map(|()| bed.home());
-    let key = home.live_key().await;
-    let store = store::Store::connect(&bed.url).await.unwrap();
+    let servers = TestServers::start();
+    let [program, program_other] = [(); 2].map(|()| servers.program());
+    let key = program.live_key().await;
+    let store = store::Store::connect(&servers.url).await.unwrap();
     let listed = async || store.nodes_behind(i64::MAX).await.unwrap().nodes;
-    home.start_as("api").await.kill().await;
+    program.start_as("api").await.kill().await;
     assert_eq!(listed().await, 1, "it could not sign off");
-    let (other, again) = (home_other.start_as("api").await, home.start_as("api").await);
+    let (other, again) = (program_other.start_as("api").await, program.start_as("api").await);
     assert_eq!(listed().await, 3, "and may be cut off, for all another node knows");
     let begun = Instant::now();
-    home_other.ok(&["keys", "revoke", &key]).await;
+    program_other.ok(&["keys", "revoke", &key]).await;
     eprintln!("revoked on both nodes after {:?}", begun.elapsed());
     for node in [&other, &again] {
         assert_eq!(node.get("/v1/sports", &key).await.status, 401);
@@ -292,24 +293,24 @@ async fn a_killed_node_is_waited_for_and_an_orderly_stop_signs_off() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_secret_is_shown_and_a_deed_written_down_also_where_nobody_confirms_it() {
-    let mut bed = Bed::start();
-    let (home, home_gone) = (bed.home(), bed.home());
-    let (key, _) = (home.live_key().await, home.feed("one").await);
+    let mut servers = TestServers::start();
+    let (program, program_gone) = (servers.program(), servers.program());
+    let (key, _) = (program.live_key().await, program.feed("one").await);
     // One node is gone without a word, and nothing can be announced.
-    home_gone.start_as("api").await.kill().await;
-    bed.nats.kill(0).unwrap();
+    program_gone.start_as("api").await.kill().await;
+    servers.nats.kill(0).unwrap();
     let rotate = ["keys", "rotate", &key];
     let (created, rotated, revoked) = tokio::join!(
-        home.run(&["keys", "create", "--kind", "sandbox"]),
-        home.run(&rotate),
-        home.run(&["feeds", "revoke", "one"]),
+        program.run(&["keys", "create", "--kind", "sandbox"]),
+        program.run(&rotate),
+        program.run(&["feeds", "revoke", "one"]),
     );
     assert!(created.stdout.starts_with("sk_test_"), "{created:?}");
     assert!(rotated.stdout.starts_with("sk_live_") && rotated.code == Some(1), "{rotated:?}");
     for told in [&rotated.stderr, revoked.sentence(1)] {
         assert!(told.contains("the change is stored, but 1 node did not confirm it"), "{told}");
     }
-    let store = store::Store::connect(&bed.url).await.unwrap();
+    let store = store::Store::connect(&servers.url).await.unwrap();
     let rows = store.audit(None, None, 100).await.unwrap();
     for action in ["key.rotated", "feed.revoked"] {
         let details: Vec<&str> = rows
@@ -324,24 +325,24 @@ async fn a_secret_is_shown_and_a_deed_written_down_also_where_nobody_confirms_it
 
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_may_come_after_the_nodes_and_command_lines_reach_the_writer() {
-    let mut bed = Bed::start();
-    let [home_one, home_two] = [(); 2].map(|()| bed.home());
-    let (key, feed) = (home_one.live_key().await, home_one.feed("one").await);
-    assert!(home_two.ok(&["feeds", "list"]).await.contains("one"), "the same database");
-    bed.nats.kill(0).unwrap();
-    bed.postgres.stop().unwrap();
-    let starting = async { (home_one.start_as("all").await, home_two.start_as("api").await) };
+    let mut servers = TestServers::start();
+    let [program_one, program_two] = [(); 2].map(|()| servers.program());
+    let (key, feed) = (program_one.live_key().await, program_one.feed("one").await);
+    assert!(program_two.ok(&["feeds", "list"]).await.contains("one"), "the same database");
+    servers.nats.kill(0).unwrap();
+    servers.postgres.stop().unwrap();
+    let starting = async { (program_one.start_as("all").await, program_two.start_as("api").await) };
     let coming = async {
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-        bed.postgres.start_again().unwrap();
+        servers.postgres.start_again().unwrap();
     };
     let ((all, api), ()) =
-        tokio::time::timeout(2 * PATIENCE, async { tokio::join!(starting, coming) })
+        tokio::time::timeout(2 * TIMEOUT, async { tokio::join!(starting, coming) })
             .await
             .expect("nodes wait for the database");
     assert_eq!(api.get("/healthz", &key).await.status, 200);
     assert_eq!(api.get("/readyz", &key).await.status, 503);
-    bed.nats.start_again(0).unwrap();
+    servers.nats.start_again(0).unwrap();
     let bouts = [bout("a", "Ann Archer", "Bea Bowen"), bout("b", "Cleo Cruz", "Dora Dunn")];
     push_until_taken(&api, &feed, &bouts).await;
     wait_for("an api node that is ready", async || {
@@ -351,7 +352,7 @@ async fn servers_may_come_after_the_nodes_and_command_lines_reach_the_writer() {
     let events = api.records("/v1/sports/mma/events", &key, 2).await;
     let ids: Vec<&str> = events.iter().map(|event| event["id"].as_str().unwrap()).collect();
     // From a machine where no node runs.
-    let elsewhere = bed.home();
+    let elsewhere = servers.program();
     elsewhere.ok(&["events", "merge", ids[0], ids[1]]).await;
     let shown = elsewhere.ok(&["events", "show", ids[0]]).await;
     assert!(shown.contains("Ann Archer") && shown.contains("Cleo Cruz"), "{shown}");
@@ -366,7 +367,7 @@ async fn servers_may_come_after_the_nodes_and_command_lines_reach_the_writer() {
 #[tokio::test]
 async fn roles_need_servers_to_share() {
     for role in ["ingest", "api"] {
-        let done = Home::new().run(&["serve", "--role", role]).await;
+        let done = TestProgram::new().run(&["serve", "--role", role]).await;
         let told = done.sentence(1);
         assert!(told.contains("`database.url`") && told.contains("`cluster.nats_url`"), "{told}");
     }
@@ -374,11 +375,11 @@ async fn roles_need_servers_to_share() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_that_the_servers_have_lost_is_not_begun_anew() {
-    let mut bed = Bed::start();
-    let [home_one, home_two, home_three] = [(); 3].map(|()| bed.home());
-    let (key, feed) = (home_one.live_key().await, home_one.feed("one").await);
-    let one = home_one.start_as("ingest").await;
-    let api = home_two.start_as("api").await;
+    let mut servers = TestServers::start();
+    let [program_one, program_two, program_three] = [(); 3].map(|()| servers.program());
+    let (key, feed) = (program_one.live_key().await, program_one.feed("one").await);
+    let one = program_one.start_as("ingest").await;
+    let api = program_two.start_as("api").await;
     let lines = [bout("a", "Ann Archer", "Bea Bowen"), price(1)];
     push_until_taken(&api, &feed, &lines).await;
     shows(&api, &key, 101).await;
@@ -386,11 +387,11 @@ async fn a_log_that_the_servers_have_lost_is_not_begun_anew() {
         one.stderr().contains("the database knows that the log is begun").then_some(())
     })
     .await;
-    bed.nats.kill(0).unwrap();
-    bed.nats.forget(0).unwrap();
-    bed.nats.start_again(0).unwrap();
+    servers.nats.kill(0).unwrap();
+    servers.nats.delete_data(0).unwrap();
+    servers.nats.start_again(0).unwrap();
     // Those that had read it, and one that has never seen it and could write.
-    let fresh = home_three.start_as("ingest").await;
+    let fresh = program_three.start_as("ingest").await;
     for node in [&one, &api, &fresh] {
         wait_for("a node to miss the log", async || {
             node.stderr().contains("the servers have no stream linesman-live").then_some(())
@@ -403,13 +404,13 @@ async fn a_log_that_the_servers_have_lost_is_not_begun_anew() {
     assert_eq!(fresh.get("/readyz", &key).await.status, 503);
 
     // An empty one in its place is not taken for it, neither by those that have read more nor by the one that has not.
-    let (handle, url) = (tokio::runtime::Handle::current(), bed.nats.url());
+    let (handle, url) = (tokio::runtime::Handle::current(), servers.nats.url());
     let make = move || {
         let place =
             StreamLocation { url, name: "live".into(), replicas: None, entry_bytes_max: 9999 };
         let begun = Instant::now();
         while let Err(error) = StreamLog::open(&handle, &place) {
-            assert!(begun.elapsed() < PATIENCE, "{error}");
+            assert!(begun.elapsed() < TIMEOUT, "{error}");
         }
     };
     tokio::task::spawn_blocking(make).await.unwrap();

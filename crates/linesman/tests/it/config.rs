@@ -1,12 +1,12 @@
 //! `linesman config`: the effective values, where it came from, and what is wrong.
 
-use crate::harness::Home;
+use crate::harness::TestProgram;
 
 #[tokio::test]
 async fn the_printed_configuration_loads_back_to_the_same() {
-    let home = Home::new();
-    home.write("mine.toml", "[market]\nstale_after = \"2m\"\n\n[log]\nfilter = \"warn\"\n");
-    let printed = home.ok(&["--config", "mine.toml", "config"]).await;
+    let program = TestProgram::new();
+    program.write("mine.toml", "[market]\nstale_after = \"2m\"\n\n[log]\nfilter = \"warn\"\n");
+    let printed = program.ok(&["--config", "mine.toml", "config"]).await;
     let table: toml::Table = printed.parse().unwrap();
     assert_eq!(table["market"]["refresh_interval"].as_str(), Some("100ms"));
     assert_eq!(table["market"]["stale_after"].as_str(), Some("2m"));
@@ -19,13 +19,13 @@ async fn the_printed_configuration_loads_back_to_the_same() {
     );
     assert!(line("final_retention").contains("# default"), "{printed}");
 
-    home.write("printed.toml", &printed);
-    let fresh = Home::new()
+    program.write("printed.toml", &printed);
+    let fresh = TestProgram::new()
         .unset("LINESMAN_MARKET__REFRESH_INTERVAL")
         .unset("LINESMAN_SERVER__OPS_LISTEN")
         .unset("LINESMAN_SERVER__WORKERS")
         .unset("LINESMAN_SANDBOX__ENABLED");
-    let path = home.path().join("printed.toml");
+    let path = program.path().join("printed.toml");
     let again = fresh.ok(&["--config", path.to_str().unwrap(), "config"]).await;
     assert_eq!(again.parse::<toml::Table>().unwrap(), table);
     let checked = fresh.ok(&["--config", path.to_str().unwrap(), "config", "--check"]).await;
@@ -34,21 +34,21 @@ async fn the_printed_configuration_loads_back_to_the_same() {
 
 #[tokio::test]
 async fn a_file_in_the_current_folder_is_read_without_being_named() {
-    let home = Home::new();
-    home.write("linesman.toml", "[sandbox]\nseed = 7\n");
-    let table: toml::Table = home.ok(&["config"]).await.parse().unwrap();
+    let program = TestProgram::new();
+    program.write("linesman.toml", "[sandbox]\nseed = 7\n");
+    let table: toml::Table = program.ok(&["config"]).await.parse().unwrap();
     assert_eq!(table["sandbox"]["seed"].as_integer(), Some(7));
 }
 
 #[tokio::test]
 async fn every_fault_is_reported_with_its_place_and_the_nearest_name() {
-    let home = Home::new().set("LINESMAN_MARKET__REFRESH_INTERVALL", "1s");
-    home.write(
+    let program = TestProgram::new().set("LINESMAN_MARKET__REFRESH_INTERVALL", "1s");
+    program.write(
         "bad.toml",
         "[server]\nlissten = \"127.0.0.1:1\"\n\n[markt]\nx = 1\n\n[market]\nstale_after = \"soon\"\nrefresh_interval = \"1ms\"\n",
     );
     for check in [&["config", "--check"][..], &["config"], &["serve"], &["keys", "list"]] {
-        let done = home.run(&[&["--config", "bad.toml"], check].concat()).await;
+        let done = program.run(&[&["--config", "bad.toml"], check].concat()).await;
         assert_eq!((done.code, done.stdout.as_str()), (Some(1), ""));
         let lines: Vec<&str> = done.stderr.lines().collect();
         assert_eq!(lines.len(), 5, "{}", done.stderr);
@@ -64,37 +64,38 @@ async fn every_fault_is_reported_with_its_place_and_the_nearest_name() {
             assert!(told, "{expected}: {}", done.stderr);
         }
     }
-    assert!(!home.data().join("accounts.db").exists(), "nothing is made on a bad configuration");
+    assert!(!program.data().join("accounts.db").exists(), "nothing is made on a bad configuration");
 }
 
 #[tokio::test]
 async fn check_looks_at_the_files_that_are_named() {
-    let home = Home::new().set("LINESMAN_CATALOGUE__FILE", "catalogue.toml");
-    let missing = home.run(&["config", "--check"]).await;
+    let program = TestProgram::new().set("LINESMAN_CATALOGUE__FILE", "catalogue.toml");
+    let missing = program.run(&["config", "--check"]).await;
     assert!(missing.sentence(1).contains("catalogue.toml"), "{}", missing.stderr);
-    home.write("catalogue.toml", "[[bookmaker]]\nkey = \"corner_shop\"\n");
-    let wrong = home.run(&["config", "--check"]).await;
+    program.write("catalogue.toml", "[[bookmaker]]\nkey = \"corner_shop\"\n");
+    let wrong = program.run(&["config", "--check"]).await;
     assert!(wrong.sentence(1).contains("catalogue.toml"), "{}", wrong.stderr);
-    home.write(
+    program.write(
         "catalogue.toml",
         "[[bookmaker]]\nkey = \"corner_shop\"\ntitle = \"Corner Shop\"\nregions = [\"uk\"]\n",
     );
-    assert_eq!(home.ok(&["config", "--check"]).await, "configuration OK");
+    assert_eq!(program.ok(&["config", "--check"]).await, "configuration OK");
     // And it is used: a feed can be bound to the new bookmaker, and clients see it.
-    home.ok(&["feeds", "create", "corner", "--bookmaker", "corner_shop"]).await;
-    let key = home.live_key().await;
-    let service = home.start().await;
+    program.ok(&["feeds", "create", "corner", "--bookmaker", "corner_shop"]).await;
+    let key = program.live_key().await;
+    let service = program.start().await;
     assert!(service.get("/v1/books", &key).await.text().contains("Corner Shop"));
-    let half = Home::new().set("LINESMAN_SERVER__TLS_CERT", "cert.pem");
+    let half = TestProgram::new().set("LINESMAN_SERVER__TLS_CERT", "cert.pem");
     let refused = half.run(&["config", "--check"]).await;
     assert!(refused.sentence(1).contains("server.tls_key"), "{}", refused.stderr);
 }
 
 #[tokio::test]
 async fn secrets_in_addresses_are_not_repeated() {
-    let home = Home::new().set("LINESMAN_DATABASE__URL", "postgres://me:hunter2@db/linesman");
+    let program =
+        TestProgram::new().set("LINESMAN_DATABASE__URL", "postgres://me:hunter2@db/linesman");
     for verb in [&["config"][..], &["config", "--check"], &["serve"]] {
-        let done = home.run(verb).await;
+        let done = program.run(verb).await;
         assert!(
             done.sentence(1).contains("`database.url` needs `cluster.nats_url`"),
             "{}",
@@ -106,9 +107,9 @@ async fn secrets_in_addresses_are_not_repeated() {
 
 #[tokio::test]
 async fn a_variable_with_one_underscore_too_few_is_refused() {
-    let home = Home::new().set("LINESMAN_SERVER_LISTEN", "127.0.0.1:0");
+    let program = TestProgram::new().set("LINESMAN_SERVER_LISTEN", "127.0.0.1:0");
     for verb in [&["config"][..], &["config", "--check"], &["serve"]] {
-        let done = home.run(verb).await;
+        let done = program.run(verb).await;
         let sentence = done.sentence(1);
         assert!(sentence.contains("did you mean `LINESMAN_SERVER__LISTEN`?"), "{}", done.stderr);
     }
@@ -116,10 +117,10 @@ async fn a_variable_with_one_underscore_too_few_is_refused() {
 
 #[tokio::test]
 async fn a_setting_is_explained_whatever_the_configuration() {
-    let home = Home::new();
-    home.write("linesman.toml", "[markt]\n");
-    let text = home.ok(&["config", "--explain", "market.stale_after"]).await;
+    let program = TestProgram::new();
+    program.write("linesman.toml", "[markt]\n");
+    let text = program.ok(&["config", "--explain", "market.stale_after"]).await;
     assert!(text.contains("a duration from 100ms") && text.contains("Default: \"90s\""), "{text}");
-    let unknown = home.run(&["config", "--explain", "market.stale"]).await;
+    let unknown = program.run(&["config", "--explain", "market.stale"]).await;
     assert!(unknown.sentence(1).contains("`market.stale_after`"), "{}", unknown.stderr);
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::harness::{
-    Answer, Done, Home, Service, UNLIMITED, client, moneyline, ndjson, now, post, wait_for,
+    Answer, Done, Service, TestProgram, UNLIMITED, client, moneyline, ndjson, now, post, wait_for,
 };
 
 const ROUNDS: u64 = 32;
@@ -28,20 +28,20 @@ async fn nothing_acknowledged_is_lost_and_no_limit_passed_through_32_kills() {
     let mut random = StdRng::seed_from_u64(SEED);
     // Every start has a port of its own, so no connection outlives the service it was made to.
     let client = client();
-    let home = Home::new();
-    let reader = home.live_key().await;
-    let marker = home.feed("marker").await;
+    let program = TestProgram::new();
+    let reader = program.live_key().await;
+    let marker = program.feed("marker").await;
     let mut pushers = Vec::new();
     for sport in SPORTS {
-        pushers.push(Pusher::new(sport, home.feed(sport).await));
+        pushers.push(Pusher::new(sport, program.feed(sport).await));
     }
-    let mut counted = Counted::create(&home).await;
+    let mut counted = Counted::create(&program).await;
     let mut ids = BTreeMap::new();
     let mut keys = Keys::default();
     let mut changing: Option<JoinHandle<Keys>> = None;
 
     for round in 1..=ROUNDS {
-        let service = home.start().await;
+        let service = program.start().await;
         // A command line that was under way when the service was killed may find the next one starting.
         if let Some(changing) = changing.take() {
             keys = changing.await.unwrap();
@@ -59,7 +59,7 @@ async fn nothing_acknowledged_is_lost_and_no_limit_passed_through_32_kills() {
             .map(|pusher| tokio::spawn(pusher.run(client.clone(), service.base.clone())))
             .collect();
         let asking = counted.load(&client, &service.base);
-        changing = Some(tokio::spawn(keys.change(&home)));
+        changing = Some(tokio::spawn(keys.change(&program)));
         keys = Keys::default();
         tokio::time::sleep(Duration::from_millis(random.random_range(10..700))).await;
         service.kill().await;
@@ -78,7 +78,7 @@ async fn nothing_acknowledged_is_lost_and_no_limit_passed_through_32_kills() {
         keys.revoked.len(),
         counted.summary(),
     );
-    counted.check(&home).await;
+    counted.check(&program).await;
     assert!(acknowledged > 100, "the load was no load");
 }
 
@@ -248,11 +248,11 @@ struct Keys {
 
 impl Keys {
     /// Makes a key, and ends the oldest, whatever happens to the service meanwhile.
-    fn change(self, home: &Home) -> impl Future<Output = Self> + Send + use<> {
-        let create =
-            home.command(&[&["keys", "create", "--kind", "production"], &UNLIMITED[..]].concat());
+    fn change(self, program: &TestProgram) -> impl Future<Output = Self> + Send + use<> {
+        let create = program
+            .command(&[&["keys", "create", "--kind", "production"], &UNLIMITED[..]].concat());
         let oldest = (self.live.len() > 3).then(|| self.live[0].clone());
-        let revoke = oldest.map(|key| home.command(&["keys", "revoke", &key]));
+        let revoke = oldest.map(|key| program.command(&["keys", "revoke", &key]));
         async move {
             let mut keys = self;
             let created = Done::of(create).await;
@@ -327,7 +327,7 @@ struct Counted {
 const FAR: u32 = 1_000_000;
 
 impl Counted {
-    async fn create(home: &Home) -> Self {
+    async fn create(program: &TestProgram) -> Self {
         let mut keys = Vec::new();
         for (minute, day, month) in [(30, FAR, FAR), (FAR, 250, FAR), (FAR, FAR, 250), (60, 90, 80)]
         {
@@ -336,7 +336,7 @@ impl Counted {
             create.extend(["--burst-per-minute", &numbers[0], "--requests-per-day", &numbers[1]]);
             create.extend(["--requests-per-month", &numbers[2]]);
             let limits = [(Window::Minute, minute), (Window::Day, day), (Window::Month, month)];
-            keys.push(Limited { key: home.ok(&create).await, limits, answers: Vec::new() });
+            keys.push(Limited { key: program.ok(&create).await, limits, answers: Vec::new() });
         }
         Self { keys }
     }
@@ -365,8 +365,8 @@ impl Counted {
     }
 
     /// Spends what the crashes left, then counts.
-    async fn check(&mut self, home: &Home) {
-        let service = home.start().await;
+    async fn check(&mut self, program: &TestProgram) {
+        let service = program.start().await;
         let url = service.url("/v1/books");
         for limited in &mut self.keys {
             let mut spent = false;

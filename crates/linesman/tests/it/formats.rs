@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::harness::Home;
+use crate::harness::TestProgram;
 
 fn copy(from: &Path, to: &Path) {
     fs::create_dir(to).unwrap();
@@ -36,20 +36,20 @@ async fn a_folder_of_version_0_1_0_opens_with_its_checkpoint_log_and_accounts() 
         serde_json::from_str(&fs::read_to_string(fixture.join("expected.json")).unwrap()).unwrap();
     let text = |name: &str| expected[name].as_str().unwrap();
     for without_checkpoint in [false, true] {
-        let home = Home::new()
+        let program = TestProgram::new()
             .set("LINESMAN_MARKET__FINAL_RETENTION", "30d")
             .set("LINESMAN_MARKET__FORGET_AFTER", "30d");
-        copy(&fixture, &home.data());
-        fs::remove_file(home.data().join("expected.json")).unwrap();
+        copy(&fixture, &program.data());
+        fs::remove_file(program.data().join("expected.json")).unwrap();
         if without_checkpoint {
-            for item in fs::read_dir(home.data().join("live")).unwrap() {
+            for item in fs::read_dir(program.data().join("live")).unwrap() {
                 let path = item.unwrap().path();
                 if path.extension().is_some_and(|kind| kind == "ckp") {
                     fs::remove_file(path).unwrap();
                 }
             }
         }
-        let service = home.start().await;
+        let service = program.start().await;
         assert_eq!(service.get("/readyz", "").await.text(), "ready\n");
         for what in ["events", "odds", "scores"] {
             let held = expected[what].as_array().unwrap();

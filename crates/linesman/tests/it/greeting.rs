@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use tokio::process::Command;
 
-use crate::harness::{Answer, Done, Home, assert_no_secret, bout, ndjson, wait_for};
+use crate::harness::{Answer, Done, TestProgram, assert_no_secret, bout, ndjson, wait_for};
 
 /// Runs a line as somebody would who copied it into a shell.
-async fn try_line(line: &str, home: &Home) -> Value {
+async fn try_line(line: &str, program: &TestProgram) -> Value {
     let mut shell = Command::new("bash");
     // As the operator's shell had them when the service was started.
     shell.args(["-c", &format!("{line} --silent --show-error --fail --noproxy '*'")]);
-    shell.current_dir(home.path());
+    shell.current_dir(program.path());
     let done = Done::of(shell).await;
     assert_eq!(done.code, Some(0), "{line}: {}", done.stderr);
     serde_json::from_str(&done.stdout).unwrap_or_else(|error| panic!("{error}: {}", done.stdout))
@@ -20,20 +20,20 @@ async fn try_line(line: &str, home: &Home) -> Value {
 
 #[tokio::test]
 async fn the_curl_line_of_a_first_and_of_a_later_start_gives_records() {
-    let home = Home::new().set("LINESMAN_SANDBOX__ENABLED", "true");
-    let service = home.start().await;
+    let program = TestProgram::new().set("LINESMAN_SANDBOX__ENABLED", "true");
+    let service = program.start().await;
     let key = service.first_key().expect("a sandbox key").to_owned();
     assert!(service.curl_line().contains(&key) && service.curl_line().contains(&service.base));
-    let records = try_line(service.curl_line(), &home).await;
+    let records = try_line(service.curl_line(), &program).await;
     assert!(!records.as_array().unwrap().is_empty(), "the sandbox has odds from the first moment");
     assert_eq!(records[0]["sport_key"], "mma");
     assert_eq!(service.get("/v1/status", &key).await.json()["status"], "degraded");
     service.stop().await;
 
-    let service = home.start().await;
+    let service = program.start().await;
     assert_eq!(service.first_key(), None);
     assert!(!service.greeting.contains(&key), "a key is shown once");
-    let again = try_line(service.curl_line(), &home).await;
+    let again = try_line(service.curl_line(), &program).await;
     assert!(!again.as_array().unwrap().is_empty());
     // The seed's events have the same ids whenever it is started; the first of them may have ended meanwhile.
     let ids = |records: &Value| -> BTreeSet<String> {
@@ -51,14 +51,14 @@ async fn the_curl_line_of_a_first_and_of_a_later_start_gives_records() {
     })
     .await;
     service.stop().await;
-    assert_no_secret(&home.logs());
+    assert_no_secret(&program.logs());
 }
 
 #[tokio::test]
 async fn a_push_door_of_its_own_is_where_the_greeting_says() {
-    let home = Home::new().set("LINESMAN_SERVER__INGEST_LISTEN", "127.0.0.1:0");
-    let service = home.start().await;
-    let (key, token) = (home.live_key().await, home.feed("one").await);
+    let program = TestProgram::new().set("LINESMAN_SERVER__INGEST_LISTEN", "127.0.0.1:0");
+    let service = program.start().await;
+    let (key, token) = (program.live_key().await, program.feed("one").await);
     let door = service.greeting.lines().find_map(|line| line.strip_prefix("Ingest"));
     let door = door.unwrap().trim();
     assert!(!door.starts_with(&service.base), "{door}");
@@ -78,17 +78,17 @@ async fn a_push_door_of_its_own_is_where_the_greeting_says() {
 
 #[tokio::test]
 async fn a_start_without_an_operator_prints_a_link_that_makes_one_and_only_the_newest_works() {
-    let home = Home::new();
+    let program = TestProgram::new();
     let link = |greeting: &str| {
         greeting.lines().map(str::trim).find(|line| line.contains("/link/")).map(str::to_owned)
     };
-    let service = home.start().await;
+    let service = program.start().await;
     let older = link(&service.greeting).expect("a link");
     assert!(older.starts_with(&service.base), "{older}");
     assert_eq!(service.client.get(&older).send().await.unwrap().status(), 200);
     service.stop().await;
 
-    let service = home.start().await;
+    let service = program.start().await;
     let newer = link(&service.greeting).expect("a link");
     let token = older.rsplit('/').next().unwrap().to_owned();
     let gone = service.client.get(service.url(&format!("/link/{token}"))).send().await.unwrap();
@@ -97,12 +97,12 @@ async fn a_start_without_an_operator_prints_a_link_that_makes_one_and_only_the_n
     service.stop().await;
     let token = newer.rsplit('/').next().unwrap();
     assert!(
-        !home.logs().contains(token),
+        !program.logs().contains(token),
         "a link is for whoever started the service, not for its log"
     );
 
-    let home = Home::new().set("LINESMAN_DASHBOARD__ENABLED", "false");
-    let service = home.start().await;
+    let program = TestProgram::new().set("LINESMAN_DASHBOARD__ENABLED", "false");
+    let service = program.start().await;
     assert_eq!(link(&service.greeting), None);
     assert!(!service.greeting.contains("Dashboard"));
     service.stop().await;

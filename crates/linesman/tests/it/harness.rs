@@ -17,7 +17,7 @@ use tokio::process::{Child, ChildStdout, Command};
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_linesman");
 /// How long anything that must happen may take before the test gives up; the machine may be busy.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a service may take for one answer: a batch of hundreds of lines, unoptimised, on a busy machine.
 const SILENCE: Duration = Duration::from_secs(120);
 pub(crate) const HOUR: Duration = Duration::from_secs(3600);
@@ -30,7 +30,7 @@ pub(crate) const UNLIMITED: [&str; 4] =
 
 /// A data folder with the settings that every program on it is started with.
 #[derive(Debug)]
-pub(crate) struct Home {
+pub(crate) struct TestProgram {
     dir: TempDir,
     environment: Vec<(String, String)>,
     /// A program that starts others, with its arguments.
@@ -38,7 +38,7 @@ pub(crate) struct Home {
     starts: std::cell::Cell<u32>,
 }
 
-impl Home {
+impl TestProgram {
     /// A folder for a service without a sandbox, renewed ten times a second.
     pub(crate) fn new() -> Self {
         Self::at(TempDir::new().unwrap())
@@ -46,13 +46,14 @@ impl Home {
 
     /// The same in this folder.
     pub(crate) fn at(dir: TempDir) -> Self {
-        let home = Self {
+        let program = Self {
             dir,
             environment: Vec::new(),
             launcher: Vec::new(),
             starts: std::cell::Cell::new(0),
         };
-        home.set("LINESMAN_MARKET__REFRESH_INTERVAL", "100ms")
+        program
+            .set("LINESMAN_MARKET__REFRESH_INTERVAL", "100ms")
             .set("LINESMAN_SERVER__OPS_LISTEN", "127.0.0.1:0")
             .set("LINESMAN_SERVER__WORKERS", "2")
             // A machine that runs all tests at once is late now and then.
@@ -62,9 +63,9 @@ impl Home {
 
     /// The same with an environment variable.
     pub(crate) fn set(self, name: &str, value: impl Into<String>) -> Self {
-        let mut home = self.unset(name);
-        home.environment.push((name.to_owned(), value.into()));
-        home
+        let mut program = self.unset(name);
+        program.environment.push((name.to_owned(), value.into()));
+        program
     }
 
     /// The same without an environment variable.
@@ -182,7 +183,7 @@ pub(crate) struct Done {
 
 impl Done {
     pub(crate) async fn of(mut command: Command) -> Self {
-        let ended = tokio::time::timeout(PATIENCE, command.output()).await;
+        let ended = tokio::time::timeout(TIMEOUT, command.output()).await;
         let output = ended.expect("the program ends").unwrap();
         Self {
             code: output.status.code(),
@@ -229,7 +230,7 @@ impl Service {
             let said = fs::read_to_string(&stderr).unwrap();
             panic!("the service ended before it served:\n{greeting}\n{said}");
         };
-        tokio::time::timeout(PATIENCE, reading).await.expect("the service starts");
+        tokio::time::timeout(TIMEOUT, reading).await.expect("the service starts");
         let base = greeting.lines().find_map(|line| line.strip_prefix("Linesman is at "));
         let base = base.expect("an address").to_owned();
         Self { child, _stdout: stdout, stderr, greeting, base, client: client() }
@@ -331,7 +332,7 @@ impl Service {
     }
 
     pub(crate) async fn ended(&mut self) -> ExitStatus {
-        tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("the service ends").unwrap()
+        tokio::time::timeout(TIMEOUT, self.child.wait()).await.expect("the service ends").unwrap()
     }
 
     /// Stops it as an operator would.
@@ -427,7 +428,7 @@ pub(crate) async fn wait_for<T>(what: &str, mut look: impl AsyncFnMut() -> Optio
         if let Some(found) = look().await {
             return found;
         }
-        assert!(begun.elapsed() < PATIENCE, "still waiting for {what}");
+        assert!(begun.elapsed() < TIMEOUT, "still waiting for {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

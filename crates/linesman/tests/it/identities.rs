@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Home, Service, bout, moneyline, ndjson, wait_for};
+use crate::harness::{Answer, Service, TestProgram, bout, moneyline, ndjson, wait_for};
 
 /// Two feeds, two names for one fighter: only an operator can know.
-async fn two_names(home: &Home, service: &Service) {
-    let (north, south) = (home.feed("north").await, home.feed("south").await);
+async fn two_names(program: &TestProgram, service: &Service) {
+    let (north, south) = (program.feed("north").await, program.feed("south").await);
     let said = [
         bout("n-1", "Bobby Vance", "Tom Reed"),
         moneyline("n-1", "fanduel", &[("Bobby Vance", 140), ("Tom Reed", -165)]),
@@ -34,20 +34,20 @@ fn id(event: &Value) -> &str {
 
 #[tokio::test]
 async fn an_operators_merge_and_split_hold_at_once_and_after_a_kill() {
-    let home = Home::new();
-    let service = home.start().await;
-    let key = home.live_key().await;
-    two_names(&home, &service).await;
+    let program = TestProgram::new();
+    let service = program.start().await;
+    let key = program.live_key().await;
+    two_names(&program, &service).await;
     let listed = events(&service, &key, 2).await;
     let elder = listed.iter().find(|event| event["home_team"] == "Bobby Vance").unwrap();
     let younger = listed.iter().find(|event| event["home_team"] == "Tom Reed").unwrap();
     let (elder, younger) = (id(elder).to_owned(), id(younger).to_owned());
 
-    let unsure = home.ok(&["events", "unsure"]).await;
+    let unsure = program.ok(&["events", "unsure"]).await;
     assert!(unsure.contains(&elder) && unsure.contains(&younger), "{unsure}");
     assert!(unsure.contains("the other may be somebody else"), "{unsure}");
 
-    home.ok(&["events", "merge", &younger, &elder]).await;
+    program.ok(&["events", "merge", &younger, &elder]).await;
     let one = events(&service, &key, 1).await;
     assert_eq!(id(&one[0]), elder, "lists show the elder");
     // Both ids answer, with the elder's record.
@@ -59,28 +59,28 @@ async fn an_operators_merge_and_split_hold_at_once_and_after_a_kill() {
     let expected =
         ["bet365 Bobby Vance 150 Tom Reed -180", "fanduel Bobby Vance 140 Tom Reed -165"];
     assert_eq!(prices, expected.map(str::to_owned).into());
-    assert_eq!(home.ok(&["events", "unsure"]).await, "no possible duplicates");
+    assert_eq!(program.ok(&["events", "unsure"]).await, "no possible duplicates");
     let profile: Value =
-        serde_json::from_str(&home.ok(&["events", "show", &younger, "--json"]).await).unwrap();
+        serde_json::from_str(&program.ok(&["events", "show", &younger, "--json"]).await).unwrap();
     assert_eq!((&profile["id"], &profile["also"]), (&json!(elder), &json!([younger])));
     assert_eq!(profile["refs"][1]["ref"], "s-1");
-    let learnt = home.ok(&["aliases", "export"]).await;
+    let learnt = program.ok(&["aliases", "export"]).await;
     assert!(learnt.contains(r#""name":"King Vance","is":"Bobby Vance"}"#), "{learnt}");
 
     service.kill().await;
-    let service = home.start().await;
+    let service = program.start().await;
     assert_eq!(id(&events(&service, &key, 1).await[0]), elder);
     assert_eq!(service.get(&path, &key).await.json()["id"], elder.as_str());
-    home.ok(&["events", "split", &elder, "south:s-1"]).await;
+    program.ok(&["events", "split", &elder, "south:s-1"]).await;
     let two = events(&service, &key, 2).await;
     let ids: BTreeSet<&str> = two.iter().map(id).collect();
     assert_eq!(ids, [elder.as_str(), younger.as_str()].into(), "the former id is back");
-    assert!(!home.ok(&["aliases", "export"]).await.contains(r#""is":"Bobby Vance""#));
+    assert!(!program.ok(&["aliases", "export"]).await.contains(r#""is":"Bobby Vance""#));
     // And it stays apart, whatever the feeds say again.
-    let south = home.ok(&["feeds", "create", "west"]).await;
+    let south = program.ok(&["feeds", "create", "west"]).await;
     service.push_all(&south, &[bout("w-1", "Tom Reed", "Bobby Vance")]).await;
     service.stop().await;
-    let shown = home.ok(&["events", "show", &elder]).await;
+    let shown = program.ok(&["events", "show", &elder]).await;
     assert!(shown.contains("north:n-1") && shown.contains("west:w-1"), "{shown}");
     assert!(!shown.contains("south:s-1"), "{shown}");
 }
@@ -96,21 +96,21 @@ fn priced(record: &Value) -> String {
 
 #[tokio::test]
 async fn identities_are_changed_without_a_server_too_and_aliases_move_to_another_folder() {
-    let home = Home::new();
-    let service = home.start().await;
-    let key = home.live_key().await;
-    two_names(&home, &service).await;
+    let program = TestProgram::new();
+    let service = program.start().await;
+    let key = program.live_key().await;
+    two_names(&program, &service).await;
     let listed = events(&service, &key, 2).await;
     service.stop().await;
-    home.ok(&["events", "merge", id(&listed[0]), id(&listed[1])]).await;
-    let again = home.run(&["events", "merge", id(&listed[0]), id(&listed[1])]).await;
+    program.ok(&["events", "merge", id(&listed[0]), id(&listed[1])]).await;
+    let again = program.run(&["events", "merge", id(&listed[0]), id(&listed[1])]).await;
     assert!(again.sentence(1).contains("both ids are event"), "{}", again.stderr);
-    let nobody = home.run(&["events", "show", "evt_00000000001"]).await;
+    let nobody = program.run(&["events", "show", "evt_00000000001"]).await;
     assert!(nobody.sentence(1).contains("there is no event"), "{}", nobody.stderr);
-    let learnt = home.ok(&["aliases", "export"]).await;
+    let learnt = program.ok(&["aliases", "export"]).await;
 
     // What was learnt in one installation settles the same question in another by itself.
-    let other = Home::new();
+    let other = TestProgram::new();
     let service = other.start().await;
     let key = other.live_key().await;
     other.write("learnt.ndjson", &format!("{learnt}\n"));
@@ -129,10 +129,10 @@ async fn identities_are_changed_without_a_server_too_and_aliases_move_to_another
 
 #[tokio::test]
 async fn a_later_word_settles_what_was_unsure_and_an_operator_may_say_that_two_are_two() {
-    let home = Home::new();
-    let service = home.start().await;
-    let key = home.live_key().await;
-    let (north, south) = (home.feed("north").await, home.feed("south").await);
+    let program = TestProgram::new();
+    let service = program.start().await;
+    let key = program.live_key().await;
+    let (north, south) = (program.feed("north").await, program.feed("south").await);
     let at = |reference: &str, start: &str| {
         let mut event = bout(reference, "Milan Dray", "Pavel Orsk");
         event["commence_time"] = json!(start);
@@ -141,19 +141,19 @@ async fn a_later_word_settles_what_was_unsure_and_an_operator_may_say_that_two_a
     service.push_all(&north, &[at("n-1", "2027-03-06T20:00:00Z")]).await;
     service.push_all(&south, &[at("s-1", "2027-03-31T20:00:00Z")]).await;
     let listed = events(&service, &key, 2).await;
-    let unsure = home.ok(&["events", "unsure"]).await;
+    let unsure = program.ok(&["events", "unsure"]).await;
     assert!(unsure.contains("too far apart"), "{unsure}");
     service.push_all(&south, &[at("s-1", "2027-03-06T21:00:00Z")]).await;
     events(&service, &key, 1).await;
-    assert_eq!(home.ok(&["events", "unsure"]).await, "no possible duplicates");
+    assert_eq!(program.ok(&["events", "unsure"]).await, "no possible duplicates");
 
     service.push_all(&north, &[at("n-2", "2027-08-01T20:00:00Z")]).await;
     service.push_all(&south, &[at("s-2", "2027-08-30T20:00:00Z")]).await;
     let listed: Vec<Value> =
         events(&service, &key, 3).await.into_iter().filter(|e| !listed.contains(e)).collect();
     let ids: Vec<&str> = listed.iter().rev().take(2).map(id).collect();
-    home.ok(&["events", "apart", ids[0], ids[1]]).await;
-    assert_eq!(home.ok(&["events", "unsure"]).await, "no possible duplicates");
+    program.ok(&["events", "apart", ids[0], ids[1]]).await;
+    assert_eq!(program.ok(&["events", "unsure"]).await, "no possible duplicates");
     service.push_all(&south, &[at("s-2", "2027-08-01T20:00:00Z")]).await;
     tokio::time::sleep(std::time::Duration::from_millis(500)).await;
     assert_eq!(events(&service, &key, 3).await.len(), 3, "an operator's word outranks the names");
@@ -161,9 +161,9 @@ async fn a_later_word_settles_what_was_unsure_and_an_operator_may_say_that_two_a
 
 #[tokio::test]
 async fn what_a_bad_feed_does_is_in_the_metrics_and_the_samples() {
-    let home = Home::new();
-    let service = home.start().await;
-    let (north, bad) = (home.feed("north").await, home.feed("bad").await);
+    let program = TestProgram::new();
+    let service = program.start().await;
+    let (north, bad) = (program.feed("north").await, program.feed("bad").await);
     service.push_all(&north, &[bout("n-1", "Milan Dray", "Pavel Orsk")]).await;
     let lines = [
         bout("b-1", "Milan Dray", "Pavel Orsk"),
@@ -208,7 +208,7 @@ fn partition(output: &str) -> BTreeSet<BTreeSet<(String, String)>> {
 
 #[tokio::test]
 async fn match_gives_the_same_whichever_file_and_line_comes_first() {
-    let home = Home::new();
+    let program = TestProgram::new();
     let north = [
         bout("1", "Milan Dray", "Pavel Orsk"),
         bout("2", "Emil Roth", "Jan Sever"),
@@ -223,12 +223,12 @@ async fn match_gives_the_same_whichever_file_and_line_comes_first() {
         for (name, lines) in &mut files {
             let by = turn % lines.len();
             lines.rotate_left(by);
-            home.write(&format!("{name}.ndjson"), &ndjson(lines));
+            program.write(&format!("{name}.ndjson"), &ndjson(lines));
         }
         let mut words = vec!["match".to_owned(), "--json".to_owned()];
         words.extend(files.iter().map(|(name, _)| format!("{name}.ndjson")));
         words[2..].rotate_left(turn);
-        seen.insert(partition(&home.ok(&words).await));
+        seen.insert(partition(&program.ok(&words).await));
     }
     let expected = [
         vec![("north", "1"), ("south", "a")],

@@ -14,7 +14,7 @@ use domain::{Catalogue, Format, Quote, Timestamp};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::harness::{Home, Service, wait_for};
+use crate::harness::{Service, TestProgram, wait_for};
 use odds::Odds;
 use source::{Message, Offered, Source};
 
@@ -54,15 +54,15 @@ async fn every_real_price_comes_back_exactly_in_every_format() {
         begun.elapsed()
     );
 
-    let home = Home::new().set("LINESMAN_CATALOGUE__FILE", "catalogue.toml");
-    home.write("catalogue.toml", &strangers(&sources));
-    let (key, token) = (home.live_key().await, home.feed("recorded").await);
-    let service = home.start().await;
-    let mut board = Board::default();
+    let program = TestProgram::new().set("LINESMAN_CATALOGUE__FILE", "catalogue.toml");
+    program.write("catalogue.toml", &strangers(&sources));
+    let (key, token) = (program.live_key().await, program.feed("recorded").await);
+    let service = program.start().await;
+    let mut expected = ExpectedMarket::default();
     let first = Timestamp::parse("2022-01-01T00:00:00Z").unwrap();
     let mut begins = first;
     for (number, source) in sources.iter().enumerate() {
-        let lines = board.place(source, number, begins);
+        let lines = expected.place(source, number, begins);
         for batch in lines.chunks(BATCH) {
             let answer = service.post(&token, batch.concat()).await.unwrap();
             let receipt = answer.json();
@@ -71,8 +71,8 @@ async fn every_real_price_comes_back_exactly_in_every_format() {
         }
         begins = begins.plus(APART);
     }
-    println!("{} markets pushed by {:?}", board.markets.len(), begun.elapsed());
-    let prices = board.check(&service, &key).await;
+    println!("{} markets pushed by {:?}", expected.markets.len(), begun.elapsed());
+    let prices = expected.check(&service, &key).await;
     println!("{prices} prices compared, all formats counted, by {:?}", begun.elapsed());
 }
 
@@ -113,7 +113,7 @@ type Outcome = (String, String);
 
 /// What must be shown.
 #[derive(Default)]
-struct Board {
+struct ExpectedMarket {
     markets: BTreeMap<Place, BTreeMap<Outcome, Odds>>,
 }
 
@@ -132,7 +132,7 @@ struct Event {
     commence_time: String,
 }
 
-impl Board {
+impl ExpectedMarket {
     /// The lines to push for a source. Every event gets a start of its own, by which it is known again.
     fn place(&mut self, source: &Source, number: usize, begins: Timestamp) -> Vec<String> {
         let mut starts: BTreeMap<&str, (String, String)> = BTreeMap::new();

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Done, Home, Service, bout, moneyline, now, wait_for};
+use crate::harness::{Done, Service, TestProgram, bout, moneyline, now, wait_for};
 
 /// Odds, scores and events of a sport, with what an id stands for in its place.
 async fn shown(service: &Service, key: &str, sport: &str) -> BTreeSet<String> {
@@ -29,8 +29,8 @@ async fn shown(service: &Service, key: &str, sport: &str) -> BTreeSet<String> {
 }
 
 /// Pushes what two feeds say of two bouts.
-async fn speak(home: &Home, service: &Service) {
-    let (north, south) = (home.feed("north").await, home.feed("south").await);
+async fn speak(program: &TestProgram, service: &Service) {
+    let (north, south) = (program.feed("north").await, program.feed("south").await);
     let said = [
         bout("n-1", "Tomas Veldt", "Oren Castellane"),
         bout("n-2", "Ida \"Ace\" Vale", "Ana Sömmer"),
@@ -56,10 +56,10 @@ async fn speak(home: &Home, service: &Service) {
 
 #[tokio::test]
 async fn a_recording_of_a_running_service_shows_the_same_in_an_empty_one() {
-    let home = Home::new();
-    let service = home.start().await;
-    let key = home.live_key().await;
-    speak(&home, &service).await;
+    let program = TestProgram::new();
+    let service = program.start().await;
+    let key = program.live_key().await;
+    speak(&program, &service).await;
     wait_for("both bouts with their prices", async || {
         let shown = shown(&service, &key, "mma").await;
         let live = shown.iter().any(|row| row.contains(r#""status":"live""#));
@@ -67,11 +67,11 @@ async fn a_recording_of_a_running_service_shows_the_same_in_an_empty_one() {
     })
     .await;
 
-    let recording = home.ok(&["record", "--world", "live"]).await;
-    let later = home.ok(&["record", "--world", "live", "--from", &now().to_string()]).await;
+    let recording = program.ok(&["record", "--world", "live"]).await;
+    let later = program.ok(&["record", "--world", "live", "--from", &now().to_string()]).await;
     let original = (&service, &key);
     for recording in [recording, later] {
-        let other = Home::new();
+        let other = TestProgram::new();
         let replayed = other.start().await;
         let (key, token) = (other.live_key().await, other.feed("tape").await);
         other.write("tape.ndjson", &format!("{recording}\n"));
@@ -87,26 +87,28 @@ async fn a_recording_of_a_running_service_shows_the_same_in_an_empty_one() {
         replayed.stop().await;
     }
     // The server has noticed nothing, and the log is as good as before.
-    service.push_all(&home.feed("west").await, &[bout("w-1", "Late Comer", "Last Minute")]).await;
+    service
+        .push_all(&program.feed("west").await, &[bout("w-1", "Late Comer", "Last Minute")])
+        .await;
     service.stop().await;
-    let again = home.start().await;
+    let again = program.start().await;
     assert_eq!(again.records("/v1/sports/mma/events", &key, 3).await.len(), 3);
 }
 
 #[tokio::test]
 async fn what_cannot_be_recorded_is_told_and_a_reader_that_leaves_is_no_error() {
-    let home = Home::new();
-    let nothing = home.run(&["record", "--world", "sandbox"]).await;
+    let program = TestProgram::new();
+    let nothing = program.run(&["record", "--world", "sandbox"]).await;
     assert!(nothing.sentence(1).contains("there is none at"), "{}", nothing.stderr);
-    assert!(!home.data().exists(), "looking makes nothing");
-    let service = home.start().await;
-    speak(&home, &service).await;
-    let mut command = home.command(&["record", "--world", "live"]);
+    assert!(!program.data().exists(), "looking makes nothing");
+    let service = program.start().await;
+    speak(&program, &service).await;
+    let mut command = program.command(&["record", "--world", "live"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().await.unwrap();
     assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()));
-    let help = Done::of(home.command(&["record", "--help"])).await;
+    let help = Done::of(program.command(&["record", "--help"])).await;
     assert!(help.stdout.contains("linesman record --world live --from"), "{}", help.stdout);
     assert!(help.stdout.contains("stale"), "{}", help.stdout);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Home, assert_no_secret, moneyline, ndjson, wait_for};
+use crate::harness::{TestProgram, assert_no_secret, moneyline, ndjson, wait_for};
 
 fn event(reference: &str, commence_time: &str, home: &str, away: &str) -> Value {
     json!({
@@ -15,7 +15,7 @@ fn event(reference: &str, commence_time: &str, home: &str, away: &str) -> Value 
 
 #[tokio::test]
 async fn events_of_two_recordings_are_matched_without_a_server() {
-    let home = Home::new();
+    let program = TestProgram::new();
     let one = [
         event("p-1", "2027-02-06T22:00:00Z", "Jiří Procházka", "Alex Pereira"),
         moneyline("p-1", "pinnacle", &[("Jiří Procházka", 140), ("Alex Pereira", -165)]),
@@ -25,9 +25,9 @@ async fn events_of_two_recordings_are_matched_without_a_server() {
         event("f-9", "2027-02-06T23:00:00Z", "Alex Pereira", "JIRI PROCHAZKA"),
         event("f-8", "2027-06-06T23:00:00Z", "Alex Pereira", "Jiri Prochazka"),
     ];
-    home.write("pinnacle.ndjson", &ndjson(&one));
-    home.write("fanduel.ndjson", &ndjson(&other));
-    let printed = home.ok(&["match", "pinnacle.ndjson", "fanduel.ndjson", "--json"]).await;
+    program.write("pinnacle.ndjson", &ndjson(&one));
+    program.write("fanduel.ndjson", &ndjson(&other));
+    let printed = program.ok(&["match", "pinnacle.ndjson", "fanduel.ndjson", "--json"]).await;
     let lines: Vec<Value> =
         printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let mut events = BTreeMap::new();
@@ -42,21 +42,21 @@ async fn events_of_two_recordings_are_matched_without_a_server() {
     assert_eq!(id("pinnacle", "p-1"), id("fanduel", "f-9"), "swapped, folded, an hour off");
     assert_ne!(id("pinnacle", "p-1"), id("fanduel", "f-8"), "another date");
     assert_ne!(id("pinnacle", "p-1"), id("pinnacle", "p-2"));
-    let plain = home.ok(&["match", "pinnacle.ndjson", "fanduel.ndjson"]).await;
+    let plain = program.ok(&["match", "pinnacle.ndjson", "fanduel.ndjson"]).await;
     assert_eq!(plain.lines().count(), 4);
-    assert!(!home.data().join("accounts.db").exists(), "matching is offline");
+    assert!(!program.data().join("accounts.db").exists(), "matching is offline");
 
-    std::fs::create_dir(home.path().join("again")).unwrap();
-    home.write("again/pinnacle.ndjson", &ndjson(&one));
-    let twice = home.run(&["match", "pinnacle.ndjson", "again/pinnacle.ndjson"]).await;
+    std::fs::create_dir(program.path().join("again")).unwrap();
+    program.write("again/pinnacle.ndjson", &ndjson(&one));
+    let twice = program.run(&["match", "pinnacle.ndjson", "again/pinnacle.ndjson"]).await;
     assert!(twice.sentence(1).contains("`pinnacle`"), "{}", twice.stderr);
 }
 
 #[tokio::test]
 async fn a_recording_is_replayed_into_a_running_service() {
-    let home = Home::new();
-    let service = home.start().await;
-    let (key, token) = (home.live_key().await, home.feed("replayed").await);
+    let program = TestProgram::new();
+    let service = program.start().await;
+    let (key, token) = (program.live_key().await, program.feed("replayed").await);
     let mut lines = vec![event("a", "2027-02-06T22:00:00Z", "Home Side", "Away Side")];
     // The recording is of the past; a price every second for most of an hour.
     for second in 0..3000 {
@@ -71,12 +71,12 @@ async fn a_recording_is_replayed_into_a_running_service() {
         "format": "american", "outcomes": [], "ts": "2026-02-01T10:59:00Z" }),
     );
     // Lines are counted as an editor counts them.
-    home.write("saturday.ndjson", &format!("\n{}", ndjson(&lines)));
+    program.write("saturday.ndjson", &format!("\n{}", ndjson(&lines)));
     let replay = |to: &str, token: &str| {
         let words = ["replay", "saturday.ndjson", "--to", to, "--token", token, "--speed", "max"];
         words.map(str::to_owned)
     };
-    let done = home.run(&replay(&service.base, &token)).await;
+    let done = program.run(&replay(&service.base, &token)).await;
     assert_eq!(done.code, Some(0), "{}", done.stderr);
     assert_eq!(done.stdout, "3002 lines: 3001 accepted, 0 unchanged, 0 superseded, 1 rejected\n");
     assert!(done.stderr.contains("saturday.ndjson:3003: unknown_ref"), "{}", done.stderr);
@@ -88,28 +88,28 @@ async fn a_recording_is_replayed_into_a_running_service() {
     .await;
     assert_eq!(last, "2026-02-01T10:49:59Z");
     // Once more: nothing is newer than what is held.
-    let again = home.run(&replay(&service.base, &token)).await;
+    let again = program.run(&replay(&service.base, &token)).await;
     assert_eq!(again.stdout, "3002 lines: 0 accepted, 2 unchanged, 2999 superseded, 1 rejected\n");
 
     let wrong = format!("fk_{}", "A".repeat(token.len() - 3));
-    let refused = home.run(&replay(&service.base, &wrong)).await;
+    let refused = program.run(&replay(&service.base, &wrong)).await;
     let sentence = refused.sentence(1);
     assert!(sentence.contains("401") && sentence.contains("feed token"), "{sentence}");
     assert_no_secret(&refused.stderr);
-    assert_no_secret(&home.logs());
+    assert_no_secret(&program.logs());
 }
 
 #[tokio::test]
 async fn a_service_that_cannot_be_reached_is_told() {
-    let home = Home::new();
-    home.write("x.ndjson", "{}\n");
+    let program = TestProgram::new();
+    program.write("x.ndjson", "{}\n");
     let to = format!("http://127.0.0.1:{}", test_servers::free_port().unwrap());
     let token = format!("fk_{}", "A".repeat(32));
     let words = ["replay", "x.ndjson", "--to", &to, "--token", &token, "--speed", "max"];
-    let done = home.run(&words).await;
+    let done = program.run(&words).await;
     assert!(done.sentence(1).contains("cannot be reached"), "{}", done.stderr);
     assert_no_secret(&done.stderr);
-    let empty = home.write("empty.ndjson", "\n");
+    let empty = program.write("empty.ndjson", "\n");
     let words = ["replay", empty.to_str().unwrap(), "--to", &to, "--token", &token];
-    assert!(home.run(&words).await.sentence(1).contains("no lines"));
+    assert!(program.run(&words).await.sentence(1).contains("no lines"));
 }

@@ -7,18 +7,18 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::harness::{DAY, Home, bout, clear_of_the_turn_of, moneyline, ndjson, wait_for};
+use crate::harness::{DAY, TestProgram, bout, clear_of_the_turn_of, moneyline, ndjson, wait_for};
 
 const ODDS: &str = "/v1/sports/mma/odds";
 const EVENTS: &str = "/v1/sports/mma/events";
 
 #[tokio::test]
 async fn a_second_start_keeps_ids_prices_keys_feeds_and_maintenance() {
-    let home = Home::new();
-    let service = home.start().await;
-    let (key, token) = (home.live_key().await, home.feed("one").await);
-    let revoked = home.live_key().await;
-    home.ok(&["keys", "revoke", &revoked]).await;
+    let program = TestProgram::new();
+    let service = program.start().await;
+    let (key, token) = (program.live_key().await, program.feed("one").await);
+    let revoked = program.live_key().await;
+    program.ok(&["keys", "revoke", &revoked]).await;
     let lines = [
         bout("a", "Jiri Prochazka", "Alex Pereira"),
         bout("b", "Zhang Weili", "Rose Namajunas"),
@@ -28,17 +28,17 @@ async fn a_second_start_keeps_ids_prices_keys_feeds_and_maintenance() {
     service.push_all(&token, &lines).await;
     let odds = service.records(ODDS, &key, 2).await;
     let events = service.records(EVENTS, &key, 2).await;
-    home.ok(&["maintenance", "on", "--retry-after", "90s"]).await;
+    program.ok(&["maintenance", "on", "--retry-after", "90s"]).await;
     service.stop().await;
 
-    let service = home.start().await;
+    let service = program.start().await;
     assert_eq!(service.first_key(), None, "a second start makes no key");
     let closed = service.get(ODDS, &key).await;
     assert_eq!((closed.status, closed.code().as_str()), (503, "maintenance"));
     assert_eq!(closed.header("retry-after"), Some("90"));
     let status = service.get("/v1/status", &key).await;
     assert_eq!((status.status, &status.json()["status"]), (200, &Value::from("maintenance")));
-    home.ok(&["maintenance", "off"]).await;
+    program.ok(&["maintenance", "off"]).await;
     assert_eq!(service.pages(ODDS, &key).await, odds);
     assert_eq!(service.pages(EVENTS, &key).await, events);
     assert_eq!(service.get("/v1/status", &revoked).await.status, 401);
@@ -48,9 +48,9 @@ async fn a_second_start_keeps_ids_prices_keys_feeds_and_maintenance() {
     service.stop().await;
 
     // After the orderly stops, a kill.
-    let service = home.start().await;
+    let service = program.start().await;
     service.kill().await;
-    let service = home.start().await;
+    let service = program.start().await;
     let ids = |records: &[Value]| records.iter().map(|r| r["id"].clone()).collect::<Vec<_>>();
     assert_eq!(ids(&service.pages(ODDS, &key).await), ids(&odds));
     assert_eq!(service.pages(EVENTS, &key).await, events);
@@ -58,9 +58,9 @@ async fn a_second_start_keeps_ids_prices_keys_feeds_and_maintenance() {
 
 #[tokio::test]
 async fn a_request_under_way_is_finished_before_an_orderly_stop() {
-    let home = Home::new();
-    let mut service = home.start().await;
-    let (key, token) = (home.live_key().await, home.feed("one").await);
+    let program = TestProgram::new();
+    let mut service = program.start().await;
+    let (key, token) = (program.live_key().await, program.feed("one").await);
     let body = ndjson(&[bout("a", "Home Side", "Away Side")]);
     let (first, second) = body.split_at(body.len() / 2);
     let mut stream = TcpStream::connect(service.address()).await.unwrap();
@@ -94,20 +94,20 @@ async fn a_request_under_way_is_finished_before_an_orderly_stop() {
     assert_eq!(service.ended().await.code(), Some(0), "{}", service.stderr());
     assert!(service.stderr().contains("SIGTERM"));
 
-    let service = home.start().await;
+    let service = program.start().await;
     assert_eq!(service.records(EVENTS, &key, 1).await[0]["home_team"], "Home Side");
 }
 
 #[tokio::test]
 async fn an_orderly_stop_gives_unspent_leases_back() {
     clear_of_the_turn_of(DAY).await;
-    let home = Home::new();
+    let program = TestProgram::new();
     let mut create = vec!["keys", "create", "--kind", "production", "--burst-per-minute", "100000"];
     create.extend(["--requests-per-day", "1000", "--requests-per-month", "1500"]);
-    let key = home.ok(&create).await;
+    let key = program.ok(&create).await;
     let mut used = 0;
     for requests in [7, 5, 0] {
-        let service = home.start().await;
+        let service = program.start().await;
         let standing = service.get("/v1/status", &key).await;
         assert_eq!((standing.requests_used(), standing.requests_remaining()), (used, 1000 - used));
         for _ in 0..requests {
@@ -121,21 +121,21 @@ async fn an_orderly_stop_gives_unspent_leases_back() {
 
 #[tokio::test]
 async fn a_second_server_on_a_folder_is_refused() {
-    let home = Home::new();
-    let service = home.start().await;
-    let second = home.run(&["--listen", "127.0.0.1:0"]).await;
+    let program = TestProgram::new();
+    let service = program.start().await;
+    let second = program.run(&["--listen", "127.0.0.1:0"]).await;
     let sentence = second.sentence(1);
     assert!(sentence.starts_with("another linesman server runs on "), "{sentence}");
     assert!(sentence.contains("--data"), "{sentence}");
     // The first one is none the worse for it: command lines still reach it.
-    let key = home.live_key().await;
+    let key = program.live_key().await;
     assert_eq!(service.get("/v1/status", &key).await.status, 200);
 }
 
 #[tokio::test]
 async fn an_address_that_is_taken_is_told() {
-    let (home, other) = (Home::new(), Home::new());
-    let service = home.start().await;
+    let (program, other) = (TestProgram::new(), TestProgram::new());
+    let service = program.start().await;
     let second = other.run(&["--listen", service.address()]).await;
     assert_eq!(second.code, Some(1));
     let sentence = second.stderr.lines().find(|line| line.starts_with("linesman: ")).unwrap();
@@ -147,10 +147,10 @@ async fn an_address_that_is_taken_is_told() {
 
 #[tokio::test]
 async fn a_metrics_address_that_nobody_chose_gives_way() {
-    let home = Home::new().unset("LINESMAN_SERVER__OPS_LISTEN");
+    let program = TestProgram::new().unset("LINESMAN_SERVER__OPS_LISTEN");
     // If this fails, somebody else has it, which is as well.
     let _taken = TcpListener::bind("127.0.0.1:9464").await;
-    let service = home.start().await;
+    let service = program.start().await;
     let address = service.metrics();
     assert!(!address.contains(":9464"), "{address}");
     let metrics = service.client.get(address).send().await.unwrap();
@@ -159,44 +159,44 @@ async fn a_metrics_address_that_nobody_chose_gives_way() {
 
 #[tokio::test]
 async fn a_folder_that_cannot_be_used_is_told() {
-    let home = Home::new();
-    std::fs::write(home.data(), "a file where the folder should be").unwrap();
+    let program = TestProgram::new();
+    std::fs::write(program.data(), "a file where the folder should be").unwrap();
     for verb in [&["keys", "list"][..], &["serve", "--listen", "127.0.0.1:0"]] {
-        assert!(home.run(verb).await.sentence(1).contains("the data"), "{verb:?}");
+        assert!(program.run(verb).await.sentence(1).contains("the data"), "{verb:?}");
     }
-    std::fs::remove_file(home.data()).unwrap();
-    std::fs::create_dir(home.data()).unwrap();
-    std::fs::write(home.data().join("accounts.db"), "no database at all\n".repeat(100)).unwrap();
+    std::fs::remove_file(program.data()).unwrap();
+    std::fs::create_dir(program.data()).unwrap();
+    std::fs::write(program.data().join("accounts.db"), "no database at all\n".repeat(100)).unwrap();
     for verb in [&["keys", "list"][..], &["feeds", "list"], &["serve", "--listen", "127.0.0.1:0"]] {
-        let done = home.run(verb).await;
+        let done = program.run(verb).await;
         assert!(done.sentence(1).contains("accounts.db"), "{verb:?}: {}", done.stderr);
     }
 }
 
 #[tokio::test]
 async fn what_a_killed_service_left_behind_misleads_no_command_line() {
-    let home = Home::new();
-    home.start().await.kill().await;
-    assert!(home.data().join("control.sock").exists(), "a killed service cannot tidy up");
-    std::fs::write(home.data().join("control.json"), "an older version's").unwrap();
-    let key = home.live_key().await;
-    let service = home.start().await;
+    let program = TestProgram::new();
+    program.start().await.kill().await;
+    assert!(program.data().join("control.sock").exists(), "a killed service cannot tidy up");
+    std::fs::write(program.data().join("control.json"), "an older version's").unwrap();
+    let key = program.live_key().await;
+    let service = program.start().await;
     assert_eq!(service.get("/v1/status", &key).await.status, 200);
-    assert!(!home.data().join("control.json").exists());
-    let other = home.live_key().await;
+    assert!(!program.data().join("control.json").exists());
+    let other = program.live_key().await;
     assert_eq!(service.get("/v1/status", &other).await.status, 200);
 }
 
 #[tokio::test]
 async fn a_command_line_that_looks_for_a_server_does_not_keep_one_from_starting() {
-    let home = Home::new();
-    home.live_key().await;
-    let looking = File::open(home.data().join("lock")).unwrap();
+    let program = TestProgram::new();
+    program.live_key().await;
+    let looking = File::open(program.data().join("lock")).unwrap();
     looking.lock_shared().unwrap();
     let look = async {
         tokio::time::sleep(Duration::from_millis(1500)).await;
         drop(looking);
     };
-    let (service, ()) = tokio::join!(home.start(), look);
+    let (service, ()) = tokio::join!(program.start(), look);
     service.stop().await;
 }

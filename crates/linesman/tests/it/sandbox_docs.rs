@@ -2,7 +2,7 @@
 
 use tokio::process::Command;
 
-use crate::harness::{Done, Home};
+use crate::harness::{Done, TestProgram};
 
 const PAGE: &str = include_str!("../../../../docs/sandbox.md");
 
@@ -27,8 +27,8 @@ fn examples() -> Vec<(&'static str, &'static str)> {
 async fn every_curl_line_of_the_sandbox_page_answers_as_it_says() {
     let examples = examples();
     assert!(examples.len() >= 15, "the page is read wrongly: {examples:?}");
-    let home = Home::new().set("LINESMAN_SANDBOX__ENABLED", "true");
-    let service = home.start().await;
+    let program = TestProgram::new().set("LINESMAN_SANDBOX__ENABLED", "true");
+    let service = program.start().await;
     let key = service.first_key().expect("a sandbox key");
     for (line, status) in examples {
         let mut shell = Command::new("bash");
@@ -36,7 +36,7 @@ async fn every_curl_line_of_the_sandbox_page_answers_as_it_says() {
             .args(["-c", &format!("{line} -s -o /dev/null -w '%{{http_code}}' --noproxy '*'")])
             .env("BASE", &service.base)
             .env("KEY", key)
-            .current_dir(home.path());
+            .current_dir(program.path());
         let done = Done::of(shell).await;
         assert_eq!(done.stdout, status, "{line} {}", done.stderr);
     }

@@ -4,19 +4,19 @@ use std::fs;
 
 use reqwest::{Certificate, Client, Version};
 
-use crate::harness::{Answer, Home, Service, bout, ndjson};
+use crate::harness::{Answer, Service, TestProgram, bout, ndjson};
 
 #[tokio::test]
 async fn https_is_served_in_both_versions_of_http() {
-    let home = Home::new()
+    let program = TestProgram::new()
         .set("LINESMAN_SERVER__TLS_CERT", "cert.pem")
         .set("LINESMAN_SERVER__TLS_KEY", "key.pem");
     let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
-    home.write("cert.pem", &made.cert.pem());
-    home.write("key.pem", &made.signing_key.serialize_pem());
-    let service = home.start().await;
+    program.write("cert.pem", &made.cert.pem());
+    program.write("key.pem", &made.signing_key.serialize_pem());
+    let service = program.start().await;
     assert!(service.base.starts_with("https://"), "{}", service.base);
-    let (key, token) = (home.live_key().await, home.feed("one").await);
+    let (key, token) = (program.live_key().await, program.feed("one").await);
     let trusting = || {
         let certificate = Certificate::from_pem(made.cert.pem().as_bytes()).unwrap();
         Client::builder().no_proxy().tls_certs_only([certificate])
@@ -41,8 +41,8 @@ async fn https_is_served_in_both_versions_of_http() {
 
     // A key of another certificate is told at the start.
     let other = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
-    fs::write(home.path().join("key.pem"), other.signing_key.serialize_pem()).unwrap();
-    let refused = home.run(&["serve", "--listen", "127.0.0.1:0"]).await;
+    fs::write(program.path().join("key.pem"), other.signing_key.serialize_pem()).unwrap();
+    let refused = program.run(&["serve", "--listen", "127.0.0.1:0"]).await;
     assert_eq!(refused.code, Some(1));
     let said = refused.stderr.lines().last().unwrap();
     assert!(said.contains("server.tls_cert and server.tls_key do not go together"), "{said}");

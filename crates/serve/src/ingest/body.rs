@@ -9,7 +9,7 @@ use http_body_util::BodyExt;
 
 use super::budget::{Held, NoRoom};
 use crate::error::{ApiError, ErrorCode};
-use crate::world::Piece;
+use engine::Piece;
 
 /// Largest body, packed or unpacked.
 pub(crate) const BODY_BYTES_MAX: usize = 8 << 20;

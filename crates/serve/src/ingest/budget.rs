@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::metrics::Page;
+use domain::MetricsText;
 
 /// What a push counts for at the least: its task, its connection's buffers, its place in the queue.
 const PUSH_BYTES_MIN: usize = 16 << 10;
@@ -112,7 +112,7 @@ impl Budget {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn render(&self, page: &mut Page) {
+    pub(crate) fn render(&self, page: &mut MetricsText) {
         let (bytes, pushes) = {
             let state = self.lock();
             (state.bytes, state.pushes)

@@ -5,7 +5,7 @@ use std::io::Write;
 use domain::message::Reject;
 use serde::Serialize;
 
-use crate::world::Receipt;
+use engine::Receipt;
 
 /// Refused lines that are listed; further ones are counted.
 pub(crate) const LISTED_MAX: usize = 1000;

@@ -2,11 +2,11 @@
 
 use std::sync::atomic::Ordering;
 
-use domain::World;
+use domain::{MetricsText, World};
 
 use crate::app::App;
-use crate::metrics::{Page, read, seconds};
-use crate::world::{Shared, WorldHandle};
+use crate::metrics::{read, seconds};
+use engine::{Shared, WorldHandle};
 
 type Reading = fn(&App, &WorldHandle, &Shared) -> String;
 
@@ -68,7 +68,7 @@ const SERIES: [(&str, &str, &str, Reading); 9] = [
     ),
 ];
 
-pub(super) fn render(page: &mut Page, app: &App) {
+pub(super) fn render(page: &mut MetricsText, app: &App) {
     let shared = World::ALL.into_iter().filter_map(|world| {
         let handle = app.world(world);
         Some((world, handle, handle.shared.as_ref()?))

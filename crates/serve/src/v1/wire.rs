@@ -9,7 +9,7 @@ use crate::answers::{Answer, Selector};
 use crate::error::ApiError;
 use crate::reply::Body;
 use crate::v1::query::event_not_found;
-use crate::world::Published;
+use engine::Published;
 
 /// Refuses what a snapshot does not have.
 pub(crate) fn check_found(selector: &Selector, published: &Published) -> Result<(), ApiError> {

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use change_log::StreamLog;
 use domain::{ManualClock, Timestamp, World};
+use engine::Seat;
 use serde_json::{Value, json};
-use serve::Seat;
 use test_servers::Proxy;
 
 use crate::board::{ANN, BEA, lines};
@@ -254,13 +254,13 @@ async fn a_writer_that_is_cut_off_is_unfit_and_follows_once_it_is_back() {
     let heir = TestApp::builder().joining(seated).start().await;
     let feed = heir.any_feed().await;
     heir.push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
-    proxy.hold();
+    proxy.stall();
     // Whoever keeps the lead gives it back then; until it has stepped down itself, the log is what stops it.
     wait_for("the writer to be unfit", || !seat.is_fit()).await;
     lead(&heir, &heirs_seat, 2).await;
     let price = line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155));
     heir.push_all(&feed, std::slice::from_ref(&price)).await;
-    proxy.mend();
+    proxy.restore();
     wait_for("the old one to step down", || !old.app.world(World::Live).leads()).await;
     wait_for("the old one to keep up", || seat.is_fit()).await;
     publish(&joining.clock, &[&old, &heir]).await;

@@ -11,7 +11,9 @@ use store::{
     LeaseAsk, LinkPurpose, Outcome, Step, StoreError, Unspent, Window, WindowStarts,
 };
 
-use crate::bed::{Bed, access, account, ask, deed, digest, feed, key, link, session};
+use crate::test_database::{
+    TestDatabase, access, account, ask, deed, digest, feed, key, link, session,
+};
 
 /// Hands every case's name to a macro.
 macro_rules! for_each_case {
@@ -67,8 +69,8 @@ pub(crate) use for_each_case;
 pub(crate) use hostile::*;
 pub(crate) use people::*;
 
-pub(crate) async fn a_key_comes_back_as_it_was_kept(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn a_key_comes_back_as_it_was_kept(database: TestDatabase) {
+    let store = database.open().await;
     let kept =
         KeyRow {
             requests_per_month: Some(u32::MAX), name: String::from("Ünïcode 🥊"), ..key(1)
@@ -84,8 +86,8 @@ pub(crate) async fn a_key_comes_back_as_it_was_kept(bed: Bed) {
     assert!(!format!("{kept:?}").contains("1, 1, 1"), "the digest is not printed");
 }
 
-pub(crate) async fn keys_are_kept_all_or_none(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn keys_are_kept_all_or_none(database: TestDatabase) {
+    let store = database.open().await;
     store.insert_key(&key(2), None, &deed(1, None)).await.unwrap();
     let twice = store.insert_keys(&[key(1), key(2), key(3)], &[]).await;
     assert!(matches!(twice, Err(StoreError::Conflict(_))));
@@ -94,8 +96,8 @@ pub(crate) async fn keys_are_kept_all_or_none(bed: Bed) {
     assert_eq!(store.keys().await.unwrap(), [key(1), key(2), key(3)]);
 }
 
-pub(crate) async fn keys_are_ordered_byte_by_byte(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn keys_are_ordered_byte_by_byte(database: TestDatabase) {
+    let store = database.open().await;
     // Every language orders these another way.
     let mut ids = ["key_b", "key_A", "key_é", "key_Z", "key_a1", "key-a", "key_a"];
     for (n, id) in (1..).zip(ids) {
@@ -115,8 +117,8 @@ pub(crate) async fn keys_are_ordered_byte_by_byte(bed: Bed) {
     assert_eq!(feeds.iter().map(|feed| feed.name.as_str()).collect::<Vec<_>>(), ids);
 }
 
-pub(crate) async fn the_first_revocation_stands(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn the_first_revocation_stands(database: TestDatabase) {
+    let store = database.open().await;
     store.insert_key(&key(1), None, &deed(1, None)).await.unwrap();
     assert_eq!(
         store.revoke_key("key_1", 50, &deed(1, None)).await.unwrap().unwrap().revoked_ms,
@@ -129,14 +131,14 @@ pub(crate) async fn the_first_revocation_stands(bed: Bed) {
     assert_eq!(store.revoke_key("key_2", 90, &deed(1, None)).await.unwrap(), None);
 }
 
-pub(crate) async fn a_key_is_rotated_once(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn a_key_is_rotated_once(database: TestDatabase) {
+    let store = database.open().await;
     store.insert_key(&key(1), None, &deed(1, None)).await.unwrap();
     let successor = |n| KeyRow { rotated_from: Some(String::from("key_1")), ..key(n) };
     let end = KeyEnd::At { expires_ms: 70 };
     let (two, three) = (successor(2), successor(3));
     // Two nodes at once: one of them does it.
-    let other = bed.open().await;
+    let other = database.open().await;
     let entry = deed(1, None);
     let (one, another) = tokio::join!(
         store.rotate_key(end, &two, None, &entry),
@@ -155,8 +157,8 @@ pub(crate) async fn a_key_is_rotated_once(bed: Bed) {
     );
 }
 
-pub(crate) async fn the_latest_use_of_a_key_stands(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn the_latest_use_of_a_key_stands(database: TestDatabase) {
+    let store = database.open().await;
     store.insert_keys(&[key(1), key(2)], &[]).await.unwrap();
     let used = |id: &str, used_ms, agent: Option<&str>| KeyUse {
         id: String::from(id),
@@ -174,8 +176,8 @@ pub(crate) async fn the_latest_use_of_a_key_stands(bed: Bed) {
     assert_eq!(noted, [(Some(50), Some("curl")), (Some(61), Some("wget"))]);
 }
 
-pub(crate) async fn a_feed_name_is_free_again_once_its_token_is_revoked(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn a_feed_name_is_free_again_once_its_token_is_revoked(database: TestDatabase) {
+    let store = database.open().await;
     let named = |n| feed("pinnacle", n);
     assert!(store.insert_feed(&named(1), &deed(1, None)).await.unwrap());
     assert!(!store.insert_feed(&named(2), &deed(1, None)).await.unwrap());
@@ -202,8 +204,8 @@ pub(crate) async fn a_feed_name_is_free_again_once_its_token_is_revoked(bed: Bed
     ));
 }
 
-pub(crate) async fn slices_shrink_to_one_and_end_at_the_limit(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn slices_shrink_to_one_and_end_at_the_limit(database: TestDatabase) {
+    let store = database.open().await;
     let mut slices = Vec::new();
     loop {
         let lease = store.lease(&[ask(20)]).await.unwrap()[0];
@@ -219,8 +221,8 @@ pub(crate) async fn slices_shrink_to_one_and_end_at_the_limit(bed: Bed) {
     assert_eq!(store.lease(&[ask(10)]).await.unwrap()[0].granted, 20);
 }
 
-pub(crate) async fn what_is_released_can_be_leased_again(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn what_is_released_can_be_leased_again(database: TestDatabase) {
+    let store = database.open().await;
     let given = store.lease(&[ask(4), ask(4)]).await.unwrap();
     assert_eq!(given.iter().map(|l| l.granted).collect::<Vec<_>>(), [1, 2]);
     let back =
@@ -235,8 +237,8 @@ pub(crate) async fn what_is_released_can_be_leased_again(bed: Bed) {
     assert_eq!(store.lease(&[]).await.unwrap(), []);
 }
 
-pub(crate) async fn old_windows_are_pruned_by_their_kind(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn old_windows_are_pruned_by_their_kind(database: TestDatabase) {
+    let store = database.open().await;
     let asks =
         [Window::Minute, Window::Day, Window::Month].map(|window| LeaseAsk { window, ..ask(4) });
     store.lease(&asks).await.unwrap();
@@ -245,12 +247,12 @@ pub(crate) async fn old_windows_are_pruned_by_their_kind(bed: Bed) {
 }
 
 /// Nodes that ask for the same meters at once, each in another order.
-pub(crate) async fn who_lease_at_once_get_the_limit_and_not_one_more(bed: Bed) {
+pub(crate) async fn who_lease_at_once_get_the_limit_and_not_one_more(database: TestDatabase) {
     const LIMIT: u32 = 300;
     let meters = ["m1", "m2", "m3"];
     let mut nodes = Vec::new();
     for turn in 0..6 {
-        let store = bed.open().await;
+        let store = database.open().await;
         nodes.push(tokio::spawn(async move {
             let mut got: BTreeMap<Box<str>, u32> = BTreeMap::new();
             loop {
@@ -281,13 +283,13 @@ pub(crate) async fn who_lease_at_once_get_the_limit_and_not_one_more(bed: Bed) {
     assert_eq!(all.into_values().collect::<Vec<_>>(), [LIMIT; 3]);
 }
 
-pub(crate) async fn leases_given_back_while_others_are_taken_are_not_lost(bed: Bed) {
-    let bed = Arc::new(bed);
+pub(crate) async fn leases_given_back_while_others_are_taken_are_not_lost(database: TestDatabase) {
+    let database = Arc::new(database);
     let mut nodes = Vec::new();
     for _ in 0..4 {
-        let bed = Arc::clone(&bed);
+        let database = Arc::clone(&database);
         nodes.push(tokio::spawn(async move {
-            let store = bed.open().await;
+            let store = database.open().await;
             let mut kept = 0;
             for _ in 0..25 {
                 let given = store.lease(&[ask(1_000_000)]).await.unwrap()[0].given;
@@ -306,34 +308,34 @@ pub(crate) async fn leases_given_back_while_others_are_taken_are_not_lost(bed: B
     for node in nodes {
         kept += node.await.unwrap();
     }
-    assert_eq!(bed.open().await.lease(&[ask(0)]).await.unwrap()[0].granted, kept);
+    assert_eq!(database.open().await.lease(&[ask(0)]).await.unwrap()[0].granted, kept);
 }
 
-pub(crate) async fn a_setting_outlives_a_restart(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn a_setting_outlives_a_restart(database: TestDatabase) {
+    let store = database.open().await;
     store.set_setting("maintenance", Some("600")).await.unwrap();
     store.set_setting("maintenance", Some("700")).await.unwrap();
     store.close().await;
     assert!(store.setting("maintenance").await.is_err(), "a closed store answers nothing");
-    let store = bed.open().await;
+    let store = database.open().await;
     assert_eq!(store.setting("maintenance").await.unwrap().as_deref(), Some("700"));
     store.set_setting("maintenance", None).await.unwrap();
     assert_eq!(store.setting("maintenance").await.unwrap(), None);
 }
 
-pub(crate) async fn the_audit_log_cannot_be_rewritten_or_shortened(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn the_audit_log_cannot_be_rewritten_or_shortened(database: TestDatabase) {
+    let store = database.open().await;
     store.append_audit(&[deed(1, None)]).await.unwrap();
     for statement in ["UPDATE audit SET who = 'nobody'", "DELETE FROM audit"] {
-        let refused = bed.run(statement).await.unwrap_err();
+        let refused = database.run(statement).await.unwrap_err();
         assert!(refused.to_string().contains("append-only"), "{refused}");
     }
     let kept = store.audit(None, None, 10).await.unwrap();
     assert_eq!(kept.into_iter().map(|row| row.entry).collect::<Vec<_>>(), [deed(1, None)]);
 }
 
-pub(crate) async fn the_audit_log_is_read_backwards_in_pages(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn the_audit_log_is_read_backwards_in_pages(database: TestDatabase) {
+    let store = database.open().await;
     for at_ms in 1..=5 {
         let whose = (at_ms % 2 == 0).then_some("acc_1");
         store.append_audit(&[deed(at_ms, whose)]).await.unwrap();
@@ -347,8 +349,8 @@ pub(crate) async fn the_audit_log_is_read_backwards_in_pages(bed: Bed) {
 }
 
 /// A rolling upgrade: the tables are widened while this program has them open and its statements prepared.
-pub(crate) async fn a_newer_program_may_add_columns_meanwhile(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn a_newer_program_may_add_columns_meanwhile(database: TestDatabase) {
+    let store = database.open().await;
     store.insert_account(&account("ann"), &deed(1, None)).await.unwrap();
     let go_on = async |n: u8| {
         store.insert_key(&key(n), None, &deed(1, None)).await.unwrap();
@@ -385,13 +387,13 @@ pub(crate) async fn a_newer_program_may_add_columns_meanwhile(bed: Bed) {
         "ALTER TABLE access_request ADD COLUMN later TEXT",
         "ALTER TABLE audit ADD COLUMN later TEXT",
     ] {
-        bed.run(statement).await.unwrap();
+        database.run(statement).await.unwrap();
     }
     go_on(2).await;
 }
 
-pub(crate) async fn the_ends_of_the_numbers_come_back(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn the_ends_of_the_numbers_come_back(database: TestDatabase) {
+    let store = database.open().await;
     let extreme = KeyRow {
         created_ms: i64::MIN,
         last_used_ms: None,
@@ -410,8 +412,8 @@ pub(crate) async fn the_ends_of_the_numbers_come_back(bed: Bed) {
     assert_eq!((lease[0].given, lease[1].given, lease[1].granted), (u32::MAX, 0, u32::MAX));
 }
 
-pub(crate) async fn an_allowance_reaches_the_accounts_live_production_keys(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn an_allowance_reaches_the_accounts_live_production_keys(database: TestDatabase) {
+    let store = database.open().await;
     store.insert_account(&account("ann"), &deed(1, None)).await.unwrap();
     let own = |n| KeyRow { account_id: Some(String::from("ann")), ..key(n) };
     let sandbox = KeyRow { kind: KeyKind::Sandbox, ..own(3) };
@@ -427,8 +429,8 @@ pub(crate) async fn an_allowance_reaches_the_accounts_live_production_keys(bed: 
     assert_eq!(keys[0].requests_per_month, Some(u32::MAX));
 }
 
-pub(crate) async fn requests_are_counted_by_hour_and_day_from_many_nodes(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn requests_are_counted_by_hour_and_day_from_many_nodes(database: TestDatabase) {
+    let store = database.open().await;
     store.insert_account(&account("ann"), &deed(1, None)).await.unwrap();
     let own = |n| KeyRow { account_id: Some(String::from("ann")), ..key(n) };
     store.insert_keys(&[own(1), own(2), key(3)], &[]).await.unwrap();
@@ -441,7 +443,7 @@ pub(crate) async fn requests_are_counted_by_hour_and_day_from_many_nodes(bed: Be
     };
     let mut nodes = Vec::new();
     for turn in 0..4 {
-        let store = bed.open().await;
+        let store = database.open().await;
         let mut rows = vec![
             count("key_1", 1, Outcome::Ok),
             count("key_1", 2, Outcome::Ok),
@@ -475,8 +477,8 @@ pub(crate) async fn requests_are_counted_by_hour_and_day_from_many_nodes(bed: Be
     assert_eq!(store.counts("ann", None, Step::Hour, 0).await.unwrap().len(), 1);
 }
 
-pub(crate) async fn an_alert_is_given_once(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn an_alert_is_given_once(database: TestDatabase) {
+    let store = database.open().await;
     let note =
         async |percents: &[u32]| store.note_alerts("m", Window::Day, 5, percents).await.unwrap();
     assert_eq!(note(&[50, 80]).await, Some(80));
@@ -484,8 +486,10 @@ pub(crate) async fn an_alert_is_given_once(bed: Bed) {
     assert_eq!(note(&[50, 80, 100]).await, Some(100));
 }
 
-pub(crate) async fn a_lead_has_one_holder_and_changes_hands_with_a_new_term(bed: Bed) {
-    let (one, two) = (bed.open().await, bed.open().await);
+pub(crate) async fn a_lead_has_one_holder_and_changes_hands_with_a_new_term(
+    database: TestDatabase,
+) {
+    let (one, two) = (database.open().await, database.open().await);
     assert!(!one.is_led("live").await.unwrap());
     // Both at once: one of them has it.
     let (first, second) =
@@ -509,13 +513,13 @@ pub(crate) async fn a_lead_has_one_holder_and_changes_hands_with_a_new_term(bed:
     assert_eq!(taken.map(|lead| lead.term), Some(2));
     assert_eq!(one.take_lead("live", holder, 60_000).await.unwrap(), None);
     // Not prolonged, it runs out by itself, as if a minute had passed.
-    bed.run("UPDATE lead SET ends_ms = ends_ms - 60000").await.unwrap();
+    database.run("UPDATE lead SET ends_ms = ends_ms - 60000").await.unwrap();
     assert!(!two.is_led("live").await.unwrap());
     let back = one.take_lead("live", holder, 60_000).await.unwrap();
     assert_eq!(back.map(|lead| lead.term), Some(3));
     assert_eq!(two.take_lead("live", waiting, 150).await.unwrap(), None, "who slept is refused");
     // Taken while the clock was an hour ahead, it does not keep others out for an hour.
-    bed.run("UPDATE lead SET ends_ms = ends_ms + 3600000").await.unwrap();
+    database.run("UPDATE lead SET ends_ms = ends_ms + 3600000").await.unwrap();
     assert!(!two.is_led("live").await.unwrap());
     let freed = two.take_lead("live", waiting, 150).await.unwrap();
     assert_eq!(freed.map(|lead| lead.term), Some(4));

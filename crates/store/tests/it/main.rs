@@ -7,8 +7,8 @@
     reason = "an integration target is nothing but tests and what they share"
 )]
 
-mod bed;
 mod conformance;
 mod postgres;
 mod sqlite;
+mod test_database;
 mod transfer;

@@ -5,15 +5,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::bed::deed;
+use crate::test_database::deed;
 use sqlx::{Connection as _, PgConnection, SqliteConnection, sqlite::SqliteConnectOptions};
 use store::{Store, StoreError};
 use tempfile::TempDir;
 use test_servers::{Postgres, Proxy};
 
 use crate::{
-    bed::{Bed, ask, key},
     conformance::{self, for_each_case},
+    test_database::{TestDatabase, ask, key},
 };
 
 /// All cases on one server, each on a database of its own: a server takes a second to start.
@@ -23,8 +23,8 @@ async fn everything_that_holds_on_sqlite_holds_on_postgres() {
     let mut failed: Vec<&str> = Vec::new();
     macro_rules! run {
         ($($case:ident)*) => {$(
-            let bed = Bed::Postgres(server.create_database(stringify!($case)).unwrap());
-            if tokio::spawn(conformance::$case(bed)).await.is_err() {
+            let database = TestDatabase::Postgres(server.create_database(stringify!($case)).unwrap());
+            if tokio::spawn(conformance::$case(database)).await.is_err() {
                 failed.push(stringify!($case));
             }
         )*};
@@ -89,29 +89,30 @@ async fn has_the_tables_of_sqlite(url: &str) {
 
 /// A newer program has been here, and its migration says from which version on programs can go on.
 async fn takes_a_newer_version_that_it_can_live_with(url: &str) {
-    let bed = Bed::Postgres(String::from(url));
-    bed.run(
-        "ALTER TABLE api_key ADD COLUMN of_a_newer_program TEXT; \
+    let database = TestDatabase::Postgres(String::from(url));
+    database
+        .run(
+            "ALTER TABLE api_key ADD COLUMN of_a_newer_program TEXT; \
          INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
          VALUES (9998, 'compatible', true, '\\x00', 0); \
          INSERT INTO schema_floor (version, oldest_known) \
          SELECT 9998, MAX(version) FROM _sqlx_migrations WHERE version < 9998",
-    )
-    .await
-    .unwrap();
+        )
+        .await
+        .unwrap();
     let store = Store::connect(url).await.unwrap();
     store.insert_key(&key(20), None, &deed(1, None)).await.unwrap();
     store.close().await;
-    bed.run("UPDATE schema_floor SET oldest_known = 9998").await.unwrap();
+    database.run("UPDATE schema_floor SET oldest_known = 9998").await.unwrap();
     let refused = Store::connect(url).await.unwrap_err();
     assert!(matches!(refused, StoreError::Corrupt(_)), "{refused:?}");
-    bed.run("UPDATE schema_floor SET oldest_known = 1").await.unwrap();
+    database.run("UPDATE schema_floor SET oldest_known = 1").await.unwrap();
     Store::connect(url).await.unwrap().close().await;
 }
 
 async fn refuses_a_newer_version(server: &Postgres, url: &str) {
-    let bed = Bed::Postgres(String::from(url));
-    bed.run(
+    let database = TestDatabase::Postgres(String::from(url));
+    database.run(
         "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
          VALUES (9999, 'later', true, '\\x00', 0)",
     )
@@ -123,8 +124,8 @@ async fn refuses_a_newer_version(server: &Postgres, url: &str) {
 }
 
 async fn refuses_other_encodings(server: &Postgres) {
-    let bed = Bed::Postgres(server.url("postgres"));
-    bed.run("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE_PROVIDER libc LOCALE 'C' TEMPLATE template0")
+    let database = TestDatabase::Postgres(server.url("postgres"));
+    database.run("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE_PROVIDER libc LOCALE 'C' TEMPLATE template0")
         .await
         .unwrap();
     let refused = Store::connect(&server.url("latin")).await.unwrap_err();
@@ -180,12 +181,12 @@ async fn a_network_that_swallows_everything_is_noticed_in_time_and_its_connectio
     let url = format!("postgres://postgres@127.0.0.1:{}/db", proxy.port());
     let store = Store::connect(&url).await.unwrap();
     store.insert_key(&key(1), None, &deed(1, None)).await.unwrap();
-    proxy.hold();
+    proxy.stall();
     let begun = Instant::now();
     let failed = store.revoke_key("key_1", 5, &deed(1, None)).await.unwrap_err();
     assert!(matches!(failed, StoreError::Unavailable(_)), "{failed:?}");
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
-    proxy.mend();
+    proxy.restore();
     // The connections that were held may be anywhere; new ones are good at once.
     assert_eq!(
         store.revoke_key("key_1", 6, &deed(1, None)).await.unwrap().unwrap().revoked_ms,
@@ -193,7 +194,7 @@ async fn a_network_that_swallows_everything_is_noticed_in_time_and_its_connectio
     );
     proxy.cut();
     assert!(matches!(store.keys().await, Err(StoreError::Unavailable(_))));
-    proxy.mend();
+    proxy.restore();
     assert_eq!(store.keys().await.unwrap().len(), 1);
 }
 

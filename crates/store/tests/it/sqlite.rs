@@ -2,21 +2,21 @@
 
 use std::path::Path;
 
-use crate::bed::deed;
+use crate::test_database::deed;
 use sqlx::{Connection as _, SqliteConnection, migrate::Migrator, sqlite::SqliteConnectOptions};
 use store::{Digest, KeyKind, LinkPurpose, LinkRow, Store, StoreError};
 use tempfile::TempDir;
 
 use crate::{
-    bed::{Bed, ask, key},
     conformance::{self, for_each_case},
+    test_database::{TestDatabase, ask, key},
 };
 
 macro_rules! tests {
     ($($case:ident)*) => {$(
         #[tokio::test(flavor = "multi_thread")]
         async fn $case() {
-            conformance::$case(Bed::sqlite()).await;
+            conformance::$case(TestDatabase::sqlite()).await;
         }
     )*};
 }

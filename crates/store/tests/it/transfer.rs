@@ -6,7 +6,9 @@ use store::{
 use tempfile::TempDir;
 use test_servers::Postgres;
 
-use crate::bed::{Bed, access, account, ask, deed, digest, feed, key, link, session};
+use crate::test_database::{
+    TestDatabase, access, account, ask, deed, digest, feed, key, link, session,
+};
 
 /// Something in every table.
 async fn fill(store: &Store) {
@@ -89,8 +91,8 @@ async fn everything_arrives_or_nothing_and_only_in_an_empty_database() {
 async fn nothing_arrives_where_one_row_does_not(server: &Postgres, path: &std::path::Path) {
     let url = server.create_database("narrow").unwrap();
     let new = Store::connect(&url).await.unwrap();
-    let bed = Bed::Postgres(url.clone());
-    bed.run("ALTER TABLE usage ADD CHECK (granted < 5)").await.unwrap();
+    let database = TestDatabase::Postgres(url.clone());
+    database.run("ALTER TABLE usage ADD CHECK (granted < 5)").await.unwrap();
     assert!(transfer(path, &url, &[], &mut |_| {}).await.is_err());
     assert_eq!(new.keys().await.unwrap(), []);
     assert_eq!(new.accounts(9).await.unwrap(), []);

@@ -13,7 +13,7 @@ const BODY_BYTES_MAX: usize = 32 << 20;
 #[derive(Debug)]
 pub(crate) struct Client {
     to: SocketAddr,
-    patience: Duration,
+    timeout: Duration,
     held: Option<BufReader<TcpStream>>,
 }
 
@@ -34,8 +34,8 @@ impl Answer {
 
 impl Client {
     /// A client of a port of this machine that waits so long for each piece of an answer.
-    pub(crate) fn new(port: u16, patience: Duration) -> Self {
-        Self { to: SocketAddr::from((Ipv4Addr::LOCALHOST, port)), patience, held: None }
+    pub(crate) fn new(port: u16, timeout: Duration) -> Self {
+        Self { to: SocketAddr::from((Ipv4Addr::LOCALHOST, port)), timeout, held: None }
     }
 
     /// Asks; `headers` are whole lines. A kept connection that turns out to be closed is replaced once, as HTTP
@@ -66,10 +66,10 @@ impl Client {
     }
 
     fn connect(&self) -> io::Result<BufReader<TcpStream>> {
-        let stream = TcpStream::connect_timeout(&self.to, self.patience)?;
+        let stream = TcpStream::connect_timeout(&self.to, self.timeout)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(self.patience))?;
-        stream.set_write_timeout(Some(self.patience))?;
+        stream.set_read_timeout(Some(self.timeout))?;
+        stream.set_write_timeout(Some(self.timeout))?;
         Ok(BufReader::new(stream))
     }
 

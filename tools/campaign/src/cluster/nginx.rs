@@ -12,8 +12,8 @@ use rustix::process::Signal;
 
 use super::{
     http::Client,
+    layout::ClusterLayout,
     process,
-    site::Site,
     unit::{APIS, Unit},
 };
 
@@ -56,19 +56,19 @@ http {
 }
 "#;
 
-pub(super) fn prepare(site: &Site, home: &Path) -> Result<()> {
+pub(super) fn prepare(layout: &ClusterLayout, home: &Path) -> Result<()> {
     fs::create_dir_all(home.join("temp"))?;
-    let port = site.port(Unit::Nginx).to_string();
+    let port = layout.port(Unit::Nginx).to_string();
     fs::write(home.join("nginx.conf"), SETTINGS.replace("PORT", &port))?;
-    fs::write(home.join("nodes.conf"), nodes_text(site, &APIS))?;
+    fs::write(home.join("nodes.conf"), nodes_text(layout, &APIS))?;
     Ok(())
 }
 
-fn nodes_text(site: &Site, nodes: &[Unit]) -> String {
+fn nodes_text(layout: &ClusterLayout, nodes: &[Unit]) -> String {
     let mut text = String::new();
     for node in nodes {
         // nginx's own judgement is off (`max_fails=0`): one slow answer must not take a node away from everybody.
-        writeln!(text, "server 127.0.0.1:{} max_fails=0;", site.door(Unit::Nginx, *node))
+        writeln!(text, "server 127.0.0.1:{} max_fails=0;", layout.port_from(Unit::Nginx, *node))
             .unwrap_or_default();
     }
     text
@@ -88,10 +88,10 @@ impl Watch {
     }
 
     /// Asks every node once and tells nginx what has changed; says who is in, where that is new.
-    pub(crate) fn look(&mut self, site: &Site) -> Result<Option<Vec<Unit>>> {
+    pub(crate) fn look(&mut self, layout: &ClusterLayout) -> Result<Option<Vec<Unit>>> {
         for api in APIS {
             // By the way that nginx takes, for a node that it cannot reach is out, too.
-            let mut client = Client::new(site.door(Unit::Nginx, api), ANSWER_TIME_MAX);
+            let mut client = Client::new(layout.port_from(Unit::Nginx, api), ANSWER_TIME_MAX);
             let is_ready = client
                 .get("/readyz", "connection: close\r\n")
                 .is_ok_and(|answer| answer.status == 200);
@@ -102,10 +102,10 @@ impl Watch {
         if listed == self.listed {
             return Ok(None);
         }
-        let home = site.home(Unit::Nginx);
-        fs::write(home.join("nodes.fresh"), nodes_text(site, &listed))?;
+        let home = layout.folder_of(Unit::Nginx);
+        fs::write(home.join("nodes.fresh"), nodes_text(layout, &listed))?;
         fs::rename(home.join("nodes.fresh"), home.join("nodes.conf"))?;
-        if let Some(pid) = process::find(site, Unit::Nginx) {
+        if let Some(pid) = process::find(layout, Unit::Nginx) {
             process::signal(pid, Signal::HUP)?;
         }
         self.listed = listed;

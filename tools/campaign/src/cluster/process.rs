@@ -9,18 +9,18 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
-use super::{pace, site::Site, unit::Unit};
+use super::{layout::ClusterLayout, time, unit::Unit};
 
 /// How long a process may take to end in good order.
 const END_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// The running process of a part, if there is one. A pid that has since been given to somebody else does not
 /// count: ours stand in the cluster's folder.
-pub(crate) fn find(site: &Site, unit: Unit) -> Option<Pid> {
-    let text = fs::read_to_string(site.home(unit).join("pid")).ok()?;
+pub(crate) fn find(layout: &ClusterLayout, unit: Unit) -> Option<Pid> {
+    let text = fs::read_to_string(layout.folder_of(unit).join("pid")).ok()?;
     let pid: i32 = text.trim().parse().ok()?;
     let stands = fs::read_link(format!("/proc/{pid}/cwd")).ok()?;
-    stands.starts_with(fs::canonicalize(&site.folder).ok()?).then(|| Pid::from_raw(pid))?
+    stands.starts_with(fs::canonicalize(&layout.folder).ok()?).then(|| Pid::from_raw(pid))?
 }
 
 pub(crate) fn signal(pid: Pid, signal: Signal) -> Result<()> {
@@ -29,8 +29,8 @@ pub(crate) fn signal(pid: Pid, signal: Signal) -> Result<()> {
 }
 
 /// Ends a process in good order, or after a while in bad.
-pub(crate) fn end(site: &Site, unit: Unit) -> Result<()> {
-    let Some(pid) = find(site, unit) else { return Ok(()) };
+pub(crate) fn end(layout: &ClusterLayout, unit: Unit) -> Result<()> {
+    let Some(pid) = find(layout, unit) else { return Ok(()) };
     // A paused one would never hear of it.
     signal(pid, Signal::CONT)?;
     signal(pid, if unit == Unit::Postgres { Signal::INT } else { Signal::TERM })?;
@@ -42,7 +42,7 @@ pub(crate) fn end(site: &Site, unit: Unit) -> Result<()> {
         if begun.elapsed() > END_TIME_MAX {
             signal(pid, Signal::KILL)?;
         }
-        pace::nap(Duration::from_millis(50));
+        time::sleep(Duration::from_millis(50));
     }
     Ok(())
 }
@@ -86,7 +86,7 @@ mod tests {
         let mut command = Command::new("sh");
         let mut child = command.args(["-c", script]).stdin(Stdio::null()).spawn().unwrap();
         let pid = Pid::from_child(&child);
-        pace::wait_until("three processes", Duration::from_secs(30), || family(pid).len() == 3)
+        time::wait_until("three processes", Duration::from_secs(30), || family(pid).len() == 3)
             .unwrap();
         for pid in family(pid) {
             signal(pid, Signal::KILL).unwrap();

@@ -5,12 +5,12 @@
 mod answers;
 mod availability;
 mod keys;
+mod observed_log;
 mod pushes;
-mod tale;
 
 use super::record::{Kind, Records};
 
-pub(super) use self::{answers::ends_alike, availability::Score, tale::Tale};
+pub(super) use self::{answers::ends_alike, availability::Score, observed_log::ObservedLog};
 
 /// Evidence that is shown; all of it is in the records.
 const EVIDENCE_MAX: usize = 20;
@@ -36,7 +36,7 @@ impl Finding {
         Self { is_timed: true, ..Self::new(rule) }
     }
 
-    fn accuse(&mut self, evidence: impl FnOnce() -> String) {
+    fn violate(&mut self, evidence: impl FnOnce() -> String) {
         self.broken_count += 1;
         if self.broken.len() < EVIDENCE_MAX {
             self.broken.push(evidence());
@@ -49,14 +49,14 @@ impl Finding {
 }
 
 /// Every rule, in the order in which they are told; `builds` is how many different programs nodes ran.
-pub(super) fn all(records: &Records, tale: &Tale, builds: usize) -> Vec<Finding> {
+pub(super) fn all(records: &Records, log: &ObservedLog, builds: usize) -> Vec<Finding> {
     vec![
-        pushes::none_lost(&records.pushes, tale),
-        pushes::none_twice(tale),
-        pushes::in_order(tale),
+        pushes::none_lost(&records.pushes, log),
+        pushes::none_twice(log),
+        pushes::in_order(log),
         answers::one_body(&records.reads),
         answers::one_tag(&records.reads, &records.walks, builds),
-        answers::as_the_log(&records.reads, &records.bodies, tale),
+        answers::as_the_log(&records.reads, &records.bodies, log),
         answers::whole_walks(&records.walks),
         keys::revoked_are_out(&records.reads, &records.revocations),
         keys::within_limits(&records.reads, &records.limits),
@@ -69,6 +69,6 @@ pub(super) fn all(records: &Records, tale: &Tale, builds: usize) -> Vec<Finding>
         availability::reads(records, Kind::NoLog, "NATS down: the last snapshot is served, 99.9 %"),
         availability::degraded(records),
         availability::caught_up(&records.episodes),
-        availability::nobody_died(&records.deaths),
+        availability::no_process_ended(&records.exits),
     ]
 }

@@ -5,9 +5,9 @@ use std::{fmt, time::Duration};
 use anyhow::Result;
 
 use super::{
+    cluster_setup::{DiskContent, TestCluster},
+    proxies::LinkFault,
     record::Kind,
-    stage::{Copy, Stage},
-    wires::Trouble,
 };
 use crate::cluster::unit::{ALL, APIS, INGESTS, NATS, NODES, Unit};
 
@@ -22,8 +22,8 @@ pub(super) enum Fault {
     Exchange(Unit),
     /// Held still, and let go.
     Pause(Unit),
-    /// The wires of a part to all of a sort.
-    Wire(Trouble, Between),
+    /// The connections of a part to all parts of one kind.
+    Link(LinkFault, Between),
     /// All servers of the log are gone at once.
     NoLog,
     /// The disk of one server of the log is full, or of all.
@@ -75,7 +75,7 @@ impl Fault {
             | Self::Stop(_)
             | Self::Exchange(_)
             | Self::Pause(_)
-            | Self::Wire(..)
+            | Self::Link(..)
             | Self::DiskFull(Some(_))
             | Self::Clock(..) => Kind::Single,
         }
@@ -89,47 +89,47 @@ impl Fault {
             Kind::NoDatabase => 10,
             Kind::Single => match self {
                 Self::Kill(_) | Self::Stop(_) | Self::Exchange(_) => 6,
-                Self::Pause(_) | Self::Wire(..) | Self::Clock(..) => 9,
+                Self::Pause(_) | Self::Link(..) | Self::Clock(..) => 9,
                 Self::NoLog | Self::DiskFull(_) => 10,
             },
         })
     }
 
-    pub(super) fn inject(self, stage: &mut Stage) -> Result<()> {
+    pub(super) fn inject(self, cluster: &mut TestCluster) -> Result<()> {
         match self {
-            Self::Kill(unit) => stage.kill(unit),
-            Self::Stop(unit) | Self::Exchange(unit) => stage.stop(unit),
-            Self::Pause(unit) => stage.pause(unit),
-            Self::Wire(trouble, between) => {
+            Self::Kill(unit) => cluster.kill(unit),
+            Self::Stop(unit) | Self::Exchange(unit) => cluster.stop(unit),
+            Self::Pause(unit) => cluster.pause(unit),
+            Self::Link(kind, between) => {
                 for (one, other) in between.pairs() {
-                    stage.wires.trouble(one, other, trouble);
+                    cluster.proxies.apply(one, other, kind);
                 }
                 Ok(())
             }
-            Self::NoLog => NATS.into_iter().try_for_each(|nats| stage.kill(nats)),
-            Self::DiskFull(Some(nats)) => stage.fill_disk(nats),
-            Self::DiskFull(None) => NATS.into_iter().try_for_each(|nats| stage.fill_disk(nats)),
-            Self::Clock(node, seconds) => stage.step_clock(node, seconds),
+            Self::NoLog => NATS.into_iter().try_for_each(|nats| cluster.kill(nats)),
+            Self::DiskFull(Some(nats)) => cluster.fill_disk(nats),
+            Self::DiskFull(None) => NATS.into_iter().try_for_each(|nats| cluster.fill_disk(nats)),
+            Self::Clock(node, seconds) => cluster.step_clock(node, seconds),
         }
     }
 
-    pub(super) fn heal(self, stage: &mut Stage) -> Result<()> {
+    pub(super) fn heal(self, cluster: &mut TestCluster) -> Result<()> {
         match self {
-            Self::Kill(unit) | Self::Stop(unit) => stage.start(unit),
-            Self::Exchange(node) => stage.start_other(node),
-            Self::Pause(unit) => stage.resume(unit),
-            Self::Wire(_, between) => {
+            Self::Kill(unit) | Self::Stop(unit) => cluster.start(unit),
+            Self::Exchange(node) => cluster.start_other(node),
+            Self::Pause(unit) => cluster.resume(unit),
+            Self::Link(_, between) => {
                 for (one, other) in between.pairs() {
-                    stage.wires.mend(one, other);
+                    cluster.proxies.restore(one, other);
                 }
                 Ok(())
             }
-            Self::NoLog => NATS.into_iter().try_for_each(|nats| stage.start(nats)),
-            Self::DiskFull(Some(nats)) => stage.free_disk(nats, Copy::Forgotten),
+            Self::NoLog => NATS.into_iter().try_for_each(|nats| cluster.start(nats)),
+            Self::DiskFull(Some(nats)) => cluster.free_disk(nats, DiskContent::Deleted),
             Self::DiskFull(None) => {
-                NATS.into_iter().try_for_each(|nats| stage.free_disk(nats, Copy::Kept))
+                NATS.into_iter().try_for_each(|nats| cluster.free_disk(nats, DiskContent::Kept))
             }
-            Self::Clock(node, _) => stage.step_clock(node, 0),
+            Self::Clock(node, _) => cluster.step_clock(node, 0),
         }
     }
 }
@@ -141,11 +141,11 @@ impl fmt::Display for Fault {
             Self::Stop(unit) => write!(f, "stop {unit}"),
             Self::Exchange(node) => write!(f, "exchange {node}"),
             Self::Pause(unit) => write!(f, "pause {unit}"),
-            Self::Wire(trouble, between) => {
-                let verb = match trouble {
-                    Trouble::Cut => "cut",
-                    Trouble::Still => "still",
-                    Trouble::Slow => "slow",
+            Self::Link(kind, between) => {
+                let verb = match kind {
+                    LinkFault::Cut => "cut",
+                    LinkFault::Stalled => "still",
+                    LinkFault::Slow => "slow",
                 };
                 match between {
                     Between::Log(node) => write!(f, "{verb} {node} from nats"),
@@ -169,13 +169,13 @@ pub(super) fn all() -> Vec<Fault> {
     let mut all: Vec<Fault> = broken.clone().map(Fault::Kill).collect();
     all.extend(broken.map(Fault::Pause));
     all.extend([Unit::Postgres, Unit::Ingest(1), Unit::Ingest(2), Unit::Api(2)].map(Fault::Stop));
-    for trouble in [Trouble::Cut, Trouble::Still, Trouble::Slow] {
+    for kind in [LinkFault::Cut, LinkFault::Stalled, LinkFault::Slow] {
         let log = NODES.map(Between::Log);
         let database = NODES.map(Between::Database);
         let betweens = log.into_iter().chain(database);
         let betweens = betweens.chain(APIS.map(Between::Front)).chain(NATS.map(Between::Routes));
         let betweens = betweens.chain(NODES.map(Between::Servers));
-        all.extend(betweens.map(|between| Fault::Wire(trouble, between)));
+        all.extend(betweens.map(|between| Fault::Link(kind, between)));
     }
     all.push(Fault::NoLog);
     all.extend(NATS.map(|nats| Fault::DiskFull(Some(nats))));
@@ -196,9 +196,9 @@ pub(super) fn short() -> Vec<Fault> {
     vec![
         Fault::Kill(Unit::Ingest(1)),
         Fault::Pause(Unit::Ingest(2)),
-        Fault::Wire(Trouble::Still, Between::Log(Unit::Api(1))),
-        Fault::Wire(Trouble::Still, Between::Database(Unit::Api(2))),
-        Fault::Wire(Trouble::Cut, Between::Servers(Unit::Api(3))),
+        Fault::Link(LinkFault::Stalled, Between::Log(Unit::Api(1))),
+        Fault::Link(LinkFault::Stalled, Between::Database(Unit::Api(2))),
+        Fault::Link(LinkFault::Cut, Between::Servers(Unit::Api(3))),
         Fault::Kill(Unit::Api(1)),
         Fault::Kill(Unit::Nats(1)),
         Fault::Kill(Unit::Postgres),

@@ -17,11 +17,11 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow};
 
-use super::{chance::Chance, market, record::Journal};
+use super::{market, random::Random, record::Journal};
 use crate::cluster::{
     http::Client,
-    pace::nap,
-    site::Site,
+    layout::ClusterLayout,
+    time::sleep,
     unit::{APIS, Unit},
 };
 
@@ -30,23 +30,23 @@ pub(super) use self::reader::STATUS;
 /// How many readers ask through the load balancer.
 const READERS: usize = 5;
 /// How long a client waits: longer than the load balancer needs to try all nodes.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-const PULSE: Duration = Duration::from_millis(50);
+const STALL_CHECK: Duration = Duration::from_millis(50);
 /// Later than this is remarkable.
 const STALL: Duration = Duration::from_millis(400);
 
 /// What every worker has.
 #[derive(Clone, Debug)]
-pub(super) struct Bench {
-    pub(super) site: Arc<Site>,
+pub(super) struct LoadContext {
+    pub(super) layout: Arc<ClusterLayout>,
     pub(super) journal: Arc<Journal>,
     stop: Arc<AtomicBool>,
 }
 
-impl Bench {
-    pub(super) fn new(site: Site, journal: Journal) -> Self {
-        Self { site: Arc::new(site), journal: Arc::new(journal), stop: Arc::default() }
+impl LoadContext {
+    pub(super) fn new(layout: ClusterLayout, journal: Journal) -> Self {
+        Self { layout: Arc::new(layout), journal: Arc::new(journal), stop: Arc::default() }
     }
 
     fn goes_on(&self) -> bool {
@@ -55,7 +55,7 @@ impl Bench {
 
     /// Runs a verb of the program and gives what it prints.
     pub(super) fn verb(&self, words: &[&str]) -> Result<String> {
-        Ok(shell::output(&mut self.site.verb(words)?)?.trim().to_owned())
+        Ok(shell::output(&mut self.layout.verb(words)?)?.trim().to_owned())
     }
 
     /// A new key with limits.
@@ -78,36 +78,40 @@ impl Bench {
 
 /// What the workers come with.
 #[derive(Debug)]
-pub(super) struct Purse {
+pub(super) struct Credentials {
     /// One for each pusher.
     tokens: Vec<String>,
     /// A key without limits that anybody could meet.
     pub(super) steady: String,
 }
 
-impl Purse {
-    pub(super) fn fill(bench: &Bench) -> Result<Self> {
-        let token = |pusher| bench.verb(&["feeds", "create", &format!("pusher-{pusher}")]);
+impl Credentials {
+    pub(super) fn create(context: &LoadContext) -> Result<Self> {
+        let token = |pusher| context.verb(&["feeds", "create", &format!("pusher-{pusher}")]);
         let tokens = (0..market::PUSHERS).map(token).collect::<Result<_>>()?;
-        Ok(Self { tokens, steady: bench.new_key("steady", 1_000_000, 100_000_000)? })
+        Ok(Self { tokens, steady: context.new_key("steady", 1_000_000, 100_000_000)? })
     }
 }
 
 /// The workers; they end when they are asked to.
 #[derive(Debug)]
 pub(super) struct Load {
-    bench: Bench,
+    context: LoadContext,
     workers: Vec<JoinHandle<()>>,
 }
 
 impl Load {
     /// Lists the events and begins to push.
-    pub(super) fn begin(bench: &Bench, purse: &Purse, seed: u64) -> Result<Self> {
-        let mut load = Self { bench: bench.clone(), workers: Vec::new() };
-        for (pusher, token) in purse.tokens.iter().enumerate() {
-            list_events(bench, pusher, token)?;
-            let chance = chance(seed, 100 + pusher);
-            let mut worker = pusher::Pusher::new(bench, pusher, token.clone(), chance);
+    pub(super) fn begin(
+        context: &LoadContext,
+        credentials: &Credentials,
+        seed: u64,
+    ) -> Result<Self> {
+        let mut load = Self { context: context.clone(), workers: Vec::new() };
+        for (pusher, token) in credentials.tokens.iter().enumerate() {
+            list_events(context, pusher, token)?;
+            let random = random(seed, 100 + pusher);
+            let mut worker = pusher::Pusher::new(context, pusher, token.clone(), random);
             load.add(format!("pusher-{pusher}"), move || worker.run())?;
         }
         Ok(load)
@@ -120,31 +124,31 @@ impl Load {
     }
 
     /// Begins to read, once there is all that there will be to read.
-    pub(super) fn begin_to_read(&mut self, purse: &Purse, seed: u64) -> Result<()> {
-        let (bench, steady) = (self.bench.clone(), &purse.steady);
+    pub(super) fn begin_to_read(&mut self, credentials: &Credentials, seed: u64) -> Result<()> {
+        let (context, steady) = (self.context.clone(), &credentials.steady);
         for number in 0..READERS {
             let mut worker =
-                reader::Reader::new(&bench, steady, chance(seed, 200 + number), number == 0);
+                reader::Reader::new(&context, steady, random(seed, 200 + number), number == 0);
             self.add(format!("reader-{number}"), move || worker.run())?;
         }
         for api in APIS {
-            let mut worker = reader::Prober::new(&bench, steady, api);
+            let mut worker = reader::Prober::new(&context, steady, api);
             self.add(format!("prober-{api}"), move || worker.run())?;
         }
-        for sort in limits::SORTS {
-            let mut worker = limits::Spender::new(&bench, sort, chance(seed, 300));
-            self.add(format!("spender-{}", sort.name), move || worker.run())?;
+        for profile in limits::PROFILES {
+            let mut worker = limits::LimitClient::new(&context, profile, random(seed, 300));
+            self.add(format!("limits-{}", profile.name), move || worker.run())?;
         }
-        let ring = revoker::Ring::default();
+        let pool = revoker::KeyPool::default();
         for number in 0..revoker::REVOKERS {
-            let mut worker = revoker::Revoker::new(&bench, &ring, number);
+            let mut worker = revoker::Revoker::new(&context, &pool, number);
             self.add(format!("revoker-{number}"), move || worker.run())?;
         }
         for node in [None].into_iter().chain(APIS.map(Some)) {
-            let mut worker = revoker::User::new(&bench, &ring, node);
+            let mut worker = revoker::KeyUser::new(&context, &pool, node);
             self.add("user".to_owned(), move || worker.run())?;
         }
-        self.add("pulse".to_owned(), move || feel_pulse(&bench))
+        self.add("stalls".to_owned(), move || watch_stalls(&context))
     }
 
     /// Ends all workers.
@@ -152,7 +156,7 @@ impl Load {
     /// # Errors
     /// One of them had failed.
     pub(super) fn end(self) -> Result<()> {
-        self.bench.stop.store(true, Ordering::Relaxed);
+        self.context.stop.store(true, Ordering::Relaxed);
         for worker in self.workers {
             let name = worker.thread().name().unwrap_or_default().to_owned();
             worker.join().map_err(|_| anyhow!("{name} has failed"))?;
@@ -161,30 +165,30 @@ impl Load {
     }
 }
 
-fn chance(seed: u64, worker: usize) -> Chance {
-    Chance::new(seed ^ u64::try_from(worker).unwrap_or_default().wrapping_mul(0x9e37_79b9))
+fn random(seed: u64, worker: usize) -> Random {
+    Random::new(seed ^ u64::try_from(worker).unwrap_or_default().wrapping_mul(0x9e37_79b9))
 }
 
 /// Notes when this machine was so busy that nobody on it got anything done: what was slow then was not the cluster's
 /// doing.
-fn feel_pulse(bench: &Bench) {
-    while bench.goes_on() {
+fn watch_stalls(context: &LoadContext) {
+    while context.goes_on() {
         let before = Instant::now();
-        nap(PULSE);
-        let late = before.elapsed().saturating_sub(PULSE);
+        sleep(STALL_CHECK);
+        let late = before.elapsed().saturating_sub(STALL_CHECK);
         if late > STALL {
-            bench.journal.note_stall(late);
+            context.journal.note_stall(late);
         }
     }
 }
 
-fn list_events(bench: &Bench, pusher: usize, token: &str) -> Result<()> {
-    let client = Client::new(bench.site.port(Unit::Nginx), PATIENCE);
+fn list_events(context: &LoadContext, pusher: usize, token: &str) -> Result<()> {
+    let client = Client::new(context.layout.port(Unit::Nginx), TIMEOUT);
     let headers = pusher::headers(token);
     let mut last = String::new();
     // Nobody is broken yet, but an ingest may still be on its way to its lease.
-    crate::cluster::pace::wait_until("events are listed", Duration::from_secs(60), || {
-        let answer = client.post(pusher::DOOR, &headers, market::listing(pusher).as_bytes());
+    crate::cluster::time::wait_until("events are listed", Duration::from_secs(60), || {
+        let answer = client.post(pusher::INGEST_PATH, &headers, market::listing(pusher).as_bytes());
         last = format!("{answer:?}");
         answer.is_ok_and(|answer| pusher::outcome(&answer) == super::record::Outcome::Taken)
     })

@@ -14,7 +14,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
-use crate::cluster::{pace::now_ms, unit::Unit};
+use crate::cluster::{time::now_ms, unit::Unit};
 
 /// A request and what came of it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -38,7 +38,7 @@ pub(super) struct Read {
     /// Stands for the body of a 200.
     pub(super) body: Option<u64>,
     /// What went wrong, or the error's code.
-    pub(super) trouble: Option<String>,
+    pub(super) error: Option<String>,
 }
 
 /// A batch, sent once. All its lines have the number `n`.
@@ -103,7 +103,7 @@ pub(super) struct Episode {
 /// Faults in which something particular is promised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// One part is in trouble.
+    /// One part fails.
     Single,
     /// Nobody has PostgreSQL.
     NoDatabase,
@@ -124,7 +124,7 @@ pub(super) struct Records {
     /// How late a thread was that only wanted to wake up, in milliseconds.
     pub(super) stalls: Vec<u128>,
     /// Parts that ended though nobody had ended them.
-    pub(super) deaths: Vec<String>,
+    pub(super) exits: Vec<String>,
 }
 
 /// Where everybody writes.
@@ -146,7 +146,7 @@ impl Journal {
             "what": "read", "sent_ms": read.sent_ms, "done_ms": read.done_ms, "balanced": read.balanced,
             "node": read.node.map(|node| node.to_string()), "key": read.key, "path": read.path,
             "status": read.status, "date_ms": read.date_ms, "used": read.used, "etag": read.etag,
-            "body": read.body.map(|body| format!("{body:016x}")), "trouble": read.trouble,
+            "body": read.body.map(|body| format!("{body:016x}")), "error": read.error,
         }));
         self.lock().reads.push(read);
     }
@@ -203,9 +203,9 @@ impl Journal {
         self.lock().stalls.push(late.as_millis());
     }
 
-    pub(super) fn note_death(&self, death: String) {
-        self.write(&json!({ "what": "death", "of": death }));
-        self.lock().deaths.push(death);
+    pub(super) fn note_exit(&self, exit: String) {
+        self.write(&json!({ "what": "exit", "of": exit }));
+        self.lock().exits.push(exit);
     }
 
     /// Takes everything out, once nobody writes any more.

@@ -1,4 +1,4 @@
-//! Time and chance: what each machine's clocks say, and numbers that follow from the seed.
+//! What each machine's clocks show, and random numbers that follow from the seed.
 
 use domain::Timestamp;
 
@@ -6,9 +6,9 @@ pub(super) const SECOND_US: i64 = 1_000_000;
 
 /// `SplitMix64`: small, and the same everywhere.
 #[derive(Debug)]
-pub(super) struct Chance(u64);
+pub(super) struct Random(u64);
 
-impl Chance {
+impl Random {
     pub(super) fn new(seed: u64) -> Self {
         Self(seed)
     }

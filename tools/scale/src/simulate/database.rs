@@ -27,9 +27,9 @@ pub(super) struct Load {
     pub(super) lease_rows: u64,
     /// Questions of nodes for the newest change of keys.
     pub(super) questions: u64,
-    /// Words of nodes that they have read up to a change.
+    /// Confirmations of nodes that they have read up to a change.
     pub(super) confirmations: u64,
-    /// Looks of revocations at these words.
+    /// Polls of these confirmations by revocations.
     pub(super) looks: u64,
     /// Transactions in each second of the run.
     pub(super) by_second: Vec<u64>,
@@ -46,7 +46,7 @@ pub(super) struct Database {
     /// Changes of keys in the order of their numbers: when each was committed, and which key it ended.
     ended: Vec<(i64, u32)>,
     /// What each listed node says to have read. A node that was killed stays listed.
-    words: HashMap<(usize, u32), u64>,
+    confirmed: HashMap<(usize, u32), u64>,
 }
 
 impl Database {
@@ -57,7 +57,7 @@ impl Database {
             granted: HashMap::new(),
             load: Load::default(),
             ended: Vec::new(),
-            words: HashMap::new(),
+            confirmed: HashMap::new(),
         }
     }
 
@@ -148,25 +148,25 @@ impl Database {
     /// A node says up to which change it has read.
     pub(super) fn confirm(&mut self, at_us: i64, node: (usize, u32), number: u64) -> i64 {
         self.load.confirmations += 1;
-        let word = self.words.entry(node).or_default();
-        *word = number.max(*word);
+        let number_read = self.confirmed.entry(node).or_default();
+        *number_read = number.max(*number_read);
         self.work(at_us, 1)
     }
 
     pub(super) fn lists(&self, node: (usize, u32)) -> bool {
-        self.words.contains_key(&node)
+        self.confirmed.contains_key(&node)
     }
 
     /// A node that ends in good order is not waited for.
     pub(super) fn forget(&mut self, node: (usize, u32)) {
-        self.words.remove(&node);
+        self.confirmed.remove(&node);
     }
 
     /// Whether every listed node says to have read up to a change.
     pub(super) fn is_known_everywhere(&mut self, at_us: i64, number: u64) -> bool {
         self.load.looks += 1;
         self.queue(at_us, self.costs.read_us);
-        self.words.values().all(|word| *word >= number)
+        self.confirmed.values().all(|number_read| *number_read >= number)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use accounts::Limits;
 
-use super::clock::{Chance, SECOND_US};
+use super::clock::{Random, SECOND_US};
 
 /// A key's habits, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub(super) struct Client {
     pub(super) every_us: i64,
 }
 
-pub(super) fn clients(keys: Keys, nodes: u32, chance: &mut Chance) -> Vec<Client> {
+pub(super) fn clients(keys: Keys, nodes: u32, random: &mut Random) -> Vec<Client> {
     let mut clients = Vec::new();
     for key in 0..keys.all {
         let (count, every_us) = match keys.kind(key) {
@@ -75,7 +75,7 @@ pub(super) fn clients(keys: Keys, nodes: u32, chance: &mut Chance) -> Vec<Client
             Kind::Greedy => (1, 5000),
         };
         for _ in 0..count {
-            let node = (keys.kind(key) != Kind::Greedy).then(|| chance.below(nodes));
+            let node = (keys.kind(key) != Kind::Greedy).then(|| random.below(nodes));
             clients.push(Client { key, node, every_us });
         }
     }

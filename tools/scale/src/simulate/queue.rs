@@ -60,14 +60,14 @@ pub(super) enum Event {
         newest: u64,
         asked_us: i64,
     },
-    /// A node's word reaches the database.
+    /// A node's confirmation reaches the database.
     ConfirmAt {
         node: usize,
         life: u32,
         number: u64,
     },
     /// The herald's answer reaches a node.
-    HeraldBack {
+    RegisterBack {
         node: usize,
         life: u32,
         newest: u64,
@@ -93,7 +93,7 @@ pub(super) enum Event {
     Restart {
         node: usize,
     },
-    Mend {
+    Reconnect {
         node: usize,
     },
 }

@@ -9,7 +9,7 @@ use store::{Lease, Window};
 
 use super::{
     Plan,
-    clock::{Chance, Clocks, SECOND_US},
+    clock::{Clocks, Random, SECOND_US},
     database::{Database, key_of},
     load::{Client, Keys, clients},
     node::{Batch, Node, Waiting},
@@ -32,7 +32,7 @@ pub(super) struct Run {
     pub(super) nodes: Vec<Node>,
     pub(super) database: Database,
     pub(super) queue: Queue,
-    pub(super) chance: Chance,
+    pub(super) random: Random,
     pub(super) record: Record,
     /// The newest change that the herald was told of.
     pub(super) announced: u64,
@@ -40,27 +40,27 @@ pub(super) struct Run {
 
 impl Run {
     pub(super) fn new(plan: Plan) -> Self {
-        let mut chance = Chance::new(plan.seed);
+        let mut random = Random::new(plan.seed);
         let keys = Keys::of(plan.keys);
-        let clients = clients(keys, plan.nodes, &mut chance);
-        let nodes = (0..plan.nodes).map(|_| Node::new(clocks(&mut chance), 0)).collect();
+        let clients = clients(keys, plan.nodes, &mut random);
+        let nodes = (0..plan.nodes).map(|_| Node::new(clocks(&mut random), 0)).collect();
         let database = Database::new(plan.costs);
         let queue = Queue::default();
         let record = Record::default();
         let mut run =
-            Self { plan, keys, clients, nodes, database, queue, chance, record, announced: 0 };
+            Self { plan, keys, clients, nodes, database, queue, random, record, announced: 0 };
         run.plan_start();
         run
     }
 
     fn plan_start(&mut self) {
         for node in 0..self.nodes.len() {
-            let at_us = self.chance.between(0, self.plan.ask_every_us);
+            let at_us = self.random.between(0, self.plan.ask_every_us);
             self.queue.plan(at_us, Event::Due { node, life: 0 });
         }
         for (client, habits) in self.clients.iter().enumerate() {
             // The nodes have read the keys by then.
-            let at_us = 2 * SECOND_US + self.chance.between(0, habits.every_us);
+            let at_us = 2 * SECOND_US + self.random.between(0, habits.every_us);
             self.queue.plan(at_us, Event::Request { client });
         }
         self.queue.plan(4 * SECOND_US, Event::Revoke);
@@ -96,8 +96,8 @@ impl Run {
                 self.ask_back(at_us, (node, life), newest, asked_us)
             }
             Event::ConfirmAt { node, life, number } => self.confirm_at(at_us, (node, life), number),
-            Event::HeraldBack { node, life, newest, asked_us } => {
-                self.herald_back(at_us, (node, life), newest, asked_us)
+            Event::RegisterBack { node, life, newest, asked_us } => {
+                self.register_back(at_us, (node, life), newest, asked_us)
             }
             Event::Hint { revocation } => self.hint(at_us, revocation),
             Event::Announce { revocation } => self.announce(at_us, revocation),
@@ -108,7 +108,7 @@ impl Run {
             Event::Look { revocation, pause_us } => self.look(at_us, revocation, pause_us),
             Event::Fault => self.fault(at_us),
             Event::Restart { node } => self.restart(at_us, node),
-            Event::Mend { node } => {
+            Event::Reconnect { node } => {
                 let node = self.node(node)?;
                 (node.is_cut, node.is_alone) = (false, false);
                 Ok(())
@@ -121,14 +121,14 @@ impl Run {
     }
 
     pub(super) fn way_us(&mut self) -> i64 {
-        self.chance.between(WAY_US.0, WAY_US.1)
+        self.random.between(WAY_US.0, WAY_US.1)
     }
 
     fn request(&mut self, at_us: i64, client: usize) -> Result<()> {
         let habits = *self.clients.get(client).context("there is no such client")?;
-        let jitter_us = self.chance.between(-habits.every_us / 10, habits.every_us / 10);
+        let jitter_us = self.random.between(-habits.every_us / 10, habits.every_us / 10);
         self.queue.plan(at_us + habits.every_us + jitter_us, Event::Request { client });
-        let node = habits.node.unwrap_or_else(|| self.chance.below(self.plan.nodes));
+        let node = habits.node.unwrap_or_else(|| self.random.below(self.plan.nodes));
         self.arrive(at_us, habits.key, node)
     }
 
@@ -286,10 +286,10 @@ impl Run {
 
     fn fault(&mut self, at_us: i64) -> Result<()> {
         self.queue.plan(at_us + self.plan.fault_every_us, Event::Fault);
-        let number = usize::try_from(self.chance.below(self.plan.nodes))?;
-        let for_us = self.chance.between(SECOND_US, 20 * SECOND_US);
-        let kind = self.chance.below(5);
-        let step_us = self.chance.between(-90 * SECOND_US, 90 * SECOND_US);
+        let number = usize::try_from(self.random.below(self.plan.nodes))?;
+        let for_us = self.random.between(SECOND_US, 20 * SECOND_US);
+        let kind = self.random.below(5);
+        let step_us = self.random.between(-90 * SECOND_US, 90 * SECOND_US);
         let node = self.node(number)?;
         if !node.is_up || node.is_cut || node.paused_until_us > at_us {
             return Ok(());
@@ -305,7 +305,7 @@ impl Run {
                 // From the database alone, or from everything.
                 (node.is_cut, node.is_alone) = (true, step_us > 0);
                 self.record.faults.cuts += 1;
-                self.queue.plan(at_us + for_us, Event::Mend { node: number });
+                self.queue.plan(at_us + for_us, Event::Reconnect { node: number });
             }
             3 => {
                 node.paused_until_us = at_us + for_us;
@@ -390,8 +390,8 @@ fn spend(
 }
 
 /// Clocks of a machine that keeps time as machines do: half a second off, and 100 parts in a million.
-pub(super) fn clocks(chance: &mut Chance) -> Clocks {
-    Clocks { wall_off_us: chance.between(-500_000, 500_000), ppm: chance.between(-100, 100) }
+pub(super) fn clocks(random: &mut Random) -> Clocks {
+    Clocks { wall_off_us: random.between(-500_000, 500_000), ppm: random.between(-100, 100) }
 }
 
 const MINUTE_MS: i64 = 60_000;

@@ -14,7 +14,7 @@ use super::{
 };
 
 const LOOK_EVERY_US: (i64, i64) = (10_000, 200_000);
-const HEADSTART_US: i64 = 300_000;
+const HEAD_START_US: i64 = 300_000;
 const REVOKE_EVERY_US: i64 = SECOND_US / 2;
 /// Requests with a revoked key, over this long.
 const PROBES: u32 = 300;
@@ -36,11 +36,11 @@ impl Run {
         }
         let asked_us = node.clocks.steady(at_us);
         let is_sure = node.trusted_until_us - asked_us > trust_us * 3 / 5;
-        let asks_herald = !is_sure && !node.is_alone && node.seen > 0;
+        let asks_register = !is_sure && !node.is_alone && node.seen > 0;
         self.queue.plan(at_us + self.plan.ask_every_us, Event::Due { node: number, life });
-        if asks_herald {
+        if asks_register {
             let back_us = at_us + self.way_us() + self.way_us();
-            let event = Event::HeraldBack { node: number, life, newest: announced, asked_us };
+            let event = Event::RegisterBack { node: number, life, newest: announced, asked_us };
             self.queue.plan(back_us, event);
         }
         self.ask(at_us, number, life)
@@ -111,7 +111,7 @@ impl Run {
         Ok(())
     }
 
-    pub(super) fn herald_back(
+    pub(super) fn register_back(
         &mut self,
         at_us: i64,
         (number, life): (usize, u32),
@@ -125,7 +125,7 @@ impl Run {
         }
         if node.paused_until_us > at_us {
             let at_us = node.paused_until_us;
-            self.queue.plan(at_us, Event::HeraldBack { node: number, life, newest, asked_us });
+            self.queue.plan(at_us, Event::RegisterBack { node: number, life, newest, asked_us });
             return Ok(());
         }
         node.extend(false, asked_us, newest, trust_us);
@@ -136,12 +136,12 @@ impl Run {
         self.queue.plan(at_us + REVOKE_EVERY_US, Event::Revoke);
         // Busy keys: many nodes know them.
         let busy = self.keys.busy.saturating_sub(self.keys.greedy);
-        let key = self.keys.greedy + self.chance.below(busy);
+        let key = self.keys.greedy + self.random.below(busy);
         if self.record.is_revoked(key) {
             return;
         }
         let (number, done_us) = self.database.end_key(at_us, key);
-        let revocation = Revocation::new(key, number, at_us, clocks(&mut self.chance));
+        let revocation = Revocation::new(key, number, at_us, clocks(&mut self.random));
         let revocation = self.record.revoke(revocation);
         let told_us = done_us + self.way_us();
         self.queue.plan(told_us, Event::Hint { revocation });
@@ -151,11 +151,11 @@ impl Run {
             .collect();
         for probe in 0..PROBES {
             // Every other one goes where it hurts: to a node that is cut off, while there is one.
-            let any = self.chance.below(self.plan.nodes);
-            let pick = usize::try_from(self.chance.below(u32::try_from(cut.len()).unwrap_or(0)));
+            let any = self.random.below(self.plan.nodes);
+            let pick = usize::try_from(self.random.below(u32::try_from(cut.len()).unwrap_or(0)));
             let cut = pick.ok().and_then(|pick| cut.get(pick)).copied();
             let node = if probe % 2 == 0 { any } else { cut.unwrap_or(any) };
-            let at_us = at_us + self.chance.between(0, PROBED_US);
+            let at_us = at_us + self.random.between(0, PROBED_US);
             self.queue.plan(at_us, Event::Probe { key, node });
         }
     }
@@ -170,7 +170,7 @@ impl Run {
                 self.queue.plan(at_us, Event::Ask { node: number, life });
             }
         }
-        self.queue.plan(at_us + HEADSTART_US, Event::Announce { revocation });
+        self.queue.plan(at_us + HEAD_START_US, Event::Announce { revocation });
         Ok(())
     }
 

@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::process::pause;
 
 /// How long servers may take to become one group, with all that are started again for it.
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 /// How long one may be left out by those who have chosen a leader: it takes a fraction of a second where it goes well.
 const LEFT_OUT_MAX: Duration = Duration::from_secs(4);
 /// How long a server may take to answer, and how long its answer may be.
@@ -37,7 +37,7 @@ pub struct GroupMember {
 ///
 /// # Errors
 /// They do not become one, or one cannot be started again.
-pub fn gather_nats(
+pub fn wait_for_nats_group(
     members: &[GroupMember],
     mut start_again: impl FnMut(usize) -> Result<()>,
 ) -> Result<()> {
@@ -71,8 +71,8 @@ pub fn gather_nats(
 }
 
 fn fail_after(begun: Instant, how: &str) -> Result<()> {
-    if begun.elapsed() > PATIENCE {
-        bail!("the NATS servers are no group after {} s: {how}", PATIENCE.as_secs());
+    if begun.elapsed() > TIMEOUT {
+        bail!("the NATS servers are no group after {} s: {how}", TIMEOUT.as_secs());
     }
     Ok(())
 }

@@ -80,8 +80,8 @@ impl Source {
 
     fn record(&self, from: Option<Timestamp>, to: Timestamp) -> anyhow::Result<String> {
         let mut out = Vec::new();
-        let told = record(&self.catalogue, self.dir.path(), Span { from, to }, &mut out)?;
-        assert_eq!(told, Told { inexact: 0, lost: 0 });
+        let deviations = record(&self.catalogue, self.dir.path(), Span { from, to }, &mut out)?;
+        assert_eq!(deviations, Deviations { inexact: 0, lost: 0 });
         Ok(String::from_utf8(out)?)
     }
 
@@ -228,12 +228,12 @@ fn a_log_that_is_not_there_or_is_damaged_is_told_and_left_alone() {
     let mut bytes = std::fs::read(&segments[0]).unwrap();
     bytes[70] ^= 1;
     std::fs::write(&segments[0], &bytes).unwrap();
-    let told = record(&source.catalogue, source.dir.path(), span, &mut io::sink()).unwrap();
-    assert_eq!(told.lost, 1, "all else is recorded");
+    let deviations = record(&source.catalogue, source.dir.path(), span, &mut io::sink()).unwrap();
+    assert_eq!(deviations.lost, 1, "all else is recorded");
     assert_eq!(std::fs::read(&segments[0]).unwrap(), bytes);
 }
 
-/// Every sport and market, with the sandbox's own weather, over a restart that loses no time.
+/// Every sport and market, with the sandbox's scheduled faults, over a restart that loses no time.
 #[test]
 fn the_simulated_market_is_recorded_over_a_restart() {
     let mut source = Source::new(1 << 20);

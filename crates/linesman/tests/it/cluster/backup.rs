@@ -7,7 +7,7 @@ use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::{Bed, PATIENCE, leads, price, push_until_checkpoint, push_until_taken, shows};
+use super::{TIMEOUT, TestServers, leads, price, push_until_checkpoint, push_until_taken, shows};
 
 const LOG: &str = "linesman-live";
 const CHECKPOINTS: &str = "linesman-live-checkpoint";
@@ -34,7 +34,7 @@ async fn copy(client: &Client, stream: &str) -> Copied {
     let told = ask(client, format!("$JS.API.STREAM.SNAPSHOT.{stream}"), &asked).await;
     let mut chunks = Vec::new();
     loop {
-        let message = timeout(PATIENCE, coming.next()).await.unwrap().unwrap();
+        let message = timeout(TIMEOUT, coming.next()).await.unwrap().unwrap();
         if message.payload.is_empty() {
             break;
         }
@@ -59,14 +59,14 @@ async fn put_back(client: &Client, stream: &str, copied: Copied) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn streams_that_are_copied_under_use_and_put_back_have_ids_and_prices_and_go_on() {
-    let bed = Bed::start();
-    let [home_one, home_two] = [(); 2].map(|()| bed.home());
-    let (key, feed) = (home_one.live_key().await, home_one.feed("one").await);
-    let one = home_one.start_as("all").await;
+    let servers = TestServers::start();
+    let [program_one, program_two] = [(); 2].map(|()| servers.program());
+    let (key, feed) = (program_one.live_key().await, program_one.feed("one").await);
+    let one = program_one.start_as("all").await;
     leads(&one).await;
     push_until_checkpoint(&one, &feed).await;
-    let options = ConnectOptions::new().request_timeout(Some(PATIENCE));
-    let client = options.connect(bed.nats.url()).await.unwrap();
+    let options = ConnectOptions::new().request_timeout(Some(TIMEOUT));
+    let client = options.connect(servers.nats.url()).await.unwrap();
     let checkpoints = copy(&client, CHECKPOINTS).await;
     // What comes meanwhile is in the log's copy.
     push_until_taken(&one, &feed, &[price(20_000)]).await;
@@ -76,14 +76,14 @@ async fn streams_that_are_copied_under_use_and_put_back_have_ids_and_prices_and_
     push_until_taken(&one, &feed, &[price(30_000)]).await;
     one.stop().await;
 
-    let context = ContextBuilder::new().timeout(PATIENCE).build(client.clone());
+    let context = ContextBuilder::new().timeout(TIMEOUT).build(client.clone());
     for stream in [LOG, CHECKPOINTS] {
         context.delete_stream(stream).await.unwrap();
     }
     put_back(&client, LOG, log).await;
     put_back(&client, CHECKPOINTS, checkpoints).await;
     // One that has never seen them, and one on the folder of the one that had read further.
-    let (two, one) = (home_two.start_as("api").await, home_one.start_as("all").await);
+    let (two, one) = (program_two.start_as("api").await, program_one.start_as("all").await);
     for node in [&two, &one] {
         shows(node, &key, 20_100).await;
         assert_eq!(node.records("/v1/sports/mma/events", &key, 1).await, before);

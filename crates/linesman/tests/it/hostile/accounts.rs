@@ -3,27 +3,27 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
-use crate::harness::Home;
+use crate::harness::TestProgram;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_is_gone_or_emptied_is_not_made_anew() {
-    let home = Home::new();
-    let service = home.start().await;
+    let program = TestProgram::new();
+    let service = program.start().await;
     let key = service.first_key().unwrap().to_owned();
     service.stop().await;
-    let (path, kept) = (home.data().join("accounts.db"), home.path().join("kept.db"));
+    let (path, kept) = (program.data().join("accounts.db"), program.path().join("kept.db"));
     fs::rename(&path, &kept).unwrap();
     for emptied in [false, true] {
         for side in ["accounts.db-wal", "accounts.db-shm"] {
             // Whether SQLite left one is its own affair.
-            drop(fs::remove_file(home.data().join(side)));
+            drop(fs::remove_file(program.data().join(side)));
         }
         if emptied {
             fs::write(&path, b"").unwrap();
             fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
         }
         for words in [&["serve"][..], &["keys", "list"], &["keys", "create", "--kind", "sandbox"]] {
-            let refused = home.run(words).await;
+            let refused = program.run(words).await;
             let said = refused.sentence(1);
             assert!(said.contains("was used before") && said.contains("--new-accounts"), "{said}");
         }
@@ -31,30 +31,30 @@ async fn a_store_that_is_gone_or_emptied_is_not_made_anew() {
     }
     // Put back, everything is as it was.
     fs::copy(&kept, &path).unwrap();
-    let service = home.start().await;
+    let service = program.start().await;
     assert_eq!(service.first_key(), None);
     assert_eq!(service.get("/v1/status", &key).await.status, 200);
     service.stop().await;
     // Or somebody says that it is meant.
     fs::remove_file(&path).unwrap();
-    let service = home.start_with(&["--new-accounts"]).await;
+    let service = program.start_with(&["--new-accounts"]).await;
     assert!(service.first_key().is_some());
     assert_eq!(service.get("/v1/status", &key).await.status, 401);
     service.stop().await;
-    home.start().await.stop().await;
+    program.start().await.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_copy_of_the_store_is_private_whatever_the_mask_says() {
-    let home = Home::new();
-    home.start().await.stop().await;
-    let to = home.path().join("copy");
-    let backup = home.command(&["backup", to.to_str().unwrap()]);
+    let program = TestProgram::new();
+    program.start().await.stop().await;
+    let to = program.path().join("copy");
+    let backup = program.command(&["backup", to.to_str().unwrap()]);
     // A mask that forbids nobody anything.
     let mut shell = tokio::process::Command::new("sh");
     shell.args(["-c", "umask 0; exec \"$0\" \"$@\""]);
     shell.arg(backup.as_std().get_program()).args(backup.as_std().get_args());
-    shell.current_dir(home.path());
+    shell.current_dir(program.path());
     assert!(shell.status().await.unwrap().success());
     let mode = fs::metadata(to.join("accounts.db")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600, "{mode:o}");

@@ -8,7 +8,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::harness::{
-    HOUR, Home, Service, bout, clear_of_the_turn_of, moneyline, ndjson, wait_for,
+    HOUR, Service, TestProgram, bout, clear_of_the_turn_of, moneyline, ndjson, wait_for,
 };
 
 const INTERVAL: &str = "LINESMAN_MARKET__REFRESH_INTERVAL";
@@ -17,21 +17,21 @@ const ODDS: &str = "/v1/sports/mma/odds";
 const NAMES: [&str; 4] = ["Anderson", "Bellator", "Cormier", "Dillashaw"];
 
 /// A folder on which four bouts were pushed, one at a time, and nothing after them; with a key to read it.
-async fn four_bouts() -> (Home, String) {
+async fn four_bouts() -> (TestProgram, String) {
     // Snapshots are entries too: with an hour between them the last entry is the last bout.
     clear_of_the_turn_of(HOUR).await;
-    let home = Home::new().set(INTERVAL, "1h");
-    let service = home.start().await;
-    let (key, token) = (home.live_key().await, home.feed("one").await);
+    let program = TestProgram::new().set(INTERVAL, "1h");
+    let service = program.start().await;
+    let (key, token) = (program.live_key().await, program.feed("one").await);
     for name in NAMES {
         service.push_all(&token, &[bout(&format!("ref-{name}"), name, "Opponent")]).await;
     }
     service.stop().await;
-    (home.set(INTERVAL, "100ms"), key)
+    (program.set(INTERVAL, "100ms"), key)
 }
 
-fn newest(home: &Home, prefix: &str) -> PathBuf {
-    let files = fs::read_dir(home.data().join("live")).unwrap().map(|item| item.unwrap());
+fn newest(program: &TestProgram, prefix: &str) -> PathBuf {
+    let files = fs::read_dir(program.data().join("live")).unwrap().map(|item| item.unwrap());
     let mut names: Vec<PathBuf> = files
         .filter(|item| item.file_name().to_string_lossy().starts_with(prefix))
         .map(|item| item.path())
@@ -48,8 +48,8 @@ fn damage(path: &PathBuf, how: impl FnOnce(&mut Vec<u8>)) {
 }
 
 /// Starts, and looks that these bouts are there, and that new ones are taken and kept.
-async fn expect_bouts(home: &Home, key: &str, names: &[&str]) {
-    let service = home.start().await;
+async fn expect_bouts(program: &TestProgram, key: &str, names: &[&str]) {
+    let service = program.start().await;
     let shown = |events: &[Value]| {
         let mut homes: Vec<String> =
             events.iter().map(|event| event["home_team"].as_str().unwrap().to_owned()).collect();
@@ -58,17 +58,17 @@ async fn expect_bouts(home: &Home, key: &str, names: &[&str]) {
     };
     let events = service.records(EVENTS, key, names.len()).await;
     assert_eq!(shown(&events), names);
-    let token = home.feed("after").await;
+    let token = program.feed("after").await;
     service.push_all(&token, &[bout("new", "Zombie", "Opponent")]).await;
     let after = service.records(EVENTS, key, names.len() + 1).await;
     service.kill().await;
-    let service = home.start().await;
+    let service = program.start().await;
     assert_eq!(service.records(EVENTS, key, names.len() + 1).await, after);
     service.stop().await;
 }
 
-fn warned(home: &Home, text: &str) {
-    let logs = home.logs();
+fn warned(program: &TestProgram, text: &str) {
+    let logs = program.logs();
     let told = logs.lines().any(|line| {
         let line: Value = serde_json::from_str(line).unwrap();
         matches!(line["level"].as_str(), Some("WARN" | "ERROR")) && line.to_string().contains(text)
@@ -78,43 +78,43 @@ fn warned(home: &Home, text: &str) {
 
 #[tokio::test]
 async fn a_torn_last_entry_is_cut_off() {
-    let (home, key) = four_bouts().await;
-    damage(&newest(&home, "segment-"), |bytes| bytes.truncate(bytes.len() - 3));
-    expect_bouts(&home, &key, &NAMES[..3]).await;
-    warned(&home, "change log cut at the last whole entry");
+    let (program, key) = four_bouts().await;
+    damage(&newest(&program, "segment-"), |bytes| bytes.truncate(bytes.len() - 3));
+    expect_bouts(&program, &key, &NAMES[..3]).await;
+    warned(&program, "change log cut at the last whole entry");
 }
 
 #[tokio::test]
 async fn a_flipped_byte_in_the_tail_costs_that_entry_alone() {
-    let (home, key) = four_bouts().await;
-    damage(&newest(&home, "segment-"), |bytes| {
+    let (program, key) = four_bouts().await;
+    damage(&newest(&program, "segment-"), |bytes| {
         let at = bytes.len() - 4;
         bytes[at] ^= 0x10;
     });
-    expect_bouts(&home, &key, &NAMES[..3]).await;
-    warned(&home, "change log cut at the last whole entry");
+    expect_bouts(&program, &key, &NAMES[..3]).await;
+    warned(&program, "change log cut at the last whole entry");
 }
 
 #[tokio::test]
 async fn a_flipped_byte_amid_the_log_costs_that_entry_alone_and_is_told_until_it_is_gone() {
-    let (home, key) = four_bouts().await;
-    damage(&newest(&home, "segment-"), |bytes| {
+    let (program, key) = four_bouts().await;
+    damage(&newest(&program, "segment-"), |bytes| {
         let name = b"ref-Cormier";
         let at = bytes.windows(name.len()).position(|window| window == name).unwrap();
         bytes[at] ^= 1;
     });
-    expect_bouts(&home, &key, &[NAMES[0], NAMES[1], NAMES[3]]).await;
-    warned(&home, "the log is damaged");
+    expect_bouts(&program, &key, &[NAMES[0], NAMES[1], NAMES[3]]).await;
+    warned(&program, "the log is damaged");
     // At every start, for as long as the log is kept.
-    let service = home.start().await;
+    let service = program.start().await;
     expect_lost(&service, 1).await;
     // What was damaged is kept for whoever wants to look.
-    let aside = fs::read_dir(home.data().join("live")).unwrap().map(|item| item.unwrap().path());
+    let aside = fs::read_dir(program.data().join("live")).unwrap().map(|item| item.unwrap().path());
     let aside: Vec<_> =
         aside.filter(|path| path.extension().is_some_and(|kind| kind == "damaged")).collect();
     assert_eq!(aside.len(), 1);
     assert!(fs::read(&aside[0]).unwrap().windows(8).any(|window| window == b"Opponent"));
-    let recorded = home.run(&["record", "--world", "live"]).await;
+    let recorded = program.run(&["record", "--world", "live"]).await;
     assert_eq!((recorded.code, recorded.stdout.lines().count()), (Some(0), 4));
     assert!(recorded.stderr.contains("the log is damaged: 1 entry is lost"), "{}", recorded.stderr);
     service.stop().await;
@@ -138,19 +138,19 @@ async fn garbage_after_the_log_is_cut_off() {
         &b"\0\0\0\0\0\0\0\0\0\0\0\0"[..],
         b"this is no entry of any log, and is longer than a head",
     ] {
-        let (home, key) = four_bouts().await;
-        let log = newest(&home, "segment-");
+        let (program, key) = four_bouts().await;
+        let log = newest(&program, "segment-");
         fs::File::options().append(true).open(log).unwrap().write_all(garbage).unwrap();
-        expect_bouts(&home, &key, &NAMES).await;
-        warned(&home, "change log cut at the last whole entry");
+        expect_bouts(&program, &key, &NAMES).await;
+        warned(&program, "change log cut at the last whole entry");
     }
 }
 
 #[tokio::test]
 async fn an_emptied_segment_does_not_keep_the_service_from_starting() {
-    let (home, key) = four_bouts().await;
-    damage(&newest(&home, "segment-"), Vec::clear);
-    expect_bouts(&home, &key, &[]).await;
+    let (program, key) = four_bouts().await;
+    damage(&newest(&program, "segment-"), Vec::clear);
+    expect_bouts(&program, &key, &[]).await;
 }
 
 /// How many prices change, enough for a checkpoint.
@@ -164,18 +164,18 @@ fn change(number: i64) -> Value {
     moneyline(&format!("e{event}"), "fanduel", &[(&names.0, price), (&names.1, -price)])
 }
 
-async fn start_timed(home: &Home, what: &str) -> Service {
+async fn start_timed(program: &TestProgram, what: &str) -> Service {
     let begun = Instant::now();
-    let service = home.start().await;
+    let service = program.start().await;
     println!("{what}: serving after {:?} (unoptimised)", begun.elapsed());
     service
 }
 
 #[tokio::test]
 async fn a_restart_after_many_changes_is_whole_with_and_without_its_checkpoint() {
-    let home = Home::new();
-    let service = home.start().await;
-    let (key, token) = (home.live_key().await, home.feed("one").await);
+    let program = TestProgram::new();
+    let service = program.start().await;
+    let (key, token) = (program.live_key().await, program.feed("one").await);
     let begun = Instant::now();
     let listings: Vec<Value> = (0..RECORDS)
         .map(|event| bout(&format!("e{event}"), &format!("Home {event}"), &format!("Away {event}")))
@@ -204,29 +204,29 @@ async fn a_restart_after_many_changes_is_whole_with_and_without_its_checkpoint()
     assert_eq!(prices, [150].into_iter().chain(held).collect::<Vec<_>>());
     service.kill().await;
 
-    let service = start_timed(&home, "checkpoint and log").await;
+    let service = start_timed(&program, "checkpoint and log").await;
     assert_eq!(service.pages(&format!("{ODDS}?limit=500"), &key).await, odds);
     service.stop().await;
 
-    let damaged = newest(&home, "checkpoint-");
+    let damaged = newest(&program, "checkpoint-");
     damage(&damaged, |bytes| {
         let at = bytes.len() / 2;
         bytes[at] ^= 0x40;
     });
-    let service = start_timed(&home, "damaged checkpoint, whole log").await;
+    let service = start_timed(&program, "damaged checkpoint, whole log").await;
     assert_eq!(service.pages(&format!("{ODDS}?limit=500"), &key).await, odds);
-    warned(&home, "checkpoint");
+    warned(&program, "checkpoint");
     wait_for("another checkpoint", async || {
-        (newest(&home, "checkpoint-") != damaged).then_some(())
+        (newest(&program, "checkpoint-") != damaged).then_some(())
     })
     .await;
     service.stop().await;
 
     // What no start reads because a checkpoint covers it.
-    damage(&newest(&home, "segment-"), |bytes| bytes[5000] ^= 1);
-    let service = start_timed(&home, "damage before the checkpoint").await;
+    damage(&newest(&program, "segment-"), |bytes| bytes[5000] ^= 1);
+    let service = start_timed(&program, "damage before the checkpoint").await;
     expect_lost(&service, 1).await;
-    warned(&home, "the log is damaged");
+    warned(&program, "the log is damaged");
     assert_eq!(service.pages(&format!("{ODDS}?limit=500"), &key).await.len(), expected);
 }
 
@@ -237,9 +237,9 @@ const AFTER_THE_SNAPSHOT: i64 = 60_000;
 async fn a_restart_after_many_changes_within_an_epoch_shows_the_same_snapshot_and_has_lost_nothing()
 {
     clear_of_the_turn_of(HOUR).await;
-    let home = Home::new().set(INTERVAL, "1h");
-    let service = home.start().await;
-    let (key, token) = (home.live_key().await, home.feed("one").await);
+    let program = TestProgram::new().set(INTERVAL, "1h");
+    let service = program.start().await;
+    let (key, token) = (program.live_key().await, program.feed("one").await);
     let listings: Vec<Value> = (0..RECORDS)
         .map(|event| bout(&format!("e{event}"), &format!("Home {event}"), &format!("Away {event}")))
         .collect();
@@ -254,7 +254,7 @@ async fn a_restart_after_many_changes_within_an_epoch_shows_the_same_snapshot_an
     assert_eq!(shown, serde_json::json!([]), "all of it is after the snapshot");
     service.kill().await;
 
-    let service = home.start().await;
+    let service = program.start().await;
     assert_eq!(service.get(EVENTS, &key).await.json(), shown);
     // The newest price of every record is there: nothing of it is news.
     let newest = last.split_off(last.len() - usize::try_from(RECORDS).unwrap());

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::harness::{Home, PROGRAM, bout, ndjson, wait_for};
+use crate::harness::{PROGRAM, TestProgram, bout, ndjson, wait_for};
 
 const EVENTS: &str = "/v1/sports/mma/events";
 
@@ -50,14 +50,14 @@ impl SmallDisk {
         );
     }
 
-    /// A service's home whose data is on this disk. Its programs run in the namespace: SQLite follows links to where
+    /// A program whose data is on this disk. Its programs run in the namespace: SQLite follows links to where
     /// they lead by name, which is another folder outside.
-    fn home(&self) -> Home {
+    fn program(&self) -> TestProgram {
         let holder = self.holder.id().to_string();
         let enter = [&["nsenter", "-t", &holder], self.namespaces, &["--"]].concat();
-        let home = Home::new().launched_by(&enter);
-        symlink(self.dir.path(), home.data()).unwrap();
-        home
+        let program = TestProgram::new().launched_by(&enter);
+        symlink(self.dir.path(), program.data()).unwrap();
+        program
     }
 
     /// A file on the disk, as it is seen from outside.
@@ -98,9 +98,9 @@ impl Drop for SmallDisk {
 #[tokio::test]
 async fn a_full_disk_stops_pushes_alone_and_everything_comes_back_without_a_restart() {
     let disk = SmallDisk::new(32);
-    let home = disk.home();
-    let service = home.start().await;
-    let (key, token) = (home.live_key().await, home.feed("one").await);
+    let program = disk.program();
+    let service = program.start().await;
+    let (key, token) = (program.live_key().await, program.feed("one").await);
     service.push_all(&token, &[bout("before", "Anderson", "Opponent")]).await;
     service.records(EVENTS, &key, 1).await;
     assert!(disk.has_reserve());
@@ -114,7 +114,7 @@ async fn a_full_disk_stops_pushes_alone_and_everything_comes_back_without_a_rest
     })
     .await;
     // A key that has spent nothing yet needs a lease, which is written to the disk.
-    let fresh = home.live_key().await;
+    let fresh = program.live_key().await;
     for key in [&key, &fresh] {
         let answer = service.get(EVENTS, key).await;
         assert_eq!((answer.status, answer.json().as_array().unwrap().len()), (200, 1));
@@ -128,7 +128,7 @@ async fn a_full_disk_stops_pushes_alone_and_everything_comes_back_without_a_rest
     // The room that was given up is taken, too. What still works then depends on what SQLite has room for in its files.
     for _ in 0..5 {
         disk.fill();
-        let made = home.run(&["keys", "create", "--kind", "production"]).await;
+        let made = program.run(&["keys", "create", "--kind", "production"]).await;
         let key = if made.code == Some(0) { made.stdout.trim() } else { &fresh };
         let answer = service.get(EVENTS, key).await;
         assert!([200, 503].contains(&answer.status), "{}", answer.text());
@@ -142,7 +142,7 @@ async fn a_full_disk_stops_pushes_alone_and_everything_comes_back_without_a_rest
     })
     .await;
     assert!(disk.has_reserve());
-    let late = home.live_key().await;
+    let late = program.live_key().await;
     for key in [&key, &fresh, &late] {
         assert_eq!(service.records(EVENTS, key, 2).await.len(), 2, "what was refused is not there");
     }
@@ -151,7 +151,7 @@ async fn a_full_disk_stops_pushes_alone_and_everything_comes_back_without_a_rest
     })
     .await;
     service.stop().await;
-    let service = home.start().await;
+    let service = program.start().await;
     assert_eq!(service.records(EVENTS, &late, 2).await.len(), 2);
     service.stop().await;
 }
@@ -159,14 +159,14 @@ async fn a_full_disk_stops_pushes_alone_and_everything_comes_back_without_a_rest
 #[tokio::test]
 async fn a_service_starts_on_a_full_disk_from_its_reserve_or_says_why_not() {
     let disk = SmallDisk::new(32);
-    let home = disk.home();
-    let service = home.start().await;
-    let (key, token) = (home.live_key().await, home.feed("one").await);
+    let program = disk.program();
+    let service = program.start().await;
+    let (key, token) = (program.live_key().await, program.feed("one").await);
     service.push_all(&token, &[bout("before", "Anderson", "Opponent")]).await;
     service.records(EVENTS, &key, 1).await;
     service.stop().await;
     disk.fill();
-    let service = home.start().await;
+    let service = program.start().await;
     assert!(!disk.has_reserve());
     assert_eq!(service.records(EVENTS, &key, 1).await.len(), 1);
     let push = ndjson(&[bout("during", "Bellator", "Opponent")]);
@@ -175,12 +175,12 @@ async fn a_service_starts_on_a_full_disk_from_its_reserve_or_says_why_not() {
 
     // Without a reserve.
     disk.fill();
-    let refused = home.run(&["serve", "--listen", "127.0.0.1:0"]).await;
+    let refused = program.run(&["serve", "--listen", "127.0.0.1:0"]).await;
     assert_eq!(refused.code, Some(1));
     let sentence = refused.stderr.lines().last().unwrap();
     assert!(sentence.starts_with("linesman: ") && sentence.contains("No space left"), "{sentence}");
     disk.free();
-    let service = home.start().await;
+    let service = program.start().await;
     assert!(disk.has_reserve());
     service.push_all(&token, &[bout("after", "Cormier", "Opponent")]).await;
     service.stop().await;
@@ -198,10 +198,10 @@ fn outputs() -> [(&'static str, Stdio); 2] {
 #[tokio::test]
 async fn a_service_whose_output_cannot_be_written_goes_on() {
     for ((to, stdout), (_, stderr)) in outputs().into_iter().zip(outputs()) {
-        let home = Home::new().set("LINESMAN_LOG__FILTER", "debug");
-        let mut command = home.command(&["serve", "--listen", "127.0.0.1:0"]);
+        let program = TestProgram::new().set("LINESMAN_LOG__FILTER", "debug");
+        let mut command = program.command(&["serve", "--listen", "127.0.0.1:0"]);
         let mut child = command.stdout(stdout).stderr(stderr).spawn().unwrap();
-        let socket = home.data().join("control.sock");
+        let socket = program.data().join("control.sock");
         let url = wait_for("an address", async || {
             let mut stream = UnixStream::connect(&socket).ok()?;
             stream.write_all(b"\"url\"\n").ok()?;
@@ -215,7 +215,7 @@ async fn a_service_whose_output_cannot_be_written_goes_on() {
                 wait_for("an answer", async || reqwest::get(format!("{url}/readyz")).await.ok());
             assert_eq!(ready.await.status(), 200, "output to {to}");
         }
-        home.live_key().await;
+        program.live_key().await;
         assert!(child.try_wait().unwrap().is_none(), "{PROGRAM} ended with its output to {to}");
         let id = child.id().unwrap().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());

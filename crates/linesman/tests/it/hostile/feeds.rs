@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Home, Service, bout, moneyline, wait_for};
+use crate::harness::{Service, TestProgram, bout, moneyline, wait_for};
 
-async fn two_feeds(home: &Home, service: &Service) {
-    let (north, south) = (home.feed("north").await, home.feed("south").await);
+async fn two_feeds(program: &TestProgram, service: &Service) {
+    let (north, south) = (program.feed("north").await, program.feed("south").await);
     let ours = [
         bout("n-1", "Bobby Vance", "Tom Reed"),
         moneyline("n-1", "fanduel", &[("Bobby Vance", 140), ("Tom Reed", -165)]),
@@ -32,27 +32,27 @@ async fn shows(service: &Service, key: &str, events: usize, bookmakers: &[&str])
 
 #[tokio::test]
 async fn what_a_feed_listed_is_dropped_while_the_service_runs_and_while_it_does_not() {
-    let home = Home::new();
-    let service = home.start().await;
-    let key = home.live_key().await;
-    two_feeds(&home, &service).await;
+    let program = TestProgram::new();
+    let service = program.start().await;
+    let key = program.live_key().await;
+    two_feeds(&program, &service).await;
     shows(&service, &key, 2, &["bet365", "fanduel"]).await;
-    let unknown = home.run(&["feeds", "drop", "nobody"]).await;
+    let unknown = program.run(&["feeds", "drop", "nobody"]).await;
     assert!(unknown.sentence(1).contains("no feed `nobody` has listed anything"));
 
     // Its token is gone, what it listed is not.
-    home.ok(&["feeds", "revoke", "north"]).await;
-    home.ok(&["feeds", "drop", "north"]).await;
+    program.ok(&["feeds", "revoke", "north"]).await;
+    program.ok(&["feeds", "drop", "north"]).await;
     shows(&service, &key, 1, &["bet365"]).await;
     service.stop().await;
 
-    home.ok(&["feeds", "drop", "south"]).await;
-    let unknown = home.run(&["feeds", "drop", "nobody"]).await;
+    program.ok(&["feeds", "drop", "south"]).await;
+    let unknown = program.run(&["feeds", "drop", "nobody"]).await;
     assert!(unknown.sentence(1).contains("no feed `nobody` has listed anything"));
-    let service = home.start().await;
+    let service = program.start().await;
     shows(&service, &key, 0, &[]).await;
     // Ids go on where they were: what is listed anew is a new event.
-    let token = home.feed("west").await;
+    let token = program.feed("west").await;
     service.push_all(&token, &[bout("w-1", "Bobby Vance", "Tom Reed")]).await;
     shows(&service, &key, 1, &[]).await;
     service.stop().await;
@@ -60,11 +60,12 @@ async fn what_a_feed_listed_is_dropped_while_the_service_runs_and_while_it_does_
 
 #[tokio::test]
 async fn a_token_for_one_bookmaker_may_report_scores_where_it_was_made_so() {
-    let home = Home::new();
-    home.ok(&["feeds", "create", "plain", "--bookmaker", "fanduel"]).await;
-    home.ok(&["feeds", "create", "official", "--bookmaker", "fanduel", "--scores"]).await;
-    home.ok(&["feeds", "create", "free"]).await;
-    let listed: Value = serde_json::from_str(&home.ok(&["feeds", "list", "--json"]).await).unwrap();
+    let program = TestProgram::new();
+    program.ok(&["feeds", "create", "plain", "--bookmaker", "fanduel"]).await;
+    program.ok(&["feeds", "create", "official", "--bookmaker", "fanduel", "--scores"]).await;
+    program.ok(&["feeds", "create", "free"]).await;
+    let listed: Value =
+        serde_json::from_str(&program.ok(&["feeds", "list", "--json"]).await).unwrap();
     let rights: Vec<(&Value, &Value)> =
         listed.as_array().unwrap().iter().map(|feed| (&feed["name"], &feed["scores"])).collect();
     let expected = [("free", true), ("official", true), ("plain", false)];

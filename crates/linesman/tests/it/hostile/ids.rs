@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::harness::{Home, Service, bout};
+use crate::harness::{Service, TestProgram, bout};
 
 const EVENTS: &str = "/v1/sports/mma/events?limit=500";
 
@@ -22,13 +22,18 @@ fn names(set: char, number: usize) -> (String, String) {
 }
 
 /// Lists ten new bouts, and gives all that are shown: who plays, by id.
-async fn list(home: &Home, service: &Service, set: char, shown: usize) -> BTreeMap<String, String> {
-    let token = home.feed(&format!("feed-{}", set.to_ascii_lowercase())).await;
+async fn list(
+    program: &TestProgram,
+    service: &Service,
+    set: char,
+    shown: usize,
+) -> BTreeMap<String, String> {
+    let token = program.feed(&format!("feed-{}", set.to_ascii_lowercase())).await;
     for number in 0..10 {
         let (one, other) = names(set, number);
         service.push_all(&token, &[bout(&format!("{set}{number}"), &one, &other)]).await;
     }
-    let key = home.live_key().await;
+    let key = program.live_key().await;
     let events = service.records(EVENTS, &key, shown).await;
     let text = |event: &serde_json::Value, field: &str| event[field].as_str().unwrap().to_owned();
     events.iter().map(|event| (text(event, "id"), text(event, "home_team"))).collect()
@@ -43,12 +48,12 @@ fn expect_disjoint(before: &BTreeMap<String, String>, after: &BTreeMap<String, S
 }
 
 async fn after_damage(damage: impl FnOnce(&mut Vec<u8>)) {
-    let home = Home::new().set("LINESMAN_MARKET__REFRESH_INTERVAL", "1s");
-    let service = home.start().await;
-    let before = list(&home, &service, 'A', 10).await;
+    let program = TestProgram::new().set("LINESMAN_MARKET__REFRESH_INTERVAL", "1s");
+    let service = program.start().await;
+    let before = list(&program, &service, 'A', 10).await;
     assert_eq!(before.len(), 10);
     service.kill().await;
-    let segment = fs::read_dir(home.data().join("live"))
+    let segment = fs::read_dir(program.data().join("live"))
         .unwrap()
         .map(|item| item.unwrap().path())
         .find(|path| path.extension().is_some_and(|kind| kind == "log"))
@@ -56,8 +61,8 @@ async fn after_damage(damage: impl FnOnce(&mut Vec<u8>)) {
     let mut bytes = fs::read(&segment).unwrap();
     damage(&mut bytes);
     fs::write(&segment, bytes).unwrap();
-    let service = home.start().await;
-    let after = list(&home, &service, 'B', 10).await;
+    let service = program.start().await;
+    let after = list(&program, &service, 'B', 10).await;
     assert!(after.len() >= 10);
     expect_disjoint(&before, &after);
 }
@@ -90,13 +95,13 @@ async fn a_log_that_is_gone() {
 }
 
 /// Both folders go on from the same state, and no id is given by both.
-async fn diverge(copy: impl AsyncFnOnce(&Home, &Path)) {
-    let home = Home::new();
-    let service = home.start().await;
-    list(&home, &service, 'A', 10).await;
-    let other = Home::new();
-    copy(&home, &other.data()).await;
-    let here = list(&home, &service, 'B', 20).await;
+async fn diverge(copy: impl AsyncFnOnce(&TestProgram, &Path)) {
+    let program = TestProgram::new();
+    let service = program.start().await;
+    list(&program, &service, 'A', 10).await;
+    let other = TestProgram::new();
+    copy(&program, &other.data()).await;
+    let here = list(&program, &service, 'B', 20).await;
     service.stop().await;
     let service = other.start().await;
     let there = list(&other, &service, 'C', 20).await;
@@ -107,16 +112,16 @@ async fn diverge(copy: impl AsyncFnOnce(&Home, &Path)) {
 
 #[tokio::test]
 async fn a_backup_that_is_restored() {
-    diverge(async |home, to| {
-        home.ok(&[OsStr::new("backup"), to.as_os_str()]).await;
+    diverge(async |program, to| {
+        program.ok(&[OsStr::new("backup"), to.as_os_str()]).await;
     })
     .await;
 }
 
 #[tokio::test]
 async fn a_folder_that_is_copied_by_hand() {
-    diverge(async |home, to| {
-        let copied = Command::new("cp").arg("-a").arg(home.data()).arg(to).status().unwrap();
+    diverge(async |program, to| {
+        let copied = Command::new("cp").arg("-a").arg(program.data()).arg(to).status().unwrap();
         assert!(copied.success());
     })
     .await;

@@ -5,7 +5,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use crate::harness::{Home, bout};
+use crate::harness::{TestProgram, bout};
 
 /// All files and folders below one, with it.
 fn walk(path: &Path) -> Vec<PathBuf> {
@@ -30,54 +30,54 @@ fn expect_private(folder: &Path, at_least: usize) {
 
 #[tokio::test]
 async fn all_that_is_written_is_for_its_owner_alone() {
-    let home = Home::new().set("LINESMAN_SANDBOX__ENABLED", "true");
-    let service = home.start().await;
-    let (key, token) = (home.live_key().await, home.feed("one").await);
+    let program = TestProgram::new().set("LINESMAN_SANDBOX__ENABLED", "true");
+    let service = program.start().await;
+    let (key, token) = (program.live_key().await, program.feed("one").await);
     service.push_all(&token, &[bout("r", "Anderson", "Opponent")]).await;
     service.records("/v1/sports/mma/events", &key, 1).await;
-    expect_private(&home.data(), 8);
-    let backup = home.path().join("backup");
-    home.ok(&[OsStr::new("backup"), backup.as_os_str()]).await;
+    expect_private(&program.data(), 8);
+    let backup = program.path().join("backup");
+    program.ok(&[OsStr::new("backup"), backup.as_os_str()]).await;
     expect_private(&backup, 5);
     service.stop().await;
-    expect_private(&home.data(), 6);
-    assert!(home.data().join("freshness.json").exists());
+    expect_private(&program.data(), 6);
+    assert!(program.data().join("freshness.json").exists());
 }
 
 #[tokio::test]
 async fn a_folder_that_others_could_read_is_closed_to_them() {
-    let home = Home::new();
-    home.start().await.stop().await;
-    for path in walk(&home.data()) {
+    let program = TestProgram::new();
+    program.start().await.stop().await;
+    for path in walk(&program.data()) {
         let mode = if path.is_dir() { 0o755 } else { 0o644 };
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
     }
     // What stands in the way of the control socket: neither the link's target nor its mode is used.
-    let target = home.write("target", "mine");
-    symlink(&target, home.data().join("control.sock")).unwrap();
-    let service = home.start().await;
-    expect_private(&home.data(), 6);
+    let target = program.write("target", "mine");
+    symlink(&target, program.data().join("control.sock")).unwrap();
+    let service = program.start().await;
+    expect_private(&program.data(), 6);
     assert!(service.stderr().contains("other users could read this"), "{}", service.stderr());
     assert_eq!(fs::read_to_string(&target).unwrap(), "mine");
-    let backup = home.path().join("backup");
-    home.ok(&[OsStr::new("backup"), backup.as_os_str()]).await;
+    let backup = program.path().join("backup");
+    program.ok(&[OsStr::new("backup"), backup.as_os_str()]).await;
     expect_private(&backup, 3);
     service.stop().await;
 }
 
 #[tokio::test]
 async fn a_folder_with_other_things_in_it_keeps_its_mode_and_is_warned_of() {
-    let home = Home::new();
-    fs::create_dir(home.data()).unwrap();
-    fs::write(home.data().join("thesis.tex"), "not ours").unwrap();
-    for path in walk(&home.data()) {
+    let program = TestProgram::new();
+    fs::create_dir(program.data()).unwrap();
+    fs::write(program.data().join("thesis.tex"), "not ours").unwrap();
+    for path in walk(&program.data()) {
         fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
     }
-    let service = home.start().await;
-    for path in [home.data(), home.data().join("thesis.tex")] {
+    let service = program.start().await;
+    for path in [program.data(), program.data().join("thesis.tex")] {
         assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o755);
     }
-    expect_private(&home.data().join("live"), 2);
+    expect_private(&program.data().join("live"), 2);
     assert!(service.stderr().contains("holds other things too"), "{}", service.stderr());
     service.stop().await;
 }

@@ -6,7 +6,7 @@ use change_log::{LogError, StreamLocation, StreamLog};
 use test_servers::{Nats, Postgres};
 use tokio::runtime::Handle;
 
-use crate::harness::{Home, bout, ndjson, wait_for};
+use crate::harness::{TestProgram, bout, ndjson, wait_for};
 
 const EVENTS: &str = "/v1/sports/mma/events";
 
@@ -14,12 +14,12 @@ const EVENTS: &str = "/v1/sports/mma/events";
 async fn a_node_with_the_password_works_and_a_client_without_it_is_refused() {
     let postgres = Postgres::start().unwrap();
     let nats = Nats::start_guarded("linesman", "a-long-secret").unwrap();
-    let home = Home::new()
+    let program = TestProgram::new()
         .set("LINESMAN_DATABASE__URL", postgres.create_database("linesman").unwrap())
         .set("LINESMAN_CLUSTER__NATS_URL", nats.url())
         .set("LINESMAN_MARKET__REFRESH_INTERVAL", "1s");
-    let service = home.start().await;
-    let (key, token) = (home.live_key().await, home.feed("one").await);
+    let service = program.start().await;
+    let (key, token) = (program.live_key().await, program.feed("one").await);
     wait_for("a push to be taken", async || {
         let lines = ndjson(&[bout("r", "Anderson", "Opponent")]);
         let answer = service.post(&token, lines).await.unwrap();
@@ -27,8 +27,8 @@ async fn a_node_with_the_password_works_and_a_client_without_it_is_refused() {
     })
     .await;
     assert_eq!(service.records(EVENTS, &key, 1).await.len(), 1);
-    assert!(!home.logs().contains("a-long-secret"));
-    let shown = home.ok(&["config"]).await;
+    assert!(!program.logs().contains("a-long-secret"));
+    let shown = program.ok(&["config"]).await;
     assert!(shown.contains("nats_url") && !shown.contains("a-long-secret"), "{shown}");
 
     let port = nats.port(0).unwrap();

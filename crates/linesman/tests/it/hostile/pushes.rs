@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
-use crate::harness::{Home, Service, wait_for};
+use crate::harness::{Service, TestProgram, wait_for};
 
 const MIB: u64 = 1 << 20;
 
@@ -29,9 +29,9 @@ async fn metric(service: &Service, series: &str) -> u64 {
 async fn receipts_that_nobody_reads_cost_what_they_hold_and_no_more() {
     const PUSHES: u64 = 8;
     const LINES: u32 = 199_000;
-    let home = Home::new();
-    let service = home.start().await;
-    let token = home.feed("noise").await;
+    let program = TestProgram::new();
+    let service = program.start().await;
+    let token = program.feed("noise").await;
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     packer.write_all(&b"[]\n".repeat(usize::try_from(LINES).unwrap())).unwrap();
     let body = packer.finish().unwrap();
@@ -63,9 +63,9 @@ async fn receipts_that_nobody_reads_cost_what_they_hold_and_no_more() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stop_in_the_middle_of_long_pushes_is_in_time() {
-    let home = Home::new();
-    let mut service = home.start().await;
-    let token = home.feed("busy").await;
+    let program = TestProgram::new();
+    let mut service = program.start().await;
+    let token = program.feed("busy").await;
     let mut body = String::new();
     for number in 0..90_000 {
         let (minute, second, ms) = (number / 60_000, number / 1000 % 60, number % 1000);

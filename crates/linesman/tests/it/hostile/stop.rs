@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::harness::{Home, Service, wait_for};
+use crate::harness::{Service, TestProgram, wait_for};
 
 const REQUEST: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n";
 
@@ -22,9 +22,9 @@ fn ask(address: &str) -> std::io::Result<String> {
 
 #[tokio::test]
 async fn who_has_asked_a_stalled_service_before_it_stops_is_answered() {
-    let home = Home::new();
+    let program = TestProgram::new();
     for stop in 0..3 {
-        let mut service = home.start().await;
+        let mut service = program.start().await;
         service.signal("STOP").await;
         // The system connects them; the service knows of nobody yet.
         let asked: Vec<TcpStream> = (0..100)
@@ -72,7 +72,7 @@ fn keep_asking(nodes: &[String; 2], seen: &Seen) {
 
 #[tokio::test]
 async fn a_restart_of_one_node_after_the_other_is_not_seen_behind_a_balancer() {
-    let homes = [Home::new(), Home::new()];
+    let homes = [TestProgram::new(), TestProgram::new()];
     let mut services: Vec<Service> = vec![homes[0].start().await, homes[1].start().await];
     let nodes: [String; 2] = [0, 1].map(|n: usize| services[n].address().to_owned());
     let seen = Arc::new(Seen::default());
@@ -83,11 +83,11 @@ async fn a_restart_of_one_node_after_the_other_is_not_seen_behind_a_balancer() {
         })
         .collect();
     for _ in 0..2 {
-        for (n, home) in homes.iter().enumerate() {
+        for (n, program) in homes.iter().enumerate() {
             let before = seen.answered.load(Ordering::Relaxed);
             services[n].terminate().await;
             assert!(services[n].ended().await.success());
-            services[n] = home.start_at(&nodes[n], "all").await;
+            services[n] = program.start_at(&nodes[n], "all").await;
             assert!(ask(&nodes[n]).unwrap().starts_with("HTTP/1.1 200 OK\r\n"));
             wait_for("more answers", async || {
                 (seen.answered.load(Ordering::Relaxed) > before + 50).then_some(())

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::dashboard::board::history::History;
-use crate::world::{Base, Logged, Replay, WorldError, play_back};
+use engine::{Base, Logged, Replay, WorldError, play_back};
 
 /// How far back the sandbox's paths begin: it is a function of an instant, so any past can be had.
 const SANDBOX_BACK: Duration = Duration::from_secs(3 * 3600);
@@ -109,7 +109,7 @@ async fn look_back(app: Arc<App>, world: World) {
 fn play_at(app: &App, world: World, at: Timestamp, past: &Mutex<History>) {
     let handle = app.world(world);
     let Some(simulation) = &handle.past.simulation else { return };
-    let mut book = Book::new(Arc::clone(&app.catalogue), crate::world::SANDBOX_IDS);
+    let mut book = Book::new(Arc::clone(&app.catalogue), engine::SANDBOX_IDS);
     for message in simulation.world_at(at) {
         play_back(&mut book, &message, at);
     }

@@ -8,8 +8,8 @@ use market::Load;
 use crate::dashboard::moment::{Moment, a_second, latency, number, span};
 use crate::dashboard::page::{self, Notice, Shell, Trouble};
 use crate::dashboard::visit::Visit;
-use crate::ledger::FeedFigures;
 use crate::reply::Reply;
+use engine::feed_stats::FeedFigures;
 
 /// A feed as the pages show it.
 struct FeedLine {

@@ -16,7 +16,7 @@ use crate::dashboard::page::{self, Shell, Trouble};
 use crate::dashboard::route::MarketAct;
 use crate::dashboard::visit::Visit;
 use crate::reply::Reply;
-use crate::world::{EventView, Identities, OperateError, RefView};
+use engine::{EventView, Identities, OperateError, RefView};
 
 /// Events on one page.
 const EVENTS_SHOWN_MAX: usize = 50;

@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use accounts::{Cluster, People, PeopleRules};
 use domain::{Catalogue, Clock, ManualClock, Timestamp, World};
+use engine::{WorldHandle, WorldOptions, Worlds};
 use feeds::sandbox::Simulation;
 use market::{Lifetimes, Limits};
-use serve::{
-    App, DashboardSettings, Doors, Parts, Proxies, PushLimits, Settings, WorldHandle, WorldOptions,
-};
+use serve::{App, DashboardSettings, Doors, Parts, Proxies, PushLimits, Settings};
 use store::Store;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -237,8 +236,7 @@ impl Builder {
             accounts,
             people,
             settings: self.settings,
-            live,
-            sandbox,
+            worlds: Worlds { live, sandbox },
         }));
         let stop = CancellationToken::new();
         if self.keeps_pages {

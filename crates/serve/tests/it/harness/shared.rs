@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use accounts::{Accounts, Cluster};
 use change_log::{LeaderClient, LogLocation, Options, StreamLocation};
 use domain::{Clock, ManualClock, World};
-use serve::{Membership, Seat, WorldHandle, WorldOptions};
+use engine::{Membership, Seat, WorldHandle, WorldOptions};
 use store::Store;
 use test_servers::Nats;
 use tokio::runtime::{Handle, Runtime};
@@ -81,7 +81,7 @@ impl Joining {
         let caller = LeaderClient::open(&self.servers.place(World::Live)).await.unwrap();
         let membership = Membership { caller, seat: self.seat.clone() };
         let (handle, node) = WorldHandle::join(options, Arc::clone(clock), membership);
-        tokio::spawn(serve::keep_desk(Arc::clone(&handle)));
+        tokio::spawn(engine::keep_desk(Arc::clone(&handle)));
         (handle, std::thread::spawn(move || node.run()))
     }
 }

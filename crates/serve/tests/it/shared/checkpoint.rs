@@ -41,7 +41,7 @@ async fn a_node_that_was_away_for_longer_than_the_log_reaches_begins_again_from_
     let feed = one.any_feed().await;
     one.push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
     publish(&cluster.joining.clock, &[one, &away]).await;
-    proxy.hold();
+    proxy.stall();
     for american in 101..110 {
         let price = line::moneyline("a", "fanduel", (ANN, american), (BEA, -155));
         one.push_all(&feed, &[price]).await;
@@ -49,7 +49,7 @@ async fn a_node_that_was_away_for_longer_than_the_log_reaches_begins_again_from_
     }
     let servers = cluster.joining.servers.clone();
     std::thread::spawn(move || shorten_log(&servers)).join().unwrap();
-    proxy.mend();
+    proxy.restore();
     wait_for("the present", || cut_at(&away) == cut_at(one)).await;
     let shown = away.get(ODDS, &away.live_key().await).await;
     assert_eq!(shown.json()[0]["outcomes"][0]["price"], 109);

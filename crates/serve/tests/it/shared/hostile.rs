@@ -40,14 +40,14 @@ async fn an_id_that_was_lost_with_the_log_is_not_given_again() {
         lead(&writer, &seat, term).await;
     };
     take_away(&mut bed);
-    let copy = bed.nats.copy(0).unwrap();
+    let copy = bed.nats.copy_data(0).unwrap();
     lead_again(&mut bed, 2).await;
     wait_for_push(&writer, &feed, &line::event("b", "mma", "Milan Dray", "Pavel Orsk")).await;
     publish(&joining.clock, &[&writer]).await;
     let before = shown(&writer).await;
 
     take_away(&mut bed);
-    bed.nats.set_back(0, &copy).unwrap();
+    bed.nats.restore_data(0, &copy).unwrap();
     lead_again(&mut bed, 3).await;
     wait_for_push(&writer, &feed, &line::event("c", "mma", "Tomas Veldt", "Oren Castellane")).await;
     publish(&joining.clock, &[&writer]).await;

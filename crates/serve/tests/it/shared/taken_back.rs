@@ -33,7 +33,7 @@ async fn a_node_whose_log_was_rewritten_shows_what_is_in_it_now() {
         lead(&writer, &seat, term).await;
     };
     take_away(&mut bed);
-    let copy = bed.nats.copy(0).unwrap();
+    let copy = bed.nats.copy_data(0).unwrap();
     lead_again(&mut bed, 2).await;
     let price = |price: i32| line::moneyline("a", "fanduel", (ANN, price), (BEA, -155));
     wait_for_push(&writer, &feed, &price(135)).await;
@@ -41,14 +41,14 @@ async fn a_node_whose_log_was_rewritten_shows_what_is_in_it_now() {
 
     proxy.cut();
     take_away(&mut bed);
-    bed.nats.set_back(0, &copy).unwrap();
+    bed.nats.restore_data(0, &copy).unwrap();
     lead_again(&mut bed, 3).await;
     // As many entries as were lost, and more.
     for n in 140..150 {
         wait_for_push(&writer, &feed, &price(n)).await;
     }
     publish(&joining.clock, &[&writer]).await;
-    proxy.mend();
+    proxy.restore();
     publish(&joining.clock, &[&writer, &reader]).await;
     let bodies = [
         writer.get(ODDS, &writer.live_key().await).await.text().to_owned(),

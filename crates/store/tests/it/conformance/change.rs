@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use store::{Allowance, Behind, KeyChange, KeyEnd, KeyMade, KeyRow, KeyUse, Listed, Store};
 use tokio::task::JoinSet;
 
-use crate::bed::{Bed, account, ask, deed, feed, key};
+use crate::test_database::{TestDatabase, account, ask, deed, feed, key};
 
 /// The ids of the keys that changed since the last time, and how far the number was raised.
 async fn news(store: &Store, seen: &mut i64) -> (i64, Vec<String>) {
@@ -21,8 +21,10 @@ fn named(ids: &[&str]) -> Vec<String> {
     ids.iter().map(|id| String::from(*id)).collect()
 }
 
-pub(crate) async fn every_change_of_keys_raises_the_number_and_marks_what_changed(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn every_change_of_keys_raises_the_number_and_marks_what_changed(
+    database: TestDatabase,
+) {
+    let store = database.open().await;
     let mut seen = store.key_change().await.unwrap().number;
     assert_eq!((seen, store.keys_changed_after(0).await.unwrap()), (0, Vec::new()));
     store.insert_account(&account("ann"), &deed(1, None)).await.unwrap();
@@ -73,17 +75,19 @@ pub(crate) async fn every_change_of_keys_raises_the_number_and_marks_what_change
 }
 
 /// A follower that reads the number first and what changed after it never misses a revocation.
-pub(crate) async fn who_change_keys_at_once_are_seen_by_whoever_follows_the_number(bed: Bed) {
+pub(crate) async fn who_change_keys_at_once_are_seen_by_whoever_follows_the_number(
+    database: TestDatabase,
+) {
     const WRITERS: u8 = 4;
     const EACH: u8 = 12;
-    let bed = Arc::new(bed);
+    let database = Arc::new(database);
     let rows: Vec<KeyRow> = (0..WRITERS * EACH).map(key).collect();
-    bed.open().await.insert_keys(&rows, &[]).await.unwrap();
+    database.open().await.insert_keys(&rows, &[]).await.unwrap();
     let mut writers = JoinSet::new();
     for writer in 0..WRITERS {
-        let bed = Arc::clone(&bed);
+        let database = Arc::clone(&database);
         writers.spawn(async move {
-            let store = bed.open().await;
+            let store = database.open().await;
             for n in 0..EACH {
                 store
                     .revoke_key(&format!("key_{}", writer * EACH + n), 1, &deed(1, None))
@@ -93,7 +97,7 @@ pub(crate) async fn who_change_keys_at_once_are_seen_by_whoever_follows_the_numb
             store.close().await;
         });
     }
-    let store = bed.open().await;
+    let store = database.open().await;
     let mut held: BTreeMap<String, bool> = BTreeMap::new();
     let mut number = 0;
     loop {
@@ -116,8 +120,8 @@ pub(crate) async fn who_change_keys_at_once_are_seen_by_whoever_follows_the_numb
     assert_eq!(number, 1 + i64::from(WRITERS * EACH));
 }
 
-pub(crate) async fn nodes_are_behind_until_they_confirm_or_go(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn nodes_are_behind_until_they_confirm_or_go(database: TestDatabase) {
+    let store = database.open().await;
     let behind = async |number| store.nodes_behind(number).await.unwrap();
     assert_eq!(behind(9).await, Behind { nodes: 0, trust_ms: 0 });
     store.confirm_node("one", 3, 5000).await.unwrap();
@@ -133,7 +137,8 @@ pub(crate) async fn nodes_are_behind_until_they_confirm_or_go(bed: Bed) {
     store.forget_node("two").await.unwrap();
     assert_eq!(behind(5).await, Behind { nodes: 0, trust_ms: 0 });
     // Who was not seen for a day is gone for good.
-    bed.run("INSERT INTO node (id, confirmed, trust_ms, seen_ms) VALUES ('dead', 0, 5000, 1)")
+    database
+        .run("INSERT INTO node (id, confirmed, trust_ms, seen_ms) VALUES ('dead', 0, 5000, 1)")
         .await
         .unwrap();
     assert_eq!(behind(5).await.nodes, 1);
@@ -142,9 +147,9 @@ pub(crate) async fn nodes_are_behind_until_they_confirm_or_go(bed: Bed) {
 }
 
 pub(crate) async fn silent_nodes_whose_right_has_run_out_are_not_behind_until_they_confirm(
-    bed: Bed,
+    database: TestDatabase,
 ) {
-    let store = bed.open().await;
+    let store = database.open().await;
     let behind = async |number| store.nodes_behind(number).await.unwrap().nodes;
     let listed = async |id| store.key_change_seen_by(id).await.unwrap().1;
     let row = |confirmed, run_out| Some(Listed { confirmed, run_out });
@@ -153,7 +158,7 @@ pub(crate) async fn silent_nodes_whose_right_has_run_out_are_not_behind_until_th
     }
     store.note_run_out(5).await.unwrap();
     assert_eq!(behind(5).await, 2, "they were just there");
-    bed.run("UPDATE node SET seen_ms = seen_ms - 250000").await.unwrap();
+    database.run("UPDATE node SET seen_ms = seen_ms - 250000").await.unwrap();
     store.note_run_out(5).await.unwrap();
     store.note_run_out(4).await.unwrap();
     assert_eq!((behind(5).await, behind(6).await, behind(7).await), (0, 0, 1));
@@ -168,7 +173,7 @@ pub(crate) async fn silent_nodes_whose_right_has_run_out_are_not_behind_until_th
     assert!(listed("two").await.unwrap().is_waited_for());
 
     // A program from before does not know of this, and is always waited for.
-    bed.run("INSERT INTO node (id, confirmed, trust_ms, seen_ms) SELECT 'older', 2, 5000, seen_ms FROM node WHERE id = 'one'")
+    database.run("INSERT INTO node (id, confirmed, trust_ms, seen_ms) SELECT 'older', 2, 5000, seen_ms FROM node WHERE id = 'one'")
         .await
         .unwrap();
     store.note_run_out(5).await.unwrap();
@@ -179,8 +184,8 @@ pub(crate) async fn silent_nodes_whose_right_has_run_out_are_not_behind_until_th
     assert_eq!(behind(5).await, 2);
 }
 
-pub(crate) async fn a_number_that_was_set_back_is_raised_and_never_lowered(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn a_number_that_was_set_back_is_raised_and_never_lowered(database: TestDatabase) {
+    let store = database.open().await;
     store.raise_key_change(7).await.unwrap();
     store.raise_key_change(3).await.unwrap();
     store.raise_key_change(7).await.unwrap();

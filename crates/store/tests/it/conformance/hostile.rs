@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use store::{AccountRow, AuditEntry, KeyEnd, KeyKind, KeyMade, KeyRoom, KeyRow, LinkPurpose, Role};
 
-use crate::bed::{Bed, account, deed, digest, key, link};
+use crate::test_database::{TestDatabase, account, deed, digest, key, link};
 
 const HOUR_MS: i64 = 3_600_000;
 
@@ -21,9 +21,11 @@ fn own(n: u8, at_ms: i64) -> KeyRow {
     }
 }
 
-pub(crate) async fn hostile_keys_made_at_once_never_pass_what_the_account_may_have(bed: Bed) {
-    let bed = Arc::new(bed);
-    let store = bed.open().await;
+pub(crate) async fn hostile_keys_made_at_once_never_pass_what_the_account_may_have(
+    database: TestDatabase,
+) {
+    let database = Arc::new(database);
+    let store = database.open().await;
     store.insert_account(&account("ann"), &deed(1, None)).await.unwrap();
     for n in 1..=3 {
         let made = store.insert_key(&own(n, 10), Some(&room(10)), &deed(1, None)).await.unwrap();
@@ -31,9 +33,9 @@ pub(crate) async fn hostile_keys_made_at_once_never_pass_what_the_account_may_ha
     }
     let mut nodes = Vec::new();
     for node in 0..4_u8 {
-        let bed = Arc::clone(&bed);
+        let database = Arc::clone(&database);
         nodes.push(tokio::spawn(async move {
-            let store = bed.open().await;
+            let store = database.open().await;
             let mut made = 0;
             for n in 0..5 {
                 let key = own(20 + node * 10 + n, 20);
@@ -73,8 +75,10 @@ pub(crate) async fn hostile_keys_made_at_once_never_pass_what_the_account_may_ha
     assert_eq!(outcome, KeyMade::Full { keys_max: 6 });
 }
 
-pub(crate) async fn hostile_keys_made_again_and_again_are_counted_by_the_hour(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn hostile_keys_made_again_and_again_are_counted_by_the_hour(
+    database: TestDatabase,
+) {
+    let store = database.open().await;
     store.insert_account(&account("ann"), &deed(1, None)).await.unwrap();
     for n in 1..=8 {
         let at_ms = HOUR_MS + i64::from(n);
@@ -99,8 +103,10 @@ pub(crate) async fn hostile_keys_made_again_and_again_are_counted_by_the_hour(be
     assert_eq!(made, KeyMade::Made);
 }
 
-pub(crate) async fn hostile_a_key_made_after_one_ended_goes_on_with_its_meters(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn hostile_a_key_made_after_one_ended_goes_on_with_its_meters(
+    database: TestDatabase,
+) {
+    let store = database.open().await;
     store.insert_account(&account("ann"), &deed(1, None)).await.unwrap();
     store.insert_account(&account("bob"), &deed(1, None)).await.unwrap();
     let meters_of = async |n: u8| store.key(&format!("key_{n}")).await.unwrap().unwrap().meter_id;
@@ -136,8 +142,10 @@ pub(crate) async fn hostile_a_key_made_after_one_ended_goes_on_with_its_meters(b
     assert_eq!(meters_of(12).await, "key_9");
 }
 
-pub(crate) async fn hostile_ended_keys_are_not_read_at_a_start_and_go_in_time(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn hostile_ended_keys_are_not_read_at_a_start_and_go_in_time(
+    database: TestDatabase,
+) {
+    let store = database.open().await;
     store.insert_account(&account("ann"), &deed(1, None)).await.unwrap();
     let ended: Vec<KeyRow> = (0..450_u32)
         .map(|n| {
@@ -202,13 +210,13 @@ pub(crate) async fn hostile_ended_keys_are_not_read_at_a_start_and_go_in_time(be
     }
 }
 
-pub(crate) async fn hostile_the_last_operators_cannot_suspend_each_other(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn hostile_the_last_operators_cannot_suspend_each_other(database: TestDatabase) {
+    let store = database.open().await;
     for id in ["ann", "bob"] {
         let row = AccountRow { role: Role::Operator, ..account(id) };
         store.insert_account(&row, &deed(1, None)).await.unwrap();
     }
-    let other = bed.open().await;
+    let other = database.open().await;
     let entry = deed(1, None);
     let (ann, bob) = tokio::join!(
         store.suspend_account("ann", Some(5), &entry),
@@ -218,14 +226,14 @@ pub(crate) async fn hostile_the_last_operators_cannot_suspend_each_other(bed: Be
     assert_eq!(store.count_accounts(Role::Operator).await.unwrap(), 1);
 }
 
-pub(crate) async fn hostile_an_action_that_is_not_written_down_is_not_done(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn hostile_an_action_that_is_not_written_down_is_not_done(database: TestDatabase) {
+    let store = database.open().await;
     store.insert_account(&account("ann"), &deed(1, None)).await.unwrap();
     store.insert_key(&own(1, 10), None, &deed(1, None)).await.unwrap();
     let lines = async || store.audit(None, None, 99).await.unwrap().len();
     assert_eq!(lines().await, 2);
     // As if the process died between the two: nothing can be written down from here on.
-    bed.run("ALTER TABLE audit RENAME TO audit_gone").await.unwrap();
+    database.run("ALTER TABLE audit RENAME TO audit_gone").await.unwrap();
     let entry = deed(9, None);
     assert!(store.revoke_key("key_1", 20, &entry).await.is_err());
     assert!(store.insert_key(&own(2, 20), None, &entry).await.is_err());
@@ -236,8 +244,8 @@ pub(crate) async fn hostile_an_action_that_is_not_written_down_is_not_done(bed: 
     assert!(store.suspend_account("ann", Some(20), &entry).await.is_err());
     assert!(store.set_password("ann", "new", None, &entry).await.is_err());
     assert!(store.decide_setting("maintenance", Some("5"), &entry).await.is_err());
-    assert!(store.insert_feed(&crate::bed::feed("acme", 9), &entry).await.is_err());
-    bed.run("ALTER TABLE audit_gone RENAME TO audit").await.unwrap();
+    assert!(store.insert_feed(&crate::test_database::feed("acme", 9), &entry).await.is_err());
+    database.run("ALTER TABLE audit_gone RENAME TO audit").await.unwrap();
     assert_eq!(lines().await, 2);
     assert_eq!(store.key("key_1").await.unwrap().unwrap().revoked_ms, None);
     assert_eq!(store.keys().await.unwrap().len(), 1);
@@ -249,8 +257,8 @@ pub(crate) async fn hostile_an_action_that_is_not_written_down_is_not_done(bed: 
     assert_eq!(store.audit(None, None, 1).await.unwrap()[0].entry.at_ms, 20);
 }
 
-pub(crate) async fn hostile_accounts_that_nobody_confirmed_go_in_time(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn hostile_accounts_that_nobody_confirmed_go_in_time(database: TestDatabase) {
+    let store = database.open().await;
     let made = |id: &str, created_ms| AccountRow { created_ms, ..account(id) };
     let known = AccountRow { confirmed_ms: Some(1), ..made("known", 1) };
     let operator = AccountRow { role: Role::Operator, ..made("operator", 1) };

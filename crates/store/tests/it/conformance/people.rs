@@ -5,10 +5,10 @@ use store::{
     KeyRow, LinkPurpose, Role, Stage, Store, Totp,
 };
 
-use crate::bed::{Bed, access, account, deed, digest, key, link, session};
+use crate::test_database::{TestDatabase, access, account, deed, digest, key, link, session};
 
-pub(crate) async fn an_address_has_one_account(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn an_address_has_one_account(database: TestDatabase) {
+    let store = database.open().await;
     let ann = account("ann");
     assert!(store.insert_account(&ann, &deed(1, None)).await.unwrap());
     let twin = AccountRow { id: String::from("twin"), ..ann.clone() };
@@ -25,8 +25,10 @@ pub(crate) async fn an_address_has_one_account(bed: Bed) {
     assert_eq!(password.as_deref(), Some("$new"));
 }
 
-pub(crate) async fn a_suspended_account_loses_sessions_and_keys_and_gets_the_keys_back(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn a_suspended_account_loses_sessions_and_keys_and_gets_the_keys_back(
+    database: TestDatabase,
+) {
+    let store = database.open().await;
     store.insert_account(&account("ann"), &deed(1, None)).await.unwrap();
     let own = KeyRow {
         account_id: Some(String::from("ann")),
@@ -46,13 +48,13 @@ pub(crate) async fn a_suspended_account_loses_sessions_and_keys_and_gets_the_key
     assert_eq!(store.keys_of("ann").await.unwrap(), [own]);
 }
 
-pub(crate) async fn no_key_of_a_suspended_account_comes_into_force(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn no_key_of_a_suspended_account_comes_into_force(database: TestDatabase) {
+    let store = database.open().await;
     store.insert_account(&account("ann"), &deed(1, None)).await.unwrap();
     let own = |n| KeyRow { account_id: Some(String::from("ann")), ..key(n) };
     store.insert_key(&own(1), None, &deed(1, None)).await.unwrap();
     // At once on two nodes, and after it.
-    let other = bed.open().await;
+    let other = database.open().await;
     let twin = own(2);
     let entry = deed(1, None);
     let (suspended, made) = tokio::join!(
@@ -74,8 +76,8 @@ pub(crate) async fn no_key_of_a_suspended_account_comes_into_force(bed: Bed) {
     assert_eq!(keys.iter().map(|k| k.suspended_ms).collect::<Vec<_>>(), [Some(50); 3]);
 }
 
-pub(crate) async fn sessions_are_bounded_and_end_one_by_one_or_together(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn sessions_are_bounded_and_end_one_by_one_or_together(database: TestDatabase) {
+    let store = database.open().await;
     store.insert_account(&account("ann"), &deed(1, None)).await.unwrap();
     store.insert_account(&account("bob"), &deed(1, None)).await.unwrap();
     store.insert_session(&session(9, "bob"), None, 3, None).await.unwrap();
@@ -99,8 +101,8 @@ pub(crate) async fn sessions_are_bounded_and_end_one_by_one_or_together(bed: Bed
     assert_eq!(store.end_sessions("bob", None, &deed(1, None)).await.unwrap(), 1);
 }
 
-pub(crate) async fn only_the_newest_link_works_and_only_once(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn only_the_newest_link_works_and_only_once(database: TestDatabase) {
+    let store = database.open().await;
     store.insert_account(&account("ann"), &deed(1, None)).await.unwrap();
     let reset = |n| link(n, LinkPurpose::PasswordReset, Some("ann"));
     store.insert_link(&reset(1), None).await.unwrap();
@@ -121,7 +123,7 @@ pub(crate) async fn only_the_newest_link_works_and_only_once(bed: Bed) {
     };
     assert!(!confirm(&store, 100).await, "expired");
     let lines = store.audit(None, None, 99).await.unwrap().len();
-    let other = bed.open().await;
+    let other = database.open().await;
     let (one, another) = tokio::join!(confirm(&store, 50), confirm(&other, 51));
     assert_eq!(u8::from(one) + u8::from(another), 1);
     assert_eq!(
@@ -132,8 +134,13 @@ pub(crate) async fn only_the_newest_link_works_and_only_once(bed: Bed) {
     assert_eq!(store.prune_sessions(0, 0, 100).await.unwrap(), 5);
 }
 
-pub(crate) async fn who_make_links_at_once_leave_one_in_force(bed: Bed) {
-    let stores = [bed.open().await, bed.open().await, bed.open().await, bed.open().await];
+pub(crate) async fn who_make_links_at_once_leave_one_in_force(database: TestDatabase) {
+    let stores = [
+        database.open().await,
+        database.open().await,
+        database.open().await,
+        database.open().await,
+    ];
     let making = (1..).zip(stores.clone()).map(|(n, store)| {
         tokio::spawn(async move {
             store.insert_link(&link(n, LinkPurpose::FirstOperator, None), None).await.unwrap();
@@ -149,8 +156,8 @@ pub(crate) async fn who_make_links_at_once_leave_one_in_force(bed: Bed) {
     assert_eq!(in_force, 1);
 }
 
-pub(crate) async fn a_code_is_good_once(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn a_code_is_good_once(database: TestDatabase) {
+    let store = database.open().await;
     store.insert_account(&account("ann"), &deed(1, None)).await.unwrap();
     let totp = Totp { secret: vec![0, 255, 7], confirmed_ms: Some(3), step: None };
     store.set_totp("ann", Some(&totp), &[digest(1), digest(2)], None).await.unwrap();
@@ -167,8 +174,8 @@ pub(crate) async fn a_code_is_good_once(bed: Bed) {
     assert_eq!(store.account("ann").await.unwrap().unwrap().totp, None);
 }
 
-pub(crate) async fn an_access_request_is_open_once_and_decided_once(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn an_access_request_is_open_once_and_decided_once(database: TestDatabase) {
+    let store = database.open().await;
     for id in ["ann", "bob", "op"] {
         store.insert_account(&account(id), &deed(1, None)).await.unwrap();
     }
@@ -194,8 +201,8 @@ pub(crate) async fn an_access_request_is_open_once_and_decided_once(bed: Bed) {
     assert_eq!(store.access_requests(Some("ann"), 9).await.unwrap(), [decided]);
 }
 
-pub(crate) async fn accounts_and_deeds_are_found_by_a_text_in_any_case(bed: Bed) {
-    let store = bed.open().await;
+pub(crate) async fn accounts_and_deeds_are_found_by_a_text_in_any_case(database: TestDatabase) {
+    let store = database.open().await;
     let named = |id: &str, name: &str| AccountRow { name: String::from(name), ..account(id) };
     for row in [named("ann", "Ann 100%"), named("bob", "Bob_É"), named("cy", "Cy !")] {
         assert!(store.insert_account(&row, &deed(1, None)).await.unwrap());

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Finding, Tale};
+use super::{Finding, ObservedLog};
 use crate::{
     cluster::unit::Unit,
     faults::{
@@ -25,7 +25,7 @@ pub(super) fn one_body(reads: &[Read]) -> Finding {
         answers += 1;
         let kept = first.entry((&read.path, etag)).or_insert(read);
         if kept.body != read.body {
-            finding.accuse(|| {
+            finding.violate(|| {
                 format!(
                     "{} {etag}: {:?} and {:?} answer differently",
                     read.path, kept.node, read.node
@@ -53,7 +53,7 @@ pub(super) fn one_tag(reads: &[Read], walks: &[Walk], builds: usize) -> Finding 
         let Some(body) = read.body else { continue };
         let kept = first.entry((&read.path, body)).or_insert(read);
         if kept.etag != read.etag && two.insert((&read.path, body)) && builds == 1 {
-            finding.accuse(|| {
+            finding.violate(|| {
                 format!(
                     "{}: body {body:016x} is {:?} at {:?} and {:?} at {:?}",
                     read.path, kept.etag, kept.node, read.etag, read.node
@@ -79,7 +79,11 @@ type State = (Option<i64>, Vec<(Series, u32)>);
 
 /// Every answer with prices is a snapshot that the log cut: of one epoch there is one state, the log's, on every node;
 /// and of one state of a selection there is one body.
-pub(super) fn as_the_log(reads: &[Read], bodies: &HashMap<u64, Vec<u8>>, tale: &Tale) -> Finding {
+pub(super) fn as_the_log(
+    reads: &[Read],
+    bodies: &HashMap<u64, Vec<u8>>,
+    log: &ObservedLog,
+) -> Finding {
     let mut finding = Finding::new("each epoch is the log's, on every node");
     let homes = homes(bodies);
     let mut seen: HashMap<(&str, u64), &Read> = HashMap::new();
@@ -92,11 +96,11 @@ pub(super) fn as_the_log(reads: &[Read], bodies: &HashMap<u64, Vec<u8>>, tale: &
     for ((path, name), read) in &seen {
         let shown = bodies.get(name).and_then(|body| shown(body, &homes));
         let Some(shown) = shown else {
-            finding.accuse(|| format!("{path}: body {name:016x} is not to be understood"));
+            finding.violate(|| format!("{path}: body {name:016x} is not to be understood"));
             continue;
         };
-        if !is_cut(&shown, tale) {
-            finding.accuse(|| {
+        if !is_cut(&shown, log) {
+            finding.violate(|| {
                 let node = read.node.map_or("nobody known".to_owned(), |node| node.to_string());
                 format!(
                     "{path} at {} from {node} shows what the log never cut: body {name:016x}",
@@ -107,7 +111,7 @@ pub(super) fn as_the_log(reads: &[Read], bodies: &HashMap<u64, Vec<u8>>, tale: &
         let state = (shown.generated_at_ms, shown.numbers.into_iter().collect());
         let other = states.entry((path, state)).or_insert(read);
         if other.body != read.body {
-            finding.accuse(|| {
+            finding.violate(|| {
                 format!(
                     "{path}: the same prices in two bodies, {:?} and {:?}",
                     other.node, read.node
@@ -115,19 +119,19 @@ pub(super) fn as_the_log(reads: &[Read], bodies: &HashMap<u64, Vec<u8>>, tale: &
             });
         }
     }
-    finding.figures = format!("{} different bodies, {} epochs", seen.len(), tale.cuts.len());
+    finding.figures = format!("{} different bodies, {} epochs", seen.len(), log.cuts.len());
     finding
 }
 
-fn is_cut(shown: &Shown, tale: &Tale) -> bool {
-    tale.cuts.iter().any(|cut| {
+fn is_cut(shown: &Shown, log: &ObservedLog) -> bool {
+    log.cuts.iter().any(|cut| {
         shown.generated_at_ms.is_none_or(|at_ms| at_ms == cut.at_ms)
             && shown.numbers.iter().all(|(series, n)| cut.shows.get(series) == Some(n))
     })
 }
 
 /// In the end every api node shows all that the log holds.
-pub(in crate::faults) fn ends_alike(last: &[(Unit, Value)], tale: &Tale) -> Finding {
+pub(in crate::faults) fn ends_alike(last: &[(Unit, Value)], log: &ObservedLog) -> Finding {
     let mut finding = Finding::new("in the end every node shows all that the log holds");
     let texts = last.iter().map(|(_, body)| body.to_string().into_bytes());
     let homes = homes(&texts.enumerate().map(|(at, body)| (at as u64, body)).collect());
@@ -136,18 +140,18 @@ pub(in crate::faults) fn ends_alike(last: &[(Unit, Value)], tale: &Tale) -> Find
         let shown = shown(body.to_string().as_bytes(), &homes).unwrap_or_default();
         nodes.entry(*node).or_default().extend(shown.numbers);
     }
-    let held = tale.quoted.iter().filter_map(|(series, all)| Some((*series, *all.last()?)));
+    let held = log.quoted.iter().filter_map(|(series, all)| Some((*series, *all.last()?)));
     let held: BTreeMap<Series, u32> = held.collect();
     for (node, shown) in &nodes {
         for (series, n) in held.iter().filter(|(series, n)| shown.get(series) != Some(n)) {
-            finding.accuse(|| {
+            finding.violate(|| {
                 format!("{node} shows {:?} of {series:?}, the log has {n}", shown.get(series))
             });
         }
     }
     finding.figures = format!("{} nodes, {} series", nodes.len(), held.len());
     if nodes.is_empty() || held.is_empty() {
-        finding.accuse(|| "there is nothing to compare".to_owned());
+        finding.violate(|| "there is nothing to compare".to_owned());
     }
     finding
 }
@@ -217,11 +221,11 @@ pub(super) fn whole_walks(walks: &[Walk]) -> Finding {
         ids.sort_unstable();
         ids.dedup();
         if ids.len() < walk.ids.len() {
-            finding.accuse(|| format!("{} at {}: a record comes twice", walk.path, walk.begun_ms));
+            finding.violate(|| format!("{} at {}: a record comes twice", walk.path, walk.begun_ms));
         }
         let kept = first.entry(&walk.path).or_insert(walk);
         if kept.ids != walk.ids {
-            finding.accuse(|| {
+            finding.violate(|| {
                 let (own, other) = (walk.ids.len(), kept.ids.len());
                 format!(
                     "{} at {}: {own} records, before {other}, or in another order",
@@ -239,7 +243,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::faults::check::tale::tests::tale;
+    use crate::faults::check::observed_log::tests::log;
 
     const SERIES: Series = Series { pusher: 0, line: 0 };
     const PATH: &str = "/v1/sports/mma/odds";
@@ -293,7 +297,7 @@ mod tests {
     fn judge(answers: &[Vec<u8>]) -> Finding {
         let bodies = answers.iter().cloned().enumerate().map(|(at, body)| (at as u64, body));
         let reads: Vec<Read> = (0..answers.len() as u64).map(|at| read(1, "x", at)).collect();
-        as_the_log(&reads, &bodies.collect(), &tale(SERIES, &[1, 2, 3]))
+        as_the_log(&reads, &bodies.collect(), &log(SERIES, &[1, 2, 3]))
     }
 
     #[test]
@@ -329,11 +333,11 @@ mod tests {
     #[test]
     fn a_node_that_ends_behind_the_log_is_told() {
         let body = |price: Value| serde_json::from_slice(&flat(&price)).unwrap();
-        let tale = tale(SERIES, &[1, 2]);
-        assert!(ends_alike(&[(Unit::Api(1), body(json!(2.002)))], &tale).holds());
+        let log = log(SERIES, &[1, 2]);
+        assert!(ends_alike(&[(Unit::Api(1), body(json!(2.002)))], &log).holds());
         let behind = [(Unit::Api(1), body(json!(2.002))), (Unit::Api(2), body(json!(2.001)))];
-        assert_eq!(ends_alike(&behind, &tale).broken_count, 1);
-        assert!(!ends_alike(&[(Unit::Api(1), Value::Null)], &tale).holds());
+        assert_eq!(ends_alike(&behind, &log).broken_count, 1);
+        assert!(!ends_alike(&[(Unit::Api(1), Value::Null)], &log).holds());
     }
 
     #[test]

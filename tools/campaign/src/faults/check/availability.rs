@@ -37,8 +37,8 @@ impl Score {
             score.slowest_ms = score.slowest_ms.max(read.done_ms - read.sent_ms);
             if !matches!(read.status, 200 | 304) {
                 score.failed += 1;
-                let trouble = read.trouble.as_deref().unwrap_or("no reason");
-                *score.why.entry(format!("{} {trouble}", read.status)).or_default() += 1;
+                let error = read.error.as_deref().unwrap_or("no reason");
+                *score.why.entry(format!("{} {error}", read.status)).or_default() += 1;
             }
         }
         score
@@ -63,7 +63,7 @@ pub(super) fn reads(records: &Records, kind: Kind, rule: &'static str) -> Findin
         total.failed += score.failed;
         total.slowest_ms = total.slowest_ms.max(score.slowest_ms);
         if !score.is_enough() {
-            finding.accuse(|| {
+            finding.violate(|| {
                 let mut text =
                     format!("{}: {} of {} failed", episode.fault, score.failed, score.requests);
                 for (why, count) in &score.why {
@@ -78,7 +78,7 @@ pub(super) fn reads(records: &Records, kind: Kind, rule: &'static str) -> Findin
         total.requests, total.failed, total.slowest_ms
     );
     if count > 0 && total.requests == 0 {
-        finding.accuse(|| "nobody asked anything".to_owned());
+        finding.violate(|| "nobody asked anything".to_owned());
     }
     finding
 }
@@ -92,10 +92,10 @@ pub(super) fn degraded(records: &Records) -> Finding {
             let told = told(records, episode, api);
             probes += told.len();
             if told.is_empty() {
-                finding.accuse(|| format!("{}: {api} was not heard", episode.fault));
+                finding.violate(|| format!("{}: {api} was not heard", episode.fault));
             }
             for status in told.iter().filter(|status| *status != "degraded") {
-                finding.accuse(|| format!("{}: {api} says {status}", episode.fault));
+                finding.violate(|| format!("{}: {api} says {status}", episode.fault));
             }
         }
     }
@@ -124,25 +124,25 @@ pub(super) fn caught_up(episodes: &[Episode]) -> Finding {
     for episode in episodes {
         match episode.caught_up_ms {
             Some(at_ms) => took.push((at_ms - episode.healed_ms, &episode.fault)),
-            None => finding.accuse(|| format!("not after `{}`", episode.fault)),
+            None => finding.violate(|| format!("not after `{}`", episode.fault)),
         }
     }
     let (most_ms, after) = took.iter().max().copied().unwrap_or_default();
     finding.figures =
         format!("{} faults; the longest took {most_ms} ms, after `{after}`", episodes.len());
     if episodes.is_empty() {
-        finding.accuse(|| "nothing was broken".to_owned());
+        finding.violate(|| "nothing was broken".to_owned());
     }
     finding
 }
 
 /// No process ended that nobody had ended.
-pub(super) fn nobody_died(deaths: &[String]) -> Finding {
+pub(super) fn no_process_ended(exits: &[String]) -> Finding {
     let mut finding = Finding::new("no process ends by itself");
-    for death in deaths {
-        finding.accuse(|| death.clone());
+    for exit in exits {
+        finding.violate(|| exit.clone());
     }
-    finding.figures = format!("{} deaths", deaths.len());
+    finding.figures = format!("{} exits", exits.len());
     finding
 }
 
@@ -209,7 +209,7 @@ mod tests {
         assert!(caught_up(&[episode(Kind::Single, Some(21_000))]).holds());
         assert!(!caught_up(&[episode(Kind::Single, None)]).holds());
         assert!(!caught_up(&[]).holds());
-        assert!(nobody_died(&[]).holds());
-        assert!(!nobody_died(&["api-1".to_owned()]).holds());
+        assert!(no_process_ended(&[]).holds());
+        assert!(!no_process_ended(&["api-1".to_owned()]).holds());
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn revoked_are_out(reads: &[Read], revocations: &[Revocation]) -> Fin
         }
         after += 1;
         if succeeded {
-            finding.accuse(|| {
+            finding.violate(|| {
                 let node = read.node.map_or("nobody known".to_owned(), |node| node.to_string());
                 let late = read.sent_ms - returned_ms;
                 format!(
@@ -45,7 +45,7 @@ pub(super) fn revoked_are_out(reads: &[Read], revocations: &[Revocation]) -> Fin
         most.copied().unwrap_or_default()
     );
     if before == 0 || after == 0 {
-        finding.accuse(|| "no key was seen to work before and not after".to_owned());
+        finding.violate(|| "no key was seen to work before and not after".to_owned());
     }
     finding
 }
@@ -68,7 +68,7 @@ pub(super) fn within_limits(reads: &[Read], limits: &[Limits]) -> Finding {
             [("minute", minute, MINUTE_MS, limit.per_minute), ("day", day, DAY_MS, limit.per_day)]
         {
             if let Some((begin, count, windows)) = excess(dates, window_ms, most) {
-                finding.accuse(|| {
+                finding.violate(|| {
                     format!(
                         "{}: {count} answers in {windows} {what} window(s) from {begin} on, allowed {most} each",
                         limit.key
@@ -77,13 +77,13 @@ pub(super) fn within_limits(reads: &[Read], limits: &[Limits]) -> Finding {
             }
         }
         for read in own.iter().filter(|read| read.used.is_some_and(|used| used > limit.per_day)) {
-            finding.accuse(|| format!("{}: x-requests-used is {:?}", limit.key, read.used));
+            finding.violate(|| format!("{}: x-requests-used is {:?}", limit.key, read.used));
         }
         reached += usize::from(reads.iter().any(|it| it.key == limit.key && it.status == 429));
     }
     finding.figures = format!("{} keys, {reached} of them met a limit", limits.len());
     if reached == 0 {
-        finding.accuse(|| "no limit was ever met, so nothing is shown".to_owned());
+        finding.violate(|| "no limit was ever met, so nothing is shown".to_owned());
     }
     finding
 }

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Finding, Tale};
+use super::{Finding, ObservedLog};
 use crate::faults::{
     market,
     record::{Outcome, Push},
 };
 
 /// Every batch that was acknowledged is in the log with all its lines, and the log has none that was never sent.
-pub(super) fn none_lost(pushes: &[Push], tale: &Tale) -> Finding {
+pub(super) fn none_lost(pushes: &[Push], log: &ObservedLog) -> Finding {
     let mut finding = Finding::new("no acknowledged push is lost");
     let mut sent: BTreeMap<usize, BTreeSet<u32>> = BTreeMap::new();
     let mut taken: BTreeMap<(usize, u32), &Push> = BTreeMap::new();
@@ -21,10 +21,10 @@ pub(super) fn none_lost(pushes: &[Push], tale: &Tale) -> Finding {
     }
     for series in market::all_series() {
         let logged: BTreeSet<u32> =
-            tale.quoted.get(&series).into_iter().flatten().copied().collect();
+            log.quoted.get(&series).into_iter().flatten().copied().collect();
         let own = taken.range((series.pusher, 0)..=(series.pusher, u32::MAX));
         for ((_, n), push) in own.filter(|((_, n), _)| !logged.contains(n)) {
-            finding.accuse(|| {
+            finding.violate(|| {
                 let to = push.node.map_or("nginx".to_owned(), |node| node.to_string());
                 format!(
                     "{series:?} number {n}, acknowledged at {} by {to}, is not in the log",
@@ -34,7 +34,7 @@ pub(super) fn none_lost(pushes: &[Push], tale: &Tale) -> Finding {
         }
         let known = sent.get(&series.pusher);
         for n in logged.iter().filter(|n| known.is_none_or(|known| !known.contains(n))) {
-            finding.accuse(|| format!("{series:?} number {n} is in the log and was never sent"));
+            finding.violate(|| format!("{series:?} number {n} is in the log and was never sent"));
         }
     }
     let count = |is: fn(&Outcome) -> bool| pushes.iter().filter(|push| is(&push.outcome)).count();
@@ -44,22 +44,22 @@ pub(super) fn none_lost(pushes: &[Push], tale: &Tale) -> Finding {
         count(|it| matches!(it, Outcome::Refused(_))),
         count(|it| matches!(it, Outcome::Unknown(_))),
         count(|it| matches!(it, Outcome::Partly(_))),
-        tale.entries
+        log.entries
     );
     if taken.is_empty() {
-        finding.accuse(|| "nothing was acknowledged at all".to_owned());
+        finding.violate(|| "nothing was acknowledged at all".to_owned());
     }
     finding
 }
 
 /// No number of a series is in the log twice.
-pub(super) fn none_twice(tale: &Tale) -> Finding {
+pub(super) fn none_twice(log: &ObservedLog) -> Finding {
     let mut finding = Finding::new("no push is applied twice");
     let mut prices = 0;
-    for (series, numbers) in &tale.quoted {
+    for (series, numbers) in &log.quoted {
         let mut seen = BTreeSet::new();
         for n in numbers.iter().filter(|n| !seen.insert(**n)) {
-            finding.accuse(|| format!("{series:?} number {n} is in the log twice"));
+            finding.violate(|| format!("{series:?} number {n} is in the log twice"));
         }
         prices += numbers.len();
     }
@@ -68,16 +68,16 @@ pub(super) fn none_twice(tale: &Tale) -> Finding {
 }
 
 /// The numbers of a series rise.
-pub(super) fn in_order(tale: &Tale) -> Finding {
+pub(super) fn in_order(log: &ObservedLog) -> Finding {
     let mut finding = Finding::new("order per (bookmaker, event, market) is kept");
-    for (series, numbers) in &tale.quoted {
+    for (series, numbers) in &log.quoted {
         for (before, after) in numbers.iter().zip(numbers.iter().skip(1)) {
             if after < before {
-                finding.accuse(|| format!("{series:?}: {after} comes after {before}"));
+                finding.violate(|| format!("{series:?}: {after} comes after {before}"));
             }
         }
     }
-    finding.figures = format!("{} series", tale.quoted.len());
+    finding.figures = format!("{} series", log.quoted.len());
     finding
 }
 
@@ -91,9 +91,12 @@ mod tests {
     }
 
     /// The log of all series of the first pusher.
-    fn tale(numbers: &[u32]) -> Tale {
+    fn log(numbers: &[u32]) -> ObservedLog {
         let own = market::all_series().into_iter().filter(|series| series.pusher == 0);
-        Tale { quoted: own.map(|it| (it, numbers.to_vec())).collect(), ..Tale::default() }
+        ObservedLog {
+            quoted: own.map(|it| (it, numbers.to_vec())).collect(),
+            ..ObservedLog::default()
+        }
     }
 
     #[test]
@@ -105,27 +108,25 @@ mod tests {
             push(3, unknown()),
             push(4, Outcome::Taken),
         ];
-        let tale = tale(&[1, 3, 4]);
+        let log = log(&[1, 3, 4]);
         assert!(
-            none_lost(&pushes, &tale).holds()
-                && none_twice(&tale).holds()
-                && in_order(&tale).holds()
+            none_lost(&pushes, &log).holds() && none_twice(&log).holds() && in_order(&log).holds()
         );
     }
 
     #[test]
     fn a_lost_line_is_told_and_so_is_one_that_nobody_sent() {
         let pushes = [push(1, Outcome::Taken), push(2, Outcome::Taken)];
-        let mut lost = tale(&[1, 2]);
+        let mut lost = log(&[1, 2]);
         lost.quoted.insert(Series { pusher: 0, line: 3 }, vec![1]);
         assert_eq!(none_lost(&pushes, &lost).broken_count, 1);
-        assert!(!none_lost(&pushes, &tale(&[1, 2, 3])).holds());
-        assert!(!none_lost(&[], &Tale::default()).holds(), "nothing taken proves nothing");
+        assert!(!none_lost(&pushes, &log(&[1, 2, 3])).holds());
+        assert!(!none_lost(&[], &ObservedLog::default()).holds(), "nothing taken proves nothing");
     }
 
     #[test]
     fn a_second_application_and_a_wrong_order_are_told() {
-        assert!(!none_twice(&tale(&[1, 2, 1])).holds());
-        assert!(!in_order(&tale(&[1, 3, 2])).holds());
+        assert!(!none_twice(&log(&[1, 2, 1])).holds());
+        assert!(!in_order(&log(&[1, 3, 2])).holds());
     }
 }

@@ -5,45 +5,45 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::Bench;
+use super::LoadContext;
 use crate::{
     cluster::{
         http::{Answer, Client},
-        pace::{nap, now_ms},
+        time::{now_ms, sleep},
         unit::{NODES, Unit},
     },
     faults::{
-        chance::Chance,
         market,
+        random::Random,
         record::{Outcome, Push},
     },
 };
 
-pub(super) const DOOR: &str = "/ingest/v1/messages";
+pub(super) const INGEST_PATH: &str = "/ingest/v1/messages";
 /// A little longer than a node waits for whoever writes.
-const PATIENCE: Duration = Duration::from_secs(7);
+const TIMEOUT: Duration = Duration::from_secs(7);
 /// Between two batches.
 const PAUSE: Duration = Duration::from_millis(350);
 /// After a refusal: as somebody would who is told to come back shortly.
 const PAUSE_REFUSED: Duration = Duration::from_millis(400);
 
 pub(super) struct Pusher {
-    bench: Bench,
+    context: LoadContext,
     number: usize,
     token: String,
-    chance: Chance,
+    random: Random,
     n: u32,
     ts_ms: i64,
 }
 
 impl Pusher {
-    pub(super) fn new(bench: &Bench, number: usize, token: String, chance: Chance) -> Self {
-        Self { bench: bench.clone(), number, token, chance, n: 0, ts_ms: 0 }
+    pub(super) fn new(context: &LoadContext, number: usize, token: String, random: Random) -> Self {
+        Self { context: context.clone(), number, token, random, n: 0, ts_ms: 0 }
     }
 
     pub(super) fn run(&mut self) {
         let mut goes_again = false;
-        while self.bench.goes_on() {
+        while self.context.goes_on() {
             if !goes_again {
                 self.n += 1;
                 self.ts_ms = now_ms().max(self.ts_ms + 1);
@@ -51,27 +51,27 @@ impl Pusher {
             let outcome = self.send();
             let is_taken = outcome == Outcome::Taken;
             // Half of what failed is given up: then it may or may not be there, but never after what comes next.
-            goes_again = !is_taken && self.chance.below(2) == 0;
-            nap(if is_taken { PAUSE } else { PAUSE_REFUSED });
+            goes_again = !is_taken && self.random.below(2) == 0;
+            sleep(if is_taken { PAUSE } else { PAUSE_REFUSED });
         }
     }
 
     fn send(&mut self) -> Outcome {
         // A third goes through the load balancer, the rest to any node.
-        let node = match self.chance.below(3) {
+        let node = match self.random.below(3) {
             0 => None,
-            _ => self.chance.pick(&NODES).copied(),
+            _ => self.random.pick(&NODES).copied(),
         };
-        let port = self.bench.site.port(node.unwrap_or(Unit::Nginx));
-        let client = Client::new(port, PATIENCE);
+        let port = self.context.layout.port(node.unwrap_or(Unit::Nginx));
+        let client = Client::new(port, TIMEOUT);
         let batch = market::batch(self.number, self.n, self.ts_ms);
         let sent_ms = now_ms();
-        let answer = client.post(DOOR, &headers(&self.token), batch.as_bytes());
+        let answer = client.post(INGEST_PATH, &headers(&self.token), batch.as_bytes());
         let outcome = match answer {
             Ok(answer) => outcome(&answer),
             Err(error) => Outcome::Unknown(error.to_string()),
         };
-        self.bench.journal.note_push(Push {
+        self.context.journal.note_push(Push {
             pusher: self.number,
             n: self.n,
             sent_ms,

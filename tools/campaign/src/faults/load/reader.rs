@@ -5,16 +5,16 @@ use std::{collections::HashMap, time::Duration};
 use jiff::fmt::rfc2822;
 use serde_json::Value;
 
-use super::{Bench, PATIENCE};
+use super::{LoadContext, TIMEOUT};
 use crate::{
     cluster::{
         http::{Answer, Client},
-        pace::{nap, now_ms},
-        site::api_at,
+        layout::api_at,
+        time::{now_ms, sleep},
         unit::Unit,
     },
     faults::{
-        chance::Chance,
+        random::Random,
         record::{Read, Walk},
     },
 };
@@ -45,17 +45,21 @@ const CONDITIONAL: usize = 30;
 
 /// A client with a key that notes what it sees.
 #[derive(Debug)]
-pub(in crate::faults) struct Asker {
-    bench: Bench,
+pub(in crate::faults) struct Requester {
+    context: LoadContext,
     client: Client,
     /// `None` is the load balancer.
     node: Option<Unit>,
 }
 
-impl Asker {
-    pub(in crate::faults) fn new(bench: &Bench, node: Option<Unit>, patience: Duration) -> Self {
-        let port = bench.site.port(node.unwrap_or(Unit::Nginx));
-        Self { bench: bench.clone(), client: Client::new(port, patience), node }
+impl Requester {
+    pub(in crate::faults) fn new(
+        context: &LoadContext,
+        node: Option<Unit>,
+        timeout: Duration,
+    ) -> Self {
+        let port = context.layout.port(node.unwrap_or(Unit::Nginx));
+        Self { context: context.clone(), client: Client::new(port, timeout), node }
     }
 
     /// Asks and notes it. `named` is what the key is called.
@@ -82,9 +86,9 @@ impl Asker {
         };
         match &answer {
             Ok(answer) => self.describe(answer, &mut read),
-            Err(error) => read.trouble = Some(error.to_string()),
+            Err(error) => read.error = Some(error.to_string()),
         }
-        self.bench.journal.note_read(read);
+        self.context.journal.note_read(read);
         answer.ok()
     }
 
@@ -99,15 +103,15 @@ impl Asker {
             // The last of those that were tried.
             let address = answer.header("x-served-by").and_then(|all| all.rsplit(", ").next());
             let port = address.and_then(|address| address.rsplit_once(':')?.1.parse().ok());
-            read.node = port.and_then(|port| api_at(&self.bench.site, port));
+            read.node = port.and_then(|port| api_at(&self.context.layout, port));
         }
         if answer.status == 200 {
-            read.body = Some(self.bench.journal.keep_body(&answer.body));
+            read.body = Some(self.context.journal.keep_body(&answer.body));
         } else if answer.status >= 400 {
             let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
             let said = |field| body.pointer(field).and_then(Value::as_str);
             // One code may have several causes; the words tell which.
-            read.trouble = said("/error/code")
+            read.error = said("/error/code")
                 .map(|code| format!("{code}: {}", said("/error/message").unwrap_or_default()));
         }
     }
@@ -115,63 +119,63 @@ impl Asker {
 
 /// A reader behind the load balancer whose key has no limit that it could meet.
 pub(super) struct Reader {
-    asker: Asker,
-    bench: Bench,
+    requester: Requester,
+    context: LoadContext,
     key: String,
-    chance: Chance,
+    random: Random,
     etags: HashMap<&'static str, String>,
     /// Whether it goes through pages, too.
     pages: bool,
 }
 
 impl Reader {
-    pub(super) fn new(bench: &Bench, key: &str, chance: Chance, pages: bool) -> Self {
+    pub(super) fn new(context: &LoadContext, key: &str, random: Random, pages: bool) -> Self {
         Self {
-            asker: Asker::new(bench, None, PATIENCE),
-            bench: bench.clone(),
+            requester: Requester::new(context, None, TIMEOUT),
+            context: context.clone(),
             key: key.to_owned(),
-            chance,
+            random,
             etags: HashMap::new(),
             pages,
         }
     }
 
     pub(super) fn run(&mut self) {
-        while self.bench.goes_on() {
-            if self.pages && self.chance.below(4) == 0 {
+        while self.context.goes_on() {
+            if self.pages && self.random.below(4) == 0 {
                 self.walk();
                 continue;
             }
-            let Some(path) = self.chance.pick(&PATHS).copied() else { return };
-            let conditional = self.chance.below(100) < CONDITIONAL;
+            let Some(path) = self.random.pick(&PATHS).copied() else { return };
+            let conditional = self.random.below(100) < CONDITIONAL;
             let etag = self.etags.get(path).filter(|_| conditional).cloned();
-            let answer = self.asker.ask(path, ("steady", &self.key), etag.as_deref());
+            let answer = self.requester.ask(path, ("steady", &self.key), etag.as_deref());
             if let Some(etag) = answer.as_ref().and_then(|answer| answer.header("etag")) {
                 self.etags.insert(path, etag.to_owned());
             }
-            nap(PAUSE);
+            sleep(PAUSE);
         }
     }
 
     /// Goes through all pages, wherever each comes from.
     fn walk(&mut self) {
-        let Some(first) = self.chance.pick(&PAGES).copied() else { return };
+        let Some(first) = self.random.pick(&PAGES).copied() else { return };
         let mut walk = Walk { begun_ms: now_ms(), path: first.to_owned(), ids: Vec::new() };
         let mut next = Some(first.to_owned());
         for _ in 0..PAGES_MAX {
             let Some(path) = next else {
-                return self.bench.journal.note_walk(walk);
+                return self.context.journal.note_walk(walk);
             };
-            let answer = self.asker.ask(&path, ("steady", &self.key), None);
+            let answer = self.requester.ask(&path, ("steady", &self.key), None);
             let Some(answer) = answer.filter(|answer| answer.status == 200) else { return };
             let records: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
             let ids = records.as_array().into_iter().flatten();
             walk.ids.extend(ids.filter_map(|record| Some(record.get("id")?.as_str()?.to_owned())));
             next = answer.header("link").and_then(next_path);
-            nap(PAUSE);
+            sleep(PAUSE);
         }
         // More pages than there are records: told by the ids that come twice.
-        self.bench.journal.note_walk(walk);
+        self.context.journal.note_walk(walk);
     }
 }
 
@@ -187,21 +191,21 @@ fn next_path(link: &str) -> Option<String> {
 
 /// Looks at one node's status, whatever the load balancer thinks of it.
 pub(super) struct Prober {
-    asker: Asker,
-    bench: Bench,
+    requester: Requester,
+    context: LoadContext,
     key: String,
 }
 
 impl Prober {
-    pub(super) fn new(bench: &Bench, key: &str, api: Unit) -> Self {
-        let asker = Asker::new(bench, Some(api), PROBE_TIME_MAX);
-        Self { asker, bench: bench.clone(), key: key.to_owned() }
+    pub(super) fn new(context: &LoadContext, key: &str, api: Unit) -> Self {
+        let requester = Requester::new(context, Some(api), PROBE_TIME_MAX);
+        Self { requester, context: context.clone(), key: key.to_owned() }
     }
 
     pub(super) fn run(&mut self) {
-        while self.bench.goes_on() {
-            self.asker.ask(STATUS, ("steady", &self.key), None);
-            nap(PROBE_EVERY);
+        while self.context.goes_on() {
+            self.requester.ask(STATUS, ("steady", &self.key), None);
+            sleep(PROBE_EVERY);
         }
     }
 }

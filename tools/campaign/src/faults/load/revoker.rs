@@ -9,10 +9,10 @@ use std::{
     time::Duration,
 };
 
-use super::{Bench, reader::Asker};
+use super::{LoadContext, reader::Requester};
 use crate::{
     cluster::{
-        pace::{nap, now_ms},
+        time::{now_ms, sleep},
         unit::Unit,
     },
     faults::record::Revocation,
@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(40);
 /// How long a key is used before it is revoked, and again until the next one is made.
 const LIFE: Duration = Duration::from_millis(1500);
 /// Longer than any fault.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// The key of the moment, and revoked ones that are tried again: after the next faults, too.
 const KEYS: usize = 12;
 /// So many at the same time: a call waits for a node that is away, and others should be heard meanwhile.
@@ -32,9 +32,9 @@ pub(super) const REVOKERS: usize = 3;
 
 /// Names and secrets, the newest first.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ring(Arc<Mutex<VecDeque<(String, String)>>>);
+pub(super) struct KeyPool(Arc<Mutex<VecDeque<(String, String)>>>);
 
-impl Ring {
+impl KeyPool {
     fn add(&self, name: String, key: String) {
         let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         keys.push_front((name, key));
@@ -47,66 +47,66 @@ impl Ring {
 }
 
 pub(super) struct Revoker {
-    bench: Bench,
-    ring: Ring,
+    context: LoadContext,
+    pool: KeyPool,
     number: usize,
 }
 
 impl Revoker {
-    pub(super) fn new(bench: &Bench, ring: &Ring, number: usize) -> Self {
-        Self { bench: bench.clone(), ring: ring.clone(), number }
+    pub(super) fn new(context: &LoadContext, pool: &KeyPool, number: usize) -> Self {
+        Self { context: context.clone(), pool: pool.clone(), number }
     }
 
     pub(super) fn run(&mut self) {
         let mut made = 0_u32;
-        while self.bench.goes_on() {
+        while self.context.goes_on() {
             made += 1;
             let name = format!("revoked-{}-{made}", self.number);
             // While the database is gone there are no new keys.
-            if let Ok(key) = self.bench.new_key(&name, 100_000, 100_000) {
-                self.ring.add(name.clone(), key.clone());
-                nap(LIFE);
+            if let Ok(key) = self.context.new_key(&name, 100_000, 100_000) {
+                self.pool.add(name.clone(), key.clone());
+                sleep(LIFE);
                 self.revoke(&name, &key);
             }
-            nap(LIFE);
+            sleep(LIFE);
         }
     }
 
     /// Calls until it is done: a call that failed promises nothing.
     fn revoke(&self, name: &str, key: &str) {
-        while self.bench.goes_on() {
+        while self.context.goes_on() {
             let called_ms = now_ms();
-            if self.bench.verb(&["keys", "revoke", key]).is_ok() {
+            if self.context.verb(&["keys", "revoke", key]).is_ok() {
                 let returned_ms = now_ms();
                 let key = name.to_owned();
-                self.bench.journal.note_revocation(Revocation { key, called_ms, returned_ms });
+                self.context.journal.note_revocation(Revocation { key, called_ms, returned_ms });
                 return;
             }
-            nap(LIFE);
+            sleep(LIFE);
         }
     }
 }
 
-/// Uses all keys of the ring at one node, or through the load balancer.
-pub(super) struct User {
-    bench: Bench,
-    ring: Ring,
-    asker: Asker,
+/// Uses all keys of the pool at one node, or through the load balancer.
+pub(super) struct KeyUser {
+    context: LoadContext,
+    pool: KeyPool,
+    requester: Requester,
 }
 
-impl User {
-    pub(super) fn new(bench: &Bench, ring: &Ring, node: Option<Unit>) -> Self {
-        let asker = Asker::new(bench, node, PATIENCE);
-        Self { bench: bench.clone(), ring: ring.clone(), asker }
+impl KeyUser {
+    pub(super) fn new(context: &LoadContext, pool: &KeyPool, node: Option<Unit>) -> Self {
+        let requester = Requester::new(context, node, TIMEOUT);
+        Self { context: context.clone(), pool: pool.clone(), requester }
     }
 
     pub(super) fn run(&mut self) {
-        while self.bench.goes_on() {
-            for (name, key) in self.ring.all() {
-                self.asker.ask(PATH, (&name, &key), None);
-                nap(PAUSE);
+        while self.context.goes_on() {
+            for (name, key) in self.pool.all() {
+                self.requester.ask(PATH, (&name, &key), None);
+                sleep(PAUSE);
             }
-            nap(PAUSE);
+            sleep(PAUSE);
         }
     }
 }

@@ -1,0 +1,49 @@
+//! An operator's word on a world that nobody runs: its log is read, and what changes is appended.
+//!
+//! Nothing is made ready to be served, which takes most of the memory of a running world: so a book can be made smaller
+//! here that has become too large to be run.
+
+use change_log::Log;
+use domain::Clock;
+use market::Operation;
+use market::book::IMAGE_VERSION;
+
+use crate::error::WorldError;
+use crate::start::{Entries, Start};
+use crate::world::{OperateError, WorldOptions};
+
+/// An operation on a world that nobody runs was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum AloneError {
+    #[error(transparent)]
+    World(#[from] WorldError),
+    #[error(transparent)]
+    Operate(#[from] OperateError),
+}
+
+/// Carries out operations, each durable before the next. The caller sees to it that nobody runs the world meanwhile.
+///
+/// # Errors
+/// The log cannot be read or written, or an operation cannot be done; those before it were.
+pub fn operate_alone(
+    options: &WorldOptions,
+    clock: &dyn Clock,
+    operations: &[Operation],
+) -> Result<(), AloneError> {
+    let mut log = Log::open(&options.log).map_err(WorldError::from)?;
+    let Start { mut book, mut entries, .. } = Start::recover_book(&mut log, options)?;
+    for operation in operations {
+        let now = clock.now();
+        let changes = book.operate(operation, now).map_err(OperateError::from)?;
+        changes.iter().for_each(|change| entries.push(change));
+        log.append(now.as_millis(), entries.iter()).map_err(WorldError::from)?;
+        entries = Entries::default();
+    }
+    let drops = |operation: &Operation| matches!(operation, Operation::Drop { .. });
+    if operations.iter().any(drops) {
+        // Or the next start would have to hold all that was dropped once more.
+        let image = book.to_image();
+        log.write_checkpoint(log.last_seq(), IMAGE_VERSION, &image).map_err(WorldError::from)?;
+    }
+    Ok(())
+}

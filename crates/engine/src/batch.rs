@@ -1,0 +1,179 @@
+//! A batch of messages on its way into a book, and what became of it.
+
+use std::sync::Arc;
+use std::{fmt, vec};
+
+use domain::Timestamp;
+use domain::message::{Body, FeedMessage, Reject};
+use market::{Book, Change, Verdict};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+use crate::feed_stats::Odd;
+use crate::identities::Tracker;
+use crate::start::Entries;
+use crate::world::NotTaken;
+
+/// Lines by number, each a message or the reason why it is none.
+pub type Lines = Vec<(usize, Result<FeedMessage, Reject>)>;
+
+/// What is told of a batch once it is durable, or why it is not.
+pub type Outcome = Result<Receipt, NotTaken>;
+
+/// What a batch is taken on.
+#[derive(Clone, Default)]
+pub struct Terms {
+    /// Not to be begun after this: whoever handed it over asks again then, and a copy that comes late would undo what
+    /// was taken since.
+    pub before: Option<Timestamp>,
+    /// Whether the feed may still push; asked before each turn of its batch.
+    pub stands: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+}
+
+impl fmt::Debug for Terms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Terms").field("before", &self.before).finish_non_exhaustive()
+    }
+}
+
+/// A batch of parsed lines from one feed, on its way to the writer.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    /// Those that were not worked on yet.
+    lines: vec::IntoIter<(usize, Result<FeedMessage, Reject>)>,
+    terms: Terms,
+    receipt: Receipt,
+    answer: oneshot::Sender<Outcome>,
+    /// The writer's round in which it was last worked on; 0 before the first.
+    pub(crate) round: u64,
+    /// Given back with the batch.
+    _room: OwnedSemaphorePermit,
+}
+
+impl Batch {
+    pub(crate) fn new(
+        lines: Lines,
+        terms: Terms,
+        answer: oneshot::Sender<Outcome>,
+        room: OwnedSemaphorePermit,
+    ) -> Self {
+        let lines = lines.into_iter();
+        Self { lines, terms, receipt: Receipt::default(), answer, round: 0, _room: room }
+    }
+
+    /// Why it is not to be begun, or gone on with.
+    pub(crate) fn refusal(&self, now: Timestamp) -> Option<NotTaken> {
+        // One that was begun is ahead of whatever its feed sent later.
+        if self.round == 0 && self.terms.before.is_some_and(|before| now > before) {
+            return Some(NotTaken::Overdue);
+        }
+        self.terms.stands.as_ref().filter(|stands| !stands()).map(|_| NotTaken::Withdrawn)
+    }
+
+    pub(crate) fn joins(&self) -> u64 {
+        self.receipt.joins
+    }
+
+    /// Tells what became of it.
+    pub(crate) fn answer(self) {
+        let Self { answer, receipt, .. } = self;
+        tell(answer, Ok(receipt));
+    }
+
+    pub(crate) fn refuse(self, why: NotTaken) {
+        tell(self.answer, Err(why));
+    }
+
+    /// Applies its next lines to the book for as long as the turn lasts, and puts what they changed among the entries.
+    /// `true`: it has none left.
+    pub(crate) fn apply(
+        &mut self,
+        feed: &str,
+        turn: &mut Turn<'_>,
+        mut is_over: impl FnMut() -> bool,
+    ) -> bool {
+        while let Some((line, message)) = self.lines.next() {
+            self.apply_line(feed, turn, line, message);
+            if is_over() {
+                break;
+            }
+        }
+        self.lines.as_slice().is_empty()
+    }
+
+    fn apply_line(
+        &mut self,
+        feed: &str,
+        turn: &mut Turn<'_>,
+        line: usize,
+        message: Result<FeedMessage, Reject>,
+    ) {
+        let Turn { book, tracker, entries, now } = turn;
+        let receipt = &mut self.receipt;
+        let before = match (&tracker, &message) {
+            (Some(_), Ok(message)) => Tracker::before(book, feed, message),
+            _ => None,
+        };
+        let decided = message.and_then(|message| Ok((book.apply(feed, &message, *now)?, message)));
+        match decided {
+            Ok((decision, message)) => {
+                match decision.verdict {
+                    Verdict::Accepted => receipt.accepted += 1,
+                    Verdict::Unchanged => receipt.unchanged += 1,
+                    Verdict::Superseded => receipt.superseded += 1,
+                }
+                for change in decision.change.iter().chain(&decision.follow) {
+                    receipt.joins += u64::from(matches!(change, Change::Joined(_)));
+                    entries.push(change);
+                }
+                if let Some(tracker) = tracker {
+                    tracker.after_message(before, &decision);
+                }
+                if let (Some(what), Body::Event { reference, listing }) =
+                    (decision.oddity, &message.body)
+                {
+                    let text = format!("ref `{reference}`: {}", listing.fixture);
+                    receipt.odd.push(Odd { line, what, text });
+                }
+            }
+            Err(reject) => receipt.rejected.push((line, reject)),
+        }
+    }
+}
+
+fn tell(answer: oneshot::Sender<Outcome>, outcome: Outcome) {
+    if answer.send(outcome).is_err() {
+        tracing::debug!("a feed hung up before its receipt");
+    }
+}
+
+/// What a batch is applied to.
+pub(crate) struct Turn<'a> {
+    pub(crate) book: &'a mut Book,
+    pub(crate) tracker: Option<&'a mut Tracker>,
+    pub(crate) entries: &'a mut Entries,
+    pub(crate) now: Timestamp,
+}
+
+/// What became of a batch, durably.
+#[derive(Debug, Default)]
+pub struct Receipt {
+    pub accepted: u64,
+    pub unchanged: u64,
+    pub superseded: u64,
+    pub rejected: Vec<(usize, Reject)>,
+    pub odd: Vec<Odd>,
+    /// Refs that were taken for an event that another feed lists.
+    pub joins: u64,
+}
+
+impl Receipt {
+    /// Adds what became of a further part of the same batch.
+    pub(crate) fn add(&mut self, part: Self) {
+        self.accepted += part.accepted;
+        self.unchanged += part.unchanged;
+        self.superseded += part.superseded;
+        self.joins += part.joins;
+        self.rejected.extend(part.rejected);
+        self.odd.extend(part.odd);
+    }
+}

@@ -1,0 +1,109 @@
+//! When a checkpoint is due.
+//!
+//! A checkpoint costs its writer time, in which nothing is taken, and every entry since the last one costs time to
+//! whoever starts. On a folder nobody starts but the process itself, and entries are read back at hundreds of
+//! thousands a second: rarely is enough. On servers any node may start at any moment, and reads every message over
+//! the wire: there it is written as soon as it saves a start about a second, but never so often that the writer would
+//! spend more than a small part of its time on it, whatever the size of the book.
+
+use std::time::Duration;
+
+use domain::Timestamp;
+
+/// A checkpoint is due after so many entries, whatever it costs: reading more back takes longer than a tenth of a
+/// second anywhere.
+const ENTRIES_MAX: u64 = 25_000;
+/// And after so long, or old entries of a quiet world would never go.
+const EVERY: Duration = Duration::from_secs(3600);
+/// On servers: due after so many entries.
+const SHARED_ENTRIES: u64 = 10_000;
+/// On servers: due after so long, where there are at least so many entries. Fewer are read faster than a book is.
+const SHARED_EVERY: Duration = Duration::from_secs(60);
+const SHARED_ENTRIES_MIN: u64 = 1_000;
+/// On servers: the last one has to be over for so many times as long as it took. Two parts in a hundred of the
+/// writer's time.
+const SHARED_REST: u32 = 50;
+
+/// The last checkpoint, as far as the next one depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pace {
+    /// The entry that it covers; 0 where there is none.
+    pub(crate) seq: u64,
+    /// When it was written.
+    at: Timestamp,
+    /// When one was last tried, and how long that took.
+    tried: Timestamp,
+    took: Duration,
+    /// Whether other nodes start from it.
+    is_shared: bool,
+}
+
+impl Pace {
+    pub(crate) fn of_folder(seq: u64, at: Timestamp) -> Self {
+        Self { seq, at, tried: at, took: Duration::ZERO, is_shared: false }
+    }
+
+    pub(crate) fn of_servers(seq: u64, at: Timestamp) -> Self {
+        Self { is_shared: true, ..Self::of_folder(seq, at) }
+    }
+
+    /// Whether a checkpoint that covers entry `seq` should be written now.
+    pub(crate) fn is_due(&self, seq: u64, now: Timestamp) -> bool {
+        let entries = seq.saturating_sub(self.seq);
+        let age = now.since(self.at);
+        if entries >= ENTRIES_MAX || age >= EVERY {
+            return true;
+        }
+        let saves =
+            entries >= SHARED_ENTRIES || (entries >= SHARED_ENTRIES_MIN && age >= SHARED_EVERY);
+        let rested = now.since(self.tried) >= self.took.saturating_mul(SHARED_REST);
+        self.is_shared && saves && rested
+    }
+
+    /// One was tried, and covers `written` where that went well.
+    pub(crate) fn note(&mut self, written: Option<u64>, now: Timestamp, took: Duration) {
+        (self.tried, self.took) = (now, took);
+        if let Some(seq) = written {
+            (self.seq, self.at) = (seq, now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
+
+    fn after(pace: Pace, entries: u64, seconds: u64) -> bool {
+        pace.is_due(pace.seq + entries, NOW.plus(Duration::from_secs(seconds)))
+    }
+
+    #[test]
+    fn on_a_folder_it_is_written_rarely() {
+        let pace = Pace::of_folder(7, NOW);
+        assert!(!after(pace, ENTRIES_MAX - 1, 3599));
+        assert!(after(pace, ENTRIES_MAX, 0) && after(pace, 0, 3600));
+    }
+
+    #[test]
+    fn on_servers_it_is_written_when_it_saves_whoever_starts_something() {
+        let pace = Pace::of_servers(7, NOW);
+        assert!(after(pace, SHARED_ENTRIES, 1) && after(pace, SHARED_ENTRIES_MIN, 60));
+        assert!(!after(pace, SHARED_ENTRIES - 1, 59), "neither many nor old");
+        assert!(!after(pace, SHARED_ENTRIES_MIN - 1, 3599), "not for a handful");
+        assert!(after(pace, 1, 3600), "or old entries would never go");
+    }
+
+    #[test]
+    fn one_that_takes_long_is_written_less_often_and_one_that_failed_is_not_tried_at_once() {
+        let mut pace = Pace::of_servers(0, NOW.minus(EVERY));
+        pace.note(Some(5), NOW, Duration::from_secs(2));
+        assert_eq!(pace.seq, 5);
+        assert!(!after(pace, ENTRIES_MAX - 1, 99) && after(pace, SHARED_ENTRIES, 100));
+        assert!(after(pace, ENTRIES_MAX, 0), "a start has a bound, too");
+        pace.note(None, NOW.plus(Duration::from_secs(200)), Duration::from_secs(1));
+        assert_eq!(pace.seq, 5);
+        assert!(!after(pace, SHARED_ENTRIES, 249) && after(pace, SHARED_ENTRIES, 250));
+    }
+}

@@ -1,0 +1,74 @@
+//! Why a world cannot be opened or followed.
+
+use change_log::LogError;
+use market::ChangeError;
+use market::book::ImageError;
+
+/// A world could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum WorldError {
+    #[error("the change log cannot be used")]
+    Log(#[from] LogError),
+    #[error("the change log was written by a newer program")]
+    Change(#[from] ChangeError),
+    #[error("the checkpoint was written by a newer program")]
+    Image(#[from] ImageError),
+    #[error(
+        "the log is empty but was not before: data loss. Restore it, or reinitialise it (docs/operations/failures.md)"
+    )]
+    LogEmptied,
+    #[error(
+        "the log begins with entry {first}, and no checkpoint holds all that was before it: restore the stream of checkpoints (docs/operations/failures.md)"
+    )]
+    MissingPrefix { first: u64 },
+    #[error("the log has entries that do not come")]
+    Stalled,
+    #[error("entry {read} was read of the log, which has others now and ends with {last}")]
+    LogRewritten { last: u64, read: u64 },
+    #[error("other nodes write the log faster than it can be read")]
+    CannotCatchUp,
+    #[error("a world that several nodes share needs its log on servers")]
+    NotShared,
+}
+
+impl WorldError {
+    /// Whether what is in the log cannot be read, however often it is tried.
+    pub(crate) fn is_lasting(&self) -> bool {
+        match self {
+            Self::Change(_) | Self::Image(_) | Self::NotShared => true,
+            Self::Log(LogError::Corrupt { .. } | LogError::UnknownFormat { .. }) => true,
+            Self::Log(_)
+            | Self::LogEmptied
+            | Self::MissingPrefix { .. }
+            | Self::Stalled
+            | Self::LogRewritten { .. }
+            | Self::CannotCatchUp => false,
+        }
+    }
+
+    /// Whether that is because a newer program wrote it. Entries and checkpoints have checksums of their own: what is
+    /// whole and not understood is not damaged, but of a version, or has a variant, that this program does not know.
+    pub(crate) fn is_of_newer_program(&self) -> bool {
+        matches!(self, Self::Change(_) | Self::Image(_) | Self::Log(LogError::UnknownFormat { .. }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use market::{Book, CHANGE_VERSION, Change};
+
+    use super::*;
+
+    #[test]
+    fn what_is_whole_and_not_understood_is_a_newer_programs() {
+        let version = Change::decode(CHANGE_VERSION + 1, &[]).unwrap_err();
+        // Variants are added at the end, without another version.
+        let variant = Change::decode(CHANGE_VERSION, &[100]).unwrap_err();
+        let image = Book::from_image(99, &[], Arc::new(domain::Catalogue::load(None).unwrap()));
+        let errors = [version.into(), variant.into(), WorldError::Image(image.unwrap_err())];
+        assert!(errors.iter().all(|error| error.is_lasting() && error.is_of_newer_program()));
+        assert!(!WorldError::Stalled.is_lasting() && !WorldError::Stalled.is_of_newer_program());
+    }
+}

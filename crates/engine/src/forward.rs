@@ -1,0 +1,438 @@
+//! What a node that does not write hands to the one that does: pushed lines, and operators' words.
+//!
+//! A push goes over in parts of whole lines, one after the other, each answered once it is in the log. A part that is
+//! handed over again changes nothing: the book finds it unchanged, and a copy that was on its way for longer than
+//! until the next was sent is not taken at all, since something newer may have come meanwhile. The lines go as they
+//! were sent, for what a parsed message holds is numbered by this node's catalogue.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use change_log::{LeaderClient, NoAnswer, Request};
+use domain::Timestamp;
+use domain::message::{Reject, RejectCode};
+use feeds::push::Rights;
+use market::{NotDone, Oddity, Operation};
+use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep};
+
+use crate::batch::{Lines, Outcome, Receipt, Terms};
+use crate::feed_stats::Odd;
+use crate::piece::{PIECE_BYTES_MAX, Piece};
+use crate::queue::Reserved;
+use crate::world::{NotTaken, OperateError, Shared, WorldHandle};
+
+/// For how long it is tried again while nobody writes: about as long as another node needs to take over.
+const NOBODY_TIME_MAX: Duration = Duration::from_secs(5);
+const TRY_AGAIN: Duration = Duration::from_millis(100);
+/// How long an answer may take in all.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(15);
+/// After this a push is asked again: the question may have gone to a node that was just stepping down, and a push
+/// that is taken twice doubles nothing. An operator's word is not like that.
+const PUSH_AGAIN: Duration = Duration::from_secs(3);
+/// For how long a push that was handed over may be taken: less than until it is asked again, by more than nodes'
+/// ideas of the time differ.
+const PUSH_VALID: Duration = Duration::from_millis(2500);
+/// Questions that are worked on at once; further ones are told to come again.
+const QUESTIONS_MAX: usize = 256;
+
+/// Whose push it is, and what it may say.
+#[derive(Clone, Copy, Debug)]
+pub struct Sender<'a> {
+    pub feed: &'a str,
+    pub bookmaker: Option<&'a str>,
+    pub scores: bool,
+}
+
+/// What is asked, as the first line of a question.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Asked {
+    /// The lines follow, one a line; these are their numbers.
+    Push {
+        feed: String,
+        bookmaker: Option<String>,
+        /// Whether the feed may report scores. Older programs do not say: then only one that is bound to no bookmaker.
+        #[serde(default)]
+        scores: bool,
+        lines: Vec<usize>,
+        /// Not to be taken after this instant, in milliseconds. Older programs do not say.
+        #[serde(default)]
+        before_ms: Option<i64>,
+    },
+    Operate(Operation),
+}
+
+/// What is answered.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Told {
+    Taken(Taken),
+    Done {
+        changes: usize,
+    },
+    NotDone(String),
+    /// There is no room, or the log does not take it.
+    NotNow,
+    /// This node does not write any more.
+    Elsewhere,
+    /// This node does not know the question: it is older than whoever asked.
+    NotUnderstood,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Taken {
+    accepted: u64,
+    unchanged: u64,
+    superseded: u64,
+    joins: u64,
+    /// Line, code, message.
+    rejected: Vec<(usize, String, String)>,
+    odd: Vec<(usize, String, String)>,
+}
+
+impl From<Receipt> for Taken {
+    fn from(receipt: Receipt) -> Self {
+        let rejected = receipt.rejected.into_iter();
+        let odd = receipt.odd.into_iter();
+        Self {
+            accepted: receipt.accepted,
+            unchanged: receipt.unchanged,
+            superseded: receipt.superseded,
+            joins: receipt.joins,
+            rejected: rejected
+                .map(|(line, reject)| (line, reject.code.slug().to_owned(), reject.message))
+                .collect(),
+            odd: odd.map(|odd| (odd.line, odd.what.slug().to_owned(), odd.text)).collect(),
+        }
+    }
+}
+
+impl From<Taken> for Receipt {
+    fn from(taken: Taken) -> Self {
+        // A code of a newer program is told as the nearest that this one has.
+        let code = |slug: &str| {
+            let known = RejectCode::ALL.into_iter().find(|code| code.slug() == slug);
+            known.unwrap_or(RejectCode::InvalidMessage)
+        };
+        let oddity = |slug: &str| Oddity::ALL.into_iter().find(|what| what.slug() == slug);
+        let rejected = taken.rejected.into_iter();
+        let odd = taken.odd.into_iter();
+        Self {
+            accepted: taken.accepted,
+            unchanged: taken.unchanged,
+            superseded: taken.superseded,
+            joins: taken.joins,
+            rejected: rejected
+                .map(|(line, slug, message)| (line, Reject::new(code(&slug), message)))
+                .collect(),
+            odd: odd
+                .filter_map(|(line, slug, text)| Some(Odd { line, what: oddity(&slug)?, text }))
+                .collect(),
+        }
+    }
+}
+
+impl Shared {
+    /// Hands a piece of a push to whoever writes, and waits until all of it is durable.
+    pub(crate) async fn hand_over(&self, from: Sender<'_>, piece: &Piece) -> Outcome {
+        let bytes_max = reach(&self.caller).await.map_err(|_| NotTaken::NoWriter)?;
+        let mut receipt = Receipt::default();
+        for part in parts(piece, bytes_max) {
+            let taken = match part {
+                Part::Whole(lines) => self.hand_over_part(from, &lines).await,
+                Part::TooLong(number, bytes) => Ok(too_long(number, bytes, bytes_max)),
+            };
+            let counter = if taken.is_ok() { &self.forwarded } else { &self.forward_failures };
+            WorldHandle::count(counter, 1);
+            receipt.add(taken?);
+        }
+        Ok(receipt)
+    }
+
+    async fn hand_over_part(&self, from: Sender<'_>, lines: &[(usize, &[u8])]) -> Outcome {
+        let question = || {
+            let before = self.clock.now().plus(PUSH_VALID);
+            let asked = Asked::Push {
+                feed: from.feed.to_owned(),
+                bookmaker: from.bookmaker.map(ToOwned::to_owned),
+                scores: from.scores,
+                lines: lines.iter().map(|(number, _)| *number).collect(),
+                before_ms: Some(before.as_millis()),
+            };
+            let mut question = words(&asked);
+            for (_, line) in lines {
+                question.push(b'\n');
+                question.extend_from_slice(line);
+            }
+            question
+        };
+        match ask(&self.caller, question, PUSH_AGAIN).await {
+            Ok(Told::Taken(taken)) => Ok(taken.into()),
+            Ok(Told::NotNow) => Err(NotTaken::LogFailed),
+            Ok(Told::NotUnderstood | Told::Elsewhere | Told::Done { .. } | Told::NotDone(_))
+            | Err(_) => Err(NotTaken::NoWriter),
+        }
+    }
+}
+
+/// Has whoever writes carry out an operator's word.
+pub(crate) async fn operate(
+    caller: &LeaderClient,
+    operation: &Operation,
+) -> Result<usize, OperateError> {
+    let asked = Asked::Operate(operation.clone());
+    match ask(caller, || words(&asked), ANSWER_TIME_MAX).await {
+        Ok(Told::Done { changes }) => Ok(changes),
+        Ok(Told::NotDone(why)) => Err(OperateError::NotDone(NotDone(why))),
+        Ok(Told::NotNow) => Err(OperateError::LogFailed),
+        Ok(Told::NotUnderstood | Told::Elsewhere | Told::Taken(_)) | Err(_) => {
+            Err(OperateError::NoWriter)
+        }
+    }
+}
+
+/// The same for a program that serves nothing.
+///
+/// # Errors
+/// It cannot be done, or no node that writes is reached.
+pub async fn operate_from_afar(
+    caller: &LeaderClient,
+    operation: &Operation,
+) -> Result<usize, OperateError> {
+    operate(caller, operation).await
+}
+
+/// How long a question may be, as the servers say once they are reached.
+async fn reach(caller: &LeaderClient) -> Result<usize, NoAnswer> {
+    let begun = Instant::now();
+    loop {
+        match caller.bytes_max() {
+            Some(bytes_max) => return Ok(bytes_max),
+            None if begun.elapsed() > NOBODY_TIME_MAX => return Err(NoAnswer::Nobody),
+            None => sleep(TRY_AGAIN).await,
+        }
+    }
+}
+
+/// Asks whoever writes; while nobody does or answers, again for a while.
+async fn ask(
+    caller: &LeaderClient,
+    question: impl Fn() -> Vec<u8>,
+    within: Duration,
+) -> Result<Told, NoAnswer> {
+    let begun = Instant::now();
+    loop {
+        let none = match caller.ask(question(), within).await {
+            Ok(answer) => match serde_json::from_slice(&answer) {
+                Ok(Told::Elsewhere) => NoAnswer::Nobody,
+                told => return told.map_err(|_| NoAnswer::Late),
+            },
+            Err(none) => none,
+        };
+        let patience = match none {
+            NoAnswer::Nobody => NOBODY_TIME_MAX,
+            NoAnswer::Late => ANSWER_TIME_MAX - within,
+        };
+        if begun.elapsed() >= patience {
+            return Err(none);
+        }
+        sleep(TRY_AGAIN).await;
+    }
+}
+
+enum Part<'a> {
+    Whole(Vec<(usize, &'a [u8])>),
+    /// A line that no message can hold, and its length.
+    TooLong(usize, usize),
+}
+
+/// Takes a piece apart, in its order, where the servers do not take it whole.
+fn parts(piece: &Piece, bytes_max: usize) -> Vec<Part<'_>> {
+    // Room for the names and for a number of seven digits to each line.
+    let line_bytes_max = bytes_max.saturating_sub(8 * 1024);
+    let part_bytes_max = PIECE_BYTES_MAX.min(line_bytes_max / 2);
+    let mut parts = Vec::new();
+    let (mut held, mut bytes) = (Vec::new(), 0);
+    for (number, line) in piece.lines() {
+        if bytes + line.len() > part_bytes_max && !held.is_empty() {
+            parts.push(Part::Whole(std::mem::take(&mut held)));
+            bytes = 0;
+        }
+        if line.len() > line_bytes_max {
+            parts.push(Part::TooLong(number, line.len()));
+            continue;
+        }
+        bytes += line.len();
+        held.push((number, line));
+    }
+    // Also where there was no line: the answer still says that somebody would have taken it.
+    if !held.is_empty() || parts.is_empty() {
+        parts.push(Part::Whole(held));
+    }
+    parts
+}
+
+fn too_long(number: usize, bytes: usize, bytes_max: usize) -> Receipt {
+    let text = format!(
+        "the line has {bytes} bytes; the servers between this node and the one that writes take at most {bytes_max}"
+    );
+    Receipt {
+        rejected: vec![(number, Reject::new(RejectCode::TooLarge, text))],
+        ..Receipt::default()
+    }
+}
+
+/// Answers other nodes while this one writes, for as long as the service runs.
+pub async fn keep_desk(handle: Arc<WorldHandle>) {
+    let Some(shared) = &handle.shared else { return };
+    let mut leading = shared.leading.subscribe();
+    let room = Arc::new(Semaphore::new(QUESTIONS_MAX));
+    while leading.wait_for(|leads| *leads).await.is_ok() {
+        let mut desk = match shared.caller.serve().await {
+            Ok(desk) => desk,
+            Err(error) => {
+                tracing::error!(%error, "pushes of other nodes cannot be taken");
+                sleep(TRY_AGAIN).await;
+                continue;
+            }
+        };
+        loop {
+            // Both may be dropped half-way: a question that is not taken here was not taken at all.
+            tokio::select! {
+                changed = leading.wait_for(|leads| !*leads) => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    break;
+                }
+                question = desk.next() => match question {
+                    Some(question) => serve_question(&handle, question, &room),
+                    None => return,
+                },
+            }
+        }
+    }
+}
+
+fn serve_question(handle: &Arc<WorldHandle>, question: Request, room: &Arc<Semaphore>) {
+    let (handle, room) = (Arc::clone(handle), Arc::clone(room));
+    tokio::spawn(async move {
+        let Ok(_held) = room.try_acquire() else {
+            return question.answer(words(&Told::NotNow)).await;
+        };
+        let told = handle.take_question(question.payload.clone()).await;
+        question.answer(words(&told)).await;
+    });
+}
+
+/// Parses what a node was asked to take, and has it taken.
+async fn taken(
+    reserved: Result<Reserved, NotTaken>,
+    parse: impl FnOnce() -> Lines + Send + 'static,
+    terms: Terms,
+) -> Outcome {
+    let reserved = reserved?;
+    let lines = tokio::task::spawn_blocking(parse).await.map_err(|_| NotTaken::Stopped)?;
+    reserved.put(lines, terms)?.await.unwrap_or(Err(NotTaken::Stopped))
+}
+
+/// Nothing of what is asked and told can fail to be written; an empty question or answer is not understood.
+fn words(said: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(said).unwrap_or_default()
+}
+
+impl WorldHandle {
+    async fn take_question(&self, question: Bytes) -> Told {
+        let Some(shared) = &self.shared else { return Told::NotUnderstood };
+        let head = question.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let Ok(asked) = serde_json::from_slice(head) else { return Told::NotUnderstood };
+        match asked {
+            Asked::Push { feed, bookmaker, scores, lines, before_ms } => {
+                let Some(_admitted) = self.queue.admit_question(&feed) else {
+                    return Told::NotNow;
+                };
+                let before = before_ms.map(Timestamp::from_millis);
+                let bound = match &bookmaker {
+                    Some(key) => match shared.catalogue.bookmaker_id(key) {
+                        None => return Told::NotUnderstood,
+                        bound => bound,
+                    },
+                    None => None,
+                };
+                let rights = Rights { bookmaker: bound, scores: scores || bound.is_none() };
+                let catalogue = Arc::clone(&shared.catalogue);
+                let reserved = self.queue.reserve(&feed, question.len(), lines.len()).await;
+                let parse = move || -> Lines {
+                    let texts = question.split(|byte| *byte == b'\n').skip(1);
+                    let parse = |text| rights.parse(text, &catalogue);
+                    lines.into_iter().zip(texts).map(|(line, text)| (line, parse(text))).collect()
+                };
+                match taken(reserved, parse, Terms { before, stands: None }).await {
+                    Ok(receipt) => Told::Taken(receipt.into()),
+                    // Whoever still waits asks again.
+                    Err(
+                        NotTaken::Overtaken
+                        | NotTaken::NoWriter
+                        | NotTaken::Stopped
+                        | NotTaken::Overdue
+                        | NotTaken::Withdrawn,
+                    ) => Told::Elsewhere,
+                    Err(NotTaken::LogFailed) => Told::NotNow,
+                }
+            }
+            Asked::Operate(operation) => match self.operate_here(operation).await {
+                Ok(changes) => Told::Done { changes },
+                Err(OperateError::NotDone(why)) => Told::NotDone(why.0),
+                Err(OperateError::LogFailed | OperateError::Busy) => Told::NotNow,
+                Err(OperateError::Overtaken | OperateError::NoWriter) => Told::Elsewhere,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The numbers of the lines in each part; a line that is too long stands alone, as its length.
+    fn numbers(body: &str, bytes_max: usize) -> Vec<Result<Vec<usize>, usize>> {
+        let of = |part| match part {
+            Part::Whole(lines) => Ok(lines.into_iter().map(|(number, _)| number).collect()),
+            Part::TooLong(_, bytes) => Err(bytes),
+        };
+        let pieces = Piece::all(&Bytes::copy_from_slice(body.as_bytes()));
+        pieces.iter().flat_map(|piece| parts(piece, bytes_max)).map(of).collect()
+    }
+
+    #[test]
+    fn parts_hold_whole_lines_in_their_order_and_nothing_twice() {
+        assert_eq!(numbers("", 1 << 20), [Ok(vec![])], "an empty push is asked about too");
+        assert_eq!(numbers("a\n\nb\n", 1 << 20), [Ok(vec![1, 3])]);
+        // Room for 100 bytes of lines: halves are filled, a longer line has a part of its own, one too many has none.
+        let (small, large, huge) = ("s".repeat(30), "l".repeat(90), "h".repeat(101));
+        let body = format!("{small}\n{small}\n{large}\n{huge}\n{small}\n");
+        let expected = [Ok(vec![1]), Ok(vec![2]), Ok(vec![3]), Err(101), Ok(vec![5])];
+        assert_eq!(numbers(&body, 8 * 1024 + 100), expected);
+    }
+
+    #[test]
+    fn what_became_of_a_push_is_the_same_after_its_way_back() {
+        let receipt = Receipt {
+            accepted: 3,
+            unchanged: 2,
+            superseded: 1,
+            joins: 4,
+            rejected: vec![(7, Reject::new(RejectCode::FutureTs, "too early"))],
+            odd: vec![Odd { line: 9, what: Oddity::Turned, text: "turned".to_owned() }],
+        };
+        let before = format!("{receipt:?}");
+        let told = words(&Told::Taken(receipt.into()));
+        let Told::Taken(taken) = serde_json::from_slice(&told).unwrap() else {
+            panic!("not taken")
+        };
+        assert_eq!(format!("{:?}", Receipt::from(taken)), before);
+    }
+}

@@ -1,0 +1,194 @@
+//! Whose turn it is to write a log that several nodes share, as far as this node has been told.
+//!
+//! Told by whoever keeps the lead (a row in the database); believed only as far as the log agrees: it refuses whoever
+//! has not read on, whatever is said here.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use change_log::LogError;
+
+/// How long the thread may be busy with one thing and still count as fit: longer than a batch or a snapshot takes.
+const BUSY_TIME_MAX: Duration = Duration::from_secs(4);
+/// How long the log's servers may take for one answer to a node that writes. A standby should write within five
+/// seconds of whatever befell this one, and needs up to one of them to hear of it and half a one to read on; a busy
+/// machine's servers answer within one. Who gives way wrongly loses no more than a moment: the log takes nothing from
+/// two.
+pub(crate) const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// What passes between the keeper of the lead and the thread that follows or writes.
+#[derive(Debug)]
+pub struct Seat {
+    /// The term of the lead this node has, 0 while it has none.
+    term: AtomicI64,
+    fit: AtomicBool,
+    /// Nobody has ever written the log, says the keeper of the lead.
+    founds: AtomicBool,
+    /// This node has read something of the log.
+    knows: AtomicBool,
+    began: Instant,
+    /// When the thread last went on to something else, in milliseconds since `began`.
+    pulse_ms: AtomicU64,
+    /// Until when the servers should have answered, the same way; 0 while nothing was asked.
+    answer_due_ms: AtomicU64,
+}
+
+impl Default for Seat {
+    fn default() -> Self {
+        Self {
+            term: AtomicI64::new(0),
+            fit: AtomicBool::new(false),
+            founds: AtomicBool::new(false),
+            knows: AtomicBool::new(false),
+            began: Instant::now(),
+            pulse_ms: AtomicU64::new(0),
+            answer_due_ms: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Seat {
+    /// This node should write.
+    pub fn grant(&self, term: i64) {
+        self.term.store(term.max(1), Ordering::Release);
+    }
+
+    /// This node should not write (any more).
+    pub fn withdraw(&self) {
+        self.term.store(0, Ordering::Release);
+    }
+
+    /// The term of the lead this node has.
+    pub fn term(&self) -> Option<i64> {
+        Some(self.term.load(Ordering::Acquire)).filter(|term| *term != 0)
+    }
+
+    /// Whether this node could write: it reaches the log and has read all of it. One that could not must not hold the
+    /// lead, for nobody would write then.
+    pub fn is_fit(&self) -> bool {
+        let now_ms = self.now_ms();
+        let answered = match self.answer_due_ms.load(Ordering::Acquire) {
+            0 => {
+                now_ms.saturating_sub(self.pulse_ms.load(Ordering::Relaxed))
+                    <= millis(BUSY_TIME_MAX)
+            }
+            due_ms => now_ms <= due_ms,
+        };
+        self.fit.load(Ordering::Acquire) && answered
+    }
+
+    /// Whether this node may make the log where the servers have none. That is for once: where there was a log, one
+    /// that is missing is lost, and an empty one in its place would be taken for all there ever was.
+    pub fn set_founds(&self, founds: bool) {
+        self.founds.store(founds, Ordering::Release);
+    }
+
+    pub(crate) fn may_found(&self) -> bool {
+        self.founds.load(Ordering::Acquire) && !self.knows_log()
+    }
+
+    /// Whether this node has read something of the log, so that it is there for good.
+    pub fn knows_log(&self) -> bool {
+        self.knows.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn note_log(&self) {
+        self.knows.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn set_fit(&self, fit: bool) {
+        self.beat();
+        self.answer_due_ms.store(0, Ordering::Release);
+        self.fit.store(fit, Ordering::Release);
+    }
+
+    /// Notes that the thread is not stuck in what it did before.
+    pub(crate) fn beat(&self) {
+        self.pulse_ms.store(self.now_ms(), Ordering::Relaxed);
+    }
+
+    /// Asks the log's servers something that should not take longer than `within`. Where they do not answer, asking
+    /// again gives them no more time.
+    pub(crate) fn asking<T>(
+        &self,
+        within: Duration,
+        ask: impl FnOnce() -> Result<T, LogError>,
+    ) -> Result<T, LogError> {
+        let due_ms = self.now_ms().saturating_add(millis(within));
+        // Only the thread that asks changes it.
+        if self.answer_due_ms.load(Ordering::Acquire) == 0 {
+            self.answer_due_ms.store(due_ms, Ordering::Release);
+        }
+        let answer = ask();
+        self.beat();
+        if !matches!(answer, Err(LogError::Unavailable(_))) {
+            self.answer_due_ms.store(0, Ordering::Release);
+        }
+        answer
+    }
+
+    /// The servers have answered, and something is still awaited of them: a checkpoint is many answers.
+    pub(crate) fn note_answer(&self) {
+        let due_ms = &self.answer_due_ms;
+        // Only the thread that asks changes it, and it is told of answers while it asks.
+        if due_ms.load(Ordering::Acquire) != 0 {
+            due_ms.store(self.now_ms().saturating_add(millis(ANSWER_TIME_MAX)), Ordering::Release);
+        }
+    }
+
+    fn now_ms(&self) -> u64 {
+        millis(self.began.elapsed())
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Waits until servers that were given no time are late.
+    fn dawdle(seat: &Seat) {
+        while seat.answer_due_ms.load(Ordering::Acquire) >= seat.now_ms() {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn who_waits_for_servers_is_unfit_until_they_answer() {
+        let seat = Seat::default();
+        assert!(!seat.is_fit(), "nothing was read yet");
+        seat.set_fit(true);
+        assert!(seat.is_fit());
+        let hour = Duration::from_secs(3600);
+        assert!(seat.asking(hour, || Ok(seat.is_fit())).unwrap());
+        let silent = || {
+            dawdle(&seat);
+            assert!(!seat.is_fit());
+            Err::<(), _>(LogError::Unavailable("no answer".into()))
+        };
+        assert!(seat.asking(Duration::from_millis(1), silent).is_err());
+        assert!(!seat.is_fit(), "they have still not answered");
+        assert!(seat.asking(hour, silent).is_err(), "and have no more time than they had");
+        assert!(seat.asking(hour, || Err::<(), _>(LogError::Overtaken)).is_err());
+        assert!(seat.is_fit(), "that was an answer");
+    }
+
+    #[test]
+    fn every_answer_gives_the_servers_time_for_the_next() {
+        let seat = Seat::default();
+        seat.set_fit(true);
+        seat.note_answer();
+        assert_eq!(seat.answer_due_ms.load(Ordering::Acquire), 0, "nothing was asked");
+        let long = || {
+            dawdle(&seat);
+            assert!(!seat.is_fit(), "the first is late");
+            seat.note_answer();
+            assert!(seat.is_fit(), "the next is not");
+            Ok(())
+        };
+        seat.asking(Duration::from_millis(1), long).unwrap();
+    }
+}

@@ -1,0 +1,42 @@
+//! A running world: one writer of its log, followers on other nodes, and the publications that answers are made from.
+//!
+//! One thread owns the book and the log ([`Writer`]); everybody else sees immutable values through atomic pointers
+//! ([`WorldHandle`], [`Published`]). A reader never waits for the writer. Where several nodes share a log, each has a
+//! [`Node`] in that thread's place: it follows the log, and writes while it is the leader.
+
+mod alone;
+mod batch;
+mod checkpoint_schedule;
+mod error;
+mod failure;
+pub mod feed_stats;
+mod follower;
+mod forward;
+mod identities;
+mod leadership;
+mod node;
+mod piece;
+mod publication;
+mod queue;
+mod replay;
+mod round;
+mod start;
+mod world;
+mod writer;
+
+pub use alone::{AloneError, operate_alone};
+pub use batch::{Lines, Outcome, Receipt, Terms};
+pub use error::WorldError;
+pub use forward::{Sender, keep_desk, operate_from_afar};
+pub use identities::{EventView, Identities, RefView};
+pub use leadership::Seat;
+pub use node::{Membership, Node};
+pub use piece::Piece;
+pub use publication::Published;
+pub use queue::Reserved;
+pub use replay::{Base, Logged, Replay, replay_book};
+pub use start::{SANDBOX_IDS, play_back};
+pub use world::{
+    NotTaken, OperateError, Past, Shared, WorldHandle, WorldOptions, WorldStats, Worlds,
+};
+pub use writer::Writer;

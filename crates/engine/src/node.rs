@@ -1,0 +1,393 @@
+//! A node of many that share a world: it follows the log, and writes it while it is its turn.
+//!
+//! One thread does both, one after the other, with one book. Whose turn it is comes from the [`Seat`]; that a node
+//! which believes so wrongly writes nothing is the log's doing. Trouble with the log's servers ends nothing here:
+//! what was last published stays in force, and it is tried again for as long as the service runs.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use change_log::{LeaderClient, Log, LogError, LogLocation, StreamLog};
+use domain::{Clock, Timestamp};
+use market::{Book, CHANGE_VERSION, Change, Ids, Snapshot};
+
+use crate::checkpoint_schedule::Pace;
+use crate::error::WorldError;
+use crate::failure::Failure;
+use crate::follower::{Followed, Held};
+use crate::leadership::{ANSWER_TIME_MAX, Seat};
+use crate::publication::Published;
+use crate::queue::{self, Intake, Queue};
+use crate::start::{epoch_start, new_ids, new_salt};
+use crate::world::{NotTaken, Shared, WorldHandle, WorldOptions};
+use crate::writer::{Chain, Next, Post, Writer};
+
+/// How long a node waits before it tries again to reach the log: at first, and at the most.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+/// The same where what the log holds cannot be read.
+const STUCK_PAUSE: Duration = Duration::from_secs(10);
+/// How often a node that writes looks whether it still reaches the log and is alone there, where it has written nothing
+/// meanwhile: one that has nothing to write finds out as soon as one that has.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Looks that may fail one after the other before it steps down unasked. The keeper of the lead takes its turn away
+/// after two seconds ([`Seat::is_fit`]) and gives it back where the servers were only slow; this is for where nobody
+/// does, and stepping down from servers that are slow for everybody helps nobody.
+const MISSES_MAX: u32 = 10;
+/// Attempts to read to the end of a log that another node goes on to write.
+const TAKE_OVER_TRIES: usize = 20;
+
+/// What a node needs beside the world's options.
+#[derive(Debug)]
+pub struct Membership {
+    /// The way to whichever node writes.
+    pub caller: LeaderClient,
+    /// `None`: this node never writes.
+    pub seat: Option<Arc<Seat>>,
+}
+
+/// The thread's side of a world that several nodes share.
+#[derive(Debug)]
+pub struct Node {
+    post: Post,
+    seat: Option<Arc<Seat>>,
+}
+
+/// A node's turn to write.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    pub(crate) seat: Arc<Seat>,
+    /// When the servers last answered, or did not.
+    pub(crate) looked: Instant,
+    misses: u32,
+    /// The latest instant of which a snapshot was shown.
+    pub(crate) furthest_cut: Option<Timestamp>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waiting {
+    GoOn,
+    Stop,
+}
+
+impl WorldHandle {
+    /// Joins a world whose log is on servers. Nothing is reached yet and nothing is served before the log was read: the
+    /// servers may come later.
+    pub fn join(
+        options: WorldOptions,
+        clock: Arc<dyn Clock>,
+        membership: Membership,
+    ) -> (Arc<Self>, Node) {
+        let queue = Arc::<Queue>::default();
+        let book = Book::new(Arc::clone(&options.catalogue), Ids::Minted { salt: 0 });
+        let snapshot = Snapshot::cut(&book, Timestamp::from_millis(0), options.stale_after);
+        let published = Published::new(snapshot, clock.now());
+        let Membership { caller, seat } = membership;
+        let shared = Shared::new(Arc::clone(&options.catalogue), Arc::clone(&clock), caller);
+        let handle =
+            Arc::new(Self::new(&options, published, &book, Arc::clone(&queue), Some(shared)));
+        let queue = Intake(queue);
+        let post = Post { options, clock, handle: Arc::clone(&handle), queue, retired: None };
+        (handle, Node { post, seat })
+    }
+}
+
+impl Node {
+    /// Runs until told to stop.
+    pub fn run(self) {
+        let Self { mut post, seat } = self;
+        let world = post.options.world;
+        let mut held = None;
+        let mut pause = PAUSE_MIN;
+        loop {
+            let followed = follow(&mut post, &mut held, seat.as_deref());
+            if let Some(seat) = &seat {
+                // Whoever writes is fit by writing; whoever has trouble is not.
+                seat.set_fit(matches!(followed, Ok((_, Followed::Lead))));
+            }
+            let led = match (followed, &seat) {
+                (Ok((_, Followed::Stop)), _) => break,
+                (Ok((log, Followed::Lead)), Some(seat)) => {
+                    pause = PAUSE_MIN;
+                    let led;
+                    (post, led) = lead(post, log, &mut held, seat);
+                    led
+                }
+                (Ok((_, Followed::Lead)), None) => Ok(Next::GoOn),
+                (Err(error), _) => Err(error),
+            };
+            match led {
+                Ok(Next::Stop) => break,
+                Ok(Next::GoOn | Next::StepDown) => {}
+                Err(error) => {
+                    if let WorldError::LogRewritten { last, read } = error {
+                        tracing::error!(%world, last, read, "the log's servers have taken back entries that were read; what is shown follows the log");
+                        held = None;
+                    }
+                    pause = post.note_trouble(&error, pause);
+                    if post.wait(pause) == Waiting::Stop {
+                        break;
+                    }
+                }
+            }
+        }
+        tracing::info!(%world, "node stopped");
+    }
+}
+
+/// Opens the log, catches up, and follows it.
+fn follow(
+    post: &mut Post,
+    held: &mut Option<Held>,
+    seat: Option<&Seat>,
+) -> Result<(StreamLog, Followed), WorldError> {
+    let LogLocation::Stream { runtime, location } = &post.options.log else {
+        return Err(WorldError::NotShared);
+    };
+    let begun = Instant::now();
+    let may_found = seat.is_some_and(Seat::may_found);
+    let mut log = match StreamLog::find(runtime, location) {
+        Err(LogError::Missing { .. }) if may_found => {
+            tracing::info!(world = %post.options.world, "no log was ever begun; this node makes one");
+            StreamLog::open(runtime, location)?
+        }
+        found => found?,
+    };
+    post.catch_up(&mut log, held)?;
+    post.note_reached(&log, held.as_ref(), begun.elapsed());
+    if let Some(seat) = seat {
+        seat.set_fit(true);
+    }
+    let knows = |held: &Option<Held>| {
+        seat.filter(|_| held.is_some()).inspect(|seat| seat.note_log());
+    };
+    knows(held);
+    let followed = post.follow(&log, held, seat);
+    knows(held);
+    Ok((log, followed?))
+}
+
+/// Writes the log for as long as it is this node's turn.
+fn lead(
+    mut post: Post,
+    mut log: StreamLog,
+    held: &mut Option<Held>,
+    seat: &Arc<Seat>,
+) -> (Post, Result<Next, WorldError>) {
+    let last = match take_over(&mut post, &mut log, held, seat) {
+        Ok(last) => last,
+        Err(error) => {
+            seat.set_fit(false);
+            seat.withdraw();
+            return (post, Err(error));
+        }
+    };
+    seat.note_log();
+    let term = seat.term().unwrap_or_default();
+    let (world, handle) = (post.options.world, Arc::clone(&post.handle));
+    let mut writer = Writer::taking_over(post, log, last, seat);
+    tracing::info!(%world, term, seq = writer.log.last_seq(), "this node writes the log");
+    handle.set_leading(term);
+    let mut next = Next::GoOn;
+    while next == Next::GoOn {
+        next = writer.work();
+    }
+    // In this order: whoever sees that it leads no longer may give it the next turn, which is not to be taken away.
+    seat.set_fit(false);
+    seat.withdraw();
+    handle.set_leading(0);
+    tracing::info!(%world, term, "this node writes the log no longer");
+    let (post, kept) = writer.step_down();
+    *held = kept;
+    (post, Ok(next))
+}
+
+/// Reads to the end of the log and makes sure that nobody else goes on from there.
+fn take_over(
+    post: &mut Post,
+    log: &mut StreamLog,
+    held: &mut Option<Held>,
+    seat: &Seat,
+) -> Result<Held, WorldError> {
+    for _ in 0..TAKE_OVER_TRIES {
+        log.refresh()?;
+        post.catch_up(log, held)?;
+        // Servers of which one does not know yet that it leads no longer may answer the second question with less.
+        if held.as_ref().is_some_and(|held| held.seq != log.last_seq()) {
+            continue;
+        }
+        let now_ms = post.clock.now().as_millis();
+        let fenced = if held.is_some() {
+            log.fence(now_ms)
+        } else if !seat.may_found() {
+            return Err(WorldError::LogEmptied);
+        } else {
+            let mut founded = Vec::new();
+            Change::Founded { ids: new_ids(&post.options) }.encode(&mut founded);
+            log.append(now_ms, [(CHANGE_VERSION, founded.as_slice())]).map(drop)
+        };
+        match (fenced, held.take()) {
+            (Ok(()), Some(last)) => return Ok(last),
+            // A world that was just founded is read back like any other; one that another node writes is read on.
+            (Ok(()) | Err(LogError::Overtaken), kept) => *held = kept,
+            (Err(error), kept) => {
+                *held = kept;
+                return Err(error.into());
+            }
+        }
+    }
+    Err(WorldError::CannotCatchUp)
+}
+
+impl WorldHandle {
+    /// `0`: this node does not write.
+    fn set_leading(&self, term: i64) {
+        if let Some(shared) = &self.shared {
+            shared.term.store(term, Ordering::Relaxed);
+            shared.leading.send_replace(term != 0);
+            if term != 0 {
+                shared.lag_entries.store(0, Ordering::Relaxed);
+                shared.behind_since_ms.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+impl Post {
+    /// Notes that the log was read, and says so where it could not be before.
+    fn note_reached(&self, log: &StreamLog, held: Option<&Held>, took: Duration) {
+        let Some(shared) = &self.handle.shared else { return };
+        if shared.stuck.swap(false, Ordering::Relaxed) {
+            tracing::info!(world = %self.options.world, "the log can be read again");
+        }
+        WorldHandle::count(&shared.connects, 1);
+        shared.trouble.store(None);
+        shared.behind_since_ms.store(0, Ordering::Relaxed);
+        let seq = held.map_or(0, |held| held.seq);
+        shared.lag_entries.store(log.last_seq().saturating_sub(seq), Ordering::Relaxed);
+        self.handle.stats.log_bytes.store(log.bytes(), Ordering::Relaxed);
+        let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        shared.catch_up_us.store(took_us, Ordering::Relaxed);
+        tracing::info!(world = %self.options.world, seq, ?took, "the log is followed");
+    }
+
+    /// Says what is wrong, and for how long to wait before it is tried again.
+    fn note_trouble(&self, error: &WorldError, pause: Duration) -> Duration {
+        let world = self.options.world;
+        if let Some(shared) = &self.handle.shared {
+            // Without its causes, which name addresses.
+            shared.trouble.store(Some(Arc::new(error.to_string())));
+        }
+        if error.is_lasting() {
+            if let Some(shared) = &self.handle.shared {
+                shared.outdated.store(error.is_of_newer_program(), Ordering::Relaxed);
+                shared.stuck.store(true, Ordering::Relaxed);
+            }
+            tracing::error!(%world, error = %Chain(error), "what the log holds cannot be read; this node is not ready until it can");
+            return STUCK_PAUSE;
+        }
+        tracing::warn!(%world, error = %Chain(error), "the log is not followed; what was last read is still served");
+        (2 * pause).min(PAUSE_MAX)
+    }
+
+    /// Sends away what came to a node that does not write.
+    pub(crate) fn turn_away(&self) -> Waiting {
+        self.wait(Duration::ZERO)
+    }
+
+    fn wait(&self, pause: Duration) -> Waiting {
+        let begun = Instant::now();
+        loop {
+            match self.queue.wait(pause.saturating_sub(begun.elapsed())) {
+                queue::Waiting::Stop => return Waiting::Stop,
+                queue::Waiting::Operation((_, answer)) => queue::refuse_operation(answer),
+                queue::Waiting::Batches => self.queue.refuse_batches(NotTaken::Overtaken),
+                queue::Waiting::Nothing => return Waiting::GoOn,
+            }
+        }
+    }
+}
+
+impl Writer {
+    fn taking_over(post: Post, mut log: StreamLog, mut held: Held, seat: &Arc<Seat>) -> Self {
+        held.book.set_limits(post.options.limits);
+        // The servers may have lost entries, with ids that were shown, since another node wrote.
+        held.book.renew_salt(new_salt(&post.options));
+        let told = Arc::clone(seat);
+        log.on_answer(move || told.note_answer());
+        log.set_last_checksum(held.checksum);
+        let now = post.clock.now();
+        let interval = post.options.refresh_interval;
+        let writer = Self {
+            next_cut: held.last_cut.map_or(now, |cut| epoch_start(cut, interval).plus(interval)),
+            post,
+            book: held.book,
+            pace: Pace::of_servers(log.checkpoint_seq(), now),
+            log: Log::Stream(Box::new(log)),
+            ahead: false,
+            failure: Failure::default(),
+            round: 0,
+            refusal: NotTaken::LogFailed,
+            tracker: Some(held.tracker),
+            unlogged: false,
+            turn: Some(Turn {
+                seat: Arc::clone(seat),
+                looked: Instant::now(),
+                misses: 0,
+                furthest_cut: held.furthest_cut,
+            }),
+        };
+        writer.note_log(0);
+        writer
+    }
+
+    /// What follows what was just done: a node that was overtaken, or is not to write any more, steps down.
+    pub(crate) fn next(&mut self, next: Next) -> Next {
+        let Some(turn) = &mut self.turn else { return next };
+        turn.seat.beat();
+        if next != Next::GoOn {
+            return next;
+        }
+        if self.ahead || turn.seat.term().is_none() {
+            return Next::StepDown;
+        }
+        if turn.looked.elapsed() < LOOK_EVERY {
+            return next;
+        }
+        let Log::Stream(log) = &self.log else { return next };
+        match turn.seat.asking(ANSWER_TIME_MAX, || log.tip()) {
+            Ok(tip) if tip.overtaken => {
+                tracing::warn!(world = %self.post.options.world, "another node writes the log now; this one only reads on");
+                return Next::StepDown;
+            }
+            Ok(_) => turn.misses = 0,
+            Err(error) => {
+                turn.misses += 1;
+                tracing::warn!(world = %self.post.options.world, error = %Chain(&error), misses = turn.misses, "the log is not reached");
+                if turn.misses >= MISSES_MAX {
+                    return Next::StepDown;
+                }
+            }
+        }
+        turn.looked = Instant::now();
+        next
+    }
+
+    /// Gives the thread back, and the book where it is what the log holds.
+    fn step_down(self) -> (Post, Option<Held>) {
+        let seq = self.log.last_seq();
+        let handle = &self.post.handle;
+        let last_cut = handle.has_begun().then(|| handle.published().snapshot.cut_at);
+        let furthest_cut = self.turn.and_then(|turn| turn.furthest_cut).max(last_cut);
+        let kept = self.tracker.filter(|_| !self.ahead).map(|tracker| Held {
+            book: self.book,
+            seq,
+            checksum: self.log.last_checksum(),
+            last_cut,
+            furthest_cut,
+            tracker,
+        });
+        (self.post, kept)
+    }
+}

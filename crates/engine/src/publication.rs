@@ -1,0 +1,80 @@
+//! What a world publishes: a snapshot, until when it counts, and what others keep for it.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::OnceLock;
+
+use domain::Timestamp;
+use market::Snapshot;
+
+/// A published snapshot.
+#[derive(Debug)]
+pub struct Published {
+    pub snapshot: Snapshot,
+    /// When the next one is due.
+    pub until: Timestamp,
+    kept: Slot,
+}
+
+/// The first of a list with one value of each type.
+type Slot = OnceLock<Box<Kept>>;
+
+struct Kept {
+    value: Box<dyn Any + Send + Sync>,
+    next: Slot,
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Kept")
+    }
+}
+
+impl Published {
+    pub(crate) fn new(snapshot: Snapshot, until: Timestamp) -> Self {
+        Self { snapshot, until, kept: Slot::new() }
+    }
+
+    /// The value of a type that belongs to this publication, made when first asked for: ready answers, screens. It
+    /// goes with the publication, so nothing made from a snapshot ever has to be invalidated.
+    pub fn per_publication<T: Any + Send + Sync>(&self, make: impl Fn() -> T) -> &T {
+        let mut slot = &self.kept;
+        loop {
+            // Another thread may put another type here first; then the place after it is tried.
+            let kept =
+                slot.get_or_init(|| Box::new(Kept { value: Box::new(make()), next: Slot::new() }));
+            match kept.value.downcast_ref() {
+                Some(value) => return value,
+                None => slot = &kept.next,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::cell::Cell;
+    use std::sync::Arc;
+
+    use domain::Catalogue;
+    use market::{Book, Ids};
+
+    #[test]
+    fn every_type_has_one_value_that_is_made_once() {
+        let book = Book::new(Arc::new(Catalogue::load(None).unwrap()), Ids::Minted { salt: 0 });
+        let at = Timestamp::from_millis(0);
+        let published = Published::new(Snapshot::cut(&book, at, std::time::Duration::ZERO), at);
+        let made = Cell::new(0);
+        let number = || {
+            made.set(made.get() + 1);
+            7_u32
+        };
+        assert_eq!(published.per_publication(number), &7);
+        assert_eq!(published.per_publication(|| "text"), &"text");
+        assert_eq!(published.per_publication(number), &7);
+        assert_eq!(published.per_publication(|| "another"), &"text");
+        assert_eq!(made.get(), 1);
+    }
+}

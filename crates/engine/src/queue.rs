@@ -1,0 +1,306 @@
+//! What waits for the writer: operations of operators, and batches of pushes in one line for each feed.
+//!
+//! The writer takes the feeds in turn, so that one with a backlog delays another by one turn at the most. What a feed
+//! may have parsed and not yet stored is bounded by the room of its lane; whoever has more waits there, and delays
+//! nobody else.
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::Deref;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use market::Operation;
+use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, oneshot};
+
+use crate::batch::{Batch, Lines, Outcome, Terms};
+use crate::world::{NotTaken, OperateError};
+
+/// What a feed may have parsed and waiting: bytes of text, and so many for each line on top. Parsed, a message takes
+/// two to five times that.
+const ROOM: usize = 2 << 20;
+const LINE_ROOM: usize = 64;
+/// Operations of operators that wait at the most; further ones are told to come again.
+const OPERATIONS_MAX: usize = 32;
+/// Questions of other nodes on behalf of one feed that are worked on at once.
+const QUESTIONS_MAX: usize = 32;
+/// Lanes that are kept although nobody uses them.
+const IDLE_LANES_MAX: usize = 64;
+
+/// An operation, and where its outcome is awaited.
+pub(crate) type Asked = (Operation, oneshot::Sender<Result<usize, OperateError>>);
+
+/// The queue of one world.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    state: Mutex<State>,
+    woken: Condvar,
+    lanes: Mutex<HashMap<String, Arc<Lane>>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    operations: VecDeque<Asked>,
+    /// Feeds with batches that wait; the first has the next turn.
+    feeds: VecDeque<Line>,
+    stopping: bool,
+    /// No batch is taken any more.
+    ended: bool,
+    log_failed: bool,
+}
+
+/// The batches of one feed in their order.
+#[derive(Debug)]
+pub(crate) struct Line {
+    feed: String,
+    pub(crate) batches: VecDeque<Batch>,
+}
+
+/// A feed's way to the writer.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    /// Whose turn it is to unpack, parse and put something into the queue: one push of the feed at a time.
+    turn: Arc<tokio::sync::Mutex<()>>,
+    room: Arc<Semaphore>,
+    questions: Arc<Semaphore>,
+}
+
+/// The turn of a push, and room for one of its batches.
+#[derive(Debug)]
+pub struct Reserved {
+    _turn: OwnedMutexGuard<()>,
+    room: OwnedSemaphorePermit,
+    feed: String,
+    queue: Arc<Queue>,
+}
+
+/// What the writer has to do next.
+#[derive(Debug)]
+pub(crate) enum Waiting {
+    Stop,
+    Operation(Asked),
+    Batches,
+    Nothing,
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing in here panics half-way through a change.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lane(&self, feed: &str) -> Arc<Lane> {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(lane) = lanes.get(feed) {
+            return Arc::clone(lane);
+        }
+        if lanes.len() >= IDLE_LANES_MAX {
+            // Whoever waits in a lane, or has something in the queue, holds a part of it.
+            lanes.retain(|_, lane| {
+                Arc::strong_count(lane) > 1
+                    || Arc::strong_count(&lane.turn) > 1
+                    || Arc::strong_count(&lane.room) > 1
+                    || Arc::strong_count(&lane.questions) > 1
+            });
+        }
+        let lane = Arc::new(Lane {
+            turn: Arc::default(),
+            room: Arc::new(Semaphore::new(ROOM)),
+            questions: Arc::new(Semaphore::new(QUESTIONS_MAX)),
+        });
+        lanes.insert(feed.to_owned(), Arc::clone(&lane));
+        lane
+    }
+
+    /// Waits for the feed's turn.
+    pub(crate) async fn turn(&self, feed: &str) -> OwnedMutexGuard<()> {
+        let lane = self.lane(feed);
+        Arc::clone(&lane.turn).lock_owned().await
+    }
+
+    /// Leave to work on a question of another node on behalf of the feed.
+    pub(crate) fn admit_question(&self, feed: &str) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.lane(feed).questions).try_acquire_owned().ok()
+    }
+
+    /// Waits for the feed's turn, and for room for a batch of so many bytes and lines.
+    pub(crate) async fn reserve(
+        self: &Arc<Self>,
+        feed: &str,
+        bytes: usize,
+        lines: usize,
+    ) -> Result<Reserved, NotTaken> {
+        let lane = self.lane(feed);
+        let turn = Arc::clone(&lane.turn).lock_owned().await;
+        self.check()?;
+        let weight = bytes.saturating_add(lines.saturating_mul(LINE_ROOM)).min(ROOM);
+        let weight = u32::try_from(weight).unwrap_or(u32::MAX);
+        let room = Arc::clone(&lane.room).acquire_many_owned(weight).await;
+        let room = room.map_err(|_| NotTaken::Stopped)?;
+        self.check()?;
+        Ok(Reserved { _turn: turn, room, feed: feed.to_owned(), queue: Arc::clone(self) })
+    }
+
+    /// Whether batches are taken at the moment.
+    fn check(&self) -> Result<(), NotTaken> {
+        self.lock().check()
+    }
+
+    pub(crate) fn operate(
+        &self,
+        operation: Operation,
+    ) -> Result<oneshot::Receiver<Result<usize, OperateError>>, OperateError> {
+        let mut state = self.lock();
+        if state.ended || state.operations.len() >= OPERATIONS_MAX {
+            return Err(OperateError::Busy);
+        }
+        let (answer, done) = oneshot::channel();
+        state.operations.push_back((operation, answer));
+        self.woken.notify_one();
+        Ok(done)
+    }
+
+    /// Tells the writer to end.
+    pub(crate) fn stop(&self) {
+        self.lock().stopping = true;
+        self.woken.notify_one();
+    }
+
+    /// Takes no more batches; those that wait are refused.
+    pub(crate) fn end(&self) {
+        self.lock().ended = true;
+        self.refuse_batches(NotTaken::Stopped);
+    }
+
+    /// While the log cannot be written, batches are refused without waiting for the writer.
+    pub(crate) fn set_log_failed(&self, failed: bool) {
+        self.lock().log_failed = failed;
+    }
+
+    /// Waits for something to do.
+    pub(crate) fn wait(&self, time: Duration) -> Waiting {
+        let until = Instant::now() + time;
+        let mut state = self.lock();
+        loop {
+            if state.stopping {
+                return Waiting::Stop;
+            }
+            if let Some(asked) = state.operations.pop_front() {
+                return Waiting::Operation(asked);
+            }
+            if !state.feeds.is_empty() {
+                return Waiting::Batches;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Waiting::Nothing;
+            }
+            let woken = self.woken.wait_timeout(state, left);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Whether something waits that does not wait for its turn.
+    pub(crate) fn is_urgent(&self) -> bool {
+        let state = self.lock();
+        state.stopping || !state.operations.is_empty()
+    }
+
+    /// The batches of the feed whose turn it is.
+    pub(crate) fn next_line(&self) -> Option<Line> {
+        self.lock().feeds.pop_front()
+    }
+
+    /// Puts back what a feed's turn was too short for: before what came meanwhile, and after the other feeds.
+    pub(crate) fn put_back(&self, mut line: Line) {
+        let mut state = self.lock();
+        if state.ended {
+            drop(state);
+            line.batches.into_iter().for_each(|batch| batch.refuse(NotTaken::Stopped));
+            return;
+        }
+        let newer = state.feeds.iter().position(|held| held.feed == line.feed);
+        if let Some(newer) = newer.and_then(|at| state.feeds.remove(at)) {
+            line.batches.extend(newer.batches);
+        }
+        if !line.batches.is_empty() {
+            state.feeds.push_back(line);
+        }
+    }
+
+    /// Refuses every batch that waits.
+    pub(crate) fn refuse_batches(&self, why: NotTaken) {
+        let lines = std::mem::take(&mut self.lock().feeds);
+        lines.into_iter().flat_map(|line| line.batches).for_each(|batch| batch.refuse(why));
+    }
+
+    /// Refuses the batches that were begun in this round.
+    pub(crate) fn refuse_begun(&self, round: u64, why: NotTaken) {
+        // A feed's first batch is the only one that can be begun and not finished.
+        let of_round = |batch: &mut Batch| batch.round == round;
+        let feeds = &mut self.lock().feeds;
+        let begun: Vec<Batch> =
+            feeds.iter_mut().filter_map(|line| line.batches.pop_front_if(of_round)).collect();
+        feeds.retain(|line| !line.batches.is_empty());
+        begun.into_iter().for_each(|batch| batch.refuse(why));
+    }
+}
+
+/// Answers an operation that came to a node which does not write.
+pub(crate) fn refuse_operation(answer: oneshot::Sender<Result<usize, OperateError>>) {
+    if answer.send(Err(OperateError::Overtaken)).is_err() {
+        tracing::debug!("an operator did not wait for the answer");
+    }
+}
+
+impl State {
+    fn check(&self) -> Result<(), NotTaken> {
+        match (self.ended, self.log_failed) {
+            (true, _) => Err(NotTaken::Stopped),
+            (false, true) => Err(NotTaken::LogFailed),
+            (false, false) => Ok(()),
+        }
+    }
+}
+
+impl Reserved {
+    /// Puts a batch into the queue, and says where its receipt comes.
+    pub fn put(self, lines: Lines, terms: Terms) -> Result<oneshot::Receiver<Outcome>, NotTaken> {
+        let Self { room, feed, queue, _turn } = self;
+        let (answer, taken) = oneshot::channel();
+        let batch = Batch::new(lines, terms, answer, room);
+        let mut state = queue.lock();
+        state.check()?;
+        match state.feeds.iter_mut().find(|line| line.feed == feed) {
+            Some(line) => line.batches.push_back(batch),
+            None => state.feeds.push_back(Line { feed, batches: VecDeque::from([batch]) }),
+        }
+        queue.woken.notify_one();
+        Ok(taken)
+    }
+}
+
+impl Line {
+    pub(crate) fn feed(&self) -> &str {
+        &self.feed
+    }
+}
+
+/// The writer's side of the queue: when it goes, nothing is taken any more.
+#[derive(Debug)]
+pub(crate) struct Intake(pub(crate) Arc<Queue>);
+
+impl Deref for Intake {
+    type Target = Queue;
+
+    fn deref(&self) -> &Queue {
+        &self.0
+    }
+}
+
+impl Drop for Intake {
+    fn drop(&mut self) {
+        self.0.end();
+        // Whoever waits for an operation finds that nobody answers.
+        self.0.lock().operations.clear();
+    }
+}

@@ -1,0 +1,122 @@
+//! The book as a log describes it: the newest checkpoint, and the entries after it.
+
+use std::sync::Arc;
+
+use change_log::{BatchLimit, Batches, Entries, Entry, Losses, Position, ReadLog};
+use domain::{Catalogue, Timestamp};
+use market::{Book, Change, Ids};
+
+use crate::error::WorldError;
+
+/// An entry of the log, decoded.
+#[derive(Debug)]
+pub struct Logged {
+    pub seq: u64,
+    /// Distinguishes this entry from another one that was written with the same number.
+    pub checksum: u32,
+    pub at: Timestamp,
+    pub change: Change,
+    /// The length of the encoded change.
+    pub bytes: usize,
+}
+
+impl Logged {
+    /// # Errors
+    /// A newer program wrote it.
+    pub fn decode(entry: &Entry) -> Result<Self, WorldError> {
+        let change = Change::decode(entry.version, &entry.payload)?;
+        let at = Timestamp::from_millis(entry.at_ms);
+        let (checksum, bytes) = (entry.checksum(), entry.payload.len());
+        Ok(Self { seq: entry.seq, checksum, at, change, bytes })
+    }
+}
+
+/// A book as of an entry of the log, from which the log can be read on.
+#[derive(Debug)]
+pub struct Base {
+    pub book: Book,
+    /// The last entry that is in the book; 0 without a checkpoint.
+    pub seq: u64,
+    /// Entries between the checkpoint and the first that the log still holds.
+    pub missing: u64,
+    /// Keeps the entries after it from being deleted until they are read.
+    pub position: Position,
+}
+
+impl Base {
+    /// The book of the newest whole checkpoint, or an empty one.
+    ///
+    /// # Errors
+    /// The log cannot be read, or a newer program wrote it.
+    pub fn newest<L: ReadLog + ?Sized>(
+        log: &mut L,
+        catalogue: &Arc<Catalogue>,
+    ) -> Result<Self, WorldError> {
+        let catalogue = Arc::clone(catalogue);
+        let position = log.register()?;
+        let (book, seq) = match log.latest_checkpoint()? {
+            Some(held) => (Book::from_image(held.version, &held.payload, catalogue)?, held.seq),
+            // Ids are what the log's first entry says.
+            None => (Book::new(catalogue, Ids::Minted { salt: 0 }), 0),
+        };
+        let missing = log.first_seq().saturating_sub(seq + 1);
+        Ok(Self { book, seq, missing, position })
+    }
+}
+
+/// The entries of a log from one number on, decoded one at a time.
+#[derive(Debug)]
+pub struct Replay(Entries);
+
+impl Replay {
+    /// What comes after a base.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub fn after<L: ReadLog + ?Sized>(log: &L, base: &Base) -> Result<Self, WorldError> {
+        Self::from(log, base.seq + base.missing + 1)
+    }
+
+    /// Entries from `seq` on, up to the last of this moment.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub fn from<L: ReadLog + ?Sized>(log: &L, seq: u64) -> Result<Self, WorldError> {
+        Ok(Self(log.read_from(seq)?))
+    }
+
+    /// The same in batches of bounded size.
+    pub fn batches(self, limit: BatchLimit) -> Batches<Self, Logged, WorldError> {
+        Batches::new(self, limit, |logged| logged.bytes)
+    }
+
+    /// Entries that are lost to damage among those read so far.
+    pub fn losses(&self) -> Losses {
+        self.0.losses()
+    }
+}
+
+impl Iterator for Replay {
+    type Item = Result<Logged, WorldError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let entry = self.0.next()?;
+        Some(entry.map_err(WorldError::from).and_then(|entry| Logged::decode(&entry)))
+    }
+}
+
+/// The book as the log describes it now.
+///
+/// # Errors
+/// The log cannot be read, or a newer program wrote it.
+pub fn replay_book<L: ReadLog + ?Sized>(
+    log: &mut L,
+    catalogue: &Arc<Catalogue>,
+) -> Result<Book, WorldError> {
+    let mut base = Base::newest(log, catalogue)?;
+    for logged in Replay::after(log, &base)? {
+        let logged = logged?;
+        base.book.absorb(&logged.change, logged.at);
+    }
+    Ok(base.book)
+}

@@ -1,0 +1,428 @@
+//! The one writer of a world: takes batches, makes them durable, cuts snapshots on time.
+
+use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use change_log::Log;
+use domain::{Clock, Timestamp};
+use market::book::IMAGE_VERSION;
+use market::{Book, Change, Operation, Snapshot};
+use tokio::sync::watch;
+
+use crate::checkpoint_schedule::Pace;
+use crate::error::WorldError;
+use crate::failure::Failure;
+use crate::identities::{Identities, Tracker};
+use crate::leadership::ANSWER_TIME_MAX;
+use crate::node::Turn;
+use crate::publication::Published;
+use crate::queue::{Asked, Intake, Queue, Waiting};
+use crate::start::{Entries, SANDBOX_IDS, Start, check_older, epoch_start, play};
+use crate::world::{NotTaken, OperateError, Past, Shared, WorldHandle, WorldOptions, WorldStats};
+
+/// A sandbox that was asleep for longer, or whose clock was set back, is made anew for the instant.
+const REFOUND_AFTER: Duration = Duration::from_secs(3600);
+/// The longest the writer sleeps, so that a clock set forward, or a log that is not reached, is noticed soon.
+const NAP_MAX: Duration = Duration::from_millis(250);
+
+/// Owner of a world's book and log.
+#[derive(Debug)]
+pub struct Writer {
+    pub(crate) post: Post,
+    pub(crate) book: Book,
+    pub(crate) log: Log,
+    /// The book holds what the log may not: something was applied and not made durable, and the log was not read back
+    /// yet.
+    pub(crate) ahead: bool,
+    /// What becomes of a log that cannot be written, where nobody else can.
+    pub(crate) failure: Failure,
+    /// How often feeds had their turns.
+    pub(crate) round: u64,
+    /// Why nothing is taken any more, where other nodes may write.
+    pub(crate) refusal: NotTaken,
+    pub(crate) pace: Pace,
+    pub(crate) next_cut: Timestamp,
+    /// None in the sandbox: nobody says there which events are one.
+    pub(crate) tracker: Option<Tracker>,
+    /// Some of a simulated world's changes were not logged: it is founded anew in the log.
+    pub(crate) unlogged: bool,
+    /// Set where other nodes may write.
+    pub(crate) turn: Option<Turn>,
+}
+
+/// What a thread has that runs a world, whatever it does for it at the moment.
+#[derive(Debug)]
+pub(crate) struct Post {
+    pub(crate) options: WorldOptions,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) handle: Arc<WorldHandle>,
+    pub(crate) queue: Intake,
+    /// The snapshot before the one in force: dropped here rather than by whichever request is the last.
+    pub(crate) retired: Option<Arc<Published>>,
+}
+
+impl Post {
+    /// Puts the snapshot of a book in force.
+    pub(crate) fn publish(&mut self, book: &Book, at: Timestamp) {
+        let begun = Instant::now();
+        let Self { options, handle, .. } = self;
+        let snapshot = Snapshot::cut(book, at, options.stale_after);
+        let until = epoch_start(at, options.refresh_interval).plus(options.refresh_interval);
+        let published = Published::new(snapshot, until);
+        self.retired = Some(handle.published.swap(Arc::new(published)));
+        if let Some(shared) = &handle.shared {
+            shared.begun.store(true, Ordering::Release);
+        }
+        handle.vitals.store(Arc::new(book.vitals()));
+        handle.stats.load.store(Arc::new(book.load()));
+        handle.news.send_replace(());
+        let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        handle.stats.cut_us_last.store(took, Ordering::Relaxed);
+        WorldHandle::count(&handle.stats.snapshots, 1);
+    }
+
+    /// Shows operators what has changed of identities since the last time.
+    pub(crate) fn publish_identities(&self, book: &Book, tracker: Option<&mut Tracker>) {
+        if let Some(identities) = tracker.and_then(|tracker| tracker.refresh(book)) {
+            self.handle.identities.store(identities);
+        }
+    }
+
+    pub(crate) fn note_identities(&self, book: &Book) {
+        let (merged, unsure, aliases) = book.remembered();
+        let stats = &self.handle.stats;
+        stats.load.store(Arc::new(book.load()));
+        for (figure, count) in
+            [(&stats.merged_ids, merged), (&stats.unsure_pairs, unsure), (&stats.aliases, aliases)]
+        {
+            figure.store(u64::try_from(count).unwrap_or(u64::MAX), Ordering::Relaxed);
+        }
+    }
+}
+
+impl WorldHandle {
+    /// Brings a world back from its log and publishes its first snapshot.
+    ///
+    /// # Errors
+    /// The log cannot be read or written, or a newer program wrote it.
+    pub fn open(
+        options: WorldOptions,
+        clock: Arc<dyn Clock>,
+    ) -> Result<(Arc<Self>, Writer), WorldError> {
+        let mut log = Log::open(&options.log)?;
+        let mut start = if options.simulation.is_some() {
+            Start::afresh(&options, SANDBOX_IDS)
+        } else {
+            Start::recover(&mut log, &options)?
+        };
+        let mut entries = mem::take(&mut start.entries);
+        let (published, at) = start.first_snapshot(&options, clock.now(), &mut entries);
+        if !entries.ends.is_empty() {
+            log.append(at.as_millis(), entries.iter())?;
+        }
+        let next_cut = published.until;
+        let tracker = options.simulation.is_none().then(|| Tracker::of(&start.book));
+        let queue = Arc::<Queue>::default();
+        let handle =
+            Arc::new(Self::new(&options, published, &start.book, Arc::clone(&queue), None));
+        if let Some(tracker) = &tracker {
+            handle.identities.store(Arc::new(tracker.held().clone()));
+        }
+        if options.simulation.is_none() {
+            handle.stats.log_lost.store(start.lost, Ordering::Relaxed);
+            check_older(&handle, start.checkpoint_seq);
+        }
+        let queue = Intake(queue);
+        let post = Post { options, clock, handle: Arc::clone(&handle), queue, retired: None };
+        let writer = Writer {
+            post,
+            book: start.book,
+            log,
+            ahead: false,
+            failure: Failure::default(),
+            round: 0,
+            refusal: NotTaken::LogFailed,
+            pace: Pace::of_folder(start.checkpoint_seq, at),
+            next_cut,
+            tracker,
+            unlogged: false,
+            turn: None,
+        };
+        writer.note_log(0);
+        writer.post.note_identities(&writer.book);
+        Ok((handle, writer))
+    }
+
+    pub(crate) fn new(
+        options: &WorldOptions,
+        published: Published,
+        book: &Book,
+        queue: Arc<Queue>,
+        shared: Option<Shared>,
+    ) -> Self {
+        Self {
+            world: options.world,
+            published: ArcSwap::from_pointee(published),
+            vitals: ArcSwap::from_pointee(book.vitals()),
+            identities: ArcSwap::from_pointee(Identities::default()),
+            queue,
+            stale_after: options.stale_after,
+            refresh_interval: options.refresh_interval,
+            limits: options.limits,
+            news: watch::Sender::new(()),
+            past: Past {
+                log: options.log.clone(),
+                simulation: options.simulation.clone(),
+                notes: options.notes.clone(),
+            },
+            stats: WorldStats::default(),
+            disk_full: AtomicBool::new(false),
+            shared,
+        }
+    }
+}
+
+impl Writer {
+    /// Runs until told to stop or until nobody could tell it any more.
+    pub fn run(mut self) {
+        while self.work() == Next::GoOn {}
+        tracing::info!(world = %self.post.options.world, seq = self.log.last_seq(), "writer stopped");
+    }
+
+    /// Does what comes next: a snapshot where one is due, and then something of what waits, however late the
+    /// snapshots are.
+    pub(crate) fn work(&mut self) -> Next {
+        if self.turn.is_none() {
+            self.recover();
+        }
+        let due = self.cut_when_due();
+        if self.turn.is_some() && self.ahead {
+            return self.next(Next::GoOn);
+        }
+        let now = self.post.clock.now();
+        let nap = if due { Duration::ZERO } else { self.next_cut.since(now).min(NAP_MAX) };
+        let next = match self.post.queue.wait(nap) {
+            Waiting::Stop => Next::Stop,
+            Waiting::Operation(asked) => {
+                self.answer(asked);
+                Next::GoOn
+            }
+            Waiting::Batches => {
+                self.take_round();
+                Next::GoOn
+            }
+            // Nobody waits: operators need not wait for the next snapshot either.
+            Waiting::Nothing => {
+                self.post.publish_identities(&self.book, self.tracker.as_mut());
+                Next::GoOn
+            }
+        };
+        self.next(next)
+    }
+
+    /// Cuts a snapshot where it is time for one.
+    fn cut_when_due(&mut self) -> bool {
+        let now = self.post.clock.now();
+        let interval = self.post.options.refresh_interval;
+        // A clock set back would otherwise leave this snapshot in force, and in caches, until it has caught up. The
+        // one that nodes share is estimated, and may go back by some milliseconds.
+        let set_back = match self.turn {
+            Some(_) => self.post.handle.is_ahead(now),
+            None => self.next_cut.since(now) > interval,
+        };
+        if now < self.next_cut && !set_back {
+            return false;
+        }
+        let at = self.instant_of_cut(now);
+        if set_back && self.turn.is_some() {
+            tracing::warn!(world = %self.post.options.world, from = %self.next_cut, to = %now, "the database's clock was set back; snapshots go on from there");
+        }
+        self.cut(at);
+        true
+    }
+
+    /// The beginning of the epoch. Where several nodes show snapshots, one that was shown is never shown differently:
+    /// through epochs that a clock comes to for the second time, it is the present instant, which is not the
+    /// beginning of any.
+    fn instant_of_cut(&self, now: Timestamp) -> Timestamp {
+        let begins = epoch_start(now, self.post.options.refresh_interval);
+        match &self.turn {
+            Some(turn) if turn.furthest_cut >= Some(begins) => {
+                now.max(begins.plus(Duration::from_millis(1)))
+            }
+            _ => begins,
+        }
+    }
+
+    fn answer(&mut self, (operation, answer): Asked) {
+        let done = self.operate(&operation);
+        if answer.send(done).is_err() {
+            tracing::debug!("an operator did not wait for the answer");
+        }
+    }
+
+    /// Carries out an operator's word, durably, and says how many changes it made.
+    ///
+    /// # Errors
+    /// It cannot be done, or not be made durable; nothing changed then.
+    pub fn operate(&mut self, operation: &Operation) -> Result<usize, OperateError> {
+        if self.ahead && self.turn.is_some() {
+            return Err(OperateError::Overtaken);
+        }
+        if self.failure.is_open() {
+            return Err(OperateError::LogFailed);
+        }
+        let now = self.post.clock.now();
+        if let (Operation::Drop { feed }, Some(tracker)) = (operation, &mut self.tracker) {
+            tracker.before_change(&self.book, &Change::Dropped { feed: feed.clone() });
+        }
+        let changes = self.book.operate(operation, now)?;
+        let mut entries = Entries::default();
+        for change in &changes {
+            entries.push(change);
+            self.note_change(change);
+        }
+        if !self.store(now, &entries) {
+            let overtaken = self.refusal == NotTaken::Overtaken;
+            return Err(if overtaken { OperateError::Overtaken } else { OperateError::LogFailed });
+        }
+        self.post.note_identities(&self.book);
+        self.post.publish_identities(&self.book, self.tracker.as_mut());
+        tracing::info!(world = %self.post.options.world, ?operation, changes = changes.len(), "an operator's word");
+        Ok(changes.len())
+    }
+
+    fn note_change(&mut self, change: &Change) {
+        if let Some(tracker) = &mut self.tracker {
+            tracker.after(change);
+        }
+    }
+
+    /// Publishes the snapshot of the epoch that `at` is in.
+    fn cut(&mut self, at: Timestamp) {
+        let durable = self.store_cut(at);
+        if !durable && self.turn.is_some() {
+            // What other nodes do not have, this one does not show.
+            return;
+        }
+        // Without the log a service alone still shows what it has, with honest freshness.
+        self.show(at, durable);
+    }
+
+    /// Writes down that a snapshot is cut, and with it what time alone brings about. Where that fails, nothing of it
+    /// has happened.
+    pub(crate) fn store_cut(&mut self, at: Timestamp) -> bool {
+        let from = self.next_cut.minus(self.post.options.refresh_interval);
+        let mut entries = Entries::default();
+        if let Some(simulation) = &self.post.options.simulation {
+            // What happened in between is only worth playing when it is not much more than what there is.
+            let gap = self.unlogged && !self.post.handle.is_disk_full();
+            let messages = if at < from || at.since(from) > REFOUND_AFTER || gap {
+                let founded = Change::Founded { ids: SANDBOX_IDS };
+                self.book.absorb(&founded, at);
+                entries.push(&founded);
+                simulation.world_at(at)
+            } else {
+                simulation.between(from, at)
+            };
+            for message in messages {
+                play(&mut self.book, &message, at, &mut entries);
+            }
+        }
+        let overdue = self.book.overdue(at, self.post.options.lifetimes);
+        overdue.iter().for_each(|change| entries.push(change));
+        entries.push(&Change::Cut { at });
+        let durable = self.append(at, &entries);
+        if durable || self.post.options.simulation.is_some() {
+            for change in &overdue {
+                self.book.absorb(change, at);
+                self.note_change(change);
+            }
+        }
+        if let Some(turn) = self.turn.as_mut().filter(|_| durable) {
+            turn.furthest_cut = turn.furthest_cut.max(Some(at));
+        }
+        durable
+    }
+
+    /// Puts the snapshot of `at` in force.
+    pub(crate) fn show(&mut self, at: Timestamp, durable: bool) {
+        let interval = self.post.options.refresh_interval;
+        self.next_cut = epoch_start(at, interval).plus(interval);
+        if self.ahead {
+            // Nobody was told that what is in the book was taken: the last snapshot stays until the log can be read
+            // back.
+            return;
+        }
+        // Who sees an event in a snapshot finds it among the identities too.
+        self.post.publish_identities(&self.book, self.tracker.as_mut());
+        self.post.publish(&self.book, at);
+        // The cut is the newest entry and changes nothing: a checkpoint that stops short of it leaves it to be
+        // read back, so that a restart in this epoch shows the same bytes (D14).
+        let before_cut = self.log.last_seq().saturating_sub(1);
+        let has_room = !self.post.handle.is_disk_full();
+        if durable && has_room && self.pace.is_due(before_cut, at) {
+            self.checkpoint(before_cut);
+        }
+    }
+
+    /// Writes the whole book down, as it is after entry `seq`, and lets go of log entries nobody needs any more.
+    fn checkpoint(&mut self, seq: u64) {
+        let begun = Instant::now();
+        let image = self.book.to_image();
+        let before = self.post.clock.now().minus(self.post.options.log_retention);
+        let log = &mut self.log;
+        let mut write = || {
+            log.write_checkpoint(seq, IMAGE_VERSION, &image)
+                .and_then(|()| log.retain(before.as_millis(), seq))
+        };
+        let written = match &self.turn {
+            None => write(),
+            Some(turn) => turn.seat.asking(ANSWER_TIME_MAX, write),
+        };
+        let now = self.post.clock.now();
+        self.pace.note(written.is_ok().then_some(seq), now, begun.elapsed());
+        match written {
+            Ok(_) => {
+                WorldHandle::count(&self.post.handle.stats.checkpoints, 1);
+            }
+            Err(error) => {
+                // The log still holds everything; the next start takes longer.
+                tracing::error!(world = %self.post.options.world, error = %Chain(&error), "the checkpoint could not be written");
+            }
+        }
+    }
+
+    pub(crate) fn note_log(&self, entries: usize) {
+        let stats = &self.post.handle.stats;
+        WorldHandle::count(&stats.log_entries, u64::try_from(entries).unwrap_or(0));
+        stats.log_seq.store(self.log.last_seq(), Ordering::Relaxed);
+        stats.log_bytes.store(self.log.bytes(), Ordering::Relaxed);
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    GoOn,
+    Stop,
+    /// Another node writes from now on, or should.
+    StepDown,
+}
+
+/// An error with its causes, for a log line.
+pub(crate) struct Chain<'a>(pub(crate) &'a dyn std::error::Error);
+
+impl std::fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut cause = self.0.source();
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}

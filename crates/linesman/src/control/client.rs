@@ -1,0 +1,77 @@
+//! How a command line reaches a running server.
+
+use std::io::{self, ErrorKind};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::time::timeout;
+
+use super::protocol::{ANSWER_TIME_MAX, ControlCommand, socket_path};
+use crate::folder::Folder;
+
+/// The longest answer: ten thousand pairs in doubt, in words.
+const ANSWER_BYTES_MAX: u64 = 32 << 20;
+/// How long a command line waits for a server that is just starting or stopping.
+const SERVER_TIME_MAX: Duration = Duration::from_secs(10);
+/// Has a running server execute a command and gives what it shows; `None` where none runs on the folder.
+pub(crate) async fn ask_server(
+    folder: &Folder,
+    command: &ControlCommand,
+) -> anyhow::Result<Option<String>> {
+    let begun = Instant::now();
+    let line = format!("{}\n", serde_json::to_string(command)?);
+    loop {
+        // A socket without a lock was left by a server that was killed.
+        if !folder.is_served()? {
+            return Ok(None);
+        }
+        let sent = timeout(ANSWER_TIME_MAX, send(folder, &line)).await.context("no answer in time");
+        match sent?.context("the control socket cannot be used")? {
+            Some(answer) if answer == "ok" => return Ok(Some(String::new())),
+            Some(answer) => match answer.strip_prefix("ok ") {
+                Some(shown) => return Ok(Some(shown.to_owned())),
+                None => bail!("{answer}"),
+            },
+            // A server is starting or stopping on the folder.
+            None if begun.elapsed() < SERVER_TIME_MAX => {}
+            None => bail!("the server that runs on this folder does not answer"),
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Makes what was written to the store effective in a server that runs on the folder, if one does. A server that starts
+/// later reads the store anyway.
+pub(crate) async fn make_effective(folder: &Folder) -> anyhow::Result<()> {
+    let reloaded = ask_server(folder, &ControlCommand::Reload).await;
+    reloaded.map(drop).context(
+        "the change is stored, but the server that runs on this folder did not confirm it; restart it to be sure",
+    )
+}
+
+/// Sends a line and gives the answer; `None` where nobody answers.
+async fn send(folder: &Folder, line: &str) -> io::Result<Option<String>> {
+    let sending = async {
+        let (path, _open) = socket_path(folder)?;
+        let mut stream = UnixStream::connect(path).await?;
+        stream.write_all(line.as_bytes()).await?;
+        let mut answer = String::new();
+        stream.take(ANSWER_BYTES_MAX).read_to_string(&mut answer).await?;
+        Ok::<_, io::Error>(answer.trim().to_owned())
+    };
+    let nobody = [
+        ErrorKind::NotFound,
+        ErrorKind::ConnectionRefused,
+        ErrorKind::ConnectionReset,
+        ErrorKind::BrokenPipe,
+        // Too many wait to be accepted.
+        ErrorKind::WouldBlock,
+    ];
+    match sending.await {
+        Ok(answer) => Ok(Some(answer).filter(|answer| !answer.is_empty())),
+        Err(error) if nobody.contains(&error.kind()) => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,203 @@
+//! Events and pairs as the command line prints them: from what a running server has published, or from a book that was
+//! read back from its log.
+
+use std::fmt::Write;
+
+use domain::message::Fixture;
+use domain::{Catalogue, EventId};
+use engine::Identities;
+use market::{Book, Profile, Unsure};
+use serde::{Deserialize, Serialize};
+
+/// Who meets, or what the tournament is called.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Names {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    home: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    away: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+}
+
+impl From<&Fixture> for Names {
+    fn from(fixture: &Fixture) -> Self {
+        match fixture {
+            Fixture::HeadToHead { home, away } => {
+                Self { home: Some(home.to_string()), away: Some(away.to_string()), title: None }
+            }
+            Fixture::Field { title } => Self { title: Some(title.to_string()), ..Self::default() },
+        }
+    }
+}
+
+impl std::fmt::Display for Names {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (&self.home, &self.away, &self.title) {
+            (Some(home), Some(away), _) => write!(f, "{home} v {away}"),
+            (_, _, title) => f.write_str(title.as_deref().unwrap_or_default()),
+        }
+    }
+}
+
+/// An event with every feed's ref.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct EventView {
+    id: String,
+    sport: String,
+    competition: String,
+    commence_time: String,
+    also: Vec<String>,
+    refs: Vec<RefView>,
+    unsure: Vec<PairView>,
+    #[serde(flatten)]
+    names: Names,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct RefView {
+    feed: String,
+    #[serde(rename = "ref")]
+    reference: String,
+    competition: String,
+    commence_time: String,
+    swapped: bool,
+    why: String,
+    #[serde(flatten)]
+    names: Names,
+}
+
+/// Two events that may be one.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct PairView {
+    one: String,
+    other: String,
+    doubt: String,
+    evidence: String,
+    one_event: String,
+    other_event: String,
+}
+
+impl EventView {
+    /// As a running server has it.
+    pub(crate) fn published(
+        identities: &Identities,
+        id: EventId,
+        catalogue: &Catalogue,
+    ) -> Option<Self> {
+        let event = identities.event(id)?;
+        let refs = event.refs.iter().map(|held| RefView {
+            feed: held.feed.to_string(),
+            reference: held.reference.to_string(),
+            competition: event.competition_of(held).to_owned(),
+            commence_time: held.commence_time.to_string(),
+            swapped: held.swapped,
+            why: held.why.to_string(),
+            names: event.fixture_of(held).into(),
+        });
+        let concerned =
+            identities.unsure().iter().filter(|pair| [pair.one, pair.other].contains(&event.id));
+        Some(Self {
+            id: event.id.to_string(),
+            sport: catalogue.sport(event.sport).key.to_string(),
+            competition: event.competition.to_string(),
+            commence_time: event.commence_time.to_string(),
+            also: event.also.iter().map(ToString::to_string).collect(),
+            refs: refs.collect(),
+            unsure: concerned.map(|pair| PairView::published(pair, identities)).collect(),
+            names: (&event.fixture).into(),
+        })
+    }
+
+    /// As a book has it.
+    pub(crate) fn of(profile: &Profile, book: &Book) -> Self {
+        let refs = profile.refs.iter().map(|held| RefView {
+            feed: held.feed.to_string(),
+            reference: held.reference.to_string(),
+            competition: held.competition.to_string(),
+            commence_time: held.commence_time.to_string(),
+            swapped: held.swapped,
+            why: held.why.clone(),
+            names: (&held.fixture).into(),
+        });
+        Self {
+            id: profile.event.to_string(),
+            sport: profile.sport.to_string(),
+            competition: profile.competition.to_string(),
+            commence_time: profile.commence_time.to_string(),
+            also: profile.also.iter().map(ToString::to_string).collect(),
+            refs: refs.collect(),
+            unsure: profile.unsure.iter().map(|pair| PairView::of(pair, book)).collect(),
+            names: (&profile.fixture).into(),
+        }
+    }
+
+    pub(crate) fn to_text(&self) -> String {
+        let mut text = format!(
+            "{} {}\n  {}, {}, starts {}",
+            self.id, self.names, self.sport, self.competition, self.commence_time
+        );
+        for id in &self.also {
+            put(&mut text, format_args!("\n  also answers as {id}"));
+        }
+        for held in &self.refs {
+            put(
+                &mut text,
+                format_args!(
+                    "\n  {}:{} {}{}, {}, starts {}\n    {}",
+                    held.feed,
+                    held.reference,
+                    held.names,
+                    if held.swapped { " (the other way round)" } else { "" },
+                    held.competition,
+                    held.commence_time,
+                    held.why
+                ),
+            );
+        }
+        for pair in &self.unsure {
+            put(&mut text, format_args!("\n  not sure: {}", pair.to_text()));
+        }
+        text
+    }
+}
+
+impl PairView {
+    /// As a running server has it.
+    pub(crate) fn published(pair: &Unsure, identities: &Identities) -> Self {
+        Self::new(pair, |id| {
+            let event = identities.event(id)?;
+            Some(format!("{}, starts {}", event.fixture, event.commence_time))
+        })
+    }
+
+    /// As a book has it.
+    pub(crate) fn of(pair: &Unsure, book: &Book) -> Self {
+        Self::new(pair, |id| {
+            let event = book.event(id)?;
+            Some(format!("{}, starts {}", event.fixture, event.commence_time))
+        })
+    }
+
+    fn new(pair: &Unsure, event: impl Fn(EventId) -> Option<String>) -> Self {
+        Self {
+            one: pair.one.to_string(),
+            other: pair.other.to_string(),
+            doubt: pair.doubt.to_string(),
+            evidence: pair.evidence.to_string(),
+            one_event: event(pair.one).unwrap_or_default(),
+            other_event: event(pair.other).unwrap_or_default(),
+        }
+    }
+
+    pub(crate) fn to_text(&self) -> String {
+        let Self { one, other, doubt, evidence, one_event, other_event } = self;
+        format!("{one} {one_event} | {other} {other_event} | {doubt} ({evidence})")
+    }
+}
+
+fn put(text: &mut String, more: std::fmt::Arguments<'_>) {
+    // Writing to a `String` cannot fail.
+    let written = text.write_fmt(more);
+    debug_assert!(written.is_ok());
+}

@@ -1,0 +1,46 @@
+//! What both sides of the control socket share: the commands, the socket's path, and their limits.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use domain::EventId;
+use market::Operation;
+use serde::{Deserialize, Serialize};
+
+use crate::folder::Folder;
+
+/// How long either side waits for the other; reading a hundred thousand keys takes under a second.
+pub(super) const ANSWER_TIME_MAX: Duration = Duration::from_secs(15);
+/// The longest path that the address of a socket holds on Linux, without its end.
+const SOCKET_PATH_BYTES_MAX: usize = 107;
+
+/// What a command line asks of a server.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ControlCommand {
+    /// The store has changed and is to be read again.
+    Reload,
+    /// The URL of the service's pages.
+    Url,
+    /// An operator's change of identities.
+    Operate(Operation),
+    /// An event with all its refs.
+    Show(EventId),
+    /// Pairs that may be one.
+    Unsure,
+}
+
+/// The path of the socket, short enough for its address. A long one leads through the open folder, which has to stay
+/// open while the path is used.
+pub(super) fn socket_path(folder: &Folder) -> io::Result<(PathBuf, Option<File>)> {
+    let path = folder.control();
+    if path.as_os_str().len() <= SOCKET_PATH_BYTES_MAX {
+        return Ok((path, None));
+    }
+    let open = File::open(folder.path())?;
+    let through = Folder::at(format!("/proc/self/fd/{}", open.as_raw_fd()).as_ref());
+    Ok((through.control(), Some(open)))
+}

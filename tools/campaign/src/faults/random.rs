@@ -1,0 +1,54 @@
+//! Random numbers that can be repeated: the same seed gives the same campaign.
+
+/// `SplitMix64`, which is enough to shuffle with.
+#[derive(Clone, Debug)]
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `bound`.
+    pub(super) fn below(&mut self, bound: usize) -> usize {
+        let bound = u64::try_from(bound.max(1)).unwrap_or(u64::MAX);
+        usize::try_from(self.next() % bound).unwrap_or(0)
+    }
+
+    pub(super) fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
+        from.get(self.below(from.len()))
+    }
+
+    pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
+        for at in (1..items.len()).rev() {
+            items.swap(at, self.below(at + 1));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_gives_the_same_order_and_another_gives_another() {
+        let shuffled = |seed| {
+            let mut items: Vec<u32> = (0..50).collect();
+            Random::new(seed).shuffle(&mut items);
+            items
+        };
+        assert_eq!(shuffled(7), shuffled(7));
+        assert_ne!(shuffled(7), shuffled(8));
+        let mut all = shuffled(7);
+        all.sort_unstable();
+        assert!(all.into_iter().eq(0..50));
+    }
+}
