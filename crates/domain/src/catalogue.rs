@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::keyed::keyed;
 use crate::market::Market;
 
 mod bookmaker_set;
@@ -58,22 +59,12 @@ pub enum Region {
     Au,
 }
 
-impl Region {
-    pub const ALL: [Self; 4] = [Self::Us, Self::Uk, Self::Eu, Self::Au];
-
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::Us => "us",
-            Self::Uk => "uk",
-            Self::Eu => "eu",
-            Self::Au => "au",
-        }
-    }
-
-    pub fn parse(key: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|region| region.key() == key)
-    }
-}
+keyed!(Region, key {
+    Us = "us",
+    Uk = "uk",
+    Eu = "eu",
+    Au = "au",
+});
 
 /// What an event of a sport looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

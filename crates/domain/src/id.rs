@@ -37,21 +37,8 @@ impl EventId {
         Self(xxh3_64_with_seed(reference.as_bytes(), salt))
     }
 
-    pub const fn from_number(number: u64) -> Self {
-        Self(number)
-    }
-
-    pub const fn number(self) -> u64 {
-        self.0
-    }
-
     pub fn parse(text: &str) -> Option<Self> {
         parse_base62(text.strip_prefix(Self::PREFIX)?).map(Self)
-    }
-
-    pub fn push_to(self, out: &mut String) {
-        out.push_str(Self::PREFIX);
-        push_base62(self.0, out);
     }
 }
 
@@ -66,48 +53,42 @@ impl RecordId {
         }
         Self(xxh3_64_with_seed(text.as_bytes(), event.0))
     }
-
-    pub const fn from_number(number: u64) -> Self {
-        Self(number)
-    }
-
-    pub const fn number(self) -> u64 {
-        self.0
-    }
-
-    pub fn push_to(self, out: &mut String) {
-        out.push_str(Self::PREFIX);
-        push_base62(self.0, out);
-    }
 }
 
-impl fmt::Display for EventId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = String::with_capacity(16);
-        self.push_to(&mut text);
-        f.write_str(&text)
-    }
+macro_rules! number_with_prefix {
+    ($($id:ident)*) => {$(
+        impl fmt::Display for $id {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let mut text = String::with_capacity(16);
+                self.push_to(&mut text);
+                f.write_str(&text)
+            }
+        }
+
+        impl fmt::Debug for $id {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+
+        impl $id {
+            pub const fn from_number(number: u64) -> Self {
+                Self(number)
+            }
+
+            pub const fn number(self) -> u64 {
+                self.0
+            }
+
+            pub fn push_to(self, out: &mut String) {
+                out.push_str(Self::PREFIX);
+                push_base62(self.0, out);
+            }
+        }
+    )*};
 }
 
-impl fmt::Debug for EventId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl fmt::Display for RecordId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = String::with_capacity(16);
-        self.push_to(&mut text);
-        f.write_str(&text)
-    }
-}
-
-impl fmt::Debug for RecordId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+number_with_prefix! { EventId RecordId }
 
 /// Fixed-width base 62 of a number, most significant digit first.
 pub fn base62(mut number: u64) -> [u8; DIGITS] {

@@ -10,6 +10,8 @@ use std::num::NonZeroU64;
 
 use serde::{Deserialize, Serialize};
 
+use crate::keyed::keyed;
+
 /// How a price is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Format {
@@ -18,21 +20,11 @@ pub enum Format {
     Fractional,
 }
 
-impl Format {
-    pub const ALL: [Self; 3] = [Self::American, Self::Decimal, Self::Fractional];
-
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::American => "american",
-            Self::Decimal => "decimal",
-            Self::Fractional => "fractional",
-        }
-    }
-
-    pub fn parse(key: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|format| format.key() == key)
-    }
-}
+keyed!(Format, key {
+    American = "american",
+    Decimal = "decimal",
+    Fractional = "fractional",
+});
 
 /// Profit per unit staked, in lowest terms; always more than nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -93,29 +85,22 @@ impl Price {
         }
     }
 
-    /// The decimal price, which includes the stake, rounded half-even to `places` and written without
-    /// trailing zeros.
-    fn write_decimal_rounded(self, places: u32, out: &mut String) -> Rounded {
-        let scale = 10_u128.pow(places);
-        let total = (u128::from(self.profit()) + u128::from(self.stake())) * scale;
-        let units = round_half_even(total, u128::from(self.stake()));
-        if units <= scale {
-            return Rounded::ToOne;
-        }
-        write_decimal(units, places, out);
-        Rounded::Fine
-    }
-
     /// Three places, half-even; where that would print `1`, as many more as it takes to stay above 1.
     pub fn write_decimal(self, out: &mut String) {
         // 20 places are enough for the smallest profit of 1 / u64::MAX, and stay within u128.
-        for places in 3..=19 {
-            match self.write_decimal_rounded(places, out) {
-                Rounded::Fine => return,
-                Rounded::ToOne => {}
-            }
+        let rounded = (3..=19).find_map(|places| {
+            let units = round_half_even(self.payout(places), u128::from(self.stake()));
+            (units > 10_u128.pow(places)).then_some((units, places))
+        });
+        match rounded {
+            Some((units, places)) => write_decimal(units, places, out),
+            None => out.push_str("1.00000000000000000001"),
         }
-        out.push_str("1.00000000000000000001");
+    }
+
+    /// Profit and stake in units of 10^-`places`: the decimal price times the stake.
+    fn payout(self, places: u32) -> u128 {
+        (u128::from(self.profit()) + u128::from(self.stake())) * 10_u128.pow(places)
     }
 
     /// Exactly, in lowest terms: `10/11`.
@@ -123,17 +108,12 @@ impl Price {
         push(out, format_args!("{}/{}", self.profit, self.stake));
     }
 
-    /// The decimal price with every digit, where it has finitely many (true of whatever was quoted so).
-    fn write_decimal_exact(self, out: &mut String) -> Exactness {
-        for places in 0..=18_u32 {
-            let total =
-                (u128::from(self.profit()) + u128::from(self.stake())) * 10_u128.pow(places);
-            if total % u128::from(self.stake()) == 0 {
-                write_decimal(total / u128::from(self.stake()), places, out);
-                return Exactness::Exact;
-            }
-        }
-        Exactness::Endless
+    /// The decimal price with every digit, as units and places, where it has finitely many (true of whatever was
+    /// quoted so).
+    fn exact_decimal(self) -> Option<(u128, u32)> {
+        let stake = u128::from(self.stake());
+        let exact = |places: &u32| self.payout(*places).is_multiple_of(stake);
+        (0..=18).find(exact).map(|places| (self.payout(places) / stake, places))
     }
 }
 
@@ -178,10 +158,9 @@ impl Quote {
                 out.push('"');
             }
             Format::Decimal => {
-                let as_quoted = self.format == Format::Decimal
-                    && self.price.write_decimal_exact(out) == Exactness::Exact;
-                if !as_quoted {
-                    self.price.write_decimal(out);
+                match self.price.exact_decimal().filter(|_| self.format == Format::Decimal) {
+                    Some((units, places)) => write_decimal(units, places, out),
+                    None => self.price.write_decimal(out),
                 }
             }
         }
@@ -193,18 +172,6 @@ impl Quote {
         self.write_json(format, &mut out);
         out
     }
-}
-
-#[derive(PartialEq)]
-enum Rounded {
-    Fine,
-    ToOne,
-}
-
-#[derive(PartialEq)]
-enum Exactness {
-    Exact,
-    Endless,
 }
 
 /// A number as written: `digits` × 10^-`places`.
@@ -341,18 +308,14 @@ pub(crate) fn shorten(text: &str) -> String {
     text.chars().take(24).collect()
 }
 
-pub(crate) mod exact {
-    //! The number reader, shared with [`crate::line`].
-
-    /// The number in quarters, where it is a whole number of them.
-    pub(crate) fn quarters(text: &str) -> Option<i32> {
-        let number = super::read_number(text)?;
-        let unit = 10_u64.pow(number.places);
-        let quarters = number.digits.checked_mul(4)?;
-        let whole = (quarters % unit == 0).then_some(quarters / unit)?;
-        let signed = i32::try_from(whole).ok()?;
-        Some(if number.negative { -signed } else { signed })
-    }
+/// The number in quarters, where it is a whole number of them.
+pub(crate) fn quarters(text: &str) -> Option<i32> {
+    let number = read_number(text)?;
+    let unit = 10_u64.pow(number.places);
+    let quarters = number.digits.checked_mul(4)?;
+    let whole = (quarters % unit == 0).then_some(quarters / unit)?;
+    let signed = i32::try_from(whole).ok()?;
+    Some(if number.negative { -signed } else { signed })
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::keyed::keyed;
+
 /// Scheduled, live, final: the states of a score and of an event (D9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Status {
@@ -10,21 +12,11 @@ pub enum Status {
     Final,
 }
 
-impl Status {
-    pub const ALL: [Self; 3] = [Self::Scheduled, Self::Live, Self::Final];
-
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::Scheduled => "scheduled",
-            Self::Live => "live",
-            Self::Final => "final",
-        }
-    }
-
-    pub fn parse(key: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.key() == key)
-    }
-}
+keyed!(Status, key {
+    Scheduled = "scheduled",
+    Live = "live",
+    Final = "final",
+});
 
 /// One period: a round, a set, a quarter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

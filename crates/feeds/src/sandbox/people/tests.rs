@@ -33,62 +33,17 @@ fn nobody_shares_a_name_not_even_when_accents_and_jr_are_dropped() {
 
 #[test]
 fn nobody_is_a_known_athlete() {
-    const STARS: &[&str] = &[
-        "Djokovic",
-        "Nadal",
-        "Federer",
-        "Alcaraz",
-        "Sinner",
-        "Medvedev",
-        "Swiatek",
-        "Świątek",
-        "Williams",
-        "Osaka",
-        "Sabalenka",
-        "Gauff",
-        "McGregor",
-        "Nurmagomedov",
-        "Makhachev",
-        "Pereira",
-        "Procházka",
-        "Jones",
-        "Adesanya",
-        "Usman",
-        "Volkanovski",
-        "Topuria",
-        "Fury",
-        "Usyk",
-        "Joshua",
-        "Canelo",
-        "Álvarez",
-        "Crawford",
-        "Inoue",
-        "Mayweather",
-        "Pacquiao",
-        "Tyson",
-        "Woods",
-        "McIlroy",
-        "Scheffler",
-        "Rahm",
-        "Koepka",
-        "Spieth",
-        "DeChambeau",
-        "Schauffele",
-        "Morikawa",
-        "Hovland",
-        "Matsuyama",
-        "Mickelson",
-        "Korda",
-        "Ashcroft",
-        "Stanley",
-        "Ferrari",
-        "Lombardi",
-    ];
+    const STARS: &str = "\
+        Djokovic|Nadal|Federer|Alcaraz|Sinner|Medvedev|Swiatek|Świątek|Williams|Osaka|\
+        Sabalenka|Gauff|McGregor|Nurmagomedov|Makhachev|Pereira|Procházka|Jones|Adesanya|\
+        Usman|Volkanovski|Topuria|Fury|Usyk|Joshua|Canelo|Álvarez|Crawford|Inoue|Mayweather|\
+        Pacquiao|Tyson|Woods|McIlroy|Scheffler|Rahm|Koepka|Spieth|DeChambeau|Schauffele|\
+        Morikawa|Hovland|Matsuyama|Mickelson|Korda|Ashcroft|Stanley|Ferrari|Lombardi";
     for (circuit, people) in ALL {
         for i in 0..people {
             let name = name(5, circuit, i);
             let mut words = name.split([' ', '-', '\'']).skip(1);
-            assert!(!words.any(|word| STARS.contains(&word)), "{name}");
+            assert!(!words.any(|word| STARS.split('|').any(|star| star == word)), "{name}");
         }
     }
 }
