@@ -39,6 +39,17 @@ pub enum Entries {
     None,
 }
 
+/// The same call on whichever log it is.
+macro_rules! on_log {
+    ($self:ident, $log:ident => $call:expr, $last_seq:pat => $nowhere:expr) => {
+        match $self {
+            Self::Folder($log) => $call,
+            Self::Stream($log) => $call,
+            Self::Nowhere { last_seq: $last_seq } => $nowhere,
+        }
+    };
+}
+
 impl Log {
     /// Opens the log, which is made where there is none.
     ///
@@ -110,11 +121,7 @@ impl Log {
         version: u8,
         payload: &[u8],
     ) -> Result<(), LogError> {
-        match self {
-            Self::Folder(log) => log.write_checkpoint(seq, version, payload),
-            Self::Stream(log) => log.write_checkpoint(seq, version, payload),
-            Self::Nowhere { .. } => Ok(()),
-        }
+        on_log!(self, log => log.write_checkpoint(seq, version, payload), _ => Ok(()))
     }
 
     /// Reads the newest whole checkpoint.
@@ -122,11 +129,7 @@ impl Log {
     /// # Errors
     /// It cannot be read, or a newer program wrote it.
     pub fn latest_checkpoint(&mut self) -> Result<Option<Checkpoint>, LogError> {
-        match self {
-            Self::Folder(log) => log.latest_checkpoint(),
-            Self::Stream(log) => log.latest_checkpoint(),
-            Self::Nowhere { .. } => Ok(None),
-        }
+        on_log!(self, log => log.latest_checkpoint(), _ => Ok(None))
     }
 
     /// Deletes old entries that the older of two checkpoints covers, and says how many pieces went.
@@ -134,29 +137,17 @@ impl Log {
     /// # Errors
     /// The log cannot be reached.
     pub fn retain(&mut self, before_ms: i64, keep_from: u64) -> Result<u64, LogError> {
-        match self {
-            Self::Folder(log) => log.retain(before_ms, keep_from),
-            Self::Stream(log) => log.retain(before_ms, keep_from),
-            Self::Nowhere { .. } => Ok(0),
-        }
+        on_log!(self, log => log.retain(before_ms, keep_from), _ => Ok(0))
     }
 
     /// The first number that can be in the log; the next one to be given out when it is empty.
     pub fn first_seq(&self) -> u64 {
-        match self {
-            Self::Folder(log) => log.first_seq(),
-            Self::Stream(log) => log.first_seq(),
-            Self::Nowhere { last_seq } => last_seq + 1,
-        }
+        on_log!(self, log => log.first_seq(), last_seq => last_seq + 1)
     }
 
     /// The last number spent, 0 at first; the next append begins one after it.
     pub fn last_seq(&self) -> u64 {
-        match self {
-            Self::Folder(log) => log.last_seq(),
-            Self::Stream(log) => log.last_seq(),
-            Self::Nowhere { last_seq } => *last_seq,
-        }
+        on_log!(self, log => log.last_seq(), last_seq => *last_seq)
     }
 
     /// What the last entry is known by, where it may be replaced by another ([`StreamLog::last_checksum`]).
@@ -169,11 +160,7 @@ impl Log {
 
     /// The bytes that the entries take.
     pub fn bytes(&self) -> u64 {
-        match self {
-            Self::Folder(log) => log.bytes(),
-            Self::Stream(log) => log.bytes(),
-            Self::Nowhere { .. } => 0,
-        }
+        on_log!(self, log => log.bytes(), _ => 0)
     }
 }
 

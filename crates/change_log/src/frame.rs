@@ -6,7 +6,7 @@
 
 use crate::{
     bytes::{take, take_u32, take_u64},
-    error::Damage,
+    error::{Damage, LogError},
 };
 
 /// Bytes of a frame before its payload: the size of the smallest frame.
@@ -37,8 +37,26 @@ pub fn decode_frame(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, Damage> 
     Ok(decode_whole(whole)?.map(|frame| (frame, whole.len())))
 }
 
-/// Appends one frame to `out`. The caller has checked that the payload's length fits.
-pub(crate) fn encode_frame(out: &mut Vec<u8>, frame: Frame<'_>, payload_bytes: u32) {
+/// Appends frames to `out`, numbered after `last`, of entries with their times and versions. Gives the last number.
+pub(crate) fn encode_batch<'a>(
+    out: &mut Vec<u8>,
+    mut last: u64,
+    payload_bytes_max: u32,
+    entries: impl IntoIterator<Item = (i64, u8, &'a [u8])>,
+) -> Result<u64, LogError> {
+    for (at_ms, version, payload) in entries {
+        let payload_bytes = u32::try_from(payload.len()).ok().filter(|n| *n <= payload_bytes_max);
+        let payload_bytes = payload_bytes.ok_or(LogError::TooLarge {
+            bytes: payload.len() as u64,
+            bytes_max: u64::from(payload_bytes_max),
+        })?;
+        last += 1;
+        encode_frame(out, Frame { seq: last, at_ms, version, payload }, payload_bytes);
+    }
+    Ok(last)
+}
+
+fn encode_frame(out: &mut Vec<u8>, frame: Frame<'_>, payload_bytes: u32) {
     let start = out.len();
     out.extend_from_slice(&[0; 4]);
     out.extend_from_slice(&payload_bytes.to_le_bytes());

@@ -14,7 +14,7 @@ use crate::{
     error::LogError,
     files::{self, io_at, name_of},
     folder::{Folder, Recovery},
-    frame::{Frame, encode_frame},
+    frame::encode_batch,
     position::{self, Position},
     reader::{Reader, Tail},
     segment::{Segment, scan, segment_name},
@@ -121,7 +121,10 @@ impl ChangeLog {
             return Err(LogError::Poisoned);
         }
         let first = self.last_seq + 1;
-        let last = self.encode_batch(at_ms, entries)?;
+        self.buffer.clear();
+        let entries = entries.into_iter().map(|(version, payload)| (at_ms, version, payload));
+        let bytes_max = self.options.entry_bytes_max;
+        let last = encode_batch(&mut self.buffer, self.last_seq, bytes_max, entries)?;
         if last >= first {
             self.roll_when_full()?;
             self.write_batch(at_ms)?;
@@ -250,28 +253,6 @@ impl ChangeLog {
     /// The bytes of all segments, checkpoints and files set aside not counted.
     pub fn bytes(&self) -> u64 {
         self.folder.segments.iter().map(|segment| segment.bytes).sum()
-    }
-
-    /// Puts the batch into the buffer and returns the number of its last entry.
-    fn encode_batch<'a>(
-        &mut self,
-        at_ms: i64,
-        entries: impl IntoIterator<Item = (u8, &'a [u8])>,
-    ) -> Result<u64, LogError> {
-        self.buffer.clear();
-        let bytes_max = self.options.entry_bytes_max;
-        let mut seq = self.last_seq;
-        for (version, payload) in entries {
-            let payload_bytes = u32::try_from(payload.len()).ok().filter(|n| *n <= bytes_max);
-            let payload_bytes = payload_bytes.ok_or(LogError::TooLarge {
-                bytes: payload.len() as u64,
-                bytes_max: u64::from(bytes_max),
-            })?;
-            seq += 1;
-            let frame = Frame { seq, at_ms, version, payload };
-            encode_frame(&mut self.buffer, frame, payload_bytes);
-        }
-        Ok(seq)
     }
 
     /// Begins a new segment when the batch in the buffer would make this one too long.

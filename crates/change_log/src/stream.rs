@@ -26,7 +26,7 @@ use tracing::{debug, warn};
 use crate::{
     checkpoint::Checkpoint,
     error::LogError,
-    frame::{Frame, encode_frame},
+    frame::encode_batch,
     position::{Position, before_forced_ms},
     reader::{Entry, checksum},
     stream::{
@@ -219,40 +219,37 @@ impl StreamLog {
         at_ms: i64,
         entries: impl IntoIterator<Item = (u8, &'a [u8])>,
     ) -> Result<RangeInclusive<u64>, LogError> {
-        if self.health == Health::Unknown {
-            return Err(LogError::Poisoned);
-        }
         let first = self.last_seq + 1;
         let mut newest = None;
-        let entries = entries.into_iter().inspect(|(version, payload)| {
-            newest = Some((*version, *payload));
-        });
-        let (run, last) = self.encode(at_ms, entries)?;
-        if last < first {
-            return Ok(first..=last);
+        let entries = entries.into_iter().inspect(|entry| newest = Some(*entry));
+        self.append_at(entries.map(|(version, payload)| (at_ms, version, payload)), at_ms)?;
+        if let Some((version, payload)) = newest {
+            self.last_checksum = Some(checksum(at_ms, version, payload));
         }
-        self.publish(RunHead { writer: self.writer, first, last, tag: at_ms }, &run)?;
-        self.last_checksum = newest.map(|(version, payload)| checksum(at_ms, version, payload));
-        Ok(first..=last)
+        Ok(first..=self.last_seq)
     }
 
-    fn encode<'a>(
-        &self,
-        at_ms: i64,
-        entries: impl IntoIterator<Item = (u8, &'a [u8])>,
-    ) -> Result<(Vec<u8>, u64), LogError> {
+    /// Appends entries with their own times in one batch, which has the time `tag`.
+    fn append_at<'a>(
+        &mut self,
+        entries: impl IntoIterator<Item = (i64, u8, &'a [u8])>,
+        tag: i64,
+    ) -> Result<(), LogError> {
         let mut run = Vec::new();
-        let mut seq = self.last_seq;
-        for (version, payload) in entries {
-            let payload_bytes = self.check_length(payload)?;
-            seq += 1;
-            encode_frame(&mut run, Frame { seq, at_ms, version, payload }, payload_bytes);
-        }
+        let first = self.last_seq + 1;
+        let last = encode_batch(&mut run, self.last_seq, self.entry_bytes_max, entries)?;
         if run.len() > RUN_BYTES_MAX {
             let (bytes, bytes_max) = (run.len() as u64, RUN_BYTES_MAX as u64);
             return Err(LogError::TooLarge { bytes, bytes_max });
         }
-        Ok((run, seq))
+        if last < first {
+            return self.check_health();
+        }
+        self.publish(RunHead { writer: self.writer, first, last, tag }, &run)
+    }
+
+    fn check_health(&self) -> Result<(), LogError> {
+        if self.health == Health::Unknown { Err(LogError::Poisoned) } else { Ok(()) }
     }
 
     /// Lets the numbers of a log that is still empty begin after `seq`: it goes on where another one ended.
@@ -274,31 +271,11 @@ impl StreamLog {
     /// # Errors
     /// As for [`Self::append`].
     pub fn copy(&mut self, entries: &[Entry]) -> Result<(), LogError> {
-        if self.health == Health::Unknown {
-            return Err(LogError::Poisoned);
-        }
-        let mut run = Vec::new();
-        let first = self.last_seq + 1;
-        let (mut last, mut tag) = (self.last_seq, 0);
-        for Entry { at_ms, version, payload, .. } in entries {
-            let payload_bytes = self.check_length(payload)?;
-            (last, tag) = (last + 1, *at_ms);
-            let frame = Frame { seq: last, at_ms: *at_ms, version: *version, payload };
-            encode_frame(&mut run, frame, payload_bytes);
-        }
-        if last < first {
-            return Ok(());
-        }
+        let tag = entries.last().map_or(0, |last| last.at_ms);
+        let entries = entries.iter().map(|entry| (entry.at_ms, entry.version, &*entry.payload));
+        self.append_at(entries, tag)?;
         self.last_checksum = None;
-        self.publish(RunHead { writer: self.writer, first, last, tag }, &run)
-    }
-
-    fn check_length(&self, payload: &[u8]) -> Result<u32, LogError> {
-        let fits = u32::try_from(payload.len()).ok().filter(|n| *n <= self.entry_bytes_max);
-        fits.ok_or(LogError::TooLarge {
-            bytes: payload.len() as u64,
-            bytes_max: u64::from(self.entry_bytes_max),
-        })
+        Ok(())
     }
 
     /// Makes sure that nobody else has written, by writing a batch of nothing: from then on, whoever has not read it is
@@ -307,14 +284,12 @@ impl StreamLog {
     /// # Errors
     /// As for [`Self::append`].
     pub fn fence(&mut self, at_ms: i64) -> Result<(), LogError> {
-        if self.health == Health::Unknown {
-            return Err(LogError::Poisoned);
-        }
         let (first, last) = (self.last_seq + 1, self.last_seq);
         self.publish(RunHead { writer: self.writer, first, last, tag: at_ms }, &[])
     }
 
     fn publish(&mut self, head: RunHead, run: &[u8]) -> Result<(), LogError> {
+        self.check_health()?;
         let messages = part::cut(head, run, self.part_bytes);
         self.batches += 1;
         let id = format!("{:016x}-{}", self.writer, self.batches);

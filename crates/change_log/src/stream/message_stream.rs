@@ -19,6 +19,7 @@ use tokio::{
     sync::mpsc,
     time::{Instant, sleep, timeout},
 };
+use tracing::{debug, warn};
 
 use crate::{
     error::{Damage, LogError},
@@ -98,7 +99,7 @@ impl Drop for RegisteredConsumer {
         self.runtime.spawn(async move {
             if let Err(error) = stream.delete_consumer(&consumer).await {
                 // The servers delete it themselves after a while.
-                tracing::debug!(event = "reader.unregister_failed", %consumer, %error, "position is still registered");
+                debug!(event = "reader.unregister_failed", %consumer, %error, "position is still registered");
             }
         });
     }
@@ -119,22 +120,16 @@ impl MessageStream {
         name: String,
         subject: String,
     ) -> Result<Self, LogError> {
-        let mut limit = RetryLimit::of(ASK_TIME_MAX);
-        let stream = loop {
-            match context.get_stream(&name).await {
-                Ok(stream) => break stream,
-                Err(error)
-                    if matches!(error.kind(), GetStreamErrorKind::JetStream(error)
-                        if error.error_code() == ErrorCode::STREAM_NOT_FOUND) =>
-                {
-                    return Err(LogError::Missing { name });
-                }
-                Err(error) if limit.is_exhausted() => {
-                    return Err(LogError::Unavailable(Box::new(error)));
-                }
-                Err(_) => sleep(RETRY_DELAY).await,
+        let stream = retry(async || match context.get_stream(&name).await {
+            Err(error)
+                if matches!(error.kind(), GetStreamErrorKind::JetStream(error)
+                    if error.error_code() == ErrorCode::STREAM_NOT_FOUND) =>
+            {
+                Err(LogError::Missing { name: name.clone() })
             }
-        };
+            found => found.map_err(unavailable),
+        });
+        let stream = stream.await?;
         Ok(Self { context: context.clone(), stream, name, subject, on_answer: None })
     }
 
@@ -157,26 +152,20 @@ impl MessageStream {
             deny_delete: true,
             ..Config::default()
         };
-        let mut limit = RetryLimit::of(ASK_TIME_MAX);
-        let stream = loop {
-            match context.get_or_create_stream(config.clone()).await {
-                Ok(stream) => break stream,
-                // Not "too few are up": this server says that it has no others.
-                Err(error)
-                    if replicas.is_none()
-                        && config.num_replicas > 1
-                        && matches!(error.kind(), CreateStreamErrorKind::JetStream(error)
-                            if error.error_code() == ErrorCode::STREAM_REPLICAS_NOT_SUPPORTED) =>
-                {
-                    tracing::warn!(stream = %config.name, "a single NATS server: the log is not replicated");
-                    config.num_replicas = 1;
-                }
-                Err(error) if limit.is_exhausted() => {
-                    return Err(LogError::Unavailable(Box::new(error)));
-                }
-                Err(_) => sleep(RETRY_DELAY).await,
+        let stream = retry(async || match context.get_or_create_stream(config.clone()).await {
+            // Not "too few are up": this server says that it has no others.
+            Err(error)
+                if replicas.is_none()
+                    && matches!(error.kind(), CreateStreamErrorKind::JetStream(error)
+                        if error.error_code() == ErrorCode::STREAM_REPLICAS_NOT_SUPPORTED) =>
+            {
+                warn!(event = "log.not_replicated", stream = %config.name, "a single NATS server: the log is not replicated");
+                config.num_replicas = 1;
+                context.get_or_create_stream(config.clone()).await.map_err(unavailable)
             }
-        };
+            created => created.map_err(unavailable),
+        });
+        let stream = stream.await?;
         Ok(Self { context: context.clone(), stream, name, subject, on_answer: None })
     }
 
@@ -200,7 +189,7 @@ impl MessageStream {
     /// The same, asked once.
     pub(crate) async fn extent_now(&self) -> Result<Extent, LogError> {
         let info = self.stream.get_info().await;
-        let state = info.map_err(|error| LogError::Unavailable(Box::new(error)))?.state;
+        let state = info.map_err(unavailable)?.state;
         self.tell();
         Ok(Extent {
             first: state.first_sequence.max(1),
@@ -225,7 +214,7 @@ impl MessageStream {
         let message = match self.stream.get_raw_message(at).await {
             Ok(message) => message,
             Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => return Ok(None),
-            Err(error) => return Err(LogError::Unavailable(Box::new(error))),
+            Err(error) => return Err(unavailable(error)),
         };
         self.tell();
         self.decode(at, &message.payload).map(Some)
@@ -241,22 +230,13 @@ impl MessageStream {
         mut last: u64,
     ) -> Result<u64, LogError> {
         for (window, some) in messages.chunks(WINDOW_PARTS).enumerate() {
-            let mut limit = RetryLimit::of(PUBLISH_TIME_MAX);
-            loop {
-                match self.attempt(&format!("{id}-{window}"), some, last).await {
-                    Ok(published) => break last = published,
-                    Err(Failed::Overtaken) => return Err(LogError::Overtaken),
-                    Err(Failed::NotYet(error)) if limit.is_exhausted() => {
-                        return Err(LogError::Unavailable(error));
-                    }
-                    Err(Failed::NotYet(_)) => sleep(RETRY_DELAY).await,
-                }
-            }
+            let id = format!("{id}-{window}");
+            last = retry_for(PUBLISH_TIME_MAX, || self.attempt(&id, some, last)).await?;
         }
         Ok(last)
     }
 
-    async fn attempt(&self, id: &str, messages: &[Bytes], last: u64) -> Result<u64, Failed> {
+    async fn attempt(&self, id: &str, messages: &[Bytes], last: u64) -> Result<u64, LogError> {
         let mut acknowledgements = Vec::with_capacity(messages.len());
         for (expected, (n, message)) in (last..).zip(messages.iter().enumerate()) {
             let message = PublishMessage::build()
@@ -265,8 +245,7 @@ impl MessageStream {
                 .expected_stream(&self.name)
                 .expected_last_sequence(expected);
             let sent = self.context.send_publish(self.subject.clone(), message).await;
-            acknowledgements
-                .push((expected, sent.map_err(|error| Failed::NotYet(Box::new(error)))?));
+            acknowledgements.push((expected, sent.map_err(unavailable)?));
         }
         let mut published = last;
         // In order: behind one that did not arrive, all others are refused, which says nothing about the fence.
@@ -276,11 +255,10 @@ impl MessageStream {
                     published = acknowledged.sequence;
                     self.tell();
                 }
-                Ok(_) => return Err(Failed::Overtaken),
-                Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => {
-                    return Err(Failed::Overtaken);
+                Err(error) if error.kind() != PublishErrorKind::WrongLastSequence => {
+                    return Err(unavailable(error));
                 }
-                Err(error) => return Err(Failed::NotYet(Box::new(error))),
+                Ok(_) | Err(_) => return Err(LogError::Overtaken),
             }
         }
         Ok(published)
@@ -293,14 +271,9 @@ impl MessageStream {
             return Ok(());
         }
         let purged = timeout(ASK_TIME_MAX, async { self.stream.purge().sequence(at).await }).await;
-        match purged {
-            Ok(Ok(_)) => {
-                self.tell();
-                Ok(())
-            }
-            Ok(Err(error)) => Err(LogError::Unavailable(Box::new(error))),
-            Err(elapsed) => Err(LogError::Unavailable(Box::new(elapsed))),
-        }
+        purged.map_err(unavailable)?.map_err(unavailable)?;
+        self.tell();
+        Ok(())
     }
 
     /// Registers a reader that begins with a message.
@@ -314,7 +287,7 @@ impl MessageStream {
         };
         let consumer = retry(async || {
             let created = self.stream.create_consumer(config.clone()).await;
-            created.map_err(|error| LogError::Unavailable(Box::new(error)))
+            created.map_err(unavailable)
         });
         let consumer = consumer.await?.cached_info().name.clone();
         Ok(RegisteredConsumer { runtime: Handle::current(), stream: self.stream.clone(), consumer })
@@ -325,7 +298,7 @@ impl MessageStream {
         let mut consumers = self.stream.consumers();
         let mut lowest = None;
         while let Some(consumer) = consumers.next().await {
-            let consumer = consumer.map_err(|error| LogError::Unavailable(Box::new(error)))?;
+            let consumer = consumer.map_err(unavailable)?;
             let delivered = consumer.delivered.stream_sequence;
             // What was delivered is asked for again where the connection is lost before it was read.
             let position = (delivered + 1).saturating_sub(DELIVERED_AHEAD_MAX);
@@ -349,7 +322,7 @@ impl MessageStream {
                 () = sender.closed() => {}
                 read = stream.pump(from, to, &sender) => {
                     if let Err(error) = read && sender.send(Err(error)).await.is_err() {
-                        tracing::debug!("a reader of the log is gone");
+                        debug!("a reader of the log is gone");
                     }
                 }
             }
@@ -374,7 +347,7 @@ impl MessageStream {
                 // Nothing is there to be sent, or nobody can say so.
                 Err(_) if to.is_none() && !self.reaches(next).await => continue,
                 Err(elapsed) if silent >= SILENT_MAX => {
-                    return Err(LogError::Unavailable(Box::new(elapsed)));
+                    return Err(unavailable(elapsed));
                 }
                 Err(_) => {
                     silent += 1;
@@ -414,19 +387,15 @@ impl MessageStream {
             ..OrderedConfig::default()
         };
         let mut limit = RetryLimit::of(ASK_TIME_MAX);
+        // Not `retry`: the compiler does not see that its future can be sent to another thread.
         loop {
-            let made = async {
-                let consumer =
-                    self.stream.create_consumer(config.clone()).await.map_err(Box::new)?;
-                let messages = consumer.messages().await.map_err(Box::new)?;
-                Ok::<_, async_nats::Error>(messages)
+            let created = async {
+                let consumer = self.stream.create_consumer(config.clone()).await;
+                consumer.map_err(unavailable)?.messages().await.map_err(unavailable)
             };
-            match made.await {
-                Ok(messages) => return Ok(messages),
-                Err(error) if limit.is_exhausted() => {
-                    return Err(LogError::Unavailable(error));
-                }
-                Err(_) => sleep(RETRY_DELAY).await,
+            match created.await {
+                Err(_) if !limit.is_exhausted() => sleep(RETRY_DELAY).await,
+                created => return created,
             }
         }
     }
@@ -447,15 +416,26 @@ impl MessageStream {
     }
 }
 
-/// Asks again and again while the servers do not answer, for as long as a question may take.
-async fn retry<T>(mut ask: impl AsyncFnMut() -> Result<T, LogError>) -> Result<T, LogError> {
-    let mut limit = RetryLimit::of(ASK_TIME_MAX);
+/// Repeats what fails because the servers do not answer, for as long as a request may take.
+async fn retry<T>(ask: impl AsyncFnMut() -> Result<T, LogError>) -> Result<T, LogError> {
+    retry_for(ASK_TIME_MAX, ask).await
+}
+
+async fn retry_for<T>(
+    time_max: Duration,
+    mut ask: impl AsyncFnMut() -> Result<T, LogError>,
+) -> Result<T, LogError> {
+    let mut limit = RetryLimit::of(time_max);
     loop {
         match ask().await {
             Err(LogError::Unavailable(_)) if !limit.is_exhausted() => sleep(RETRY_DELAY).await,
             answered => return answered,
         }
     }
+}
+
+fn unavailable(error: impl Into<async_nats::Error>) -> LogError {
+    LogError::Unavailable(error.into())
 }
 
 /// For how long something that fails is tried: for a time, and a few times. A process that was held still has lost the
@@ -477,13 +457,6 @@ impl RetryLimit {
         self.tries_left = self.tries_left.saturating_sub(1);
         self.tries_left == 0 && self.begun.elapsed() >= self.time_max
     }
-}
-
-enum Failed {
-    /// Somebody else has written.
-    Overtaken,
-    /// It is not known to be there; worth a repetition.
-    NotYet(async_nats::Error),
 }
 
 #[cfg(test)]
