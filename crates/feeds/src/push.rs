@@ -9,9 +9,9 @@ use domain::catalogue::{BookmakerId, Catalogue};
 use domain::message::{Body, FeedMessage, Reject, RejectCode};
 
 mod field;
+mod invisible;
 mod object;
 mod read;
-mod sign;
 mod write;
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ pub(crate) fn places<const N: usize>(field: &[Outlook], among: [usize; N]) -> Ve
     for (at, k) in among.into_iter().enumerate() {
         settle(&mut chances, at, count(k.min(field.len())));
     }
-    // Who is among the first five is among the first ten, whatever the scaling did.
+    // Selection is among the first five is among the first ten, whatever the scaling did.
     for chance in &mut chances {
         let mut least = 0.0_f64;
         for p in chance {

@@ -26,7 +26,7 @@ const STRIDE: u64 = 4871;
 
 impl Circuit {
     /// Which share of the names is this circuit's, of how many.
-    const fn lane(self) -> (u64, u64) {
+    const fn share(self) -> (u64, u64) {
         match self {
             Self::Mma => (0, 4),
             Self::Boxing => (1, 4),
@@ -44,9 +44,9 @@ impl Circuit {
 
 /// The name of the `index`th person of a circuit (below 2400 for men, 3000 for women).
 pub(crate) fn name(seed: u64, circuit: Circuit, index: u64) -> Box<str> {
-    let (lane, lanes) = circuit.lane();
+    let (share, shares) = circuit.share();
     let all = if circuit.women() { WOMEN } else { MEN };
-    let position = ((index + lane * (all / lanes)) * STRIDE + below(mix(seed, 0x9e0), all)) % all;
+    let position = ((index + share * (all / shares)) * STRIDE + below(mix(seed, 0x9e0), all)) % all;
     let (region, rest) = (position % REGIONS, position / REGIONS);
     let (surname, given) = (rest % 50, rest / 50);
     let Some(origin) = usize::try_from(region).ok().and_then(|i| ORIGINS.get(i)) else {
@@ -63,20 +63,20 @@ pub(crate) fn name(seed: u64, circuit: Circuit, index: u64) -> Box<str> {
         text.push_str(word(endings, n / 10 % 5));
     };
     // What is special about a name depends on the name, so the plain form of a special one never occurs.
-    let whim = mix(position, 0x517);
+    let variant = mix(position, 0x517);
     for mark in origin.marks {
         if let Mark::Particle(particle) = mark
-            && whim.is_multiple_of(13)
+            && variant.is_multiple_of(13)
         {
             text.push_str(particle);
         }
     }
     family(&mut text, surname);
-    if origin.marks.contains(&Mark::Doubled) && whim % 9 == 1 {
+    if origin.marks.contains(&Mark::Doubled) && variant % 9 == 1 {
         text.push('-');
         family(&mut text, surname + 17);
     }
-    if origin.marks.contains(&Mark::Junior) && whim % 11 == 2 {
+    if origin.marks.contains(&Mark::Junior) && variant % 11 == 2 {
         text.push_str(" Jr.");
     }
     text.into()
