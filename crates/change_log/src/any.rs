@@ -1,4 +1,4 @@
-//! A log in a folder or on servers, behind one face.
+//! A log in a folder or on servers, with one interface.
 
 use std::{ops::RangeInclusive, path::PathBuf};
 
@@ -19,7 +19,7 @@ pub enum LogLocation {
     Folder { dir: PathBuf, options: Options },
     /// On servers, reached by the runtime's tasks.
     Stream { runtime: Handle, location: StreamLocation },
-    /// Nowhere: for what can be made again from nothing. Numbers are given out and everything is forgotten.
+    /// Nowhere: numbers are assigned and nothing is kept.
     Nowhere,
 }
 
@@ -70,8 +70,8 @@ impl Log {
     /// Appends a batch, and returns the numbers of its entries once it is durable.
     ///
     /// # Errors
-    /// An entry is too large, the batch could not be made durable, or an earlier failure has to be mended first by
-    /// opening the log again.
+    /// An entry is too large, the batch could not be made durable, or the log must be opened again after an
+    /// earlier failure.
     pub fn append<'a>(
         &mut self,
         at_ms: i64,
@@ -88,10 +88,10 @@ impl Log {
         }
     }
 
-    /// Makes sure that nobody else has written since this log was opened. In a folder nobody can have.
+    /// Makes sure that no other writer has written since this log was opened. In a folder there is none.
     ///
     /// # Errors
-    /// Somebody has, or it cannot be known.
+    /// One has, or it cannot be known.
     pub fn fence(&mut self, at_ms: i64) -> Result<(), LogError> {
         match self {
             Self::Stream(log) => log.fence(at_ms),

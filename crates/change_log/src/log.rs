@@ -181,7 +181,7 @@ impl ChangeLog {
                         .then(|| files::set_aside(&self.folder.dir, &name_of(&path)))
                         .transpose()?;
                     let path = path.display();
-                    error!(%path, %reason, saved_as, "checkpoint damaged, the one before it is used");
+                    error!(event = "checkpoint.damaged", %path, %reason, saved_as, "checkpoint damaged, the one before it is used");
                     self.checkpoints.pop();
                 }
                 other => return other.map(Some),
@@ -270,7 +270,7 @@ impl ChangeLog {
         match rolled {
             Ok(active) => self.active = active,
             Err(error) => {
-                // Once the new name may be on disk, appending to the old segment would hide entries.
+                // Where the new file may exist, entries appended to the old segment would not be read.
                 let path = self.folder.dir.join(segment_name(first));
                 if path.try_exists().unwrap_or(true) {
                     self.poison();
@@ -281,7 +281,7 @@ impl ChangeLog {
         Ok(())
     }
 
-    /// Writes and syncs the buffer, or takes the file back to what it was.
+    /// Writes and syncs the buffer, or restores the file.
     fn write_batch(&mut self, at_ms: i64) -> Result<(), LogError> {
         let Some(segment) = self.folder.segments.last_mut() else {
             return Err(LogError::Poisoned);
@@ -308,7 +308,7 @@ impl ChangeLog {
 
     fn poison(&mut self) {
         let dir = self.folder.dir.display();
-        error!(%dir, "change log cannot undo a failed write and refuses writes until it is reopened");
+        error!(event = "log.poisoned", %dir, "failed write could not be undone; the change log refuses writes until it is reopened");
         self.health = Health::Poisoned;
     }
 }

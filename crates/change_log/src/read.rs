@@ -1,5 +1,4 @@
-//! One face for everybody who reads a log from a checkpoint on: a log in a folder, seen by its owner or from outside,
-//! and a log on servers.
+//! One interface to read logs: in a folder, by the owner or beside it, and on servers.
 
 use crate::{
     any::{Entries, Log, LogLocation},
@@ -29,7 +28,7 @@ pub trait ReadLog {
     /// Retention has deleted that entry, or the log cannot be reached.
     fn read_from(&self, seq: u64) -> Result<Entries, LogError>;
 
-    /// The same in batches, so that whoever collects entries holds no more of them than `limit` allows.
+    /// The same in batches, so that a caller that collects entries holds no more than `limit` allows.
     ///
     /// # Errors
     /// As for [`Self::read_from`].
@@ -114,7 +113,7 @@ impl ReadLog for StreamLog {
 }
 
 impl LogLocation {
-    /// Opens a log to read it, beside whoever writes it. `None`: nothing is kept.
+    /// Opens a log to read it beside its writer. `None`: nothing is kept.
     ///
     /// # Errors
     /// There is none, or it cannot be reached.

@@ -1,7 +1,7 @@
 //! Reading entries in order across segments.
 //!
 //! A reader sees the log as it was when the reader was made; one made by the owner never sees bytes that are
-//! not yet durable. It goes on after damage with the next whole entry, and says what it missed: [`Losses`].
+//! not yet durable. After damage it continues with the next whole entry and reports what it missed: [`Losses`].
 
 use std::{fs::File, ops::RangeInclusive, path::PathBuf, vec};
 
@@ -13,7 +13,7 @@ use crate::{
     segment::{Frames, Header, Segment, Skip},
 };
 
-/// Gaps that are told one by one; a disk that has gone bad can have any number.
+/// Gaps that are listed; a failing disk can have any number.
 const GAPS_LISTED_MAX: usize = 100;
 
 /// A place where entries are missing or bytes are damaged.
@@ -44,7 +44,7 @@ impl Gap {
     }
 }
 
-/// What a reader could not read. No gap is silent.
+/// What a reader could not read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Losses {
     /// How many entries are lost; at the most, where the damage does not say how many there were.
@@ -73,7 +73,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Tells this entry from another one that was written with the same number.
+    /// Distinguishes this entry from another one that was written with the same number.
     pub fn checksum(&self) -> u32 {
         checksum(self.at_ms, self.version, &self.payload)
     }

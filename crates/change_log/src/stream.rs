@@ -1,12 +1,11 @@
 //! The change log on NATS JetStream: the same entries and numbers as in files, replicated by the servers.
 //!
-//! A batch is one run of frames, cut into messages ([`part`]). Every message says which one it must come after, so that
-//! of two writers one is refused: whoever was overtaken has to open the log again and read what it missed. Every
-//! message has an id, so that a repetition after a lost acknowledgement is not a second message. Entries have numbers
-//! of their own; the stream's count messages and stay inside here.
+//! A batch is one run of frames, cut into messages ([`part`]). Every message names the one it must follow, so that one
+//! of two writers is refused and has to open the log again. Every message has an id, so that a retry after a lost
+//! acknowledgement is no second message. Entries have numbers of their own; the stream's numbers count messages.
 //!
-//! Checkpoints are runs in a stream of their own. The calls wait for the servers, with a bound: they are for a
-//! thread of its own, never for a task.
+//! Checkpoints are runs in another stream. Calls block until the servers answer or a timeout: use them on a thread of
+//! their own, never in a task.
 
 mod checkpoints;
 mod connection;
@@ -44,10 +43,11 @@ pub use crate::stream::{
     request::{LeaderClient, LeaderServer, NoAnswer, Request},
 };
 
-/// The body of one message. Servers take a mebibyte where nobody has said otherwise.
+/// The body of one message. Servers take a mebibyte by default.
 const PART_BYTES: usize = 512 * 1024;
 /// What a message has beside its body: our head, and the names and numbers that go with it.
 const OVERHEAD_BYTES: usize = PART_HEAD_BYTES + 1024;
+
 /// Where a log is.
 #[derive(Debug, Clone)]
 pub struct StreamLocation {
@@ -62,7 +62,7 @@ pub struct StreamLocation {
     pub entry_bytes_max: u32,
 }
 
-/// An open log. It has one owner; that it has only one is found out by writing.
+/// An open log. It has one owner; a second one is detected by writing.
 #[derive(Debug)]
 pub struct StreamLog {
     runtime: Handle,
@@ -83,16 +83,16 @@ pub struct StreamLog {
     health: Health,
 }
 
-/// How far a log reaches, at a glance.
+/// The end of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tip {
-    /// The last number given out, as far as a glance can tell.
+    /// The last number assigned.
     pub last_seq: u64,
-    /// Somebody else has written since this log was opened or looked at.
+    /// Another writer has written since this log was opened or refreshed.
     pub overtaken: bool,
 }
 
-/// What becomes of a log that the servers do not have.
+/// What to do where the servers have no such log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Absent {
     Create,
@@ -107,7 +107,7 @@ enum Health {
 }
 
 impl StreamLog {
-    /// Connects and looks how far the log reaches. Makes it where there is none.
+    /// Connects, and creates the log where there is none.
     ///
     /// # Errors
     /// The servers do not answer, or a newer program wrote the log.
@@ -115,8 +115,8 @@ impl StreamLog {
         runtime.block_on(Self::connect(runtime, location, Absent::Create))
     }
 
-    /// The same for a log that is there. Whoever knows that there was one must not make another: an empty log in its
-    /// place would be taken for all there ever was.
+    /// The same for a log that exists. Where one existed before, another must not be created: the empty log would be
+    /// taken for the whole one.
     ///
     /// # Errors
     /// The servers have none, do not answer, or a newer program wrote it.
@@ -172,7 +172,7 @@ impl StreamLog {
         self.stream.on_answer = Some(on_answer);
     }
 
-    /// Looks again how far the log reaches: after a failure, or where somebody else may have written.
+    /// Reads again where the log ends: after a failure, or where another writer may have written.
     ///
     /// # Errors
     /// The servers do not answer, or a newer program has written meanwhile.
@@ -186,7 +186,7 @@ impl StreamLog {
     async fn look(&mut self) -> Result<(), LogError> {
         let extent = self.stream.extent().await?;
         (self.last_message, self.bytes) = (extent.last, extent.bytes);
-        // Behind the last whole batch there may be parts of one that was given up.
+        // After the last whole batch there may be parts of an abandoned one.
         let mut at = extent.last;
         let written = (self.last_seq, self.last_checksum.take());
         self.last_seq = 0;
@@ -278,8 +278,8 @@ impl StreamLog {
         Ok(())
     }
 
-    /// Makes sure that nobody else has written, by writing a batch of nothing: from then on, whoever has not read it is
-    /// refused. No number is spent.
+    /// Makes sure that no other writer has written, by writing an empty batch: from then on, a writer that has not read
+    /// it is refused. No number is used.
     ///
     /// # Errors
     /// As for [`Self::append`].
@@ -302,7 +302,7 @@ impl StreamLog {
         Ok(())
     }
 
-    /// Asks once, without patience, how far the log reaches by now, whoever wrote it.
+    /// Where the log ends now, whichever node wrote it. Asks once, without retries.
     ///
     /// # Errors
     /// The servers do not answer at once.
@@ -383,7 +383,7 @@ impl StreamLog {
     /// Writes the owner's state after entry `seq`, and keeps the newest two checkpoints.
     ///
     /// # Errors
-    /// `seq` is beyond the log or before the newest checkpoint, somebody else wrote one meanwhile, or the servers do
+    /// `seq` is beyond the log or before the newest checkpoint, another writer wrote one meanwhile, or the servers do
     /// not answer.
     pub fn write_checkpoint(
         &mut self,
@@ -420,8 +420,9 @@ impl StreamLog {
                 return Ok(Some(checkpoint));
             }
             warn!(
+                event = "checkpoint.skipped",
                 seq = checkpoint.seq,
-                "a checkpoint is of entries that the log has not any more; the one before it is used"
+                "the log no longer has the entries of a checkpoint; the one before it is used"
             );
             self.checkpoints.skip_newest();
         }
@@ -456,8 +457,8 @@ impl StreamLog {
                 return Ok(0);
             }
             self.stream.purge_before(kept).await?;
-            // Only where it begins by now. Where it ends is what this owner has read or written: whatever another
-            // writer has added is not known here, and whoever does not know it must be refused.
+            // Only the beginning is read again. The end stays what this owner has read or written: what another writer
+            // has added is not known here, so this one must be refused.
             self.first_seq = self.stream.get(kept).await?.part.head.first;
             self.bytes = self.stream.extent().await?.bytes;
             Ok(kept - extent.first)
@@ -525,7 +526,7 @@ impl StreamLog {
         self.last_seq
     }
 
-    /// What the owner knows the last entry by, because it has read it.
+    /// Sets the checksum of the last entry, which the owner has read.
     pub fn set_last_checksum(&mut self, checksum: Option<u32>) {
         self.last_checksum = checksum;
     }

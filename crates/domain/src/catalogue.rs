@@ -92,7 +92,7 @@ pub struct Sport {
     pub bouts: bool,
     /// Two listings of the same participants are one event when they start within this of each other.
     pub same_event_within: Duration,
-    /// Beyond this they are two events; in between it takes more than the names to tell.
+    /// Beyond this they are two events; in between the names alone do not decide.
     pub other_event_after: Duration,
     /// Those who take part, where they are a fixed circle of clubs.
     pub clubs: Vec<Club>,

@@ -1,4 +1,4 @@
-//! The message model of the feed door: whatever a source speaks, it becomes one of these.
+//! The messages that feeds push.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub const REF_BYTES_MAX: usize = 128;
 pub const NAME_BYTES_MAX: usize = 200;
 /// Most words in one name. Those of people have up to eight, of tournaments with their sponsors up to twenty.
 pub const WORDS_MAX: usize = 24;
-/// Longest name in plain Latin letters, in bytes: a sign of some scripts is a word of its own in them.
+/// Longest name in plain Latin letters, in bytes: a character of some scripts becomes several letters.
 pub const PLAIN_BYTES_MAX: usize = 400;
 /// Most outcomes in one market and most players in one field; the largest real fields have 156.
 pub const OUTCOMES_MAX: usize = 512;
@@ -116,7 +116,7 @@ pub enum Correction {
     No,
 }
 
-/// Why one message was not taken. The slugs are the door's contract.
+/// Why one message was refused. The slugs are part of the push API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RejectCode {
     InvalidJson,

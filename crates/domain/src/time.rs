@@ -1,7 +1,7 @@
 //! Instants: milliseconds since the Unix epoch, and where they come from.
 //!
-//! One type from the wire to the log. Nothing in this crate reads a clock: whoever needs the time takes
-//! a [`Clock`], so that tests and replays decide what "now" is.
+//! One type from the wire to the log. Nothing in this crate reads a clock: code that needs the time takes a [`Clock`],
+//! so that tests and replays decide what "now" is.
 
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -129,7 +129,7 @@ pub trait Clock: Send + Sync + fmt::Debug {
     fn now(&self) -> Timestamp;
 }
 
-/// A clock that stands still until it is told otherwise.
+/// A clock that stands still until it is set.
 #[derive(Debug, Default)]
 pub struct ManualClock(AtomicI64);
 

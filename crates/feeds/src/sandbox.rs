@@ -2,8 +2,7 @@
 //!
 //! It is a function of a seed and an instant. Nothing is stored and nothing is carried from one call to the next:
 //! [`Simulation::world_at`] builds the state at any instant from nothing, [`Simulation::between`] says what happens
-//! from one instant to another, and a book that took either way shows the same. It speaks only the messages of the
-//! feed door and has no other way in.
+//! from one instant to another, and both give the same book. Its only output is feed messages.
 //!
 //! Where things are: `schedule` knows which slot holds which event; `fight`, `tennis`, `football` and `golf` play
 //! the contests and know the fair chances at any moment of them; `bookmaker`, `grid`, `offer` and `field` turn
@@ -170,7 +169,7 @@ impl Simulation {
         let key = event.key;
         let carried: Vec<_> =
             self.pricers.iter().filter(|(_, profile, _)| profile.carries(event)).collect();
-        debug_assert!(!carried.is_empty(), "nobody carries {key:x}");
+        debug_assert!(!carried.is_empty(), "no bookmaker carries {key:x}");
         carried.into_iter().map(|(id, profile, ladder)| (*id, Pricer { profile, ladder }))
     }
 

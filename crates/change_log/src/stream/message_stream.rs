@@ -1,4 +1,4 @@
-//! One JetStream stream: messages in with a fence and without doubles, messages out in order.
+//! One JetStream stream: fenced and deduplicated writes, ordered reads.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -35,21 +35,20 @@ const RETRY_DELAY: Duration = Duration::from_millis(100);
 const ASK_TIME_MAX: Duration = Duration::from_secs(10);
 /// How often either is tried at least, however long that takes.
 const TRIES_MIN: u32 = 3;
-/// How long a reader hears nothing before it doubts its consumer. One that was asked over a connection that is gone
-/// never answers, and the client's own way to find out takes two heartbeats of 15 s. Servers that are reached send what
-/// they have within milliseconds, and within a second where the machine is busy: two are not exceeded for nothing, and
-/// another consumer costs one question where they are.
+/// How long a reader waits before it replaces its consumer. One created over a lost connection never answers, and the
+/// client notices after two heartbeats of 15 s. Servers send what they have within milliseconds, or a second on a busy
+/// machine; another consumer costs one request.
 const QUIET_TIME_MAX: Duration = Duration::from_secs(2);
 /// Consumers in a row that may stay silent though there is something to send: as long as a question may take.
 const SILENT_MAX: u32 = 5;
-/// How long the servers remember which messages they have: a repetition comes much sooner. One of a process that was
-/// held still for longer is refused for its place in the stream, and counts as overtaken.
+/// How long the servers recognise retries, which come much sooner. A retry of a process that was paused for longer is
+/// refused by its position in the stream.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
-/// On how many servers a log lies where nobody has said: one may then fail without anybody noticing.
+/// Replicas of a log by default: one server may fail.
 const REPLICAS_USUAL: usize = 3;
 /// Messages on their way at once.
 const WINDOW_PARTS: usize = 32;
-/// Messages read ahead of whoever takes them.
+/// Messages read ahead.
 const READ_AHEAD: usize = 16;
 
 /// Messages that a consumer may have delivered and that were not read: two requests of the client, and
@@ -65,7 +64,7 @@ pub(crate) struct Numbered {
     pub(crate) part: Part,
 }
 
-/// Whom to tell of every answer of the servers.
+/// Called for every answer of the servers.
 #[derive(Clone)]
 pub(crate) struct AnswerListener(pub(crate) Arc<dyn Fn() + Send + Sync>);
 
@@ -169,8 +168,8 @@ impl MessageStream {
         Ok(Self { context: context.clone(), stream, name, subject, on_answer: None })
     }
 
-    /// Notes that the servers have answered. Something long consists of many answers: who looks for the next one finds
-    /// out that they are gone as soon as in something short.
+    /// Notes that the servers have answered. A long operation has many answers, so that lost servers are noticed as
+    /// soon as in a short one.
     fn tell(&self) {
         if let Some(AnswerListener(on_answer)) = &self.on_answer {
             on_answer();
@@ -222,7 +221,7 @@ impl MessageStream {
 
     /// Publishes messages in order, right after message `last`, each of them once; gives the number of the last.
     ///
-    /// `id` names them: a repetition whose first attempt arrived after all is told from a new message.
+    /// `id` names them, so that the servers recognise a retry whose first attempt had arrived.
     pub(crate) async fn publish(
         &self,
         id: &str,
@@ -318,11 +317,11 @@ impl MessageStream {
         let stream = self.clone();
         tokio::spawn(async move {
             tokio::select! {
-                // Whoever reads may stop at any time; a consumer that waits must not outlive them.
+                // The reader may stop at any time; a waiting consumer must not outlive it.
                 () = sender.closed() => {}
                 read = stream.pump(from, to, &sender) => {
                     if let Err(error) = read && sender.send(Err(error)).await.is_err() {
-                        debug!("a reader of the log is gone");
+                        debug!(event = "reader.gone", "a reader of the log is gone");
                     }
                 }
             }
@@ -344,7 +343,7 @@ impl MessageStream {
         loop {
             let message = match timeout(QUIET_TIME_MAX, messages.next()).await {
                 Ok(Some(Ok(message))) => message,
-                // Nothing is there to be sent, or nobody can say so.
+                // There is nothing to send, or that cannot be found out.
                 Err(_) if to.is_none() && !self.reaches(next).await => continue,
                 Err(elapsed) if silent >= SILENT_MAX => {
                     return Err(unavailable(elapsed));
@@ -438,7 +437,7 @@ fn unavailable(error: impl Into<async_nats::Error>) -> LogError {
     LogError::Unavailable(error.into())
 }
 
-/// For how long something that fails is tried: for a time, and a few times. A process that was held still has lost the
+/// How long a failing request is retried: for a time, and at least a few times. A process that was paused has lost the
 /// time and tried nothing.
 #[derive(Debug)]
 struct RetryLimit {
@@ -452,7 +451,7 @@ impl RetryLimit {
         Self { begun: Instant::now(), time_max, tries_left: TRIES_MIN }
     }
 
-    /// Counts something that failed, and says whether that was the last time.
+    /// Counts a failure; `true` where there is no further attempt.
     fn is_exhausted(&mut self) -> bool {
         self.tries_left = self.tries_left.saturating_sub(1);
         self.tries_left == 0 && self.begun.elapsed() >= self.time_max

@@ -1,8 +1,8 @@
 //! What one message of a stream holds: a part of a longer run of bytes, and which one.
 //!
 //! `format u8 | writer u64 | part u32 | parts u32 | first u64 | last u64 | tag i64 | bytes`, little-endian. A run is
-//! cut into parts because servers bound the size of a message. It counts once its last part is there; parts that
-//! nobody finished are passed over, so that a run is in the stream whole or not at all. Pure.
+//! cut into parts because servers bound the size of a message. It counts once its last part is there; parts of
+//! an unfinished run are skipped, so that a run is in the stream whole or not at all.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 
@@ -48,7 +48,7 @@ impl Part {
         if self.is_last() { self.head.last } else { self.head.first.saturating_sub(1) }
     }
 
-    /// Tells this message from another one that was written with the same number.
+    /// Distinguishes this message from another one that was written with the same number.
     pub(crate) fn checksum(&self) -> u32 {
         let mut sum = crc32fast::Hasher::new();
         sum.update(&self.head.writer.to_le_bytes());

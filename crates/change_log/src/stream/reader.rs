@@ -120,10 +120,9 @@ impl Iterator for StreamReader {
                 Err(error) => return self.fail(error),
             }
             let Some(message) = self.messages.blocking_recv() else {
-                // Whoever takes this for the end of the log would go on without the rest.
+                // Not the end of the log: the rest would be missed.
                 let is_short = self.last.take().is_some_and(|last| !self.entries.has_read(last));
-                return is_short
-                    .then(|| Err(LogError::Unavailable("reading has ended early".into())));
+                return is_short.then(|| Err(LogError::Unavailable("reading ended early".into())));
             };
             match message {
                 Ok(message) => self.entries.take(message),
@@ -133,7 +132,7 @@ impl Iterator for StreamReader {
     }
 }
 
-/// Entries as they are written, for whoever serves what another node writes.
+/// Entries as another node writes them.
 #[derive(Debug)]
 pub struct Follower {
     runtime: Handle,
@@ -167,9 +166,8 @@ impl Follower {
         }
     }
 
-    /// Asks once whether the last message that was read is still the one of that number. Servers that took messages
-    /// back and were given others go on with those as if nothing had been. `true` also where they have none of that
-    /// number.
+    /// Whether the last message that was read is still the one of that number: servers may lose messages and then take
+    /// others. `true` also where they have none of that number. Asks once.
     ///
     /// # Errors
     /// The servers do not answer, or what they hold is damaged.

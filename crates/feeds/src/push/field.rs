@@ -133,8 +133,7 @@ impl<'a> Field<'a> {
             return Err(self.refuse(RejectCode::TooLarge, &problem));
         }
         if let Some(character) = invisible::find_invisible(text) {
-            let problem =
-                format!("has U+{:04X}, a character that is not seen", u32::from(character));
+            let problem = format!("has U+{:04X}, an invisible character", u32::from(character));
             return Err(self.refuse(RejectCode::InvalidMessage, &problem));
         }
         Ok(text.into())

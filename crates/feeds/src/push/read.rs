@@ -111,7 +111,7 @@ impl Reader<'_> {
         match self.bound {
             Some(bound) if bound != named => {
                 let bound = &self.catalogue.bookmaker(bound).key;
-                let problem = format!("the feed token speaks for `{bound}`, not for `{key}`");
+                let problem = format!("the feed token is for `{bound}`, not for `{key}`");
                 Err(Reject::new(RejectCode::WrongBookmaker, problem))
             }
             _ => Ok(named),

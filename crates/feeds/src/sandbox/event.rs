@@ -83,7 +83,7 @@ impl Event {
             .any(|revision| revision.renames && from < revision.at && revision.at <= to)
     }
 
-    /// The revision in force at an instant.
+    /// The revision that is current at an instant.
     pub(crate) fn revision_at(&self, at: i64) -> usize {
         self.revisions.partition_point(|revision| revision.at <= at).saturating_sub(1)
     }

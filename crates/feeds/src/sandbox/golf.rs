@@ -97,7 +97,7 @@ impl Tournament {
         (0..self.rounds).find(|&round| at < self.round_end(round))
     }
 
-    /// Whether somebody is on the course.
+    /// Whether any player is on the course.
     pub(crate) fn playing(&self, at: i64) -> bool {
         self.round_at(at).is_some_and(|round| at >= self.round_start(round))
     }

@@ -151,7 +151,7 @@ const DOUBT: f64 = 0.1;
 const DRAW: f64 = 0.02;
 /// Where lines are held at standard juice, chances this close to even are even.
 const JUICE_BAND: f64 = 0.012;
-/// A golf pricer works through its tournaments in turns of so many seconds, in play and out of it.
+/// How often bookmakers price a golf tournament again, in seconds: in play, and otherwise.
 const GOLF_LIVE_S: i64 = 180;
 const GOLF_QUIET_S: i64 = 1800;
 
@@ -185,7 +185,7 @@ impl Pricer<'_> {
             }
             Contest::Field(tournament) => {
                 let at = opened.then(|| Self::golf_turn(tournament, read.at));
-                // A pricer that has not had its turn since it opened has no prices yet.
+                // No prices until the first turn after the opening.
                 View::Field(at.filter(|at| *at >= self.profile.opens(event)))
             }
         }
@@ -206,7 +206,7 @@ impl Pricer<'_> {
         let timeline = duel.timeline();
         let hold = delay + SUSPENDED_S;
         let step = timeline.step_at(at);
-        // Nobody leaves the old price up while he works out what a new score means.
+        // The old price is withdrawn until the new score is priced.
         let fresh = timeline.step_at(at - delay) != step;
         if at >= timeline.closed || fresh || timeline.incident_within(at - hold, at) {
             return None;
@@ -216,7 +216,7 @@ impl Pricer<'_> {
 
     fn golf_turn(tournament: &Tournament, at: i64) -> i64 {
         let every = if tournament.playing(at) { GOLF_LIVE_S } else { GOLF_QUIET_S };
-        // All pricers look at a tournament at the same moment, at each tournament at another.
+        // All bookmakers price a tournament at the same moment, each tournament at another.
         let phase = tournament.key.cast_signed().rem_euclid(GOLF_LIVE_S / PUBLISHED_S);
         turn(at, every, phase * PUBLISHED_S)
     }
@@ -351,8 +351,8 @@ impl Pricer<'_> {
     }
 }
 
-/// The last moment at which pricers that work every so often looked, `phase` publications apart from others. They
-/// look ten seconds after a publication, so that every feed is read once before the next.
+/// The last moment at which prices were made that are made every `every` seconds, shifted by `phase`. It is ten seconds
+/// after a publication, so that every feed is read once before the next.
 fn turn(at: i64, every: i64, phase: i64) -> i64 {
     let first = phase + TICK_S;
     (at - first).div_euclid(every) * every + first
