@@ -1,8 +1,9 @@
 //! What things are: exact prices, lines, markets, the catalogue of sports and bookmakers, scores,
-//! identifiers, instants and the message model of the feed door. No I/O, no async, no clock.
+//! identifiers, instants and the messages that feeds push. No I/O, no async, no clock.
 
 pub mod catalogue;
 pub mod id;
+mod keyed;
 pub mod line;
 pub mod market;
 pub mod message;
@@ -28,6 +29,8 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::keyed::keyed;
+
 /// Simulated and real data never meet (D19): two books, two logs; a key's kind picks the world once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum World {
@@ -35,16 +38,10 @@ pub enum World {
     Sandbox,
 }
 
-impl World {
-    pub const ALL: [Self; 2] = [Self::Live, Self::Sandbox];
-
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::Live => "live",
-            Self::Sandbox => "sandbox",
-        }
-    }
-}
+keyed!(World, key {
+    Live = "live",
+    Sandbox = "sandbox",
+});
 
 impl fmt::Display for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -92,7 +92,7 @@ impl Start {
     }
 
     fn from_checkpoint(base: Base, options: &WorldOptions) -> Self {
-        let Base { mut book, seq, missing } = base;
+        let Base { mut book, seq, missing, position: _ } = base;
         if missing > 0 {
             tracing::error!(
                 checkpoint = seq,
