@@ -4,23 +4,13 @@
 //! [`Registry`] is what a command-line process needs: the same verbs, on the store alone.
 //! [`People`] knows developers and operators: how they sign in, and what they ask for and decide.
 
-mod confirm;
 mod error;
 mod feed;
-mod grant;
-mod history;
-mod meter;
-mod node;
+mod key;
 mod people;
 mod registry;
-mod rehearsal;
-mod ring;
-mod secret;
-mod slice;
-mod tally;
-mod trust;
-mod window;
-mod worker;
+mod revocation;
+mod simulation;
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -30,31 +20,40 @@ use store::{KeyRow, Store};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 pub use crate::{
-    confirm::{Need, Witnesses, not_confirmed},
     error::AccountError,
     feed::{FeedGrant, Feeds},
-    grant::{Grant, Limits},
-    history::{ALERT_PERCENTS, QuotaAlert, UsageQuery, alert_percent},
-    meter::{Charge, Meters, Owner, Refusal, Spend, Standing, WindowStanding},
-    node::{Cluster, TrustFigures},
+    key::{
+        grant::{Grant, Limits},
+        lease_worker::{LeaseStats, LeaseWorker},
+        meter::{Charge, Meters, Owner, Refusal, Spend, Standing, WindowStanding},
+        ring::{ConnectionKey, KeyEntry, KeyRefusal, KeyRing},
+        secret::{FeedToken, KeyId, KeySecret},
+        usage::{ALERT_PERCENTS, QuotaAlert, UsageQuery, alert_percent},
+        usage_counter::{Call, FAILURES_MAX, Failure, OPERATIONS_MAX},
+    },
     people::{
-        AUDIT_ROWS_MAX, AccessDecision, AccessRecord, AccountRecord, Actor, AuditRecord, Deed,
-        DeviceToken, Email, Gate, Letter, LinkToken, MailFigures, NewAccount, Origin, Outbox,
-        Password, PasswordFault, People, PeopleError, PeopleRules, Postbag, Profile, RecoveryCode,
-        Session, SessionRecord, SessionToken, SignIn, SignUp, TotpSecret, outbox, source_of,
+        AUDIT_ROWS_MAX, AccessDecision, AccessRecord, AccountRecord, Actor, Attempt, AuditAction,
+        AuditRecord, DeviceToken, Email, EmailAddress, EmailQueue, LinkToken, MailStats,
+        NewAccount, Origin, Outbox, Password, PasswordFault, People, PeopleError, PeopleRules,
+        Profile, RecoveryCode, Session, SessionRecord, SessionToken, SignIn, SignUp, TotpSecret,
+        outbox, source_of,
     },
     registry::{FeedRecord, KeyRecord, Maintenance, NewKey, Registry, Scores},
-    rehearsal::{Rehearsal, TrustRehearsal},
-    ring::{Acquaintance, KeyEntry, KeyRefusal, KeyRing},
-    secret::{FeedToken, KeyId, KeySecret},
-    tally::{Call, FAILURES_MAX, Failure, PLACES_MAX},
-    trust::{Herald, HeraldError, Monotonic, Steady, Told},
-    worker::{LeaseFigures, LeaseWorker},
+    revocation::{
+        confirm::{Authorities, Need, not_confirmed},
+        key_lease::{
+            MonotonicClock, RegisterError, RegisterFuture, RevocationRegister, SteadyClock,
+        },
+        node::{Cluster, KeyLeaseStats},
+    },
+    simulation::{KeyLeaseSimulation, MeterSimulation},
 };
 use crate::{
-    node::Member,
-    trust::Trust,
-    worker::{LeaseCounters, Order},
+    key::{
+        lease_worker::{LeaseCounters, Order},
+        usage,
+    },
+    revocation::{key_lease::KeyLease, node::Member},
 };
 pub use store::{
     AccessState, Allowance, AuditFilter, CountRow, Digest as KeyDigest, KeyKind, LinkPurpose,
@@ -101,9 +100,9 @@ pub struct Accounts {
     store: Store,
     orders: mpsc::Sender<Order>,
     counters: Arc<LeaseCounters>,
-    writing: Mutex<history::Writing>,
+    writing: Mutex<usage::WriteState>,
     /// Alerts that the store knows of, so that it is not asked every minute.
-    told: Mutex<HashSet<history::Told>>,
+    alerted: Mutex<HashSet<usage::AlertKey>>,
     /// `None`: this process is alone.
     member: Option<Member>,
 }
@@ -117,7 +116,8 @@ impl Accounts {
         store: Store,
         clock: Arc<dyn Clock>,
     ) -> Result<(Self, LeaseWorker), AccountError> {
-        let (accounts, worker) = Self::assemble(store, clock, Arc::new(Trust::unbounded()), None);
+        let (accounts, worker) =
+            Self::assemble(store, clock, Arc::new(KeyLease::unbounded()), None);
         accounts.read_all().await?;
         Ok((accounts, worker))
     }
@@ -126,24 +126,24 @@ impl Accounts {
     fn assemble(
         store: Store,
         clock: Arc<dyn Clock>,
-        trust: Arc<Trust>,
+        lease: Arc<KeyLease>,
         member: Option<Member>,
     ) -> (Self, LeaseWorker) {
         let counters = Arc::new(LeaseCounters::default());
         let (worker, orders) =
             LeaseWorker::new(store.clone(), Arc::clone(&clock), Arc::clone(&counters));
         let ring =
-            KeyRing::new(store.clone(), Arc::clone(&clock), orders.clone(), Arc::clone(&trust));
+            KeyRing::new(store.clone(), Arc::clone(&clock), orders.clone(), Arc::clone(&lease));
         let accounts = Self {
             keys: ring,
-            feeds: Feeds::new(store.clone(), trust),
+            feeds: Feeds::new(store.clone(), lease),
             registry: Registry::new(store.clone(), clock),
             maintenance: ArcSwap::default(),
             store,
             orders,
             counters,
             writing: Mutex::default(),
-            told: Mutex::default(),
+            alerted: Mutex::default(),
             member,
         };
         (accounts, worker)
@@ -178,7 +178,7 @@ impl Accounts {
     }
 
     /// How leasing goes.
-    pub fn leases(&self) -> LeaseFigures {
+    pub fn leases(&self) -> LeaseStats {
         self.counters.figures()
     }
 
@@ -259,7 +259,8 @@ impl Accounts {
     pub async fn revoke_key(&self, id_or_key: &str, by: &Actor) -> Result<KeyRecord, AccountError> {
         let row = self.registry.revoke_row(id_or_key, by).await?;
         self.keys.revoke(&row).await;
-        self.confirm_or_note(Need::Everywhere, by, (Deed::KeyRevoked, &row.id, &row.hint)).await?;
+        self.confirm_or_note(Need::Everywhere, by, (AuditAction::KeyRevoked, &row.id, &row.hint))
+            .await?;
         Ok(registry::record(row))
     }
 
@@ -283,7 +284,7 @@ impl Accounts {
         let need = overlap.map_or(Need::Everywhere, |_| Need::Soon);
         let old = record.rotated_from.as_ref().map_or("", |id| id.as_str());
         let done = registry::rotated(overlap, record.id.as_str());
-        let confirmed = self.confirm_or_note(need, by, (Deed::KeyRotated, old, &done)).await;
+        let confirmed = self.confirm_or_note(need, by, (AuditAction::KeyRotated, old, &done)).await;
         // The new key is shown once, so it is not lost over the old one's end.
         let unconfirmed = confirmed.err().or(unread.map(AccountError::from));
         Ok(Rotated { secret, record, unconfirmed })
@@ -294,11 +295,12 @@ impl Accounts {
         &self,
         need: Need,
         by: &Actor,
-        (deed, subject, detail): (Deed, &str, &str),
+        (action, subject, detail): (AuditAction, &str, &str),
     ) -> Result<(), AccountError> {
         let confirmed = self.confirm(need).await;
         if confirmed.is_err()
-            && let Err(error) = self.registry.note(by, deed, subject, &not_confirmed(detail)).await
+            && let Err(error) =
+                self.registry.note(by, action, subject, &not_confirmed(detail)).await
         {
             let error = &error as &dyn std::error::Error;
             tracing::warn!(error, "that a change is not confirmed is not in the audit log");
@@ -381,7 +383,7 @@ impl Accounts {
             last_used: entry.as_ref().and_then(|entry| entry.last_used()).or(stored),
             last_agent: entry
                 .as_ref()
-                .and_then(|entry| entry.tally.agent())
+                .and_then(|entry| entry.counter.agent())
                 .or_else(|| row.last_agent.clone()),
             standing: live.map(|entry| entry.meters.standing(now)),
             today: live.map(|entry| entry.meters.day(now)),
@@ -394,12 +396,12 @@ impl Accounts {
     ///
     /// # Errors
     /// The store cannot be written.
-    pub async fn note_key_uses(&self) -> Result<(), AccountError> {
+    pub async fn record_key_uses(&self) -> Result<(), AccountError> {
         let uses = self.keys.take_unnoted_uses();
         if uses.is_empty() {
             return Ok(());
         }
-        Ok(self.store.note_key_uses(&uses).await?)
+        Ok(self.store.record_key_uses(&uses).await?)
     }
 
     /// As [`Registry::create_feed`].
@@ -434,7 +436,7 @@ impl Accounts {
     pub async fn revoke_feed(&self, name: &str, by: &Actor) -> Result<FeedRecord, AccountError> {
         let record = self.registry.revoke_feed(name, by).await?;
         self.feeds.reload().await?;
-        self.confirm_or_note(Need::Everywhere, by, (Deed::FeedRevoked, name, "")).await?;
+        self.confirm_or_note(Need::Everywhere, by, (AuditAction::FeedRevoked, name, "")).await?;
         Ok(record)
     }
 
@@ -475,7 +477,7 @@ impl Accounts {
             Maintenance::On { .. } => Need::Everywhere,
             Maintenance::Off => Need::Soon,
         };
-        let (deed, detail) = maintenance.deed();
-        self.confirm_or_note(need, by, (deed, "service", &detail)).await
+        let (action, detail) = maintenance.action();
+        self.confirm_or_note(need, by, (action, "service", &detail)).await
     }
 }

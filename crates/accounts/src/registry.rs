@@ -5,9 +5,9 @@ use std::{sync::Arc, time::Duration};
 
 use domain::{Clock, Timestamp};
 use serde::{Serialize, Serializer};
-use store::{AuditEntry, FeedRow, KeyEnd, KeyKind, KeyMade, KeyRoom, KeyRow, Store};
+use store::{AuditEntry, FeedRow, KeyCountLimit, KeyEnd, KeyInsert, KeyKind, KeyRow, Store};
 
-use crate::{AccountError, Actor, Deed, FeedToken, KeyId, KeySecret, Limits, grant};
+use crate::{AccountError, Actor, AuditAction, FeedToken, KeyId, KeySecret, Limits, key::grant};
 
 const NAME_MAX: usize = 100;
 const SLUG_MAX: usize = 64;
@@ -113,12 +113,12 @@ pub enum Maintenance {
 
 impl Maintenance {
     /// What is written down of it.
-    pub(crate) fn deed(self) -> (Deed, String) {
+    pub(crate) fn action(self) -> (AuditAction, String) {
         match self {
             Self::On { retry_after_s } => {
-                (Deed::MaintenanceOn, format!("try again in {retry_after_s} s"))
+                (AuditAction::MaintenanceOn, format!("try again in {retry_after_s} s"))
             }
-            Self::Off => (Deed::MaintenanceOff, String::new()),
+            Self::Off => (AuditAction::MaintenanceOff, String::new()),
         }
     }
 }
@@ -179,13 +179,13 @@ impl Registry {
 
     fn made(&self, by: &Actor, row: &KeyRow) -> AuditEntry {
         let detail = format!("{} {}", row.kind.as_str(), row.hint);
-        by.entry(self.now(), Deed::KeyCreated, &row.id, &detail)
+        by.entry(self.now(), AuditAction::KeyCreated, &row.id, &detail)
     }
 
     /// How many keys the account of whoever does something may have and make; `None` where they have none.
-    fn room(&self, by: &Actor) -> Option<KeyRoom> {
+    fn room(&self, by: &Actor) -> Option<KeyCountLimit> {
         let now = self.now();
-        by.account_id.as_ref().map(|_| KeyRoom {
+        by.account_id.as_ref().map(|_| KeyCountLimit {
             now_ms: now.as_millis(),
             keys_max: KEYS_MAX,
             made_max: KEYS_MADE_MAX,
@@ -247,7 +247,7 @@ impl Registry {
     ) -> Result<KeyRow, AccountError> {
         let row = self.find_key(id_or_key).await?;
         let now = self.now();
-        let audit = by.entry(now, Deed::KeyRevoked, &row.id, &row.hint);
+        let audit = by.entry(now, AuditAction::KeyRevoked, &row.id, &row.hint);
         let ended = self.store.revoke_key(&row.id, now.as_millis(), &audit).await?;
         ended.ok_or(AccountError::UnknownKey)
     }
@@ -289,7 +289,8 @@ impl Registry {
             ..old
         };
         let old_id = successor.rotated_from.as_deref().unwrap_or_default();
-        let audit = by.entry(now, Deed::KeyRotated, old_id, &rotated(overlap, &successor.id));
+        let audit =
+            by.entry(now, AuditAction::KeyRotated, old_id, &rotated(overlap, &successor.id));
         let room = self.room(by);
         kept(self.store.rotate_key(end, &successor, room.as_ref(), &audit).await?, &successor)?;
         Ok((secret, record(successor)))
@@ -320,7 +321,7 @@ impl Registry {
             paused_ms: None,
         };
         let detail = rights_text(&row);
-        let audit = by.entry(self.now(), Deed::FeedCreated, name, &detail);
+        let audit = by.entry(self.now(), AuditAction::FeedCreated, name, &detail);
         if !self.store.insert_feed(&row, &audit).await? {
             return Err(AccountError::FeedExists(row.name));
         }
@@ -341,7 +342,7 @@ impl Registry {
     /// There is no such feed, or the store cannot be written.
     pub async fn revoke_feed(&self, name: &str, by: &Actor) -> Result<FeedRecord, AccountError> {
         let now = self.now();
-        let audit = by.entry(now, Deed::FeedRevoked, name, "");
+        let audit = by.entry(now, AuditAction::FeedRevoked, name, "");
         let row = self.store.revoke_feed(name, now.as_millis(), &audit).await?;
         row.map(feed_record).ok_or_else(|| AccountError::UnknownFeed(String::from(name)))
     }
@@ -387,8 +388,8 @@ impl Registry {
             Maintenance::Off => None,
             Maintenance::On { retry_after_s } => Some(retry_after_s.to_string()),
         };
-        let (deed, detail) = maintenance.deed();
-        let audit = by.entry(self.now(), deed, "service", &detail);
+        let (action, detail) = maintenance.action();
+        let audit = by.entry(self.now(), action, "service", &detail);
         Ok(self.store.decide_setting(MAINTENANCE, value.as_deref(), &audit).await?)
     }
 
@@ -399,11 +400,11 @@ impl Registry {
     pub async fn note(
         &self,
         by: &Actor,
-        deed: Deed,
+        action: AuditAction,
         subject: &str,
         detail: &str,
     ) -> Result<(), AccountError> {
-        Ok(self.store.append_audit(&[by.entry(self.now(), deed, subject, detail)]).await?)
+        Ok(self.store.append_audit(&[by.entry(self.now(), action, subject, detail)]).await?)
     }
 
     async fn find_key(&self, id_or_key: &str) -> Result<KeyRow, AccountError> {
@@ -418,15 +419,15 @@ impl Registry {
     }
 }
 
-fn kept(made: KeyMade, row: &KeyRow) -> Result<(), AccountError> {
+fn kept(made: KeyInsert, row: &KeyRow) -> Result<(), AccountError> {
     match made {
-        KeyMade::Made => Ok(()),
+        KeyInsert::Inserted => Ok(()),
         // Somebody else ended or rotated it since it was read.
-        KeyMade::NothingToReplace => {
+        KeyInsert::NothingToReplace => {
             Err(AccountError::RotateTwice(row.rotated_from.clone().unwrap_or_default()))
         }
-        KeyMade::Full { keys_max } => Err(AccountError::KeysFull { keys_max }),
-        KeyMade::TooMany { made_max, first_ms } => {
+        KeyInsert::Full { keys_max } => Err(AccountError::KeysFull { keys_max }),
+        KeyInsert::TooMany { made_max, first_ms } => {
             let free = Timestamp::from_millis(first_ms).plus(KEYS_MADE_TIME);
             let wait = free.since(Timestamp::from_millis(row.created_ms));
             Err(AccountError::KeysTooMany { made_max, retry_after_s: wait.as_secs() + 1 })
@@ -442,8 +443,8 @@ pub(crate) fn rotated(overlap: Option<Duration>, successor: &str) -> String {
     }
 }
 
-pub(crate) fn pause_deed(paused: bool) -> Deed {
-    if paused { Deed::FeedPaused } else { Deed::FeedResumed }
+pub(crate) fn pause_deed(paused: bool) -> AuditAction {
+    if paused { AuditAction::FeedPaused } else { AuditAction::FeedResumed }
 }
 
 fn refuse_rotation(old: &KeyRow, now: Timestamp) -> Option<AccountError> {

@@ -162,8 +162,8 @@ impl StreamLog {
         Ok(log)
     }
 
-    /// Calls `on_answer` for every answer of the servers to what is asked or written from here on. A checkpoint takes many
-    /// answers.
+    /// Calls `on_answer` for every answer of the servers to what is asked or written from here on. A checkpoint takes
+    /// many answers.
     pub fn on_answer(&mut self, on_answer: impl Fn() + Send + Sync + 'static) {
         let on_answer = AnswerListener(Arc::new(on_answer));
         self.checkpoints.set_on_answer(on_answer.clone());
@@ -502,8 +502,8 @@ impl StreamLog {
         self.last_checksum
     }
 
-    /// Whether the log still has the entry that this checksum is of. A log that does not reach so far, or begins later, has
-    /// not.
+    /// Whether the log still has the entry that this checksum is of. A log that does not reach so far, or begins
+    /// later, has not.
     ///
     /// # Errors
     /// The servers do not answer, or what they hold is damaged.

@@ -138,7 +138,7 @@ impl App {
 
     /// Whether this node may let keys in.
     pub(crate) fn vouches(&self) -> bool {
-        self.accounts.trust().is_none_or(|trust| trust.left_ms > 0)
+        self.accounts.key_lease().is_none_or(|lease| lease.left_ms > 0)
     }
 
     /// Writes down what keys were used for since the last time.

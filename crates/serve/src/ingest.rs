@@ -267,7 +267,7 @@ fn authenticate(app: &App, delivery: &Delivery) -> Result<Arc<FeedGrant>, ApiErr
     let found = token.ok_or(KeyRefusal::Unknown);
     found.and_then(|token| app.accounts.feeds.authenticate(token)).map_err(
         |refusal| match refusal {
-            KeyRefusal::Unvouched => cannot_vouch(),
+            KeyRefusal::Unconfirmed => cannot_vouch(),
             KeyRefusal::Unknown => {
                 let text = "a valid feed token is needed: Authorization: Bearer fk_…";
                 let mut error = ApiError::new(ErrorCode::AuthenticationFailed, text);

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use accounts::Acquaintance;
+use accounts::ConnectionKey;
 use domain::{Clock, Timestamp};
 use tokio::time::Instant;
 
@@ -72,7 +72,7 @@ pub(crate) struct Visitor {
     pub(crate) now: Timestamp,
     pub(crate) begun: Instant,
     /// Whom the connection is known to belong to.
-    pub(crate) known: Acquaintance,
+    pub(crate) known: ConnectionKey,
     pub(crate) peer: Peer,
     /// What the connection asked last.
     pub(crate) habit: Habit,
@@ -89,7 +89,7 @@ impl Visitor {
         Self {
             now,
             begun,
-            known: Acquaintance::default(),
+            known: ConnectionKey::default(),
             peer,
             habit: Habit::default(),
             takes_spooled: false,

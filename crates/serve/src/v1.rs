@@ -54,7 +54,7 @@ pub(crate) async fn answer(
         Err(refusal) => {
             let error = match refusal {
                 KeyRefusal::Unknown => no_valid_key(),
-                KeyRefusal::Unvouched => cannot_vouch(),
+                KeyRefusal::Unconfirmed => cannot_vouch(),
             };
             return (Endpoint::Unknown, error.into_reply(request_id));
         }
@@ -102,11 +102,11 @@ fn authenticate(
     let keys = &app.accounts.keys;
     let Visitor { now, known, .. } = visitor;
     match asked.key {
-        KeyHeader::Once(key) => Ok((keys.recognise(key, *now, known)?, KeyWay::Header)),
+        KeyHeader::Once(key) => Ok((keys.authenticate_again(key, *now, known)?, KeyWay::Header)),
         KeyHeader::Repeated => Err(KeyRefusal::Unknown),
         KeyHeader::Absent if app.settings.query_key_enabled => {
             let key = query.first(Param::ApiKey.name()).ok_or(KeyRefusal::Unknown)?;
-            Ok((keys.recognise(key.as_bytes(), *now, known)?, KeyWay::Query))
+            Ok((keys.authenticate_again(key.as_bytes(), *now, known)?, KeyWay::Query))
         }
         KeyHeader::Absent => Err(KeyRefusal::Unknown),
     }
@@ -170,7 +170,7 @@ impl Visit<'_> {
             }
         };
         let outcome = Outcome::of_status(reply.status);
-        entry.count(Call { place: endpoint.index(), outcome, agent: self.asked.agent }, now);
+        entry.count(Call { operation: endpoint.index(), outcome, agent: self.asked.agent }, now);
         let mut standing = standing.unwrap_or_else(|| entry.meters.standing(now));
         if let Ok(Some(fault)) = Fault::parse(self.asked.fault, entry) {
             fault.bend(&mut standing);

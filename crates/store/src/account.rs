@@ -3,8 +3,9 @@
 use std::fmt;
 
 use crate::{
-    AuditEntry, Digest, Store, StoreError, containing,
-    database::{Alone, Tx, decode_from, query, text_column},
+    AuditEntry, Digest, Store, StoreError,
+    database::{Lock, Tx, decode_from, query, text_column},
+    like_pattern,
 };
 
 /// What an account may do.
@@ -178,7 +179,7 @@ impl Store {
             " FROM account WHERE LOWER(email) LIKE $1 ESCAPE '!' OR LOWER(name) LIKE $1 ESCAPE '!' \
              OR LOWER(id) LIKE $1 ESCAPE '!' ORDER BY created_ms DESC, id LIMIT $2"
         ))
-        .bind(containing(text))
+        .bind(like_pattern(text))
         .bind(i64::from(limit))
         .fetch_all(&self.database)
         .await
@@ -254,7 +255,7 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be written.
-    pub async fn forget_unconfirmed(&self, created_ms: i64) -> Result<u64, StoreError> {
+    pub async fn delete_unconfirmed(&self, created_ms: i64) -> Result<u64, StoreError> {
         macro_rules! unconfirmed {
             ($what:literal) => {
                 concat!(
@@ -292,8 +293,8 @@ impl Store {
         audit: &AuditEntry,
     ) -> Result<bool, StoreError> {
         let mut tx = self.begin_write().await?;
-        tx.be_alone(Alone::Operators).await?;
-        tx.be_alone(Alone::Keys { account_id }).await?;
+        tx.lock(Lock::Operators).await?;
+        tx.lock(Lock::Keys { account_id }).await?;
         if suspended_ms.is_some() && !tx.leaves_an_operator(account_id).await? {
             return Ok(false);
         }

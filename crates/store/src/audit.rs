@@ -1,8 +1,9 @@
 //! Who did what, when and from where. Rows are added and read, never changed; the database refuses it too.
 
 use crate::{
-    Store, StoreError, containing,
+    Store, StoreError,
     database::{Tx, query},
+    like_pattern,
 };
 
 /// Something to be written down.
@@ -137,7 +138,7 @@ impl Store {
         .bind(filter.account_id)
         .bind(filter.before)
         .bind(filter.action)
-        .bind(filter.text.map(containing))
+        .bind(filter.text.map(like_pattern))
         .bind(i64::from(limit))
         .fetch_all(&self.database)
         .await

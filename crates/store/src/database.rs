@@ -52,7 +52,7 @@ enum PgTxState {
 ///
 /// SQLite has one writer at a time anyway; PostgreSQL locks only rows, and these are about rows that are not there yet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Alone<'a> {
+pub(crate) enum Lock<'a> {
     /// Deciding which one-time links are in force.
     Links,
     /// Deciding which sessions of an account are.
@@ -280,12 +280,12 @@ impl Database {
 
 impl Tx {
     /// Waits until nobody else is at it; then nobody else is until this transaction ends.
-    pub(crate) async fn be_alone(&mut self, alone: Alone<'_>) -> Result<(), StoreError> {
-        let (class, subject) = match alone {
-            Alone::Links => (1, ""),
-            Alone::Sessions { account_id } => (2, account_id),
-            Alone::Keys { account_id } => (3, account_id),
-            Alone::Operators => (4, ""),
+    pub(crate) async fn lock(&mut self, lock: Lock<'_>) -> Result<(), StoreError> {
+        let (class, subject) = match lock {
+            Lock::Links => (1, ""),
+            Lock::Sessions { account_id } => (2, account_id),
+            Lock::Keys { account_id } => (3, account_id),
+            Lock::Operators => (4, ""),
         };
         if let Self::Postgres(tx) = self {
             let work = sqlx::query("SELECT pg_advisory_xact_lock($1, hashtext($2))")

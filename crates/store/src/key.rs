@@ -1,14 +1,15 @@
 //! API keys as rows. A key's text is never here, only its digest.
 
-mod room;
+mod count_limit;
 
 use std::fmt;
 
-pub use crate::key::room::{KeyMade, KeyRoom};
+pub use crate::key::count_limit::{KeyCountLimit, KeyInsert};
 use crate::{
-    AuditEntry, Store, StoreError, containing,
+    AuditEntry, Store, StoreError,
     database::{Tx, decode_from, query},
-    key::room::Stay,
+    key::count_limit::Placement,
+    like_pattern,
 };
 
 /// SHA-256 of a key or token. `Debug` does not show it.
@@ -163,8 +164,8 @@ impl TryFrom<RawKey> for KeyRow {
 
     fn try_from(raw: RawKey) -> Result<Self, StoreError> {
         let quota = AccountQuota {
-            requests_per_day: raw.account_day.map(limit).transpose()?,
-            requests_per_month: raw.account_month.map(limit).transpose()?,
+            requests_per_day: raw.account_day.map(to_limit).transpose()?,
+            requests_per_month: raw.account_month.map(to_limit).transpose()?,
         };
         Ok(Self {
             account_quota: raw.account_id.is_some().then_some(quota),
@@ -173,9 +174,9 @@ impl TryFrom<RawKey> for KeyRow {
             digest: raw.digest,
             groups: raw.sport_groups.as_deref().map(split),
             permissions: split(&raw.permissions),
-            burst_per_minute: limit(raw.burst_per_minute)?,
-            requests_per_day: limit(raw.requests_per_day)?,
-            requests_per_month: raw.requests_per_month.map(limit).transpose()?,
+            burst_per_minute: to_limit(raw.burst_per_minute)?,
+            requests_per_day: to_limit(raw.requests_per_day)?,
+            requests_per_month: raw.requests_per_month.map(to_limit).transpose()?,
             id: raw.id,
             name: raw.name,
             hint: raw.hint,
@@ -214,23 +215,23 @@ impl Store {
     pub async fn insert_key(
         &self,
         key: &KeyRow,
-        room: Option<&KeyRoom>,
+        limit: Option<&KeyCountLimit>,
         audit: &AuditEntry,
-    ) -> Result<KeyMade, StoreError> {
+    ) -> Result<KeyInsert, StoreError> {
         let mut tx = self.begin_write().await?;
-        tx.hold_account(key).await?;
-        if let (Some(room), Some(account_id)) = (room, &key.account_id) {
-            let made = tx.look_for_room(account_id, room, Stay::Beside).await?;
-            if made != KeyMade::Made {
+        tx.lock_account(key).await?;
+        if let (Some(limit), Some(account_id)) = (limit, &key.account_id) {
+            let made = tx.check_key_count(account_id, limit, Placement::Additional).await?;
+            if made != KeyInsert::Inserted {
                 return Ok(made);
             }
         }
-        match tx.meters_left(key).await? {
+        match tx.unused_meters(key).await? {
             Some(meter_id) => tx.insert_key(&KeyRow { meter_id, ..key.clone() }).await?,
             None => tx.insert_key(key).await?,
         }
         tx.commit_change(audit).await?;
-        Ok(KeyMade::Made)
+        Ok(KeyInsert::Inserted)
     }
 
     /// Keeps new keys of nobody in particular, all or none.
@@ -244,7 +245,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
         for key in keys {
-            tx.hold_account(key).await?;
+            tx.lock_account(key).await?;
             tx.insert_key(key).await?;
         }
         for entry in audit {
@@ -313,7 +314,7 @@ impl Store {
              WHEN expires_ms IS NOT NULL THEN 'ending' ELSE 'live' END = $2 \
              ORDER BY created_ms DESC, id DESC LIMIT $4"
         ))
-        .bind(containing(text))
+        .bind(like_pattern(text))
         .bind(text.to_ascii_lowercase())
         .bind(now_ms)
         .bind(i64::from(limit))
@@ -386,7 +387,7 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be written; then some may not have been noted.
-    pub async fn note_key_uses(&self, uses: &[KeyUse]) -> Result<(), StoreError> {
+    pub async fn record_key_uses(&self, uses: &[KeyUse]) -> Result<(), StoreError> {
         let mut uses: Vec<&KeyUse> = uses.iter().collect();
         // In one order everywhere, so that nodes that note the same keys do not wait for each other in a circle.
         uses.sort_unstable_by(|a, b| a.id.cmp(&b.id));
@@ -480,18 +481,18 @@ impl Store {
         &self,
         end: KeyEnd,
         successor: &KeyRow,
-        room: Option<&KeyRoom>,
+        limit: Option<&KeyCountLimit>,
         audit: &AuditEntry,
-    ) -> Result<KeyMade, StoreError> {
-        let (revoked_ms, expires_ms, stay) = match end {
-            KeyEnd::AtOnce { now_ms } => (Some(now_ms), None, Stay::Instead),
-            KeyEnd::At { expires_ms } => (None, Some(expires_ms), Stay::Beside),
+    ) -> Result<KeyInsert, StoreError> {
+        let (revoked_ms, expires_ms, placement) = match end {
+            KeyEnd::AtOnce { now_ms } => (Some(now_ms), None, Placement::Replacement),
+            KeyEnd::At { expires_ms } => (None, Some(expires_ms), Placement::Additional),
         };
         let mut tx = self.begin_write().await?;
-        tx.hold_account(successor).await?;
-        if let (Some(room), Some(account_id)) = (room, &successor.account_id) {
-            let made = tx.look_for_room(account_id, room, stay).await?;
-            if made != KeyMade::Made {
+        tx.lock_account(successor).await?;
+        if let (Some(limit), Some(account_id)) = (limit, &successor.account_id) {
+            let made = tx.check_key_count(account_id, limit, placement).await?;
+            if made != KeyInsert::Inserted {
                 return Ok(made);
             }
         }
@@ -505,11 +506,11 @@ impl Store {
         .execute(&mut tx)
         .await?;
         if ended == 0 {
-            return Ok(KeyMade::NothingToReplace);
+            return Ok(KeyInsert::NothingToReplace);
         }
         tx.insert_key(successor).await?;
         tx.commit_change(audit).await?;
-        Ok(KeyMade::Made)
+        Ok(KeyInsert::Inserted)
     }
 }
 
@@ -542,6 +543,6 @@ fn split(list: &str) -> Vec<String> {
     list.split(',').filter(|part| !part.is_empty()).map(String::from).collect()
 }
 
-fn limit(column: i64) -> Result<u32, StoreError> {
+fn to_limit(column: i64) -> Result<u32, StoreError> {
     u32::try_from(column).map_err(|_| StoreError::corrupt("limit out of range"))
 }

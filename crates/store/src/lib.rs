@@ -9,13 +9,12 @@
 mod access;
 mod account;
 mod audit;
-mod change;
 mod database;
 mod error;
 mod feed;
-mod history;
 mod key;
-mod lead;
+mod key_change;
+mod leadership;
 mod link;
 mod postgres;
 mod session;
@@ -23,6 +22,7 @@ mod setting;
 mod sqlite;
 mod transfer;
 mod usage;
+mod usage_history;
 
 use std::path::Path;
 
@@ -31,16 +31,16 @@ pub use crate::{
     access::{AccessRow, AccessState},
     account::{AccountRow, Allowance, Role, Totp},
     audit::{AuditEntry, AuditFilter, AuditRow},
-    change::{Behind, KeyChange, Listed, NODE_SILENT_MS},
     error::StoreError,
     feed::FeedRow,
-    history::{CountRow, Outcome, Step},
-    key::{AccountQuota, Digest, KeyEnd, KeyKind, KeyMade, KeyRoom, KeyRow, KeyUse},
-    lead::Lead,
+    key::{AccountQuota, Digest, KeyCountLimit, KeyEnd, KeyInsert, KeyKind, KeyRow, KeyUse},
+    key_change::{Behind, KeyChange, Listed, NODE_SILENT_MS},
+    leadership::Leadership,
     link::{LinkPurpose, LinkRow},
     session::{SessionRow, Stage},
     transfer::{Transferred, transfer},
-    usage::{Lease, LeaseAsk, Unspent, UsageRow, Window, WindowStarts},
+    usage::{Lease, LeaseRequest, Unspent, UsageRow, Window, WindowStarts},
+    usage_history::{CountRow, Outcome, Step},
 };
 
 /// A handle to the store; clones share its connections.
@@ -108,7 +108,7 @@ impl Store {
 
 /// The pattern for what contains a text in small letters, whatever signs are in it. The two databases agree on ASCII
 /// letters alone.
-fn containing(text: &str) -> String {
+fn like_pattern(text: &str) -> String {
     let mut pattern = String::from("%");
     for letter in text.to_ascii_lowercase().chars() {
         if matches!(letter, '!' | '%' | '_') {

@@ -2,7 +2,7 @@
 
 use crate::{
     AccountRow, AuditEntry, Digest, Store, StoreError,
-    database::{Alone, Tx, query, text_column},
+    database::{Lock, Tx, query, text_column},
 };
 
 /// What a link lets its holder do, once.
@@ -65,7 +65,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
         if link.purpose != LinkPurpose::Invitation {
-            tx.be_alone(Alone::Links).await?;
+            tx.lock(Lock::Links).await?;
             query(
                 "DELETE FROM link WHERE purpose = $1 AND account_id IS NOT DISTINCT FROM $2 AND used_ms IS NULL",
             )

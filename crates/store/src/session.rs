@@ -2,7 +2,7 @@
 
 use crate::{
     AuditEntry, Digest, Store, StoreError,
-    database::{Alone, query, text_column},
+    database::{Lock, query, text_column},
 };
 
 /// How far a sign-in has come.
@@ -52,7 +52,7 @@ impl Store {
         audit: Option<&AuditEntry>,
     ) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
-        tx.be_alone(Alone::Sessions { account_id: &session.account_id }).await?;
+        tx.lock(Lock::Sessions { account_id: &session.account_id }).await?;
         query("DELETE FROM session WHERE digest = $1")
             .bind(replaced.map(Digest::as_slice))
             .execute(&mut tx)

@@ -19,7 +19,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 const CONNECTIONS_MAX: u32 = 4;
 /// Two processes opening a new file at once trip over each other: switching to WAL does not wait for
 /// the lock, and both try the same migration. The loser only has to look again.
-const OPEN_PATIENCE: Duration = Duration::from_secs(5);
+const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
 const OPEN_RETRY_DELAY: Duration = Duration::from_millis(50);
 /// What the write-ahead log is cut back to after a checkpoint, in bytes: one large transaction does not keep its room
 /// on the disk for ever. SQLite itself makes a checkpoint every 1,000 pages.
@@ -30,7 +30,7 @@ pub(crate) async fn open(path: &Path) -> Result<SqlitePool, StoreError> {
     let started = tokio::time::Instant::now();
     loop {
         match try_open(path).await {
-            Err(StoreError::Unavailable(_)) if started.elapsed() < OPEN_PATIENCE => {}
+            Err(StoreError::Unavailable(_)) if started.elapsed() < OPEN_TIMEOUT => {}
             opened => return opened,
         }
         tokio::time::sleep(OPEN_RETRY_DELAY).await;
@@ -108,7 +108,7 @@ fn private() -> std::fs::OpenOptions {
 
 #[cfg(test)]
 mod hostile {
-    use crate::{LeaseAsk, Store, Window, database::Database};
+    use crate::{LeaseRequest, Store, Window, database::Database};
 
     use super::*;
 
@@ -119,14 +119,14 @@ mod hostile {
         Store { database: Database::Sqlite(connect(options).await.unwrap()) }
     }
 
-    fn ask(meter: usize) -> LeaseAsk {
-        LeaseAsk {
+    fn ask(meter: usize) -> LeaseRequest {
+        LeaseRequest {
             meter_id: format!("key_{meter}").into(),
             window: Window::Day,
             start_ms: 0,
             limit: 100,
             divisor: 4,
-            slice_max: 100,
+            lease_max: 100,
         }
     }
 

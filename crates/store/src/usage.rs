@@ -6,7 +6,7 @@ mod count;
 use crate::{
     Store, StoreError,
     database::{query, text_column},
-    usage::count::{Held, Place},
+    usage::count::{LockedCounts, WindowKey},
 };
 
 /// A span of time with its own count, in UTC.
@@ -21,26 +21,26 @@ text_column!(Window, "usage window", [Minute = "minute", Day = "day", Month = "m
 
 /// A wish for a slice of one window.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeaseAsk {
+pub struct LeaseRequest {
     pub meter_id: Box<str>,
     pub window: Window,
     pub start_ms: i64,
     /// What the window may give in all.
     pub limit: u32,
-    /// The slice is one part in so many of what remains, at least 1 and at most `slice_max`.
+    /// The slice is one part in so many of what remains, at least 1 and at most `lease_max`.
     pub divisor: u32,
-    pub slice_max: u32,
+    pub lease_max: u32,
 }
 
-impl LeaseAsk {
+impl LeaseRequest {
     /// The slice that a window gives which has given so much before.
     pub fn slice(&self, granted: u32) -> u32 {
         let remaining = self.limit.saturating_sub(granted);
-        (remaining / self.divisor.max(1)).clamp(1, self.slice_max.max(1)).min(remaining)
+        (remaining / self.divisor.max(1)).clamp(1, self.lease_max.max(1)).min(remaining)
     }
 }
 
-/// The answer to a [`LeaseAsk`].
+/// The answer to a [`LeaseRequest`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     /// The slice: the asker's to spend. 0: nothing remains.
@@ -80,13 +80,13 @@ impl Store {
     /// # Errors
     /// The store cannot be written; then nothing was leased, or (where the commit itself was cut off)
     /// something was and is lost to its window.
-    pub async fn lease(&self, asks: &[LeaseAsk]) -> Result<Vec<Lease>, StoreError> {
+    pub async fn lease(&self, asks: &[LeaseRequest]) -> Result<Vec<Lease>, StoreError> {
         let mut tx = self.begin_write().await?;
-        let places = asks.iter().map(Place::of_ask).collect();
-        let mut held = Held::take(&mut tx, places).await?;
+        let keys = asks.iter().map(WindowKey::of_ask).collect();
+        let mut held = LockedCounts::take(&mut tx, keys).await?;
         let mut leases = Vec::with_capacity(asks.len());
         for ask in asks {
-            let count = held.count(&Place::of_ask(ask))?;
+            let count = held.count(&WindowKey::of_ask(ask))?;
             let given = ask.slice(to_count(count.granted)?);
             count.granted += i64::from(given);
             leases.push(Lease { given, granted: to_count(count.granted)? });
@@ -102,10 +102,10 @@ impl Store {
     /// The store cannot be written; then nothing was given back.
     pub async fn release(&self, unspent: &[Unspent]) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
-        let places = unspent.iter().map(Place::of_unspent).collect();
-        let mut held = Held::take(&mut tx, places).await?;
+        let keys = unspent.iter().map(WindowKey::of_unspent).collect();
+        let mut held = LockedCounts::take(&mut tx, keys).await?;
         for lease in unspent {
-            let count = held.count(&Place::of_unspent(lease))?;
+            let count = held.count(&WindowKey::of_unspent(lease))?;
             let left = i64::from(lease.left);
             // More than was ever given: a window that was forgotten meanwhile.
             if count.granted >= left {

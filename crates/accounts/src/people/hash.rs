@@ -43,10 +43,10 @@ pub(crate) struct Hasher {
 
 /// For whom a password is hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Guest {
+pub(crate) enum Requester {
     /// Somebody signed in, with a link, or with a browser that they signed in with before.
     Known,
-    Stranger,
+    Anonymous,
 }
 
 /// Too many are signing in at this moment.
@@ -71,7 +71,7 @@ impl Hasher {
     pub(crate) async fn hash(
         &self,
         password: Password,
-        guest: Guest,
+        guest: Requester,
     ) -> Result<Result<String, Busy>, AccountError> {
         let hashed = self.in_turn(guest, move |memory| hash(password.as_bytes(), memory)).await;
         match hashed {
@@ -85,7 +85,7 @@ impl Hasher {
         &self,
         password: Password,
         stored: Option<&str>,
-        guest: Guest,
+        guest: Requester,
     ) -> Result<bool, Busy> {
         let against: Arc<str> = stored.map_or_else(|| Arc::clone(&self.decoy), Arc::from);
         let compare = move |memory: &mut _| matches(&against, password.as_bytes(), memory);
@@ -95,13 +95,13 @@ impl Hasher {
 
     async fn in_turn<T: Send + 'static>(
         &self,
-        guest: Guest,
+        guest: Requester,
         work: impl FnOnce(&mut Vec<Block>) -> T + Send + 'static,
     ) -> Result<T, Busy> {
         let turns = tokio::time::timeout(TURN_WAIT, async {
             let strangers = match guest {
-                Guest::Known => None,
-                Guest::Stranger => Some(Arc::clone(&self.strangers).acquire_owned().await?),
+                Requester::Known => None,
+                Requester::Anonymous => Some(Arc::clone(&self.strangers).acquire_owned().await?),
             };
             Ok::<_, AcquireError>((strangers, Arc::clone(&self.turns).acquire_owned().await?))
         });
@@ -185,16 +185,26 @@ mod tests {
     #[tokio::test]
     async fn a_password_is_known_again_and_another_is_not() {
         let hasher = Hasher::new().unwrap();
-        let stored = hasher.hash(password("correct horse"), Guest::Known).await.unwrap().unwrap();
+        let stored =
+            hasher.hash(password("correct horse"), Requester::Known).await.unwrap().unwrap();
         assert!(stored.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"));
         assert!(
-            hasher.verify(password("correct horse"), Some(&stored), Guest::Known).await.unwrap()
+            hasher
+                .verify(password("correct horse"), Some(&stored), Requester::Known)
+                .await
+                .unwrap()
         );
         assert!(
-            !hasher.verify(password("correct horsf"), Some(&stored), Guest::Known).await.unwrap()
+            !hasher
+                .verify(password("correct horsf"), Some(&stored), Requester::Known)
+                .await
+                .unwrap()
         );
-        assert!(!hasher.verify(password("correct horse"), None, Guest::Stranger).await.unwrap());
-        let again = hasher.hash(password("correct horse"), Guest::Known).await.unwrap().unwrap();
+        assert!(
+            !hasher.verify(password("correct horse"), None, Requester::Anonymous).await.unwrap()
+        );
+        let again =
+            hasher.hash(password("correct horse"), Requester::Known).await.unwrap().unwrap();
         assert_ne!(stored, again, "every hash has its own salt");
     }
 
@@ -224,7 +234,7 @@ mod tests {
         let hasher = Hasher::new().unwrap();
         let all = (0..24).map(|n| {
             let hasher = hasher.clone();
-            let guest = if n % 2 == 0 { Guest::Known } else { Guest::Stranger };
+            let guest = if n % 2 == 0 { Requester::Known } else { Requester::Anonymous };
             tokio::spawn(
                 async move { hasher.hash(password("correct horse"), guest).await.unwrap() },
             )
@@ -246,7 +256,7 @@ mod tests {
         // A stranger who never ends.
         let _held = Arc::clone(&hasher.strangers).acquire_owned().await.unwrap();
         let _turn = Arc::clone(&hasher.turns).acquire_owned().await.unwrap();
-        let known = hasher.verify(password("correct horse"), None, Guest::Known).await;
+        let known = hasher.verify(password("correct horse"), None, Requester::Known).await;
         assert!(matches!(known, Ok(false)));
         assert!(hasher.strangers.try_acquire().is_err(), "no other stranger has one");
     }

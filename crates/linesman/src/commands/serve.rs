@@ -338,7 +338,7 @@ async fn maintain_accounts(app: Arc<App>) {
 
 /// What fails here is tried again a minute later and harms nobody meanwhile.
 async fn maintain_accounts_once(app: &App) {
-    if let Err(error) = app.accounts.note_key_uses().await {
+    if let Err(error) = app.accounts.record_key_uses().await {
         tracing::warn!(error = &error as &dyn std::error::Error, "keys' last uses are not written");
     }
     if let Err(error) = app.write_usage().await {

@@ -77,7 +77,7 @@ pub(crate) struct TestApp {
     writers: Vec<(World, JoinHandle<()>)>,
     /// Token of a feed that sends empty batches, which wake the writer.
     waker: tokio::sync::OnceCell<String>,
-    postbag: tokio::sync::Mutex<accounts::Postbag>,
+    email_queue: tokio::sync::Mutex<accounts::EmailQueue>,
     names: AtomicU32,
 }
 
@@ -106,14 +106,17 @@ impl TestApp {
     }
 
     /// The next letter that was written.
-    pub(crate) async fn letter(&self) -> accounts::Letter {
-        let mut postbag = self.postbag.lock().await;
-        tokio::time::timeout(PATIENCE, postbag.next()).await.expect("a letter").expect("an outbox")
+    pub(crate) async fn letter(&self) -> accounts::Email {
+        let mut email_queue = self.email_queue.lock().await;
+        tokio::time::timeout(PATIENCE, email_queue.next())
+            .await
+            .expect("a letter")
+            .expect("an outbox")
     }
 
     /// Whether no letter is waiting.
     pub(crate) fn no_letter(&self) -> bool {
-        self.app.people.mail_figures().queued == 0
+        self.app.people.mail_stats().queued == 0
     }
 
     /// Makes a key as described.

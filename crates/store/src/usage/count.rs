@@ -11,12 +11,12 @@ use tokio::time::timeout;
 use crate::{
     StoreError,
     database::{ANSWER_TIME_MAX, PgTx, Tx},
-    usage::{LeaseAsk, Unspent, Window},
+    usage::{LeaseRequest, Unspent, Window},
 };
 
 /// Which window of which meter, in the order of locking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place<'a> {
+pub(super) struct WindowKey<'a> {
     window: &'static str,
     start_ms: i64,
     meter_id: &'a str,
@@ -29,8 +29,8 @@ pub(super) struct Count {
     pub(super) granted: i64,
 }
 
-impl<'a> Place<'a> {
-    pub(super) fn of_ask(ask: &'a LeaseAsk) -> Self {
+impl<'a> WindowKey<'a> {
+    pub(super) fn of_ask(ask: &'a LeaseRequest) -> Self {
         Self::new(ask.window, ask.start_ms, &ask.meter_id)
     }
 
@@ -45,13 +45,13 @@ impl<'a> Place<'a> {
 
 /// Counts that this transaction alone may change until it ends.
 #[derive(Debug)]
-pub(super) struct Held<'a>(BTreeMap<Place<'a>, Count>);
+pub(super) struct LockedCounts<'a>(BTreeMap<WindowKey<'a>, Count>);
 
-impl<'a> Held<'a> {
+impl<'a> LockedCounts<'a> {
     /// Holds these windows. One that has given nothing yet counts 0.
-    pub(super) async fn take(tx: &mut Tx, places: Vec<Place<'a>>) -> Result<Self, StoreError> {
-        let mut counts: BTreeMap<Place<'a>, Count> =
-            places.into_iter().map(|place| (place, Count::default())).collect();
+    pub(super) async fn take(tx: &mut Tx, keys: Vec<WindowKey<'a>>) -> Result<Self, StoreError> {
+        let mut counts: BTreeMap<WindowKey<'a>, Count> =
+            keys.into_iter().map(|key| (key, Count::default())).collect();
         match tx {
             Tx::Sqlite(tx) => read(tx, &mut counts).await?,
             Tx::Postgres(tx) => lock(tx, &mut counts).await?,
@@ -59,15 +59,15 @@ impl<'a> Held<'a> {
         Ok(Self(counts))
     }
 
-    pub(super) fn count(&mut self, place: &Place<'a>) -> Result<&mut Count, StoreError> {
-        self.0.get_mut(place).ok_or_else(|| StoreError::corrupt("a window was not held"))
+    pub(super) fn count(&mut self, key: &WindowKey<'a>) -> Result<&mut Count, StoreError> {
+        self.0.get_mut(key).ok_or_else(|| StoreError::corrupt("a window was not held"))
     }
 
     /// Writes down what was changed.
     pub(super) async fn put(&self, tx: &mut Tx) -> Result<(), StoreError> {
-        let changed: Vec<(Place<'a>, Count)> = (self.0.iter())
+        let changed: Vec<(WindowKey<'a>, Count)> = (self.0.iter())
             .filter(|(_, count)| count.granted != count.held)
-            .map(|(place, count)| (*place, *count))
+            .map(|(key, count)| (*key, *count))
             .collect();
         match tx {
             Tx::Sqlite(tx) => write(tx, &changed).await,
@@ -78,16 +78,16 @@ impl<'a> Held<'a> {
 
 async fn read(
     tx: &mut Transaction<'static, Sqlite>,
-    counts: &mut BTreeMap<Place<'_>, Count>,
+    counts: &mut BTreeMap<WindowKey<'_>, Count>,
 ) -> Result<(), StoreError> {
-    for (place, count) in counts {
+    for (key, count) in counts {
         let granted: Option<i64> = sqlx::query_scalar(
             "SELECT granted FROM usage \
              WHERE window_kind = $1 AND window_start_ms = $2 AND meter_id = $3",
         )
-        .bind(place.window)
-        .bind(place.start_ms)
-        .bind(place.meter_id)
+        .bind(key.window)
+        .bind(key.start_ms)
+        .bind(key.meter_id)
         .fetch_optional(&mut **tx)
         .await?;
         let granted = granted.unwrap_or(0);
@@ -98,17 +98,17 @@ async fn read(
 
 async fn write(
     tx: &mut Transaction<'static, Sqlite>,
-    changed: &[(Place<'_>, Count)],
+    changed: &[(WindowKey<'_>, Count)],
 ) -> Result<(), StoreError> {
-    for (place, count) in changed {
+    for (key, count) in changed {
         sqlx::query(
             "INSERT INTO usage (window_kind, window_start_ms, meter_id, granted) \
              VALUES ($1, $2, $3, $4) ON CONFLICT (window_kind, window_start_ms, meter_id) \
              DO UPDATE SET granted = excluded.granted",
         )
-        .bind(place.window)
-        .bind(place.start_ms)
-        .bind(place.meter_id)
+        .bind(key.window)
+        .bind(key.start_ms)
+        .bind(key.meter_id)
         .bind(count.granted)
         .execute(&mut **tx)
         .await?;
@@ -125,17 +125,20 @@ struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    fn push(&mut self, place: &Place<'a>) {
-        self.windows.push(place.window);
-        self.starts_ms.push(place.start_ms);
-        self.meter_ids.push(place.meter_id);
+    fn push(&mut self, key: &WindowKey<'a>) {
+        self.windows.push(key.window);
+        self.starts_ms.push(key.start_ms);
+        self.meter_ids.push(key.meter_id);
     }
 }
 
-async fn lock(tx: &mut PgTx, counts: &mut BTreeMap<Place<'_>, Count>) -> Result<(), StoreError> {
+async fn lock(
+    tx: &mut PgTx,
+    counts: &mut BTreeMap<WindowKey<'_>, Count>,
+) -> Result<(), StoreError> {
     let mut columns = Columns::default();
-    for place in counts.keys() {
-        columns.push(place);
+    for key in counts.keys() {
+        columns.push(key);
     }
     // A row has to be there to be locked. Two nodes that make the same one wait for each other here, in order too.
     let making = sqlx::query(
@@ -176,11 +179,11 @@ async fn lock(tx: &mut PgTx, counts: &mut BTreeMap<Place<'_>, Count>) -> Result<
     }
 }
 
-async fn raise(tx: &mut PgTx, changed: &[(Place<'_>, Count)]) -> Result<(), StoreError> {
+async fn raise(tx: &mut PgTx, changed: &[(WindowKey<'_>, Count)]) -> Result<(), StoreError> {
     let mut columns = Columns::default();
     let (mut held, mut granted) = (Vec::new(), Vec::new());
-    for (place, count) in changed {
-        columns.push(place);
+    for (key, count) in changed {
+        columns.push(key);
         held.push(count.held);
         granted.push(count.granted);
     }

@@ -46,7 +46,7 @@ impl Listed {
 pub struct Behind {
     pub nodes: u64,
     /// The longest time that one of them lets keys in without having asked.
-    pub trust_ms: u64,
+    pub lease_ms: u64,
 }
 
 impl Tx {
@@ -145,7 +145,7 @@ impl Store {
         &self,
         id: &str,
         number: i64,
-        trust_ms: u64,
+        lease_ms: u64,
     ) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
         let now_ms = tx.now_ms().await?;
@@ -158,7 +158,7 @@ impl Store {
         )
         .bind(id)
         .bind(number)
-        .bind(i64::try_from(trust_ms).unwrap_or(i64::MAX))
+        .bind(i64::try_from(lease_ms).unwrap_or(i64::MAX))
         .bind(now_ms)
         .execute(&mut tx)
         .await?;
@@ -169,7 +169,7 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be written.
-    pub async fn forget_gone_nodes(&self) -> Result<(), StoreError> {
+    pub async fn delete_dead_nodes(&self) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
         let now_ms = tx.now_ms().await?;
         query("DELETE FROM node WHERE seen_ms < $1")
@@ -183,7 +183,7 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be written; then it is waited for, for minutes.
-    pub async fn forget_node(&self, id: &str) -> Result<(), StoreError> {
+    pub async fn delete_node(&self, id: &str) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
         query("DELETE FROM node WHERE id = $1").bind(id).execute(&mut tx).await?;
         tx.commit().await
@@ -201,11 +201,11 @@ impl Store {
         .bind(number)
         .fetch_optional(&self.database)
         .await?;
-        let (nodes, trust_ms) = row.ok_or_else(|| StoreError::corrupt("a count yielded no row"))?;
+        let (nodes, lease_ms) = row.ok_or_else(|| StoreError::corrupt("a count yielded no row"))?;
         let count = |column: i64| {
             u64::try_from(column).map_err(|_| StoreError::corrupt("a node's row is out of range"))
         };
-        Ok(Behind { nodes: count(nodes)?, trust_ms: count(trust_ms)? })
+        Ok(Behind { nodes: count(nodes)?, lease_ms: count(lease_ms)? })
     }
 
     /// Notes of everybody who has not been seen for minutes and has not confirmed a number, whose right to let keys in
@@ -213,7 +213,7 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be written.
-    pub async fn note_run_out(&self, number: i64) -> Result<(), StoreError> {
+    pub async fn mark_expired(&self, number: i64) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
         let now_ms = tx.now_ms().await?;
         query(

@@ -11,10 +11,13 @@ use std::{
 };
 
 use domain::Timestamp;
-use store::{Lease, LeaseAsk, Unspent, UsageRow, Window};
+use store::{Lease, LeaseRequest, Unspent, UsageRow, Window};
 use tokio::sync::{Notify, mpsc};
 
-use crate::{Limits, grant::Quota, slice::Slice, worker::Order};
+use crate::{
+    Limits,
+    key::{grant::Quota, lease::WindowLease, lease_worker::Order},
+};
 
 /// How long a request waits for a lease before it is told that the service cannot count it.
 const LEASE_WAIT: Duration = Duration::from_secs(2);
@@ -61,7 +64,7 @@ pub enum Spend {
     Granted(Standing),
     Refused(Refusal),
     /// Nothing in hand; a lease has been asked for.
-    Dry,
+    NeedsLease,
 }
 
 /// What came of spending.
@@ -95,9 +98,9 @@ enum Count {
 #[derive(Debug)]
 struct State {
     /// `None` for an account's.
-    minute: Option<Slice>,
-    day: Slice,
-    month: Option<Slice>,
+    minute: Option<WindowLease>,
+    day: WindowLease,
+    month: Option<WindowLease>,
     /// An order for these meters is with the worker. There is never more than one.
     ordered: bool,
     failures: u64,
@@ -114,11 +117,11 @@ impl Meters {
         now: Timestamp,
         orders: mpsc::Sender<Order>,
     ) -> Self {
-        let slice = |window, limit| slice_of(id, (Owner::Key, window), limit, usage, now);
+        let slice = |window, limit| window_lease(id, (Owner::Key, window), limit, usage, now);
         let minute = Some(slice(Window::Minute, limits.burst_per_minute));
         let day = slice(Window::Day, limits.requests_per_day);
         let month = limits.requests_per_month.map(|limit| slice(Window::Month, limit));
-        Self::of_slices(id, account, (minute, day, month), orders)
+        Self::of_leases(id, account, (minute, day, month), orders)
     }
 
     /// What all keys of an account share.
@@ -129,16 +132,16 @@ impl Meters {
         now: Timestamp,
         orders: mpsc::Sender<Order>,
     ) -> Self {
-        let slice = |window, limit| slice_of(id, (Owner::Account, window), limit, usage, now);
+        let slice = |window, limit| window_lease(id, (Owner::Account, window), limit, usage, now);
         let day = slice(Window::Day, quota.requests_per_day);
         let month = quota.requests_per_month.map(|limit| slice(Window::Month, limit));
-        Self::of_slices(id, None, (None, day, month), orders)
+        Self::of_leases(id, None, (None, day, month), orders)
     }
 
-    fn of_slices(
+    fn of_leases(
         id: &str,
         account: Option<Arc<Self>>,
-        (minute, day, month): (Option<Slice>, Slice, Option<Slice>),
+        (minute, day, month): (Option<WindowLease>, WindowLease, Option<WindowLease>),
         orders: mpsc::Sender<Order>,
     ) -> Self {
         let state = State { minute, day, month, ordered: false, failures: 0, closed: false };
@@ -189,7 +192,7 @@ impl Meters {
         match (&mut state.month, quota.requests_per_month) {
             (Some(month), Some(limit)) => month.set_limit(limit),
             (month @ None, Some(limit)) => {
-                *month = Some(slice_of(&self.id, (owner, Window::Month), limit, usage, now));
+                *month = Some(window_lease(&self.id, (owner, Window::Month), limit, usage, now));
             }
             (month, None) => *month = None,
         }
@@ -225,7 +228,7 @@ impl Meters {
         let account = self.account.as_ref().filter(|_| count == Count::Quota);
         let mut shared = account.map(|account| account.lock());
         if state.closed || shared.as_ref().is_some_and(|shared| shared.closed) {
-            return Spend::Dry;
+            return Spend::NeedsLease;
         }
         state.roll(now);
         let spend = match (count, shared.as_deref_mut()) {
@@ -254,9 +257,11 @@ impl Meters {
         match self.spend(now, count) {
             Spend::Granted(standing) => Charge::Granted(standing),
             Spend::Refused(refusal) => Charge::Refused(refusal),
-            Spend::Dry => tokio::time::timeout(LEASE_WAIT, self.charge_when_refilled(now, count))
-                .await
-                .unwrap_or(Charge::Unavailable),
+            Spend::NeedsLease => {
+                tokio::time::timeout(LEASE_WAIT, self.charge_when_refilled(now, count))
+                    .await
+                    .unwrap_or(Charge::Unavailable)
+            }
         }
     }
 
@@ -275,7 +280,7 @@ impl Meters {
             match self.spend(now, count) {
                 Spend::Granted(standing) => return Charge::Granted(standing),
                 Spend::Refused(refusal) => return Charge::Refused(refusal),
-                Spend::Dry => {}
+                Spend::NeedsLease => {}
             }
             if failures() != failed_before || !self.order().await || !shared.order().await {
                 return Charge::Unavailable;
@@ -308,7 +313,7 @@ impl Meters {
     }
 
     /// What the worker should lease for these meters.
-    pub fn asks(&self) -> Vec<LeaseAsk> {
+    pub fn asks(&self) -> Vec<LeaseRequest> {
         let mut state = self.lock();
         let asks: Vec<_> = state.slices().flat_map(|slice| slice.asks(&self.id)).collect();
         // Nothing to ask for any more (the window was refilled or left): the order is done.
@@ -321,7 +326,7 @@ impl Meters {
     }
 
     /// Takes in what the worker leased, and says whether more is wanted by now.
-    pub fn refill(&self, asks: &[LeaseAsk], leases: &[Lease], now: Timestamp) -> bool {
+    pub fn refill(&self, asks: &[LeaseRequest], leases: &[Lease], now: Timestamp) -> bool {
         let mut state = self.lock();
         for (ask, lease) in asks.iter().zip(leases) {
             state.slices().for_each(|slice| slice.refill(ask, *lease, now));
@@ -358,15 +363,15 @@ impl Meters {
     }
 }
 
-fn slice_of(
+fn window_lease(
     id: &str,
     (owner, window): (Owner, Window),
     limit: u32,
     usage: &[UsageRow],
     now: Timestamp,
-) -> Slice {
+) -> WindowLease {
     let row = usage.iter().find(|row| row.meter_id == id && row.window == window);
-    Slice::new((owner, window), limit, row.map_or(0, |row| row.granted), now)
+    WindowLease::new((owner, window), limit, row.map_or(0, |row| row.granted), now)
 }
 
 /// The key's own windows are named where the account's are as tight.
@@ -376,7 +381,7 @@ fn tightest(standing: Standing, shared: WindowStanding) -> Standing {
 }
 
 impl State {
-    fn slices(&mut self) -> impl Iterator<Item = &mut Slice> {
+    fn slices(&mut self) -> impl Iterator<Item = &mut WindowLease> {
         self.minute.iter_mut().chain([&mut self.day]).chain(self.month.as_mut())
     }
 
@@ -392,7 +397,7 @@ impl State {
         let ready = self.minute.as_mut().map_or(Ok(()), |minute| minute.check(now));
         match ready {
             Err(Some(refusal)) => Spend::Refused(refusal),
-            Err(None) => Spend::Dry,
+            Err(None) => Spend::NeedsLease,
             Ok(()) => {
                 self.minute.iter_mut().for_each(|minute| minute.take(now));
                 Spend::Granted(self.standing())
@@ -403,7 +408,7 @@ impl State {
     fn spend_quota(&mut self, now: Timestamp) -> Spend {
         match self.check(now) {
             Err(Some(refusal)) => Spend::Refused(refusal),
-            Err(None) => Spend::Dry,
+            Err(None) => Spend::NeedsLease,
             Ok(()) => {
                 self.take(now);
                 Spend::Granted(self.standing())
@@ -420,7 +425,7 @@ impl State {
                 Spend::Refused(if later { other } else { own })
             }
             (Err(Some(refusal)), _) | (_, Err(Some(refusal))) => Spend::Refused(refusal),
-            (Err(None), _) | (_, Err(None)) => Spend::Dry,
+            (Err(None), _) | (_, Err(None)) => Spend::NeedsLease,
             (Ok(()), Ok(())) => {
                 self.take(now);
                 shared.take(now);
@@ -450,12 +455,12 @@ impl State {
     /// The tightest of day and month.
     fn quota(&self) -> WindowStanding {
         let day = self.day.standing();
-        let month = self.month.as_ref().map(Slice::standing);
+        let month = self.month.as_ref().map(WindowLease::standing);
         month.filter(|month| month.remaining < day.remaining).unwrap_or(day)
     }
 
     fn standing(&self) -> Standing {
-        let burst = self.minute.as_ref().map_or_else(|| self.day.standing(), Slice::standing);
+        let burst = self.minute.as_ref().map_or_else(|| self.day.standing(), WindowLease::standing);
         Standing { burst, quota: self.quota() }
     }
 }

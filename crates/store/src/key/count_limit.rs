@@ -2,8 +2,8 @@
 
 use crate::{
     KeyRow, Store, StoreError,
-    database::{Alone, Tx, query},
-    key::limit,
+    database::{Lock, Tx, query},
+    key::to_limit,
 };
 
 /// Ended keys of one account that are kept for people to look at; older ones go, with what they were used for.
@@ -16,7 +16,7 @@ const FORGOTTEN_AT_ONCE: i64 = 200;
 /// How many keys an account may make. It is looked at in the transaction that makes one, so that no two of them take
 /// the same room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeyRoom {
+pub struct KeyCountLimit {
     pub now_ms: i64,
     /// Keys in force at the same time, where the account's row says nothing else.
     pub keys_max: u32,
@@ -27,8 +27,8 @@ pub struct KeyRoom {
 
 /// What came of making a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyMade {
-    Made,
+pub enum KeyInsert {
+    Inserted,
     /// The key that it was to replace is not there, has ended, is already ending or is suspended.
     NothingToReplace,
     /// As many keys are in force as the account may have.
@@ -44,9 +44,9 @@ pub enum KeyMade {
 
 /// Whether a new key is one more in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stay {
-    Beside,
-    Instead,
+pub(super) enum Placement {
+    Additional,
+    Replacement,
 }
 
 impl Store {
@@ -55,7 +55,7 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be written.
-    pub async fn forget_ended_keys(&self, now_ms: i64) -> Result<usize, StoreError> {
+    pub async fn delete_ended_keys(&self, now_ms: i64) -> Result<usize, StoreError> {
         let ids: Vec<(String,)> = query(
             "SELECT id FROM (SELECT id, COALESCE(revoked_ms, expires_ms) AS ended_ms, \
              ROW_NUMBER() OVER (PARTITION BY account_id \
@@ -90,56 +90,59 @@ impl Store {
 
 impl Tx {
     /// Keeps the account of a key from being suspended, and from getting other keys, until the transaction ends.
-    pub(super) async fn hold_account(&mut self, key: &KeyRow) -> Result<(), StoreError> {
+    pub(super) async fn lock_account(&mut self, key: &KeyRow) -> Result<(), StoreError> {
         match &key.account_id {
-            Some(account_id) => self.be_alone(Alone::Keys { account_id }).await,
+            Some(account_id) => self.lock(Lock::Keys { account_id }).await,
             None => Ok(()),
         }
     }
 
-    /// Looks whether an account may make one more key; [`Tx::hold_account`] comes first.
-    pub(super) async fn look_for_room(
+    /// Looks whether an account may make one more key; [`Tx::lock_account`] comes first.
+    pub(super) async fn check_key_count(
         &mut self,
         account_id: &str,
-        room: &KeyRoom,
-        stay: Stay,
-    ) -> Result<KeyMade, StoreError> {
+        limit: &KeyCountLimit,
+        placement: Placement,
+    ) -> Result<KeyInsert, StoreError> {
         let set: Option<(Option<i64>,)> = query("SELECT keys_max FROM account WHERE id = $1")
             .bind(account_id)
             .fetch_optional(&mut *self)
             .await?;
-        let set = set.and_then(|(keys_max,)| keys_max).map(limit).transpose()?;
-        let keys_max = set.unwrap_or(room.keys_max);
+        let set = set.and_then(|(keys_max,)| keys_max).map(to_limit).transpose()?;
+        let keys_max = set.unwrap_or(limit.keys_max);
         let live = query(
             "SELECT COUNT(*) FROM api_key WHERE account_id = $1 AND revoked_ms IS NULL \
              AND (expires_ms IS NULL OR expires_ms > $2)",
         )
         .bind(account_id)
-        .bind(room.now_ms)
+        .bind(limit.now_ms)
         .fetch_number(&mut *self)
         .await?;
-        if stay == Stay::Beside && live >= i64::from(keys_max) {
-            return Ok(KeyMade::Full { keys_max });
+        if placement == Placement::Additional && live >= i64::from(keys_max) {
+            return Ok(KeyInsert::Full { keys_max });
         }
         let made: Option<(i64, Option<i64>)> = query(
             "SELECT COUNT(*), MIN(created_ms) FROM api_key WHERE account_id = $1 AND created_ms > $2",
         )
         .bind(account_id)
-        .bind(room.since_ms)
+        .bind(limit.since_ms)
         .fetch_optional(self)
         .await?;
         let (made, first_ms) = made.unwrap_or_default();
-        let made_max = room.made_max.max(keys_max);
+        let made_max = limit.made_max.max(keys_max);
         Ok(match first_ms {
             Some(first_ms) if made >= i64::from(made_max) => {
-                KeyMade::TooMany { made_max, first_ms }
+                KeyInsert::TooMany { made_max, first_ms }
             }
-            Some(_) | None => KeyMade::Made,
+            Some(_) | None => KeyInsert::Inserted,
         })
     }
 
     /// The meters of the account's key of the same kind that ended last, where no key spends from them any more.
-    pub(super) async fn meters_left(&mut self, key: &KeyRow) -> Result<Option<String>, StoreError> {
+    pub(super) async fn unused_meters(
+        &mut self,
+        key: &KeyRow,
+    ) -> Result<Option<String>, StoreError> {
         let Some(account_id) = &key.account_id else {
             return Ok(None);
         };

@@ -4,8 +4,8 @@ use store::{AccountRow, Stage, Totp};
 
 use crate::people::throttled;
 use crate::{
-    Actor, Deed, Gate, Origin, People, PeopleError, RecoveryCode, Session, SessionToken, SignIn,
-    TotpSecret,
+    Actor, Attempt, AuditAction, Origin, People, PeopleError, RecoveryCode, Session, SessionToken,
+    SignIn, TotpSecret,
 };
 
 /// How many recovery codes are given out.
@@ -48,25 +48,25 @@ impl People {
         of: &Session,
         code: &str,
         from: &Origin,
-    ) -> Result<Result<Vec<RecoveryCode>, Gate>, PeopleError> {
+    ) -> Result<Result<Vec<RecoveryCode>, Attempt>, PeopleError> {
         let row = self.row(of).await?;
         let Some(totp) = row.totp.filter(|totp| totp.confirmed_ms.is_none()) else {
-            return Ok(Err(Gate::Refused));
+            return Ok(Err(Attempt::Refused));
         };
         let now = self.clock.now();
         if let Err(wait) = self.throttles().code.admit(&row.id, now) {
             return Ok(Err(throttled(wait)));
         }
         let Some(step) = TotpSecret::from_stored(totp.secret.clone()).step_of(code, now) else {
-            self.note_refusal(Deed::SecondFactorRefused, &of.account.email, from).await;
-            return Ok(Err(Gate::Refused));
+            self.note_refusal(AuditAction::SecondFactorRefused, &of.account.email, from).await;
+            return Ok(Err(Attempt::Refused));
         };
         let codes =
             (0..RECOVERY_CODES).map(|_| RecoveryCode::generate()).collect::<Result<Vec<_>, _>>()?;
         let digests: Vec<_> = codes.iter().map(RecoveryCode::digest).collect();
         let totp = Totp { confirmed_ms: Some(now.as_millis()), step: Some(step), ..totp };
         let actor = Actor::account(&of.account, from);
-        let audit = self.entry(&actor, Deed::SecondFactorOn, &row.id, "");
+        let audit = self.entry(&actor, AuditAction::SecondFactorOn, &row.id, "");
         self.store.set_totp(&row.id, Some(&totp), &digests, Some(&audit)).await?;
         self.throttles().code.refund(&row.id);
         Ok(Ok(codes))
@@ -76,20 +76,20 @@ impl People {
     ///
     /// # Errors
     /// The store cannot be read or written.
-    pub async fn drop_second_factor(
+    pub async fn disable_second_factor(
         &self,
         of: &Session,
         code: &str,
         from: &Origin,
-    ) -> Result<Gate, PeopleError> {
+    ) -> Result<Attempt, PeopleError> {
         let row = self.row(of).await?;
-        let gate = self.take_code(&row, code, from).await?;
-        if gate == Gate::Done {
+        let attempt = self.use_code(&row, code, from).await?;
+        if attempt == Attempt::Done {
             let actor = Actor::account(&of.account, from);
-            let audit = self.entry(&actor, Deed::SecondFactorOff, &row.id, "");
+            let audit = self.entry(&actor, AuditAction::SecondFactorOff, &row.id, "");
             self.store.set_totp(&row.id, None, &[], Some(&audit)).await?;
         }
-        Ok(gate)
+        Ok(attempt)
     }
 
     /// Turns an account's second factor off without a code: for somebody who has lost both phone and recovery codes,
@@ -97,9 +97,9 @@ impl People {
     ///
     /// # Errors
     /// There is no such account, or the store cannot be written.
-    pub async fn lift_second_factor(&self, id: &str, actor: &Actor) -> Result<(), PeopleError> {
+    pub async fn remove_second_factor(&self, id: &str, actor: &Actor) -> Result<(), PeopleError> {
         let account = self.account(id).await?;
-        let audit = self.entry(actor, Deed::SecondFactorOff, id, &account.email);
+        let audit = self.entry(actor, AuditAction::SecondFactorOff, id, &account.email);
         Ok(self.store.set_totp(id, None, &[], Some(&audit)).await?)
     }
 
@@ -124,45 +124,45 @@ impl People {
         from: &Origin,
     ) -> Result<SignIn, PeopleError> {
         if half.stage != Stage::Password {
-            return Ok(SignIn::Not(Gate::Refused));
+            return Ok(SignIn::Failed(Attempt::Refused));
         }
         let row = self.row(half).await?;
         // Looked up after the account: a password that was set anew before has ended it, and one that is set from here
         // on is noticed where the session starts.
         if self.session(token).await?.is_none_or(|now| now.id != half.id) {
-            return Ok(SignIn::Not(Gate::Refused));
+            return Ok(SignIn::Failed(Attempt::Refused));
         }
-        match self.take_code(&row, code, from).await? {
-            Gate::Done => {}
-            not @ (Gate::Refused | Gate::Throttled { .. } | Gate::Busy) => {
-                return Ok(SignIn::Not(not));
+        match self.use_code(&row, code, from).await? {
+            Attempt::Done => {}
+            not @ (Attempt::Refused | Attempt::Throttled { .. } | Attempt::Busy) => {
+                return Ok(SignIn::Failed(not));
             }
         }
         let full = self.start_session(&row, Stage::Full, from, Some(token)).await?;
-        Ok(full.map_or(SignIn::Not(Gate::Refused), SignIn::In))
+        Ok(full.map_or(SignIn::Failed(Attempt::Refused), SignIn::Complete))
     }
 
     /// Uses a code of the phone, or a recovery code, up.
-    async fn take_code(
+    async fn use_code(
         &self,
         row: &AccountRow,
         code: &str,
         from: &Origin,
-    ) -> Result<Gate, PeopleError> {
+    ) -> Result<Attempt, PeopleError> {
         let now = self.clock.now();
         let Some(totp) = row.totp.as_ref().filter(|totp| totp.confirmed_ms.is_some()) else {
-            return Ok(Gate::Refused);
+            return Ok(Attempt::Refused);
         };
         let email = &row.email;
         // Apart from the match: the lock is let go before anything is waited for.
         let admitted = self.throttles().code.admit(&row.id, now);
         if let Err(wait) = admitted {
-            self.note_refusal(Deed::SecondFactorRefused, email, from).await;
+            self.note_refusal(AuditAction::SecondFactorRefused, email, from).await;
             return Ok(throttled(wait));
         }
         let taken = if let Some(recovery) = RecoveryCode::parse(code) {
             let actor = Actor::account(&super::record(row), from);
-            let audit = self.entry(&actor, Deed::RecoveryCodeUsed, &row.id, "");
+            let audit = self.entry(&actor, AuditAction::RecoveryCodeUsed, &row.id, "");
             self.store.use_recovery_code(&row.id, &recovery.digest(), &audit).await?
         } else {
             match TotpSecret::from_stored(totp.secret.clone()).step_of(code, now) {
@@ -171,11 +171,11 @@ impl People {
             }
         };
         if !taken {
-            self.note_refusal(Deed::SecondFactorRefused, email, from).await;
-            return Ok(Gate::Refused);
+            self.note_refusal(AuditAction::SecondFactorRefused, email, from).await;
+            return Ok(Attempt::Refused);
         }
         self.throttles().code.refund(&row.id);
-        Ok(Gate::Done)
+        Ok(Attempt::Done)
     }
 
     async fn row(&self, of: &Session) -> Result<AccountRow, PeopleError> {

@@ -21,12 +21,14 @@ use tokio::sync::{Mutex, mpsc};
 
 use crate::{
     Grant, KeySecret,
-    grant::{grant, limits, quota, shared_meter_id},
-    meter::Meters,
-    tally::{Call, Failure, FailureCount, Tally},
-    trust::Trust,
-    window,
-    worker::Order,
+    key::{
+        grant::{grant, limits, quota, shared_meter_id},
+        lease_worker::Order,
+        meter::Meters,
+        usage_counter::{Call, Failure, FailureCount, UsageCounter},
+        window,
+    },
+    revocation::key_lease::KeyLease,
 };
 
 /// Rows for which usage is read meter by meter; for more, everybody's is read at once.
@@ -46,7 +48,7 @@ pub struct KeyEntry {
     /// The use that the store knows of.
     noted_ms: AtomicI64,
     /// Shared with the entry that takes this one's place.
-    pub(crate) tally: Arc<Tally>,
+    pub(crate) counter: Arc<UsageCounter>,
 }
 
 impl KeyEntry {
@@ -63,12 +65,12 @@ impl KeyEntry {
     /// Counts a request that this key was let in with.
     pub fn count(&self, call: Call<'_>, now: Timestamp) {
         self.note_use(now);
-        self.tally.count(call, now);
+        self.counter.count(call, now);
     }
 
     /// Takes down a request that was not answered as hoped.
     pub fn note_failure(&self, failure: Failure) {
-        self.tally.fail(failure);
+        self.counter.fail(failure);
     }
 
     /// A second is near enough for people, and spares the cache line on every request of a busy key.
@@ -85,7 +87,7 @@ impl KeyEntry {
         (self.noted_ms.swap(used_ms, Ordering::Relaxed) != used_ms).then(|| KeyUse {
             id: self.grant.key_id.as_str().to_owned(),
             used_ms,
-            agent: self.tally.agent(),
+            agent: self.counter.agent(),
         })
     }
 
@@ -105,12 +107,12 @@ pub enum KeyRefusal {
     /// Malformed, unknown or ended; which of them is nobody's business.
     Unknown,
     /// This node has been out of touch for too long to tell: another one, or this one in a moment, can.
-    Unvouched,
+    Unconfirmed,
 }
 
 /// The key that a connection last came with; nobody at first.
 #[derive(Debug, Default)]
-pub struct Acquaintance(Option<(KeySecret, Arc<KeyEntry>)>);
+pub struct ConnectionKey(Option<(KeySecret, Arc<KeyEntry>)>);
 
 /// Digests are random already: their first eight bytes are as good a hash as any.
 #[derive(Clone, Copy, Debug, Default)]
@@ -148,7 +150,7 @@ pub struct KeyRing {
     /// Keys that went out of force with something left to write down.
     retired: std::sync::Mutex<Vec<Arc<KeyEntry>>>,
     failures: Arc<FailureCount>,
-    trust: Arc<Trust>,
+    lease: Arc<KeyLease>,
 }
 
 impl KeyRing {
@@ -156,10 +158,10 @@ impl KeyRing {
         store: Store,
         clock: Arc<dyn Clock>,
         orders: mpsc::Sender<Order>,
-        trust: Arc<Trust>,
+        lease: Arc<KeyLease>,
     ) -> Self {
         Self {
-            trust,
+            lease,
             keys: ArcSwap::default(),
             store,
             clock,
@@ -179,9 +181,9 @@ impl KeyRing {
     /// It is not a live key, or this node cannot tell at the moment.
     pub fn authenticate(&self, text: &[u8], now: Timestamp) -> Result<Arc<KeyEntry>, KeyRefusal> {
         let digest = KeySecret::parse(text).ok_or(KeyRefusal::Unknown)?.digest();
-        // Before the keys are looked at: see `Trust::holds`.
-        if !self.trust.holds() {
-            return Err(KeyRefusal::Unvouched);
+        // Before the keys are looked at: see `KeyLease::holds`.
+        if !self.lease.holds() {
+            return Err(KeyRefusal::Unconfirmed);
         }
         let keys = self.keys.load();
         let entry = keys.get(&digest).filter(|entry| entry.is_active(now));
@@ -205,16 +207,16 @@ impl KeyRing {
     ///
     /// # Errors
     /// As [`KeyRing::authenticate`].
-    pub fn recognise(
+    pub fn authenticate_again(
         &self,
         text: &[u8],
         now: Timestamp,
-        last: &mut Acquaintance,
+        last: &mut ConnectionKey,
     ) -> Result<Arc<KeyEntry>, KeyRefusal> {
         // An entry that ended may have a successor with other limits; one that was revoked has none.
         if let Some((secret, entry)) = &last.0
             && secret.is(text)
-            && self.trust.holds()
+            && self.lease.holds()
             && entry.is_active(now)
         {
             return Ok(Arc::clone(entry));
@@ -412,7 +414,9 @@ impl KeyRing {
     pub(crate) fn forget_retired(&self) {
         let now = self.clock.now();
         let is_idle = |entry: &Arc<KeyEntry>| {
-            Arc::strong_count(entry) == 1 && entry.is_noted() && entry.tally.pending(now).is_empty()
+            Arc::strong_count(entry) == 1
+                && entry.is_noted()
+                && entry.counter.pending(now).is_empty()
         };
         self.retired().retain(|entry| !is_idle(entry));
     }
@@ -471,14 +475,15 @@ impl KeyRing {
         };
         let used_ms = replaced.as_ref().and_then(|entry| entry.last_used());
         let used_ms = used_ms.map(Timestamp::as_millis).or(row.last_used_ms);
-        let tally = replaced.as_ref().map(|entry| Arc::clone(&entry.tally));
+        let counter = replaced.as_ref().map(|entry| Arc::clone(&entry.counter));
         let entry = KeyEntry {
             grant: grant(row),
             meters,
             revoked_from_ms: AtomicI64::new(revoked_from_ms(row)),
             used_ms: AtomicI64::new(used_ms.unwrap_or(NEVER_MS)),
             noted_ms: AtomicI64::new(row.last_used_ms.unwrap_or(NEVER_MS)),
-            tally: tally.unwrap_or_else(|| Arc::new(Tally::new(Arc::clone(&self.failures)))),
+            counter: counter
+                .unwrap_or_else(|| Arc::new(UsageCounter::new(Arc::clone(&self.failures)))),
         };
         keys.insert(row.digest, Arc::new(entry));
         replaced

@@ -9,31 +9,33 @@ use tokio::sync::mpsc;
 
 use crate::{
     Limits, Meters,
-    confirm::MARGIN_MS,
-    trust::{Holding, Witness},
-    worker::{BATCH_MAX, ORDERS_MAX, Order},
+    key::lease_worker::{BATCH_MAX, ORDERS_MAX, Order},
+    revocation::{
+        confirm::MARGIN_MS,
+        key_lease::{Authority, SyncState},
+    },
 };
 
 /// The queue of orders that the meters of one node share.
 #[derive(Debug)]
-pub struct Rehearsal {
+pub struct MeterSimulation {
     sender: mpsc::Sender<Order>,
     orders: mpsc::Receiver<Order>,
 }
 
 /// What a node goes by that wants to let keys in from memory.
 #[derive(Clone, Copy, Debug)]
-pub struct TrustRehearsal {
-    pub trust_ms: u64,
+pub struct KeyLeaseSimulation {
+    pub lease_ms: u64,
     /// When the database was asked that last was known to list the node.
     pub listed_ms: Option<u64>,
 }
 
-impl TrustRehearsal {
+impl KeyLeaseSimulation {
     /// How long a revocation waits beyond the trust for a node that does not confirm it.
     pub const MARGIN_MS: u64 = MARGIN_MS;
 
-    /// Until when keys may be let in by who has every change up to `held`, now that the database (or else the herald)
+    /// Until when keys may be let in by who has every change up to `held`, now that the database (or else the register)
     /// has named the newest.
     pub fn until_ms(
         &self,
@@ -42,21 +44,21 @@ impl TrustRehearsal {
         asked_ms: u64,
         newest: i64,
     ) -> Option<u64> {
-        let by = if by_database { Witness::Store } else { Witness::Herald };
-        let Self { trust_ms, listed_ms } = *self;
-        Holding { number: held, confirmed: held, listed_ms, trust_ms }
+        let by = if by_database { Authority::Store } else { Authority::Register };
+        let Self { lease_ms, listed_ms } = *self;
+        SyncState { number: held, confirmed: held, listed_ms, lease_ms }
             .until_ms(by, asked_ms, newest)
     }
 }
 
-impl Default for Rehearsal {
+impl Default for MeterSimulation {
     fn default() -> Self {
         let (sender, orders) = mpsc::channel(ORDERS_MAX);
         Self { sender, orders }
     }
 }
 
-impl Rehearsal {
+impl MeterSimulation {
     /// Meters as a node makes them for a key that it has read from the store.
     pub fn meters(
         &self,

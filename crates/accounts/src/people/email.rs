@@ -9,29 +9,32 @@ use domain::Timestamp;
 use store::{AccountRow, LinkPurpose, Role, Window};
 use tokio::sync::mpsc;
 
-use crate::people::sign::{CONFIRM_TIME, RESET_TIME};
+use crate::people::sign_in::{CONFIRM_TIME, RESET_TIME};
 use crate::people::throttled;
-use crate::{Actor, Deed, Email, Gate, LinkToken, Origin, Owner, People, PeopleError, QuotaAlert};
+use crate::{
+    Actor, Attempt, AuditAction, EmailAddress, LinkToken, Origin, Owner, People, PeopleError,
+    QuotaAlert,
+};
 
 /// Letters that wait for the mail server.
 const QUEUE_MAX: usize = 1000;
 
 /// A letter in plain text. `Debug` does not show it: links in it let people in.
-pub struct Letter {
-    pub to: Email,
+pub struct Email {
+    pub to: EmailAddress,
     pub subject: String,
     pub body: String,
 }
 
-impl fmt::Debug for Letter {
+impl fmt::Debug for Email {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Letter(..)")
+        f.write_str("Email(..)")
     }
 }
 
 /// How mail goes, for an operator to watch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MailFigures {
+pub struct MailStats {
     pub queued: u64,
     pub sent: u64,
     /// Given up after all tries, or refused by the mail server.
@@ -51,7 +54,7 @@ struct Counters {
 /// Where letters go in.
 #[derive(Debug)]
 pub struct Outbox {
-    queue: mpsc::Sender<Letter>,
+    queue: mpsc::Sender<Email>,
     counters: Arc<Counters>,
     /// Where people reach the service; never taken from a request, whose sender could choose it.
     base: String,
@@ -59,23 +62,23 @@ pub struct Outbox {
 
 /// Where letters come out, for whoever sends them.
 #[derive(Debug)]
-pub struct Postbag {
-    queue: mpsc::Receiver<Letter>,
+pub struct EmailQueue {
+    queue: mpsc::Receiver<Email>,
     counters: Arc<Counters>,
 }
 
 /// A way for letters from here to the mail server. `base` is where people reach the service.
-pub fn outbox(base: &str) -> (Outbox, Postbag) {
+pub fn outbox(base: &str) -> (Outbox, EmailQueue) {
     let (sender, receiver) = mpsc::channel(QUEUE_MAX);
     let counters = Arc::<Counters>::default();
     let base = base.trim_end_matches('/').to_owned();
     let outbox = Outbox { queue: sender, counters: Arc::clone(&counters), base };
-    (outbox, Postbag { queue: receiver, counters })
+    (outbox, EmailQueue { queue: receiver, counters })
 }
 
-impl Postbag {
+impl EmailQueue {
     /// The next letter, as soon as there is one; `None` when there will be none.
-    pub async fn next(&mut self) -> Option<Letter> {
+    pub async fn next(&mut self) -> Option<Email> {
         self.queue.recv().await
     }
 
@@ -87,22 +90,22 @@ impl Postbag {
 }
 
 impl Outbox {
-    fn post(&self, letter: Letter) {
-        let counter = match self.queue.try_send(letter) {
+    fn post(&self, email: Email) {
+        let counter = match self.queue.try_send(email) {
             Ok(()) => &self.counters.taken,
             Err(_) => {
-                tracing::warn!("a letter was dropped: too many are waiting for the mail server");
+                tracing::warn!("an email was dropped: too many are waiting for the mail server");
                 &self.counters.dropped
             }
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn figures(&self) -> MailFigures {
+    fn figures(&self) -> MailStats {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (sent, failed) = (read(&self.counters.sent), read(&self.counters.failed));
         let queued = read(&self.counters.taken).saturating_sub(sent + failed);
-        MailFigures { queued, sent, failed, dropped: read(&self.counters.dropped) }
+        MailStats { queued, sent, failed, dropped: read(&self.counters.dropped) }
     }
 
     fn link(&self, token: &LinkToken) -> String {
@@ -116,17 +119,17 @@ impl People {
         self.mail.is_some()
     }
 
-    pub fn mail_figures(&self) -> MailFigures {
+    pub fn mail_stats(&self) -> MailStats {
         self.mail.as_ref().map(Outbox::figures).unwrap_or_default()
     }
 
     /// Counts a request for a reset to where it comes from.
-    pub fn admit_reset(&self, from: &Origin) -> Gate {
+    pub fn admit_reset(&self, from: &Origin) -> Attempt {
         if self.mail.is_none() {
-            return Gate::Refused;
+            return Attempt::Refused;
         }
         match self.throttles().reset.admit(&from.source(), self.clock.now()) {
-            Ok(()) => Gate::Done,
+            Ok(()) => Attempt::Done,
             Err(wait) => throttled(wait),
         }
     }
@@ -136,7 +139,7 @@ impl People {
     ///
     /// # Errors
     /// The store cannot be read or written.
-    pub async fn mail_reset(&self, email: &Email, from: &Origin) -> Result<(), PeopleError> {
+    pub async fn mail_reset(&self, email: &EmailAddress, from: &Origin) -> Result<(), PeopleError> {
         let Some(mail) = self.mail_for(email) else {
             return Ok(());
         };
@@ -146,7 +149,7 @@ impl People {
         };
         // Whoever asks has shown nothing of who they are.
         let asked = "password reset, by mail";
-        let audit = self.entry(&Actor::stranger(from), Deed::LinkIssued, &row.id, asked);
+        let audit = self.entry(&Actor::stranger(from), AuditAction::LinkIssued, &row.id, asked);
         let link = self.issue_link(
             LinkPurpose::PasswordReset,
             (Some(&row.id), None),
@@ -154,7 +157,7 @@ impl People {
             Some(&audit),
         );
         let link = link.await?;
-        mail.post(Letter {
+        mail.post(Email {
             to: email.clone(),
             subject: "Set a new password for Linesman".to_owned(),
             body: format!(
@@ -168,7 +171,7 @@ impl People {
     }
 
     /// Whether an account still has to show that mail reaches it. Operators came in by a link of the machine itself.
-    pub(super) fn owes_confirmation(&self, row: &AccountRow) -> bool {
+    pub(super) fn needs_confirmation(&self, row: &AccountRow) -> bool {
         self.mail.is_some() && row.confirmed_ms.is_none() && row.role == Role::Developer
     }
 
@@ -180,7 +183,7 @@ impl People {
         // Part of making the account, which is written down.
         let purpose = LinkPurpose::Confirmation;
         let link = self.issue_link(purpose, (Some(&row.id), None), CONFIRM_TIME, None).await?;
-        mail.post(Letter {
+        mail.post(Email {
             to,
             subject: "Confirm your address for Linesman".to_owned(),
             body: format!(
@@ -194,9 +197,9 @@ impl People {
     }
 
     /// Tells the holder of an account that somebody tried to make another with the same address.
-    pub(super) fn mail_known(&self, email: &Email) {
+    pub(super) fn mail_account_exists(&self, email: &EmailAddress) {
         if let Some(mail) = self.mail_for(email) {
-            mail.post(Letter {
+            mail.post(Email {
                 to: email.clone(),
                 subject: "You have an account for Linesman".to_owned(),
                 body: format!(
@@ -223,7 +226,7 @@ impl People {
             let body = format!(
                 "Your request was {what}. What the operator says: {base}/dashboard/access\n"
             );
-            mail.post(Letter { to, subject, body });
+            mail.post(Email { to, subject, body });
         }
         Ok(())
     }
@@ -263,7 +266,7 @@ impl People {
             Owner::Key => format!("Key {name} ({}) has spent {} of its", key.hint, standing.used),
             Owner::Account => format!("Your keys have together spent {} of your", standing.used),
         };
-        mail.post(Letter {
+        mail.post(Email {
             to,
             subject: format!("{percent} % of the {window}'s requests are spent: {name}"),
             body: format!(
@@ -276,20 +279,20 @@ impl People {
     }
 
     /// The way to an account that mail is known to reach.
-    fn reachable(&self, row: &AccountRow) -> Option<(&Outbox, Email)> {
+    fn reachable(&self, row: &AccountRow) -> Option<(&Outbox, EmailAddress)> {
         let known = row.confirmed_ms.is_some() && row.suspended_ms.is_none();
-        Some((self.mail.as_ref().filter(|_| known)?, Email::parse(&row.email)?))
+        Some((self.mail.as_ref().filter(|_| known)?, EmailAddress::parse(&row.email)?))
     }
 
-    fn mail_to(&self, row: &AccountRow) -> Option<(&Outbox, Email)> {
-        let email = Email::parse(&row.email)?;
+    fn mail_to(&self, row: &AccountRow) -> Option<(&Outbox, EmailAddress)> {
+        let email = EmailAddress::parse(&row.email)?;
         Some((self.mail_for(&email)?, email))
     }
 
     /// The outbox, unless the address gets too much already: nobody's mailbox is filled from here.
-    fn mail_for(&self, email: &Email) -> Option<&Outbox> {
+    fn mail_for(&self, email: &EmailAddress) -> Option<&Outbox> {
         let mail = self.mail.as_ref()?;
         let now: Timestamp = self.clock.now();
-        self.throttles().letters.admit(email, now).is_ok().then_some(mail)
+        self.throttles().emails.admit(email, now).is_ok().then_some(mail)
     }
 }

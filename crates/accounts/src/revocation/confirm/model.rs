@@ -1,16 +1,18 @@
-//! Any schedule of questions, cuts, revocations, restarts and time on several nodes whose clocks go at their own pace:
+//! Any schedule of questions, cuts, revocations, restarts and time on several nodes whose clocks go at their own limit:
 //! once a revocation has returned, no node lets the key in.
 //!
-//! The rules are the real ones ([`Holding`], [`Wait`]); database, herald and nodes are as small as can be, and every
-//! question is taken apart: it is asked at one time, answered at another, and its answer arrives at a third.
+//! The rules are the real ones ([`SyncState`], [`Wait`]); database, register and nodes are as small as can be, and
+//! every question is taken apart: it is asked at one time, answered at another, and its answer arrives at a third.
 
 use proptest::{collection::vec, prelude::*};
 
 use crate::{
     Need,
-    confirm::{Verdict, Wait},
-    node::LIST_EVERY_MS,
-    trust::{Holding, Witness},
+    revocation::{
+        confirm::{Verdict, Wait},
+        key_lease::{Authority, SyncState},
+        node::LIST_EVERY_MS,
+    },
 };
 
 const NODES: usize = 3;
@@ -20,15 +22,15 @@ const TRUST_MS: u64 = 5000;
 enum Step {
     Ask {
         node: usize,
-        by: Witness,
+        by: Authority,
     },
     Answer {
         node: usize,
-        by: Witness,
+        by: Authority,
     },
     Arrive {
         node: usize,
-        by: Witness,
+        by: Authority,
     },
     /// The node's word on how far it has read reaches the database.
     Report {
@@ -40,7 +42,7 @@ enum Step {
     },
     Cut {
         node: usize,
-        by: Witness,
+        by: Authority,
         cut: bool,
     },
     Restart {
@@ -64,7 +66,7 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     let node = || 0..NODES;
-    let by = || prop_oneof![Just(Witness::Store), Just(Witness::Herald)];
+    let by = || prop_oneof![Just(Authority::Store), Just(Authority::Register)];
     let revocation = || 0..4_usize;
     let often = prop::bool::weighted(0.8);
     prop_oneof![
@@ -119,7 +121,7 @@ struct Node {
     drift: i64,
     /// The last change that its keys are as of, whether or not it goes by it yet.
     in_force: i64,
-    holding: Option<Holding>,
+    holding: Option<SyncState>,
     until_ms: u64,
     questions: [Option<Question>; 2],
     /// When it asked to be listed the last time that it was.
@@ -137,7 +139,7 @@ impl Node {
         now_ms.saturating_add_signed(now_ms.cast_signed() * self.drift / 1000)
     }
 
-    fn extend(&mut self, by: Witness, asked_ms: u64, newest: i64) {
+    fn extend(&mut self, by: Authority, asked_ms: u64, newest: i64) {
         let until_ms = self.holding.and_then(|holding| holding.until_ms(by, asked_ms, newest));
         self.until_ms = self.until_ms.max(until_ms.unwrap_or(0));
     }
@@ -155,7 +157,7 @@ struct Revocation {
     returned: bool,
 }
 
-struct World {
+struct Model {
     now_ms: u64,
     number: i64,
     announced: Option<i64>,
@@ -165,16 +167,16 @@ struct World {
     revocations: Vec<Revocation>,
 }
 
-fn at(by: Witness) -> usize {
+fn at(by: Authority) -> usize {
     match by {
-        Witness::Store => 0,
-        Witness::Herald => 1,
+        Authority::Store => 0,
+        Authority::Register => 1,
     }
 }
 
-impl World {
+impl Model {
     fn new(drifts: [i64; NODES]) -> Self {
-        let mut world = Self {
+        let mut model = Self {
             now_ms: 1_000_000,
             number: 1,
             announced: Some(1),
@@ -183,10 +185,10 @@ impl World {
             revocations: Vec::new(),
         };
         for drift in drifts {
-            let node = world.fresh(drift);
-            world.nodes.push(node);
+            let node = model.fresh(drift);
+            model.nodes.push(node);
         }
-        world
+        model
     }
 
     /// A node that was listed and has read nothing.
@@ -219,8 +221,8 @@ impl World {
             }
             Step::Answer { node, by } => {
                 let newest = match by {
-                    Witness::Store => Some(self.number),
-                    Witness::Herald => self.announced,
+                    Authority::Store => Some(self.number),
+                    Authority::Register => self.announced,
                 };
                 let node = &mut self.nodes[node];
                 let row = self.rows[node.row].unwrap_or_default();
@@ -234,7 +236,8 @@ impl World {
             Step::Arrive { node, by } => self.arrive(node, by),
             Step::Report { node } => {
                 let node = &mut self.nodes[node];
-                if let (Some(row), false) = (&mut self.rows[node.row], node.cut[at(Witness::Store)])
+                if let (Some(row), false) =
+                    (&mut self.rows[node.row], node.cut[at(Authority::Store)])
                     && let Some(word) = node.word.take()
                 {
                     row.confirmed = row.confirmed.max(word);
@@ -243,7 +246,8 @@ impl World {
             }
             Step::List { node } => {
                 let node = &mut self.nodes[node];
-                if let (Some(row), false) = (&mut self.rows[node.row], node.cut[at(Witness::Store)])
+                if let (Some(row), false) =
+                    (&mut self.rows[node.row], node.cut[at(Authority::Store)])
                 {
                     row.confirmed = row.confirmed.max(node.in_force);
                     row.seen_ms = self.now_ms;
@@ -254,7 +258,7 @@ impl World {
             Step::Restart { node, orderly } => {
                 let old = &self.nodes[node];
                 // Who cannot reach the database can neither sign off nor start.
-                if old.cut[at(Witness::Store)] {
+                if old.cut[at(Authority::Store)] {
                     return;
                 }
                 if orderly {
@@ -278,14 +282,14 @@ impl World {
 
     /// An answer arrives, and with the database's everything up to it. Who was listed too long ago did not ask, and who
     /// was not waited for does not go by it.
-    fn arrive(&mut self, node: usize, by: Witness) {
+    fn arrive(&mut self, node: usize, by: Authority) {
         let node = &mut self.nodes[node];
         let answered = node.questions[at(by)].filter(|question| question.answer.is_some());
         let Some(Question { asked_ms, answer: Some(Answer { newest, row }) }) = answered else {
             return;
         };
         node.questions[at(by)] = None;
-        if by == Witness::Store {
+        if by == Authority::Store {
             if asked_ms.saturating_sub(node.listed_ms) >= LIST_EVERY_MS {
                 return;
             }
@@ -299,7 +303,7 @@ impl World {
             }
             let (confirmed, listed_ms) = (row.confirmed.min(newest), Some(node.listed_ms));
             let number = node.in_force;
-            node.holding = Some(Holding { number, confirmed, listed_ms, trust_ms: TRUST_MS });
+            node.holding = Some(SyncState { number, confirmed, listed_ms, lease_ms: TRUST_MS });
         }
         node.extend(by, asked_ms, newest);
     }
@@ -317,7 +321,7 @@ impl World {
                 need: Need::Everywhere,
                 begun_ms: self.now_ms,
                 announced: arrives && told,
-                trust_ms: TRUST_MS,
+                lease_ms: TRUST_MS,
             });
         }
     }
@@ -334,7 +338,7 @@ impl World {
         // Before it is announced, only the rows can tell.
         let by_rows = (behind == Some(0)).then_some(Verdict::Done);
         let verdict = revocation.wait.map(|wait| wait.verdict(now_ms, behind)).or(by_rows);
-        if verdict == Some(Verdict::RunOut) && store {
+        if verdict == Some(Verdict::Expired) && store {
             let is_silent = |row: &&mut Row| {
                 row.confirmed < revocation.number && row.seen_ms + store::NODE_SILENT_MS < now_ms
             };
@@ -342,7 +346,7 @@ impl World {
                 row.run_out = row.run_out.max(revocation.number);
             }
         }
-        revocation.returned |= matches!(verdict, Some(Verdict::Done | Verdict::RunOut));
+        revocation.returned |= matches!(verdict, Some(Verdict::Done | Verdict::Expired));
     }
 
     fn check(&self) {
@@ -358,9 +362,9 @@ impl World {
     }
 
     /// With one witness that answers, every node that it knows no more than lets keys in.
-    fn check_alive(&mut self, by: Witness) {
+    fn check_alive(&mut self, by: Authority) {
         for node in 0..NODES {
-            for other in [Witness::Store, Witness::Herald] {
+            for other in [Authority::Store, Authority::Register] {
                 self.apply(Step::Cut { node, by: other, cut: other != by });
             }
             let ask = [
@@ -376,10 +380,10 @@ impl World {
                 self.check();
             }
             let node = &self.nodes[node];
-            let newest = if by == Witness::Store { Some(self.number) } else { self.announced };
+            let newest = if by == Authority::Store { Some(self.number) } else { self.announced };
             let has_all = node.holding.is_some_and(|holding| Some(holding.number) >= newest);
             assert_eq!(node.clock(self.now_ms) < node.until_ms, has_all, "{node:?} by {by:?}");
-            assert!(has_all || by == Witness::Herald);
+            assert!(has_all || by == Authority::Register);
         }
     }
 }
@@ -392,16 +396,16 @@ proptest! {
         drifts in [-10..=10_i64, -10..=10_i64, -10..=10_i64],
         steps in vec(step(), 1..160),
     ) {
-        let mut world = World::new(drifts);
+        let mut model = Model::new(drifts);
         for step in steps {
-            world.apply(step);
-            world.check();
+            model.apply(step);
+            model.check();
         }
         // Whatever was decided holds for ever, also as time goes on and questions arrive late.
-        world.now_ms += 2 * TRUST_MS;
-        world.check();
-        world.check_alive(Witness::Store);
-        world.now_ms += 2 * TRUST_MS;
-        world.check_alive(Witness::Herald);
+        model.now_ms += 2 * TRUST_MS;
+        model.check();
+        model.check_alive(Authority::Store);
+        model.now_ms += 2 * TRUST_MS;
+        model.check_alive(Authority::Register);
     }
 }

@@ -2,12 +2,12 @@
 
 use store::{AccessRow, AccessState, Allowance, Role};
 
+use crate::key::secret::public_id;
 use crate::people::{KEYS_MAX_MAX, access_record, limits_of, record};
 use crate::registry::KEYS_MAX;
-use crate::secret::public_id;
 use crate::{
-    AccessDecision, AccessRecord, AccountRecord, Actor, Deed, Limits, Origin, People, PeopleError,
-    Session,
+    AccessDecision, AccessRecord, AccountRecord, Actor, AuditAction, Limits, Origin, People,
+    PeopleError, Session,
 };
 
 /// What a developer says the data is for.
@@ -47,7 +47,7 @@ impl People {
             note: None,
         };
         let actor = Actor::account(&of.account, from);
-        let audit = self.entry(&actor, Deed::AccessRequested, &row.id, "");
+        let audit = self.entry(&actor, AuditAction::AccessRequested, &row.id, "");
         if self.store.insert_access(&row, &audit).await? {
             Ok(())
         } else {
@@ -88,9 +88,9 @@ impl People {
     ) -> Result<AccessRecord, PeopleError> {
         let note: String =
             note.trim().chars().filter(|c| !c.is_control()).take(NOTE_CHARS_MAX).collect();
-        let (state, deed) = match decision {
-            AccessDecision::Approve => (AccessState::Approved, Deed::AccessApproved),
-            AccessDecision::Refuse => (AccessState::Refused, Deed::AccessRefused),
+        let (state, action) = match decision {
+            AccessDecision::Approve => (AccessState::Approved, AuditAction::AccessApproved),
+            AccessDecision::Refuse => (AccessState::Refused, AuditAction::AccessRefused),
         };
         let decided = AccessRow {
             id: id.to_owned(),
@@ -104,7 +104,7 @@ impl People {
         };
         let said = decided.note.as_deref().unwrap_or_default();
         // The store knows whose request it is.
-        let audit = self.entry(actor, deed, "", said);
+        let audit = self.entry(actor, action, "", said);
         let row = self.store.decide_access(&decided, audit).await?;
         let row = row.ok_or(PeopleError::UnknownRequest)?;
         self.mail_decision(&row.account_id, row.state == AccessState::Approved).await?;
@@ -142,7 +142,7 @@ impl People {
     /// There is no such account, it is the last operator, or the store cannot be written.
     pub async fn suspend(&self, id: &str, actor: &Actor) -> Result<(), PeopleError> {
         let account = self.account(id).await?;
-        let audit = self.entry(actor, Deed::AccountSuspended, id, &account.email);
+        let audit = self.entry(actor, AuditAction::AccountSuspended, id, &account.email);
         let now_ms = self.clock.now().as_millis();
         if self.store.suspend_account(id, Some(now_ms), &audit).await? {
             Ok(())
@@ -157,7 +157,7 @@ impl People {
     /// There is no such account, or the store cannot be written.
     pub async fn resume(&self, id: &str, actor: &Actor) -> Result<(), PeopleError> {
         let account = self.account(id).await?;
-        let audit = self.entry(actor, Deed::AccountResumed, id, &account.email);
+        let audit = self.entry(actor, AuditAction::AccountResumed, id, &account.email);
         self.store.suspend_account(id, None, &audit).await?;
         Ok(())
     }
@@ -187,7 +187,7 @@ impl People {
             account.email,
             allowance.keys_max.unwrap_or(KEYS_MAX)
         );
-        let audit = self.entry(actor, Deed::AccountLimited, id, &detail);
+        let audit = self.entry(actor, AuditAction::AccountLimited, id, &detail);
         let limits = (burst_per_minute, requests_per_day);
         Ok(self.store.allow_account(id, &allowance, limits, &audit).await?)
     }

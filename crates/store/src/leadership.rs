@@ -6,11 +6,11 @@
 use crate::{Store, StoreError, database::query};
 
 /// Leads are for less than this.
-const LEAD_MS_MAX: i64 = 120_000;
+const LEADERSHIP_MS_MAX: i64 = 120_000;
 
 /// A lead that is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lead {
+pub struct Leadership {
     /// One more with every change of hands: who holds a smaller one has been replaced.
     pub term: i64,
 }
@@ -23,12 +23,12 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be written; then the holder has what it had.
-    pub async fn take_lead(
+    pub async fn acquire_leadership(
         &self,
         over: &str,
         holder: &str,
         for_ms: u32,
-    ) -> Result<Option<Lead>, StoreError> {
+    ) -> Result<Option<Leadership>, StoreError> {
         let mut tx = self.begin_write().await?;
         let now_ms = tx.now_ms().await?;
         // A clock that is read before the row is waited for is early at most: a lead is then seen as longer than it is.
@@ -44,25 +44,25 @@ impl Store {
         .bind(now_ms.saturating_add(i64::from(for_ms)))
         // Nobody takes a lead for so long: the clock was ahead when it was taken. It is over in time for whoever holds
         // it.
-        .bind(now_ms.saturating_add(LEAD_MS_MAX))
+        .bind(now_ms.saturating_add(LEADERSHIP_MS_MAX))
         .fetch_optional(&mut tx)
         .await?;
         tx.commit().await?;
-        Ok(term.map(|(term,)| Lead { term }))
+        Ok(term.map(|(term,)| Leadership { term }))
     }
 
     /// Whether anybody has the lead over something at this moment.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn is_led(&self, over: &str) -> Result<bool, StoreError> {
+    pub async fn has_leader(&self, over: &str) -> Result<bool, StoreError> {
         let mut tx = self.begin_write().await?;
         let now_ms = tx.now_ms().await?;
         let found: Option<(i64,)> =
             query("SELECT term FROM lead WHERE name = $1 AND ends_ms > $2 AND ends_ms <= $3")
                 .bind(over)
                 .bind(now_ms)
-                .bind(now_ms.saturating_add(LEAD_MS_MAX))
+                .bind(now_ms.saturating_add(LEADERSHIP_MS_MAX))
                 .fetch_optional(&mut tx)
                 .await?;
         tx.commit().await?;
@@ -84,7 +84,7 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be written; then it runs out by itself.
-    pub async fn give_up_lead(&self, over: &str, holder: &str) -> Result<(), StoreError> {
+    pub async fn release_leadership(&self, over: &str, holder: &str) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
         let now_ms = tx.now_ms().await?;
         query("UPDATE lead SET ends_ms = $3 WHERE name = $1 AND holder = $2 AND ends_ms > $3")

@@ -2,25 +2,25 @@
 
 use std::net::IpAddr;
 
-use crate::people::{hash::Guest, throttled};
-use crate::{DeviceToken, Email, Gate, Origin, People, PeopleError};
+use crate::people::{hash::Requester, throttled};
+use crate::{Attempt, DeviceToken, EmailAddress, Origin, People, PeopleError};
 
 /// To whom a try at a password is counted.
 #[derive(Debug, Hash)]
-pub(super) enum Trier {
+pub(super) enum AttemptSource {
     /// A browser that the account's holder was let in with before.
     Device([u8; 16]),
     /// Somebody signed in.
     Session(String),
     /// Anybody else: the address they try and where they are.
-    Stranger(Email, Option<IpAddr>),
+    Anonymous(EmailAddress, Option<IpAddr>),
 }
 
-impl Trier {
-    pub(super) fn guest(&self) -> Guest {
+impl AttemptSource {
+    pub(super) fn guest(&self) -> Requester {
         match self {
-            Self::Device(_) | Self::Session(_) => Guest::Known,
-            Self::Stranger(..) => Guest::Stranger,
+            Self::Device(_) | Self::Session(_) => Requester::Known,
+            Self::Anonymous(..) => Requester::Anonymous,
         }
     }
 }
@@ -30,7 +30,10 @@ impl People {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn know_device(&self, email: &Email) -> Result<Option<DeviceToken>, PeopleError> {
+    pub async fn remember_device(
+        &self,
+        email: &EmailAddress,
+    ) -> Result<Option<DeviceToken>, PeopleError> {
         let row = self.store.account_by_email(email.as_str()).await?;
         let Some((id, password)) = row.and_then(|row| Some((row.id, row.password?))) else {
             return Ok(None);
@@ -39,8 +42,12 @@ impl People {
     }
 
     /// Who tries the password of an address.
-    pub(super) async fn trier(&self, email: &Email, from: &Origin) -> Result<Trier, PeopleError> {
-        let stranger = Trier::Stranger(email.clone(), from.source());
+    pub(super) async fn attempt_source(
+        &self,
+        email: &EmailAddress,
+        from: &Origin,
+    ) -> Result<AttemptSource, PeopleError> {
+        let stranger = AttemptSource::Anonymous(email.clone(), from.source());
         let Some(device) = &from.device else {
             return Ok(stranger);
         };
@@ -48,17 +55,17 @@ impl People {
         let is_known = row.as_ref().is_some_and(|row| {
             row.password.as_ref().is_some_and(|password| device.is_of(&row.id, password))
         });
-        Ok(if is_known { Trier::Device(device.nonce()) } else { stranger })
+        Ok(if is_known { AttemptSource::Device(device.nonce()) } else { stranger })
     }
 
     /// Counts a try: a known one's to themselves, a stranger's to where it comes from and to the address, whether that
     /// has an account or not.
-    pub(super) fn count_try(&self, by: &Trier) -> Result<(), Gate> {
+    pub(super) fn count_attempt(&self, by: &AttemptSource) -> Result<(), Attempt> {
         let now = self.clock.now();
         let mut throttles = self.throttles();
         match by {
-            Trier::Device(_) | Trier::Session(_) => throttles.known.admit(by, now),
-            Trier::Stranger(email, source) => throttles
+            AttemptSource::Device(_) | AttemptSource::Session(_) => throttles.known.admit(by, now),
+            AttemptSource::Anonymous(email, source) => throttles
                 .source
                 .admit(source, now)
                 .and_then(|()| throttles.pair.admit(by, now))
@@ -67,11 +74,11 @@ impl People {
         .map_err(throttled)
     }
 
-    pub(super) fn refund_try(&self, by: &Trier) {
+    pub(super) fn refund_attempt(&self, by: &AttemptSource) {
         let mut throttles = self.throttles();
         match by {
-            Trier::Device(_) | Trier::Session(_) => throttles.known.refund(by),
-            Trier::Stranger(email, source) => {
+            AttemptSource::Device(_) | AttemptSource::Session(_) => throttles.known.refund(by),
+            AttemptSource::Anonymous(email, source) => {
                 throttles.source.refund(source);
                 throttles.pair.refund(by);
                 throttles.account.refund(email);

@@ -1,15 +1,15 @@
 //! One window's lease in memory: what this process may still hand out, and what the store last said.
 //!
-//! Pure arithmetic, no lock and no store. Its invariant: only what [`Slice::refill`] brought in is ever taken
-//! out by [`Slice::take`], and a window once left is never entered again, whichever way the clock steps.
+//! Pure arithmetic, no lock and no store. Its invariant: only what [`WindowLease::refill`] brought in is ever taken
+//! out by [`WindowLease::take`], and a window once left is never entered again, whichever way the clock steps.
 
 use domain::Timestamp;
-use store::{Lease, LeaseAsk, Unspent, Window};
+use store::{Lease, LeaseRequest, Unspent, Window};
 
-use crate::{Owner, Refusal, WindowStanding, window};
+use crate::{Owner, Refusal, WindowStanding, key::window};
 
 /// The largest slice: what a crash can at most lose of a window.
-const SLICE_MAX: u32 = 10_000;
+const LEASE_MAX: u32 = 10_000;
 /// How long before a window ends the first lease of the next one is taken, for who is spending then: a busy key does
 /// not wait at the turn of the minute.
 const LEAD_MS: i64 = 10_000;
@@ -18,7 +18,7 @@ const LEAD_MS: i64 = 10_000;
 const RECHECK_MS: i64 = 5_000;
 
 #[derive(Debug)]
-pub(crate) struct Slice {
+pub(crate) struct WindowLease {
     /// Whose limit it is.
     owner: Owner,
     window: Window,
@@ -49,12 +49,12 @@ enum Next {
 enum Readiness {
     Ready,
     /// Nothing in hand, but the store may have more.
-    Dry,
+    NeedsLease,
     /// The window's limit is handed out.
-    Spent,
+    Exhausted,
 }
 
-impl Slice {
+impl WindowLease {
     pub(crate) fn new(
         (owner, window): (Owner, Window),
         limit: u32,
@@ -116,20 +116,20 @@ impl Slice {
         }
         if self.granted < self.limit {
             self.wanted = true;
-            return Readiness::Dry;
+            return Readiness::NeedsLease;
         }
         if now.as_millis().saturating_sub(self.checked_ms) >= RECHECK_MS {
             self.wanted = true;
         }
-        Readiness::Spent
+        Readiness::Exhausted
     }
 
     /// Whether one can be taken. `Err(None)`: nothing in hand, but the store may have more.
     pub(crate) fn check(&mut self, now: Timestamp) -> Result<(), Option<Refusal>> {
         match self.readiness(now) {
             Readiness::Ready => Ok(()),
-            Readiness::Dry => Err(None),
-            Readiness::Spent => Err(Some(self.refusal(now))),
+            Readiness::NeedsLease => Err(None),
+            Readiness::Exhausted => Err(Some(self.refusal(now))),
         }
     }
 
@@ -153,7 +153,7 @@ impl Slice {
     }
 
     /// What to lease of this window and of the next.
-    pub(crate) fn asks(&mut self, meter_id: &str) -> impl Iterator<Item = LeaseAsk> {
+    pub(crate) fn asks(&mut self, meter_id: &str) -> impl Iterator<Item = LeaseRequest> {
         let now = std::mem::take(&mut self.wanted).then_some(self.start_ms);
         let next = (self.next == Next::Wanted).then_some(self.end_ms);
         if next.is_some() {
@@ -163,8 +163,8 @@ impl Slice {
         asks.into_iter().flatten()
     }
 
-    fn ask(&self, meter_id: &str, start_ms: i64) -> LeaseAsk {
-        LeaseAsk {
+    fn ask(&self, meter_id: &str, start_ms: i64) -> LeaseRequest {
+        LeaseRequest {
             meter_id: meter_id.into(),
             window: self.window,
             start_ms,
@@ -174,12 +174,12 @@ impl Slice {
                 Window::Minute => 4,
                 Window::Day | Window::Month => 16,
             },
-            slice_max: SLICE_MAX,
+            lease_max: LEASE_MAX,
         }
     }
 
     /// Takes in what was leased. For a window that has been left meanwhile, it is let go.
-    pub(crate) fn refill(&mut self, ask: &LeaseAsk, lease: Lease, now: Timestamp) {
+    pub(crate) fn refill(&mut self, ask: &LeaseRequest, lease: Lease, now: Timestamp) {
         if ask.window == self.window && ask.start_ms == self.start_ms {
             self.left = self.left.saturating_add(lease.given);
             self.filled = self.left;
@@ -234,9 +234,9 @@ impl Slice {
 mod tests {
     use super::*;
 
-    fn filled(now: Timestamp) -> Slice {
-        let mut slice = Slice::new((Owner::Key, Window::Minute), 100, 0, now);
-        assert_eq!(slice.readiness(now), Readiness::Dry);
+    fn filled(now: Timestamp) -> WindowLease {
+        let mut slice = WindowLease::new((Owner::Key, Window::Minute), 100, 0, now);
+        assert_eq!(slice.readiness(now), Readiness::NeedsLease);
         let ask = slice.asks("m").next().unwrap();
         slice.refill(&ask, Lease { given: 8, granted: 8 }, now);
         slice
@@ -245,12 +245,12 @@ mod tests {
     #[test]
     fn a_lease_that_comes_after_its_window_is_let_go() {
         let (now, next) = (Timestamp::from_secs(59), Timestamp::from_secs(60));
-        let mut slice = Slice::new((Owner::Key, Window::Minute), 100, 0, now);
-        assert_eq!(slice.readiness(now), Readiness::Dry);
+        let mut slice = WindowLease::new((Owner::Key, Window::Minute), 100, 0, now);
+        assert_eq!(slice.readiness(now), Readiness::NeedsLease);
         let ask = slice.asks("m").next().unwrap();
         slice.roll(next);
         slice.refill(&ask, Lease { given: 8, granted: 8 }, next);
-        assert_eq!(slice.readiness(next), Readiness::Dry);
+        assert_eq!(slice.readiness(next), Readiness::NeedsLease);
         assert_eq!(slice.standing().used, 0);
     }
 
@@ -283,16 +283,16 @@ mod tests {
             slice.take(now);
             more += 1;
         }
-        assert_eq!((more, slice.readiness(now)), (2, Readiness::Spent));
+        assert_eq!((more, slice.readiness(now)), (2, Readiness::Exhausted));
         slice.set_limit(10);
-        assert_eq!(slice.readiness(now), Readiness::Dry);
+        assert_eq!(slice.readiness(now), Readiness::NeedsLease);
         // A lease that was under way with the limit of before.
         let ask = slice.asks("m").next().unwrap();
         slice.set_limit(4);
         slice.refill(&ask, Lease { given: 5, granted: 8 }, now);
         assert_eq!(slice.standing().remaining, 1);
         slice.take(now);
-        assert_eq!(slice.readiness(now), Readiness::Spent);
+        assert_eq!(slice.readiness(now), Readiness::Exhausted);
     }
 
     #[test]
@@ -313,7 +313,7 @@ mod tests {
         assert!(!slice.is_wanted(), "the turn is far");
         let late = Timestamp::from_secs(50);
         slice.take(late);
-        let asks: Vec<LeaseAsk> = slice.asks("m").collect();
+        let asks: Vec<LeaseRequest> = slice.asks("m").collect();
         assert_eq!(asks.iter().map(|ask| ask.start_ms).collect::<Vec<_>>(), [60_000]);
         slice.refill(&asks[0], Lease { given: 25, granted: 40 }, late);
         slice.take(late);
@@ -341,7 +341,7 @@ mod tests {
         let mut slept = ahead();
         let later = Timestamp::from_secs(130);
         slept.roll(later);
-        assert_eq!(slept.readiness(later), Readiness::Dry);
+        assert_eq!(slept.readiness(later), Readiness::NeedsLease);
         assert_eq!(slept.standing().used, 0);
     }
 }

@@ -6,15 +6,17 @@ use domain::Timestamp;
 use store::{AccountRow, AuditEntry, LinkPurpose, LinkRow, Role, SessionRow, Stage};
 use tokio::time::Instant;
 
-use crate::people::{NewAccount, SESSIONS_MAX, hash::Guest, throttled, tries::Trier};
-use crate::secret::public_id;
+use crate::key::secret::public_id;
+use crate::people::{
+    NewAccount, SESSIONS_MAX, hash::Requester, login_attempts::AttemptSource, throttled,
+};
 use crate::{
-    Actor, Deed, Email, Gate, LinkToken, Origin, Password, People, PeopleError, Session,
-    SessionRecord, SessionToken, SignIn, SignUp,
+    Actor, Attempt, AuditAction, EmailAddress, LinkToken, Origin, Password, People, PeopleError,
+    Session, SessionRecord, SessionToken, SignIn, SignUp,
 };
 
 /// How long somebody may look for their phone.
-pub(super) const HALF_MAX: Duration = Duration::from_secs(600);
+pub(super) const CODE_TIME: Duration = Duration::from_secs(600);
 /// What the store takes for a new account on a slow disk: three durable writes.
 pub(super) const SIGN_UP_TIME: Duration = Duration::from_millis(100);
 /// How often a session's use is written down.
@@ -31,29 +33,29 @@ impl People {
     ///
     /// # Errors
     /// The store cannot be written.
-    pub async fn sign_up(&self, new: NewAccount, from: &Origin) -> Result<Gate, PeopleError> {
+    pub async fn sign_up(&self, new: NewAccount, from: &Origin) -> Result<Attempt, PeopleError> {
         if self.rules().sign_up != SignUp::Open {
-            return Ok(Gate::Refused);
+            return Ok(Attempt::Refused);
         }
         let now = self.clock.now();
         if let Err(wait) = self.throttles().admit_sign_up(from.source(), now) {
             return Ok(throttled(wait));
         }
-        let Ok(password) = self.hasher.hash(new.password, Guest::Stranger).await? else {
-            return Ok(Gate::Busy);
+        let Ok(password) = self.hasher.hash(new.password, Requester::Anonymous).await? else {
+            return Ok(Attempt::Busy);
         };
         // Who is new costs the store more than who is known; both are answered when the longer would be done.
         let answer_at = Instant::now() + self.sign_up_time;
         let row = account_row(&new.profile, Role::Developer, password, now)?;
         let actor = Actor::account(&super::record(&row), from);
-        let audit = self.entry(&actor, Deed::AccountCreated, &row.id, "signed up");
+        let audit = self.entry(&actor, AuditAction::AccountCreated, &row.id, "signed up");
         if self.store.insert_account(&row, &audit).await? {
             self.mail_confirmation(&row).await?;
         } else {
-            self.mail_known(&new.profile.email);
+            self.mail_account_exists(&new.profile.email);
         }
         tokio::time::sleep_until(answer_at).await;
-        Ok(Gate::Done)
+        Ok(Attempt::Done)
     }
 
     /// Signs in with address and password. The session is new, and takes the place of `replaced`.
@@ -62,37 +64,37 @@ impl People {
     /// The store cannot be read or written.
     pub async fn sign_in(
         &self,
-        email: &Email,
+        email: &EmailAddress,
         password: Password,
         from: &Origin,
         replaced: Option<&SessionToken>,
     ) -> Result<SignIn, PeopleError> {
-        let by = self.trier(email, from).await?;
-        if let Err(gate) = self.count_try(&by) {
-            self.note_refusal(Deed::SignInRefused, email.as_str(), from).await;
-            return Ok(SignIn::Not(gate));
+        let by = self.attempt_source(email, from).await?;
+        if let Err(attempt) = self.count_attempt(&by) {
+            self.note_refusal(AuditAction::SignInRefused, email.as_str(), from).await;
+            return Ok(SignIn::Failed(attempt));
         }
         let row = self.store.account_by_email(email.as_str()).await?;
         let stored = row.as_ref().and_then(|row| row.password.as_deref());
         let Ok(right) = self.hasher.verify(password, stored, by.guest()).await else {
-            return Ok(SignIn::Not(Gate::Busy));
+            return Ok(SignIn::Failed(Attempt::Busy));
         };
         let Some(row) = row.filter(|row| right && row.suspended_ms.is_none()) else {
             tracing::info!(address = ?from.address, "a sign-in was refused");
-            self.note_refusal(Deed::SignInRefused, email.as_str(), from).await;
-            return Ok(SignIn::Not(Gate::Refused));
+            self.note_refusal(AuditAction::SignInRefused, email.as_str(), from).await;
+            return Ok(SignIn::Failed(Attempt::Refused));
         };
-        self.refund_try(&by);
-        if self.owes_confirmation(&row) {
+        self.refund_attempt(&by);
+        if self.needs_confirmation(&row) {
             self.mail_confirmation(&row).await?;
             return Ok(SignIn::Unconfirmed);
         }
         let half = super::record(&row).second_factor;
         let stage = if half { Stage::Password } else { Stage::Full };
         Ok(match self.start_session(&row, stage, from, replaced).await? {
-            None => SignIn::Not(Gate::Refused),
-            Some(token) if half => SignIn::Half(token),
-            Some(token) => SignIn::In(token),
+            None => SignIn::Failed(Attempt::Refused),
+            Some(token) if half => SignIn::NeedsCode(token),
+            Some(token) => SignIn::Complete(token),
         })
     }
 
@@ -124,7 +126,7 @@ impl People {
     /// The store cannot be written.
     pub async fn sign_out(&self, session: &Session, from: &Origin) -> Result<(), PeopleError> {
         let (id, actor) = (&session.account.id, Actor::account(&session.account, from));
-        let audit = self.entry(&actor, Deed::SignedOut, id, "");
+        let audit = self.entry(&actor, AuditAction::SignedOut, id, "");
         self.store.end_session(id, &session.id, Some(&audit)).await?;
         Ok(())
     }
@@ -160,7 +162,7 @@ impl People {
         from: &Origin,
     ) -> Result<bool, PeopleError> {
         let actor = Actor::account(&of.account, from);
-        let audit = self.entry(&actor, Deed::SessionEnded, id, "");
+        let audit = self.entry(&actor, AuditAction::SessionEnded, id, "");
         Ok(self.store.end_session(&of.account.id, id, Some(&audit)).await?)
     }
 
@@ -170,7 +172,7 @@ impl People {
     /// The store cannot be written.
     pub async fn end_sessions(&self, of: &Session, from: &Origin) -> Result<(), PeopleError> {
         let actor = Actor::account(&of.account, from);
-        let audit = self.entry(&actor, Deed::SessionsEnded, &of.account.id, "");
+        let audit = self.entry(&actor, AuditAction::SessionsEnded, &of.account.id, "");
         self.store.end_sessions(&of.account.id, None, &audit).await?;
         Ok(())
     }
@@ -185,26 +187,26 @@ impl People {
         token: &SessionToken,
         (old, new): (Password, Password),
         from: &Origin,
-    ) -> Result<Gate, PeopleError> {
+    ) -> Result<Attempt, PeopleError> {
         // Whoever is signed in already does not answer for strangers' tries.
-        let by = Trier::Session(of.id.clone());
-        if let Err(gate) = self.count_try(&by) {
-            return Ok(gate);
+        let by = AttemptSource::Session(of.id.clone());
+        if let Err(attempt) = self.count_attempt(&by) {
+            return Ok(attempt);
         }
         let row = self.store.account(&of.account.id).await?;
         let stored = row.as_ref().and_then(|row| row.password.as_deref());
-        match self.hasher.verify(old, stored, Guest::Known).await {
-            Err(_) => return Ok(Gate::Busy),
-            Ok(false) => return Ok(Gate::Refused),
-            Ok(true) => self.refund_try(&by),
+        match self.hasher.verify(old, stored, Requester::Known).await {
+            Err(_) => return Ok(Attempt::Busy),
+            Ok(false) => return Ok(Attempt::Refused),
+            Ok(true) => self.refund_attempt(&by),
         }
-        let Ok(password) = self.hasher.hash(new, Guest::Known).await? else {
-            return Ok(Gate::Busy);
+        let Ok(password) = self.hasher.hash(new, Requester::Known).await? else {
+            return Ok(Attempt::Busy);
         };
         let actor = Actor::account(&of.account, from);
-        let audit = self.entry(&actor, Deed::PasswordChanged, &of.account.id, "");
+        let audit = self.entry(&actor, AuditAction::PasswordChanged, &of.account.id, "");
         self.store.set_password(&of.account.id, &password, Some(&token.digest()), &audit).await?;
-        Ok(Gate::Done)
+        Ok(Attempt::Done)
     }
 
     /// A link for the first operator; `None` where there is one. Earlier links end.
@@ -216,7 +218,7 @@ impl People {
             return Ok(None);
         }
         let actor = Actor::service();
-        let audit = self.entry(&actor, Deed::LinkIssued, "anybody", "the first operator");
+        let audit = self.entry(&actor, AuditAction::LinkIssued, "anybody", "the first operator");
         let purpose = LinkPurpose::FirstOperator;
         let link = self.issue_link(purpose, (None, None), FIRST_OPERATOR_TIME, Some(&audit));
         link.await.map(Some)
@@ -227,7 +229,7 @@ impl People {
     /// # Errors
     /// The store cannot be written.
     pub async fn operator_link(&self, actor: &Actor) -> Result<LinkToken, PeopleError> {
-        let audit = self.entry(actor, Deed::LinkIssued, "anybody", "a new operator");
+        let audit = self.entry(actor, AuditAction::LinkIssued, "anybody", "a new operator");
         let purpose = LinkPurpose::FirstOperator;
         self.issue_link(purpose, (None, None), FIRST_OPERATOR_TIME, Some(&audit)).await
     }
@@ -238,12 +240,12 @@ impl People {
     /// The store cannot be written.
     pub async fn invite(
         &self,
-        email: Option<&Email>,
+        email: Option<&EmailAddress>,
         actor: &Actor,
     ) -> Result<LinkToken, PeopleError> {
-        let bound = email.map(Email::as_str);
+        let bound = email.map(EmailAddress::as_str);
         let whom = bound.unwrap_or("anybody");
-        let audit = self.entry(actor, Deed::LinkIssued, whom, "invitation");
+        let audit = self.entry(actor, AuditAction::LinkIssued, whom, "invitation");
         let purpose = LinkPurpose::Invitation;
         self.issue_link(purpose, (None, bound), INVITATION_TIME, Some(&audit)).await
     }
@@ -258,7 +260,7 @@ impl People {
         actor: &Actor,
     ) -> Result<LinkToken, PeopleError> {
         self.store.account(account_id).await?.ok_or(PeopleError::UnknownAccount)?;
-        let audit = self.entry(actor, Deed::LinkIssued, account_id, "password reset");
+        let audit = self.entry(actor, AuditAction::LinkIssued, account_id, "password reset");
         let purpose = LinkPurpose::PasswordReset;
         self.issue_link(purpose, (Some(account_id), None), RESET_TIME, Some(&audit)).await
     }
@@ -267,11 +269,11 @@ impl People {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn look_at_link(
+    pub async fn link_info(
         &self,
         token: &LinkToken,
     ) -> Result<Option<(LinkPurpose, Option<String>)>, PeopleError> {
-        let Some(link) = self.good_link(token).await? else {
+        let Some(link) = self.valid_link(token).await? else {
             return Ok(None);
         };
         let email = match &link.account_id {
@@ -285,15 +287,15 @@ impl People {
     ///
     /// # Errors
     /// The store cannot be read or written.
-    pub async fn enter_by_link(
+    pub async fn sign_up_by_link(
         &self,
         token: &LinkToken,
         new: NewAccount,
         from: &Origin,
         replaced: Option<&SessionToken>,
     ) -> Result<SignIn, PeopleError> {
-        let refused = Ok(SignIn::Not(Gate::Refused));
-        let Some(link) = self.good_link(token).await? else {
+        let refused = Ok(SignIn::Failed(Attempt::Refused));
+        let Some(link) = self.valid_link(token).await? else {
             return refused;
         };
         let (role, how) = match link.purpose {
@@ -307,8 +309,8 @@ impl People {
         if !bound || self.store.account_by_email(email.as_str()).await?.is_some() {
             return refused;
         }
-        let Ok(password) = self.hasher.hash(new.password, Guest::Known).await? else {
-            return Ok(SignIn::Not(Gate::Busy));
+        let Ok(password) = self.hasher.hash(new.password, Requester::Known).await? else {
+            return Ok(SignIn::Failed(Attempt::Busy));
         };
         let now = self.clock.now();
         let row = AccountRow {
@@ -317,13 +319,13 @@ impl People {
             ..account_row(&new.profile, role, password, now)?
         };
         let actor = Actor::account(&super::record(&row), from);
-        let audit = self.entry(&actor, Deed::AccountCreated, &row.id, how);
+        let audit = self.entry(&actor, AuditAction::AccountCreated, &row.id, how);
         let link = (&token.digest(), now.as_millis());
         if !self.store.insert_account_by_link(link, &row, &audit).await? {
             return refused;
         }
         let token = self.start_session(&row, Stage::Full, from, replaced).await?;
-        Ok(token.map_or(SignIn::Not(Gate::Refused), SignIn::In))
+        Ok(token.map_or(SignIn::Failed(Attempt::Refused), SignIn::Complete))
     }
 
     /// Sets the password of the account that a link is for, which ends its sessions. The holder signs in
@@ -336,22 +338,22 @@ impl People {
         token: &LinkToken,
         password: Password,
         from: &Origin,
-    ) -> Result<Gate, PeopleError> {
+    ) -> Result<Attempt, PeopleError> {
         let Some(id) = self.account_of_link(token, LinkPurpose::PasswordReset).await? else {
-            return Ok(Gate::Refused);
+            return Ok(Attempt::Refused);
         };
         let Some(account) = self.store.account(&id).await? else {
-            return Ok(Gate::Refused);
+            return Ok(Attempt::Refused);
         };
-        let Ok(password) = self.hasher.hash(password, Guest::Known).await? else {
-            return Ok(Gate::Busy);
+        let Ok(password) = self.hasher.hash(password, Requester::Known).await? else {
+            return Ok(Attempt::Busy);
         };
         let actor = Actor::account(&super::record(&account), from);
-        let audit = self.entry(&actor, Deed::PasswordReset, &id, "by one-time link");
+        let audit = self.entry(&actor, AuditAction::PasswordReset, &id, "by one-time link");
         let link = (&token.digest(), self.clock.now().as_millis());
         // The link came by mail or from an operator: either is as good as a confirmation.
         let done = self.store.set_password_by_link(link, &id, &password, &audit).await?;
-        Ok(if done { Gate::Done } else { Gate::Refused })
+        Ok(if done { Attempt::Done } else { Attempt::Refused })
     }
 
     /// Notes that mail reaches the account that a link is for.
@@ -362,18 +364,18 @@ impl People {
         &self,
         token: &LinkToken,
         from: &Origin,
-    ) -> Result<Gate, PeopleError> {
+    ) -> Result<Attempt, PeopleError> {
         let Some(id) = self.account_of_link(token, LinkPurpose::Confirmation).await? else {
-            return Ok(Gate::Refused);
+            return Ok(Attempt::Refused);
         };
         let Some(account) = self.store.account(&id).await? else {
-            return Ok(Gate::Refused);
+            return Ok(Attempt::Refused);
         };
         let actor = Actor::account(&super::record(&account), from);
-        let audit = self.entry(&actor, Deed::AccountConfirmed, &id, "by mail");
+        let audit = self.entry(&actor, AuditAction::AccountConfirmed, &id, "by mail");
         let link = (&token.digest(), self.clock.now().as_millis());
         let done = self.store.confirm_account_by_link(link, &id, &audit).await?;
-        Ok(if done { Gate::Done } else { Gate::Refused })
+        Ok(if done { Attempt::Done } else { Attempt::Refused })
     }
 
     /// Whose link it is, if it is good and for that.
@@ -382,7 +384,7 @@ impl People {
         token: &LinkToken,
         purpose: LinkPurpose,
     ) -> Result<Option<String>, PeopleError> {
-        let link = self.good_link(token).await?;
+        let link = self.valid_link(token).await?;
         Ok(link.filter(|link| link.purpose == purpose).and_then(|link| link.account_id))
     }
 
@@ -395,7 +397,7 @@ impl People {
         let now = self.clock.now();
         self.write_refusals(now).await?;
         if self.sends_mail() {
-            self.store.forget_unconfirmed(now.minus(CONFIRM_TIME).as_millis()).await?;
+            self.store.delete_unconfirmed(now.minus(CONFIRM_TIME).as_millis()).await?;
         }
         let (idle, oldest) =
             (now.minus(self.rules.session_idle), now.minus(self.rules.session_max));
@@ -426,7 +428,7 @@ impl People {
         };
         let replaced = replaced.map(SessionToken::digest);
         let actor = Actor::account(&super::record(account), from);
-        let audit = self.entry(&actor, Deed::SignedIn, &account.id, &row.agent);
+        let audit = self.entry(&actor, AuditAction::SignedIn, &account.id, &row.agent);
         // Half a sign-in is none.
         let audit = (stage == Stage::Full).then_some(audit);
         self.store.insert_session(&row, replaced.as_ref(), SESSIONS_MAX, audit.as_ref()).await?;
@@ -436,7 +438,7 @@ impl People {
             return Ok(Some(token));
         }
         let why = "overtaken by a new password";
-        let audit = audit.map(|_| self.entry(&actor, Deed::SessionEnded, &row.id, why));
+        let audit = audit.map(|_| self.entry(&actor, AuditAction::SessionEnded, &row.id, why));
         self.store.end_session(&account.id, &row.id, audit.as_ref()).await?;
         tracing::info!(address = ?from.address, "a sign-in was overtaken by a new password");
         Ok(None)
@@ -464,7 +466,7 @@ impl People {
         Ok(token)
     }
 
-    async fn good_link(&self, token: &LinkToken) -> Result<Option<LinkRow>, PeopleError> {
+    async fn valid_link(&self, token: &LinkToken) -> Result<Option<LinkRow>, PeopleError> {
         let now_ms = self.clock.now().as_millis();
         let link = self.store.link(&token.digest()).await?;
         Ok(link.filter(|link| link.used_ms.is_none() && now_ms < link.expires_ms))
@@ -513,7 +515,7 @@ mod tests {
     }
 
     fn ann() -> Profile {
-        Profile::try_new(Email::parse("ann@example.com").unwrap(), "Ann").unwrap()
+        Profile::try_new(EmailAddress::parse("ann@example.com").unwrap(), "Ann").unwrap()
     }
 
     fn nowhere() -> Origin {
@@ -529,7 +531,7 @@ mod tests {
             let password = Password::typed("correct horse battery".to_owned()).unwrap();
             let begun = Instant::now();
             let new = NewAccount { profile: ann(), password };
-            assert_eq!(people.sign_up(new, &nowhere()).await.unwrap(), Gate::Done);
+            assert_eq!(people.sign_up(new, &nowhere()).await.unwrap(), Attempt::Done);
             assert!(begun.elapsed() >= people.sign_up_time);
         }
     }
@@ -539,7 +541,7 @@ mod tests {
         let (people, store, _dir) = people().await;
         let now = Timestamp::parse(NOW).unwrap();
         let row = account_row(&ann(), Role::Developer, "old".to_owned(), now).unwrap();
-        let entry = people.entry(&Actor::service(), Deed::AccountCreated, &row.id, "");
+        let entry = people.entry(&Actor::service(), AuditAction::AccountCreated, &row.id, "");
         store.insert_account(&row, &entry).await.unwrap();
         let from = nowhere();
         let enter =

@@ -10,16 +10,16 @@
 //!    gain its right again before it has confirmed N, and nobody need wait for it until then (`store`: `run_out`), be
 //!    it cut off or gone for good. When it is back it sees that nobody waited for it, confirms, and reads once more:
 //!    what was changed while it was coming back it finds then, and for what is changed later it is waited for.
-//! 3. *N could not be announced.* Then waiting proves nothing: X may be cut off from the database alone, and the herald
-//!    vouches for it again and again. Only 1 is left, and without it we say so.
+//! 3. *N could not be announced.* Then waiting proves nothing: X may be cut off from the database alone, and the
+//!    register vouches for it again and again. Only 1 is left, and without it we say so.
 
 use std::{sync::Arc, time::Duration};
 
 use store::{Behind, Store, StoreError};
 
-use crate::{AccountError, Herald, HeraldError, Steady};
+use crate::{AccountError, RegisterError, RevocationRegister, SteadyClock};
 
-/// Beyond a node's trust: two clocks do not go at quite the same pace, and both count whole milliseconds.
+/// Beyond a node's trust: two clocks do not go at quite the same limit, and both count whole milliseconds.
 pub(crate) const MARGIN_MS: u64 = 500;
 /// How long nodes have to follow a change by themselves before it is announced.
 const HEADSTART_MS: u64 = 300;
@@ -42,7 +42,7 @@ pub enum Need {
 pub(crate) enum Verdict {
     Done,
     /// The same, because the right of all who do not have the change has run out.
-    RunOut,
+    Expired,
     Wait,
     /// There is nothing more to wait for, and it is not known to hold everywhere.
     Unsure,
@@ -56,18 +56,18 @@ pub(crate) struct Wait {
     pub(crate) begun_ms: u64,
     pub(crate) announced: bool,
     /// The longest trust of any node.
-    pub(crate) trust_ms: u64,
+    pub(crate) lease_ms: u64,
 }
 
 impl Wait {
     /// `behind`: how many listed nodes do not have the change, where the database said so.
     pub(crate) fn verdict(&self, now_ms: u64, behind: Option<u64>) -> Verdict {
         let waited_ms = now_ms.saturating_sub(self.begun_ms);
-        let over = waited_ms >= self.trust_ms.saturating_add(MARGIN_MS);
+        let over = waited_ms >= self.lease_ms.saturating_add(MARGIN_MS);
         match (self.need, self.announced) {
             _ if behind == Some(0) => Verdict::Done,
             (Need::Soon, _) if waited_ms >= BRIEF_MS => Verdict::Done,
-            (Need::Everywhere, true) if over => Verdict::RunOut,
+            (Need::Everywhere, true) if over => Verdict::Expired,
             (Need::Everywhere, false) if over => Verdict::Unsure,
             (Need::Soon | Need::Everywhere, _) => Verdict::Wait,
         }
@@ -76,15 +76,15 @@ impl Wait {
 
 /// Who has to know of a change before it is done: what a command line needs beside a [`crate::Registry`].
 #[derive(Clone, Debug)]
-pub struct Witnesses {
+pub struct Authorities {
     pub store: Store,
-    pub herald: Arc<dyn Herald>,
-    pub steady: Arc<dyn Steady>,
+    pub register: Arc<dyn RevocationRegister>,
+    pub steady: Arc<dyn SteadyClock>,
     /// For how long nodes let keys in without having asked, as far as this process knows.
-    pub trust: Duration,
+    pub lease: Duration,
 }
 
-impl Witnesses {
+impl Authorities {
     /// Waits until what the store holds by now is in force on every node.
     ///
     /// # Errors
@@ -99,29 +99,29 @@ impl Witnesses {
             Ok(announced) => announced,
             Err(error) => return Err(unconfirmed(None, error)),
         };
-        let own_ms = u64::try_from(self.trust.as_millis()).unwrap_or(u64::MAX);
+        let own_ms = u64::try_from(self.lease.as_millis()).unwrap_or(u64::MAX);
         let mut wait = Wait {
             need,
             begun_ms: self.steady.now_ms(),
             announced: unannounced.is_none(),
-            trust_ms: own_ms,
+            lease_ms: own_ms,
         };
         let mut pause = LOOK_EVERY_MIN;
         loop {
             let behind = self.store.nodes_behind(number).await;
             if let Ok(behind) = &behind {
                 // A node may have been started with a longer trust than ours.
-                wait.trust_ms = wait.trust_ms.max(behind.trust_ms);
+                wait.lease_ms = wait.lease_ms.max(behind.lease_ms);
             }
             // A database that was set back does not list everybody: only time tells then.
             let behind = behind.ok().map(|behind| behind.nodes).filter(|_| !set_back);
             match wait.verdict(self.steady.now_ms(), behind) {
                 Verdict::Done => return Ok(()),
-                Verdict::RunOut => {
+                Verdict::Expired => {
                     // Where it cannot be noted, or nobody said for how long to wait, the next change waits as this one
                     // did.
                     if behind.is_some()
-                        && let Err(error) = self.store.note_run_out(number).await
+                        && let Err(error) = self.store.mark_expired(number).await
                     {
                         tracing::debug!(%error, "who was waited for in vain is waited for again");
                     }
@@ -138,7 +138,7 @@ impl Witnesses {
     }
 }
 
-impl Witnesses {
+impl Authorities {
     /// Lets nodes follow by themselves what the store holds by now, and says whether all have.
     ///
     /// Once a change is announced, a node that has not read it lets nobody in. Were it announced at once and the
@@ -147,12 +147,12 @@ impl Witnesses {
     async fn is_followed_at_once(&self, need: Need) -> Result<bool, StoreError> {
         let number = self.store.key_change().await?.number;
         // Rows of a database that was set back say nothing.
-        if self.herald.known().await.is_ok_and(|known| known > Some(number)) {
+        if self.register.known().await.is_ok_and(|known| known > Some(number)) {
             return Ok(false);
         }
-        self.herald.hint().await;
+        self.register.hint().await;
         let begun_ms = self.steady.now_ms();
-        let trust_ms = u64::try_from(self.trust.as_millis()).unwrap_or(u64::MAX);
+        let lease_ms = u64::try_from(self.lease.as_millis()).unwrap_or(u64::MAX);
         let mut pause = LOOK_EVERY_MIN;
         loop {
             let behind = self.store.nodes_behind(number).await;
@@ -161,7 +161,7 @@ impl Witnesses {
                 (_, Ok(Behind { nodes: 0, .. })) => return Ok(true),
                 (Need::Soon, _) if waited_ms >= BRIEF_MS => return Ok(true),
                 (Need::Everywhere, Ok(_)) if waited_ms >= HEADSTART_MS => return Ok(false),
-                (Need::Everywhere, Err(error)) if waited_ms >= trust_ms => return Err(error),
+                (Need::Everywhere, Err(error)) if waited_ms >= lease_ms => return Err(error),
                 (Need::Soon | Need::Everywhere, _) => tokio::time::sleep(pause).await,
             }
             pause = (pause * 2).min(LOOK_EVERY_MAX);
@@ -173,15 +173,15 @@ impl Witnesses {
 struct Announced {
     number: i64,
     /// Why it could not be announced.
-    unannounced: Option<HeraldError>,
+    unannounced: Option<RegisterError>,
     set_back: bool,
 }
 
-impl Witnesses {
+impl Authorities {
     /// Announces what the store holds by now.
     async fn announce(&self) -> Result<Announced, StoreError> {
         let number = self.store.key_change().await?.number;
-        let greatest = match self.herald.announce(number).await {
+        let greatest = match self.register.announce(number).await {
             Ok(greatest) => greatest,
             Err(error) => {
                 return Ok(Announced { number, unannounced: Some(error), set_back: false });
@@ -194,7 +194,7 @@ impl Witnesses {
         }
         self.store.raise_key_change(greatest.saturating_add(1)).await?;
         let number = self.store.key_change().await?.number;
-        let unannounced = self.herald.announce(number).await.err();
+        let unannounced = self.register.announce(number).await.err();
         Ok(Announced { number, unannounced, set_back: true })
     }
 }
@@ -205,7 +205,7 @@ pub fn not_confirmed(detail: &str) -> String {
     format!("{detail}{comma}stored, not confirmed by every node")
 }
 
-fn unconfirmed(behind: Option<u64>, cause: impl Into<HeraldError>) -> AccountError {
+fn unconfirmed(behind: Option<u64>, cause: impl Into<RegisterError>) -> AccountError {
     let nodes = behind.map_or("it is not known which nodes".to_owned(), |n| match n {
         1 => "1 node".to_owned(),
         n => format!("{n} nodes"),

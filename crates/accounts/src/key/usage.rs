@@ -8,7 +8,8 @@ use store::{CountRow, KeyRow, Step, Window};
 
 use crate::{
     AccountError, Accounts, Failure, KeyEntry, KeyId, KeyRecord, Owner, WindowStanding,
-    grant::shared_meter_id, registry, tally::Pending, window,
+    key::{grant::shared_meter_id, usage_counter::Pending, window},
+    registry,
 };
 
 /// Rows in one transaction: others wait for it, and leases must not wait for long.
@@ -24,12 +25,12 @@ pub const ALERT_PERCENTS: [u32; 3] = [50, 80, 95];
 
 /// Held while counts are on their way from memory to the store, so that nobody counts them twice or not at all.
 #[derive(Debug, Default)]
-pub(crate) struct Writing {
+pub(crate) struct WriteState {
     pruned_at: Option<Timestamp>,
 }
 
 /// A key, the window and its start, and the share that was reached.
-pub(crate) type Told = (String, (Window, i64, u32));
+pub(crate) type AlertKey = (String, (Window, i64, u32));
 
 /// Which part of an account's usage is meant.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +70,7 @@ impl Accounts {
         let now = self.registry.now();
         let mut counted: Vec<(Arc<KeyEntry>, Pending)> = Vec::new();
         for entry in self.keys.to_write_down() {
-            for pending in entry.tally.take(now) {
+            for pending in entry.counter.take(now) {
                 counted.push((Arc::clone(&entry), pending));
             }
         }
@@ -80,12 +81,12 @@ impl Accounts {
                 chunk.iter().map(|(entry, pending)| row(entry, pending, endpoints)).collect();
             outcome = self.store.add_counts(&rows).await;
             if outcome.is_err() {
-                chunk.iter().for_each(|(entry, pending)| entry.tally.give_back(pending));
+                chunk.iter().for_each(|(entry, pending)| entry.counter.give_back(pending));
                 break;
             }
         }
         for (entry, pending) in chunks.flatten() {
-            entry.tally.give_back(pending);
+            entry.counter.give_back(pending);
         }
         drop(counted);
         self.keys.forget_retired();
@@ -98,7 +99,7 @@ impl Accounts {
             let (hours, days) = (now.minus(KEEP_HOURS), now.minus(KEEP_DAYS));
             outcome = self.store.prune_counts(hours.as_millis(), days.as_millis()).await.map(drop);
             while outcome.is_ok() {
-                match self.store.forget_ended_keys(now.as_millis()).await {
+                match self.store.delete_ended_keys(now.as_millis()).await {
                     Ok(0) => break,
                     gone => outcome = gone.map(drop),
                 }
@@ -122,7 +123,7 @@ impl Accounts {
         let mut rows = self.store.counts(account_id, key_id, step, from.as_millis()).await?;
         let now = self.registry.now();
         for entry in self.keys.to_write_down_of(&own) {
-            for pending in entry.tally.pending(now) {
+            for pending in entry.counter.pending(now) {
                 let mut row = row(&entry, &pending, endpoints);
                 row.start_ms = step.start_ms(row.start_ms);
                 rows.push(row);
@@ -148,7 +149,7 @@ impl Accounts {
         let mut failures: Vec<(KeyId, Failure)> = Vec::new();
         for entry in self.keys.to_write_down_of(&own) {
             let id = &entry.grant.key_id;
-            failures.extend(entry.tally.failures().into_iter().map(|one| (id.clone(), one)));
+            failures.extend(entry.counter.failures().into_iter().map(|one| (id.clone(), one)));
         }
         failures.sort_by_key(|(_, failure)| std::cmp::Reverse(failure.at));
         failures.truncate(max);
@@ -180,14 +181,14 @@ impl Accounts {
         let mut alerts = Vec::new();
         for (key_id, (standing, percent)) in reached {
             let start_ms = window::bounds(standing.window, now).0;
-            let told = (key_id.clone(), (standing.window, start_ms, percent));
-            if self.told.lock().await.contains(&told) {
+            let alert = (key_id.clone(), (standing.window, start_ms, percent));
+            if self.alerted.lock().await.contains(&alert) {
                 continue;
             }
             match self.new_alert(&key_id, standing, start_ms).await {
                 Ok(new) => {
                     alerts.extend(new);
-                    self.told.lock().await.insert(told);
+                    self.alerted.lock().await.insert(alert);
                 }
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
@@ -196,7 +197,10 @@ impl Accounts {
             }
         }
         let current = [Window::Day, Window::Month].map(|kind| (kind, window::bounds(kind, now).0));
-        self.told.lock().await.retain(|(_, (kind, start, _))| current.contains(&(*kind, *start)));
+        self.alerted
+            .lock()
+            .await
+            .retain(|(_, (kind, start, _))| current.contains(&(*kind, *start)));
         alerts
     }
 
@@ -214,7 +218,7 @@ impl Accounts {
         // What keys share is told once, whichever of them it was noticed with.
         let shared = shared_meter_id(&row).filter(|_| standing.owner == Owner::Account);
         let meter_id = shared.as_ref().unwrap_or(&row.meter_id);
-        let new = self.store.note_alerts(meter_id, standing.window, start_ms, &reached).await?;
+        let new = self.store.record_alerts(meter_id, standing.window, start_ms, &reached).await?;
         Ok(new.map(|percent| QuotaAlert { key: registry::record(row), percent, standing }))
     }
 }
@@ -223,7 +227,7 @@ fn row(entry: &KeyEntry, pending: &Pending, endpoints: &[&'static str]) -> Count
     CountRow {
         key_id: entry.grant.key_id.as_str().to_owned(),
         start_ms: pending.hour_ms,
-        endpoint: (*endpoints.get(pending.place).unwrap_or(&"unknown")).to_owned(),
+        endpoint: (*endpoints.get(pending.operation).unwrap_or(&"unknown")).to_owned(),
         outcome: pending.outcome,
         requests: u64::from(pending.requests),
     }

@@ -13,7 +13,7 @@ use domain::{Clock, Timestamp};
 use store::{Store, StoreError};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::meter::Meters;
+use crate::key::meter::Meters;
 
 /// Orders waiting for the worker. Meters have at most one each; beyond this many, who runs dry waits.
 pub(crate) const ORDERS_MAX: usize = 4096;
@@ -31,7 +31,7 @@ const KEEP_DAYS: Duration = Duration::from_secs(400 * 86_400);
 
 /// How leasing goes, for an operator to watch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LeaseFigures {
+pub struct LeaseStats {
     pub granted: u64,
     pub failed: u64,
 }
@@ -49,8 +49,8 @@ impl LeaseCounters {
         self.failing.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn figures(&self) -> LeaseFigures {
-        LeaseFigures {
+    pub(crate) fn figures(&self) -> LeaseStats {
+        LeaseStats {
             granted: self.granted.load(Ordering::Relaxed),
             failed: self.failed.load(Ordering::Relaxed),
         }

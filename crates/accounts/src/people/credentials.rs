@@ -13,9 +13,9 @@ const PASSWORD_BYTES_MAX: usize = 1024;
 ///
 /// Two addresses that differ in case alone are one account. Whether mail arrives there is not known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Email(String);
+pub struct EmailAddress(String);
 
-impl Email {
+impl EmailAddress {
     /// Reads an address; `None` for what cannot be one.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
@@ -35,7 +35,7 @@ impl Email {
     }
 }
 
-impl fmt::Display for Email {
+impl fmt::Display for EmailAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -77,7 +77,7 @@ impl Password {
     ///
     /// # Errors
     /// It is too short, too long or too easily guessed.
-    pub fn choose(text: String, email: &Email) -> Result<Self, PasswordFault> {
+    pub fn choose(text: String, email: &EmailAddress) -> Result<Self, PasswordFault> {
         let mut letters = text.chars();
         let first = letters.next();
         if text.chars().count() < PASSWORD_CHARS_MIN {
@@ -109,20 +109,20 @@ mod tests {
 
     #[test]
     fn an_address_has_one_form() {
-        assert_eq!(Email::parse(" Ann@Example.COM ").unwrap().as_str(), "ann@example.com");
+        assert_eq!(EmailAddress::parse(" Ann@Example.COM ").unwrap().as_str(), "ann@example.com");
         let long = format!("{}@example.com", "a".repeat(250));
         for bad in [
             "", "ann", "@", "ann@", "@b.c", "a b@c.d", "a@b..c", "a@.c", "a@b@c.d", "<a@b.c>",
             "a@b.c\n", "a\"@b.c", &long,
         ] {
             let trimmed_is_good = bad == "a@b.c\n";
-            assert_eq!(Email::parse(bad).is_some(), trimmed_is_good, "{bad:?}");
+            assert_eq!(EmailAddress::parse(bad).is_some(), trimmed_is_good, "{bad:?}");
         }
     }
 
     #[test]
     fn a_new_password_is_long_and_not_the_first_guess() {
-        let email = Email::parse("somebody@example.com").unwrap();
+        let email = EmailAddress::parse("somebody@example.com").unwrap();
         let choose = |text: &str| Password::choose(text.to_owned(), &email).err();
         assert_eq!(choose("correct horse battery"), None);
         assert_eq!(choose("elf letters"), Some(PasswordFault::TooShort));

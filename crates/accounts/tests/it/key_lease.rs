@@ -9,15 +9,15 @@ use std::{
 };
 
 use accounts::{
-    AccountError, Accounts, Actor, Cluster, Herald, HeraldError, KeyKind, KeyRefusal, KeySecret,
-    Limits, Maintenance, Need, NewKey, People, PeopleRules, Rotated, Scores, SignUp, Steady, Told,
-    Witnesses,
+    AccountError, Accounts, Actor, Authorities, Cluster, KeyKind, KeyRefusal, KeySecret, Limits,
+    Maintenance, Need, NewKey, People, PeopleRules, RegisterError, RegisterFuture,
+    RevocationRegister, Rotated, Scores, SignUp, SteadyClock,
 };
 use domain::Clock;
 use test_servers::Postgres;
 use tokio::{sync::Notify, task::JoinHandle};
 
-use crate::{Node, PATIENCE, World, limits};
+use crate::{TEST_TIMEOUT, TestNode, TestStore, limits};
 
 const NOON: &str = "2026-11-14T12:00:00Z";
 const TRUST: Duration = Duration::from_secs(5);
@@ -32,7 +32,7 @@ impl Hand {
     }
 }
 
-impl Steady for Hand {
+impl SteadyClock for Hand {
     fn now_ms(&self) -> u64 {
         self.0.load(Ordering::SeqCst)
     }
@@ -57,13 +57,13 @@ impl Ear {
         Arc::new(Self { crier: Arc::clone(crier), cut: AtomicBool::new(false) })
     }
 
-    fn reach(&self) -> Result<&Crier, HeraldError> {
+    fn reach(&self) -> Result<&Crier, RegisterError> {
         if self.cut.load(Ordering::SeqCst) { Err("cut off".into()) } else { Ok(&self.crier) }
     }
 }
 
-impl Herald for Ear {
-    fn announce(&self, number: i64) -> Told<'_, Result<i64, HeraldError>> {
+impl RevocationRegister for Ear {
+    fn announce(&self, number: i64) -> RegisterFuture<'_, Result<i64, RegisterError>> {
         Box::pin(async move {
             let crier = self.reach()?;
             let mut greatest = crier.greatest.lock().unwrap();
@@ -74,11 +74,11 @@ impl Herald for Ear {
         })
     }
 
-    fn known(&self) -> Told<'_, Result<Option<i64>, HeraldError>> {
+    fn known(&self) -> RegisterFuture<'_, Result<Option<i64>, RegisterError>> {
         Box::pin(async move { Ok(*self.reach()?.greatest.lock().unwrap()) })
     }
 
-    fn hint(&self) -> Told<'_, ()> {
+    fn hint(&self) -> RegisterFuture<'_, ()> {
         Box::pin(async move {
             if let Ok(crier) = self.reach() {
                 crier.cried.notify_waiters();
@@ -86,71 +86,72 @@ impl Herald for Ear {
         })
     }
 
-    fn confirm(&self, _held: i64) -> Told<'_, Result<i64, HeraldError>> {
+    fn confirm(&self, _held: i64) -> RegisterFuture<'_, Result<i64, RegisterError>> {
         Box::pin(async move {
             let greatest = *self.reach()?.greatest.lock().unwrap();
             greatest.ok_or_else(|| "nothing was announced".into())
         })
     }
 
-    fn heard(&self) -> Told<'_, ()> {
+    fn wait_for_hint(&self) -> RegisterFuture<'_, ()> {
         Box::pin(self.crier.cried.notified())
     }
 }
 
 /// Nodes on one store, and time.
 struct Town {
-    world: World,
+    test: TestStore,
     steady: Arc<Hand>,
     crier: Arc<Crier>,
 }
 
 /// One of them; it asks its witnesses only when told to, unless it follows.
 struct Member {
-    node: Node,
+    node: TestNode,
     ear: Arc<Ear>,
 }
 
 impl Town {
     fn new() -> Self {
-        Self::of(World::at(NOON))
+        Self::of(TestStore::at(NOON))
     }
 
-    fn of(world: World) -> Self {
-        Self { world, steady: Arc::default(), crier: Arc::default() }
+    fn of(test: TestStore) -> Self {
+        Self { test, steady: Arc::default(), crier: Arc::default() }
     }
 
-    fn cluster(&self, herald: Arc<dyn Herald>) -> Cluster {
-        Cluster { herald, steady: Arc::clone(&self.steady) as Arc<dyn Steady>, trust: TRUST }
+    fn cluster(&self, register: Arc<dyn RevocationRegister>) -> Cluster {
+        Cluster { register, steady: Arc::clone(&self.steady) as Arc<dyn SteadyClock>, lease: TRUST }
     }
 
     async fn member(&self) -> Member {
         let ear = Ear::new(&self.crier);
-        let clock = Arc::clone(&self.world.clock) as Arc<dyn Clock>;
-        let store = self.world.store().await;
-        let herald = Arc::clone(&ear) as Arc<dyn Herald>;
+        let clock = Arc::clone(&self.test.clock) as Arc<dyn Clock>;
+        let store = self.test.store().await;
+        let register = Arc::clone(&ear) as Arc<dyn RevocationRegister>;
         let (accounts, worker) =
-            Accounts::load_node(store.clone(), clock, self.cluster(herald)).await.unwrap();
-        let node = Node { accounts: Arc::new(accounts), worker: tokio::spawn(worker.run()), store };
+            Accounts::load_node(store.clone(), clock, self.cluster(register)).await.unwrap();
+        let node =
+            TestNode { accounts: Arc::new(accounts), worker: tokio::spawn(worker.run()), store };
         Member { node, ear }
     }
 
     /// A key that one of them knows; it does not wait for the others.
     async fn key(&self, known_to: &Member) -> KeySecret {
-        let key = self.world.issue(limits(9, 9, None)).await;
-        known_to.node.ask_store().await.unwrap();
-        let number = known_to.node.trust().unwrap().number;
+        let key = self.test.issue(limits(9, 9, None)).await;
+        known_to.node.renew_from_store().await.unwrap();
+        let number = known_to.node.key_lease().unwrap().number;
         Ear::new(&self.crier).announce(number).await.unwrap();
         key
     }
 
     /// What a command line has.
-    async fn witnesses(&self) -> Witnesses {
-        Witnesses {
-            store: self.world.store().await,
-            herald: Ear::new(&self.crier) as Arc<dyn Herald>,
-            steady: Arc::clone(&self.steady) as Arc<dyn Steady>,
-            trust: TRUST,
+    async fn witnesses(&self) -> Authorities {
+        Authorities {
+            store: self.test.store().await,
+            register: Ear::new(&self.crier) as Arc<dyn RevocationRegister>,
+            steady: Arc::clone(&self.steady) as Arc<dyn SteadyClock>,
+            lease: TRUST,
         }
     }
 
@@ -183,7 +184,7 @@ impl Member {
     }
 }
 
-impl Node {
+impl TestNode {
     fn clock_now(&self) -> domain::Timestamp {
         domain::Timestamp::parse(NOON).unwrap()
     }
@@ -199,7 +200,7 @@ async fn what_ends_on_one_node_has_ended_on_all_when_the_call_returns() {
 async fn what_ends_on_one_node_has_ended_on_all_on_postgres_too() {
     let server = Postgres::start().unwrap();
     let url = server.create_database("db").unwrap();
-    everything_ends_everywhere(&Town::of(World::on(url, NOON))).await;
+    everything_ends_everywhere(&Town::of(TestStore::on(url, NOON))).await;
 }
 
 async fn everything_ends_everywhere(town: &Town) {
@@ -249,9 +250,9 @@ async fn everything_ends_everywhere(town: &Town) {
 
 async fn a_suspended_account_is_shut_out_everywhere(town: &Town, all: &[&Member; 3]) {
     let rules = PeopleRules { sign_up: SignUp::Open, session_idle: TRUST, session_max: TRUST };
-    let clock = Arc::clone(&town.world.clock) as Arc<dyn Clock>;
-    let people = People::new(town.world.store().await, clock, rules).unwrap();
-    town.world.account("acc_1", Limits::DEFAULT).await;
+    let clock = Arc::clone(&town.test.clock) as Arc<dyn Clock>;
+    let people = People::new(town.test.store().await, clock, rules).unwrap();
+    town.test.account("acc_1", Limits::DEFAULT).await;
     let account_id = Some("acc_1".to_owned());
     let new = NewKey { account_id, ..NewKey::of_kind(KeyKind::Production) };
     let (key, _) = all[0].node.create_key(new, &Actor::command_line()).await.unwrap();
@@ -268,7 +269,7 @@ async fn a_node_that_is_out_of_touch_stops_in_time_and_only_then_is_it_done() {
     let town = Town::new();
     let (one, two) = (town.member().await, town.member().await);
     let (key, other) = (town.key(&one).await, town.key(&one).await);
-    two.node.ask_store().await.unwrap();
+    two.node.renew_from_store().await.unwrap();
     assert_eq!(two.lets_in(&key), Ok(()));
 
     // Two hears and asks nothing from here on.
@@ -281,16 +282,16 @@ async fn a_node_that_is_out_of_touch_stops_in_time_and_only_then_is_it_done() {
     }
     town.pass_until(revoked).await.unwrap();
     for key in [&key, &other] {
-        assert_eq!(two.lets_in(key), Err(KeyRefusal::Unvouched));
+        assert_eq!(two.lets_in(key), Err(KeyRefusal::Unconfirmed));
     }
-    assert_eq!(two.node.trust().unwrap().left_ms, 0);
-    one.node.ask_store().await.unwrap();
+    assert_eq!(two.node.key_lease().unwrap().left_ms, 0);
+    one.node.renew_from_store().await.unwrap();
     assert_eq!((one.lets_in(&key), one.lets_in(&other)), (Err(KeyRefusal::Unknown), Ok(())));
 
-    // The herald alone cannot say what changed; the store can.
-    two.node.ask_herald().await.unwrap();
-    assert_eq!(two.lets_in(&other), Err(KeyRefusal::Unvouched));
-    two.node.ask_store().await.unwrap();
+    // The register alone cannot say what changed; the store can.
+    two.node.renew_from_register().await.unwrap();
+    assert_eq!(two.lets_in(&other), Err(KeyRefusal::Unconfirmed));
+    two.node.renew_from_store().await.unwrap();
     assert_eq!((two.lets_in(&key), two.lets_in(&other)), (Err(KeyRefusal::Unknown), Ok(())));
 }
 
@@ -303,7 +304,7 @@ async fn what_every_node_follows_by_itself_is_not_announced() {
     let before = announced();
     let following = two.follows();
     // No time passes: were the database to die now, nobody would have heard of more than it has.
-    tokio::time::timeout(PATIENCE, one.revoke(&key)).await.unwrap().unwrap().unwrap();
+    tokio::time::timeout(TEST_TIMEOUT, one.revoke(&key)).await.unwrap().unwrap().unwrap();
     assert_eq!(two.lets_in(&key), Err(KeyRefusal::Unknown));
     assert_eq!(announced(), before);
     following.abort();
@@ -320,36 +321,40 @@ async fn who_was_silent_for_minutes_is_waited_for_once_more_and_again_when_it_is
     for _ in 0..5 {
         keys.push(town.key(&one).await);
     }
-    two.node.ask_store().await.unwrap();
+    two.node.renew_from_store().await.unwrap();
 
     // Two asks nothing from here on, as if its machine were gone.
     for key in &keys[..2] {
         let before = town.steady.now_ms();
         town.pass_until(one.revoke(key)).await.unwrap();
         assert!(town.steady.now_ms() - before >= 5500, "it may only be cut off");
-        assert_eq!(two.lets_in(&keys[4]), Err(KeyRefusal::Unvouched));
-        town.world.sql("UPDATE node SET seen_ms = seen_ms - 600000").await;
+        assert_eq!(two.lets_in(&keys[4]), Err(KeyRefusal::Unconfirmed));
+        town.test.sql("UPDATE node SET seen_ms = seen_ms - 600000").await;
     }
 
     // From then on no time passes at all, also where nothing can be announced.
     for (key, cut) in [(&keys[2], false), (&keys[3], true)] {
         one.ear.cut.store(cut, Ordering::SeqCst);
-        tokio::time::timeout(PATIENCE, one.revoke(key)).await.unwrap().unwrap().unwrap();
+        tokio::time::timeout(TEST_TIMEOUT, one.revoke(key)).await.unwrap().unwrap().unwrap();
     }
     one.ear.cut.store(false, Ordering::SeqCst);
-    two.node.ask_herald().await.unwrap();
+    two.node.renew_from_register().await.unwrap();
     for key in &keys {
-        assert_eq!(two.lets_in(key), Err(KeyRefusal::Unvouched), "the herald knows more than it");
+        assert_eq!(
+            two.lets_in(key),
+            Err(KeyRefusal::Unconfirmed),
+            "the register knows more than it"
+        );
     }
 
     // It was only cut off. Once it lets keys in again it is waited for again.
-    two.node.ask_store().await.unwrap();
+    two.node.renew_from_store().await.unwrap();
     assert_eq!(two.lets_in(&keys[4]), Ok(()));
     let revoked = one.revoke(&keys[4]);
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert!(!revoked.is_finished());
-    two.node.ask_store().await.unwrap();
-    tokio::time::timeout(PATIENCE, revoked).await.unwrap().unwrap().unwrap();
+    two.node.renew_from_store().await.unwrap();
+    tokio::time::timeout(TEST_TIMEOUT, revoked).await.unwrap().unwrap().unwrap();
     assert_eq!(two.lets_in(&keys[4]), Err(KeyRefusal::Unknown));
 }
 
@@ -358,21 +363,21 @@ async fn who_cannot_say_what_it_has_read_goes_by_it_for_as_long_as_leases_last()
     let town = Town::new();
     let (one, two) = (town.member().await, town.member().await);
     let (key, other) = (town.key(&one).await, town.key(&one).await);
-    two.node.ask_store().await.unwrap();
+    two.node.renew_from_store().await.unwrap();
     // The database goes just after two has read the next change.
     let mute = "CREATE TRIGGER mute BEFORE UPDATE ON node WHEN NEW.confirmed > OLD.confirmed BEGIN SELECT RAISE(ABORT, 'mute'); END";
-    town.world.sql(mute).await;
+    town.test.sql(mute).await;
     town.pass_until(one.revoke(&key)).await.unwrap();
-    assert!(two.node.ask_store().await.is_err());
+    assert!(two.node.renew_from_store().await.is_err());
     let mut lasted_ms = 0;
     while two.lets_in(&other) == Ok(()) {
         assert_eq!(two.lets_in(&key), Err(KeyRefusal::Unknown));
         town.steady.advance(1000);
         lasted_ms += 1000;
-        two.node.ask_herald().await.unwrap();
+        two.node.renew_from_register().await.unwrap();
     }
     assert!((60_000..120_000).contains(&lasted_ms), "{lasted_ms}");
-    assert_eq!(two.lets_in(&other), Err(KeyRefusal::Unvouched));
+    assert_eq!(two.lets_in(&other), Err(KeyRefusal::Unconfirmed));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -380,12 +385,13 @@ async fn a_key_that_a_connection_is_known_by_is_refused_as_well_by_who_is_out_of
     let town = Town::new();
     let one = town.member().await;
     let key = town.key(&one).await;
-    let mut known = accounts::Acquaintance::default();
-    let now = town.world.now();
-    let mut come = || one.node.keys.recognise(key.expose().as_bytes(), now, &mut known).map(drop);
+    let mut known = accounts::ConnectionKey::default();
+    let now = town.test.now();
+    let mut come =
+        || one.node.keys.authenticate_again(key.expose().as_bytes(), now, &mut known).map(drop);
     assert_eq!((come(), come()), (Ok(()), Ok(())));
     town.steady.advance(5000);
-    assert_eq!(come(), Err(KeyRefusal::Unvouched));
+    assert_eq!(come(), Err(KeyRefusal::Unconfirmed));
     // What is no key at all needs nobody to say so.
     assert!(matches!(one.node.keys.authenticate(b"sk_test_x", now), Err(KeyRefusal::Unknown)));
 }
@@ -396,26 +402,26 @@ async fn either_witness_is_enough_to_go_on_and_without_both_nobody_is_let_in() {
     let (one, two) = (town.member().await, town.member().await);
     let key = town.key(&one).await;
     for member in [&one, &two] {
-        member.node.ask_store().await.unwrap();
+        member.node.renew_from_store().await.unwrap();
         // The database is gone for good.
         member.node.store.close().await;
     }
     for _ in 0..10 {
         town.steady.advance(3000);
         for member in [&one, &two] {
-            assert!(member.node.ask_store().await.is_err());
-            member.node.ask_herald().await.unwrap();
+            assert!(member.node.renew_from_store().await.is_err());
+            member.node.renew_from_register().await.unwrap();
             assert_eq!(member.lets_in(&key), Ok(()));
         }
     }
     two.ear.cut.store(true, Ordering::SeqCst);
     town.steady.advance(4999);
-    assert!(two.node.ask_herald().await.is_err());
+    assert!(two.node.renew_from_register().await.is_err());
     assert_eq!(two.lets_in(&key), Ok(()));
     town.steady.advance(1);
-    assert_eq!(two.lets_in(&key), Err(KeyRefusal::Unvouched));
-    let figures = one.node.trust().unwrap();
-    assert_eq!((figures.by_herald, figures.by_store > 0), (10, true));
+    assert_eq!(two.lets_in(&key), Err(KeyRefusal::Unconfirmed));
+    let figures = one.node.key_lease().unwrap();
+    assert_eq!((figures.by_register, figures.by_store > 0), (10, true));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -423,18 +429,18 @@ async fn what_cannot_be_announced_is_not_called_done_until_every_node_says_so() 
     let town = Town::new();
     let (one, two) = (town.member().await, town.member().await);
     let key = town.key(&one).await;
-    two.node.ask_store().await.unwrap();
+    two.node.renew_from_store().await.unwrap();
     one.ear.cut.store(true, Ordering::SeqCst);
     let refused = town.pass_until(one.revoke(&key)).await.unwrap_err();
     assert!(matches!(refused, AccountError::Unconfirmed { .. }), "{refused:?}");
     let text = refused.to_string();
     assert!(text.starts_with("the change is stored, but 1 node did not confirm it"), "{text}");
-    one.node.ask_store().await.unwrap();
+    one.node.renew_from_store().await.unwrap();
     assert_eq!(one.lets_in(&key), Err(KeyRefusal::Unknown));
-    // And rightly so: two reaches the herald, who has heard nothing.
-    two.node.ask_herald().await.unwrap();
+    // And rightly so: two reaches the register, who has heard nothing.
+    two.node.renew_from_register().await.unwrap();
     assert_eq!(two.lets_in(&key), Ok(()));
-    assert_eq!(one.node.trust().unwrap().unconfirmed, 1);
+    assert_eq!(one.node.key_lease().unwrap().unconfirmed, 1);
 
     // A key that is rotated at once is handed over all the same.
     let other = town.key(&two).await;
@@ -444,14 +450,14 @@ async fn what_cannot_be_announced_is_not_called_done_until_every_node_says_so() 
         tokio::spawn(async move { accounts.rotate_key(&text, None, &Actor::command_line()).await });
     let rotated = town.pass_until(rotated).await.unwrap();
     assert!(matches!(rotated.unconfirmed, Some(AccountError::Unconfirmed { .. })));
-    one.node.ask_store().await.unwrap();
+    one.node.renew_from_store().await.unwrap();
     assert_eq!(one.lets_in(&rotated.secret), Ok(()));
 
-    // Once two follows, the same again is confirmed, herald or not.
-    two.node.ask_store().await.unwrap();
+    // Once two follows, the same again is confirmed, register or not.
+    two.node.renew_from_store().await.unwrap();
     let again = one.revoke(&key);
     while !again.is_finished() {
-        two.node.ask_store().await.unwrap();
+        two.node.renew_from_store().await.unwrap();
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     again.await.unwrap().unwrap();
@@ -463,14 +469,14 @@ async fn who_has_left_is_not_waited_for_and_lets_nobody_in() {
     let town = Town::new();
     let (one, two) = (town.member().await, town.member().await);
     let key = town.key(&one).await;
-    two.node.ask_store().await.unwrap();
+    two.node.renew_from_store().await.unwrap();
     two.node.release().await.unwrap();
-    assert_eq!(two.lets_in(&key), Err(KeyRefusal::Unvouched));
-    two.node.ask_store().await.unwrap();
-    two.node.ask_herald().await.unwrap();
-    assert_eq!(two.lets_in(&key), Err(KeyRefusal::Unvouched), "it does not come back");
+    assert_eq!(two.lets_in(&key), Err(KeyRefusal::Unconfirmed));
+    two.node.renew_from_store().await.unwrap();
+    two.node.renew_from_register().await.unwrap();
+    assert_eq!(two.lets_in(&key), Err(KeyRefusal::Unconfirmed), "it does not come back");
     // No time passes at all.
-    tokio::time::timeout(PATIENCE, one.revoke(&key)).await.unwrap().unwrap().unwrap();
+    tokio::time::timeout(TEST_TIMEOUT, one.revoke(&key)).await.unwrap().unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -478,7 +484,7 @@ async fn a_command_line_waits_for_the_nodes_as_they_do_for_each_other() {
     let town = Town::new();
     let one = town.member().await;
     let key = town.key(&one).await;
-    let registry = town.world.command_line().await;
+    let registry = town.test.command_line().await;
     registry.revoke_key(key.expose(), &Actor::command_line()).await.unwrap();
     let witnesses = town.witnesses().await;
     let confirming = tokio::spawn(async move { witnesses.confirm(Need::Everywhere).await });
@@ -486,7 +492,7 @@ async fn a_command_line_waits_for_the_nodes_as_they_do_for_each_other() {
     assert!(!confirming.is_finished());
     assert_eq!(one.lets_in(&key), Ok(()));
     let following = one.follows();
-    tokio::time::timeout(PATIENCE, confirming).await.unwrap().unwrap().unwrap();
+    tokio::time::timeout(TEST_TIMEOUT, confirming).await.unwrap().unwrap().unwrap();
     assert_eq!(one.lets_in(&key), Err(KeyRefusal::Unknown));
     following.abort();
 }
@@ -496,15 +502,15 @@ async fn a_database_that_was_set_back_does_not_stop_the_nodes() {
     let town = Town::new();
     let one = town.member().await;
     let key = town.key(&one).await;
-    // As after a restore: the herald was told of more than the database knows.
+    // As after a restore: the register was told of more than the database knows.
     *town.crier.greatest.lock().unwrap() = Some(50);
     town.steady.advance(5000);
-    one.node.ask_herald().await.unwrap();
-    assert_eq!(one.lets_in(&key), Err(KeyRefusal::Unvouched));
-    one.node.ask_store().await.unwrap();
-    assert_eq!((one.lets_in(&key), one.node.trust().unwrap().number), (Ok(()), 51));
+    one.node.renew_from_register().await.unwrap();
+    assert_eq!(one.lets_in(&key), Err(KeyRefusal::Unconfirmed));
+    one.node.renew_from_store().await.unwrap();
+    assert_eq!((one.lets_in(&key), one.node.key_lease().unwrap().number), (Ok(()), 51));
     town.steady.advance(4000);
-    one.node.ask_herald().await.unwrap();
+    one.node.renew_from_register().await.unwrap();
     town.steady.advance(4000);
     assert_eq!(one.lets_in(&key), Ok(()));
 }
@@ -518,10 +524,10 @@ async fn numbers_of_a_database_from_before_a_restore_confirm_nothing() {
     for _ in 0..5 {
         town.key(&two).await;
     }
-    one.node.ask_store().await.unwrap();
-    town.world.sql("UPDATE key_change SET number = 1").await;
+    one.node.renew_from_store().await.unwrap();
+    town.test.sql("UPDATE key_change SET number = 1").await;
     // A command line that knows nothing of it.
-    town.world
+    town.test
         .command_line()
         .await
         .revoke_key(ended.expose(), &Actor::command_line())
@@ -540,7 +546,7 @@ async fn numbers_of_a_database_from_before_a_restore_confirm_nothing() {
         tokio::time::sleep(Duration::from_millis(20)).await;
         town.steady.advance(100);
         for member in [&one, &two] {
-            member.node.ask_store().await.unwrap();
+            member.node.renew_from_store().await.unwrap();
         }
     }
     confirming.await.unwrap().unwrap();
@@ -556,25 +562,25 @@ async fn limits_that_were_changed_hold_on_every_node() {
     let town = Town::new();
     let (one, two) = (town.member().await, town.member().await);
     let key = town.key(&one).await;
-    two.node.ask_store().await.unwrap();
-    town.world.sql("UPDATE api_key SET burst_per_minute = 2, change_number = 99").await;
-    town.world.sql("UPDATE key_change SET number = 99").await;
-    two.node.ask_store().await.unwrap();
-    let now = town.world.now();
+    two.node.renew_from_store().await.unwrap();
+    town.test.sql("UPDATE api_key SET burst_per_minute = 2, change_number = 99").await;
+    town.test.sql("UPDATE key_change SET number = 99").await;
+    two.node.renew_from_store().await.unwrap();
+    let now = town.test.now();
     let entry = two.node.keys.authenticate(key.expose().as_bytes(), now).unwrap();
     let expected = limits(2, 9, None);
-    assert_eq!((entry.grant.limits, two.node.trust().unwrap().number), (expected, 99));
+    assert_eq!((entry.grant.limits, two.node.key_lease().unwrap().number), (expected, 99));
 }
 
 #[tokio::test]
 async fn a_process_that_is_alone_needs_nobodys_word() {
-    let world = World::at(NOON);
-    let key = world.issue(limits(9, 9, None)).await;
-    let node = world.node().await;
-    assert_eq!(node.trust(), None);
+    let test = TestStore::at(NOON);
+    let key = test.issue(limits(9, 9, None)).await;
+    let node = test.node().await;
+    assert_eq!(node.key_lease(), None);
     node.follow().await;
-    node.ask_store().await.unwrap();
-    node.ask_herald().await.unwrap();
-    world.clock.advance(crate::DAY);
-    assert!(node.keys.authenticate(key.expose().as_bytes(), world.now()).is_ok());
+    node.renew_from_store().await.unwrap();
+    node.renew_from_register().await.unwrap();
+    test.clock.advance(crate::DAY);
+    assert!(node.keys.authenticate(key.expose().as_bytes(), test.now()).is_ok());
 }

@@ -188,7 +188,7 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be written.
-    pub async fn note_alerts(
+    pub async fn record_alerts(
         &self,
         meter_id: &str,
         window: Window,
