@@ -49,10 +49,7 @@ pub use crate::{
     simulation::{KeyLeaseSimulation, MeterSimulation},
 };
 use crate::{
-    key::{
-        lease_worker::{LeaseCounters, Order},
-        usage,
-    },
+    key::{lease_worker::LeaseCounters, meter::Order, usage},
     revocation::{key_lease::KeyLease, node::Member},
 };
 pub use store::{

@@ -9,7 +9,10 @@ use tokio::sync::mpsc;
 
 use crate::{
     Limits, Meters,
-    key::lease_worker::{BATCH_MAX, ORDERS_MAX, Order},
+    key::{
+        lease_worker::{BATCH_MAX, ORDERS_MAX},
+        meter::Order,
+    },
     revocation::{
         confirm::MARGIN_MS,
         key_lease::{Authority, SyncState},

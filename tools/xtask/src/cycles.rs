@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use shell::repository::TextFile;
 
 /// Crates with files in cycles, and how many. Lower a number when you have taken one apart.
-const FILES_IN_CYCLES: [(&str, usize); 4] =
-    [("crates/accounts", 2), ("crates/engine", 11), ("crates/market", 7), ("crates/serve", 24)];
+const FILES_IN_CYCLES: [(&str, usize); 3] =
+    [("crates/engine", 11), ("crates/market", 7), ("crates/serve", 24)];
 
 /// A module by the names on the way to it; empty for the crate's root.
 type Module = Vec<String>;

@@ -13,7 +13,7 @@ use domain::{Clock, Timestamp};
 use store::{Store, StoreError};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::key::meter::Meters;
+use crate::key::meter::{Meters, Order};
 
 /// Orders waiting for the worker. Meters have at most one each; beyond this many, who runs dry waits.
 pub(crate) const ORDERS_MAX: usize = 4096;
@@ -55,12 +55,6 @@ impl LeaseCounters {
             failed: self.failed.load(Ordering::Relaxed),
         }
     }
-}
-
-#[derive(Debug)]
-pub(crate) enum Order {
-    Refill(Arc<Meters>),
-    Stop(oneshot::Sender<()>),
 }
 
 /// Leases from the store for all meters. Run it for as long as requests are served: without it they are

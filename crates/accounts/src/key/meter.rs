@@ -12,11 +12,11 @@ use std::{
 
 use domain::Timestamp;
 use store::{Lease, LeaseRequest, Unspent, UsageRow, Window};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::{
     Limits,
-    key::{grant::Quota, lease::WindowLease, lease_worker::Order},
+    key::{grant::Quota, lease::WindowLease},
 };
 
 /// How long a request waits for a lease before it is told that the service cannot count it.
@@ -74,6 +74,13 @@ pub enum Charge {
     Refused(Refusal),
     /// The store gave no lease in time. Nothing was spent.
     Unavailable,
+}
+
+/// A message to the [`crate::LeaseWorker`].
+#[derive(Debug)]
+pub(crate) enum Order {
+    Refill(Arc<Meters>),
+    Stop(oneshot::Sender<()>),
 }
 
 /// The counters of a line of rotated keys, or of an account.

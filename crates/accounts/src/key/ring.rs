@@ -23,8 +23,7 @@ use crate::{
     Grant, KeySecret,
     key::{
         grant::{grant, limits, quota, shared_meter_id},
-        lease_worker::Order,
-        meter::Meters,
+        meter::{Meters, Order},
         usage_counter::{Call, Failure, FailureCount, UsageCounter},
         window,
     },
