@@ -1,28 +1,25 @@
-//! Who leads: of all nodes that could write a world's log, the one that should.
+//! Leadership: which of the nodes that could write a world's log should.
 //!
-//! A lead is held until an instant of the database's clock, so that no node's clock counts. It decides who tries;
-//! that only one succeeds is the log's own doing, whatever a node that slept believes about its lead.
+//! It lasts until an instant of the database's clock, so that no node's clock counts. It decides which node tries to
+//! write; that only one succeeds is ensured by the log, whatever a paused node believes.
 
 use crate::{Store, StoreError, database::query};
 
-/// Leads are for less than this.
+/// The longest leadership.
 const LEADERSHIP_MS_MAX: i64 = 120_000;
 
-/// A lead that is held.
+/// A leadership that is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leadership {
-    /// One more with every change of hands: who holds a smaller one has been replaced.
+    /// Raised with every change of the leader: a node with a smaller term has been replaced.
     pub term: i64,
 }
 
 impl Store {
-    /// Takes or prolongs the lead over something for `for_ms` from now on, two minutes at the most. `None`: another
-    /// holder has it.
+    /// Acquires or prolongs the leadership over something for `for_ms` from now on, at most two minutes. `None`:
+    /// another node has it.
     ///
-    /// The holder counts `for_ms` from before it called, on a clock that does not step, and so lets go first.
-    ///
-    /// # Errors
-    /// The store cannot be written; then the holder has what it had.
+    /// The holder counts `for_ms` from before its call, on a clock that does not step, so it stops first.
     pub async fn acquire_leadership(
         &self,
         over: &str,
@@ -31,7 +28,7 @@ impl Store {
     ) -> Result<Option<Leadership>, StoreError> {
         let mut tx = self.begin_write().await?;
         let now_ms = tx.now_ms().await?;
-        // A clock that is read before the row is waited for is early at most: a lead is then seen as longer than it is.
+        // The clock is read before the row is locked: at worst a leadership seems longer than it is.
         let term: Option<(i64,)> = query(
             "INSERT INTO lead (name, holder, term, ends_ms) VALUES ($1, $2, 1, $4) \
              ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, ends_ms = excluded.ends_ms, \
@@ -42,8 +39,7 @@ impl Store {
         .bind(holder)
         .bind(now_ms)
         .bind(now_ms.saturating_add(i64::from(for_ms)))
-        // Nobody takes a lead for so long: the clock was ahead when it was taken. It is over in time for whoever holds
-        // it.
+        // Longer than any leadership: the clock was ahead when it was taken. It has ended for its holder by then.
         .bind(now_ms.saturating_add(LEADERSHIP_MS_MAX))
         .fetch_optional(&mut tx)
         .await?;
@@ -51,28 +47,22 @@ impl Store {
         Ok(term.map(|(term,)| Leadership { term }))
     }
 
-    /// Whether anybody has the lead over something at this moment.
-    ///
-    /// # Errors
-    /// The store cannot be read.
+    /// Whether anybody leads at this moment.
     pub async fn has_leader(&self, over: &str) -> Result<bool, StoreError> {
         let mut tx = self.begin_write().await?;
         let now_ms = tx.now_ms().await?;
-        let found: Option<(i64,)> =
-            query("SELECT term FROM lead WHERE name = $1 AND ends_ms > $2 AND ends_ms <= $3")
+        let found =
+            query("SELECT COUNT(*) FROM lead WHERE name = $1 AND ends_ms > $2 AND ends_ms <= $3")
                 .bind(over)
                 .bind(now_ms)
                 .bind(now_ms.saturating_add(LEADERSHIP_MS_MAX))
-                .fetch_optional(&mut tx)
+                .fetch_number(&mut tx)
                 .await?;
         tx.commit().await?;
-        Ok(found.is_some())
+        Ok(found > 0)
     }
 
-    /// The database's clock, in milliseconds since 1970: the one that all who share it have in common.
-    ///
-    /// # Errors
-    /// The store does not answer.
+    /// The database's clock, in milliseconds since 1970: the one that all nodes share.
     pub async fn now_ms(&self) -> Result<i64, StoreError> {
         let mut tx = self.begin_write().await?;
         let now_ms = tx.now_ms().await?;
@@ -80,10 +70,7 @@ impl Store {
         Ok(now_ms)
     }
 
-    /// Gives a lead back before its end, so that another holder need not wait for it. Not having it is no fault.
-    ///
-    /// # Errors
-    /// The store cannot be written; then it runs out by itself.
+    /// Ends a leadership early, so that another node need not wait for its end. Not having it is no error.
     pub async fn release_leadership(&self, over: &str, holder: &str) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
         let now_ms = tx.now_ms().await?;

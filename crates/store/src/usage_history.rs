@@ -1,11 +1,11 @@
-//! What keys were used for, by hour and by day, and which alerts about it were given.
+//! Requests of keys by hour and by day, and the quota alerts that were sent.
 
 use crate::{
     Store, StoreError, Window,
-    database::{query, text_column},
+    database::{built_query, query, text_column},
 };
 
-/// How a request was answered, as far as the books tell answers apart.
+/// How a request was answered, as usage distinguishes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
     Ok,
@@ -46,7 +46,7 @@ text_column!(
     ]
 );
 
-/// How finely history is told.
+/// The resolution of usage history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     Hour,
@@ -61,68 +61,68 @@ impl Step {
         }
     }
 
-    /// Where the step around an instant begins.
+    const fn table(self) -> &'static str {
+        match self {
+            Self::Hour => "usage_hour",
+            Self::Day => "usage_day",
+        }
+    }
+
+    /// The start of the step around an instant.
     pub const fn start_ms(self, at_ms: i64) -> i64 {
         at_ms.div_euclid(self.millis()) * self.millis()
     }
 }
 
-/// Requests of one key in one step, to one endpoint, that went one way.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Requests of one key in one step, to one endpoint, with one outcome.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct CountRow {
     pub key_id: String,
     pub start_ms: i64,
     pub endpoint: String,
+    #[sqlx(try_from = "String")]
     pub outcome: Outcome,
+    #[sqlx(try_from = "i64")]
     pub requests: u64,
 }
 
 impl Store {
-    /// Adds counts of hours to those hours and to their days, all or nothing.
-    ///
-    /// # Errors
-    /// The store cannot be written; then nothing was added.
+    /// Adds counts of hours to those hours and to their days, all or none.
     pub async fn add_counts(&self, hours: &[CountRow]) -> Result<(), StoreError> {
         let mut hours: Vec<&CountRow> = hours.iter().collect();
-        // In one order everywhere, so that nodes that count for the same keys do not wait for each other in a circle.
+        // In one order everywhere, so that nodes that count the same keys do not deadlock.
         hours.sort_unstable_by(|a, b| {
-            let place = |row: &'_ CountRow| (row.start_ms, row.outcome);
-            (&a.key_id, &a.endpoint, place(a)).cmp(&(&b.key_id, &b.endpoint, place(b)))
+            (&a.key_id, &a.endpoint, a.start_ms, a.outcome).cmp(&(
+                &b.key_id,
+                &b.endpoint,
+                b.start_ms,
+                b.outcome,
+            ))
         });
         let mut tx = self.begin_write().await?;
         for row in hours {
             let requests = i64::try_from(row.requests)
                 .map_err(|_| StoreError::corrupt("more requests than can be counted"))?;
-            let hour = query(
-                "INSERT INTO usage_hour (key_id, start_ms, endpoint, outcome, requests) \
-                 VALUES ($1, $2, $3, $4, $5) ON CONFLICT (key_id, start_ms, endpoint, outcome) \
-                 DO UPDATE SET requests = usage_hour.requests + excluded.requests",
-            );
-            let day = query(
-                "INSERT INTO usage_day (key_id, start_ms, endpoint, outcome, requests) \
-                 VALUES ($1, $2, $3, $4, $5) ON CONFLICT (key_id, start_ms, endpoint, outcome) \
-                 DO UPDATE SET requests = usage_day.requests + excluded.requests",
-            );
-            for (statement, start_ms) in
-                [(hour, row.start_ms), (day, Step::Day.start_ms(row.start_ms))]
-            {
-                statement
-                    .bind(&row.key_id)
-                    .bind(start_ms)
-                    .bind(&row.endpoint)
-                    .bind(row.outcome.as_str())
-                    .bind(requests)
-                    .execute(&mut tx)
-                    .await?;
+            for step in [Step::Hour, Step::Day] {
+                let table = step.table();
+                built_query(format!(
+                    "INSERT INTO {table} (key_id, start_ms, endpoint, outcome, requests) \
+                     VALUES ($1, $2, $3, $4, $5) ON CONFLICT (key_id, start_ms, endpoint, outcome) \
+                     DO UPDATE SET requests = {table}.requests + excluded.requests"
+                ))
+                .bind(&row.key_id)
+                .bind(step.start_ms(row.start_ms))
+                .bind(&row.endpoint)
+                .bind(row.outcome.as_str())
+                .bind(requests)
+                .execute(&mut tx)
+                .await?;
             }
         }
         tx.commit().await
     }
 
-    /// What an account's keys, or one of them, were used for since an instant, oldest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
+    /// The usage of an account's keys, or of one of them, since an instant, oldest first.
     pub async fn counts(
         &self,
         account_id: &str,
@@ -130,64 +130,31 @@ impl Store {
         step: Step,
         from_ms: i64,
     ) -> Result<Vec<CountRow>, StoreError> {
-        let statement = match step {
-            Step::Hour => {
-                "SELECT key_id, start_ms, endpoint, outcome, requests FROM usage_hour \
-                 WHERE key_id IN (SELECT id FROM api_key WHERE account_id = $1) \
-                 AND ($2 IS NULL OR key_id = $2) AND start_ms >= $3 ORDER BY start_ms"
-            }
-            Step::Day => {
-                "SELECT key_id, start_ms, endpoint, outcome, requests FROM usage_day \
-                 WHERE key_id IN (SELECT id FROM api_key WHERE account_id = $1) \
-                 AND ($2 IS NULL OR key_id = $2) AND start_ms >= $3 ORDER BY start_ms"
-            }
-        };
-        let rows: Vec<(String, i64, String, String, i64)> = query(statement)
-            .bind(account_id)
-            .bind(key_id)
-            .bind(from_ms)
-            .fetch_all(&self.database)
-            .await?;
-        rows.into_iter()
-            .map(|(key_id, start_ms, endpoint, outcome, requests)| {
-                Ok(CountRow {
-                    key_id,
-                    start_ms,
-                    endpoint,
-                    outcome: Outcome::try_from(outcome)?,
-                    requests: u64::try_from(requests)
-                        .map_err(|_| StoreError::corrupt("negative count of requests"))?,
-                })
-            })
-            .collect()
+        built_query(format!(
+            "SELECT key_id, start_ms, endpoint, outcome, requests FROM {} \
+             WHERE key_id IN (SELECT id FROM api_key WHERE account_id = $1) \
+             AND ($2 IS NULL OR key_id = $2) AND start_ms >= $3 ORDER BY start_ms",
+            step.table()
+        ))
+        .bind(account_id)
+        .bind(key_id)
+        .bind(from_ms)
+        .fetch_all(&self.database)
+        .await
     }
 
-    /// Forgets hours before the first instant, and days and alerts before the second.
-    ///
-    /// # Errors
-    /// The store cannot be written.
+    /// Deletes hours before the first instant, and days and alerts before the second.
     pub async fn prune_counts(&self, hours_ms: i64, days_ms: i64) -> Result<u64, StoreError> {
-        let mut tx = self.begin_write().await?;
-        let hours = query("DELETE FROM usage_hour WHERE start_ms < $1")
-            .bind(hours_ms)
-            .execute(&mut tx)
-            .await?;
-        let days = query("DELETE FROM usage_day WHERE start_ms < $1")
-            .bind(days_ms)
-            .execute(&mut tx)
-            .await?;
-        query("DELETE FROM quota_alert WHERE window_start_ms < $1")
-            .bind(days_ms)
-            .execute(&mut tx)
-            .await?;
-        tx.commit().await?;
+        let delete = async |statement: &'static str, before_ms: i64| {
+            self.database.write(query(statement).bind(before_ms)).await
+        };
+        let hours = delete("DELETE FROM usage_hour WHERE start_ms < $1", hours_ms).await?;
+        let days = delete("DELETE FROM usage_day WHERE start_ms < $1", days_ms).await?;
+        delete("DELETE FROM quota_alert WHERE window_start_ms < $1", days_ms).await?;
         Ok(hours + days)
     }
 
-    /// Notes that these shares of a window were reached. Gives the largest that was not noted before.
-    ///
-    /// # Errors
-    /// The store cannot be written.
+    /// Records that these shares of a window were reached. Returns the largest that was not recorded before.
     pub async fn record_alerts(
         &self,
         meter_id: &str,
@@ -198,7 +165,7 @@ impl Store {
         let mut tx = self.begin_write().await?;
         let mut largest = None;
         for percent in percents {
-            let noted = query(
+            let recorded = query(
                 "INSERT INTO quota_alert (meter_id, window_kind, window_start_ms, percent) \
                  VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
             )
@@ -208,7 +175,7 @@ impl Store {
             .bind(i64::from(*percent))
             .execute(&mut tx)
             .await?;
-            if noted == 1 {
+            if recorded == 1 {
                 largest = largest.max(Some(*percent));
             }
         }

@@ -1,5 +1,5 @@
 //! Leases and revocation with many nodes and keys, played in one thread: the meters are the real ones
-//! ([`accounts::MeterSimulation`]), and so is the arithmetic of slices (`LeaseRequest::slice`); the database, the
+//! ([`accounts::MeterSimulation`]), and so is the arithmetic of slices (`LeaseRequest::grant`); the database, the
 //! network, the clocks and the faults are not. The same seed gives the same run.
 
 mod clock;

@@ -1,48 +1,47 @@
-//! How many keys an account may have and make, whose meters a new one goes on with, and which ended ones are kept.
+//! How many keys an account may have and create, which meters a new key takes over, and which ended keys are kept.
 
 use crate::{
     KeyRow, Store, StoreError,
-    database::{Lock, Tx, query},
-    key::to_limit,
+    database::{Lock, Tx, query, to_count},
 };
 
-/// Ended keys of one account that are kept for people to look at; older ones go, with what they were used for.
+/// Ended keys of one account that are kept for people to see; older ones are deleted with their usage.
 const ENDED_MAX: i64 = 200;
-/// For how long every ended key is kept: longer than keys are counted that an account has made.
+/// How long every ended key is kept: longer than the period in which created keys are counted.
 const ENDED_KEPT_MS: i64 = 86_400_000;
-/// Keys that are let go in one transaction: others wait for it.
-const FORGOTTEN_AT_ONCE: i64 = 200;
+/// Keys deleted in one transaction: others wait for it.
+const DELETED_AT_ONCE: i64 = 200;
 
-/// How many keys an account may make. It is looked at in the transaction that makes one, so that no two of them take
-/// the same room.
+/// How many keys an account may have and create. Checked in the transaction that creates one, so that two of them
+/// cannot both be the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyCountLimit {
     pub now_ms: i64,
-    /// Keys in force at the same time, where the account's row says nothing else.
+    /// Active keys at the same time, unless the account's row says otherwise.
     pub keys_max: u32,
-    /// Keys made since an instant, or as many as may be in force where that is more.
+    /// Keys created since an instant, or `keys_max` where that is more.
     pub made_max: u32,
     pub since_ms: i64,
 }
 
-/// What came of making a key.
+/// The result of creating a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyInsert {
     Inserted,
-    /// The key that it was to replace is not there, has ended, is already ending or is suspended.
+    /// The key to replace does not exist, has ended, is already ending or is suspended.
     NothingToReplace,
-    /// As many keys are in force as the account may have.
+    /// The account has as many active keys as it may.
     Full {
         keys_max: u32,
     },
-    /// As many keys were made lately as the account may make; the first of them was made at `first_ms`.
+    /// The account created as many keys lately as it may; the first of them at `first_ms`.
     TooMany {
         made_max: u32,
         first_ms: i64,
     },
 }
 
-/// Whether a new key is one more in force.
+/// Whether a new key is one more that is active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Placement {
     Additional,
@@ -50,11 +49,8 @@ pub(super) enum Placement {
 }
 
 impl Store {
-    /// Lets go of some keys of accounts that ended long ago, beyond the newest of each account, and says how many: 0
-    /// when none is left to go.
-    ///
-    /// # Errors
-    /// The store cannot be written.
+    /// Deletes some keys of accounts that ended long ago, beyond the newest of each account, and returns how many: 0
+    /// when none is left.
     pub async fn delete_ended_keys(&self, now_ms: i64) -> Result<usize, StoreError> {
         let ids: Vec<(String,)> = query(
             "SELECT id FROM (SELECT id, COALESCE(revoked_ms, expires_ms) AS ended_ms, \
@@ -66,7 +62,7 @@ impl Store {
         .bind(now_ms)
         .bind(ENDED_MAX)
         .bind(now_ms.saturating_sub(ENDED_KEPT_MS))
-        .bind(FORGOTTEN_AT_ONCE)
+        .bind(DELETED_AT_ONCE)
         .fetch_all(&self.database)
         .await?;
         if ids.is_empty() {
@@ -97,7 +93,7 @@ impl Tx {
         }
     }
 
-    /// Looks whether an account may make one more key; [`Tx::lock_account`] comes first.
+    /// Checks whether an account may create one more key; [`Tx::lock_account`] comes first.
     pub(super) async fn check_key_count(
         &mut self,
         account_id: &str,
@@ -108,7 +104,7 @@ impl Tx {
             .bind(account_id)
             .fetch_optional(&mut *self)
             .await?;
-        let set = set.and_then(|(keys_max,)| keys_max).map(to_limit).transpose()?;
+        let set = set.and_then(|(keys_max,)| keys_max).map(to_count).transpose()?;
         let keys_max = set.unwrap_or(limit.keys_max);
         let live = query(
             "SELECT COUNT(*) FROM api_key WHERE account_id = $1 AND revoked_ms IS NULL \
@@ -121,14 +117,13 @@ impl Tx {
         if placement == Placement::Additional && live >= i64::from(keys_max) {
             return Ok(KeyInsert::Full { keys_max });
         }
-        let made: Option<(i64, Option<i64>)> = query(
+        let (made, first_ms): (i64, Option<i64>) = query(
             "SELECT COUNT(*), MIN(created_ms) FROM api_key WHERE account_id = $1 AND created_ms > $2",
         )
         .bind(account_id)
         .bind(limit.since_ms)
-        .fetch_optional(self)
+        .fetch_one(self)
         .await?;
-        let (made, first_ms) = made.unwrap_or_default();
         let made_max = limit.made_max.max(keys_max);
         Ok(match first_ms {
             Some(first_ms) if made >= i64::from(made_max) => {
@@ -138,7 +133,7 @@ impl Tx {
         })
     }
 
-    /// The meters of the account's key of the same kind that ended last, where no key spends from them any more.
+    /// The meters of the account's key of the same kind that ended last, where no key uses them any more.
     pub(super) async fn unused_meters(
         &mut self,
         key: &KeyRow,

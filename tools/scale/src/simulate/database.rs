@@ -88,7 +88,7 @@ impl Database {
         for ask in asks {
             let place = (key_of(&ask.meter_id)?, ask.window, ask.start_ms);
             let granted = self.granted.entry(place).or_default();
-            let given = ask.slice(*granted);
+            let given = ask.grant(*granted);
             *granted += given;
             leases.push(Lease { given, granted: *granted });
         }
