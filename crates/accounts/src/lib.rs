@@ -106,9 +106,6 @@ pub struct Accounts {
 
 impl Accounts {
     /// Loads everything from the store. The worker has to be run for requests to be counted.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn load(
         store: Store,
         clock: Arc<dyn Clock>,
@@ -221,7 +218,7 @@ impl Accounts {
     /// As [`Registry::create_key`].
     ///
     /// # Errors
-    /// A field is out of its bounds, the account has or made too many keys, or the store cannot be written.
+    /// A field is out of its bounds, the account has or made too many keys.
     pub async fn create_key(
         &self,
         new: NewKey,
@@ -234,17 +231,11 @@ impl Accounts {
     }
 
     /// As [`Registry::list_keys`].
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn list_keys(&self) -> Result<Vec<KeyRecord>, AccountError> {
         self.registry.list_keys().await
     }
 
     /// Whether any key was ever issued.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn has_keys(&self) -> Result<bool, AccountError> {
         Ok(self.store.has_keys().await?)
     }
@@ -258,14 +249,14 @@ impl Accounts {
         self.keys.revoke(&row).await;
         self.confirm_or_note(Need::Everywhere, by, (AuditAction::KeyRevoked, &row.id, &row.hint))
             .await?;
-        Ok(registry::record(row))
+        Ok(registry::key_record(row))
     }
 
     /// As [`Registry::rotate_key`].
     ///
     /// # Errors
     /// There is no such key, it has ended or is ending, the overlap is longer than 7 days, the account has or made too
-    /// many keys, or the store cannot be written.
+    /// many keys.
     pub async fn rotate_key(
         &self,
         id_or_key: &str,
@@ -306,27 +297,18 @@ impl Accounts {
     }
 
     /// An account's keys, oldest first, with how they stand.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn keys_of(&self, account_id: &str) -> Result<Vec<KeyView>, AccountError> {
         let rows = self.store.keys_of(account_id).await?;
         Ok(rows.into_iter().map(|row| self.view(row)).collect())
     }
 
     /// An account's keys that have not ended, oldest first, with how they stand.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn live_keys_of(&self, account_id: &str) -> Result<Vec<KeyView>, AccountError> {
         let rows = self.store.live_keys_of(account_id, self.registry.now().as_millis()).await?;
         Ok(rows.into_iter().map(|row| self.view(row)).collect())
     }
 
     /// An account's keys that have ended, those that ended last first, from one on and at most so many.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn ended_keys_of(
         &self,
         account_id: &str,
@@ -338,9 +320,6 @@ impl Accounts {
     }
 
     /// A key of an account that is let in; `None` where it is not, or is somebody else's.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn own_entry(
         &self,
         account_id: &str,
@@ -355,17 +334,11 @@ impl Accounts {
     }
 
     /// A key of anybody's with how it stands.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn view_key(&self, id: &str) -> Result<Option<KeyView>, AccountError> {
         Ok(self.store.key(id).await?.map(|row| self.view(row)))
     }
 
     /// Keys with a text in what people know them by, the newest first, with how they stand; at most so many.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn find_keys(&self, text: &str, max: u32) -> Result<Vec<KeyView>, AccountError> {
         let rows = self.store.find_keys(text, self.registry.now().as_millis(), max).await?;
         Ok(rows.into_iter().map(|row| self.view(row)).collect())
@@ -385,14 +358,11 @@ impl Accounts {
             standing: live.map(|entry| entry.meters.standing(now)),
             today: live.map(|entry| entry.meters.day(now)),
             suspended: row.suspended_ms.is_some(),
-            record: registry::record(row),
+            record: registry::key_record(row),
         }
     }
 
     /// Writes down when keys were last used, so that a restart does not forget it.
-    ///
-    /// # Errors
-    /// The store cannot be written.
     pub async fn record_key_uses(&self) -> Result<(), AccountError> {
         let uses = self.keys.take_unnoted_uses();
         if uses.is_empty() {
@@ -404,7 +374,7 @@ impl Accounts {
     /// As [`Registry::create_feed`].
     ///
     /// # Errors
-    /// The name is out of its bounds or has a live token, or the store cannot be written.
+    /// The name is out of its bounds or has a live token.
     pub async fn create_feed(
         &self,
         name: &str,
@@ -419,9 +389,6 @@ impl Accounts {
     }
 
     /// As [`Registry::list_feeds`].
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn list_feeds(&self) -> Result<Vec<FeedRecord>, AccountError> {
         self.registry.list_feeds().await
     }
@@ -429,7 +396,7 @@ impl Accounts {
     /// As [`Registry::revoke_feed`]; the token lets nobody in once this has returned.
     ///
     /// # Errors
-    /// There is no such feed, or the store cannot be written.
+    /// There is no such feed.
     pub async fn revoke_feed(&self, name: &str, by: &Actor) -> Result<FeedRecord, AccountError> {
         let record = self.registry.revoke_feed(name, by).await?;
         self.feeds.reload().await?;
@@ -440,7 +407,7 @@ impl Accounts {
     /// As [`Registry::pause_feed`]; in force once this has returned.
     ///
     /// # Errors
-    /// There is no live feed of that name, or the store cannot be written.
+    /// There is no live feed of that name.
     pub async fn pause_feed(
         &self,
         name: &str,
@@ -460,9 +427,6 @@ impl Accounts {
     }
 
     /// Closes or opens the service.
-    ///
-    /// # Errors
-    /// The store cannot be written.
     pub async fn set_maintenance(
         &self,
         maintenance: Maintenance,

@@ -8,9 +8,11 @@ mod audit;
 mod credentials;
 mod email;
 mod hash;
+mod link;
 mod login_attempts;
 mod refusals;
 mod second_factor;
+mod session;
 mod sign_in;
 mod throttle;
 mod token;
@@ -21,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use domain::{Clock, Timestamp};
-use store::{AccessRow, AccessState, AccountRow, Allowance, Role, SessionRow, Stage, Store};
+use store::{AccessRow, AccessState, AccountRow, Allowance, Role, Stage, Store};
 
 use crate::people::hash::Hasher;
 use crate::people::refusals::Refusals;
@@ -37,8 +39,6 @@ use crate::{AccountError, Limits, registry::KEYS_MAX};
 
 /// Longest name of a person.
 const NAME_CHARS_MAX: usize = 100;
-/// Live sessions of one account; the one seen longest ago gives way.
-const SESSIONS_MAX: u32 = 50;
 /// What is kept of a browser's name.
 const AGENT_CHARS_MAX: usize = 200;
 /// The most keys that an operator can allow an account.
@@ -377,17 +377,6 @@ impl People {
     fn refusals(&self) -> MutexGuard<'_, Refusals> {
         // Counts, each whole by itself.
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A session that is neither idle for too long nor too old.
-    fn is_live(&self, row: &SessionRow, now: Timestamp) -> bool {
-        let (seen, created) = (row.seen_ms, row.created_ms);
-        let age = now.since(Timestamp::from_millis(created));
-        let longest = match row.stage {
-            Stage::Full => self.rules.session_max,
-            Stage::Password => sign_in::CODE_TIME.min(self.rules.session_max),
-        };
-        now.since(Timestamp::from_millis(seen)) < self.rules.session_idle && age < longest
     }
 }
 

@@ -109,9 +109,6 @@ impl Accounts {
     }
 
     /// What an account's keys were used for, with what is not written down yet; oldest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn usage(
         &self,
         query: UsageQuery<'_>,
@@ -136,9 +133,6 @@ impl Accounts {
 
     /// The last failures of an account's keys, or of one of them, newest first, at most so many, each with the key it
     /// is of.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn failures(
         &self,
         account_id: &str,
@@ -219,7 +213,7 @@ impl Accounts {
         let shared = shared_meter_id(&row).filter(|_| standing.owner == Owner::Account);
         let meter_id = shared.as_ref().unwrap_or(&row.meter_id);
         let new = self.store.record_alerts(meter_id, standing.window, start_ms, &reached).await?;
-        Ok(new.map(|percent| QuotaAlert { key: registry::record(row), percent, standing }))
+        Ok(new.map(|percent| QuotaAlert { key: registry::key_record(row), percent, standing }))
     }
 }
 

@@ -22,7 +22,7 @@ impl People {
     /// Asks for production access.
     ///
     /// # Errors
-    /// The purpose is too short or too long, a request is pending, or the store cannot be written.
+    /// The purpose is too short or too long, a request is pending.
     pub async fn request_access(
         &self,
         of: &Session,
@@ -56,9 +56,6 @@ impl People {
     }
 
     /// The requests of one account, or of all: pending ones first, then the newest.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn access_requests(
         &self,
         account_id: Option<&str>,
@@ -68,9 +65,6 @@ impl People {
     }
 
     /// How many requests wait for an answer.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn pending_requests(&self) -> Result<i64, PeopleError> {
         Ok(self.store.count_pending_access().await?)
     }
@@ -78,7 +72,7 @@ impl People {
     /// Answers a request; approval opens the live world to its account.
     ///
     /// # Errors
-    /// There is no such pending request, or the store cannot be written.
+    /// There is no such pending request.
     pub async fn decide_access(
         &self,
         id: &str,
@@ -112,17 +106,11 @@ impl People {
     }
 
     /// The newest accounts.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn accounts(&self) -> Result<Vec<AccountRecord>, PeopleError> {
         Ok(self.store.accounts(ROWS_MAX).await?.iter().map(record).collect())
     }
 
     /// The newest accounts with a text in their name, address or id; all where it is empty.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn find_accounts(&self, text: &str) -> Result<Vec<AccountRecord>, PeopleError> {
         Ok(self.store.find_accounts(text, ROWS_MAX).await?.iter().map(record).collect())
     }
@@ -130,7 +118,7 @@ impl People {
     /// One account.
     ///
     /// # Errors
-    /// There is none with that id, or the store cannot be read.
+    /// There is none with that id.
     pub async fn account(&self, id: &str) -> Result<AccountRecord, PeopleError> {
         let row = self.store.account(id).await?.ok_or(PeopleError::UnknownAccount)?;
         Ok(record(&row))
@@ -139,7 +127,7 @@ impl People {
     /// Shuts an account out, its sessions and keys too. The keys' ring has to follow the store afterwards.
     ///
     /// # Errors
-    /// There is no such account, it is the last operator, or the store cannot be written.
+    /// There is no such account, it is the last operator.
     pub async fn suspend(&self, id: &str, actor: &Actor) -> Result<(), PeopleError> {
         let account = self.account(id).await?;
         let audit = self.entry(actor, AuditAction::AccountSuspended, id, &account.email);
@@ -154,7 +142,7 @@ impl People {
     /// Lets a suspended account and its keys in again. The keys' ring has to follow the store afterwards.
     ///
     /// # Errors
-    /// There is no such account, or the store cannot be written.
+    /// There is no such account.
     pub async fn resume(&self, id: &str, actor: &Actor) -> Result<(), PeopleError> {
         let account = self.account(id).await?;
         let audit = self.entry(actor, AuditAction::AccountResumed, id, &account.email);
@@ -166,7 +154,7 @@ impl People {
     /// has to follow the store afterwards.
     ///
     /// # Errors
-    /// There is no such account, a limit is out of its bounds, or the store cannot be written.
+    /// There is no such account, a limit is out of its bounds.
     pub async fn limit(
         &self,
         id: &str,
@@ -193,9 +181,6 @@ impl People {
     }
 
     /// Every operator, the eldest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn operators(&self) -> Result<Vec<AccountRecord>, PeopleError> {
         Ok(self.store.accounts_of(Role::Operator, ROWS_MAX).await?.iter().map(record).collect())
     }

@@ -198,9 +198,6 @@ pub struct AuditRecord {
 
 impl People {
     /// Writes down who did what, where it was not done in the store: what is done there is written down with it.
-    ///
-    /// # Errors
-    /// The store cannot be written.
     pub async fn note(
         &self,
         actor: &Actor,
@@ -222,9 +219,6 @@ impl People {
     }
 
     /// Lines of the audit log that pass, newest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn find_audit(
         &self,
         filter: &AuditFilter<'_>,
@@ -234,9 +228,6 @@ impl People {
     }
 
     /// The audit log, newest first, older than `before` where it is given; of one account, or of all.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn audit(
         &self,
         account_id: Option<&str>,

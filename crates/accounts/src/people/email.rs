@@ -9,8 +9,7 @@ use domain::Timestamp;
 use store::{AccountRow, LinkPurpose, Role, Window};
 use tokio::sync::mpsc;
 
-use crate::people::sign_in::{CONFIRM_TIME, RESET_TIME};
-use crate::people::throttled;
+use crate::people::{link::RESET_TIME, sign_in::CONFIRM_TIME, throttled};
 use crate::{
     Actor, Attempt, AuditAction, EmailAddress, LinkToken, Origin, Owner, People, PeopleError,
     QuotaAlert,
@@ -136,9 +135,6 @@ impl People {
 
     /// Writes to an address how to set a new password, if it has an account. To be done apart from the answer, whose
     /// time must not tell whether it has.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
     pub async fn mail_reset(&self, email: &EmailAddress, from: &Origin) -> Result<(), PeopleError> {
         let Some(mail) = self.mail_for(email) else {
             return Ok(());

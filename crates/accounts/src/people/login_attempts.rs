@@ -27,9 +27,6 @@ impl AttemptSource {
 
 impl People {
     /// Gives a browser with which an account's holder was let in what it is known by from now on.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn remember_device(
         &self,
         email: &EmailAddress,

@@ -15,9 +15,6 @@ impl People {
     /// A secret for the account's phone, which guards nothing until a code was entered with
     /// [`People::confirm_second_factor`]. The one offered before, if any, is offered again, so that a page
     /// loaded twice does not make the first useless. `None`: the second factor is on.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
     pub async fn offer_second_factor(
         &self,
         of: &Session,
@@ -40,9 +37,6 @@ impl People {
 
     /// Turns the second factor on, once a code shows that the phone has the secret. Gives the recovery
     /// codes; they are here and nowhere else.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
     pub async fn confirm_second_factor(
         &self,
         of: &Session,
@@ -73,9 +67,6 @@ impl People {
     }
 
     /// Turns the second factor off, with a code.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
     pub async fn disable_second_factor(
         &self,
         of: &Session,
@@ -96,7 +87,7 @@ impl People {
     /// and whom an operator at the machine knows.
     ///
     /// # Errors
-    /// There is no such account, or the store cannot be written.
+    /// There is no such account.
     pub async fn remove_second_factor(&self, id: &str, actor: &Actor) -> Result<(), PeopleError> {
         let account = self.account(id).await?;
         let audit = self.entry(actor, AuditAction::SecondFactorOff, id, &account.email);
@@ -104,18 +95,12 @@ impl People {
     }
 
     /// How many recovery codes the account has left.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn recovery_codes_left(&self, of: &Session) -> Result<i64, PeopleError> {
         Ok(self.store.count_recovery_codes(&of.account.id).await?)
     }
 
     /// Ends a sign-in whose password was right, with a code of the phone or a recovery code. The session
     /// is new, and takes the place of the half one.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
     pub async fn finish_sign_in(
         &self,
         half: &Session,

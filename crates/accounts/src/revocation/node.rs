@@ -157,9 +157,6 @@ impl Member {
 impl Accounts {
     /// As [`Accounts::load`], for one of several nodes on the same database. [`Accounts::follow`] has to be run for
     /// keys to be let in beyond the time of trust.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
     pub async fn load_node(
         store: Store,
         clock: Arc<dyn Clock>,
@@ -233,9 +230,6 @@ impl Accounts {
 
     /// Follows every change of keys that the store has, and so gains the right to let keys in for a while.
     /// [`Accounts::follow`] does it again and again.
-    ///
-    /// # Errors
-    /// The store cannot be read or written.
     pub async fn renew_from_store(&self) -> Result<(), AccountError> {
         let Some(member) = &self.member else {
             return Ok(());
