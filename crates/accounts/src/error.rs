@@ -3,7 +3,7 @@
 
 use store::StoreError;
 
-use crate::HeraldError;
+use crate::RegisterError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum AccountError {
@@ -52,7 +52,7 @@ pub enum AccountError {
     Unconfirmed {
         nodes: String,
         #[source]
-        cause: HeraldError,
+        cause: RegisterError,
     },
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -7,7 +7,7 @@ use domain::Timestamp;
 use store::{Store, StoreError};
 use tokio::sync::Mutex;
 
-use crate::{FeedToken, KeyRefusal, ring::DigestMap, trust::Trust};
+use crate::{FeedToken, KeyRefusal, key::ring::DigestMap, revocation::key_lease::KeyLease};
 
 /// What a feed token allows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,14 +26,14 @@ pub struct FeedGrant {
 pub struct Feeds {
     feeds: ArcSwap<DigestMap<Arc<FeedGrant>>>,
     store: Store,
-    trust: Arc<Trust>,
+    lease: Arc<KeyLease>,
     /// Held while following the store, so that an older reading never overwrites a newer one.
     following: Mutex<()>,
 }
 
 impl Feeds {
-    pub(crate) fn new(store: Store, trust: Arc<Trust>) -> Self {
-        Self { feeds: ArcSwap::default(), store, trust, following: Mutex::new(()) }
+    pub(crate) fn new(store: Store, lease: Arc<KeyLease>) -> Self {
+        Self { feeds: ArcSwap::default(), store, lease, following: Mutex::new(()) }
     }
 
     /// Looks a token up by its text.
@@ -42,8 +42,8 @@ impl Feeds {
     /// It is not a live token, or this node cannot tell at the moment.
     pub fn authenticate(&self, text: &[u8]) -> Result<Arc<FeedGrant>, KeyRefusal> {
         let digest = FeedToken::parse(text).ok_or(KeyRefusal::Unknown)?.digest();
-        if !self.trust.holds() {
-            return Err(KeyRefusal::Unvouched);
+        if !self.lease.holds() {
+            return Err(KeyRefusal::Unconfirmed);
         }
         self.feeds.load().get(&digest).map(Arc::clone).ok_or(KeyRefusal::Unknown)
     }

@@ -4,23 +4,13 @@
 //! [`Registry`] is what a command-line process needs: the same verbs, on the store alone.
 //! [`People`] knows developers and operators: how they sign in, and what they ask for and decide.
 
-mod confirm;
 mod error;
 mod feed;
-mod grant;
-mod history;
-mod meter;
-mod node;
+mod key;
 mod people;
 mod registry;
-mod rehearsal;
-mod ring;
-mod secret;
-mod slice;
-mod tally;
-mod trust;
-mod window;
-mod worker;
+mod revocation;
+mod simulation;
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -30,31 +20,37 @@ use store::{KeyRow, Store};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 pub use crate::{
-    confirm::{Need, Witnesses, not_confirmed},
     error::AccountError,
     feed::{FeedGrant, Feeds},
-    grant::{Grant, Limits},
-    history::{ALERT_PERCENTS, QuotaAlert, UsageQuery, alert_percent},
-    meter::{Charge, Meters, Owner, Refusal, Spend, Standing, WindowStanding},
-    node::{Cluster, TrustFigures},
+    key::{
+        grant::{Grant, Limits},
+        lease_worker::{LeaseStats, LeaseWorker},
+        meter::{Charge, Meters, Owner, Refusal, Spend, Standing, WindowStanding},
+        ring::{ConnectionKey, KeyEntry, KeyRefusal, KeyRing},
+        secret::{FeedToken, KeyId, KeySecret},
+        usage::{ALERT_PERCENTS, QuotaAlert, UsageQuery, alert_percent},
+        usage_counter::{Call, FAILURES_MAX, Failure, OPERATIONS_MAX},
+    },
     people::{
-        AUDIT_ROWS_MAX, AccessDecision, AccessRecord, AccountRecord, Actor, AuditRecord, Deed,
-        DeviceToken, Email, Gate, Letter, LinkToken, MailFigures, NewAccount, Origin, Outbox,
-        Password, PasswordFault, People, PeopleError, PeopleRules, Postbag, Profile, RecoveryCode,
-        Session, SessionRecord, SessionToken, SignIn, SignUp, TotpSecret, outbox, source_of,
+        AUDIT_ROWS_MAX, AccessDecision, AccessRecord, AccountRecord, Actor, Attempt, AuditAction,
+        AuditRecord, DeviceToken, Email, EmailAddress, EmailQueue, LinkToken, MailStats,
+        NewAccount, Origin, Outbox, Password, PasswordFault, People, PeopleError, PeopleRules,
+        Profile, RecoveryCode, Session, SessionRecord, SessionToken, SignIn, SignUp, TotpSecret,
+        outbox, source_of,
     },
     registry::{FeedRecord, KeyRecord, Maintenance, NewKey, Registry, Scores},
-    rehearsal::{Rehearsal, TrustRehearsal},
-    ring::{Acquaintance, KeyEntry, KeyRefusal, KeyRing},
-    secret::{FeedToken, KeyId, KeySecret},
-    tally::{Call, FAILURES_MAX, Failure, PLACES_MAX},
-    trust::{Herald, HeraldError, Monotonic, Steady, Told},
-    worker::{LeaseFigures, LeaseWorker},
+    revocation::{
+        confirm::{Authorities, Need, not_confirmed},
+        key_lease::{
+            MonotonicClock, RegisterError, RegisterFuture, RevocationRegister, SteadyClock,
+        },
+        node::{Cluster, KeyLeaseStats},
+    },
+    simulation::{KeyLeaseSimulation, MeterSimulation},
 };
 use crate::{
-    node::Member,
-    trust::Trust,
-    worker::{LeaseCounters, Order},
+    key::{lease_worker::LeaseCounters, meter::Order, usage},
+    revocation::{key_lease::KeyLease, node::Member},
 };
 pub use store::{
     AccessState, Allowance, AuditFilter, CountRow, Digest as KeyDigest, KeyKind, LinkPurpose,
@@ -101,23 +97,21 @@ pub struct Accounts {
     store: Store,
     orders: mpsc::Sender<Order>,
     counters: Arc<LeaseCounters>,
-    writing: Mutex<history::Writing>,
+    writing: Mutex<usage::WriteState>,
     /// Alerts that the store knows of, so that it is not asked every minute.
-    told: Mutex<HashSet<history::Told>>,
+    alerted: Mutex<HashSet<usage::AlertKey>>,
     /// `None`: this process is alone.
     member: Option<Member>,
 }
 
 impl Accounts {
     /// Loads everything from the store. The worker has to be run for requests to be counted.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn load(
         store: Store,
         clock: Arc<dyn Clock>,
     ) -> Result<(Self, LeaseWorker), AccountError> {
-        let (accounts, worker) = Self::assemble(store, clock, Arc::new(Trust::unbounded()), None);
+        let (accounts, worker) =
+            Self::assemble(store, clock, Arc::new(KeyLease::unbounded()), None);
         accounts.read_all().await?;
         Ok((accounts, worker))
     }
@@ -126,24 +120,24 @@ impl Accounts {
     fn assemble(
         store: Store,
         clock: Arc<dyn Clock>,
-        trust: Arc<Trust>,
+        lease: Arc<KeyLease>,
         member: Option<Member>,
     ) -> (Self, LeaseWorker) {
         let counters = Arc::new(LeaseCounters::default());
         let (worker, orders) =
             LeaseWorker::new(store.clone(), Arc::clone(&clock), Arc::clone(&counters));
         let ring =
-            KeyRing::new(store.clone(), Arc::clone(&clock), orders.clone(), Arc::clone(&trust));
+            KeyRing::new(store.clone(), Arc::clone(&clock), orders.clone(), Arc::clone(&lease));
         let accounts = Self {
             keys: ring,
-            feeds: Feeds::new(store.clone(), trust),
+            feeds: Feeds::new(store.clone(), lease),
             registry: Registry::new(store.clone(), clock),
             maintenance: ArcSwap::default(),
             store,
             orders,
             counters,
             writing: Mutex::default(),
-            told: Mutex::default(),
+            alerted: Mutex::default(),
             member,
         };
         (accounts, worker)
@@ -178,7 +172,7 @@ impl Accounts {
     }
 
     /// How leasing goes.
-    pub fn leases(&self) -> LeaseFigures {
+    pub fn leases(&self) -> LeaseStats {
         self.counters.figures()
     }
 
@@ -224,7 +218,7 @@ impl Accounts {
     /// As [`Registry::create_key`].
     ///
     /// # Errors
-    /// A field is out of its bounds, the account has or made too many keys, or the store cannot be written.
+    /// A field is out of its bounds, the account has or made too many keys.
     pub async fn create_key(
         &self,
         new: NewKey,
@@ -237,17 +231,11 @@ impl Accounts {
     }
 
     /// As [`Registry::list_keys`].
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn list_keys(&self) -> Result<Vec<KeyRecord>, AccountError> {
         self.registry.list_keys().await
     }
 
     /// Whether any key was ever issued.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn has_keys(&self) -> Result<bool, AccountError> {
         Ok(self.store.has_keys().await?)
     }
@@ -259,15 +247,16 @@ impl Accounts {
     pub async fn revoke_key(&self, id_or_key: &str, by: &Actor) -> Result<KeyRecord, AccountError> {
         let row = self.registry.revoke_row(id_or_key, by).await?;
         self.keys.revoke(&row).await;
-        self.confirm_or_note(Need::Everywhere, by, (Deed::KeyRevoked, &row.id, &row.hint)).await?;
-        Ok(registry::record(row))
+        self.confirm_or_note(Need::Everywhere, by, (AuditAction::KeyRevoked, &row.id, &row.hint))
+            .await?;
+        Ok(registry::key_record(row))
     }
 
     /// As [`Registry::rotate_key`].
     ///
     /// # Errors
     /// There is no such key, it has ended or is ending, the overlap is longer than 7 days, the account has or made too
-    /// many keys, or the store cannot be written.
+    /// many keys.
     pub async fn rotate_key(
         &self,
         id_or_key: &str,
@@ -283,7 +272,7 @@ impl Accounts {
         let need = overlap.map_or(Need::Everywhere, |_| Need::Soon);
         let old = record.rotated_from.as_ref().map_or("", |id| id.as_str());
         let done = registry::rotated(overlap, record.id.as_str());
-        let confirmed = self.confirm_or_note(need, by, (Deed::KeyRotated, old, &done)).await;
+        let confirmed = self.confirm_or_note(need, by, (AuditAction::KeyRotated, old, &done)).await;
         // The new key is shown once, so it is not lost over the old one's end.
         let unconfirmed = confirmed.err().or(unread.map(AccountError::from));
         Ok(Rotated { secret, record, unconfirmed })
@@ -294,11 +283,12 @@ impl Accounts {
         &self,
         need: Need,
         by: &Actor,
-        (deed, subject, detail): (Deed, &str, &str),
+        (action, subject, detail): (AuditAction, &str, &str),
     ) -> Result<(), AccountError> {
         let confirmed = self.confirm(need).await;
         if confirmed.is_err()
-            && let Err(error) = self.registry.note(by, deed, subject, &not_confirmed(detail)).await
+            && let Err(error) =
+                self.registry.note(by, action, subject, &not_confirmed(detail)).await
         {
             let error = &error as &dyn std::error::Error;
             tracing::warn!(error, "that a change is not confirmed is not in the audit log");
@@ -307,27 +297,18 @@ impl Accounts {
     }
 
     /// An account's keys, oldest first, with how they stand.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn keys_of(&self, account_id: &str) -> Result<Vec<KeyView>, AccountError> {
         let rows = self.store.keys_of(account_id).await?;
         Ok(rows.into_iter().map(|row| self.view(row)).collect())
     }
 
     /// An account's keys that have not ended, oldest first, with how they stand.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn live_keys_of(&self, account_id: &str) -> Result<Vec<KeyView>, AccountError> {
         let rows = self.store.live_keys_of(account_id, self.registry.now().as_millis()).await?;
         Ok(rows.into_iter().map(|row| self.view(row)).collect())
     }
 
     /// An account's keys that have ended, those that ended last first, from one on and at most so many.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn ended_keys_of(
         &self,
         account_id: &str,
@@ -339,9 +320,6 @@ impl Accounts {
     }
 
     /// A key of an account that is let in; `None` where it is not, or is somebody else's.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn own_entry(
         &self,
         account_id: &str,
@@ -356,17 +334,11 @@ impl Accounts {
     }
 
     /// A key of anybody's with how it stands.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn view_key(&self, id: &str) -> Result<Option<KeyView>, AccountError> {
         Ok(self.store.key(id).await?.map(|row| self.view(row)))
     }
 
     /// Keys with a text in what people know them by, the newest first, with how they stand; at most so many.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn find_keys(&self, text: &str, max: u32) -> Result<Vec<KeyView>, AccountError> {
         let rows = self.store.find_keys(text, self.registry.now().as_millis(), max).await?;
         Ok(rows.into_iter().map(|row| self.view(row)).collect())
@@ -381,31 +353,28 @@ impl Accounts {
             last_used: entry.as_ref().and_then(|entry| entry.last_used()).or(stored),
             last_agent: entry
                 .as_ref()
-                .and_then(|entry| entry.tally.agent())
+                .and_then(|entry| entry.counter.agent())
                 .or_else(|| row.last_agent.clone()),
             standing: live.map(|entry| entry.meters.standing(now)),
             today: live.map(|entry| entry.meters.day(now)),
             suspended: row.suspended_ms.is_some(),
-            record: registry::record(row),
+            record: registry::key_record(row),
         }
     }
 
     /// Writes down when keys were last used, so that a restart does not forget it.
-    ///
-    /// # Errors
-    /// The store cannot be written.
-    pub async fn note_key_uses(&self) -> Result<(), AccountError> {
+    pub async fn record_key_uses(&self) -> Result<(), AccountError> {
         let uses = self.keys.take_unnoted_uses();
         if uses.is_empty() {
             return Ok(());
         }
-        Ok(self.store.note_key_uses(&uses).await?)
+        Ok(self.store.record_key_uses(&uses).await?)
     }
 
     /// As [`Registry::create_feed`].
     ///
     /// # Errors
-    /// The name is out of its bounds or has a live token, or the store cannot be written.
+    /// The name is out of its bounds or has a live token.
     pub async fn create_feed(
         &self,
         name: &str,
@@ -420,9 +389,6 @@ impl Accounts {
     }
 
     /// As [`Registry::list_feeds`].
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn list_feeds(&self) -> Result<Vec<FeedRecord>, AccountError> {
         self.registry.list_feeds().await
     }
@@ -430,18 +396,18 @@ impl Accounts {
     /// As [`Registry::revoke_feed`]; the token lets nobody in once this has returned.
     ///
     /// # Errors
-    /// There is no such feed, or the store cannot be written.
+    /// There is no such feed.
     pub async fn revoke_feed(&self, name: &str, by: &Actor) -> Result<FeedRecord, AccountError> {
         let record = self.registry.revoke_feed(name, by).await?;
         self.feeds.reload().await?;
-        self.confirm_or_note(Need::Everywhere, by, (Deed::FeedRevoked, name, "")).await?;
+        self.confirm_or_note(Need::Everywhere, by, (AuditAction::FeedRevoked, name, "")).await?;
         Ok(record)
     }
 
     /// As [`Registry::pause_feed`]; in force once this has returned.
     ///
     /// # Errors
-    /// There is no live feed of that name, or the store cannot be written.
+    /// There is no live feed of that name.
     pub async fn pause_feed(
         &self,
         name: &str,
@@ -461,9 +427,6 @@ impl Accounts {
     }
 
     /// Closes or opens the service.
-    ///
-    /// # Errors
-    /// The store cannot be written.
     pub async fn set_maintenance(
         &self,
         maintenance: Maintenance,
@@ -475,7 +438,7 @@ impl Accounts {
             Maintenance::On { .. } => Need::Everywhere,
             Maintenance::Off => Need::Soon,
         };
-        let (deed, detail) = maintenance.deed();
-        self.confirm_or_note(need, by, (deed, "service", &detail)).await
+        let (action, detail) = maintenance.action();
+        self.confirm_or_note(need, by, (action, "service", &detail)).await
     }
 }

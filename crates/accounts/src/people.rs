@@ -1,35 +1,37 @@
 //! People: developers and operators, how they sign in and what they may ask for and decide.
 //!
 //! Everything is decided here with the time that the clock gives; the rows are in the store. What may be
-//! refused in the ordinary course of things is a value ([`Gate`], [`SignIn`]), not an error.
+//! refused in the ordinary course of things is a value ([`Attempt`], [`SignIn`]), not an error.
 
+mod access_review;
 mod audit;
-mod desk;
+mod credentials;
+mod email;
 mod hash;
-mod letter;
+mod link;
+mod login_attempts;
 mod refusals;
-mod second;
-mod sign;
-mod text;
+mod second_factor;
+mod session;
+mod sign_in;
 mod throttle;
 mod token;
 mod totp;
-mod tries;
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use domain::{Clock, Timestamp};
-use store::{AccessRow, AccessState, AccountRow, Allowance, Role, SessionRow, Stage, Store};
+use store::{AccessRow, AccessState, AccountRow, Allowance, Role, Stage, Store};
 
 use crate::people::hash::Hasher;
 use crate::people::refusals::Refusals;
-use crate::people::throttle::{Pace, Throttle};
+use crate::people::throttle::{Limit, Throttle};
 pub use crate::people::{
-    audit::{AUDIT_ROWS_MAX, Actor, AuditRecord, Deed},
-    letter::{Letter, MailFigures, Outbox, Postbag, outbox},
-    text::{Email, Password, PasswordFault},
+    audit::{AUDIT_ROWS_MAX, Actor, AuditAction, AuditRecord},
+    credentials::{EmailAddress, Password, PasswordFault},
+    email::{Email, EmailQueue, MailStats, Outbox, outbox},
     token::{DeviceToken, LinkToken, RecoveryCode, SessionToken},
     totp::TotpSecret,
 };
@@ -37,8 +39,6 @@ use crate::{AccountError, Limits, registry::KEYS_MAX};
 
 /// Longest name of a person.
 const NAME_CHARS_MAX: usize = 100;
-/// Live sessions of one account; the one seen longest ago gives way.
-const SESSIONS_MAX: u32 = 50;
 /// What is kept of a browser's name.
 const AGENT_CHARS_MAX: usize = 200;
 /// The most keys that an operator can allow an account.
@@ -46,26 +46,26 @@ const KEYS_MAX_MAX: u32 = 1000;
 
 /// Wrong passwords for one account from one source, or from one browser that is known: a person who has forgotten it
 /// gets to think, a program gets nowhere (120 an hour).
-const PAIR_PACE: Pace = Pace { burst: 10, every: Duration::from_secs(30) };
+const PAIR_LIMIT: Limit = Limit { burst: 10, every: Duration::from_secs(30) };
 /// Wrong passwords for one account, from wherever. Looser than what one source has, or a stranger could keep its owner
 /// out by trying without end.
-const ACCOUNT_PACE: Pace = Pace { burst: 40, every: Duration::from_secs(15) };
+const ACCOUNT_LIMIT: Limit = Limit { burst: 40, every: Duration::from_secs(15) };
 /// Wrong passwords from one source, whichever accounts they are for.
-const SOURCE_PACE: Pace = Pace { burst: 30, every: Duration::from_secs(10) };
+const SOURCE_LIMIT: Limit = Limit { burst: 30, every: Duration::from_secs(10) };
 /// Wrong codes for one account: a million codes, three of which are right at any time.
-const CODE_PACE: Pace = Pace { burst: 5, every: Duration::from_secs(60) };
+const CODE_LIMIT: Limit = Limit { burst: 5, every: Duration::from_secs(60) };
 /// New accounts from one source.
-const SIGN_UP_PACE: Pace = Pace { burst: 5, every: Duration::from_secs(600) };
+const SIGN_UP_LIMIT: Limit = Limit { burst: 5, every: Duration::from_secs(600) };
 /// New accounts from wherever: each is a row, a line of the audit log and a letter. Nobody who has an account is held
 /// up.
-const SIGN_UPS_PACE: Pace = Pace { burst: 200, every: Duration::from_secs(10) };
+const SIGN_UPS_LIMIT: Limit = Limit { burst: 200, every: Duration::from_secs(10) };
 
 /// Requests to be told how to set a new password, from one source.
-const RESET_PACE: Pace = Pace { burst: 5, every: Duration::from_secs(300) };
+const RESET_LIMIT: Limit = Limit { burst: 5, every: Duration::from_secs(300) };
 /// Letters to one address that somebody else may have caused.
-const LETTER_PACE: Pace = Pace { burst: 3, every: Duration::from_secs(600) };
+const EMAIL_LIMIT: Limit = Limit { burst: 3, every: Duration::from_secs(600) };
 /// Requests that the explorer makes for one account.
-const EXPLORE_PACE: Pace = Pace { burst: 20, every: Duration::from_secs(2) };
+const EXPLORE_LIMIT: Limit = Limit { burst: 20, every: Duration::from_secs(2) };
 
 /// Who may make an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,13 +217,13 @@ pub struct NewAccount {
 /// An address and a name, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
-    pub email: Email,
+    pub email: EmailAddress,
     name: String,
 }
 
 impl Profile {
     /// `None`: the name is empty, too long or holds control characters.
-    pub fn try_new(email: Email, name: &str) -> Option<Self> {
+    pub fn try_new(email: EmailAddress, name: &str) -> Option<Self> {
         let name = name.trim();
         let good = (1..=NAME_CHARS_MAX).contains(&name.chars().count())
             && !name.chars().any(char::is_control);
@@ -233,7 +233,7 @@ impl Profile {
 
 /// What came of trying to get through a guarded door.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gate {
+pub enum Attempt {
     Done,
     /// Wrong, unknown, used, expired or not allowed: no more is told.
     Refused,
@@ -248,12 +248,12 @@ pub enum Gate {
 /// What came of signing in.
 #[derive(Debug)]
 pub enum SignIn {
-    In(SessionToken),
+    Complete(SessionToken),
     /// The password was right; the second factor is owed.
-    Half(SessionToken),
+    NeedsCode(SessionToken),
     /// The password was right; the address has to be confirmed first. A letter says how.
     Unconfirmed,
-    Not(Gate),
+    Failed(Attempt),
 }
 
 /// Why a verb on people was not done.
@@ -307,7 +307,7 @@ struct Throttles {
     sign_ups: Throttle,
     explore: Throttle,
     reset: Throttle,
-    letters: Throttle,
+    emails: Throttle,
 }
 
 impl Throttles {
@@ -326,16 +326,16 @@ impl People {
         rules: PeopleRules,
     ) -> Result<Self, AccountError> {
         let throttles = Throttles {
-            known: Throttle::new(PAIR_PACE),
-            pair: Throttle::new(PAIR_PACE),
-            account: Throttle::new(ACCOUNT_PACE),
-            source: Throttle::new(SOURCE_PACE),
-            code: Throttle::new(CODE_PACE),
-            sign_up: Throttle::new(SIGN_UP_PACE),
-            sign_ups: Throttle::new(SIGN_UPS_PACE),
-            explore: Throttle::new(EXPLORE_PACE),
-            reset: Throttle::new(RESET_PACE),
-            letters: Throttle::new(LETTER_PACE),
+            known: Throttle::new(PAIR_LIMIT),
+            pair: Throttle::new(PAIR_LIMIT),
+            account: Throttle::new(ACCOUNT_LIMIT),
+            source: Throttle::new(SOURCE_LIMIT),
+            code: Throttle::new(CODE_LIMIT),
+            sign_up: Throttle::new(SIGN_UP_LIMIT),
+            sign_ups: Throttle::new(SIGN_UPS_LIMIT),
+            explore: Throttle::new(EXPLORE_LIMIT),
+            reset: Throttle::new(RESET_LIMIT),
+            emails: Throttle::new(EMAIL_LIMIT),
         };
         let hasher = Hasher::new()?;
         Ok(Self {
@@ -346,7 +346,7 @@ impl People {
             throttles: Mutex::new(throttles),
             refusals: Mutex::default(),
             mail: None,
-            sign_up_time: sign::SIGN_UP_TIME,
+            sign_up_time: sign_in::SIGN_UP_TIME,
         })
     }
 
@@ -362,9 +362,9 @@ impl People {
     }
 
     /// Counts a request that the explorer is to make for somebody.
-    pub fn admit_exploring(&self, of: &Session) -> Gate {
+    pub fn admit_explorer(&self, of: &Session) -> Attempt {
         match self.throttles().explore.admit(&of.account.id, self.clock.now()) {
-            Ok(()) => Gate::Done,
+            Ok(()) => Attempt::Done,
             Err(wait) => throttled(wait),
         }
     }
@@ -377,17 +377,6 @@ impl People {
     fn refusals(&self) -> MutexGuard<'_, Refusals> {
         // Counts, each whole by itself.
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A session that is neither idle for too long nor too old.
-    fn is_live(&self, row: &SessionRow, now: Timestamp) -> bool {
-        let (seen, created) = (row.seen_ms, row.created_ms);
-        let age = now.since(Timestamp::from_millis(created));
-        let longest = match row.stage {
-            Stage::Full => self.rules.session_max,
-            Stage::Password => sign::HALF_MAX.min(self.rules.session_max),
-        };
-        now.since(Timestamp::from_millis(seen)) < self.rules.session_idle && age < longest
     }
 }
 
@@ -417,7 +406,7 @@ fn access_record(row: AccessRow) -> AccessRecord {
     }
 }
 
-fn throttled(wait: Duration) -> Gate {
+fn throttled(wait: Duration) -> Attempt {
     // Rounded up, so that whoever waits as told is let through.
-    Gate::Throttled { retry_after_s: wait.as_secs() + 1 }
+    Attempt::Throttled { retry_after_s: wait.as_secs() + 1 }
 }

@@ -1,13 +1,19 @@
 //! The verbs on keys, feeds and maintenance, done in the store alone. What a command-line process uses; a
 //! running server is told afterwards, and does the same through [`crate::Accounts`].
 
+mod record;
+
 use std::{sync::Arc, time::Duration};
 
 use domain::{Clock, Timestamp};
-use serde::{Serialize, Serializer};
-use store::{AuditEntry, FeedRow, KeyEnd, KeyKind, KeyMade, KeyRoom, KeyRow, Store};
+use store::{AuditEntry, FeedRow, KeyCountLimit, KeyEnd, KeyInsert, KeyRow, Store};
 
-use crate::{AccountError, Actor, Deed, FeedToken, KeyId, KeySecret, Limits, grant};
+pub(crate) use crate::registry::record::key_record;
+pub use crate::registry::record::{FeedRecord, KeyRecord, Maintenance, NewKey, Scores};
+use crate::{
+    AccountError, Actor, AuditAction, FeedToken, KeyId, KeySecret, key::grant,
+    registry::record::feed_record,
+};
 
 const NAME_MAX: usize = 100;
 const SLUG_MAX: usize = 64;
@@ -19,109 +25,6 @@ pub(crate) const KEYS_MAX: u32 = 20;
 const KEYS_MADE_MAX: u32 = 30;
 const KEYS_MADE_TIME: Duration = Duration::from_secs(3600);
 const MAINTENANCE: &str = "maintenance_retry_after_s";
-
-/// What a new key is to be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewKey {
-    pub kind: KeyKind,
-    /// May be empty.
-    pub name: String,
-    /// Sport groups to restrict the key to; `None` is all.
-    pub groups: Option<Vec<String>>,
-    pub odds_read: bool,
-    pub limits: Limits,
-    /// Whose key it is to be; `None` is nobody's in particular.
-    pub account_id: Option<String>,
-}
-
-impl NewKey {
-    /// A key with the limits every key has unless told otherwise.
-    pub const fn of_kind(kind: KeyKind) -> Self {
-        Self {
-            kind,
-            name: String::new(),
-            groups: None,
-            odds_read: true,
-            limits: Limits::DEFAULT,
-            account_id: None,
-        }
-    }
-}
-
-impl Limits {
-    /// What the interface promises a key by default (D17).
-    pub const DEFAULT: Self =
-        Self { burst_per_minute: 60, requests_per_day: 10_000, requests_per_month: None };
-}
-
-/// A key as its owner may see it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct KeyRecord {
-    pub id: KeyId,
-    pub name: String,
-    #[serde(serialize_with = "kind_text")]
-    pub kind: KeyKind,
-    /// The key's start, such as `sk_test_ab…`.
-    pub hint: String,
-    pub groups: Option<Vec<String>>,
-    pub permissions: Vec<String>,
-    #[serde(flatten)]
-    pub limits: Limits,
-    #[serde(serialize_with = "instant_text")]
-    pub created_at: Timestamp,
-    /// When the key ended, or will end.
-    #[serde(serialize_with = "maybe_instant_text")]
-    pub revoked_at: Option<Timestamp>,
-    pub rotated_from: Option<KeyId>,
-    /// Whose key it is; `None` for one made on the command line.
-    pub account_id: Option<String>,
-}
-
-/// A feed as an operator may see it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct FeedRecord {
-    pub name: String,
-    pub bookmaker: Option<String>,
-    /// Whether it may report where events stand.
-    pub scores: bool,
-    #[serde(serialize_with = "instant_text")]
-    pub created_at: Timestamp,
-    #[serde(serialize_with = "maybe_instant_text")]
-    pub revoked_at: Option<Timestamp>,
-    /// Since when its pushes are refused.
-    #[serde(serialize_with = "maybe_instant_text")]
-    pub paused_at: Option<Timestamp>,
-}
-
-/// Whether a new feed token may report where events stand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scores {
-    /// Only where it is bound to no bookmaker.
-    OfUnbound,
-    Allowed,
-}
-
-/// Whether the service is closed for maintenance.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Maintenance {
-    #[default]
-    Off,
-    On {
-        retry_after_s: u32,
-    },
-}
-
-impl Maintenance {
-    /// What is written down of it.
-    pub(crate) fn deed(self) -> (Deed, String) {
-        match self {
-            Self::On { retry_after_s } => {
-                (Deed::MaintenanceOn, format!("try again in {retry_after_s} s"))
-            }
-            Self::Off => (Deed::MaintenanceOff, String::new()),
-        }
-    }
-}
 
 /// The verbs on the store.
 #[derive(Clone, Debug)]
@@ -143,7 +46,7 @@ impl Registry {
     /// make.
     ///
     /// # Errors
-    /// A field is out of its bounds, the account has or made too many keys, or the store cannot be written.
+    /// A field is out of its bounds, the account has or made too many keys.
     pub async fn create_key(
         &self,
         new: NewKey,
@@ -154,13 +57,13 @@ impl Registry {
         let made =
             self.store.insert_key(&row, self.room(by).as_ref(), &self.made(by, &row)).await?;
         kept(made, &row)?;
-        Ok((secret, record(row)))
+        Ok((secret, key_record(row)))
     }
 
     /// Issues so many keys of the same kind, of nobody in particular, all or none.
     ///
     /// # Errors
-    /// A field is out of its bounds, or the store cannot be written.
+    /// A field is out of its bounds.
     pub async fn create_keys(
         &self,
         new: &NewKey,
@@ -174,18 +77,18 @@ impl Registry {
             minted.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
         let audit: Vec<AuditEntry> = rows.iter().map(|row| self.made(by, row)).collect();
         self.store.insert_keys(&rows, &audit).await?;
-        Ok(secrets.into_iter().zip(rows.into_iter().map(record)).collect())
+        Ok(secrets.into_iter().zip(rows.into_iter().map(key_record)).collect())
     }
 
     fn made(&self, by: &Actor, row: &KeyRow) -> AuditEntry {
         let detail = format!("{} {}", row.kind.as_str(), row.hint);
-        by.entry(self.now(), Deed::KeyCreated, &row.id, &detail)
+        by.entry(self.now(), AuditAction::KeyCreated, &row.id, &detail)
     }
 
     /// How many keys the account of whoever does something may have and make; `None` where they have none.
-    fn room(&self, by: &Actor) -> Option<KeyRoom> {
+    fn room(&self, by: &Actor) -> Option<KeyCountLimit> {
         let now = self.now();
-        by.account_id.as_ref().map(|_| KeyRoom {
+        by.account_id.as_ref().map(|_| KeyCountLimit {
             now_ms: now.as_millis(),
             keys_max: KEYS_MAX,
             made_max: KEYS_MADE_MAX,
@@ -225,19 +128,16 @@ impl Registry {
     }
 
     /// Every key ever issued, oldest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn list_keys(&self) -> Result<Vec<KeyRecord>, AccountError> {
-        Ok(self.store.keys().await?.into_iter().map(record).collect())
+        Ok(self.store.keys().await?.into_iter().map(key_record).collect())
     }
 
     /// Ends a key, named by its id or its text, at once. Ending it twice changes nothing.
     ///
     /// # Errors
-    /// There is no such key, or the store cannot be written.
+    /// There is no such key.
     pub async fn revoke_key(&self, id_or_key: &str, by: &Actor) -> Result<KeyRecord, AccountError> {
-        self.revoke_row(id_or_key, by).await.map(record)
+        self.revoke_row(id_or_key, by).await.map(key_record)
     }
 
     pub(crate) async fn revoke_row(
@@ -247,7 +147,7 @@ impl Registry {
     ) -> Result<KeyRow, AccountError> {
         let row = self.find_key(id_or_key).await?;
         let now = self.now();
-        let audit = by.entry(now, Deed::KeyRevoked, &row.id, &row.hint);
+        let audit = by.entry(now, AuditAction::KeyRevoked, &row.id, &row.hint);
         let ended = self.store.revoke_key(&row.id, now.as_millis(), &audit).await?;
         ended.ok_or(AccountError::UnknownKey)
     }
@@ -257,7 +157,7 @@ impl Registry {
     ///
     /// # Errors
     /// There is no such key, it has ended or is ending, the overlap is longer than 7 days, the account has or made too
-    /// many keys, or the store cannot be written.
+    /// many keys.
     pub async fn rotate_key(
         &self,
         id_or_key: &str,
@@ -289,16 +189,17 @@ impl Registry {
             ..old
         };
         let old_id = successor.rotated_from.as_deref().unwrap_or_default();
-        let audit = by.entry(now, Deed::KeyRotated, old_id, &rotated(overlap, &successor.id));
+        let audit =
+            by.entry(now, AuditAction::KeyRotated, old_id, &rotated(overlap, &successor.id));
         let room = self.room(by);
         kept(self.store.rotate_key(end, &successor, room.as_ref(), &audit).await?, &successor)?;
-        Ok((secret, record(successor)))
+        Ok((secret, key_record(successor)))
     }
 
     /// Issues a feed token. Its text is here and nowhere else. A revoked feed's name can be taken again.
     ///
     /// # Errors
-    /// The name is out of its bounds or has a live token, or the store cannot be written.
+    /// The name is out of its bounds or has a live token.
     pub async fn create_feed(
         &self,
         name: &str,
@@ -320,7 +221,7 @@ impl Registry {
             paused_ms: None,
         };
         let detail = rights_text(&row);
-        let audit = by.entry(self.now(), Deed::FeedCreated, name, &detail);
+        let audit = by.entry(self.now(), AuditAction::FeedCreated, name, &detail);
         if !self.store.insert_feed(&row, &audit).await? {
             return Err(AccountError::FeedExists(row.name));
         }
@@ -328,9 +229,6 @@ impl Registry {
     }
 
     /// Every feed, by name.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn list_feeds(&self) -> Result<Vec<FeedRecord>, AccountError> {
         Ok(self.store.feeds().await?.into_iter().map(feed_record).collect())
     }
@@ -338,10 +236,10 @@ impl Registry {
     /// Ends a feed's token at once. Ending it twice changes nothing.
     ///
     /// # Errors
-    /// There is no such feed, or the store cannot be written.
+    /// There is no such feed.
     pub async fn revoke_feed(&self, name: &str, by: &Actor) -> Result<FeedRecord, AccountError> {
         let now = self.now();
-        let audit = by.entry(now, Deed::FeedRevoked, name, "");
+        let audit = by.entry(now, AuditAction::FeedRevoked, name, "");
         let row = self.store.revoke_feed(name, now.as_millis(), &audit).await?;
         row.map(feed_record).ok_or_else(|| AccountError::UnknownFeed(String::from(name)))
     }
@@ -349,7 +247,7 @@ impl Registry {
     /// Refuses a feed's pushes from now on, or takes them again. Its token stays good.
     ///
     /// # Errors
-    /// There is no live feed of that name, or the store cannot be written.
+    /// There is no live feed of that name.
     pub async fn pause_feed(
         &self,
         name: &str,
@@ -363,9 +261,6 @@ impl Registry {
     }
 
     /// Whether the service is closed for maintenance.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn maintenance(&self) -> Result<Maintenance, AccountError> {
         let value = self.store.setting(MAINTENANCE).await?;
         // A value that cannot be read still says that the operator closed the service.
@@ -375,9 +270,6 @@ impl Registry {
     }
 
     /// Closes or opens the service.
-    ///
-    /// # Errors
-    /// The store cannot be written.
     pub async fn set_maintenance(
         &self,
         maintenance: Maintenance,
@@ -387,23 +279,20 @@ impl Registry {
             Maintenance::Off => None,
             Maintenance::On { retry_after_s } => Some(retry_after_s.to_string()),
         };
-        let (deed, detail) = maintenance.deed();
-        let audit = by.entry(self.now(), deed, "service", &detail);
+        let (action, detail) = maintenance.action();
+        let audit = by.entry(self.now(), action, "service", &detail);
         Ok(self.store.decide_setting(MAINTENANCE, value.as_deref(), &audit).await?)
     }
 
     /// Writes down what was done elsewhere than in the store, where it is written down with what is done.
-    ///
-    /// # Errors
-    /// The store cannot be written.
     pub async fn note(
         &self,
         by: &Actor,
-        deed: Deed,
+        action: AuditAction,
         subject: &str,
         detail: &str,
     ) -> Result<(), AccountError> {
-        Ok(self.store.append_audit(&[by.entry(self.now(), deed, subject, detail)]).await?)
+        Ok(self.store.append_audit(&[by.entry(self.now(), action, subject, detail)]).await?)
     }
 
     async fn find_key(&self, id_or_key: &str) -> Result<KeyRow, AccountError> {
@@ -418,15 +307,15 @@ impl Registry {
     }
 }
 
-fn kept(made: KeyMade, row: &KeyRow) -> Result<(), AccountError> {
+fn kept(made: KeyInsert, row: &KeyRow) -> Result<(), AccountError> {
     match made {
-        KeyMade::Made => Ok(()),
+        KeyInsert::Inserted => Ok(()),
         // Somebody else ended or rotated it since it was read.
-        KeyMade::NothingToReplace => {
+        KeyInsert::NothingToReplace => {
             Err(AccountError::RotateTwice(row.rotated_from.clone().unwrap_or_default()))
         }
-        KeyMade::Full { keys_max } => Err(AccountError::KeysFull { keys_max }),
-        KeyMade::TooMany { made_max, first_ms } => {
+        KeyInsert::Full { keys_max } => Err(AccountError::KeysFull { keys_max }),
+        KeyInsert::TooMany { made_max, first_ms } => {
             let free = Timestamp::from_millis(first_ms).plus(KEYS_MADE_TIME);
             let wait = free.since(Timestamp::from_millis(row.created_ms));
             Err(AccountError::KeysTooMany { made_max, retry_after_s: wait.as_secs() + 1 })
@@ -442,8 +331,8 @@ pub(crate) fn rotated(overlap: Option<Duration>, successor: &str) -> String {
     }
 }
 
-pub(crate) fn pause_deed(paused: bool) -> Deed {
-    if paused { Deed::FeedPaused } else { Deed::FeedResumed }
+pub(crate) fn pause_deed(paused: bool) -> AuditAction {
+    if paused { AuditAction::FeedPaused } else { AuditAction::FeedResumed }
 }
 
 fn refuse_rotation(old: &KeyRow, now: Timestamp) -> Option<AccountError> {
@@ -488,23 +377,6 @@ fn sorted(mut groups: Vec<String>) -> Vec<String> {
     groups
 }
 
-pub(crate) fn record(row: KeyRow) -> KeyRecord {
-    let ends_ms = row.revoked_ms.or(row.expires_ms);
-    KeyRecord {
-        id: KeyId::from_stored(&row.id),
-        limits: grant::limits(&row),
-        name: row.name,
-        kind: row.kind,
-        hint: row.hint,
-        groups: row.groups,
-        permissions: row.permissions,
-        created_at: Timestamp::from_millis(row.created_ms),
-        revoked_at: ends_ms.map(Timestamp::from_millis),
-        rotated_from: row.rotated_from.as_deref().map(KeyId::from_stored),
-        account_id: row.account_id,
-    }
-}
-
 /// What a feed may send, for the audit log.
 fn rights_text(feed: &FeedRow) -> String {
     match &feed.bookmaker {
@@ -512,29 +384,4 @@ fn rights_text(feed: &FeedRow) -> String {
         Some(bookmaker) if feed.scores => format!("{bookmaker}, with scores"),
         Some(bookmaker) => bookmaker.clone(),
     }
-}
-
-fn feed_record(row: FeedRow) -> FeedRecord {
-    FeedRecord {
-        name: row.name,
-        scores: row.scores || row.bookmaker.is_none(),
-        bookmaker: row.bookmaker,
-        created_at: Timestamp::from_millis(row.created_ms),
-        revoked_at: row.revoked_ms.map(Timestamp::from_millis),
-        paused_at: row.paused_ms.map(Timestamp::from_millis),
-    }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
-fn kind_text<S: Serializer>(kind: &KeyKind, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(kind.as_str())
-}
-
-fn instant_text<S: Serializer>(at: &Timestamp, to: S) -> Result<S::Ok, S::Error> {
-    to.collect_str(at)
-}
-
-#[expect(clippy::ref_option, reason = "serde passes fields by reference")]
-fn maybe_instant_text<S: Serializer>(at: &Option<Timestamp>, to: S) -> Result<S::Ok, S::Error> {
-    at.map(|at| at.to_string()).serialize(to)
 }

@@ -281,7 +281,7 @@ fn authenticate(api: &Api, delivery: &Delivery) -> Result<Arc<FeedGrant>, ApiErr
     let found = token.ok_or(KeyRefusal::Unknown);
     found.and_then(|token| api.accounts.feeds.authenticate(token)).map_err(
         |refusal| match refusal {
-            KeyRefusal::Unvouched => cannot_vouch(),
+            KeyRefusal::Unconfirmed => cannot_vouch(),
             KeyRefusal::Unknown => {
                 let text = "a valid feed token is needed: Authorization: Bearer fk_…";
                 let mut error = ApiError::new(ErrorCode::AuthenticationFailed, text);

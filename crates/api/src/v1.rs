@@ -13,7 +13,7 @@ mod wire;
 use std::sync::Arc;
 
 use accounts::{
-    Acquaintance, Call, Charge, Grant, KeyEntry, KeyKind, KeyRefusal, Maintenance, Outcome, Owner,
+    Call, Charge, ConnectionKey, Grant, KeyEntry, KeyKind, KeyRefusal, Maintenance, Outcome, Owner,
     Refusal, Standing, Window,
 };
 use domain::{Catalogue, SportId, Timestamp, World};
@@ -37,7 +37,7 @@ use http::{ConnectionState, Head, Method, Reply, Request, RequestId, SingleHeade
 /// What is remembered of a connection: the key it sent last, and what its last request meant.
 #[derive(Debug, Default)]
 pub struct Memory {
-    key: Acquaintance,
+    key: ConnectionKey,
     last: Habit,
 }
 
@@ -60,7 +60,7 @@ pub async fn answer(
         Err(refusal) => {
             let error = match refusal {
                 KeyRefusal::Unknown => no_valid_key(),
-                KeyRefusal::Unvouched => cannot_vouch(),
+                KeyRefusal::Unconfirmed => cannot_vouch(),
             };
             return (Endpoint::Unknown, error.into_reply(request_id));
         }
@@ -115,11 +115,11 @@ fn authenticate(
     let now = connection.now;
     let known = &mut connection.memory.key;
     match request.key {
-        SingleHeader::Once(key) => Ok((keys.recognise(key, now, known)?, KeyWay::Header)),
+        SingleHeader::Once(key) => Ok((keys.authenticate_again(key, now, known)?, KeyWay::Header)),
         SingleHeader::Repeated => Err(KeyRefusal::Unknown),
         SingleHeader::Absent if api.settings.query_key_enabled => {
             let key = query.first(Param::ApiKey.name()).ok_or(KeyRefusal::Unknown)?;
-            Ok((keys.recognise(key.as_bytes(), now, known)?, KeyWay::Query))
+            Ok((keys.authenticate_again(key.as_bytes(), now, known)?, KeyWay::Query))
         }
         SingleHeader::Absent => Err(KeyRefusal::Unknown),
     }
@@ -183,7 +183,7 @@ impl Visit<'_> {
             }
         };
         let outcome = Outcome::of_status(reply.status);
-        entry.count(Call { place: endpoint.index(), outcome, agent: self.request.agent }, now);
+        entry.count(Call { operation: endpoint.index(), outcome, agent: self.request.agent }, now);
         let mut standing = standing.unwrap_or_else(|| entry.meters.standing(now));
         if let Ok(Some(fault)) = Fault::parse(self.request.fault, entry) {
             fault.bend(&mut standing);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use accounts::{Letter, Postbag};
+use accounts::{Email, EmailQueue};
 use anyhow::Context;
 use lettre::message::{Mailbox, header::ContentType};
 use lettre::transport::smtp::Error as SmtpError;
@@ -45,12 +45,12 @@ pub(crate) fn transport(url: &str) -> Result<Transport, SmtpError> {
 /// The configuration's address or sender cannot be read, which its check would have told.
 pub(crate) fn deliver(
     config: &Mail,
-    postbag: Postbag,
+    queue: EmailQueue,
 ) -> anyhow::Result<impl Future<Output = ()> + Send + use<>> {
     let transport = transport(config.url.reveal()).context("`mail.url` cannot be read")?;
     let from: Mailbox = config.from.parse().context("`mail.from` cannot be read")?;
     let office = Office { transport, from, waits: WAITS.to_vec(), waiting_max: WAITING_MAX };
-    Ok(office.run(postbag))
+    Ok(office.run(queue))
 }
 
 /// A letter on its way.
@@ -71,7 +71,7 @@ struct Office {
 }
 
 impl Office {
-    async fn run(self, mut postbag: Postbag) {
+    async fn run(self, mut queue: EmailQueue) {
         let mut sending: JoinSet<Result<(), (Mailing, SmtpError)>> = JoinSet::new();
         // By when they are due; the number tells letters of the same instant apart.
         let mut waiting: BTreeMap<(Instant, u64), Mailing> = BTreeMap::new();
@@ -81,13 +81,13 @@ impl Office {
             let due = waiting.first_key_value().map(|((at, _), _)| *at);
             // Nothing is lost where another arm is quicker: a letter stays in its queue, a result in its set.
             tokio::select! {
-                letter = postbag.next(), if room && open => match letter {
-                    Some(letter) => match write(&self.from, &letter) {
+                email = queue.next(), if room && open => match email {
+                    Some(email) => match write(&self.from, &email) {
                         Ok(message) => self.send(&mut sending, Mailing { message, failed: 0 }),
                         Err(error) => {
                             let error = &*error as &dyn std::error::Error;
-                            tracing::warn!(error, "a letter cannot be written");
-                            postbag.note(false);
+                            tracing::warn!(error, "an email cannot be written");
+                            queue.note(false);
                         }
                     },
                     None => open = false,
@@ -98,19 +98,19 @@ impl Office {
                     }
                 }
                 Some(done) = sending.join_next() => match done {
-                    Ok(Ok(())) => postbag.note(true),
+                    Ok(Ok(())) => queue.note(true),
                     Ok(Err((mailing, error))) => {
                         match self.wait_after(&mailing, &error, waiting.len()) {
                             Some(wait) => {
                                 put_off += 1;
                                 waiting.insert((Instant::now() + wait, put_off), mailing);
                             }
-                            None => postbag.note(false),
+                            None => queue.note(false),
                         }
                     }
                     Err(error) => {
-                        tracing::error!(%error, "a letter was lost");
-                        postbag.note(false);
+                        tracing::error!(%error, "an email was lost");
+                        queue.note(false);
                     }
                 },
                 else => return,
@@ -134,18 +134,18 @@ impl Office {
         let error_shown = error as &dyn std::error::Error;
         let next = self.waits.get(mailing.failed.saturating_sub(1));
         let Some(wait) = next.filter(|_| !error.is_permanent()) else {
-            tracing::warn!(error = error_shown, "a letter was given up");
+            tracing::warn!(error = error_shown, "an email was given up");
             return None;
         };
         if waiting >= self.waiting_max {
             tracing::warn!(
                 error = error_shown,
                 waiting,
-                "a letter was given up: too many wait for another try"
+                "an email was given up: too many wait for another try"
             );
             return None;
         }
-        tracing::info!(error = error_shown, ?wait, "a letter is tried again");
+        tracing::info!(error = error_shown, ?wait, "an email is tried again");
         Some(*wait)
     }
 }
@@ -160,15 +160,15 @@ async fn sleep_until(due: Option<Instant>) {
 /// The letter as mail. Its address was typed by somebody, and is read once more by who knows what mail takes.
 fn write(
     from: &Mailbox,
-    letter: &Letter,
+    email: &Email,
 ) -> Result<Message, Box<dyn std::error::Error + Send + Sync>> {
-    let to: Address = letter.to.as_str().parse()?;
+    let to: Address = email.to.as_str().parse()?;
     Ok(Message::builder()
         .from(from.clone())
         .to(Mailbox::new(None, to))
-        .subject(&letter.subject)
+        .subject(&email.subject)
         .header(ContentType::TEXT_PLAIN)
-        .body(letter.body.clone())?)
+        .body(email.body.clone())?)
 }
 
 #[cfg(test)]

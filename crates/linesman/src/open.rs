@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use accounts::{Actor, Deed, Need, Registry};
+use accounts::{Actor, AuditAction, Need, Registry};
 use anyhow::{Context, bail};
 use change_log::{LogError, LogView};
 use domain::World;
@@ -97,7 +97,7 @@ impl Scene<'_> {
     pub(crate) async fn settle(
         &self,
         registry: &Registry,
-        (deed, subject, detail): (Deed, &str, &str),
+        (deed, subject, detail): (AuditAction, &str, &str),
         need: Need,
     ) -> anyhow::Result<()> {
         let done = self.make_effective(need).await;

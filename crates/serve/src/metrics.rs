@@ -269,7 +269,7 @@ fn paused(page: &mut MetricsText, api: &Api) {
 
 /// Only a node of several has to ask for the right to let keys in.
 fn trust(page: &mut MetricsText, api: &Api) {
-    let Some(figures) = api.accounts.trust() else { return };
+    let Some(figures) = api.accounts.key_lease() else { return };
     let name = "linesman_key_trust_seconds_left";
     let help = "How long keys are let in from now on if nobody vouches any more; 0 means they are refused with 503.";
     page.family(name, "gauge", help);
@@ -279,7 +279,7 @@ fn trust(page: &mut MetricsText, api: &Api) {
     page.line(format_args!("{name} {}", figures.number));
     let name = "linesman_key_confirmations_total";
     page.family(name, "counter", "How often a witness vouched for this node's keys.");
-    for (witness, count) in [("database", figures.by_store), ("nats", figures.by_herald)] {
+    for (witness, count) in [("database", figures.by_store), ("nats", figures.by_register)] {
         page.line(format_args!("{name}{{witness=\"{witness}\"}} {count}"));
     }
     let name = "linesman_key_changes_unconfirmed_total";
@@ -299,7 +299,7 @@ fn accounts(page: &mut MetricsText, service: &Service) {
     page.family("linesman_quota_lease_failures_total", "counter", "Leases the store did not give.");
     page.line(format_args!("linesman_quota_lease_failures_total {}", leases.failed));
     trust(page, api);
-    let mail = service.web.people.mail_figures();
+    let mail = service.web.people.mail_stats();
     page.family("linesman_mail_queued", "gauge", "Letters that wait for the mail server.");
     page.line(format_args!("linesman_mail_queued {}", mail.queued));
     page.family("linesman_mail_letters_total", "counter", "Letters by what became of them.");

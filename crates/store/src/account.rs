@@ -1,16 +1,17 @@
-//! People as rows.
+//! Accounts of developers and operators.
 
 use std::fmt;
 
 use crate::{
-    AuditEntry, Digest, Store, StoreError, containing,
-    database::{Alone, Tx, decode_from, query, text_column},
+    AuditEntry, Digest, Store, StoreError,
+    database::{Lock, Table, Tx, built_query, from_row, query, select, text_column, to_count},
+    like_pattern,
 };
 
 /// What an account may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Has keys of their own.
+    /// Has API keys.
     Developer,
     /// Runs the service.
     Operator,
@@ -22,7 +23,7 @@ text_column!(Role, "role", [Developer = "developer", Operator = "operator"]);
 #[derive(Clone, PartialEq, Eq)]
 pub struct Totp {
     pub secret: Vec<u8>,
-    /// `None`: offered, but no code was entered yet, so it guards nothing.
+    /// `None`: offered, but no code was entered yet, so it is not required.
     pub confirmed_ms: Option<i64>,
     /// The newest step whose code was accepted.
     pub step: Option<i64>,
@@ -34,10 +35,10 @@ impl fmt::Debug for Totp {
     }
 }
 
-/// What an operator allows an account beyond, or short of, what every account has.
+/// What an operator allows an account; `None`: the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowance {
-    /// Keys in force at the same time.
+    /// Active keys at the same time.
     pub keys_max: Option<u32>,
     pub burst_per_minute: Option<u32>,
     pub requests_per_day: Option<u32>,
@@ -56,7 +57,7 @@ pub struct AccountRow {
     pub created_ms: i64,
     pub suspended_ms: Option<i64>,
     pub production_ms: Option<i64>,
-    /// When mail was known to reach the address, or an operator vouched for it.
+    /// When the address was confirmed, by email or by an operator's link.
     pub confirmed_ms: Option<i64>,
     pub totp: Option<Totp>,
     pub allowance: Allowance,
@@ -72,138 +73,84 @@ impl fmt::Debug for AccountRow {
     }
 }
 
-/// Named one by one, here and in every statement: a newer version of the program may add columns while this one runs.
-macro_rules! columns {
-    () => {
-        "id, email, name, role, password, created_ms, suspended_ms, production_ms, confirmed_ms, \
+impl Table for AccountRow {
+    const NAME: &'static str = "account";
+    const COLUMNS: &'static str = "id, email, name, role, password, created_ms, suspended_ms, production_ms, confirmed_ms, \
          totp_secret, totp_confirmed_ms, totp_step, keys_max, burst_per_minute, \
-         requests_per_day, requests_per_month"
-    };
+         requests_per_day, requests_per_month";
 }
 
-#[derive(sqlx::FromRow)]
-struct RawAccount {
-    id: String,
-    email: String,
-    name: String,
-    #[sqlx(try_from = "String")]
-    role: Role,
-    password: Option<String>,
-    created_ms: i64,
-    suspended_ms: Option<i64>,
-    production_ms: Option<i64>,
-    confirmed_ms: Option<i64>,
-    totp_secret: Option<Vec<u8>>,
-    totp_confirmed_ms: Option<i64>,
-    totp_step: Option<i64>,
-    keys_max: Option<i64>,
-    burst_per_minute: Option<i64>,
-    requests_per_day: Option<i64>,
-    requests_per_month: Option<i64>,
-}
-
-decode_from!(AccountRow, RawAccount);
-
-impl TryFrom<RawAccount> for AccountRow {
-    type Error = StoreError;
-
-    fn try_from(raw: RawAccount) -> Result<Self, StoreError> {
-        let (confirmed_ms, step) = (raw.totp_confirmed_ms, raw.totp_step);
-        let count = |column: Option<i64>| {
-            let count = column.map(u32::try_from).transpose();
-            count.map_err(|_| StoreError::corrupt("limit out of range"))
-        };
-        Ok(Self {
-            id: raw.id,
-            email: raw.email,
-            name: raw.name,
-            role: raw.role,
-            password: raw.password,
-            created_ms: raw.created_ms,
-            suspended_ms: raw.suspended_ms,
-            production_ms: raw.production_ms,
-            confirmed_ms: raw.confirmed_ms,
-            totp: raw.totp_secret.map(|secret| Totp { secret, confirmed_ms, step }),
-            allowance: Allowance {
-                keys_max: count(raw.keys_max)?,
-                burst_per_minute: count(raw.burst_per_minute)?,
-                requests_per_day: count(raw.requests_per_day)?,
-                requests_per_month: count(raw.requests_per_month)?,
-            },
-        })
+from_row!(AccountRow, |row| {
+    let count = |column: Option<i64>| column.map(to_count).transpose();
+    let (confirmed_ms, step) = (row.try_get("totp_confirmed_ms")?, row.try_get("totp_step")?);
+    let secret: Option<Vec<u8>> = row.try_get("totp_secret")?;
+    let role: String = row.try_get("role")?;
+    Self {
+        id: row.try_get("id")?,
+        email: row.try_get("email")?,
+        name: row.try_get("name")?,
+        role: role.try_into().map_err(|error: StoreError| sqlx::Error::Decode(error.into()))?,
+        password: row.try_get("password")?,
+        created_ms: row.try_get("created_ms")?,
+        suspended_ms: row.try_get("suspended_ms")?,
+        production_ms: row.try_get("production_ms")?,
+        confirmed_ms: row.try_get("confirmed_ms")?,
+        totp: secret.map(|secret| Totp { secret, confirmed_ms, step }),
+        allowance: Allowance {
+            keys_max: count(row.try_get("keys_max")?)?,
+            burst_per_minute: count(row.try_get("burst_per_minute")?)?,
+            requests_per_day: count(row.try_get("requests_per_day")?)?,
+            requests_per_month: count(row.try_get("requests_per_month")?)?,
+        },
     }
-}
+});
 
 impl Store {
-    /// Keeps a new account. `false`: the address has one, and nothing was changed.
-    ///
-    /// # Errors
-    /// The store cannot be written.
+    /// Stores a new account. `false`: the address has one, and nothing was changed.
     pub async fn insert_account(
         &self,
         account: &AccountRow,
         audit: &AuditEntry,
     ) -> Result<bool, StoreError> {
         let mut tx = self.begin_write().await?;
-        if !tx.insert_account(account).await? {
-            return Ok(false);
-        }
-        tx.commit_with(audit).await?;
-        Ok(true)
+        let inserted = tx.insert_account(account).await?;
+        tx.commit_if(inserted, audit).await
     }
 
     /// Accounts, newest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn accounts(&self, limit: u32) -> Result<Vec<AccountRow>, StoreError> {
-        query(concat!("SELECT ", columns!(), " FROM account ORDER BY created_ms DESC, id LIMIT $1"))
+        select::<AccountRow>("ORDER BY created_ms DESC, id LIMIT $1")
             .bind(i64::from(limit))
             .fetch_all(&self.database)
             .await
     }
 
     /// Accounts with a text in their name, address or id, newest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn find_accounts(
         &self,
         text: &str,
         limit: u32,
     ) -> Result<Vec<AccountRow>, StoreError> {
-        query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM account WHERE LOWER(email) LIKE $1 ESCAPE '!' OR LOWER(name) LIKE $1 ESCAPE '!' \
-             OR LOWER(id) LIKE $1 ESCAPE '!' ORDER BY created_ms DESC, id LIMIT $2"
-        ))
-        .bind(containing(text))
+        select::<AccountRow>(
+            "WHERE LOWER(email) LIKE $1 ESCAPE '!' OR LOWER(name) LIKE $1 ESCAPE '!' \
+             OR LOWER(id) LIKE $1 ESCAPE '!' ORDER BY created_ms DESC, id LIMIT $2",
+        )
+        .bind(like_pattern(text))
         .bind(i64::from(limit))
         .fetch_all(&self.database)
         .await
     }
 
-    /// Every account of a role, the eldest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
+    /// Accounts of a role, oldest first.
     pub async fn accounts_of(&self, role: Role, limit: u32) -> Result<Vec<AccountRow>, StoreError> {
-        query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM account WHERE role = $1 ORDER BY created_ms, id LIMIT $2"
-        ))
-        .bind(role.as_str())
-        .bind(i64::from(limit))
-        .fetch_all(&self.database)
-        .await
+        select::<AccountRow>("WHERE role = $1 ORDER BY created_ms, id LIMIT $2")
+            .bind(role.as_str())
+            .bind(i64::from(limit))
+            .fetch_all(&self.database)
+            .await
     }
 
-    /// How many accounts there are of a role, suspended ones apart.
-    ///
-    /// # Errors
-    /// The store cannot be read.
+    /// The number of accounts of a role that are not suspended.
     pub async fn count_accounts(&self, role: Role) -> Result<i64, StoreError> {
         query("SELECT COUNT(*) FROM account WHERE role = $1 AND suspended_ms IS NULL")
             .bind(role.as_str())
@@ -211,32 +158,16 @@ impl Store {
             .await
     }
 
-    /// The account with this id.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn account(&self, id: &str) -> Result<Option<AccountRow>, StoreError> {
-        query(concat!("SELECT ", columns!(), " FROM account WHERE id = $1"))
-            .bind(id)
-            .fetch_optional(&self.database)
-            .await
+        select::<AccountRow>("WHERE id = $1").bind(id).fetch_optional(&self.database).await
     }
 
     /// The account with this address, which has to be in lower case.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn account_by_email(&self, email: &str) -> Result<Option<AccountRow>, StoreError> {
-        query(concat!("SELECT ", columns!(), " FROM account WHERE email = $1"))
-            .bind(email)
-            .fetch_optional(&self.database)
-            .await
+        select::<AccountRow>("WHERE email = $1").bind(email).fetch_optional(&self.database).await
     }
 
-    /// Gives an account a password and ends all its sessions but one, all or nothing.
-    ///
-    /// # Errors
-    /// The store cannot be written.
+    /// Sets an account's password and ends all its sessions but one, all or nothing.
     pub async fn set_password(
         &self,
         account_id: &str,
@@ -249,42 +180,33 @@ impl Store {
         tx.commit_with(audit).await
     }
 
-    /// Forgets developers' accounts that were made by this instant, whose address was never confirmed and that have
-    /// neither keys nor requests. Only for where addresses are confirmed: nobody can sign in to them.
-    ///
-    /// # Errors
-    /// The store cannot be written.
-    pub async fn forget_unconfirmed(&self, created_ms: i64) -> Result<u64, StoreError> {
-        macro_rules! unconfirmed {
-            ($what:literal) => {
-                concat!(
-                    $what,
-                    " IN (SELECT id FROM account WHERE confirmed_ms IS NULL AND role = 'developer' \
-                     AND created_ms <= $1 \
-                     AND NOT EXISTS (SELECT 1 FROM api_key WHERE account_id = account.id) \
-                     AND NOT EXISTS (SELECT 1 FROM access_request WHERE account_id = account.id))"
-                )
-            };
-        }
+    /// Deletes developers' accounts created by this instant whose address was never confirmed and that have neither
+    /// keys nor requests. Only for services that confirm addresses: nobody can sign in to such accounts.
+    pub async fn delete_unconfirmed(&self, created_ms: i64) -> Result<u64, StoreError> {
         let mut tx = self.begin_write().await?;
-        let mut forgotten = 0;
-        for statement in [
-            unconfirmed!("DELETE FROM link WHERE account_id"),
-            unconfirmed!("DELETE FROM session WHERE account_id"),
-            unconfirmed!("DELETE FROM recovery_code WHERE account_id"),
-            unconfirmed!("DELETE FROM account WHERE id"),
+        let mut deleted = 0;
+        for rows in [
+            "link WHERE account_id",
+            "session WHERE account_id",
+            "recovery_code WHERE account_id",
+            "account WHERE id",
         ] {
-            forgotten = query(statement).bind(created_ms).execute(&mut tx).await?;
+            deleted = built_query(format!(
+                "DELETE FROM {rows} IN (SELECT id FROM account \
+                 WHERE confirmed_ms IS NULL AND role = 'developer' AND created_ms <= $1 \
+                 AND NOT EXISTS (SELECT 1 FROM api_key WHERE account_id = account.id) \
+                 AND NOT EXISTS (SELECT 1 FROM access_request WHERE account_id = account.id))"
+            ))
+            .bind(created_ms)
+            .execute(&mut tx)
+            .await?;
         }
         tx.commit().await?;
-        Ok(forgotten)
+        Ok(deleted)
     }
 
-    /// Shuts an account out, with all its sessions and keys, or lets it and its keys in again. `false`: it is the last
-    /// operator that could come in, and nothing was changed.
-    ///
-    /// # Errors
-    /// The store cannot be written.
+    /// Suspends an account with all its sessions and keys, or resumes it and its keys. `false`: it is the last operator
+    /// that is not suspended, and nothing was changed.
     pub async fn suspend_account(
         &self,
         account_id: &str,
@@ -292,8 +214,8 @@ impl Store {
         audit: &AuditEntry,
     ) -> Result<bool, StoreError> {
         let mut tx = self.begin_write().await?;
-        tx.be_alone(Alone::Operators).await?;
-        tx.be_alone(Alone::Keys { account_id }).await?;
+        tx.lock(Lock::Operators).await?;
+        tx.lock(Lock::Keys { account_id }).await?;
         if suspended_ms.is_some() && !tx.leaves_an_operator(account_id).await? {
             return Ok(false);
         }
@@ -308,20 +230,13 @@ impl Store {
             .execute(&mut tx)
             .await?;
         if suspended_ms.is_some() {
-            query("DELETE FROM session WHERE account_id = $1")
-                .bind(account_id)
-                .execute(&mut tx)
-                .await?;
+            tx.end_sessions(account_id, None).await?;
         }
         tx.commit_change(audit).await?;
         Ok(true)
     }
 
-    /// Sets what an account is allowed, and gives its live production keys the limits that follow from it, all or
-    /// nothing. What they share follows from the account's own row.
-    ///
-    /// # Errors
-    /// The store cannot be written.
+    /// Sets what an account is allowed, and the limits of its live production keys that follow from it, all or nothing.
     pub async fn allow_account(
         &self,
         account_id: &str,
@@ -355,10 +270,7 @@ impl Store {
     }
 
     /// Sets or, with `None`, removes the time-based codes, and replaces the recovery codes. `audit` is `None` for codes
-    /// that are offered and guard nothing yet.
-    ///
-    /// # Errors
-    /// The store cannot be written.
+    /// that are offered and not required yet.
     pub async fn set_totp(
         &self,
         account_id: &str,
@@ -391,27 +303,15 @@ impl Store {
         tx.commit_with(audit).await
     }
 
-    /// Takes note that the code of a step was used. `false`: that step or a later one was used before.
-    ///
-    /// # Errors
-    /// The store cannot be written.
+    /// Records that the code of a step was used. `false`: that step or a later one was used before.
     pub async fn use_totp_step(&self, account_id: &str, step: i64) -> Result<bool, StoreError> {
-        let mut tx = self.begin_write().await?;
-        let used = query(
+        let use_step = query(
             "UPDATE account SET totp_step = $2 WHERE id = $1 AND (totp_step IS NULL OR totp_step < $2)",
-        )
-        .bind(account_id)
-        .bind(step)
-        .execute(&mut tx)
-        .await?;
-        tx.commit().await?;
-        Ok(used == 1)
+        );
+        Ok(self.database.write(use_step.bind(account_id).bind(step)).await? == 1)
     }
 
-    /// Uses up a recovery code. `false`: it is none, or was used before.
-    ///
-    /// # Errors
-    /// The store cannot be written.
+    /// Uses a recovery code. `false`: it does not exist, or was used before.
     pub async fn use_recovery_code(
         &self,
         account_id: &str,
@@ -424,17 +324,10 @@ impl Store {
             .bind(code.as_slice())
             .execute(&mut tx)
             .await?;
-        if used == 0 {
-            return Ok(false);
-        }
-        tx.commit_with(audit).await?;
-        Ok(true)
+        tx.commit_if(used > 0, audit).await
     }
 
-    /// How many recovery codes are left.
-    ///
-    /// # Errors
-    /// The store cannot be read.
+    /// The number of recovery codes that are left.
     pub async fn count_recovery_codes(&self, account_id: &str) -> Result<i64, StoreError> {
         query("SELECT COUNT(*) FROM recovery_code WHERE account_id = $1")
             .bind(account_id)
@@ -448,7 +341,7 @@ impl Tx {
         &mut self,
         account: &AccountRow,
     ) -> Result<bool, StoreError> {
-        let kept = query(
+        let inserted = query(
             "INSERT INTO account (id, email, name, role, password, created_ms, confirmed_ms) \
              VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (email) DO NOTHING",
         )
@@ -456,12 +349,12 @@ impl Tx {
         .bind(&account.email)
         .bind(&account.name)
         .bind(account.role.as_str())
-        .bind(account.password.as_deref())
+        .bind(&account.password)
         .bind(account.created_ms)
         .bind(account.confirmed_ms)
         .execute(self)
         .await?;
-        Ok(kept == 1)
+        Ok(inserted == 1)
     }
 
     pub(crate) async fn set_password(
@@ -473,17 +366,12 @@ impl Tx {
         query("UPDATE account SET password = $2 WHERE id = $1")
             .bind(account_id)
             .bind(password)
-            .execute(self)
+            .execute(&mut *self)
             .await?;
-        query("DELETE FROM session WHERE account_id = $1 AND digest IS DISTINCT FROM $2")
-            .bind(account_id)
-            .bind(kept.map(Digest::as_slice))
-            .execute(self)
-            .await?;
-        Ok(())
+        self.end_sessions(account_id, kept).await.map(drop)
     }
 
-    /// A first note stays.
+    /// Records that the address is confirmed; the first time stays.
     pub(crate) async fn confirm_account(
         &mut self,
         account_id: &str,
@@ -497,20 +385,16 @@ impl Tx {
         Ok(())
     }
 
-    /// Whether somebody who can come in runs the service without this account, or it never did.
+    /// Whether there is another operator who can sign in, or this account is none.
     async fn leaves_an_operator(&mut self, account_id: &str) -> Result<bool, StoreError> {
-        let held = query(
-            "SELECT COUNT(*) FROM account WHERE id = $1 AND role = 'operator' AND suspended_ms IS NULL",
+        let (own, others): (i64, i64) = query(
+            "SELECT COALESCE(SUM(CASE WHEN id = $1 THEN 1 ELSE 0 END), 0), \
+             COALESCE(SUM(CASE WHEN id <> $1 THEN 1 ELSE 0 END), 0) \
+             FROM account WHERE role = 'operator' AND suspended_ms IS NULL",
         )
         .bind(account_id)
-        .fetch_number(&mut *self)
+        .fetch_one(self)
         .await?;
-        let others = query(
-            "SELECT COUNT(*) FROM account WHERE id <> $1 AND role = 'operator' AND suspended_ms IS NULL",
-        )
-        .bind(account_id)
-        .fetch_number(self)
-        .await?;
-        Ok(held == 0 || others > 0)
+        Ok(own == 0 || others > 0)
     }
 }

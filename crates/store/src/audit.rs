@@ -1,16 +1,17 @@
-//! Who did what, when and from where. Rows are added and read, never changed; the database refuses it too.
+//! The audit log. Rows are added and read; the database refuses to change or delete them.
 
 use crate::{
-    Store, StoreError, containing,
-    database::{Tx, query},
+    Store, StoreError,
+    database::{Table, Tx, query, select},
+    like_pattern,
 };
 
-/// Something to be written down.
+/// A new line of the audit log.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct AuditEntry {
     pub at_ms: i64,
     pub account_id: Option<String>,
-    /// As whom they are known: an address, or a word such as `command line`.
+    /// Who did it: an email address, or a word such as `command line`.
     pub who: String,
     pub action: String,
     /// What it was done to.
@@ -19,7 +20,7 @@ pub struct AuditEntry {
     pub address: String,
 }
 
-/// Something written down.
+/// A line of the audit log.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct AuditRow {
     pub seq: i64,
@@ -27,12 +28,10 @@ pub struct AuditRow {
     pub entry: AuditEntry,
 }
 
-/// Which entries are looked for; each `None` lets everything pass.
+/// Which entries to find; each `None` matches everything.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AuditFilter<'a> {
-    /// Whose.
     pub account_id: Option<&'a str>,
-    /// What was done.
     pub action: Option<&'a str>,
     /// Somewhere in who, subject, detail or address.
     pub text: Option<&'a str>,
@@ -40,22 +39,20 @@ pub struct AuditFilter<'a> {
     pub before: Option<i64>,
 }
 
-/// Named one by one, here and in every statement: a newer version of the program may add columns while this one runs.
-macro_rules! columns {
-    () => {
-        "seq, at_ms, account_id, who, action, subject, detail, address"
-    };
+impl Table for AuditRow {
+    const NAME: &'static str = "audit";
+    const COLUMNS: &'static str = "seq, at_ms, account_id, who, action, subject, detail, address";
 }
 
 impl Tx {
-    /// Writes an entry down, with what this transaction does or not at all.
+    /// Adds an entry, in this transaction.
     pub(crate) async fn audit(&mut self, entry: &AuditEntry) -> Result<(), StoreError> {
         query(
             "INSERT INTO audit (at_ms, account_id, who, action, subject, detail, address) \
              VALUES ($1, $2, $3, $4, $5, $6, $7)",
         )
         .bind(entry.at_ms)
-        .bind(entry.account_id.as_deref())
+        .bind(&entry.account_id)
         .bind(&entry.who)
         .bind(&entry.action)
         .bind(&entry.subject)
@@ -77,7 +74,31 @@ impl Tx {
         self.commit().await
     }
 
-    /// Commits a change of what nodes hold in memory, with its entry.
+    /// Commits with an entry where something was changed, and otherwise rolls back.
+    pub(crate) async fn commit_if(
+        self,
+        changed: bool,
+        audit: impl Into<Option<&AuditEntry>>,
+    ) -> Result<bool, StoreError> {
+        if changed {
+            self.commit_with(audit).await?;
+        }
+        Ok(changed)
+    }
+
+    /// As [`Tx::commit_change`] where a row was changed, and otherwise rolls back.
+    pub(crate) async fn commit_changed<R>(
+        self,
+        row: Option<R>,
+        audit: &AuditEntry,
+    ) -> Result<Option<R>, StoreError> {
+        if row.is_some() {
+            self.commit_change(audit).await?;
+        }
+        Ok(row)
+    }
+
+    /// Commits a change of what nodes have in memory, with its entry.
     pub(crate) async fn commit_change(mut self, audit: &AuditEntry) -> Result<(), StoreError> {
         self.audit(audit).await?;
         self.number_change().await?;
@@ -86,11 +107,7 @@ impl Tx {
 }
 
 impl Store {
-    /// Writes entries down about what is not in this store: what it holds is changed by functions that take their
-    /// entry with them.
-    ///
-    /// # Errors
-    /// The store cannot be written; then none was written.
+    /// Adds entries about what is not in this store; changes of what is take their entry with them. All or none.
     pub async fn append_audit(&self, entries: &[AuditEntry]) -> Result<(), StoreError> {
         if entries.is_empty() {
             return Ok(());
@@ -103,9 +120,6 @@ impl Store {
     }
 
     /// Entries, newest first, older than `before` where it is given; of one account, or of all.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn audit(
         &self,
         account_id: Option<&str>,
@@ -116,28 +130,23 @@ impl Store {
         self.find_audit(&filter, limit).await
     }
 
-    /// Entries that pass, newest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
+    /// Entries that match, newest first.
     pub async fn find_audit(
         &self,
         filter: &AuditFilter<'_>,
         limit: u32,
     ) -> Result<Vec<AuditRow>, StoreError> {
-        query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM audit WHERE ($1 IS NULL OR account_id = $1) AND ($2 IS NULL OR seq < $2) \
+        select::<AuditRow>(
+            "WHERE ($1 IS NULL OR account_id = $1) AND ($2 IS NULL OR seq < $2) \
              AND ($3 IS NULL OR action = $3) \
              AND ($4 IS NULL OR LOWER(who) LIKE $4 ESCAPE '!' OR LOWER(subject) LIKE $4 ESCAPE '!' \
              OR LOWER(detail) LIKE $4 ESCAPE '!' OR LOWER(address) LIKE $4 ESCAPE '!') \
-             ORDER BY seq DESC LIMIT $5"
-        ))
+             ORDER BY seq DESC LIMIT $5",
+        )
         .bind(filter.account_id)
         .bind(filter.before)
         .bind(filter.action)
-        .bind(filter.text.map(containing))
+        .bind(filter.text.map(like_pattern))
         .bind(i64::from(limit))
         .fetch_all(&self.database)
         .await

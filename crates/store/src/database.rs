@@ -1,14 +1,15 @@
-//! One statement, two databases: a text that both understand, the values to put into it, and where to run it.
+//! One statement for two databases: its text, its values, and the connection or transaction that runs it.
 //!
-//! What differs between SQLite and PostgreSQL in how they are reached is in here and in `lib.rs`; the few
-//! statements that differ stand beside each other where they are used. On PostgreSQL nothing waits for
-//! longer than [`ANSWER_TIME_MAX`], whatever the network does: a connection that did not answer is closed,
-//! never used again.
+//! How SQLite and PostgreSQL are reached differs here and in `lib.rs`; the few statements that differ are beside each
+//! other where they are used. On PostgreSQL nothing waits longer than [`ANSWER_TIME_MAX`], whatever the network does: a
+//! connection that did not answer is closed and never used again.
 
-use std::{borrow::Cow, time::Duration};
+use std::time::Duration;
 
 use sqlx::{
-    Arguments as _, Executor as _, FromRow, PgPool, Postgres, Sqlite, SqlitePool, Transaction,
+    Arguments as _, AssertSqlSafe, Encode, Executor as _, FromRow, PgPool, Postgres,
+    SqlSafeStr as _, SqlStr, Sqlite, SqlitePool, Transaction, Type,
+    error::BoxDynError,
     pool::PoolConnection,
     postgres::{PgArguments, PgRow},
     sqlite::{SqliteArguments, SqliteRow},
@@ -17,9 +18,9 @@ use tokio::time::{error::Elapsed, timeout};
 
 use crate::StoreError;
 
-/// How long one statement may take on its way to PostgreSQL and back. The server itself gives up a little
-/// earlier (`STATEMENT_TIME_MAX`), so that this is for networks, not for locks.
-pub(crate) const ANSWER_TIME_MAX: Duration = Duration::from_secs(8);
+/// How long one statement may take to PostgreSQL and back. The server's own limit is shorter
+/// (`STATEMENT_TIME_MAX`), so this one is for networks, not for locks.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(8);
 
 /// The connections of a store.
 #[derive(Clone, Debug)]
@@ -34,9 +35,9 @@ pub(crate) enum Tx {
     Postgres(PgTx),
 }
 
-/// A transaction on a connection that can be given up, which `sqlx::Transaction` does not let go of.
+/// A transaction on a connection that can be closed, which `sqlx::Transaction` does not allow.
 pub(crate) struct PgTx {
-    pub(crate) connection: PoolConnection<Postgres>,
+    connection: PoolConnection<Postgres>,
     state: PgTxState,
 }
 
@@ -48,18 +49,18 @@ enum PgTxState {
     Ended,
 }
 
-/// What a transaction does alone, wherever else the same is being done.
+/// What one transaction at a time may do, in all processes.
 ///
-/// SQLite has one writer at a time anyway; PostgreSQL locks only rows, and these are about rows that are not there yet.
+/// SQLite has one writer at a time anyway; PostgreSQL locks only rows, and these are about rows that do not exist yet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Alone<'a> {
-    /// Deciding which one-time links are in force.
+pub(crate) enum Lock<'a> {
+    /// Replacing one-time links.
     Links,
-    /// Deciding which sessions of an account are.
+    /// Adding sessions of an account.
     Sessions { account_id: &'a str },
-    /// Making keys of an account, or suspending it with all of them.
+    /// Creating keys of an account, or suspending it with all of them.
     Keys { account_id: &'a str },
-    /// Deciding who runs the service.
+    /// Suspending operators.
     Operators,
 }
 
@@ -69,12 +70,35 @@ pub(crate) enum On<'a> {
     Tx(&'a mut Tx),
 }
 
-/// A value in a statement.
-#[derive(Debug)]
-pub(crate) enum Value<'a> {
-    Text(Option<Cow<'a, str>>),
-    Number(Option<i64>),
-    Bytes(Option<&'a [u8]>),
+impl<'a> From<&'a Database> for On<'a> {
+    fn from(database: &'a Database) -> Self {
+        Self::Database(database)
+    }
+}
+
+impl<'a> From<&'a mut Tx> for On<'a> {
+    fn from(tx: &'a mut Tx) -> Self {
+        Self::Tx(tx)
+    }
+}
+
+/// A value that both databases can take.
+pub(crate) trait Value<'a>: Send + Sync {
+    fn add_to_sqlite(&self, to: &mut SqliteArguments) -> Result<(), BoxDynError>;
+    fn add_to_postgres(&self, to: &mut PgArguments) -> Result<(), BoxDynError>;
+}
+
+impl<'a, T> Value<'a> for T
+where
+    T: Encode<'a, Sqlite> + Type<Sqlite> + Encode<'a, Postgres> + Type<Postgres> + Send + Sync,
+{
+    fn add_to_sqlite(&self, to: &mut SqliteArguments) -> Result<(), BoxDynError> {
+        to.add(self)
+    }
+
+    fn add_to_postgres(&self, to: &mut PgArguments) -> Result<(), BoxDynError> {
+        to.add(self)
+    }
 }
 
 /// A row that both databases can yield.
@@ -88,16 +112,24 @@ impl<T> Record for T where
 {
 }
 
-/// Lets statements yield a row that is made from another, which has the columns as they are stored.
-macro_rules! decode_from {
-    ($row:ty, $raw:ty) => {
-        impl<'r, R: sqlx::Row> sqlx::FromRow<'r, R> for $row
-        where
-            $raw: sqlx::FromRow<'r, R>,
-        {
-            fn from_row(row: &'r R) -> sqlx::Result<Self> {
-                let raw = <$raw as sqlx::FromRow<'r, R>>::from_row(row)?;
-                Self::try_from(raw).map_err(|error| sqlx::Error::Decode(error.into()))
+/// A row of a table.
+pub(crate) trait Table: Record {
+    const NAME: &'static str;
+    /// Named one by one: a newer version of the program may add columns while this one runs.
+    const COLUMNS: &'static str;
+}
+
+/// Decodes a row whose fields are not simply its columns, for both databases.
+macro_rules! from_row {
+    ($type:ty, |$row:ident| $decoded:expr) => {
+        from_row!($type, sqlx::sqlite::SqliteRow, $row, $decoded);
+        from_row!($type, sqlx::postgres::PgRow, $row, $decoded);
+    };
+    ($type:ty, $from:ty, $row:ident, $decoded:expr) => {
+        impl sqlx::FromRow<'_, $from> for $type {
+            fn from_row($row: &$from) -> sqlx::Result<Self> {
+                use sqlx::Row as _;
+                Ok($decoded)
             }
         }
     };
@@ -127,56 +159,50 @@ macro_rules! text_column {
     };
 }
 
-pub(crate) use {decode_from, text_column};
+pub(crate) use {from_row, text_column};
 
-/// What a statement yielded.
-enum Rows {
-    Sqlite(Vec<SqliteRow>),
-    Postgres(Vec<PgRow>),
-}
-
-impl Rows {
-    fn decode<R: Record>(&self) -> Result<Vec<R>, StoreError> {
-        let decoded: sqlx::Result<Vec<R>> = match self {
-            Self::Sqlite(rows) => rows.iter().map(R::from_row).collect(),
-            Self::Postgres(rows) => rows.iter().map(R::from_row).collect(),
-        };
-        Ok(decoded?)
-    }
+/// A column that holds a count.
+pub(crate) fn to_count(column: i64) -> Result<u32, sqlx::Error> {
+    u32::try_from(column).map_err(|error| sqlx::Error::Decode(error.into()))
 }
 
 /// A statement with its values, `$1` first.
-#[derive(Debug)]
 pub(crate) struct Query<'a> {
-    text: &'static str,
-    values: Vec<Value<'a>>,
+    text: SqlStr,
+    values: Vec<Box<dyn Value<'a> + 'a>>,
 }
 
 /// Begins a statement.
-pub(crate) const fn query<'a>(text: &'static str) -> Query<'a> {
-    Query { text, values: Vec::new() }
+pub(crate) fn query<'a>(text: &'static str) -> Query<'a> {
+    Query { text: text.into_sql_str(), values: Vec::new() }
+}
+
+/// Begins a statement that is put together from constants; values are bound, never part of it.
+pub(crate) fn built_query<'a>(text: String) -> Query<'a> {
+    Query { text: AssertSqlSafe(text).into_sql_str(), values: Vec::new() }
+}
+
+/// Begins a statement that reads rows of a table; `rest` follows the table's name.
+pub(crate) fn select<'a, R: Table>(rest: &'static str) -> Query<'a> {
+    built_query(format!("SELECT {} FROM {} {rest}", R::COLUMNS, R::NAME))
+}
+
+/// Begins a statement that changes rows of a table and yields them.
+pub(crate) fn returning<'a, R: Table>(change: &'static str) -> Query<'a> {
+    built_query(format!("{change} RETURNING {}", R::COLUMNS))
 }
 
 impl<'a> Query<'a> {
-    pub(crate) fn bind(mut self, value: impl Into<Value<'a>>) -> Self {
-        self.values.push(value.into());
+    pub(crate) fn bind(mut self, value: impl Value<'a> + 'a) -> Self {
+        self.values.push(Box::new(value));
         self
     }
 
-    /// Runs a statement that yields no rows, and says how many it changed.
+    /// Runs a statement that yields no rows, and returns how many it changed.
     pub(crate) async fn execute(self, tx: &mut Tx) -> Result<u64, StoreError> {
         match tx {
-            Tx::Sqlite(tx) => {
-                let arguments = self.sqlite()?;
-                let done = sqlx::query_with(self.text, arguments).execute(&mut **tx).await?;
-                Ok(done.rows_affected())
-            }
-            Tx::Postgres(tx) => {
-                let arguments = self.postgres()?;
-                let work = sqlx::query_with(self.text, arguments).execute(&mut *tx.connection);
-                let done = timeout(ANSWER_TIME_MAX, work).await;
-                Ok(tx.settle(done)?.rows_affected())
-            }
+            Tx::Sqlite(tx) => Ok(self.for_sqlite()?.execute(&mut **tx).await?.rows_affected()),
+            Tx::Postgres(tx) => tx.execute(self.for_postgres()?).await,
         }
     }
 
@@ -185,33 +211,18 @@ impl<'a> Query<'a> {
         self,
         on: impl Into<On<'_>>,
     ) -> Result<Vec<R>, StoreError> {
-        self.rows(on.into()).await?.decode()
-    }
-
-    async fn rows(self, on: On<'_>) -> Result<Rows, StoreError> {
-        match on {
+        match on.into() {
             On::Database(Database::Sqlite(pool)) => {
-                let arguments = self.sqlite()?;
-                Ok(Rows::Sqlite(sqlx::query_with(self.text, arguments).fetch_all(pool).await?))
+                decode(&self.for_sqlite()?.fetch_all(pool).await?)
             }
-            On::Tx(Tx::Sqlite(tx)) => {
-                let arguments = self.sqlite()?;
-                let work = sqlx::query_with(self.text, arguments).fetch_all(&mut **tx);
-                Ok(Rows::Sqlite(work.await?))
-            }
+            On::Tx(Tx::Sqlite(tx)) => decode(&self.for_sqlite()?.fetch_all(&mut **tx).await?),
             On::Database(Database::Postgres(pool)) => {
-                let arguments = self.postgres()?;
+                let query = self.for_postgres()?;
                 let mut connection = pool.acquire().await?;
-                let work = sqlx::query_with(self.text, arguments).fetch_all(&mut *connection);
-                let rows = timeout(ANSWER_TIME_MAX, work).await;
-                settle(rows, &mut connection).map(Rows::Postgres)
+                let rows = timeout(ANSWER_TIME_MAX, query.fetch_all(&mut *connection)).await;
+                decode(&settle(rows, &mut connection)?)
             }
-            On::Tx(Tx::Postgres(tx)) => {
-                let arguments = self.postgres()?;
-                let work = sqlx::query_with(self.text, arguments).fetch_all(&mut *tx.connection);
-                let rows = timeout(ANSWER_TIME_MAX, work).await;
-                tx.settle(rows).map(Rows::Postgres)
-            }
+            On::Tx(Tx::Postgres(tx)) => decode(&tx.fetch_all(self.for_postgres()?).await?),
         }
     }
 
@@ -223,51 +234,61 @@ impl<'a> Query<'a> {
         Ok(self.fetch_all(on).await?.pop())
     }
 
+    /// The one row that the statement always yields.
+    pub(crate) async fn fetch_one<R: Record>(self, on: impl Into<On<'_>>) -> Result<R, StoreError> {
+        let row = self.fetch_optional(on).await?;
+        row.ok_or_else(|| StoreError::corrupt("an aggregate yielded no row"))
+    }
+
     /// The one number that the statement always yields.
     pub(crate) async fn fetch_number(self, on: impl Into<On<'_>>) -> Result<i64, StoreError> {
-        let row: Option<(i64,)> = self.fetch_optional(on).await?;
-        row.map(|(number,)| number).ok_or_else(|| StoreError::corrupt("a count yielded no row"))
+        let (number,) = self.fetch_one(on).await?;
+        Ok(number)
     }
 
-    fn sqlite(&self) -> Result<SqliteArguments, StoreError> {
+    fn for_sqlite(
+        self,
+    ) -> Result<sqlx::query::Query<'static, Sqlite, SqliteArguments>, StoreError> {
         let mut arguments = SqliteArguments::default();
         for value in &self.values {
-            let added = match value {
-                Value::Text(text) => arguments.add(text.as_deref()),
-                Value::Number(number) => arguments.add(*number),
-                Value::Bytes(bytes) => arguments.add(*bytes),
-            };
-            added.map_err(StoreError::Corrupt)?;
+            value.add_to_sqlite(&mut arguments).map_err(StoreError::Corrupt)?;
         }
-        Ok(arguments)
+        Ok(sqlx::query_with(self.text, arguments))
     }
 
-    fn postgres(&self) -> Result<PgArguments, StoreError> {
+    fn for_postgres(self) -> Result<PgQuery<'static>, StoreError> {
         let mut arguments = PgArguments::default();
         for value in &self.values {
-            let added = match value {
-                Value::Text(text) => arguments.add(text.as_deref()),
-                Value::Number(number) => arguments.add(*number),
-                Value::Bytes(bytes) => arguments.add(*bytes),
-            };
-            added.map_err(StoreError::Corrupt)?;
+            value.add_to_postgres(&mut arguments).map_err(StoreError::Corrupt)?;
         }
-        Ok(arguments)
+        Ok(sqlx::query_with(self.text, arguments))
     }
 }
 
+type PgQuery<'q> = sqlx::query::Query<'q, Postgres, PgArguments>;
+
+fn decode<'r, Row, R: FromRow<'r, Row>>(rows: &'r [Row]) -> Result<Vec<R>, StoreError>
+where
+    Row: sqlx::Row,
+{
+    Ok(rows.iter().map(R::from_row).collect::<sqlx::Result<_>>()?)
+}
+
 impl Database {
-    /// Begins to write.
+    /// Begins a transaction that writes.
     pub(crate) async fn begin(&self) -> Result<Tx, StoreError> {
         Ok(match self {
             Self::Sqlite(pool) => Tx::Sqlite(pool.begin_with("BEGIN IMMEDIATE").await?),
-            Self::Postgres(pool) => {
-                let mut tx = PgTx { connection: pool.acquire().await?, state: PgTxState::Open };
-                let begun = timeout(ANSWER_TIME_MAX, tx.connection.execute("BEGIN")).await;
-                tx.settle(begun)?;
-                Tx::Postgres(tx)
-            }
+            Self::Postgres(pool) => Tx::Postgres(PgTx::begin(pool).await?),
         })
+    }
+
+    /// Runs one statement as a transaction, and returns how many rows it changed.
+    pub(crate) async fn write(&self, query: Query<'_>) -> Result<u64, StoreError> {
+        let mut tx = self.begin().await?;
+        let changed = query.execute(&mut tx).await?;
+        tx.commit().await?;
+        Ok(changed)
     }
 
     pub(crate) async fn close(&self) {
@@ -279,21 +300,17 @@ impl Database {
 }
 
 impl Tx {
-    /// Waits until nobody else is at it; then nobody else is until this transaction ends.
-    pub(crate) async fn be_alone(&mut self, alone: Alone<'_>) -> Result<(), StoreError> {
-        let (class, subject) = match alone {
-            Alone::Links => (1, ""),
-            Alone::Sessions { account_id } => (2, account_id),
-            Alone::Keys { account_id } => (3, account_id),
-            Alone::Operators => (4, ""),
+    /// Waits until no other transaction has the lock, and holds it until this one ends.
+    pub(crate) async fn lock(&mut self, lock: Lock<'_>) -> Result<(), StoreError> {
+        let (class, subject) = match lock {
+            Lock::Links => (1, ""),
+            Lock::Sessions { account_id } => (2, account_id),
+            Lock::Keys { account_id } => (3, account_id),
+            Lock::Operators => (4, ""),
         };
         if let Self::Postgres(tx) = self {
-            let work = sqlx::query("SELECT pg_advisory_xact_lock($1, hashtext($2))")
-                .bind(class)
-                .bind(subject)
-                .execute(&mut *tx.connection);
-            let locked = timeout(ANSWER_TIME_MAX, work).await;
-            tx.settle(locked)?;
+            let query = sqlx::query("SELECT pg_advisory_xact_lock($1, hashtext($2))");
+            tx.execute(query.bind(class).bind(subject)).await?;
         }
         Ok(())
     }
@@ -326,11 +343,25 @@ impl Tx {
 }
 
 impl PgTx {
-    /// What a statement in this transaction came to.
-    pub(crate) fn settle<T>(
-        &mut self,
-        answered: Result<sqlx::Result<T>, Elapsed>,
-    ) -> Result<T, StoreError> {
+    pub(crate) async fn begin(pool: &PgPool) -> Result<Self, StoreError> {
+        let mut tx = Self { connection: pool.acquire().await?, state: PgTxState::Open };
+        let begun = timeout(ANSWER_TIME_MAX, tx.connection.execute("BEGIN")).await;
+        tx.settle(begun)?;
+        Ok(tx)
+    }
+
+    pub(crate) async fn execute(&mut self, query: PgQuery<'_>) -> Result<u64, StoreError> {
+        let done = timeout(ANSWER_TIME_MAX, query.execute(&mut *self.connection)).await;
+        Ok(self.settle(done)?.rows_affected())
+    }
+
+    pub(crate) async fn fetch_all(&mut self, query: PgQuery<'_>) -> Result<Vec<PgRow>, StoreError> {
+        let rows = timeout(ANSWER_TIME_MAX, query.fetch_all(&mut *self.connection)).await;
+        self.settle(rows)
+    }
+
+    /// The result of a statement in this transaction.
+    fn settle<T>(&mut self, answered: Result<sqlx::Result<T>, Elapsed>) -> Result<T, StoreError> {
         let settled = settle(answered, &mut self.connection);
         if settled.is_err() {
             self.state = PgTxState::Failed;
@@ -341,14 +372,14 @@ impl PgTx {
 
 impl Drop for PgTx {
     fn drop(&mut self) {
-        // Rolled back by the server, which notices even where no rollback would get through.
+        // Rolled back by the server, which notices the closing even where a rollback would not get through.
         if self.state != PgTxState::Ended {
             self.connection.close_on_drop();
         }
     }
 }
 
-/// What a statement came to. After anything but a plain refusal the connection is not to be trusted.
+/// The result of a statement. After anything but a refusal by the database the connection is closed.
 fn settle<T>(
     answered: Result<sqlx::Result<T>, Elapsed>,
     connection: &mut PoolConnection<Postgres>,
@@ -363,73 +394,7 @@ fn settle<T>(
         }
         Err(elapsed) => {
             connection.close_on_drop();
-            Err(StoreError::Unavailable(Box::new(elapsed)))
+            Err(StoreError::unavailable(elapsed))
         }
-    }
-}
-
-impl<'a> From<&'a Database> for On<'a> {
-    fn from(database: &'a Database) -> Self {
-        Self::Database(database)
-    }
-}
-
-impl<'a> From<&'a mut Tx> for On<'a> {
-    fn from(tx: &'a mut Tx) -> Self {
-        Self::Tx(tx)
-    }
-}
-
-impl<'a> From<&'a str> for Value<'a> {
-    fn from(text: &'a str) -> Self {
-        Self::Text(Some(Cow::Borrowed(text)))
-    }
-}
-
-impl<'a> From<&'a String> for Value<'a> {
-    fn from(text: &'a String) -> Self {
-        Self::from(text.as_str())
-    }
-}
-
-impl<'a> From<Option<&'a str>> for Value<'a> {
-    fn from(text: Option<&'a str>) -> Self {
-        Self::Text(text.map(Cow::Borrowed))
-    }
-}
-
-impl From<String> for Value<'_> {
-    fn from(text: String) -> Self {
-        Self::Text(Some(Cow::Owned(text)))
-    }
-}
-
-impl From<Option<String>> for Value<'_> {
-    fn from(text: Option<String>) -> Self {
-        Self::Text(text.map(Cow::Owned))
-    }
-}
-
-impl From<i64> for Value<'_> {
-    fn from(number: i64) -> Self {
-        Self::Number(Some(number))
-    }
-}
-
-impl From<Option<i64>> for Value<'_> {
-    fn from(number: Option<i64>) -> Self {
-        Self::Number(number)
-    }
-}
-
-impl<'a> From<&'a [u8]> for Value<'a> {
-    fn from(bytes: &'a [u8]) -> Self {
-        Self::Bytes(Some(bytes))
-    }
-}
-
-impl<'a> From<Option<&'a [u8]>> for Value<'a> {
-    fn from(bytes: Option<&'a [u8]>) -> Self {
-        Self::Bytes(bytes)
     }
 }

@@ -1,14 +1,15 @@
-//! API keys as rows. A key's text is never here, only its digest.
+//! API keys. The text of a key is never stored, only its digest.
 
-mod room;
+mod count_limit;
 
 use std::fmt;
 
-pub use crate::key::room::{KeyMade, KeyRoom};
+pub use crate::key::count_limit::{KeyCountLimit, KeyInsert};
 use crate::{
-    AuditEntry, Store, StoreError, containing,
-    database::{Tx, decode_from, query},
-    key::room::Stay,
+    AuditEntry, Store, StoreError,
+    database::{Table, Tx, from_row, query, returning, select, text_column, to_count},
+    key::count_limit::Placement,
+    like_pattern,
 };
 
 /// SHA-256 of a key or token. `Debug` does not show it.
@@ -39,26 +40,14 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// Which world a key sees.
+/// Which data a key reads: simulated or live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyKind {
     Sandbox,
     Production,
 }
 
-impl KeyKind {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Sandbox => "sandbox",
-            Self::Production => "production",
-        }
-    }
-
-    /// Reads the word [`KeyKind::as_str`] writes.
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Sandbox, Self::Production].into_iter().find(|kind| kind.as_str() == text)
-    }
-}
+text_column!(KeyKind, "key kind", [Sandbox = "sandbox", Production = "production"]);
 
 /// One API key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +56,7 @@ pub struct KeyRow {
     pub name: String,
     pub kind: KeyKind,
     pub digest: Digest,
-    /// The start of the key, for people to tell their keys apart.
+    /// The start of the key, for people to distinguish their keys.
     pub hint: String,
     /// Sport groups the key is restricted to; `None` is all.
     pub groups: Option<Vec<String>>,
@@ -75,40 +64,39 @@ pub struct KeyRow {
     pub burst_per_minute: u32,
     pub requests_per_day: u32,
     pub requests_per_month: Option<u32>,
-    /// Whose usage the key spends; shared along a line of rotations.
+    /// What its requests are counted to; shared by a key and its rotated successors.
     pub meter_id: String,
     pub created_ms: i64,
-    /// Ended at once, at this instant, whatever any clock says.
+    /// Revoked at this instant, whatever any clock says.
     pub revoked_ms: Option<i64>,
     /// Ends when the clock reaches this instant.
     pub expires_ms: Option<i64>,
     pub rotated_from: Option<String>,
-    /// Whose key it is; `None` for one made on the command line.
+    /// Its owner; `None` for one created on the command line.
     pub account_id: Option<String>,
-    /// What the account's row says about what its keys may ask for together, as read with the key; `None` where there
-    /// is no account, and of no account for a key that is new.
+    /// The account's quota, as read with the key; `None` where there is no account, and for a key that is new.
     pub account_quota: Option<AccountQuota>,
-    /// When it was last let in, to the minute or so.
+    /// When it was last used, to the minute or so.
     pub last_used_ms: Option<i64>,
-    /// What its client last called itself.
+    /// The last `User-Agent` of its client.
     pub last_agent: Option<String>,
-    /// Out of force since then, with its account.
+    /// Suspended since then, with its account.
     pub suspended_ms: Option<i64>,
 }
 
-/// What an operator set for the production keys of an account together; `None`: what every account has.
+/// What an operator set for all production keys of an account together; `None`: the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccountQuota {
     pub requests_per_day: Option<u32>,
     pub requests_per_month: Option<u32>,
 }
 
-/// When a key was last let in, and what its client called itself.
+/// The last use of a key, and the `User-Agent` of its client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyUse {
     pub id: String,
     pub used_ms: i64,
-    /// `None`: as before.
+    /// `None`: unchanged.
     pub agent: Option<String>,
 }
 
@@ -119,83 +107,56 @@ pub enum KeyEnd {
     At { expires_ms: i64 },
 }
 
-/// Named one by one, here and in every statement: a newer version of the program may add columns while this one runs.
-macro_rules! columns {
-    () => {
-        "id, name, kind, digest, hint, sport_groups, permissions, burst_per_minute, \
+impl Table for KeyRow {
+    const NAME: &'static str = "api_key";
+    const COLUMNS: &'static str = "id, name, kind, digest, hint, sport_groups, permissions, burst_per_minute, \
          requests_per_day, requests_per_month, meter_id, created_ms, revoked_ms, expires_ms, \
          rotated_from, account_id, last_used_ms, last_agent, suspended_ms, \
          (SELECT a.requests_per_day FROM account a WHERE a.id = api_key.account_id) AS account_day, \
-         (SELECT a.requests_per_month FROM account a WHERE a.id = api_key.account_id) AS account_month"
+         (SELECT a.requests_per_month FROM account a WHERE a.id = api_key.account_id) AS account_month";
+}
+
+from_row!(KeyRow, |row| {
+    let account_id: Option<String> = row.try_get("account_id")?;
+    let count = |column: Option<i64>| column.map(to_count).transpose();
+    let list =
+        |text: String| text.split(',').filter(|part| !part.is_empty()).map(String::from).collect();
+    let quota = AccountQuota {
+        requests_per_day: count(row.try_get("account_day")?)?,
+        requests_per_month: count(row.try_get("account_month")?)?,
     };
-}
-
-#[derive(sqlx::FromRow)]
-struct RawKey {
-    id: String,
-    name: String,
-    kind: String,
-    #[sqlx(try_from = "Vec<u8>")]
-    digest: Digest,
-    hint: String,
-    sport_groups: Option<String>,
-    permissions: String,
-    burst_per_minute: i64,
-    requests_per_day: i64,
-    requests_per_month: Option<i64>,
-    meter_id: String,
-    created_ms: i64,
-    revoked_ms: Option<i64>,
-    expires_ms: Option<i64>,
-    rotated_from: Option<String>,
-    account_id: Option<String>,
-    last_used_ms: Option<i64>,
-    last_agent: Option<String>,
-    suspended_ms: Option<i64>,
-    account_day: Option<i64>,
-    account_month: Option<i64>,
-}
-
-decode_from!(KeyRow, RawKey);
-
-impl TryFrom<RawKey> for KeyRow {
-    type Error = StoreError;
-
-    fn try_from(raw: RawKey) -> Result<Self, StoreError> {
-        let quota = AccountQuota {
-            requests_per_day: raw.account_day.map(limit).transpose()?,
-            requests_per_month: raw.account_month.map(limit).transpose()?,
-        };
-        Ok(Self {
-            account_quota: raw.account_id.is_some().then_some(quota),
-            kind: KeyKind::parse(&raw.kind)
-                .ok_or_else(|| StoreError::corrupt("unknown key kind"))?,
-            digest: raw.digest,
-            groups: raw.sport_groups.as_deref().map(split),
-            permissions: split(&raw.permissions),
-            burst_per_minute: limit(raw.burst_per_minute)?,
-            requests_per_day: limit(raw.requests_per_day)?,
-            requests_per_month: raw.requests_per_month.map(limit).transpose()?,
-            id: raw.id,
-            name: raw.name,
-            hint: raw.hint,
-            meter_id: raw.meter_id,
-            created_ms: raw.created_ms,
-            revoked_ms: raw.revoked_ms,
-            expires_ms: raw.expires_ms,
-            rotated_from: raw.rotated_from,
-            account_id: raw.account_id,
-            last_used_ms: raw.last_used_ms,
-            last_agent: raw.last_agent,
-            suspended_ms: raw.suspended_ms,
-        })
+    Self {
+        account_quota: account_id.is_some().then_some(quota),
+        account_id,
+        kind: row.try_get::<String, _>("kind")?.try_into().map_err(decode_error)?,
+        digest: row.try_get::<Vec<u8>, _>("digest")?.try_into().map_err(decode_error)?,
+        groups: row.try_get::<Option<String>, _>("sport_groups")?.map(list),
+        permissions: list(row.try_get("permissions")?),
+        burst_per_minute: to_count(row.try_get("burst_per_minute")?)?,
+        requests_per_day: to_count(row.try_get("requests_per_day")?)?,
+        requests_per_month: count(row.try_get("requests_per_month")?)?,
+        id: row.try_get("id")?,
+        name: row.try_get("name")?,
+        hint: row.try_get("hint")?,
+        meter_id: row.try_get("meter_id")?,
+        created_ms: row.try_get("created_ms")?,
+        revoked_ms: row.try_get("revoked_ms")?,
+        expires_ms: row.try_get("expires_ms")?,
+        rotated_from: row.try_get("rotated_from")?,
+        last_used_ms: row.try_get("last_used_ms")?,
+        last_agent: row.try_get("last_agent")?,
+        suspended_ms: row.try_get("suspended_ms")?,
     }
+});
+
+fn decode_error(error: StoreError) -> sqlx::Error {
+    sqlx::Error::Decode(error.into())
 }
 
-/// Keys whose last use is noted in one transaction: who revokes one of them meanwhile waits for the rest.
-const NOTED_AT_ONCE: usize = 200;
+/// Keys whose last use is recorded in one transaction: a revocation of one of them waits for it.
+const USES_AT_ONCE: usize = 200;
 
-/// A key made while its account is being suspended is suspended with it.
+/// A key that is created while its account is being suspended is suspended with it.
 const INSERT: &str = "INSERT INTO api_key (id, name, kind, digest, hint, sport_groups, permissions, \
     burst_per_minute, requests_per_day, requests_per_month, meter_id, created_ms, revoked_ms, \
     expires_ms, rotated_from, account_id, suspended_ms) \
@@ -203,40 +164,33 @@ const INSERT: &str = "INSERT INTO api_key (id, name, kind, digest, hint, sport_g
     (SELECT suspended_ms FROM account WHERE id = $16))";
 
 impl Store {
-    /// Keeps a new key. Where it is an account's, it goes on with the meters of the account's key of that kind that
-    /// ended last, if there is one whose meters no other key spends from: ending keys and making others brings no fresh
-    /// window.
+    /// Stores a new key. An account's key takes over the meters of the account's key of that kind that ended last, if
+    /// no other key uses them: revoking keys and creating others gives no fresh quota.
     ///
-    /// `room` is `None` for whoever may make any number.
-    ///
-    /// # Errors
-    /// A key with that id or digest exists, or the store cannot be written.
+    /// `limit` is `None` for callers that may create any number. A key whose id or digest exists is a conflict.
     pub async fn insert_key(
         &self,
         key: &KeyRow,
-        room: Option<&KeyRoom>,
+        limit: Option<&KeyCountLimit>,
         audit: &AuditEntry,
-    ) -> Result<KeyMade, StoreError> {
+    ) -> Result<KeyInsert, StoreError> {
         let mut tx = self.begin_write().await?;
-        tx.hold_account(key).await?;
-        if let (Some(room), Some(account_id)) = (room, &key.account_id) {
-            let made = tx.look_for_room(account_id, room, Stay::Beside).await?;
-            if made != KeyMade::Made {
+        tx.lock_account(key).await?;
+        if let (Some(limit), Some(account_id)) = (limit, &key.account_id) {
+            let made = tx.check_key_count(account_id, limit, Placement::Additional).await?;
+            if made != KeyInsert::Inserted {
                 return Ok(made);
             }
         }
-        match tx.meters_left(key).await? {
+        match tx.unused_meters(key).await? {
             Some(meter_id) => tx.insert_key(&KeyRow { meter_id, ..key.clone() }).await?,
             None => tx.insert_key(key).await?,
         }
         tx.commit_change(audit).await?;
-        Ok(KeyMade::Made)
+        Ok(KeyInsert::Inserted)
     }
 
-    /// Keeps new keys of nobody in particular, all or none.
-    ///
-    /// # Errors
-    /// A key with the id or digest of one exists, or the store cannot be written.
+    /// Stores new keys without an account, all or none.
     pub async fn insert_keys(
         &self,
         keys: &[KeyRow],
@@ -244,7 +198,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
         for key in keys {
-            tx.hold_account(key).await?;
+            tx.lock_account(key).await?;
             tx.insert_key(key).await?;
         }
         for entry in audit {
@@ -254,66 +208,46 @@ impl Store {
         tx.commit().await
     }
 
-    /// Every key ever issued, oldest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
+    /// Every key, oldest first.
     pub async fn keys(&self) -> Result<Vec<KeyRow>, StoreError> {
-        query(concat!("SELECT ", columns!(), " FROM api_key ORDER BY created_ms, id"))
-            .fetch_all(&self.database)
-            .await
+        select::<KeyRow>("ORDER BY created_ms, id").fetch_all(&self.database).await
     }
 
     /// Every key that has not ended by this instant, oldest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn live_keys(&self, now_ms: i64) -> Result<Vec<KeyRow>, StoreError> {
-        query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM api_key WHERE revoked_ms IS NULL AND (expires_ms IS NULL OR expires_ms > $1) \
-             ORDER BY created_ms, id"
-        ))
+        select::<KeyRow>(
+            "WHERE revoked_ms IS NULL AND (expires_ms IS NULL OR expires_ms > $1) \
+             ORDER BY created_ms, id",
+        )
         .bind(now_ms)
         .fetch_all(&self.database)
         .await
     }
 
-    /// Whether any key was ever issued.
-    ///
-    /// # Errors
-    /// The store cannot be read.
+    /// Whether any key was ever created.
     pub async fn has_keys(&self) -> Result<bool, StoreError> {
-        let found: Vec<(String,)> =
-            query("SELECT id FROM api_key LIMIT 1").fetch_all(&self.database).await?;
-        Ok(!found.is_empty())
+        let found: Option<(String,)> =
+            query("SELECT id FROM api_key LIMIT 1").fetch_optional(&self.database).await?;
+        Ok(found.is_some())
     }
 
-    /// Keys with a text in their owner's address, their name, hint, id or groups, or that are of a kind or in a state
-    /// of that name; the newest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
+    /// Keys with a text in their owner's address, their name, hint, id or groups, or whose kind or state it is; the
+    /// newest first.
     pub async fn find_keys(
         &self,
         text: &str,
         now_ms: i64,
         limit: u32,
     ) -> Result<Vec<KeyRow>, StoreError> {
-        query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM api_key WHERE LOWER(name) LIKE $1 ESCAPE '!' OR LOWER(hint) LIKE $1 ESCAPE '!' \
+        select::<KeyRow>("WHERE LOWER(name) LIKE $1 ESCAPE '!' OR LOWER(hint) LIKE $1 ESCAPE '!' \
              OR LOWER(id) LIKE $1 ESCAPE '!' OR LOWER(COALESCE(sport_groups, 'all')) LIKE $1 ESCAPE '!' \
              OR LOWER(COALESCE((SELECT a.email FROM account a WHERE a.id = api_key.account_id), \
              account_id, 'command line')) LIKE $1 ESCAPE '!' OR kind = $2 \
              OR CASE WHEN revoked_ms IS NOT NULL OR expires_ms <= $3 THEN 'revoked' \
              WHEN suspended_ms IS NOT NULL THEN 'suspended' \
              WHEN expires_ms IS NOT NULL THEN 'ending' ELSE 'live' END = $2 \
-             ORDER BY created_ms DESC, id DESC LIMIT $4"
-        ))
-        .bind(containing(text))
+             ORDER BY created_ms DESC, id DESC LIMIT $4")
+        .bind(like_pattern(text))
         .bind(text.to_ascii_lowercase())
         .bind(now_ms)
         .bind(i64::from(limit))
@@ -321,37 +255,25 @@ impl Store {
         .await
     }
 
-    /// Every key ever issued to an account, oldest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
+    /// Every key of an account, oldest first.
     pub async fn keys_of(&self, account_id: &str) -> Result<Vec<KeyRow>, StoreError> {
-        query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM api_key WHERE account_id = $1 ORDER BY created_ms, id"
-        ))
-        .bind(account_id)
-        .fetch_all(&self.database)
-        .await
+        select::<KeyRow>("WHERE account_id = $1 ORDER BY created_ms, id")
+            .bind(account_id)
+            .fetch_all(&self.database)
+            .await
     }
 
-    /// An account's keys that have ended by this instant, those that ended last first, from one on and at most so many.
-    ///
-    /// # Errors
-    /// The store cannot be read.
+    /// An account's keys that have ended by this instant, those that ended last first: `limit` of them after `from`.
     pub async fn ended_keys_of(
         &self,
         account_id: &str,
         now_ms: i64,
         (from, limit): (u32, u32),
     ) -> Result<Vec<KeyRow>, StoreError> {
-        query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM api_key WHERE account_id = $1 AND (revoked_ms IS NOT NULL OR expires_ms <= $2) \
-             ORDER BY COALESCE(revoked_ms, expires_ms) DESC, id LIMIT $3 OFFSET $4"
-        ))
+        select::<KeyRow>(
+            "WHERE account_id = $1 AND (revoked_ms IS NOT NULL OR expires_ms <= $2) \
+             ORDER BY COALESCE(revoked_ms, expires_ms) DESC, id LIMIT $3 OFFSET $4",
+        )
         .bind(account_id)
         .bind(now_ms)
         .bind(i64::from(limit))
@@ -361,36 +283,28 @@ impl Store {
     }
 
     /// An account's keys that have not ended by this instant, oldest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn live_keys_of(
         &self,
         account_id: &str,
         now_ms: i64,
     ) -> Result<Vec<KeyRow>, StoreError> {
-        query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM api_key WHERE account_id = $1 AND revoked_ms IS NULL \
-             AND (expires_ms IS NULL OR expires_ms > $2) ORDER BY created_ms, id"
-        ))
+        select::<KeyRow>(
+            "WHERE account_id = $1 AND revoked_ms IS NULL \
+             AND (expires_ms IS NULL OR expires_ms > $2) ORDER BY created_ms, id",
+        )
         .bind(account_id)
         .bind(now_ms)
         .fetch_all(&self.database)
         .await
     }
 
-    /// Notes when keys were last let in, and by which client where that is known; an older note does not
-    /// replace a newer one.
-    ///
-    /// # Errors
-    /// The store cannot be written; then some may not have been noted.
-    pub async fn note_key_uses(&self, uses: &[KeyUse]) -> Result<(), StoreError> {
+    /// Records when keys were last used, and by which client where that is known; a later use stays. Where it fails,
+    /// some may be recorded.
+    pub async fn record_key_uses(&self, uses: &[KeyUse]) -> Result<(), StoreError> {
         let mut uses: Vec<&KeyUse> = uses.iter().collect();
-        // In one order everywhere, so that nodes that note the same keys do not wait for each other in a circle.
+        // In one order everywhere, so that nodes that record the same keys do not deadlock.
         uses.sort_unstable_by(|a, b| a.id.cmp(&b.id));
-        for some in uses.chunks(NOTED_AT_ONCE) {
+        for some in uses.chunks(USES_AT_ONCE) {
             let mut tx = self.begin_write().await?;
             for used in some {
                 query(
@@ -399,7 +313,7 @@ impl Store {
                 )
                 .bind(&used.id)
                 .bind(used.used_ms)
-                .bind(used.agent.as_deref())
+                .bind(&used.agent)
                 .execute(&mut tx)
                 .await?;
             }
@@ -408,47 +322,26 @@ impl Store {
         Ok(())
     }
 
-    /// Every key whose last change has a number above this one, oldest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
+    /// Keys whose last change has a greater number, oldest first.
     pub async fn keys_changed_after(&self, number: i64) -> Result<Vec<KeyRow>, StoreError> {
-        query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM api_key WHERE change_number > $1 ORDER BY created_ms, id"
-        ))
-        .bind(number)
-        .fetch_all(&self.database)
-        .await
-    }
-
-    /// The key with this id.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn key(&self, id: &str) -> Result<Option<KeyRow>, StoreError> {
-        query(concat!("SELECT ", columns!(), " FROM api_key WHERE id = $1"))
-            .bind(id)
-            .fetch_optional(&self.database)
+        select::<KeyRow>("WHERE change_number > $1 ORDER BY created_ms, id")
+            .bind(number)
+            .fetch_all(&self.database)
             .await
     }
 
-    /// The key with this digest.
-    ///
-    /// # Errors
-    /// The store cannot be read.
+    pub async fn key(&self, id: &str) -> Result<Option<KeyRow>, StoreError> {
+        select::<KeyRow>("WHERE id = $1").bind(id).fetch_optional(&self.database).await
+    }
+
     pub async fn key_by_digest(&self, digest: &Digest) -> Result<Option<KeyRow>, StoreError> {
-        query(concat!("SELECT ", columns!(), " FROM api_key WHERE digest = $1"))
+        select::<KeyRow>("WHERE digest = $1")
             .bind(digest.as_slice())
             .fetch_optional(&self.database)
             .await
     }
 
-    /// Ends a key at once; one that has ended keeps its first instant. Gives the key as it now is.
-    ///
-    /// # Errors
-    /// The store cannot be written.
+    /// Revokes a key; one that is revoked keeps its first instant. Returns the key as it now is.
     pub async fn revoke_key(
         &self,
         id: &str,
@@ -456,42 +349,30 @@ impl Store {
         audit: &AuditEntry,
     ) -> Result<Option<KeyRow>, StoreError> {
         let mut tx = self.begin_write().await?;
-        let row: Option<KeyRow> = query(concat!(
-            "UPDATE api_key SET revoked_ms = COALESCE(revoked_ms, $2), change_number = NULL \
-             WHERE id = $1 RETURNING ",
-            columns!()
-        ))
-        .bind(id)
-        .bind(now_ms)
-        .fetch_optional(&mut tx)
-        .await?;
-        let Some(row) = row else {
-            return Ok(None);
-        };
-        tx.commit_change(audit).await?;
-        Ok(Some(row))
+        let revoke = returning::<KeyRow>(
+            "UPDATE api_key SET revoked_ms = COALESCE(revoked_ms, $2), change_number = NULL WHERE id = $1",
+        );
+        let row = revoke.bind(id).bind(now_ms).fetch_optional(&mut tx).await?;
+        tx.commit_changed(row, audit).await
     }
 
-    /// Ends a key and keeps its successor, both or neither. `room` is `None` for whoever may make any number.
-    ///
-    /// # Errors
-    /// The store cannot be written.
+    /// Ends a key and stores its successor, both or neither. `limit` is `None` for callers that may create any number.
     pub async fn rotate_key(
         &self,
         end: KeyEnd,
         successor: &KeyRow,
-        room: Option<&KeyRoom>,
+        limit: Option<&KeyCountLimit>,
         audit: &AuditEntry,
-    ) -> Result<KeyMade, StoreError> {
-        let (revoked_ms, expires_ms, stay) = match end {
-            KeyEnd::AtOnce { now_ms } => (Some(now_ms), None, Stay::Instead),
-            KeyEnd::At { expires_ms } => (None, Some(expires_ms), Stay::Beside),
+    ) -> Result<KeyInsert, StoreError> {
+        let (revoked_ms, expires_ms, placement) = match end {
+            KeyEnd::AtOnce { now_ms } => (Some(now_ms), None, Placement::Replacement),
+            KeyEnd::At { expires_ms } => (None, Some(expires_ms), Placement::Additional),
         };
         let mut tx = self.begin_write().await?;
-        tx.hold_account(successor).await?;
-        if let (Some(room), Some(account_id)) = (room, &successor.account_id) {
-            let made = tx.look_for_room(account_id, room, stay).await?;
-            if made != KeyMade::Made {
+        tx.lock_account(successor).await?;
+        if let (Some(limit), Some(account_id)) = (limit, &successor.account_id) {
+            let made = tx.check_key_count(account_id, limit, placement).await?;
+            if made != KeyInsert::Inserted {
                 return Ok(made);
             }
         }
@@ -499,17 +380,17 @@ impl Store {
             "UPDATE api_key SET revoked_ms = $2, expires_ms = $3, change_number = NULL \
              WHERE id = $1 AND revoked_ms IS NULL AND expires_ms IS NULL AND suspended_ms IS NULL",
         )
-        .bind(successor.rotated_from.as_deref())
+        .bind(&successor.rotated_from)
         .bind(revoked_ms)
         .bind(expires_ms)
         .execute(&mut tx)
         .await?;
         if ended == 0 {
-            return Ok(KeyMade::NothingToReplace);
+            return Ok(KeyInsert::NothingToReplace);
         }
         tx.insert_key(successor).await?;
         tx.commit_change(audit).await?;
-        Ok(KeyMade::Made)
+        Ok(KeyInsert::Inserted)
     }
 }
 
@@ -530,18 +411,10 @@ impl Tx {
             .bind(key.created_ms)
             .bind(key.revoked_ms)
             .bind(key.expires_ms)
-            .bind(key.rotated_from.as_deref())
-            .bind(key.account_id.as_deref())
+            .bind(&key.rotated_from)
+            .bind(&key.account_id)
             .execute(self)
             .await?;
         Ok(())
     }
-}
-
-fn split(list: &str) -> Vec<String> {
-    list.split(',').filter(|part| !part.is_empty()).map(String::from).collect()
-}
-
-fn limit(column: i64) -> Result<u32, StoreError> {
-    u32::try_from(column).map_err(|_| StoreError::corrupt("limit out of range"))
 }

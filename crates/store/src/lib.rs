@@ -1,21 +1,23 @@
-//! The only SQL: API keys, feed tokens, usage, settings, people and what they did, in one SQLite file or in
-//! a PostgreSQL database that many nodes share.
+//! The only SQL: API keys, feed tokens, usage, settings, people and the audit log, in one SQLite file or in a
+//! PostgreSQL database that many nodes share.
 //!
-//! Both hold the same tables and take the same statements but where a module says why not; one suite of tests
-//! is run against both. Servers and any number of command-line processes have the store open at once. Every
-//! write is one transaction, and says in its `WHERE` what it relies on. No logic lives here beyond what must be
-//! decided inside a transaction.
+//! Both have the same tables and run the same statements except where a module says why not; one suite of tests runs on
+//! both. Servers and any number of command-line processes may have the store open at once. Every write is one
+//! transaction, and its `WHERE` states what it relies on. There is no logic here beyond what must be decided inside a
+//! transaction.
+//!
+//! Every function fails where the database cannot be reached or does not answer in time; a write that failed has
+//! changed nothing. Functions document only what differs from that.
 
 mod access;
 mod account;
 mod audit;
-mod change;
 mod database;
 mod error;
 mod feed;
-mod history;
 mod key;
-mod lead;
+mod key_change;
+mod leadership;
 mod link;
 mod postgres;
 mod session;
@@ -23,6 +25,7 @@ mod setting;
 mod sqlite;
 mod transfer;
 mod usage;
+mod usage_history;
 
 use std::path::Path;
 
@@ -31,16 +34,16 @@ pub use crate::{
     access::{AccessRow, AccessState},
     account::{AccountRow, Allowance, Role, Totp},
     audit::{AuditEntry, AuditFilter, AuditRow},
-    change::{Behind, KeyChange, Listed, NODE_SILENT_MS},
     error::StoreError,
     feed::FeedRow,
-    history::{CountRow, Outcome, Step},
-    key::{AccountQuota, Digest, KeyEnd, KeyKind, KeyMade, KeyRoom, KeyRow, KeyUse},
-    lead::Lead,
+    key::{AccountQuota, Digest, KeyCountLimit, KeyEnd, KeyInsert, KeyKind, KeyRow, KeyUse},
+    key_change::{Behind, KeyChange, Listed, NODE_SILENT_MS},
+    leadership::Leadership,
     link::{LinkPurpose, LinkRow},
     session::{SessionRow, Stage},
     transfer::{Transferred, transfer},
-    usage::{Lease, LeaseAsk, Unspent, UsageRow, Window, WindowStarts},
+    usage::{Lease, LeaseRequest, Unspent, UsageRow, Window, WindowStarts},
+    usage_history::{CountRow, Outcome, Step},
 };
 
 /// A handle to the store; clones share its connections.
@@ -50,48 +53,35 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens a SQLite file, making it where there is none, and brings its tables up to date.
-    ///
-    /// # Errors
-    /// The file cannot be made, opened or locked, is no database, or was written by a newer version.
+    /// Opens a SQLite file, creating it where there is none, and migrates its tables. Refuses what is no database and
+    /// what a newer version has written.
     pub async fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let pool = sqlite::open(path.as_ref()).await?;
         Ok(Self { database: Database::Sqlite(pool) })
     }
 
-    /// Whether [`Store::open`] would make a new store of a SQLite file: it is not there, is empty, or has none of our
-    /// tables.
-    ///
-    /// # Errors
-    /// The file cannot be read or is no database.
+    /// Whether [`Store::open`] would create a new store: the file does not exist, is empty, or has none of our tables.
     pub async fn is_new(path: impl AsRef<Path>) -> Result<bool, StoreError> {
         sqlite::is_new(path.as_ref()).await
     }
 
-    /// Connects to a PostgreSQL database and brings its tables up to date. Any number of processes may
-    /// do so at once; one of them does the work.
-    ///
-    /// # Errors
-    /// The address is none, the database cannot be reached in time, is not in UTF-8, or was written by a
-    /// newer version.
+    /// Connects to a PostgreSQL database and migrates its tables; of processes that do so at once, one does the work.
+    /// Refuses a database that is not in UTF-8 or that a newer version has written.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         let pool = postgres::connect(url).await?;
         Ok(Self { database: Database::Postgres(pool) })
     }
 
-    /// Writes all of a SQLite file, as it is at one instant, into a new one that only its owner can read. Writers
-    /// wait only for what they would wait for anyway.
-    ///
-    /// # Errors
-    /// There is such a file already, it cannot be written, or the store is a PostgreSQL database.
+    /// Copies a SQLite file, as it is at one instant, into a new file that only its owner can read. Writers are not
+    /// delayed. Refuses a PostgreSQL database and a file that exists.
     pub async fn back_up(&self, path: &Path) -> Result<(), StoreError> {
         let Database::Sqlite(pool) = &self.database else {
             return Err(StoreError::unavailable("a PostgreSQL database is backed up with pg_dump"));
         };
         let text =
             path.to_str().ok_or_else(|| StoreError::unavailable("the path is not in UTF-8"))?;
-        // Made first: SQLite would make it readable by everybody, and there are password hashes in it.
-        sqlite::make_new(path).map_err(StoreError::unavailable)?;
+        // Created first: SQLite would create it readable by everybody, and there are password hashes in it.
+        sqlite::create_private(path).map_err(StoreError::unavailable)?;
         sqlx::query("VACUUM INTO $1").bind(text).execute(pool).await?;
         Ok(())
     }
@@ -106,9 +96,9 @@ impl Store {
     }
 }
 
-/// The pattern for what contains a text in small letters, whatever signs are in it. The two databases agree on ASCII
-/// letters alone.
-fn containing(text: &str) -> String {
+/// The `LIKE` pattern for what contains a text in lower case, with `!` as escape. The two databases agree on the case
+/// of ASCII letters only.
+fn like_pattern(text: &str) -> String {
     let mut pattern = String::from("%");
     for letter in text.to_ascii_lowercase().chars() {
         if matches!(letter, '!' | '%' | '_') {

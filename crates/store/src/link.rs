@@ -1,20 +1,20 @@
-//! One-time links as rows. The link's token is never here, only its digest.
+//! One-time links. The token of a link is never stored, only its digest.
 
 use crate::{
     AccountRow, AuditEntry, Digest, Store, StoreError,
-    database::{Alone, Tx, query, text_column},
+    database::{Lock, Table, Tx, query, select, text_column},
 };
 
 /// What a link lets its holder do, once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkPurpose {
-    /// Make the first operator's account.
+    /// Create an operator's account.
     FirstOperator,
-    /// Make a developer's account where sign-up is not open.
+    /// Create a developer's account where sign-up is not open.
     Invitation,
     /// Set an account's password.
     PasswordReset,
-    /// Show that mail reaches the account's address.
+    /// Confirm that email reaches the account.
     Confirmation,
 }
 
@@ -45,19 +45,15 @@ pub struct LinkRow {
     pub used_ms: Option<i64>,
 }
 
-/// Named one by one, here and in every statement: a newer version of the program may add columns while this one runs.
-macro_rules! columns {
-    () => {
-        "digest, purpose, account_id, email, created_ms, expires_ms, used_ms"
-    };
+impl Table for LinkRow {
+    const NAME: &'static str = "link";
+    const COLUMNS: &'static str =
+        "digest, purpose, account_id, email, created_ms, expires_ms, used_ms";
 }
 
 impl Store {
-    /// Keeps a new link. Earlier unused ones for the same account, or for the first operator, end with
-    /// it: only the newest works.
-    ///
-    /// # Errors
-    /// The store cannot be written.
+    /// Stores a new link. Earlier unused ones for the same account, or for an operator, are deleted: only the newest
+    /// works.
     pub async fn insert_link(
         &self,
         link: &LinkRow,
@@ -65,12 +61,12 @@ impl Store {
     ) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
         if link.purpose != LinkPurpose::Invitation {
-            tx.be_alone(Alone::Links).await?;
+            tx.lock(Lock::Links).await?;
             query(
                 "DELETE FROM link WHERE purpose = $1 AND account_id IS NOT DISTINCT FROM $2 AND used_ms IS NULL",
             )
             .bind(link.purpose.as_str())
-            .bind(link.account_id.as_deref())
+            .bind(&link.account_id)
             .execute(&mut tx)
             .await?;
         }
@@ -80,8 +76,8 @@ impl Store {
         )
         .bind(link.digest.as_slice())
         .bind(link.purpose.as_str())
-        .bind(link.account_id.as_deref())
-        .bind(link.email.as_deref())
+        .bind(&link.account_id)
+        .bind(&link.email)
         .bind(link.created_ms)
         .bind(link.expires_ms)
         .execute(&mut tx)
@@ -89,22 +85,15 @@ impl Store {
         tx.commit_with(audit).await
     }
 
-    /// The link with this digest.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn link(&self, digest: &Digest) -> Result<Option<LinkRow>, StoreError> {
-        query(concat!("SELECT ", columns!(), " FROM link WHERE digest = $1"))
+        select::<LinkRow>("WHERE digest = $1")
             .bind(digest.as_slice())
             .fetch_optional(&self.database)
             .await
     }
 
-    /// Uses a link up and keeps the account that it is for, both or neither. `false`: the link is not good any more, or
+    /// Uses a link and stores the account that it is for, both or neither. `false`: the link is not valid any more, or
     /// the address has an account.
-    ///
-    /// # Errors
-    /// The store cannot be written.
     pub async fn insert_account_by_link(
         &self,
         (link, now_ms): (&Digest, i64),
@@ -112,18 +101,12 @@ impl Store {
         audit: &AuditEntry,
     ) -> Result<bool, StoreError> {
         let mut tx = self.begin_write().await?;
-        if !tx.use_link(link, now_ms).await? || !tx.insert_account(account).await? {
-            return Ok(false);
-        }
-        tx.commit_with(audit).await?;
-        Ok(true)
+        let done = tx.use_link(link, now_ms).await? && tx.insert_account(account).await?;
+        tx.commit_if(done, audit).await
     }
 
-    /// Uses a link up, gives the account that it is for a password, ends its sessions and takes its address for
-    /// confirmed, all or nothing. `false`: the link is not good any more.
-    ///
-    /// # Errors
-    /// The store cannot be written.
+    /// Uses a link, sets its account's password, ends the sessions and confirms the address, all or nothing. `false`:
+    /// the link is not valid any more.
     pub async fn set_password_by_link(
         &self,
         (link, now_ms): (&Digest, i64),
@@ -141,11 +124,7 @@ impl Store {
         Ok(true)
     }
 
-    /// Uses a link up and notes that mail reaches the account that it is for, both or neither. `false`: the link is not
-    /// good any more.
-    ///
-    /// # Errors
-    /// The store cannot be written.
+    /// Uses a link and confirms its account's address, both or neither. `false`: the link is not valid any more.
     pub async fn confirm_account_by_link(
         &self,
         (link, now_ms): (&Digest, i64),
@@ -163,7 +142,7 @@ impl Store {
 }
 
 impl Tx {
-    /// Uses a link up. `false`: it is none, was used before or has expired.
+    /// Uses a link. `false`: it does not exist, was used before or has expired.
     pub(crate) async fn use_link(
         &mut self,
         digest: &Digest,

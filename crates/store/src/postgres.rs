@@ -1,4 +1,4 @@
-//! Connecting to PostgreSQL, with a bound on everything that could wait.
+//! Connecting to PostgreSQL, with a timeout on everything.
 
 use std::time::Duration;
 
@@ -13,19 +13,18 @@ use crate::StoreError;
 
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations/postgres");
 
-/// A node writes in few places at a time. A thousand nodes share one database, so each takes little of it.
+/// A node writes little at a time, and a thousand nodes share one database.
 const CONNECTIONS_MAX: u32 = 4;
-/// Connections that nobody used for so long are given back.
+/// Connections that were idle for this long are closed.
 const IDLE_TIME_MAX: Duration = Duration::from_secs(60);
-/// How long a statement waits for a connection: as long as a new one may take to be made.
+/// How long a statement waits for a connection, which may have to be established.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
-/// Told to the server: how long one statement may run or wait for a lock. Ours are a few milliseconds long.
+/// Set on the server: how long one statement may run or wait for a lock. Ours take a few milliseconds.
 const STATEMENT_TIME_MAX: &str = "5s";
-/// Told to the server: how long a transaction may lie open while nothing is asked of it, so that a node
-/// that was stopped in the midst of one does not hold its locks for ever. Less than a statement may wait: whoever waits
-/// for such a lock, as for the lead that the stopped node had, gets it.
+/// Set on the server: how long a transaction may be idle, so that a paused node does not hold its locks. Less than a
+/// statement may wait: a node that waits for such a lock, as for the leadership of the paused node, gets it.
 const OPEN_TIME_MAX: &str = "3s";
-/// Making an index over a large table takes its time, and other nodes wait for the one that does it.
+/// Creating an index of a large table takes long, and other nodes wait for it.
 const MIGRATE_TIME_MAX: Duration = Duration::from_secs(600);
 
 pub(crate) async fn connect(url: &str) -> Result<PgPool, StoreError> {
@@ -50,11 +49,11 @@ pub(crate) fn parse(url: &str) -> Result<PgConnectOptions, StoreError> {
     let options: PgConnectOptions = url.parse().map_err(|_| StoreError::Address)?;
     Ok(options
         .application_name("linesman")
-        // A lease must be on disk before it is spent, also where the server is set to be quicker than that.
+        // A lease must be on disk before it is spent, whatever the server's setting.
         .options([("synchronous_commit", "on")]))
 }
 
-/// Brings the tables up to date on a connection of its own, which may take long.
+/// Migrates the tables on a connection of its own, which may take long.
 async fn migrate(options: PgConnectOptions) -> Result<(), StoreError> {
     let pool = PgPoolOptions::new()
         .max_connections(1)
@@ -68,7 +67,7 @@ async fn migrate(options: PgConnectOptions) -> Result<(), StoreError> {
         ));
     }
     refuse_newer(&pool).await?;
-    // What a newer program has done was looked at just now.
+    // Migrations of a newer program were checked just now.
     let mut migrations = Migrator::with_migrations(MIGRATIONS.iter().cloned().collect());
     migrations.set_ignore_missing(true);
     timeout(MIGRATE_TIME_MAX, migrations.run(&pool)).await.map_err(StoreError::unavailable)??;
@@ -76,8 +75,8 @@ async fn migrate(options: PgConnectOptions) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Refuses a database that a newer program has changed, unless every such change says that this program can live
-/// with it: in a rolling upgrade old nodes start beside new ones.
+/// Refuses a database that a newer program has migrated, unless every such migration is marked as compatible with this
+/// program: in a rolling upgrade old nodes start beside new ones.
 async fn refuse_newer(pool: &PgPool) -> Result<(), StoreError> {
     let (migrated, floored): (bool, bool) = sqlx::query_as(
         "SELECT to_regclass('_sqlx_migrations') IS NOT NULL, to_regclass('schema_floor') IS NOT NULL",
@@ -89,12 +88,12 @@ async fn refuse_newer(pool: &PgPool) -> Result<(), StoreError> {
     }
     let known: Vec<i64> = MIGRATIONS.iter().map(|migration| migration.version).collect();
     let newest = known.iter().copied().max().unwrap_or(0);
-    let strange: Vec<i64> =
+    let unknown: Vec<i64> =
         sqlx::query_scalar("SELECT version FROM _sqlx_migrations WHERE version <> ALL ($1)")
             .bind(&known)
             .fetch_all(pool)
             .await?;
-    let bearable: Vec<i64> = if floored {
+    let compatible: Vec<i64> = if floored {
         sqlx::query_scalar(
             "SELECT version FROM schema_floor WHERE version > $1 AND oldest_known <= $1",
         )
@@ -105,7 +104,7 @@ async fn refuse_newer(pool: &PgPool) -> Result<(), StoreError> {
         Vec::new()
     };
     let refused: Vec<i64> =
-        strange.into_iter().filter(|version| !bearable.contains(version)).collect();
+        unknown.into_iter().filter(|version| !compatible.contains(version)).collect();
     match refused.as_slice() {
         [] => Ok(()),
         [first, ..] => Err(StoreError::Corrupt(

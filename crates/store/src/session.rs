@@ -1,14 +1,14 @@
-//! Sessions as rows. The cookie's token is never here, only its digest.
+//! Sessions. The token of the cookie is never stored, only its digest.
 
 use crate::{
     AuditEntry, Digest, Store, StoreError,
-    database::{Alone, query, text_column},
+    database::{Lock, Table, query, select, text_column},
 };
 
 /// How far a sign-in has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// The password was right; the second factor is still owed.
+    /// The password was correct; the second factor is still missing.
     Password,
     Full,
 }
@@ -20,7 +20,7 @@ text_column!(Stage, "session stage", [Password = "password", Full = "full"]);
 pub struct SessionRow {
     #[sqlx(try_from = "Vec<u8>")]
     pub digest: Digest,
-    /// What it is called where it is listed.
+    /// Its public id, for lists.
     pub id: String,
     pub account_id: String,
     #[sqlx(try_from = "String")]
@@ -31,19 +31,14 @@ pub struct SessionRow {
     pub agent: String,
 }
 
-/// Named one by one, here and in every statement: a newer version of the program may add columns while this one runs.
-macro_rules! columns {
-    () => {
-        "digest, id, account_id, stage, created_ms, seen_ms, address, agent"
-    };
+impl Table for SessionRow {
+    const NAME: &'static str = "session";
+    const COLUMNS: &'static str =
+        "digest, id, account_id, stage, created_ms, seen_ms, address, agent";
 }
 
 impl Store {
-    /// Keeps a new session in the place of an old one, and no more than `max` of the account: the ones
-    /// seen longest ago go.
-    ///
-    /// # Errors
-    /// The store cannot be written.
+    /// Stores a new session in place of an old one, and keeps at most `max` of the account, those seen last.
     pub async fn insert_session(
         &self,
         session: &SessionRow,
@@ -52,7 +47,7 @@ impl Store {
         audit: Option<&AuditEntry>,
     ) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
-        tx.be_alone(Alone::Sessions { account_id: &session.account_id }).await?;
+        tx.lock(Lock::Sessions { account_id: &session.account_id }).await?;
         query("DELETE FROM session WHERE digest = $1")
             .bind(replaced.map(Digest::as_slice))
             .execute(&mut tx)
@@ -82,50 +77,28 @@ impl Store {
         tx.commit_with(audit).await
     }
 
-    /// The session with this digest.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn session(&self, digest: &Digest) -> Result<Option<SessionRow>, StoreError> {
-        query(concat!("SELECT ", columns!(), " FROM session WHERE digest = $1"))
+        select::<SessionRow>("WHERE digest = $1")
             .bind(digest.as_slice())
             .fetch_optional(&self.database)
             .await
     }
 
     /// An account's sessions, the last seen first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn sessions_of(&self, account_id: &str) -> Result<Vec<SessionRow>, StoreError> {
-        query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM session WHERE account_id = $1 ORDER BY seen_ms DESC, created_ms DESC"
-        ))
-        .bind(account_id)
-        .fetch_all(&self.database)
-        .await
+        select::<SessionRow>("WHERE account_id = $1 ORDER BY seen_ms DESC, created_ms DESC")
+            .bind(account_id)
+            .fetch_all(&self.database)
+            .await
     }
 
-    /// Notes that a session was in use.
-    ///
-    /// # Errors
-    /// The store cannot be written.
+    /// Records that a session was used.
     pub async fn touch_session(&self, digest: &Digest, seen_ms: i64) -> Result<(), StoreError> {
-        let mut tx = self.begin_write().await?;
-        query("UPDATE session SET seen_ms = $2 WHERE digest = $1")
-            .bind(digest.as_slice())
-            .bind(seen_ms)
-            .execute(&mut tx)
-            .await?;
-        tx.commit().await
+        let touch = query("UPDATE session SET seen_ms = $2 WHERE digest = $1");
+        self.database.write(touch.bind(digest.as_slice()).bind(seen_ms)).await.map(drop)
     }
 
     /// Ends one session of an account. `false`: it has no such session.
-    ///
-    /// # Errors
-    /// The store cannot be written.
     pub async fn end_session(
         &self,
         account_id: &str,
@@ -138,17 +111,10 @@ impl Store {
             .bind(id)
             .execute(&mut tx)
             .await?;
-        if ended == 0 {
-            return Ok(false);
-        }
-        tx.commit_with(audit).await?;
-        Ok(true)
+        tx.commit_if(ended > 0, audit).await
     }
 
-    /// Ends all sessions of an account but, where named, one.
-    ///
-    /// # Errors
-    /// The store cannot be written.
+    /// Ends all sessions of an account except one, if named.
     pub async fn end_sessions(
         &self,
         account_id: &str,
@@ -156,38 +122,36 @@ impl Store {
         audit: &AuditEntry,
     ) -> Result<u64, StoreError> {
         let mut tx = self.begin_write().await?;
-        let ended =
-            query("DELETE FROM session WHERE account_id = $1 AND digest IS DISTINCT FROM $2")
-                .bind(account_id)
-                .bind(kept.map(Digest::as_slice))
-                .execute(&mut tx)
-                .await?;
+        let ended = tx.end_sessions(account_id, kept).await?;
         tx.commit_with(audit).await?;
         Ok(ended)
     }
 
-    /// Forgets sessions last seen by the first instant or made by the second, and links that
+    /// Deletes sessions last seen at or before the first instant or created at or before the second, and links that
     /// expired by the third.
-    ///
-    /// # Errors
-    /// The store cannot be written.
     pub async fn prune_sessions(
         &self,
         seen_ms: i64,
         created_ms: i64,
         links_ms: i64,
     ) -> Result<u64, StoreError> {
-        let mut tx = self.begin_write().await?;
-        let sessions = query("DELETE FROM session WHERE seen_ms <= $1 OR created_ms <= $2")
-            .bind(seen_ms)
-            .bind(created_ms)
-            .execute(&mut tx)
-            .await?;
-        let links = query("DELETE FROM link WHERE expires_ms <= $1")
-            .bind(links_ms)
-            .execute(&mut tx)
-            .await?;
-        tx.commit().await?;
-        Ok(sessions + links)
+        let sessions = query("DELETE FROM session WHERE seen_ms <= $1 OR created_ms <= $2");
+        let sessions = self.database.write(sessions.bind(seen_ms).bind(created_ms)).await?;
+        let links = query("DELETE FROM link WHERE expires_ms <= $1").bind(links_ms);
+        Ok(sessions + self.database.write(links).await?)
+    }
+}
+
+impl crate::Tx {
+    pub(crate) async fn end_sessions(
+        &mut self,
+        account_id: &str,
+        kept: Option<&Digest>,
+    ) -> Result<u64, StoreError> {
+        query("DELETE FROM session WHERE account_id = $1 AND digest IS DISTINCT FROM $2")
+            .bind(account_id)
+            .bind(kept.map(Digest::as_slice))
+            .execute(self)
+            .await
     }
 }

@@ -1,4 +1,4 @@
-//! Small facts that outlive a restart, such as maintenance.
+//! Small values that outlive a restart, such as maintenance.
 
 use crate::{
     AuditEntry, Store, StoreError,
@@ -6,10 +6,6 @@ use crate::{
 };
 
 impl Store {
-    /// The setting's value.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn setting(&self, key: &str) -> Result<Option<String>, StoreError> {
         let row: Option<(String,)> = query("SELECT value FROM setting WHERE key = $1")
             .bind(key)
@@ -18,10 +14,7 @@ impl Store {
         Ok(row.map(|(value,)| value))
     }
 
-    /// Sets or, with `None`, removes a setting that somebody decides about. Nodes follow it as they follow keys.
-    ///
-    /// # Errors
-    /// The store cannot be written.
+    /// Sets or, with `None`, removes a setting that a person decides. Nodes follow it as they follow keys.
     pub async fn decide_setting(
         &self,
         key: &str,
@@ -33,10 +26,7 @@ impl Store {
         tx.commit_change(audit).await
     }
 
-    /// Sets or, with `None`, removes a fact that the service keeps for itself. Nodes follow it as they follow keys.
-    ///
-    /// # Errors
-    /// The store cannot be written.
+    /// Sets or, with `None`, removes a value of the service itself. Nodes follow it as they follow keys.
     pub async fn set_setting(&self, key: &str, value: Option<&str>) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
         tx.set(key, value).await?;

@@ -1,5 +1,5 @@
-//! Opening a SQLite file. Every write to it is a `BEGIN IMMEDIATE` transaction, so that a reader never has to
-//! become a writer half-way, which SQLite refuses at once instead of waiting.
+//! Opening a SQLite file. Every write is a `BEGIN IMMEDIATE` transaction, so that a reader never has to become a
+//! writer, which SQLite refuses at once instead of waiting.
 
 use std::{path::Path, time::Duration};
 
@@ -15,29 +15,29 @@ static MIGRATIONS: Migrator = sqlx::migrate!("./migrations/sqlite");
 
 /// How long a writer waits for another process's transaction. Ours are a few milliseconds long.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
-/// One writer at a time is all SQLite has; the rest are for readers.
+/// SQLite has one writer at a time; the others are for readers.
 const CONNECTIONS_MAX: u32 = 4;
-/// Two processes opening a new file at once trip over each other: switching to WAL does not wait for
-/// the lock, and both try the same migration. The loser only has to look again.
-const OPEN_PATIENCE: Duration = Duration::from_secs(5);
+/// Of two processes that open a new file at once, one fails: switching to WAL does not wait for the lock, and both try
+/// the same migration. It only has to try again.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
 const OPEN_RETRY_DELAY: Duration = Duration::from_millis(50);
-/// What the write-ahead log is cut back to after a checkpoint, in bytes: one large transaction does not keep its room
-/// on the disk for ever. SQLite itself makes a checkpoint every 1,000 pages.
+/// The size of the write-ahead log after a checkpoint, in bytes, so that one large transaction does not occupy disk
+/// space for ever. SQLite makes a checkpoint every 1,000 pages.
 const JOURNAL_SIZE_LIMIT: &str = "16777216";
 
 pub(crate) async fn open(path: &Path) -> Result<SqlitePool, StoreError> {
-    make_private(path).map_err(StoreError::unavailable)?;
+    ensure_private(path).map_err(StoreError::unavailable)?;
     let started = tokio::time::Instant::now();
     loop {
         match try_open(path).await {
-            Err(StoreError::Unavailable(_)) if started.elapsed() < OPEN_PATIENCE => {}
+            Err(StoreError::Unavailable(_)) if started.elapsed() < OPEN_TIMEOUT => {}
             opened => return opened,
         }
         tokio::time::sleep(OPEN_RETRY_DELAY).await;
     }
 }
 
-/// Whether there are no tables of ours in a file: it is not there, or was emptied.
+/// Whether a file has none of our tables.
 pub(crate) async fn is_new(path: &Path) -> Result<bool, StoreError> {
     match std::fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
@@ -81,25 +81,25 @@ async fn connect(options: SqliteConnectOptions) -> Result<SqlitePool, StoreError
     Ok(pool)
 }
 
-/// Whether a connection can be used again. On a full disk SQLite rolls back by itself, the driver's rollback after it
-/// fails, and the driver refuses to begin another transaction on that connection for ever: it is closed instead.
+/// Whether a connection can be used again. On a full disk SQLite rolls back by itself, the driver's rollback fails
+/// after it, and the driver refuses to begin another transaction on that connection: it is closed instead.
 async fn has_no_transaction(connection: &mut SqliteConnection) -> sqlx::Result<bool> {
-    // The driver's rollback may still be on its way: commands are carried out in order, so it is done after this one.
+    // The driver's rollback may still be queued: commands run in order, so it has run after this one.
     connection.ping().await?;
     Ok(!connection.is_in_transaction())
 }
 
-/// Makes the file readable by its owner alone; SQLite gives its side files the same mode.
-fn make_private(path: &Path) -> std::io::Result<()> {
-    private().append(true).create(true).open(path).map(drop)
+/// Creates the file readable by its owner only; SQLite gives its side files the same mode.
+fn ensure_private(path: &Path) -> std::io::Result<()> {
+    private_options().append(true).create(true).open(path).map(drop)
 }
 
-/// Makes a file that must not be there yet, empty and readable by its owner alone: before anything is in it.
-pub(crate) fn make_new(path: &Path) -> std::io::Result<()> {
-    private().write(true).create_new(true).open(path).map(drop)
+/// Creates a file that must not exist yet, empty and readable by its owner only.
+pub(crate) fn create_private(path: &Path) -> std::io::Result<()> {
+    private_options().write(true).create_new(true).open(path).map(drop)
 }
 
-fn private() -> std::fs::OpenOptions {
+fn private_options() -> std::fs::OpenOptions {
     let mut options = std::fs::OpenOptions::new();
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
@@ -108,7 +108,7 @@ fn private() -> std::fs::OpenOptions {
 
 #[cfg(test)]
 mod hostile {
-    use crate::{LeaseAsk, Store, Window, database::Database};
+    use crate::{LeaseRequest, Store, Window, database::Database};
 
     use super::*;
 
@@ -119,14 +119,14 @@ mod hostile {
         Store { database: Database::Sqlite(connect(options).await.unwrap()) }
     }
 
-    fn ask(meter: usize) -> LeaseAsk {
-        LeaseAsk {
+    fn ask(meter: usize) -> LeaseRequest {
+        LeaseRequest {
             meter_id: format!("key_{meter}").into(),
             window: Window::Day,
             start_ms: 0,
             limit: 100,
             divisor: 4,
-            slice_max: 100,
+            lease_max: 100,
         }
     }
 

@@ -1,49 +1,40 @@
-//! Moving everything from a SQLite file into an empty PostgreSQL database.
+//! Copying a SQLite file into an empty PostgreSQL database, all of it or nothing.
 //!
-//! The tables and their columns are read from the databases themselves, so that a table somebody adds is moved
-//! without anybody thinking of it here. All of it arrives or nothing does.
+//! Tables and columns are read from the databases themselves, so that a new table is copied without a change here.
 
 use std::{collections::BTreeSet, path::Path};
 
-use sqlx::{
-    AssertSqlSafe, Row as _, Sqlite, SqlitePool, Transaction,
-    sqlite::{SqliteArguments, SqliteRow},
-};
-use tokio::time::timeout;
+use sqlx::{AssertSqlSafe, PgPool, Row as _, Sqlite, SqlitePool, Transaction, sqlite::SqliteRow};
 
 use crate::{
     StoreError,
-    database::{ANSWER_TIME_MAX, Database, PgTx, Tx, query},
+    database::{PgTx, Tx, query},
     postgres, sqlite,
 };
 
-/// Rows that are on their way at once; the longest is a few kilobytes.
+/// Rows in one statement; the longest is a few kilobytes.
 const ROWS_AT_ONCE: i64 = 1000;
 
-/// How far a transfer has come.
+/// The progress of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transferred {
     pub rows: u64,
     pub of: u64,
 }
 
-/// Copies all that is in the file into the database, which has to be empty, and tells how far it is.
+/// Copies a file into a database, which has to be empty, and reports the progress.
 ///
-/// `settings` are written with it: what is true of the new place only. Nobody can write to the file meanwhile. It is
-/// left as it is.
-///
-/// # Errors
-/// Either cannot be opened, the database holds anything already, or a row does not arrive; then the database is as
-/// empty as it was.
+/// `settings` are stored with it: what is true of the new database only. Nobody can write to the file meanwhile, and it
+/// is not changed. Where anything fails, the database stays empty.
 pub async fn transfer(
     from: &Path,
     to: &str,
     settings: &[(&str, &str)],
-    tell: &mut (dyn FnMut(Transferred) + Send),
+    report: &mut (dyn FnMut(Transferred) + Send),
 ) -> Result<Transferred, StoreError> {
     let source = sqlite::open(from).await?;
-    let target = Database::Postgres(postgres::connect(to).await?);
-    let moved = copy(&source, &target, settings, tell).await;
+    let target = postgres::connect(to).await?;
+    let moved = copy(&source, &target, settings, report).await;
     source.close().await;
     target.close().await;
     moved
@@ -51,14 +42,12 @@ pub async fn transfer(
 
 async fn copy(
     source: &SqlitePool,
-    target: &Database,
+    target: &PgPool,
     settings: &[(&str, &str)],
-    tell: &mut (dyn FnMut(Transferred) + Send),
+    report: &mut (dyn FnMut(Transferred) + Send),
 ) -> Result<Transferred, StoreError> {
     let mut source = source.begin_with("BEGIN IMMEDIATE").await?;
-    let Tx::Postgres(mut tx) = target.begin().await? else {
-        return Err(StoreError::corrupt("not a PostgreSQL database"));
-    };
+    let mut tx = PgTx::begin(target).await?;
     let tables = tables(&mut source, &mut tx).await?;
     refuse_rows(&mut tx, &tables).await?;
     let mut moved = Transferred { rows: 0, of: tables.iter().map(|table| table.rows).sum() };
@@ -68,12 +57,12 @@ async fn copy(
         while let Some((rows, newest)) = read(&mut source, table, last).await? {
             moved.rows += write(&mut tx, table, &rows).await?;
             last = newest;
-            tell(moved);
+            report(moved);
         }
         if moved.rows - before != table.rows {
-            return Err(StoreError::corrupt("a table changed while it was being moved"));
+            return Err(StoreError::corrupt("a table changed while it was copied"));
         }
-        go_on_counting(&mut tx, table).await?;
+        continue_numbering(&mut tx, table).await?;
     }
     let mut tx = Tx::Postgres(tx);
     for (key, value) in settings {
@@ -96,7 +85,7 @@ struct Column {
     name: String,
     kind: Kind,
     /// Numbered by the database.
-    counts: bool,
+    numbered: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -112,7 +101,7 @@ impl Kind {
             "text" => Ok(Self::Text),
             "bigint" => Ok(Self::Number),
             "bytea" => Ok(Self::Bytes),
-            _ => Err(StoreError::corrupt("a column of a kind that is not moved")),
+            _ => Err(StoreError::corrupt("a column of a type that is not copied")),
         }
     }
 
@@ -125,32 +114,7 @@ impl Kind {
     }
 }
 
-/// A column's values in some rows.
-enum Cells {
-    Text(Vec<Option<String>>),
-    Number(Vec<Option<i64>>),
-    Bytes(Vec<Option<Vec<u8>>>),
-}
-
-impl Cells {
-    fn read(rows: &[SqliteRow], column: &Column) -> Result<Self, StoreError> {
-        let name = column.name.as_str();
-        Ok(match column.kind {
-            Kind::Text => {
-                Self::Text(rows.iter().map(|row| row.try_get(name)).collect::<Result<_, _>>()?)
-            }
-            Kind::Number => {
-                Self::Number(rows.iter().map(|row| row.try_get(name)).collect::<Result<_, _>>()?)
-            }
-            Kind::Bytes => {
-                Self::Bytes(rows.iter().map(|row| row.try_get(name)).collect::<Result<_, _>>()?)
-            }
-        })
-    }
-}
-
-/// All tables of the file, each after those that it refers to. What migrations note of themselves each database has
-/// already.
+/// All tables of the file except those of the migrations, each after the tables that it refers to.
 async fn tables(
     source: &mut Transaction<'static, Sqlite>,
     tx: &mut PgTx,
@@ -176,7 +140,7 @@ async fn tables(
         let (later, now): (Vec<_>, Vec<_>) =
             left.into_iter().partition(|name| waiting.contains(name));
         if now.is_empty() {
-            return Err(StoreError::corrupt("tables refer to each other in a circle"));
+            return Err(StoreError::corrupt("tables refer to each other in a cycle"));
         }
         for name in now {
             tables.push(table(source, tx, name).await?);
@@ -191,21 +155,19 @@ async fn table(
     tx: &mut PgTx,
     name: String,
 ) -> Result<Table, StoreError> {
-    let counting = AssertSqlSafe(format!("SELECT COUNT(*) FROM \"{name}\""));
-    let rows: i64 = sqlx::query_scalar(counting).fetch_one(&mut **source).await?;
-    let asking = sqlx::query_as(
+    let count = AssertSqlSafe(format!("SELECT COUNT(*) FROM \"{name}\""));
+    let rows: i64 = sqlx::query_scalar(count).fetch_one(&mut **source).await?;
+    let select = sqlx::query(
         "SELECT column_name::text, data_type::text, is_identity = 'YES' \
          FROM information_schema.columns \
          WHERE table_schema = current_schema() AND table_name = $1 ORDER BY ordinal_position",
     )
-    .bind(&name)
-    .fetch_all(&mut *tx.connection);
-    let there = timeout(ANSWER_TIME_MAX, asking).await;
-    let there: Vec<(String, String, bool)> = tx.settle(there)?;
-    let columns = there
-        .into_iter()
-        .map(|(name, kind, counts)| Ok(Column { name, kind: Kind::parse(&kind)?, counts }))
-        .collect::<Result<Vec<_>, StoreError>>()?;
+    .bind(&name);
+    let mut columns = Vec::new();
+    for row in tx.fetch_all(select).await? {
+        let kind = Kind::parse(row.try_get(1)?)?;
+        columns.push(Column { name: row.try_get(0)?, kind, numbered: row.try_get(2)? });
+    }
     let here: Vec<String> = sqlx::query_scalar("SELECT name FROM pragma_table_info($1)")
         .bind(&name)
         .fetch_all(&mut **source)
@@ -217,24 +179,20 @@ async fn table(
     Ok(Table { name, columns, rows: u64::try_from(rows).unwrap_or(0) })
 }
 
-/// Shuts other writers out, and makes sure that there is nothing that would be mixed with what comes.
+/// Locks the tables against other writers, and refuses a database that holds rows.
 async fn refuse_rows(tx: &mut PgTx, tables: &[Table]) -> Result<(), StoreError> {
     for Table { name, .. } in tables {
-        let locking = AssertSqlSafe(format!("LOCK TABLE \"{name}\" IN SHARE ROW EXCLUSIVE MODE"));
-        let locked =
-            timeout(ANSWER_TIME_MAX, sqlx::query(locking).execute(&mut *tx.connection)).await;
-        tx.settle(locked)?;
-        let looking = AssertSqlSafe(format!("SELECT EXISTS (SELECT 1 FROM \"{name}\")"));
-        let looking = sqlx::query_scalar(looking).fetch_one(&mut *tx.connection);
-        let found = timeout(ANSWER_TIME_MAX, looking).await;
-        if tx.settle(found)? {
+        let lock = format!("LOCK TABLE \"{name}\" IN SHARE ROW EXCLUSIVE MODE");
+        tx.execute(sqlx::query(AssertSqlSafe(lock))).await?;
+        let first = format!("SELECT 1 FROM \"{name}\" LIMIT 1");
+        if !tx.fetch_all(sqlx::query(AssertSqlSafe(first))).await?.is_empty() {
             return Err(StoreError::NotEmpty { table: name.clone() });
         }
     }
     Ok(())
 }
 
-/// The rows after one, in the order in which they were made: a row comes after those that it refers to.
+/// The next rows, in the order in which they were created: a row comes after those that it refers to.
 async fn read(
     source: &mut Transaction<'static, Sqlite>,
     table: &Table,
@@ -244,7 +202,7 @@ async fn read(
     let text = format!(
         "SELECT rowid AS \"row number\", * FROM \"{name}\" WHERE rowid > $1 ORDER BY rowid LIMIT $2"
     );
-    let rows = sqlx::query_with(AssertSqlSafe(text), SqliteArguments::default())
+    let rows = sqlx::query(AssertSqlSafe(text))
         .bind(after)
         .bind(ROWS_AT_ONCE)
         .fetch_all(&mut **source)
@@ -269,29 +227,34 @@ async fn write(tx: &mut PgTx, table: &Table, rows: &[SqliteRow]) -> Result<u64, 
         names.join(", "),
         arrays.join(", ")
     );
-    let mut query = sqlx::query(AssertSqlSafe(text));
-    for column in &table.columns {
-        query = match Cells::read(rows, column)? {
-            Cells::Text(cells) => query.bind(cells),
-            Cells::Number(cells) => query.bind(cells),
-            Cells::Bytes(cells) => query.bind(cells),
+    let mut insert = sqlx::query(AssertSqlSafe(text));
+    for Column { name, kind, .. } in &table.columns {
+        insert = match kind {
+            Kind::Text => insert.bind(cells::<String>(rows, name)?),
+            Kind::Number => insert.bind(cells::<i64>(rows, name)?),
+            Kind::Bytes => insert.bind(cells::<Vec<u8>>(rows, name)?),
         };
     }
-    let written = timeout(ANSWER_TIME_MAX, query.execute(&mut *tx.connection)).await;
-    Ok(tx.settle(written)?.rows_affected())
+    tx.execute(insert).await
 }
 
-/// What the database numbers itself goes on after the last number that was moved.
-async fn go_on_counting(tx: &mut PgTx, table: &Table) -> Result<(), StoreError> {
-    for column in table.columns.iter().filter(|column| column.counts) {
+/// The values of a column in some rows.
+fn cells<T>(rows: &[SqliteRow], column: &str) -> sqlx::Result<Vec<Option<T>>>
+where
+    T: for<'r> sqlx::Decode<'r, Sqlite> + sqlx::Type<Sqlite>,
+{
+    rows.iter().map(|row| row.try_get(column)).collect()
+}
+
+/// Numbering by the database continues after the last number that was copied.
+async fn continue_numbering(tx: &mut PgTx, table: &Table) -> Result<(), StoreError> {
+    for column in table.columns.iter().filter(|column| column.numbered) {
         let (table, column) = (&table.name, &column.name);
         let text = format!(
             "SELECT setval(pg_get_serial_sequence('\"{table}\"', '{column}'), MAX(\"{column}\")) \
              FROM \"{table}\" HAVING MAX(\"{column}\") IS NOT NULL"
         );
-        let setting = sqlx::query(AssertSqlSafe(text)).execute(&mut *tx.connection);
-        let set = timeout(ANSWER_TIME_MAX, setting).await;
-        tx.settle(set)?;
+        tx.execute(sqlx::query(AssertSqlSafe(text))).await?;
     }
     Ok(())
 }

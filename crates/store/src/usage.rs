@@ -1,15 +1,15 @@
-//! What has been leased out of each meter's windows. `granted` counts requests handed to some process to
-//! spend, not requests served: it is raised on disk before the first of them is, and never past the limit.
+//! What has been leased out of each meter's windows. `granted` counts requests leased to processes, not requests
+//! served: it is raised on disk before the first of them is served, and never beyond the limit.
 
 mod count;
 
 use crate::{
     Store, StoreError,
-    database::{query, text_column},
-    usage::count::{Held, Place},
+    database::{query, text_column, to_count},
+    usage::count::{LockedCounts, WindowKey},
 };
 
-/// A span of time with its own count, in UTC.
+/// A period with its own count, in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Window {
     Minute,
@@ -19,33 +19,33 @@ pub enum Window {
 
 text_column!(Window, "usage window", [Minute = "minute", Day = "day", Month = "month"]);
 
-/// A wish for a slice of one window.
+/// A request for a part of one window.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeaseAsk {
+pub struct LeaseRequest {
     pub meter_id: Box<str>,
     pub window: Window,
     pub start_ms: i64,
     /// What the window may give in all.
     pub limit: u32,
-    /// The slice is one part in so many of what remains, at least 1 and at most `slice_max`.
+    /// The lease is what remains divided by this, at least 1 and at most `lease_max`.
     pub divisor: u32,
-    pub slice_max: u32,
+    pub lease_max: u32,
 }
 
-impl LeaseAsk {
-    /// The slice that a window gives which has given so much before.
-    pub fn slice(&self, granted: u32) -> u32 {
+impl LeaseRequest {
+    /// The lease out of a window of which `granted` was leased before.
+    pub fn grant(&self, granted: u32) -> u32 {
         let remaining = self.limit.saturating_sub(granted);
-        (remaining / self.divisor.max(1)).clamp(1, self.slice_max.max(1)).min(remaining)
+        (remaining / self.divisor.max(1)).clamp(1, self.lease_max.max(1)).min(remaining)
     }
 }
 
-/// The answer to a [`LeaseAsk`].
+/// The answer to a [`LeaseRequest`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// The slice: the asker's to spend. 0: nothing remains.
+    /// What the caller may spend. 0: nothing remains.
     pub given: u32,
-    /// Leased out of the window in all, this slice included.
+    /// Leased out of the window in all, this lease included.
     pub granted: u32,
 }
 
@@ -58,7 +58,7 @@ pub struct Unspent {
     pub left: u32,
 }
 
-/// Where the current windows begin.
+/// The starts of the current windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowStarts {
     pub minute_ms: i64,
@@ -67,83 +67,70 @@ pub struct WindowStarts {
 }
 
 /// How much of a window has been leased out.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct UsageRow {
     pub meter_id: String,
+    #[sqlx(rename = "window_kind", try_from = "String")]
     pub window: Window,
+    #[sqlx(try_from = "i64")]
     pub granted: u32,
 }
 
 impl Store {
-    /// Leases a slice for every ask, all in one transaction: on disk when this returns.
-    ///
-    /// # Errors
-    /// The store cannot be written; then nothing was leased, or (where the commit itself was cut off)
-    /// something was and is lost to its window.
-    pub async fn lease(&self, asks: &[LeaseAsk]) -> Result<Vec<Lease>, StoreError> {
+    /// Grants every request, in one transaction: on disk when this returns. Where the commit itself is cut off, the
+    /// leases may be lost to their windows.
+    pub async fn lease(&self, requests: &[LeaseRequest]) -> Result<Vec<Lease>, StoreError> {
         let mut tx = self.begin_write().await?;
-        let places = asks.iter().map(Place::of_ask).collect();
-        let mut held = Held::take(&mut tx, places).await?;
-        let mut leases = Vec::with_capacity(asks.len());
-        for ask in asks {
-            let count = held.count(&Place::of_ask(ask))?;
-            let given = ask.slice(to_count(count.granted)?);
+        let keys = requests.iter().map(WindowKey::of_request);
+        let mut counts = LockedCounts::lock(&mut tx, keys).await?;
+        let mut leases = Vec::with_capacity(requests.len());
+        for request in requests {
+            let count = counts.count(&WindowKey::of_request(request))?;
+            let given = request.grant(to_count(count.granted)?);
             count.granted += i64::from(given);
             leases.push(Lease { given, granted: to_count(count.granted)? });
         }
-        held.put(&mut tx).await?;
+        counts.write(&mut tx).await?;
         tx.commit().await?;
         Ok(leases)
     }
 
-    /// Gives back what was leased and not spent.
-    ///
-    /// # Errors
-    /// The store cannot be written; then nothing was given back.
+    /// Returns what was leased and not spent.
     pub async fn release(&self, unspent: &[Unspent]) -> Result<(), StoreError> {
         let mut tx = self.begin_write().await?;
-        let places = unspent.iter().map(Place::of_unspent).collect();
-        let mut held = Held::take(&mut tx, places).await?;
+        let keys = unspent.iter().map(WindowKey::of_unspent);
+        let mut counts = LockedCounts::lock(&mut tx, keys).await?;
         for lease in unspent {
-            let count = held.count(&Place::of_unspent(lease))?;
+            let count = counts.count(&WindowKey::of_unspent(lease))?;
             let left = i64::from(lease.left);
-            // More than was ever given: a window that was forgotten meanwhile.
+            // More than was ever leased: the window was pruned meanwhile.
             if count.granted >= left {
                 count.granted -= left;
             }
         }
-        held.put(&mut tx).await?;
+        counts.write(&mut tx).await?;
         tx.commit().await
     }
 
-    /// Writes something that nobody reads, durably: whether a lease could be written.
-    ///
-    /// # Errors
-    /// The store cannot be written.
+    /// Writes a row that nobody reads, to learn whether a lease could be written.
     pub async fn probe(&self) -> Result<(), StoreError> {
-        let mut tx = self.begin_write().await?;
         // One row, of a window that no meter has and that is never pruned, changed every time.
-        query(
+        let probe = query(
             "INSERT INTO usage (window_kind, window_start_ms, meter_id, granted) \
              VALUES ('month', 9223372036854775807, '', 1) \
              ON CONFLICT (window_kind, window_start_ms, meter_id) \
              DO UPDATE SET granted = 1 - usage.granted",
-        )
-        .execute(&mut tx)
-        .await?;
-        tx.commit().await
+        );
+        self.database.write(probe).await.map(drop)
     }
 
-    /// What these windows have given, for one meter or for all.
-    ///
-    /// # Errors
-    /// The store cannot be read.
+    /// What these windows have granted, for one meter or for all.
     pub async fn usage(
         &self,
         starts: WindowStarts,
         meter_id: Option<&str>,
     ) -> Result<Vec<UsageRow>, StoreError> {
-        let rows: Vec<(String, String, i64)> = query(
+        query(
             "SELECT meter_id, window_kind, granted FROM usage \
              WHERE ((window_kind = 'minute' AND window_start_ms = $1) \
              OR (window_kind = 'day' AND window_start_ms = $2) \
@@ -155,39 +142,15 @@ impl Store {
         .bind(starts.month_ms)
         .bind(meter_id)
         .fetch_all(&self.database)
-        .await?;
-        rows.into_iter()
-            .map(|(meter_id, window, granted)| {
-                Ok(UsageRow {
-                    meter_id,
-                    window: Window::try_from(window)?,
-                    granted: to_count(granted)?,
-                })
-            })
-            .collect()
+        .await
     }
 
-    /// Forgets windows that began before these instants: minutes before the first, days and months
-    /// before the second.
-    ///
-    /// # Errors
-    /// The store cannot be written.
+    /// Deletes minutes that began before the first instant, and days and months that began before the second.
     pub async fn prune_usage(&self, minutes_ms: i64, days_ms: i64) -> Result<u64, StoreError> {
-        let mut tx = self.begin_write().await?;
-        let pruned = query(
+        let prune = query(
             "DELETE FROM usage WHERE (window_kind = 'minute' AND window_start_ms < $1) \
-             OR (window_kind = 'day' AND window_start_ms < $2) \
-             OR (window_kind = 'month' AND window_start_ms < $2)",
-        )
-        .bind(minutes_ms)
-        .bind(days_ms)
-        .execute(&mut tx)
-        .await?;
-        tx.commit().await?;
-        Ok(pruned)
+             OR (window_kind IN ('day', 'month') AND window_start_ms < $2)",
+        );
+        self.database.write(prune.bind(minutes_ms).bind(days_ms)).await
     }
-}
-
-fn to_count(column: i64) -> Result<u32, StoreError> {
-    u32::try_from(column).map_err(|_| StoreError::corrupt("usage out of range"))
 }

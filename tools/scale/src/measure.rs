@@ -14,7 +14,7 @@ use accounts::{Accounts, Actor, KeyKind, NewKey, Registry};
 use anyhow::{Context as _, Result};
 use change_log::{StreamLocation, StreamLog};
 use domain::{ManualClock, Timestamp};
-use store::{LeaseAsk, Store, Window};
+use store::{LeaseRequest, Store, Window};
 use test_servers::{Nats, Postgres};
 use tokio::{runtime::Runtime, task::JoinSet};
 
@@ -76,14 +76,14 @@ async fn leases(page: &mut String) -> Result<()> {
 }
 
 /// A slice of a key that this node alone asks for, in another minute each 60th turn.
-fn ask(node: u32, row: u32, turn: u32) -> LeaseAsk {
-    LeaseAsk {
+fn ask(node: u32, row: u32, turn: u32) -> LeaseRequest {
+    LeaseRequest {
         meter_id: format!("key-{node}-{row}-{}", turn % 60).into(),
         window: Window::Minute,
         start_ms: i64::from(turn / 60) * 60_000,
         limit: 60,
         divisor: 4,
-        slice_max: 10_000,
+        lease_max: 10_000,
     }
 }
 

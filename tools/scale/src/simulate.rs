@@ -1,6 +1,6 @@
 //! Leases and revocation with many nodes and keys, played in one thread: the meters are the real ones
-//! ([`accounts::Rehearsal`]), and so is the arithmetic of slices (`LeaseAsk::slice`); the database, the network, the
-//! clocks and the faults are not. The same seed gives the same run.
+//! ([`accounts::MeterSimulation`]), and so is the arithmetic of slices (`LeaseRequest::grant`); the database, the
+//! network, the clocks and the faults are not. The same seed gives the same run.
 
 mod clock;
 mod database;
@@ -12,7 +12,7 @@ mod report;
 mod run;
 mod trust;
 
-use accounts::TrustRehearsal;
+use accounts::KeyLeaseSimulation;
 use anyhow::{Result, ensure};
 
 use self::{clock::SECOND_US, database::Costs, run::Run};
@@ -43,7 +43,7 @@ impl Plan {
             seed,
             costs: Costs { transaction_us: 100, row_us: 10, read_us: 30 },
             trust_us: 5 * SECOND_US,
-            margin_us: i64::try_from(1000 * TrustRehearsal::MARGIN_MS).unwrap_or(i64::MAX),
+            margin_us: i64::try_from(1000 * KeyLeaseSimulation::MARGIN_MS).unwrap_or(i64::MAX),
             ask_every_us: SECOND_US,
             fault_every_us: SECOND_US / 2,
         }

@@ -41,7 +41,7 @@ impl Actor {
     pub(crate) fn entry(
         &self,
         at: Timestamp,
-        deed: Deed,
+        action: AuditAction,
         subject: &str,
         detail: &str,
     ) -> AuditEntry {
@@ -50,7 +50,7 @@ impl Actor {
             at_ms: at.as_millis(),
             account_id: self.account_id.clone(),
             who: self.who.clone(),
-            action: deed.as_str().to_owned(),
+            action: action.as_str().to_owned(),
             subject: cut(subject),
             detail: cut(detail),
             address: self.address.clone(),
@@ -69,7 +69,7 @@ impl Actor {
 
 /// Everything that is written down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Deed {
+pub enum AuditAction {
     AccountCreated,
     AccountConfirmed,
     AccountSuspended,
@@ -106,7 +106,7 @@ pub enum Deed {
     MaintenanceOff,
 }
 
-impl Deed {
+impl AuditAction {
     pub const ALL: [Self; 34] = [
         Self::AccountCreated,
         Self::AccountConfirmed,
@@ -198,33 +198,27 @@ pub struct AuditRecord {
 
 impl People {
     /// Writes down who did what, where it was not done in the store: what is done there is written down with it.
-    ///
-    /// # Errors
-    /// The store cannot be written.
     pub async fn note(
         &self,
         actor: &Actor,
-        deed: Deed,
+        action: AuditAction,
         subject: &str,
         detail: &str,
     ) -> Result<(), PeopleError> {
-        Ok(self.store.append_audit(&[self.entry(actor, deed, subject, detail)]).await?)
+        Ok(self.store.append_audit(&[self.entry(actor, action, subject, detail)]).await?)
     }
 
     pub(super) fn entry(
         &self,
         actor: &Actor,
-        deed: Deed,
+        action: AuditAction,
         subject: &str,
         detail: &str,
     ) -> AuditEntry {
-        actor.entry(self.clock.now(), deed, subject, detail)
+        actor.entry(self.clock.now(), action, subject, detail)
     }
 
     /// Lines of the audit log that pass, newest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn find_audit(
         &self,
         filter: &AuditFilter<'_>,
@@ -234,9 +228,6 @@ impl People {
     }
 
     /// The audit log, newest first, older than `before` where it is given; of one account, or of all.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub async fn audit(
         &self,
         account_id: Option<&str>,

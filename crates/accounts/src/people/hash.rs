@@ -43,10 +43,10 @@ pub(crate) struct Hasher {
 
 /// For whom a password is hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Guest {
+pub(crate) enum Requester {
     /// Somebody signed in, with a link, or with a browser that they signed in with before.
     Known,
-    Stranger,
+    Anonymous,
 }
 
 /// Too many are signing in at this moment.
@@ -71,7 +71,7 @@ impl Hasher {
     pub(crate) async fn hash(
         &self,
         password: Password,
-        guest: Guest,
+        guest: Requester,
     ) -> Result<Result<String, Busy>, AccountError> {
         let hashed = self.in_turn(guest, move |memory| hash(password.as_bytes(), memory)).await;
         match hashed {
@@ -85,7 +85,7 @@ impl Hasher {
         &self,
         password: Password,
         stored: Option<&str>,
-        guest: Guest,
+        guest: Requester,
     ) -> Result<bool, Busy> {
         let against: Arc<str> = stored.map_or_else(|| Arc::clone(&self.decoy), Arc::from);
         let compare = move |memory: &mut _| matches(&against, password.as_bytes(), memory);
@@ -95,13 +95,13 @@ impl Hasher {
 
     async fn in_turn<T: Send + 'static>(
         &self,
-        guest: Guest,
+        guest: Requester,
         work: impl FnOnce(&mut Vec<Block>) -> T + Send + 'static,
     ) -> Result<T, Busy> {
         let turns = tokio::time::timeout(TURN_WAIT, async {
             let strangers = match guest {
-                Guest::Known => None,
-                Guest::Stranger => Some(Arc::clone(&self.strangers).acquire_owned().await?),
+                Requester::Known => None,
+                Requester::Anonymous => Some(Arc::clone(&self.strangers).acquire_owned().await?),
             };
             Ok::<_, AcquireError>((strangers, Arc::clone(&self.turns).acquire_owned().await?))
         });
@@ -175,79 +175,4 @@ fn digest(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn password(text: &str) -> Password {
-        Password::typed(text.to_owned()).unwrap()
-    }
-
-    #[tokio::test]
-    async fn a_password_is_known_again_and_another_is_not() {
-        let hasher = Hasher::new().unwrap();
-        let stored = hasher.hash(password("correct horse"), Guest::Known).await.unwrap().unwrap();
-        assert!(stored.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"));
-        assert!(
-            hasher.verify(password("correct horse"), Some(&stored), Guest::Known).await.unwrap()
-        );
-        assert!(
-            !hasher.verify(password("correct horsf"), Some(&stored), Guest::Known).await.unwrap()
-        );
-        assert!(!hasher.verify(password("correct horse"), None, Guest::Stranger).await.unwrap());
-        let again = hasher.hash(password("correct horse"), Guest::Known).await.unwrap().unwrap();
-        assert_ne!(stored, again, "every hash has its own salt");
-    }
-
-    /// Made with the reference implementation: a change of parameters or form must not lock people out.
-    #[test]
-    fn a_hash_of_the_reference_program_is_understood() {
-        let reference =
-            "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4";
-        assert!(matches(reference, b"password", &mut Vec::new()));
-        assert!(!matches(reference, b"passwore", &mut Vec::new()));
-    }
-
-    #[test]
-    fn a_damaged_hash_lets_nobody_in_and_takes_no_memory() {
-        for damaged in [
-            "",
-            "$argon2id$v=19$m=4294967295,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4",
-            "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65",
-            "$argon2i$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4",
-        ] {
-            assert!(!matches(damaged, b"password", &mut Vec::new()), "{damaged}");
-        }
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-    async fn hostile_many_at_once_are_hashed_in_the_memory_of_two() {
-        let hasher = Hasher::new().unwrap();
-        let all = (0..24).map(|n| {
-            let hasher = hasher.clone();
-            let guest = if n % 2 == 0 { Guest::Known } else { Guest::Stranger };
-            tokio::spawn(
-                async move { hasher.hash(password("correct horse"), guest).await.unwrap() },
-            )
-        });
-        let mut hashed = 0;
-        for one in all.collect::<Vec<_>>() {
-            hashed += usize::from(one.await.unwrap().is_ok());
-        }
-        assert!(hashed > 0);
-        let memory = hasher.memory.lock().unwrap();
-        assert!(memory.len() <= AT_ONCE_MAX, "{}", memory.len());
-        let blocks = usize::try_from(MEMORY_KIB).unwrap();
-        assert!(memory.iter().all(|blocks_of_one| blocks_of_one.capacity() <= blocks));
-    }
-
-    #[tokio::test]
-    async fn hostile_strangers_leave_a_turn_to_who_is_known() {
-        let hasher = Hasher::new().unwrap();
-        // A stranger who never ends.
-        let _held = Arc::clone(&hasher.strangers).acquire_owned().await.unwrap();
-        let _turn = Arc::clone(&hasher.turns).acquire_owned().await.unwrap();
-        let known = hasher.verify(password("correct horse"), None, Guest::Known).await;
-        assert!(matches!(known, Ok(false)));
-        assert!(hasher.strangers.try_acquire().is_err(), "no other stranger has one");
-    }
-}
+mod tests;

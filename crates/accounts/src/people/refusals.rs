@@ -6,20 +6,20 @@ use std::net::IpAddr;
 
 use domain::Timestamp;
 
-use crate::{Actor, Deed, Origin, People, PeopleError};
+use crate::{Actor, AuditAction, Origin, People, PeopleError};
 
 /// Lines that are written within an hour, by each process. What is refused beyond them is counted and told in one line
 /// of the next hour. An attack of a year makes some 260 MB.
 const LINES_MAX: u32 = 100;
 /// Who is told apart within a minute; the others are counted together.
-const TOLD_APART_MAX: usize = 1000;
+const DISTINCT_MAX: usize = 1000;
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 3_600_000;
 
 /// What was refused, with which address and from where.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Refused {
-    pub(super) deed: Deed,
+    pub(super) action: AuditAction,
     pub(super) email: String,
     pub(super) source: Option<IpAddr>,
 }
@@ -43,7 +43,7 @@ impl Refusals {
         let mut due = self.turn(now);
         if let Some(times) = self.seen.get_mut(&refused) {
             *times += 1;
-        } else if self.seen.len() < TOLD_APART_MAX && self.has_line() {
+        } else if self.seen.len() < DISTINCT_MAX && self.has_line() {
             due.push((Some(refused.clone()), 1));
             self.seen.insert(refused, 0);
         } else {
@@ -85,8 +85,8 @@ impl Refusals {
 
 impl People {
     /// Writes down that somebody was not let in. That it cannot be written changes nothing for them.
-    pub(super) async fn note_refusal(&self, deed: Deed, email: &str, from: &Origin) {
-        let refused = Refused { deed, email: email.to_owned(), source: from.source() };
+    pub(super) async fn note_refusal(&self, action: AuditAction, email: &str, from: &Origin) {
+        let refused = Refused { action, email: email.to_owned(), source: from.source() };
         let now = self.clock.now();
         let due = self.refusals().count(refused, now);
         if let Err(error) = self.write_lines(&due, now).await {
@@ -109,14 +109,14 @@ impl People {
                 let from = Origin { address, agent: String::new(), device: None };
                 let actor = Actor::stranger(&from);
                 match refused {
-                    Some(Refused { deed, email, .. }) => {
+                    Some(Refused { action, email, .. }) => {
                         let again = format!("{times} more within a minute");
                         let detail = if *times > 1 { again.as_str() } else { "" };
-                        actor.entry(now, *deed, email, detail)
+                        actor.entry(now, *action, email, detail)
                     }
                     None => {
                         let detail = format!("{times} more, not told apart");
-                        actor.entry(now, Deed::SignInRefused, "anybody", &detail)
+                        actor.entry(now, AuditAction::SignInRefused, "anybody", &detail)
                     }
                 }
             })
@@ -131,7 +131,11 @@ mod tests {
 
     fn refused(n: u32) -> Refused {
         let email = "ann@example.com".to_owned();
-        Refused { deed: Deed::SignInRefused, email, source: Some(IpAddr::from(n.to_be_bytes())) }
+        Refused {
+            action: AuditAction::SignInRefused,
+            email,
+            source: Some(IpAddr::from(n.to_be_bytes())),
+        }
     }
 
     #[test]
@@ -147,7 +151,7 @@ mod tests {
                 let anew = u32::try_from(1000 + second).unwrap() * 20 + n;
                 written.extend(refusals.count(refused(anew), now));
             }
-            assert!(refusals.seen.len() <= TOLD_APART_MAX);
+            assert!(refusals.seen.len() <= DISTINCT_MAX);
         }
         assert_eq!(written.len(), usize::try_from(LINES_MAX).unwrap());
         written.extend(refusals.turn(begun.plus(std::time::Duration::from_secs(3600))));

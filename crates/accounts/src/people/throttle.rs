@@ -15,7 +15,7 @@ const KEYS_MAX: usize = 20_000;
 
 /// How much is let through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Pace {
+pub(crate) struct Limit {
     /// Tries at once.
     pub(crate) burst: u32,
     /// One more after each.
@@ -24,7 +24,7 @@ pub(crate) struct Pace {
 
 #[derive(Debug)]
 pub(crate) struct Throttle {
-    pace: Pace,
+    limit: Limit,
     keys_max: usize,
     salt: RandomState,
     /// Until when each key's tries are paid for, in milliseconds.
@@ -33,9 +33,9 @@ pub(crate) struct Throttle {
 }
 
 impl Throttle {
-    pub(crate) fn new(pace: Pace) -> Self {
+    pub(crate) fn new(limit: Limit) -> Self {
         Self {
-            pace,
+            limit,
             keys_max: KEYS_MAX,
             salt: RandomState::new(),
             paid_ms: HashMap::new(),
@@ -45,9 +45,9 @@ impl Throttle {
 
     /// Counts a try, or says how long to wait before the next.
     pub(crate) fn admit(&mut self, key: &impl Hash, now: Timestamp) -> Result<(), Duration> {
-        let (now_ms, every_ms) = (now.as_millis(), millis(self.pace.every));
-        let room_ms = every_ms.saturating_mul(i64::from(self.pace.burst.saturating_sub(1)));
-        let paid_ms = self.place(key, now_ms);
+        let (now_ms, every_ms) = (now.as_millis(), millis(self.limit.every));
+        let room_ms = every_ms.saturating_mul(i64::from(self.limit.burst.saturating_sub(1)));
+        let paid_ms = self.slot(key, now_ms);
         let due_ms = (*paid_ms).max(now_ms);
         let wait_ms = due_ms - now_ms - room_ms;
         if wait_ms > 0 {
@@ -59,13 +59,13 @@ impl Throttle {
 
     /// Takes a try back: it was the right person's.
     pub(crate) fn refund(&mut self, key: &impl Hash) {
-        let every_ms = millis(self.pace.every);
+        let every_ms = millis(self.limit.every);
         if let Some(paid_ms) = self.paid_ms.get_mut(&self.salt.hash_one(key)) {
             *paid_ms = paid_ms.saturating_sub(every_ms);
         }
     }
 
-    fn place(&mut self, key: &impl Hash, now_ms: i64) -> &mut i64 {
+    fn slot(&mut self, key: &impl Hash, now_ms: i64) -> &mut i64 {
         let key = self.salt.hash_one(key);
         if self.paid_ms.len() >= self.keys_max && !self.paid_ms.contains_key(&key) {
             self.paid_ms.retain(|_, paid_ms| *paid_ms > now_ms);
@@ -85,7 +85,7 @@ fn millis(duration: Duration) -> i64 {
 mod tests {
     use super::*;
 
-    const PACE: Pace = Pace { burst: 3, every: Duration::from_secs(10) };
+    const LIMIT: Limit = Limit { burst: 3, every: Duration::from_secs(10) };
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_secs(seconds)
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_burst_is_let_through_and_then_one_at_a_time() {
-        let mut throttle = Throttle::new(PACE);
+        let mut throttle = Throttle::new(LIMIT);
         for _ in 0..3 {
             assert_eq!(throttle.admit(&"ann", at(100)), Ok(()));
         }
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_refund_makes_room_for_one() {
-        let mut throttle = Throttle::new(PACE);
+        let mut throttle = Throttle::new(LIMIT);
         for _ in 0..3 {
             assert_eq!(throttle.admit(&"ann", at(100)), Ok(()));
         }
@@ -121,12 +121,12 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_and_the_rest_share_one_place() {
-        let mut throttle = Throttle { keys_max: 2, ..Throttle::new(PACE) };
+        let mut throttle = Throttle { keys_max: 2, ..Throttle::new(LIMIT) };
         let mut admitted = |key: u32, now: i64| throttle.admit(&key, at(now)).is_ok();
         assert!(admitted(1, 0) && admitted(2, 0));
         // Keys 3 to 6 share a burst of three.
         assert!(admitted(3, 0) && admitted(4, 0) && admitted(5, 0) && !admitted(6, 0));
-        assert!(admitted(1, 0), "a known key keeps its own place");
+        assert!(admitted(1, 0), "a known key keeps its own slot");
         // When the known ones are paid off, their places are free again.
         assert!(admitted(7, 100) && admitted(8, 100));
         assert!(throttle.paid_ms.len() <= 2);

@@ -8,27 +8,27 @@ use store::{Store, transfer};
 use test_servers::Postgres;
 
 use crate::{
-    DAY, Node, World, limits,
+    DAY, TestNode, TestStore, limits,
     quota::{drain, hammer},
 };
 
 const NOON: &str = "2026-11-14T12:00:00Z";
 
-async fn node_on(world: &World, url: &str) -> Node {
-    let clock = Arc::clone(&world.clock) as Arc<dyn Clock>;
+async fn node_on(test: &TestStore, url: &str) -> TestNode {
+    let clock = Arc::clone(&test.clock) as Arc<dyn Clock>;
     let store = Store::connect(url).await.unwrap();
     let (accounts, worker) = Accounts::load(store.clone(), clock).await.unwrap();
-    Node { accounts: Arc::new(accounts), worker: tokio::spawn(worker.run()), store }
+    TestNode { accounts: Arc::new(accounts), worker: tokio::spawn(worker.run()), store }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_move_to_postgres_changes_nothing_for_whoever_holds_a_key() {
     const LIMIT: u32 = 500;
-    let world = World::at(NOON);
-    let now = world.now();
-    let key = world.issue(limits(1_000_000, LIMIT, None)).await;
-    let ended = world.issue(limits(1_000_000, LIMIT, None)).await;
-    let old = world.node().await;
+    let test = TestStore::at(NOON);
+    let now = test.now();
+    let key = test.issue(limits(1_000_000, LIMIT, None)).await;
+    let ended = test.issue(limits(1_000_000, LIMIT, None)).await;
+    let old = test.node().await;
     old.revoke_key(ended.expose(), &Actor::command_line()).await.unwrap();
     assert_eq!(drain(&old, &key, now, 123).await, 123);
     let records = old.list_keys().await.unwrap();
@@ -36,10 +36,10 @@ async fn a_move_to_postgres_changes_nothing_for_whoever_holds_a_key() {
 
     let server = Postgres::start().unwrap();
     let url = server.create_database("db").unwrap();
-    transfer(world.database().as_ref(), &url, &[], &mut |_| {}).await.unwrap();
+    transfer(test.database().as_ref(), &url, &[], &mut |_| {}).await.unwrap();
 
     let nodes =
-        [node_on(&world, &url).await, node_on(&world, &url).await, node_on(&world, &url).await];
+        [node_on(&test, &url).await, node_on(&test, &url).await, node_on(&test, &url).await];
     let moved = nodes[0].list_keys().await.unwrap();
     assert_eq!(serde_json::to_value(moved).unwrap(), serde_json::to_value(records).unwrap());
     assert!(nodes[1].keys.authenticate(ended.expose().as_bytes(), now).is_err());
@@ -64,10 +64,10 @@ async fn with_the_database_away_keys_go_on_within_their_leases_and_no_further() 
     const LIMIT: u32 = 400;
     let mut server = Postgres::start().unwrap();
     let url = server.create_database("db").unwrap();
-    let world = World::on(url.clone(), NOON);
-    let now = world.now();
-    let key = world.issue(limits(1_000_000, LIMIT, None)).await;
-    let nodes = [node_on(&world, &url).await, node_on(&world, &url).await];
+    let test = TestStore::on(url.clone(), NOON);
+    let now = test.now();
+    let key = test.issue(limits(1_000_000, LIMIT, None)).await;
+    let nodes = [node_on(&test, &url).await, node_on(&test, &url).await];
     let mut spent = 0;
     for node in &nodes {
         spent += drain(node, &key, now, 10).await;
@@ -107,21 +107,21 @@ async fn with_the_database_away_keys_go_on_within_their_leases_and_no_further() 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dump_of_the_database_has_keys_and_quotas() {
     const LIMIT: u32 = 160;
-    let world = World::at(NOON);
-    let now = world.now();
-    let key = world.issue(limits(1_000_000, LIMIT, None)).await;
-    let ended = world.issue(limits(1_000_000, LIMIT, None)).await;
+    let test = TestStore::at(NOON);
+    let now = test.now();
+    let key = test.issue(limits(1_000_000, LIMIT, None)).await;
+    let ended = test.issue(limits(1_000_000, LIMIT, None)).await;
     let server = Postgres::start().unwrap();
     let url = server.create_database("db").unwrap();
-    transfer(world.database().as_ref(), &url, &[], &mut |_| {}).await.unwrap();
-    let node = node_on(&world, &url).await;
+    transfer(test.database().as_ref(), &url, &[], &mut |_| {}).await.unwrap();
+    let node = node_on(&test, &url).await;
     node.revoke_key(ended.expose(), &Actor::command_line()).await.unwrap();
     assert_eq!(drain(&node, &key, now, 20).await, 20);
 
     // The node goes on meanwhile, and holds a lease.
     let restored = server.dump_and_restore("db", "restored").unwrap();
     assert_eq!(drain(&node, &key, now, 20).await, 20);
-    let other = node_on(&world, &restored).await;
+    let other = node_on(&test, &restored).await;
     assert!(other.keys.authenticate(ended.expose().as_bytes(), now).is_err());
     // What was leased counts as spent: less than two slices of it.
     let rest = hammer(&[&other], &key, now).await;

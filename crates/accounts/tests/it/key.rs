@@ -2,14 +2,14 @@
 
 use accounts::{AccountError, Actor, KeyKind, Maintenance, NewKey, Rotated, Scores};
 
-use crate::{DAY, MINUTE, SECOND, World, limits};
+use crate::{DAY, MINUTE, SECOND, TestStore, limits};
 
 const NOON: &str = "2026-11-14T12:00:00Z";
 
 #[tokio::test]
 async fn a_key_carries_its_grant() {
-    let world = World::at(NOON);
-    let node = world.node().await;
+    let test = TestStore::at(NOON);
+    let node = test.node().await;
     let new = NewKey {
         groups: Some(vec![String::from("golf"), String::from("combat"), String::from("golf")]),
         odds_read: false,
@@ -17,7 +17,7 @@ async fn a_key_carries_its_grant() {
         ..NewKey::of_kind(KeyKind::Sandbox)
     };
     let (key, record) = node.create_key(new, &Actor::command_line()).await.unwrap();
-    let grant = &node.entry(&key, world.now()).grant;
+    let grant = &node.entry(&key, test.now()).grant;
     assert_eq!((grant.kind, grant.odds_read), (KeyKind::Sandbox, false));
     assert_eq!(grant.limits, limits(7, 8, Some(9)));
     assert_eq!(grant.key_id, record.id);
@@ -27,30 +27,30 @@ async fn a_key_carries_its_grant() {
 
 #[tokio::test]
 async fn only_issued_keys_are_let_in() {
-    let world = World::at(NOON);
-    let node = world.node().await;
-    let elsewhere = World::at(NOON).issue(limits(1, 1, None)).await;
+    let test = TestStore::at(NOON);
+    let node = test.node().await;
+    let elsewhere = TestStore::at(NOON).issue(limits(1, 1, None)).await;
     for text in [elsewhere.expose().as_bytes(), b"", b"sk_test_", b"key_0123456789abcdef"] {
-        assert!(node.keys.authenticate(text, world.now()).is_err());
+        assert!(node.keys.authenticate(text, test.now()).is_err());
     }
 }
 
 #[tokio::test]
 async fn a_revoked_key_is_refused_at_once() {
-    let world = World::at(NOON);
-    let node = world.node().await;
+    let test = TestStore::at(NOON);
+    let node = test.node().await;
     let (key, record) = node
         .create_key(NewKey::of_kind(KeyKind::Production), &Actor::command_line())
         .await
         .unwrap();
-    let held = node.entry(&key, world.now());
+    let held = node.entry(&key, test.now());
     let revoked = node.revoke_key(record.id.as_str(), &Actor::command_line()).await.unwrap();
-    assert_eq!(revoked.revoked_at, Some(world.now()));
-    assert!(!held.is_active(world.now()), "whoever holds the entry sees it, too");
+    assert_eq!(revoked.revoked_at, Some(test.now()));
+    assert!(!held.is_active(test.now()), "whoever holds the entry sees it, too");
     // Not even for a request that took the time before the revocation.
-    let before = world.now().minus(DAY);
+    let before = test.now().minus(DAY);
     assert!(node.keys.authenticate(key.expose().as_bytes(), before).is_err());
-    world.clock.advance(MINUTE);
+    test.clock.advance(MINUTE);
     assert_eq!(
         node.revoke_key(key.expose(), &Actor::command_line()).await.unwrap(),
         revoked,
@@ -60,20 +60,20 @@ async fn a_revoked_key_is_refused_at_once() {
 
 #[tokio::test]
 async fn what_a_command_line_process_wrote_is_in_force_after_a_refresh() {
-    let world = World::at(NOON);
-    let node = world.node().await;
-    let command_line = world.command_line().await;
+    let test = TestStore::at(NOON);
+    let node = test.node().await;
+    let command_line = test.command_line().await;
     let (key, record) = command_line
         .create_key(NewKey::of_kind(KeyKind::Sandbox), &Actor::command_line())
         .await
         .unwrap();
     node.keys.refresh_key(record.id.as_str()).await.unwrap();
-    let held = node.entry(&key, world.now());
+    let held = node.entry(&key, test.now());
 
     // That process's clock is ahead of the node's.
-    world.clock.advance(MINUTE);
+    test.clock.advance(MINUTE);
     command_line.revoke_key(key.expose(), &Actor::command_line()).await.unwrap();
-    let behind = world.now().minus(MINUTE);
+    let behind = test.now().minus(MINUTE);
     node.reload().await.unwrap();
     assert!(node.keys.authenticate(key.expose().as_bytes(), behind).is_err());
     assert!(!held.is_active(behind));
@@ -81,44 +81,44 @@ async fn what_a_command_line_process_wrote_is_in_force_after_a_refresh() {
 
 #[tokio::test]
 async fn a_rotated_key_overlaps_its_successor_and_shares_its_meters() {
-    let world = World::at(NOON);
-    let node = world.node().await;
+    let test = TestStore::at(NOON);
+    let node = test.node().await;
     let new = NewKey { limits: limits(60, 10, None), ..NewKey::of_kind(KeyKind::Production) };
     let (old, old_record) = node.create_key(new, &Actor::command_line()).await.unwrap();
-    let entry = node.entry(&old, world.now());
+    let entry = node.entry(&old, test.now());
     for _ in 0..4 {
-        node.charge_quota(&entry, world.now()).await;
+        node.charge_quota(&entry, test.now()).await;
     }
     let Rotated { secret: new, record, .. } =
         node.rotate_key(old.expose(), Some(MINUTE), &Actor::command_line()).await.unwrap();
     assert_eq!(record.rotated_from.as_ref(), Some(&old_record.id));
-    let successor = node.entry(&new, world.now());
-    assert_eq!(successor.meters.standing(world.now()).quota.used, 4);
-    node.charge_quota(&successor, world.now()).await;
-    assert_eq!(entry.meters.standing(world.now()).quota.used, 5);
+    let successor = node.entry(&new, test.now());
+    assert_eq!(successor.meters.standing(test.now()).quota.used, 4);
+    node.charge_quota(&successor, test.now()).await;
+    assert_eq!(entry.meters.standing(test.now()).quota.used, 5);
 
-    world.clock.advance(MINUTE - SECOND);
-    assert!(node.keys.authenticate(old.expose().as_bytes(), world.now()).is_ok());
-    world.clock.advance(SECOND);
-    assert!(node.keys.authenticate(old.expose().as_bytes(), world.now()).is_err());
-    node.entry(&new, world.now());
+    test.clock.advance(MINUTE - SECOND);
+    assert!(node.keys.authenticate(old.expose().as_bytes(), test.now()).is_ok());
+    test.clock.advance(SECOND);
+    assert!(node.keys.authenticate(old.expose().as_bytes(), test.now()).is_err());
+    node.entry(&new, test.now());
     node.shut_down().await;
-    let node = world.node().await;
-    assert_eq!(node.entry(&new, world.now()).meters.standing(world.now()).quota.used, 5);
+    let node = test.node().await;
+    assert_eq!(node.entry(&new, test.now()).meters.standing(test.now()).quota.used, 5);
 }
 
 #[tokio::test]
 async fn rotation_without_overlap_ends_the_old_key_and_is_done_once() {
-    let world = World::at(NOON);
-    let node = world.node().await;
+    let test = TestStore::at(NOON);
+    let node = test.node().await;
     let (old, record) = node
         .create_key(NewKey::of_kind(KeyKind::Production), &Actor::command_line())
         .await
         .unwrap();
     let new =
         node.rotate_key(record.id.as_str(), None, &Actor::command_line()).await.unwrap().secret;
-    assert!(node.keys.authenticate(old.expose().as_bytes(), world.now()).is_err());
-    node.entry(&new, world.now());
+    assert!(node.keys.authenticate(old.expose().as_bytes(), test.now()).is_err());
+    node.entry(&new, test.now());
     let again = node.rotate_key(old.expose(), None, &Actor::command_line()).await;
     assert!(matches!(again, Err(AccountError::RotateRevoked(_))));
     node.rotate_key(new.expose(), Some(DAY), &Actor::command_line()).await.unwrap();
@@ -130,8 +130,8 @@ async fn rotation_without_overlap_ends_the_old_key_and_is_done_once() {
 
 #[tokio::test]
 async fn what_cannot_be_meant_is_refused_with_its_reason() {
-    let world = World::at(NOON);
-    let registry = world.command_line().await;
+    let test = TestStore::at(NOON);
+    let registry = test.command_line().await;
     let plain = NewKey::of_kind(KeyKind::Sandbox);
     let groups = |group: &str| Some(vec![String::from(group)]);
     let check = async |new: NewKey, reason: &str| {
@@ -155,8 +155,8 @@ async fn what_cannot_be_meant_is_refused_with_its_reason() {
 
 #[tokio::test]
 async fn no_secret_is_printed_or_kept() {
-    let world = World::at(NOON);
-    let node = world.node().await;
+    let test = TestStore::at(NOON);
+    let node = test.node().await;
     let (key, record) =
         node.create_key(NewKey::of_kind(KeyKind::Sandbox), &Actor::command_line()).await.unwrap();
     let (token, _) = node
@@ -165,7 +165,7 @@ async fn no_secret_is_printed_or_kept() {
         .unwrap();
     let printed = format!("{:?} {key:?} {record:?} {token:?}", node.accounts);
     node.shut_down().await;
-    let kept = std::fs::read(world.database()).unwrap();
+    let kept = std::fs::read(test.database()).unwrap();
     for secret in [key.expose(), token.expose()] {
         let random = &secret[secret.len() - 28..];
         assert!(!printed.contains(random));
@@ -175,10 +175,10 @@ async fn no_secret_is_printed_or_kept() {
 
 #[tokio::test]
 async fn a_record_is_json_with_its_id_and_instants_as_text() {
-    let world = World::at(NOON);
+    let test = TestStore::at(NOON);
     let new = NewKey { name: String::from("site"), ..NewKey::of_kind(KeyKind::Production) };
     let (key, record) =
-        world.command_line().await.create_key(new, &Actor::command_line()).await.unwrap();
+        test.command_line().await.create_key(new, &Actor::command_line()).await.unwrap();
     let json = serde_json::to_value(&record).unwrap();
     assert_eq!(
         json,
@@ -194,8 +194,8 @@ async fn a_record_is_json_with_its_id_and_instants_as_text() {
 
 #[tokio::test]
 async fn a_feed_token_lives_until_it_is_revoked_and_its_name_can_be_taken_again() {
-    let world = World::at(NOON);
-    let node = world.node().await;
+    let test = TestStore::at(NOON);
+    let node = test.node().await;
     let (token, _) = node
         .create_feed("pinnacle", Some("pinnacle"), Scores::OfUnbound, &Actor::command_line())
         .await
@@ -229,17 +229,17 @@ async fn a_feed_token_lives_until_it_is_revoked_and_its_name_can_be_taken_again(
 
 #[tokio::test]
 async fn maintenance_outlives_a_restart() {
-    let world = World::at(NOON);
-    let node = world.node().await;
+    let test = TestStore::at(NOON);
+    let node = test.node().await;
     assert_eq!(node.maintenance(), Maintenance::Off);
     let on = Maintenance::On { retry_after_s: 600 };
-    world.command_line().await.set_maintenance(on, &Actor::command_line()).await.unwrap();
+    test.command_line().await.set_maintenance(on, &Actor::command_line()).await.unwrap();
     node.reload().await.unwrap();
     assert_eq!(node.maintenance(), on);
     node.crash().await;
-    let node = world.node().await;
+    let node = test.node().await;
     assert_eq!(node.maintenance(), on);
     node.set_maintenance(Maintenance::Off, &Actor::command_line()).await.unwrap();
     assert_eq!(node.maintenance(), Maintenance::Off);
-    assert_eq!(world.command_line().await.maintenance().await.unwrap(), Maintenance::Off);
+    assert_eq!(test.command_line().await.maintenance().await.unwrap(), Maintenance::Off);
 }

@@ -11,10 +11,10 @@
 mod cluster;
 mod hostile;
 mod key;
+mod key_lease;
 mod model;
 mod people;
 mod quota;
-mod trust;
 mod usage;
 
 use std::{ops::Deref, path::Path, sync::Arc, time::Duration};
@@ -28,18 +28,18 @@ use tokio::task::JoinHandle;
 
 const SECOND: Duration = Duration::from_secs(1);
 /// How long anything that must happen may take before a test gives up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 const MINUTE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// A data folder, or a database in its place, and the time.
-struct World {
+struct TestStore {
     dir: TempDir,
     clock: Arc<ManualClock>,
     postgres: Option<String>,
 }
 
-impl World {
+impl TestStore {
     fn at(now: &str) -> Self {
         let clock = Arc::new(ManualClock::at(Timestamp::parse(now).unwrap()));
         Self { dir: TempDir::new().unwrap(), clock, postgres: None }
@@ -70,16 +70,16 @@ impl World {
     }
 
     /// A server process.
-    async fn node(&self) -> Node {
+    async fn node(&self) -> TestNode {
         self.node_with(&self.clock).await
     }
 
     /// A server process with a clock of its own.
-    async fn node_with(&self, clock: &Arc<ManualClock>) -> Node {
+    async fn node_with(&self, clock: &Arc<ManualClock>) -> TestNode {
         let clock = Arc::clone(clock) as Arc<dyn Clock>;
         let store = self.store().await;
         let (accounts, worker) = Accounts::load(store.clone(), clock).await.unwrap();
-        Node { accounts: Arc::new(accounts), worker: tokio::spawn(worker.run()), store }
+        TestNode { accounts: Arc::new(accounts), worker: tokio::spawn(worker.run()), store }
     }
 
     /// Does to the file what only a fault would.
@@ -131,13 +131,13 @@ impl World {
     }
 }
 
-struct Node {
+struct TestNode {
     accounts: Arc<Accounts>,
     worker: JoinHandle<()>,
     store: Store,
 }
 
-impl Node {
+impl TestNode {
     fn entry(&self, key: &KeySecret, now: Timestamp) -> Arc<KeyEntry> {
         self.accounts.keys.authenticate(key.expose().as_bytes(), now).unwrap()
     }
@@ -157,7 +157,7 @@ impl Node {
     }
 }
 
-impl Deref for Node {
+impl Deref for TestNode {
     type Target = Accounts;
 
     fn deref(&self) -> &Accounts {

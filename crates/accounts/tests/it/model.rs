@@ -8,7 +8,7 @@ use domain::{Clock as _, ManualClock, Timestamp};
 use proptest::{collection::vec, prelude::*, test_runner::TestRunner};
 use test_servers::Postgres;
 
-use crate::{Node, World, limits, quota::insist};
+use crate::{TestNode, TestStore, limits, quota::insist};
 
 const BURST: u32 = 6;
 const DAY: u32 = 11;
@@ -78,13 +78,13 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// A node, and the latest instant at which it counted something to the account: the window it must be in there.
 struct Running {
-    node: Node,
+    node: TestNode,
     clock: Arc<ManualClock>,
     latest: Timestamp,
 }
 
 struct Model {
-    world: World,
+    test: TestStore,
     keys: Vec<KeySecret>,
     nodes: Vec<Running>,
     /// The latest instant there has been.
@@ -94,17 +94,17 @@ struct Model {
 }
 
 impl Model {
-    async fn new(world: World) -> Self {
-        let latest = world.now();
-        world.account("acc_1", limits(BURST, DAY, Some(MONTH))).await;
-        let registry = world.command_line().await;
+    async fn new(test: TestStore) -> Self {
+        let latest = test.now();
+        test.account("acc_1", limits(BURST, DAY, Some(MONTH))).await;
+        let registry = test.command_line().await;
         let mut keys = Vec::new();
         for _ in 0..KEYS {
             keys.push(registry.create_key(new_key(), &Actor::command_line()).await.unwrap().0);
         }
-        let mut model = Self { world, keys, nodes: Vec::new(), latest, granted: HashMap::new() };
+        let mut model = Self { test, keys, nodes: Vec::new(), latest, granted: HashMap::new() };
         for _ in 0..2 {
-            let clock = Arc::new(ManualClock::at(model.world.now()));
+            let clock = Arc::new(ManualClock::at(model.test.now()));
             let running = model.start(clock).await;
             model.nodes.push(running);
         }
@@ -112,10 +112,10 @@ impl Model {
     }
 
     async fn start(&self, clock: Arc<ManualClock>) -> Running {
-        Running { node: self.world.node_with(&clock).await, latest: clock.now(), clock }
+        Running { node: self.test.node_with(&clock).await, latest: clock.now(), clock }
     }
 
-    async fn replace(&mut self, node: usize) -> Node {
+    async fn replace(&mut self, node: usize) -> TestNode {
         let fresh = self.start(Arc::clone(&self.nodes[node].clock)).await;
         std::mem::replace(&mut self.nodes[node], fresh).node
     }
@@ -228,16 +228,16 @@ proptest! {
 
     #[test]
     fn no_window_is_ever_over_granted(steps in vec(step(), 1..40)) {
-        run(World::at(START), steps);
+        run(TestStore::at(START), steps);
     }
 }
 
 const START: &str = "2026-11-14T23:38:00Z";
 
-fn run(world: World, steps: Vec<Step>) {
+fn run(test: TestStore, steps: Vec<Step>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let mut model = Model::new(world).await;
+        let mut model = Model::new(test).await;
         for step in steps {
             model.apply(step).await;
         }
@@ -255,7 +255,7 @@ fn no_window_is_ever_over_granted_by_nodes_that_share_a_database() {
     let outcome = TestRunner::new(config).run(&vec(step(), 1..40), |steps| {
         made.set(made.get() + 1);
         let url = server.create_database(&format!("case_{}", made.get())).unwrap();
-        run(World::on(url, START), steps);
+        run(TestStore::on(url, START), steps);
         Ok(())
     });
     outcome.unwrap();

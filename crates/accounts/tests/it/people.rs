@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 
 use accounts::{
-    AccessDecision, AccessState, Actor, Deed, Email, Gate, LinkPurpose, NewAccount, Origin,
-    Password, People, PeopleError, PeopleRules, Profile, Role, Session, SessionToken, SignIn,
-    SignUp, Stage,
+    AccessDecision, AccessState, Actor, Attempt, AuditAction, EmailAddress, LinkPurpose,
+    NewAccount, Origin, Password, People, PeopleError, PeopleRules, Profile, Role, Session,
+    SessionToken, SignIn, SignUp, Stage,
 };
 
 use super::*;
@@ -21,8 +21,8 @@ fn home() -> Origin {
     from("192.0.2.1")
 }
 
-pub(crate) fn email(text: &str) -> Email {
-    Email::parse(text).unwrap()
+pub(crate) fn email(text: &str) -> EmailAddress {
+    EmailAddress::parse(text).unwrap()
 }
 
 pub(crate) fn typed(text: &str) -> Password {
@@ -35,7 +35,7 @@ pub(crate) fn new_account(address: &str) -> NewAccount {
     NewAccount { profile: Profile::try_new(email, "Ann").unwrap(), password }
 }
 
-impl World {
+impl TestStore {
     pub(crate) async fn people(&self) -> People {
         self.people_with(PeopleRules::default()).await
     }
@@ -51,7 +51,7 @@ pub(crate) async fn sign_in(people: &People, address: &str, password: &str) -> S
 }
 
 pub(crate) async fn signed_in(people: &People, address: &str) -> (SessionToken, Session) {
-    let SignIn::In(token) = sign_in(people, address, PASSWORD).await else {
+    let SignIn::Complete(token) = sign_in(people, address, PASSWORD).await else {
         panic!("{address} was not let in");
     };
     let session = people.session(&token).await.unwrap().unwrap();
@@ -59,58 +59,58 @@ pub(crate) async fn signed_in(people: &People, address: &str) -> (SessionToken, 
 }
 
 async fn ann(people: &People) -> (SessionToken, Session) {
-    let gate = people.sign_up(new_account("ann@example.com"), &home()).await.unwrap();
-    assert_eq!(gate, Gate::Done);
+    let attempt = people.sign_up(new_account("ann@example.com"), &home()).await.unwrap();
+    assert_eq!(attempt, Attempt::Done);
     signed_in(people, "ann@example.com").await
 }
 
-async fn deeds(people: &People) -> Vec<String> {
-    let mut deeds: Vec<_> =
+async fn actions(people: &People) -> Vec<String> {
+    let mut actions: Vec<_> =
         people.audit(None, None).await.unwrap().into_iter().map(|row| row.action).collect();
-    deeds.reverse();
-    deeds
+    actions.reverse();
+    actions
 }
 
 #[tokio::test]
 async fn signing_up_and_in_gives_a_session_of_a_developer() {
-    let world = World::at("2026-11-14T12:00:00Z");
-    let people = world.people().await;
+    let test = TestStore::at("2026-11-14T12:00:00Z");
+    let people = test.people().await;
     let (_, session) = ann(&people).await;
     assert_eq!((session.account.role, session.stage), (Role::Developer, Stage::Full));
     assert_eq!(session.account.email, "ann@example.com");
     assert_eq!(session.account.production_since, None);
-    assert_eq!(deeds(&people).await, ["account.created", "session.started"]);
+    assert_eq!(actions(&people).await, ["account.created", "session.started"]);
 }
 
 #[tokio::test]
 async fn signing_up_twice_answers_the_same_and_changes_nothing() {
-    let world = World::at("2026-11-14T12:00:00Z");
-    let people = world.people().await;
+    let test = TestStore::at("2026-11-14T12:00:00Z");
+    let people = test.people().await;
     ann(&people).await;
     let other = Password::choose("somebody else's words".to_owned(), &email("ann@example.com"));
     let profile = Profile::try_new(email("ANN@example.com"), "Mallory").unwrap();
     let new = NewAccount { profile, password: other.unwrap() };
-    assert_eq!(people.sign_up(new, &home()).await.unwrap(), Gate::Done);
+    assert_eq!(people.sign_up(new, &home()).await.unwrap(), Attempt::Done);
     let refused = sign_in(&people, "ann@example.com", "somebody else's words").await;
-    assert!(matches!(refused, SignIn::Not(Gate::Refused)));
+    assert!(matches!(refused, SignIn::Failed(Attempt::Refused)));
     let (_, session) = signed_in(&people, "ann@example.com").await;
     assert_eq!(session.account.name, "Ann");
 }
 
 #[tokio::test]
 async fn sign_up_is_open_only_where_the_operator_opened_it() {
-    let world = World::at("2026-11-14T12:00:00Z");
+    let test = TestStore::at("2026-11-14T12:00:00Z");
     for sign_up in [SignUp::Invitation, SignUp::Closed] {
-        let people = world.people_with(PeopleRules { sign_up, ..PeopleRules::default() }).await;
-        let gate = people.sign_up(new_account("ann@example.com"), &home()).await.unwrap();
-        assert_eq!(gate, Gate::Refused);
+        let people = test.people_with(PeopleRules { sign_up, ..PeopleRules::default() }).await;
+        let attempt = people.sign_up(new_account("ann@example.com"), &home()).await.unwrap();
+        assert_eq!(attempt, Attempt::Refused);
     }
 }
 
 #[tokio::test]
 async fn a_wrong_password_an_unknown_and_a_suspended_account_are_answered_alike() {
-    let world = World::at("2026-11-14T12:00:00Z");
-    let people = world.people().await;
+    let test = TestStore::at("2026-11-14T12:00:00Z");
+    let people = test.people().await;
     let (_, session) = ann(&people).await;
     people.suspend(&session.account.id, &Actor::command_line()).await.unwrap();
     for (address, password) in [
@@ -119,14 +119,14 @@ async fn a_wrong_password_an_unknown_and_a_suspended_account_are_answered_alike(
         ("ann@example.com", PASSWORD),
     ] {
         let answer = sign_in(&people, address, password).await;
-        assert!(matches!(answer, SignIn::Not(Gate::Refused)), "{address}: {answer:?}");
+        assert!(matches!(answer, SignIn::Failed(Attempt::Refused)), "{address}: {answer:?}");
     }
 }
 
 #[tokio::test]
 async fn guessing_is_throttled_for_known_and_unknown_accounts_alike() {
-    let world = World::at("2026-11-14T12:00:00Z");
-    let people = world.people().await;
+    let test = TestStore::at("2026-11-14T12:00:00Z");
+    let people = test.people().await;
     ann(&people).await;
     let mut answers = Vec::new();
     for (n, address) in ["ann@example.com", "nobody@example.com"].into_iter().enumerate() {
@@ -137,13 +137,15 @@ async fn guessing_is_throttled_for_known_and_unknown_accounts_alike() {
             let answer =
                 people.sign_in(&email(address), typed("a wrong guess"), &source, None).await;
             match answer.unwrap() {
-                SignIn::Not(Gate::Refused) => refused += 1,
-                SignIn::Not(Gate::Throttled { retry_after_s }) => {
+                SignIn::Failed(Attempt::Refused) => refused += 1,
+                SignIn::Failed(Attempt::Throttled { retry_after_s }) => {
                     answers.push((refused, retry_after_s));
                     break;
                 }
-                other
-                @ (SignIn::In(_) | SignIn::Half(_) | SignIn::Unconfirmed | SignIn::Not(_)) => {
+                other @ (SignIn::Complete(_)
+                | SignIn::NeedsCode(_)
+                | SignIn::Unconfirmed
+                | SignIn::Failed(_)) => {
                     panic!("{other:?}")
                 }
             }
@@ -151,17 +153,20 @@ async fn guessing_is_throttled_for_known_and_unknown_accounts_alike() {
     }
     assert_eq!(answers, [(40, 16), (40, 16)]);
     let right = sign_in(&people, "ann@example.com", PASSWORD).await;
-    assert!(matches!(right, SignIn::Not(Gate::Throttled { .. })), "not even with the right one");
-    world.clock.advance(16 * SECOND);
+    assert!(
+        matches!(right, SignIn::Failed(Attempt::Throttled { .. })),
+        "not even with the right one"
+    );
+    test.clock.advance(16 * SECOND);
     signed_in(&people, "ann@example.com").await;
 }
 
 #[tokio::test]
 async fn a_stranger_keeps_nobody_out() {
-    let world = World::at("2026-11-14T12:00:00Z");
-    let people = world.people().await;
+    let test = TestStore::at("2026-11-14T12:00:00Z");
+    let people = test.people().await;
     let (token, session) = ann(&people).await;
-    let device = people.know_device(&email("ann@example.com")).await.unwrap();
+    let device = people.remember_device(&email("ann@example.com")).await.unwrap();
     let guess = async |from: &Origin| {
         people.sign_in(&email("ann@example.com"), typed("a wrong guess"), from, None).await.unwrap()
     };
@@ -170,9 +175,12 @@ async fn a_stranger_keeps_nobody_out() {
     let mut refused = 0;
     for _ in 0..40 {
         match guess(&stranger).await {
-            SignIn::Not(Gate::Refused) => refused += 1,
-            SignIn::Not(Gate::Throttled { .. }) => world.clock.advance(10 * SECOND),
-            other @ (SignIn::In(_) | SignIn::Half(_) | SignIn::Unconfirmed | SignIn::Not(_)) => {
+            SignIn::Failed(Attempt::Refused) => refused += 1,
+            SignIn::Failed(Attempt::Throttled { .. }) => test.clock.advance(10 * SECOND),
+            other @ (SignIn::Complete(_)
+            | SignIn::NeedsCode(_)
+            | SignIn::Unconfirmed
+            | SignIn::Failed(_)) => {
                 panic!("{other:?}")
             }
         }
@@ -182,31 +190,33 @@ async fn a_stranger_keeps_nobody_out() {
         .sign_in(&email("ann@example.com"), typed(PASSWORD), &from("192.0.2.77"), None)
         .await
         .unwrap();
-    assert!(matches!(elsewhere, SignIn::In(_)), "{elsewhere:?}");
+    assert!(matches!(elsewhere, SignIn::Complete(_)), "{elsewhere:?}");
     // Many at once do keep strangers out, but neither a browser that is known, even at the same source, nor who is in.
     let mut n = 0;
     while !matches!(
         guess(&from(&format!("198.51.100.{n}"))).await,
-        SignIn::Not(Gate::Throttled { .. })
+        SignIn::Failed(Attempt::Throttled { .. })
     ) {
         n += 1;
     }
     assert!(matches!(
         sign_in(&people, "ann@example.com", PASSWORD).await,
-        SignIn::Not(Gate::Throttled { .. })
+        SignIn::Failed(Attempt::Throttled { .. })
     ));
     let known = Origin { device: device.clone(), ..from("198.51.100.0") };
     let entered = people.sign_in(&email("ann@example.com"), typed(PASSWORD), &known, None).await;
-    assert!(matches!(entered.unwrap(), SignIn::In(_)));
+    assert!(matches!(entered.unwrap(), SignIn::Complete(_)));
     let words = (typed(PASSWORD), typed("quite another phrase"));
     let changed = people.change_password(&session, &token, words, &home()).await.unwrap();
-    assert_eq!(changed, Gate::Done);
+    assert_eq!(changed, Attempt::Done);
     // With the password, what was known by it is forgotten; nor is it known to another account.
-    assert!(matches!(guess(&known).await, SignIn::Not(Gate::Throttled { .. })));
-    let known =
-        Origin { device: people.know_device(&email("ann@example.com")).await.unwrap(), ..known };
+    assert!(matches!(guess(&known).await, SignIn::Failed(Attempt::Throttled { .. })));
+    let known = Origin {
+        device: people.remember_device(&email("ann@example.com")).await.unwrap(),
+        ..known
+    };
     let mut tried = 0;
-    while matches!(guess(&known).await, SignIn::Not(Gate::Refused)) {
+    while matches!(guess(&known).await, SignIn::Failed(Attempt::Refused)) {
         tried += 1;
     }
     assert_eq!(tried, 10, "a browser that is known has tries of its own, and no more");
@@ -214,11 +224,11 @@ async fn a_stranger_keeps_nobody_out() {
 
 #[tokio::test]
 async fn one_source_cannot_try_many_accounts() {
-    let world = World::at("2026-11-14T12:00:00Z");
-    let people = world.people().await;
+    let test = TestStore::at("2026-11-14T12:00:00Z");
+    let people = test.people().await;
     let mut refused = 0;
     // One customer's network in IPv6 is one source.
-    while let SignIn::Not(Gate::Refused) = people
+    while let SignIn::Failed(Attempt::Refused) = people
         .sign_in(
             &email(&format!("user{refused}@example.com")),
             typed("a wrong guess"),
@@ -235,39 +245,39 @@ async fn one_source_cannot_try_many_accounts() {
         .sign_in(&email("a@example.com"), typed("a wrong guess"), &from("2001:db8:1::1"), None)
         .await
         .unwrap();
-    assert!(matches!(elsewhere, SignIn::Not(Gate::Refused)));
+    assert!(matches!(elsewhere, SignIn::Failed(Attempt::Refused)));
 }
 
 #[tokio::test]
 async fn a_session_ends_when_idle_and_when_old_whatever_it_is_used_for() {
-    let world = World::at("2026-11-14T12:00:00Z");
-    let people = world.people().await;
+    let test = TestStore::at("2026-11-14T12:00:00Z");
+    let people = test.people().await;
     let (idle, _) = ann(&people).await;
-    world.clock.advance(DAY - SECOND);
+    test.clock.advance(DAY - SECOND);
     assert!(people.session(&idle).await.unwrap().is_some());
-    world.clock.advance(DAY);
+    test.clock.advance(DAY);
     assert!(people.session(&idle).await.unwrap().is_none());
 
     let (busy, _) = signed_in(&people, "ann@example.com").await;
     for _ in 0..59 {
-        world.clock.advance(DAY / 2);
+        test.clock.advance(DAY / 2);
         assert!(people.session(&busy).await.unwrap().is_some());
     }
-    world.clock.advance(DAY / 2);
+    test.clock.advance(DAY / 2);
     assert!(people.session(&busy).await.unwrap().is_none(), "30 days are the end");
     assert_eq!(people.prune().await.unwrap(), 2);
 }
 
 #[tokio::test]
 async fn signing_in_gives_a_new_token_and_ends_the_one_before() {
-    let world = World::at("2026-11-14T12:00:00Z");
-    let people = world.people().await;
+    let test = TestStore::at("2026-11-14T12:00:00Z");
+    let people = test.people().await;
     let (old, _) = ann(&people).await;
     let again = people
         .sign_in(&email("ann@example.com"), typed(PASSWORD), &home(), Some(&old))
         .await
         .unwrap();
-    let SignIn::In(new) = again else { panic!("not let in") };
+    let SignIn::Complete(new) = again else { panic!("not let in") };
     assert_ne!(new.expose(), old.expose());
     assert!(people.session(&old).await.unwrap().is_none());
     assert!(people.session(&new).await.unwrap().is_some());
@@ -275,10 +285,10 @@ async fn signing_in_gives_a_new_token_and_ends_the_one_before() {
 
 #[tokio::test]
 async fn sessions_are_listed_and_ended_one_by_one_or_all_at_once() {
-    let world = World::at("2026-11-14T12:00:00Z");
-    let people = world.people().await;
+    let test = TestStore::at("2026-11-14T12:00:00Z");
+    let people = test.people().await;
     let (first, _) = ann(&people).await;
-    world.clock.advance(SECOND);
+    test.clock.advance(SECOND);
     let (second, session) = signed_in(&people, "ann@example.com").await;
     let listed = people.sessions(&session).await.unwrap();
     let current: Vec<bool> = listed.iter().map(|row| row.current).collect();
@@ -298,40 +308,40 @@ async fn sessions_are_listed_and_ended_one_by_one_or_all_at_once() {
 
 #[tokio::test]
 async fn a_new_password_ends_the_other_sessions_and_needs_the_old_one() {
-    let world = World::at("2026-11-14T12:00:00Z");
-    let people = world.people().await;
+    let test = TestStore::at("2026-11-14T12:00:00Z");
+    let people = test.people().await;
     let (other, _) = ann(&people).await;
     let (token, session) = signed_in(&people, "ann@example.com").await;
     let change = async |old: &str| {
         let passwords = (typed(old), typed("quite another phrase"));
         people.change_password(&session, &token, passwords, &home()).await.unwrap()
     };
-    assert_eq!(change("not the old one").await, Gate::Refused);
+    assert_eq!(change("not the old one").await, Attempt::Refused);
     assert!(people.session(&other).await.unwrap().is_some());
-    assert_eq!(change(PASSWORD).await, Gate::Done);
+    assert_eq!(change(PASSWORD).await, Attempt::Done);
     assert!(people.session(&other).await.unwrap().is_none());
     assert!(people.session(&token).await.unwrap().is_some());
     let old = sign_in(&people, "ann@example.com", PASSWORD).await;
-    assert!(matches!(old, SignIn::Not(Gate::Refused)));
+    assert!(matches!(old, SignIn::Failed(Attempt::Refused)));
 }
 
 #[tokio::test]
 async fn the_first_operators_link_works_once_and_only_the_newest_one() {
-    let world = World::at("2026-11-14T12:00:00Z");
-    let people = world.people().await;
+    let test = TestStore::at("2026-11-14T12:00:00Z");
+    let people = test.people().await;
     let older = people.first_operator_link().await.unwrap().unwrap();
     let link = people.first_operator_link().await.unwrap().unwrap();
-    assert!(people.look_at_link(&older).await.unwrap().is_none());
-    let seen = people.look_at_link(&link).await.unwrap();
+    assert!(people.link_info(&older).await.unwrap().is_none());
+    let seen = people.link_info(&link).await.unwrap();
     assert_eq!(seen, Some((LinkPurpose::FirstOperator, None)));
     let entered =
-        people.enter_by_link(&link, new_account("op@example.com"), &home(), None).await.unwrap();
-    let SignIn::In(token) = entered else { panic!("not let in") };
+        people.sign_up_by_link(&link, new_account("op@example.com"), &home(), None).await.unwrap();
+    let SignIn::Complete(token) = entered else { panic!("not let in") };
     let session = people.session(&token).await.unwrap().unwrap();
     assert_eq!(session.account.role, Role::Operator);
     let again =
-        people.enter_by_link(&link, new_account("op2@example.com"), &home(), None).await.unwrap();
-    assert!(matches!(again, SignIn::Not(Gate::Refused)));
+        people.sign_up_by_link(&link, new_account("op2@example.com"), &home(), None).await.unwrap();
+    assert!(matches!(again, SignIn::Failed(Attempt::Refused)));
     assert!(people.first_operator_link().await.unwrap().is_none(), "there is one now");
     let last = people.suspend(&session.account.id, &Actor::command_line()).await;
     assert!(matches!(last, Err(PeopleError::LastOperator)));
@@ -339,54 +349,54 @@ async fn the_first_operators_link_works_once_and_only_the_newest_one() {
 
 #[tokio::test]
 async fn an_invitation_is_for_its_address_for_a_week_and_not_lost_to_a_slip() {
-    let world = World::at("2026-11-14T12:00:00Z");
+    let test = TestStore::at("2026-11-14T12:00:00Z");
     let rules = PeopleRules { sign_up: SignUp::Invitation, ..PeopleRules::default() };
-    let people = world.people_with(rules).await;
+    let people = test.people_with(rules).await;
     let actor = Actor::command_line();
     let link = people.invite(Some(&email("ann@example.com")), &actor).await.unwrap();
     let enter = async |address: &str| {
-        people.enter_by_link(&link, new_account(address), &home(), None).await.unwrap()
+        people.sign_up_by_link(&link, new_account(address), &home(), None).await.unwrap()
     };
-    assert!(matches!(enter("mallory@example.com").await, SignIn::Not(Gate::Refused)));
-    assert!(matches!(enter("Ann@Example.com").await, SignIn::In(_)));
+    assert!(matches!(enter("mallory@example.com").await, SignIn::Failed(Attempt::Refused)));
+    assert!(matches!(enter("Ann@Example.com").await, SignIn::Complete(_)));
     let late = people.invite(None, &actor).await.unwrap();
-    world.clock.advance(7 * DAY);
-    assert!(people.look_at_link(&late).await.unwrap().is_none());
+    test.clock.advance(7 * DAY);
+    assert!(people.link_info(&late).await.unwrap().is_none());
 }
 
 #[tokio::test]
 async fn a_reset_link_sets_the_password_and_ends_every_session() {
-    let world = World::at("2026-11-14T12:00:00Z");
-    let people = world.people().await;
+    let test = TestStore::at("2026-11-14T12:00:00Z");
+    let people = test.people().await;
     let (token, session) = ann(&people).await;
     let link = people.reset_link(&session.account.id, &Actor::command_line()).await.unwrap();
-    let seen = people.look_at_link(&link).await.unwrap();
+    let seen = people.link_info(&link).await.unwrap();
     assert_eq!(seen, Some((LinkPurpose::PasswordReset, Some("ann@example.com".to_owned()))));
     let reset = async |to: &str| people.reset_by_link(&link, typed(to), &home()).await.unwrap();
-    assert_eq!(reset("quite another phrase").await, Gate::Done);
-    assert_eq!(reset("a second phrase here").await, Gate::Refused);
+    assert_eq!(reset("quite another phrase").await, Attempt::Done);
+    assert_eq!(reset("a second phrase here").await, Attempt::Refused);
     assert!(people.session(&token).await.unwrap().is_none());
     let with_new = sign_in(&people, "ann@example.com", "quite another phrase").await;
-    assert!(matches!(with_new, SignIn::In(_)));
+    assert!(matches!(with_new, SignIn::Complete(_)));
 }
 
 #[tokio::test]
 async fn the_second_factor_is_asked_for_and_each_code_is_good_once() {
-    let world = World::at("2026-11-14T12:00:00Z");
-    let people = world.people().await;
+    let test = TestStore::at("2026-11-14T12:00:00Z");
+    let people = test.people().await;
     let (_, session) = ann(&people).await;
     let secret = people.offer_second_factor(&session).await.unwrap().unwrap();
     let again = people.offer_second_factor(&session).await.unwrap().unwrap();
     assert_eq!(secret.expose(), again.expose());
-    let code = || secret.code(world.now().as_secs() / 30);
+    let code = || secret.code(test.now().as_secs() / 30);
     let wrong = people.confirm_second_factor(&session, "000000x", &home()).await.unwrap();
-    assert_eq!(wrong.unwrap_err(), Gate::Refused);
-    assert!(matches!(sign_in(&people, "ann@example.com", PASSWORD).await, SignIn::In(_)));
+    assert_eq!(wrong.unwrap_err(), Attempt::Refused);
+    assert!(matches!(sign_in(&people, "ann@example.com", PASSWORD).await, SignIn::Complete(_)));
     let recovery = people.confirm_second_factor(&session, &code(), &home()).await.unwrap().unwrap();
     assert_eq!(recovery.len(), 10);
 
     let half = async || {
-        let SignIn::Half(token) = sign_in(&people, "ann@example.com", PASSWORD).await else {
+        let SignIn::NeedsCode(token) = sign_in(&people, "ann@example.com", PASSWORD).await else {
             panic!("the second factor was not asked for");
         };
         let session = people.session(&token).await.unwrap().unwrap();
@@ -396,82 +406,85 @@ async fn the_second_factor_is_asked_for_and_each_code_is_good_once() {
     let (token, session) = half().await;
     let finish =
         async |code: &str| people.finish_sign_in(&session, &token, code, &home()).await.unwrap();
-    assert!(matches!(finish(&code()).await, SignIn::Not(Gate::Refused)), "used to confirm");
-    world.clock.advance(30 * SECOND);
+    assert!(matches!(finish(&code()).await, SignIn::Failed(Attempt::Refused)), "used to confirm");
+    test.clock.advance(30 * SECOND);
     let used = code();
-    let SignIn::In(full) = finish(&used).await else { panic!("not let in") };
+    let SignIn::Complete(full) = finish(&used).await else { panic!("not let in") };
     assert_eq!(people.session(&full).await.unwrap().unwrap().stage, Stage::Full);
     assert!(people.session(&token).await.unwrap().is_none(), "the half session is gone");
 
     let (token, session) = half().await;
     let finish =
         async |code: &str| people.finish_sign_in(&session, &token, code, &home()).await.unwrap();
-    assert!(matches!(finish(&used).await, SignIn::Not(Gate::Refused)), "a code is good once");
-    assert!(matches!(finish(&recovery[0].expose()).await, SignIn::In(_)));
+    assert!(matches!(finish(&used).await, SignIn::Failed(Attempt::Refused)), "a code is good once");
+    assert!(matches!(finish(&recovery[0].expose()).await, SignIn::Complete(_)));
     let (token, session) = half().await;
     let again = people.finish_sign_in(&session, &token, &recovery[0].expose(), &home()).await;
-    assert!(matches!(again.unwrap(), SignIn::Not(Gate::Refused)), "so is a recovery code");
+    assert!(matches!(again.unwrap(), SignIn::Failed(Attempt::Refused)), "so is a recovery code");
     assert_eq!(people.recovery_codes_left(&session).await.unwrap(), 9);
-    world.clock.advance(10 * MINUTE);
+    test.clock.advance(10 * MINUTE);
     assert!(people.session(&token).await.unwrap().is_none(), "half-way is not for long");
 }
 
 #[tokio::test]
 async fn a_sign_in_half_way_does_not_survive_a_new_password() {
-    let world = World::at("2026-11-14T12:00:00Z");
-    let people = world.people().await;
+    let test = TestStore::at("2026-11-14T12:00:00Z");
+    let people = test.people().await;
     let (token, session) = ann(&people).await;
     let secret = people.offer_second_factor(&session).await.unwrap().unwrap();
-    let code = || secret.code(world.now().as_secs() / 30);
+    let code = || secret.code(test.now().as_secs() / 30);
     people.confirm_second_factor(&session, &code(), &home()).await.unwrap().unwrap();
     let half = async |password: &str| {
-        let SignIn::Half(token) = sign_in(&people, "ann@example.com", password).await else {
+        let SignIn::NeedsCode(token) = sign_in(&people, "ann@example.com", password).await else {
             panic!("the second factor was not asked for");
         };
         (people.session(&token).await.unwrap().unwrap(), token)
     };
     let finish = async |(half, token): (Session, SessionToken)| {
-        world.clock.advance(30 * SECOND);
+        test.clock.advance(30 * SECOND);
         people.finish_sign_in(&half, &token, &code(), &home()).await.unwrap()
     };
     // Each is found good, and then the password is set before the code is looked at.
     let under_way = half(PASSWORD).await;
     let link = people.reset_link(&session.account.id, &Actor::command_line()).await.unwrap();
     let reset = people.reset_by_link(&link, typed("quite another phrase"), &home()).await;
-    assert_eq!(reset.unwrap(), Gate::Done);
-    assert!(matches!(finish(under_way).await, SignIn::Not(Gate::Refused)));
+    assert_eq!(reset.unwrap(), Attempt::Done);
+    assert!(matches!(finish(under_way).await, SignIn::Failed(Attempt::Refused)));
 
     let under_way = half("quite another phrase").await;
     let words = (typed("quite another phrase"), typed("the third phrase of all"));
     let changed = people.change_password(&session, &token, words, &home()).await.unwrap();
-    assert_eq!(changed, Gate::Done);
-    assert!(matches!(finish(under_way).await, SignIn::Not(Gate::Refused)));
-    assert!(matches!(finish(half("the third phrase of all").await).await, SignIn::In(_)));
+    assert_eq!(changed, Attempt::Done);
+    assert!(matches!(finish(under_way).await, SignIn::Failed(Attempt::Refused)));
+    assert!(matches!(finish(half("the third phrase of all").await).await, SignIn::Complete(_)));
 }
 
 #[tokio::test]
 async fn codes_cannot_be_guessed_by_trying_them_all() {
-    let world = World::at("2026-11-14T12:00:00Z");
-    let people = world.people().await;
+    let test = TestStore::at("2026-11-14T12:00:00Z");
+    let people = test.people().await;
     let (_, session) = ann(&people).await;
     let secret = people.offer_second_factor(&session).await.unwrap().unwrap();
-    let code = secret.code(world.now().as_secs() / 30);
+    let code = secret.code(test.now().as_secs() / 30);
     people.confirm_second_factor(&session, &code, &home()).await.unwrap().unwrap();
     let mut tried = 0;
-    while people.drop_second_factor(&session, "0", &home()).await.unwrap() == Gate::Refused {
+    while people.disable_second_factor(&session, "0", &home()).await.unwrap() == Attempt::Refused {
         tried += 1;
     }
     assert_eq!(tried, 5);
-    world.clock.advance(61 * SECOND);
-    let code = secret.code(world.now().as_secs() / 30);
-    assert_eq!(people.drop_second_factor(&session, &code, &home()).await.unwrap(), Gate::Done);
-    assert!(matches!(sign_in(&people, "ann@example.com", PASSWORD).await, SignIn::In(_)));
+    test.clock.advance(61 * SECOND);
+    let code = secret.code(test.now().as_secs() / 30);
+    assert_eq!(
+        people.disable_second_factor(&session, &code, &home()).await.unwrap(),
+        Attempt::Done
+    );
+    assert!(matches!(sign_in(&people, "ann@example.com", PASSWORD).await, SignIn::Complete(_)));
 }
 
 #[tokio::test]
 async fn access_is_asked_for_once_and_granted_by_an_operator() {
-    let world = World::at("2026-11-14T12:00:00Z");
-    let people = world.people().await;
+    let test = TestStore::at("2026-11-14T12:00:00Z");
+    let people = test.people().await;
     let (token, session) = ann(&people).await;
     let purpose = "A price comparison page for our readers.";
     let ask = async |purpose: &str| people.request_access(&session, purpose, &home()).await;
@@ -492,29 +505,29 @@ async fn access_is_asked_for_once_and_granted_by_an_operator() {
     assert_eq!(pending[1].note.as_deref(), Some("say more"));
     people.decide_access(&pending[0].id, AccessDecision::Approve, "", &actor).await.unwrap();
     let session = people.session(&token).await.unwrap().unwrap();
-    assert_eq!(session.account.production_since, Some(world.now()));
+    assert_eq!(session.account.production_since, Some(test.now()));
 }
 
 #[tokio::test]
 async fn a_suspended_accounts_keys_are_refused_until_it_is_let_in_again() {
-    let world = World::at("2026-11-14T12:00:00Z");
-    let people = world.people().await;
-    let node = world.node().await;
+    let test = TestStore::at("2026-11-14T12:00:00Z");
+    let people = test.people().await;
+    let node = test.node().await;
     let (_, session) = ann(&people).await;
     let id = session.account.id.clone();
     let new = NewKey { account_id: Some(id.clone()), ..NewKey::of_kind(KeyKind::Sandbox) };
     let (key, _) = node.accounts.create_key(new, &Actor::command_line()).await.unwrap();
-    let others = world.issue(Limits::DEFAULT).await;
+    let others = test.issue(Limits::DEFAULT).await;
     node.accounts.reload().await.unwrap();
     let entered = |key: &KeySecret| {
-        node.accounts.keys.authenticate(key.expose().as_bytes(), world.now()).is_ok()
+        node.accounts.keys.authenticate(key.expose().as_bytes(), test.now()).is_ok()
     };
     assert!(entered(&key));
-    let held = node.entry(&key, world.now());
+    let held = node.entry(&key, test.now());
     let actor = Actor::command_line();
     people.suspend(&id, &actor).await.unwrap();
     node.accounts.reload().await.unwrap();
-    assert!(!entered(&key) && !held.is_active(world.now()));
+    assert!(!entered(&key) && !held.is_active(test.now()));
     assert!(entered(&others));
     people.resume(&id, &actor).await.unwrap();
     node.accounts.reload().await.unwrap();
@@ -523,23 +536,23 @@ async fn a_suspended_accounts_keys_are_refused_until_it_is_let_in_again() {
 
 #[tokio::test]
 async fn an_accounts_keys_are_seen_with_their_last_use_across_a_restart() {
-    let world = World::at("2026-11-14T12:00:00Z");
-    let people = world.people().await;
+    let test = TestStore::at("2026-11-14T12:00:00Z");
+    let people = test.people().await;
     let (_, session) = ann(&people).await;
     let id = session.account.id;
-    let node = world.node().await;
+    let node = test.node().await;
     let new = NewKey { account_id: Some(id.clone()), ..NewKey::of_kind(KeyKind::Sandbox) };
     let (key, _) = node.accounts.create_key(new, &Actor::command_line()).await.unwrap();
-    world.issue(Limits::DEFAULT).await;
+    test.issue(Limits::DEFAULT).await;
     let seen = node.accounts.keys_of(&id).await.unwrap();
     assert_eq!((seen.len(), seen[0].last_used), (1, None));
-    let entry = node.entry(&key, world.now());
-    node.accounts.charge_quota(&entry, world.now()).await;
-    let used_at = world.now();
-    node.accounts.note_key_uses().await.unwrap();
+    let entry = node.entry(&key, test.now());
+    node.accounts.charge_quota(&entry, test.now()).await;
+    let used_at = test.now();
+    node.accounts.record_key_uses().await.unwrap();
     node.shut_down().await;
-    world.clock.advance(MINUTE);
-    let node = world.node().await;
+    test.clock.advance(MINUTE);
+    let node = test.node().await;
     let seen = node.accounts.keys_of(&id).await.unwrap();
     assert_eq!(seen[0].last_used, Some(used_at));
     assert_eq!(seen[0].today.map(|day| day.used), Some(1));
@@ -547,16 +560,16 @@ async fn an_accounts_keys_are_seen_with_their_last_use_across_a_restart() {
 
 #[tokio::test]
 async fn what_is_written_down_says_who_what_and_from_where() {
-    let world = World::at("2026-11-14T12:00:00Z");
-    let people = world.people().await;
+    let test = TestStore::at("2026-11-14T12:00:00Z");
+    let people = test.people().await;
     let (_, session) = ann(&people).await;
     let actor = Actor::account(&session.account, &from("203.0.113.9"));
-    people.note(&actor, Deed::KeyCreated, "key_1", &"long ".repeat(1000)).await.unwrap();
+    people.note(&actor, AuditAction::KeyCreated, "key_1", &"long ".repeat(1000)).await.unwrap();
     let log = people.audit(Some(&session.account.id), None).await.unwrap();
     assert_eq!(log.len(), 3);
     assert_eq!(log[0].who, "ann@example.com");
     assert_eq!((log[0].action.as_str(), log[0].subject.as_str()), ("key.created", "key_1"));
-    assert_eq!((log[0].address.as_str(), log[0].at), ("203.0.113.9", world.now()));
+    assert_eq!((log[0].address.as_str(), log[0].at), ("203.0.113.9", test.now()));
     assert!(log[0].detail.len() <= 500);
     let older = people.audit(None, Some(log[0].seq)).await.unwrap();
     assert_eq!(older.len(), 2);

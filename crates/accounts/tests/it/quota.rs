@@ -6,7 +6,7 @@ use std::time::Instant;
 use accounts::{Charge, KeyEntry, KeySecret, Owner, Refusal, Spend, Standing, Window};
 use domain::Timestamp;
 
-use crate::{DAY, MINUTE, Node, PATIENCE, SECOND, World, limits};
+use crate::{DAY, MINUTE, SECOND, TEST_TIMEOUT, TestNode, TestStore, limits};
 
 const NOON: &str = "2026-11-14T12:00:00Z";
 
@@ -17,21 +17,21 @@ pub(crate) async fn insist(mut charge: impl AsyncFnMut() -> Charge) -> Result<St
         match charge().await {
             Charge::Granted(standing) => return Ok(standing),
             Charge::Refused(refusal) => return Err(refusal),
-            Charge::Unavailable => assert!(begun.elapsed() < PATIENCE, "no lease"),
+            Charge::Unavailable => assert!(begun.elapsed() < TEST_TIMEOUT, "no lease"),
         }
     }
 }
 
-async fn quota(node: &Node, entry: &KeyEntry, now: Timestamp) -> Result<Standing, Refusal> {
+async fn quota(node: &TestNode, entry: &KeyEntry, now: Timestamp) -> Result<Standing, Refusal> {
     insist(async || node.charge_quota(entry, now).await).await
 }
 
-async fn burst(node: &Node, entry: &KeyEntry, now: Timestamp) -> Result<Standing, Refusal> {
+async fn burst(node: &TestNode, entry: &KeyEntry, now: Timestamp) -> Result<Standing, Refusal> {
     insist(async || node.charge_burst(entry, now).await).await
 }
 
 /// Spends until refused, at most `at_most` times.
-pub(crate) async fn drain(node: &Node, key: &KeySecret, now: Timestamp, at_most: u32) -> u32 {
+pub(crate) async fn drain(node: &TestNode, key: &KeySecret, now: Timestamp, at_most: u32) -> u32 {
     let entry = node.entry(key, now);
     for spent in 0..at_most {
         if quota(node, &entry, now).await.is_err() {
@@ -42,7 +42,7 @@ pub(crate) async fn drain(node: &Node, key: &KeySecret, now: Timestamp, at_most:
 }
 
 /// Many tasks on each node spend until every one of them is refused.
-pub(crate) async fn hammer(nodes: &[&Node], key: &KeySecret, now: Timestamp) -> u32 {
+pub(crate) async fn hammer(nodes: &[&TestNode], key: &KeySecret, now: Timestamp) -> u32 {
     let mut tasks = Vec::new();
     for node in nodes {
         for _ in 0..8 {
@@ -54,7 +54,7 @@ pub(crate) async fn hammer(nodes: &[&Node], key: &KeySecret, now: Timestamp) -> 
                     match accounts.charge_quota(&entry, now).await {
                         Charge::Granted(_) => spent += 1,
                         Charge::Refused(_) => return spent,
-                        Charge::Unavailable => assert!(begun.elapsed() < PATIENCE, "no lease"),
+                        Charge::Unavailable => assert!(begun.elapsed() < TEST_TIMEOUT, "no lease"),
                     }
                 }
             }));
@@ -69,29 +69,29 @@ pub(crate) async fn hammer(nodes: &[&Node], key: &KeySecret, now: Timestamp) -> 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_tasks_get_the_limit_and_not_one_more() {
-    let world = World::at(NOON);
-    let key = world.issue(limits(1, 700, Some(2000))).await;
-    let node = world.node().await;
-    assert_eq!(hammer(&[&node], &key, world.now()).await, 700);
+    let test = TestStore::at(NOON);
+    let key = test.issue(limits(1, 700, Some(2000))).await;
+    let node = test.node().await;
+    assert_eq!(hammer(&[&node], &key, test.now()).await, 700);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_nodes_together_never_pass_the_limit() {
-    let world = World::at(NOON);
-    let key = world.issue(limits(1, 500, None)).await;
-    let (one, other) = (world.node().await, world.node().await);
+    let test = TestStore::at(NOON);
+    let key = test.issue(limits(1, 500, None)).await;
+    let (one, other) = (test.node().await, test.node().await);
     // Neither keeps anything back: both spend until the store has nothing left.
-    assert_eq!(hammer(&[&one, &other], &key, world.now()).await, 500);
+    assert_eq!(hammer(&[&one, &other], &key, test.now()).await, 500);
 }
 
 #[tokio::test]
 async fn crashes_lose_requests_but_never_give_more() {
-    let world = World::at(NOON);
-    let key = world.issue(limits(1, 200, Some(150))).await;
+    let test = TestStore::at(NOON);
+    let key = test.issue(limits(1, 200, Some(150))).await;
     let mut spent = 0;
     for round in 0.. {
-        let node = world.node().await;
-        let got = drain(&node, &key, world.now(), 1 + round % 7).await;
+        let node = test.node().await;
+        let got = drain(&node, &key, test.now(), 1 + round % 7).await;
         node.crash().await;
         spent += got;
         if got == 0 {
@@ -103,14 +103,14 @@ async fn crashes_lose_requests_but_never_give_more() {
 
 #[tokio::test]
 async fn a_graceful_restart_loses_nothing() {
-    let world = World::at(NOON);
-    let key = world.issue(limits(1, 150, Some(200))).await;
+    let test = TestStore::at(NOON);
+    let key = test.issue(limits(1, 150, Some(200))).await;
     let mut spent = 0;
     for round in 0.. {
-        let node = world.node().await;
-        let standing = node.entry(&key, world.now()).meters.standing(world.now());
+        let node = test.node().await;
+        let standing = node.entry(&key, test.now()).meters.standing(test.now());
         assert_eq!((standing.quota.used, standing.quota.remaining), (spent, 150 - spent));
-        let got = drain(&node, &key, world.now(), 1 + round % 23).await;
+        let got = drain(&node, &key, test.now(), 1 + round % 23).await;
         node.shut_down().await;
         spent += got;
         if got == 0 {
@@ -122,134 +122,134 @@ async fn a_graceful_restart_loses_nothing() {
 
 #[tokio::test]
 async fn day_and_month_are_spent_together_and_the_refusal_names_which() {
-    let world = World::at("2026-11-14T23:59:58.500Z");
-    let key = world.issue(limits(60, 3, Some(5))).await;
-    let node = world.node().await;
-    let entry = node.entry(&key, world.now());
+    let test = TestStore::at("2026-11-14T23:59:58.500Z");
+    let key = test.issue(limits(60, 3, Some(5))).await;
+    let node = test.node().await;
+    let entry = node.entry(&key, test.now());
     let mut tightest = Vec::new();
     for _ in 0..3 {
-        tightest.push(quota(&node, &entry, world.now()).await.unwrap().quota);
+        tightest.push(quota(&node, &entry, test.now()).await.unwrap().quota);
     }
     assert_eq!(
         tightest.iter().map(|w| (w.window, w.remaining)).collect::<Vec<_>>(),
         [(Window::Day, 2), (Window::Day, 1), (Window::Day, 0)]
     );
-    let refusal = quota(&node, &entry, world.now()).await.unwrap_err();
+    let refusal = quota(&node, &entry, test.now()).await.unwrap_err();
     assert_eq!(
         refusal,
         Refusal { owner: Owner::Key, window: Window::Day, limit: 3, retry_after_s: 2 }
     );
 
-    world.clock.advance(2 * SECOND);
-    assert_eq!(drain(&node, &key, world.now(), 9).await, 2, "a refused request spent no month");
-    let refusal = quota(&node, &entry, world.now()).await.unwrap_err();
+    test.clock.advance(2 * SECOND);
+    assert_eq!(drain(&node, &key, test.now(), 9).await, 2, "a refused request spent no month");
+    let refusal = quota(&node, &entry, test.now()).await.unwrap_err();
     assert_eq!((refusal.window, refusal.limit), (Window::Month, 5));
-    let standing = entry.meters.standing(world.now());
+    let standing = entry.meters.standing(test.now());
     assert_eq!((standing.quota.window, standing.quota.used), (Window::Month, 5));
     assert_eq!(standing.quota.resets_at.to_string(), "2026-12-01T00:00:00Z");
 
-    world.clock.set(Timestamp::parse("2026-12-01T00:00:00Z").unwrap());
-    assert_eq!(drain(&node, &key, world.now(), 9).await, 3);
+    test.clock.set(Timestamp::parse("2026-12-01T00:00:00Z").unwrap());
+    assert_eq!(drain(&node, &key, test.now(), 9).await, 3);
 }
 
 #[tokio::test]
 async fn the_burst_is_a_minute_and_costs_no_quota() {
-    let world = World::at("2026-11-14T12:00:59.999Z");
-    let key = world.issue(limits(5, 10, None)).await;
-    let node = world.node().await;
-    let entry = node.entry(&key, world.now());
+    let test = TestStore::at("2026-11-14T12:00:59.999Z");
+    let key = test.issue(limits(5, 10, None)).await;
+    let node = test.node().await;
+    let entry = node.entry(&key, test.now());
     for used in 1..=5 {
-        assert_eq!(burst(&node, &entry, world.now()).await.unwrap().burst.used, used);
+        assert_eq!(burst(&node, &entry, test.now()).await.unwrap().burst.used, used);
     }
-    let refusal = burst(&node, &entry, world.now()).await.unwrap_err();
+    let refusal = burst(&node, &entry, test.now()).await.unwrap_err();
     assert_eq!(
         refusal,
         Refusal { owner: Owner::Key, window: Window::Minute, limit: 5, retry_after_s: 1 }
     );
-    assert_eq!(entry.meters.standing(world.now()).quota.used, 0);
+    assert_eq!(entry.meters.standing(test.now()).quota.used, 0);
 
     // A clock that steps back does not open an older minute.
-    world.clock.set(world.now().minus(2 * MINUTE));
-    assert_eq!(burst(&node, &entry, world.now()).await.unwrap_err().retry_after_s, 121);
-    world.clock.advance(3 * MINUTE);
-    assert_eq!(burst(&node, &entry, world.now()).await.unwrap().burst.remaining, 4);
+    test.clock.set(test.now().minus(2 * MINUTE));
+    assert_eq!(burst(&node, &entry, test.now()).await.unwrap_err().retry_after_s, 121);
+    test.clock.advance(3 * MINUTE);
+    assert_eq!(burst(&node, &entry, test.now()).await.unwrap().burst.remaining, 4);
 }
 
 #[tokio::test]
 async fn figures_are_right_after_a_crash_before_anything_is_leased() {
-    let world = World::at(NOON);
-    let key = world.issue(limits(8, 16, None)).await;
-    let node = world.node().await;
-    let entry = node.entry(&key, world.now());
-    burst(&node, &entry, world.now()).await.unwrap();
-    drain(&node, &key, world.now(), 16).await;
+    let test = TestStore::at(NOON);
+    let key = test.issue(limits(8, 16, None)).await;
+    let node = test.node().await;
+    let entry = node.entry(&key, test.now());
+    burst(&node, &entry, test.now()).await.unwrap();
+    drain(&node, &key, test.now(), 16).await;
     node.crash().await;
 
-    let node = world.node().await;
-    let standing = node.entry(&key, world.now()).meters.standing(world.now());
+    let node = test.node().await;
+    let standing = node.entry(&key, test.now()).meters.standing(test.now());
     assert_eq!((standing.quota.used, standing.quota.remaining), (16, 0));
     // What the crashed node had in hand is lost, and so counted as used.
     assert!((1..=4).contains(&standing.burst.used), "{standing:?}");
-    world.clock.advance(DAY);
-    let standing = node.entry(&key, world.now()).meters.standing(world.now());
+    test.clock.advance(DAY);
+    let standing = node.entry(&key, test.now()).meters.standing(test.now());
     assert_eq!((standing.burst.used, standing.quota.used), (0, 0));
 }
 
 #[tokio::test]
 async fn what_another_node_gave_back_is_found_again() {
-    let world = World::at(NOON);
-    let key = world.issue(limits(1, 40, None)).await;
-    let (one, other) = (world.node().await, world.node().await);
-    let spent = drain(&one, &key, world.now(), 1).await;
-    let drained = drain(&other, &key, world.now(), 100).await;
+    let test = TestStore::at(NOON);
+    let key = test.issue(limits(1, 40, None)).await;
+    let (one, other) = (test.node().await, test.node().await);
+    let spent = drain(&one, &key, test.now(), 1).await;
+    let drained = drain(&other, &key, test.now(), 100).await;
     assert!(spent + drained < 40, "one holds a lease it has not spent");
     one.shut_down().await;
 
-    world.clock.advance(5 * SECOND);
-    let entry = other.entry(&key, world.now());
+    test.clock.advance(5 * SECOND);
+    let entry = other.entry(&key, test.now());
     let found = async {
-        while quota(&other, &entry, world.now()).await.is_err() {
+        while quota(&other, &entry, test.now()).await.is_err() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, found).await.unwrap();
-    assert_eq!(spent + drained + 1 + drain(&other, &key, world.now(), 100).await, 40);
+    tokio::time::timeout(TEST_TIMEOUT, found).await.unwrap();
+    assert_eq!(spent + drained + 1 + drain(&other, &key, test.now(), 100).await, 40);
 }
 
 #[tokio::test]
 async fn a_store_that_cannot_be_written_makes_the_request_unavailable() {
-    let world = World::at(NOON);
-    let key = world.issue(limits(4, 4, None)).await;
-    let node = world.node().await;
-    let entry = node.entry(&key, world.now());
+    let test = TestStore::at(NOON);
+    let key = test.issue(limits(4, 4, None)).await;
+    let node = test.node().await;
+    let entry = node.entry(&key, test.now());
     node.store.close().await;
-    assert_eq!(entry.meters.spend_burst(world.now()), Spend::Dry);
-    assert_eq!(node.charge_burst(&entry, world.now()).await, Charge::Unavailable);
-    assert_eq!(node.charge_quota(&entry, world.now()).await, Charge::Unavailable);
-    assert_eq!(entry.meters.standing(world.now()).quota.used, 0);
+    assert_eq!(entry.meters.spend_burst(test.now()), Spend::NeedsLease);
+    assert_eq!(node.charge_burst(&entry, test.now()).await, Charge::Unavailable);
+    assert_eq!(node.charge_quota(&entry, test.now()).await, Charge::Unavailable);
+    assert_eq!(entry.meters.standing(test.now()).quota.used, 0);
 }
 
 #[tokio::test]
 async fn nothing_is_handed_out_after_the_release() {
-    let world = World::at(NOON);
-    let key = world.issue(limits(60, 60, None)).await;
-    let node = world.node().await;
-    let entry = node.entry(&key, world.now());
-    burst(&node, &entry, world.now()).await.unwrap();
+    let test = TestStore::at(NOON);
+    let key = test.issue(limits(60, 60, None)).await;
+    let node = test.node().await;
+    let entry = node.entry(&key, test.now());
+    burst(&node, &entry, test.now()).await.unwrap();
     node.release().await.unwrap();
-    assert_eq!(node.charge_burst(&entry, world.now()).await, Charge::Unavailable);
-    assert_eq!(entry.meters.standing(world.now()).burst.used, 1);
+    assert_eq!(node.charge_burst(&entry, test.now()).await, Charge::Unavailable);
+    assert_eq!(entry.meters.standing(test.now()).burst.used, 1);
 }
 
 #[tokio::test]
 async fn a_reload_keeps_what_is_in_hand() {
-    let world = World::at(NOON);
-    let key = world.issue(limits(60, 64, None)).await;
-    let node = world.node().await;
+    let test = TestStore::at(NOON);
+    let key = test.issue(limits(60, 64, None)).await;
+    let node = test.node().await;
     let mut spent = 0;
     while spent < 64 {
-        spent += drain(&node, &key, world.now(), 3).await;
+        spent += drain(&node, &key, test.now(), 3).await;
         node.reload().await.unwrap();
     }
-    assert_eq!((spent, drain(&node, &key, world.now(), 1).await), (64, 0));
+    assert_eq!((spent, drain(&node, &key, test.now(), 1).await), (64, 0));
 }

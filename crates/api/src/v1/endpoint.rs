@@ -144,4 +144,4 @@ impl Endpoint {
 }
 
 // Every endpoint has a place in a key's books.
-const _: () = assert!(Endpoint::ALL.len() <= accounts::PLACES_MAX);
+const _: () = assert!(Endpoint::ALL.len() <= accounts::OPERATIONS_MAX);

@@ -15,7 +15,9 @@ use std::{
     time::Duration,
 };
 
-use accounts::{Cluster, Herald, HeraldError, Monotonic, Need, Told, Witnesses};
+use accounts::{
+    Authorities, Cluster, MonotonicClock, Need, RegisterError, RegisterFuture, RevocationRegister,
+};
 use async_nats::{
     Client, ConnectOptions, ServerAddr,
     jetstream::{
@@ -55,10 +57,10 @@ const KEPT_MESSAGES: i64 = 64;
 pub(crate) async fn open_cluster(
     nats_url: &str,
     replicas: Option<usize>,
-    trust: Duration,
+    lease: Duration,
 ) -> anyhow::Result<Cluster> {
-    let herald = Arc::new(KeyRegister::open(nats_url, replicas).await?);
-    Ok(Cluster { herald, steady: Arc::new(Monotonic::default()), trust })
+    let register = Arc::new(KeyRegister::open(nats_url, replicas).await?);
+    Ok(Cluster { register, steady: Arc::new(MonotonicClock::default()), lease })
 }
 
 /// Waits until what a command line has written to the store is in force on every node.
@@ -67,8 +69,8 @@ pub(crate) async fn confirm_everywhere(
     among: Cluster,
     need: Need,
 ) -> anyhow::Result<()> {
-    let Cluster { herald, steady, trust } = among;
-    Ok(Witnesses { store, herald, steady, trust }.confirm(need).await?)
+    let Cluster { register, steady, lease } = among;
+    Ok(Authorities { store, register, steady, lease }.confirm(need).await?)
 }
 
 /// What a message of a register says.
@@ -113,7 +115,7 @@ impl KeyRegister {
         Ok(Self { client, registers, own, hint, listening })
     }
 
-    async fn raise_all(&self, number: i64) -> Result<i64, HeraldError> {
+    async fn raise_all(&self, number: i64) -> Result<i64, RegisterError> {
         let [one, two, three, four] = &self.registers;
         let raised = tokio::try_join!(
             one.raise(number),
@@ -136,31 +138,31 @@ impl KeyRegister {
     }
 }
 
-impl Herald for KeyRegister {
-    fn announce(&self, number: i64) -> Told<'_, Result<i64, HeraldError>> {
+impl RevocationRegister for KeyRegister {
+    fn announce(&self, number: i64) -> RegisterFuture<'_, Result<i64, RegisterError>> {
         let raised = Box::pin(self.raise_all(number));
         Box::pin(async move { timeout(ANNOUNCE_TIME_MAX, raised).await? })
     }
 
-    fn known(&self) -> Told<'_, Result<Option<i64>, HeraldError>> {
+    fn known(&self) -> RegisterFuture<'_, Result<Option<i64>, RegisterError>> {
         Box::pin(async move {
             let register = self.registers.get(self.own).ok_or("there is no such register")?;
             Ok(timeout(ANSWER_TIME_MAX, register.last()).await??.number)
         })
     }
 
-    fn hint(&self) -> Told<'_, ()> {
+    fn hint(&self) -> RegisterFuture<'_, ()> {
         Box::pin(self.wake())
     }
 
-    fn confirm(&self, held: i64) -> Told<'_, Result<i64, HeraldError>> {
+    fn confirm(&self, held: i64) -> RegisterFuture<'_, Result<i64, RegisterError>> {
         Box::pin(async move {
             let register = self.registers.get(self.own).ok_or("there is no such register")?;
             timeout(CONFIRM_TIME_MAX, register.confirm(held)).await?
         })
     }
 
-    fn heard(&self) -> Told<'_, ()> {
+    fn wait_for_hint(&self) -> RegisterFuture<'_, ()> {
         Box::pin(self.hint.notified())
     }
 }
@@ -230,7 +232,7 @@ impl Register {
     }
 
     /// Makes the number known where it is greater, for as long as it takes.
-    async fn raise(&self, number: i64) -> Result<Raised, HeraldError> {
+    async fn raise(&self, number: i64) -> Result<Raised, RegisterError> {
         loop {
             match self.try_raise(number).await {
                 Ok(Some(raised)) => return Ok(raised),
@@ -244,7 +246,7 @@ impl Register {
         }
     }
 
-    async fn try_raise(&self, number: i64) -> Result<Option<Raised>, HeraldError> {
+    async fn try_raise(&self, number: i64) -> Result<Option<Raised>, RegisterError> {
         let last = self.last().await?;
         // Numbers in here only grow: one that was read is there for ever, however old the reading.
         if let Some(greatest) = last.number.filter(|held| *held >= number) {
@@ -257,7 +259,7 @@ impl Register {
     }
 
     /// The greatest number by now, as a majority of the servers has it.
-    async fn confirm(&self, held: i64) -> Result<i64, HeraldError> {
+    async fn confirm(&self, held: i64) -> Result<i64, RegisterError> {
         loop {
             let last = self.last().await?;
             let Some(number) = last.number else {
@@ -277,7 +279,7 @@ impl Register {
     }
 
     /// The last message that a server knows of, which may be too few.
-    async fn last(&self) -> Result<Last, HeraldError> {
+    async fn last(&self) -> Result<Last, RegisterError> {
         let stream = self.stream().await?;
         match stream.get_last_raw_message_by_subject(&self.subject).await {
             Ok(message) => {
@@ -293,7 +295,7 @@ impl Register {
     }
 
     /// Writes a number right behind a message.
-    async fn put(&self, number: i64, after: u64) -> Result<Put, HeraldError> {
+    async fn put(&self, number: i64, after: u64) -> Result<Put, RegisterError> {
         let message = PublishMessage::build()
             .payload(serde_json::to_vec(&RegisterEntry { number })?.into())
             .expected_stream(&self.name)
@@ -309,7 +311,7 @@ impl Register {
         }
     }
 
-    async fn stream(&self) -> Result<&Stream, HeraldError> {
+    async fn stream(&self) -> Result<&Stream, RegisterError> {
         let made = || async {
             let mut config = Config {
                 name: self.name.clone(),
@@ -330,7 +332,7 @@ impl Register {
                             if told.error_code() == ErrorCode::STREAM_REPLICAS_NOT_SUPPORTED) =>
                 {
                     config.num_replicas = 1;
-                    Ok::<_, HeraldError>(self.context.get_or_create_stream(config).await?)
+                    Ok::<_, RegisterError>(self.context.get_or_create_stream(config).await?)
                 }
                 made => Ok(made?),
             }

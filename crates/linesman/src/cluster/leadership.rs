@@ -27,7 +27,7 @@ pub(crate) async fn watch_leader(store: Store, live: Arc<WorldHandle>, clock: Ar
         every.tick().await;
         let led = match live.is_late(clock.now()) {
             // That the database does not answer is told by whoever needs it for more than this.
-            true => store.is_led(World::Live.key()).await.ok(),
+            true => store.has_leader(World::Live.key()).await.ok(),
             false => None,
         };
         live.note_led(led, clock.now());
@@ -98,7 +98,7 @@ impl LeaderElection {
             }
             return Ok(());
         }
-        let lead = self.store.take_lead(World::Live.key(), &self.holder, HELD_MS).await?;
+        let lead = self.store.acquire_leadership(World::Live.key(), &self.holder, HELD_MS).await?;
         *holds = lead.is_some();
         match lead {
             Some(lead) => self.seat.grant(lead.term),
@@ -109,6 +109,6 @@ impl LeaderElection {
 
     /// Lets another node have it at once.
     pub(crate) async fn give_up(&self) -> Result<(), store::StoreError> {
-        self.store.give_up_lead(World::Live.key(), &self.holder).await
+        self.store.release_leadership(World::Live.key(), &self.holder).await
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use accounts::{Actor, Deed, Need, Scores};
+use accounts::{Actor, AuditAction, Need, Scores};
 use anyhow::bail;
 use domain::suggest::did_you_mean;
 use market::Operation;
@@ -62,13 +62,13 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::Res
         }
         FeedsVerb::Revoke(args) => {
             registry.revoke_feed(&args.name, &by).await?;
-            let said = (Deed::FeedRevoked, args.name.as_str(), "");
+            let said = (AuditAction::FeedRevoked, args.name.as_str(), "");
             scene.settle(registry, said, Need::Everywhere).await
         }
         FeedsVerb::Pause(args) | FeedsVerb::Resume(args) => {
             let paused = matches!(verb, FeedsVerb::Pause(_));
             registry.pause_feed(&args.name, paused, &by).await?;
-            let deed = if paused { Deed::FeedPaused } else { Deed::FeedResumed };
+            let deed = if paused { AuditAction::FeedPaused } else { AuditAction::FeedResumed };
             scene.settle(registry, (deed, &args.name, ""), Need::Everywhere).await
         }
         FeedsVerb::Drop(_) => Ok(()),

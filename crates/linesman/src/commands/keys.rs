@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 use std::path::Path;
 
-use accounts::{Actor, Deed, KeyRecord, Limits, Need, NewKey};
+use accounts::{Actor, AuditAction, KeyRecord, Limits, Need, NewKey};
 use anyhow::{Context, bail};
 
 use crate::cli::{KeyKind, KeysCreateArgs, KeysVerb, Permissions, output};
@@ -39,7 +39,7 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Resu
         }
         (KeysVerb::Revoke(args), _) => {
             let record = registry.revoke_key(args.key.reveal(), &by).await?;
-            let said = (Deed::KeyRevoked, record.id.as_str(), record.hint.as_str());
+            let said = (AuditAction::KeyRevoked, record.id.as_str(), record.hint.as_str());
             scene.settle(registry, said, Need::Everywhere).await
         }
         (KeysVerb::Rotate(args), _) => {
@@ -53,7 +53,7 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Resu
                 Some(_) | None => Need::Everywhere,
             };
             let detail = format!("new key {}", record.id);
-            scene.settle(registry, (Deed::KeyRotated, old, &detail), need).await
+            scene.settle(registry, (AuditAction::KeyRotated, old, &detail), need).await
         }
         (KeysVerb::Create(_), None) => Ok(()),
     })

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use accounts::{Actor, Deed, Maintenance, Need};
+use accounts::{Actor, AuditAction, Maintenance, Need};
 
 use crate::cli::MaintenanceVerb;
 use crate::config::Config;
@@ -19,8 +19,8 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &MaintenanceVerb) -> anyho
         };
         registry.set_maintenance(wanted, &Actor::command_line()).await?;
         let deed = match wanted {
-            Maintenance::On { .. } => Deed::MaintenanceOn,
-            Maintenance::Off => Deed::MaintenanceOff,
+            Maintenance::On { .. } => AuditAction::MaintenanceOn,
+            Maintenance::Off => AuditAction::MaintenanceOff,
         };
         scene.settle(registry, (deed, "service", ""), Need::Everywhere).await
     })

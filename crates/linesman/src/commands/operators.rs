@@ -75,7 +75,7 @@ async fn link(
         );
     }
     if args.without_second_factor {
-        people.lift_second_factor(&operator.id, &actor).await?;
+        people.remove_second_factor(&operator.id, &actor).await?;
     }
     let token = people.reset_link(&operator.id, &actor).await?;
     let note = if operator.second_factor && !args.without_second_factor {

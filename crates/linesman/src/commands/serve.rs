@@ -348,7 +348,7 @@ async fn maintain_accounts(web: Arc<Web>) {
 
 /// What fails here is tried again a minute later and harms nobody meanwhile.
 async fn maintain_accounts_once(web: &Web) {
-    if let Err(error) = web.api.accounts.note_key_uses().await {
+    if let Err(error) = web.api.accounts.record_key_uses().await {
         tracing::warn!(error = &error as &dyn std::error::Error, "keys' last uses are not written");
     }
     if let Err(error) = web.api.write_usage().await {

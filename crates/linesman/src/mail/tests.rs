@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use accounts::{Email, NewAccount, Origin, Password, People, PeopleRules, Profile};
+use accounts::{EmailAddress, NewAccount, Origin, Password, People, PeopleRules, Profile};
 use domain::{Clock, ManualClock, Timestamp};
 use store::Store;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -99,22 +99,22 @@ async fn people(office: Office) -> (People, tempfile::TempDir) {
 
 /// Writes a letter to this address.
 async fn sign_up(people: &People, address: &str) {
-    let email = Email::parse(address).unwrap();
+    let email = EmailAddress::parse(address).unwrap();
     let password = Password::choose("correct horse battery".to_owned(), &email).unwrap();
     let profile = Profile::try_new(email, "Ann").unwrap();
     let from = Origin { address: None, agent: String::new(), device: None };
-    let gate = people.sign_up(NewAccount { profile, password }, &from).await.unwrap();
-    assert_eq!(gate, accounts::Gate::Done);
+    let attempt = people.sign_up(NewAccount { profile, password }, &from).await.unwrap();
+    assert_eq!(attempt, accounts::Attempt::Done);
 }
 
-async fn until(people: &People, what: impl Fn(accounts::MailFigures) -> bool) {
+async fn until(people: &People, what: impl Fn(accounts::MailStats) -> bool) {
     let done = async {
-        while !what(people.mail_figures()) {
+        while !what(people.mail_stats()) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
     let waited = tokio::time::timeout(Duration::from_secs(60), done).await;
-    assert!(waited.is_ok(), "{:?}", people.mail_figures());
+    assert!(waited.is_ok(), "{:?}", people.mail_stats());
 }
 
 #[tokio::test]
@@ -138,7 +138,7 @@ async fn a_letter_that_is_put_off_is_tried_again_and_arrives_once() {
     let (url, mails) = server(vec!["451 later", "451 later", "250 taken"]).await;
     let (people, _dir) = write_to(&url, &[1, 1, 1]).await;
     until(&people, |figures| figures.sent == 1).await;
-    assert_eq!((mails.lock().unwrap().len(), people.mail_figures().failed), (1, 0));
+    assert_eq!((mails.lock().unwrap().len(), people.mail_stats().failed), (1, 0));
 }
 
 #[tokio::test]
@@ -169,7 +169,7 @@ async fn a_letter_that_is_put_off_holds_up_no_other() {
     assert!(mails.lock().unwrap()[0].contains("To: ann@example.com"));
     sign_up(&people, "bea@example.com").await;
     until(&people, |figures| figures.sent == 2).await;
-    let figures = people.mail_figures();
+    let figures = people.mail_stats();
     assert_eq!((figures.queued, figures.failed), (2, 0), "both are tried again, in an hour");
 }
 
@@ -183,7 +183,7 @@ async fn letters_put_off_are_bounded_and_the_rest_is_given_up() {
     until(&people, |figures| figures.failed == 2).await;
     sign_up(&people, "ann@example.com").await;
     until(&people, |figures| figures.sent == 1).await;
-    assert_eq!((mails.lock().unwrap().len(), people.mail_figures().queued), (1, 1));
+    assert_eq!((mails.lock().unwrap().len(), people.mail_stats().queued), (1, 1));
 }
 
 #[test]

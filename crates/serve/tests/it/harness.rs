@@ -78,7 +78,7 @@ pub(crate) struct TestApp {
     writers: Vec<(World, JoinHandle<()>)>,
     /// Token of a feed that sends empty batches, which wake the writer.
     waker: tokio::sync::OnceCell<String>,
-    postbag: tokio::sync::Mutex<accounts::Postbag>,
+    email_queue: tokio::sync::Mutex<accounts::EmailQueue>,
     names: AtomicU32,
 }
 
@@ -107,14 +107,17 @@ impl TestApp {
     }
 
     /// The next letter that was written.
-    pub(crate) async fn letter(&self) -> accounts::Letter {
-        let mut postbag = self.postbag.lock().await;
-        tokio::time::timeout(PATIENCE, postbag.next()).await.expect("a letter").expect("an outbox")
+    pub(crate) async fn letter(&self) -> accounts::Email {
+        let mut email_queue = self.email_queue.lock().await;
+        tokio::time::timeout(PATIENCE, email_queue.next())
+            .await
+            .expect("a letter")
+            .expect("an outbox")
     }
 
     /// Whether no letter is waiting.
     pub(crate) fn no_letter(&self) -> bool {
-        self.service.web.people.mail_figures().queued == 0
+        self.service.web.people.mail_stats().queued == 0
     }
 
     /// Makes a key as described.

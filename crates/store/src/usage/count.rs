@@ -1,37 +1,37 @@
-//! The counts of windows, held while a transaction decides about them. The two databases part here:
-//! SQLite has one writer, so reading is holding; PostgreSQL locks the rows, always in the same order, so that
-//! nodes that want the same ones wait for each other and never in a circle, and all of them with one
-//! statement, so that a thousand meters at the turn of a minute are not a thousand round trips.
+//! The counts of windows, locked while a transaction changes them.
+//!
+//! The two databases differ here. SQLite has one writer, so reading is enough. PostgreSQL locks the rows, always in the
+//! same order, so that nodes that need the same rows wait for each other and never deadlock; and all of them with one
+//! statement, so that a thousand meters at the start of a minute are not a thousand round trips.
 
 use std::collections::BTreeMap;
 
-use sqlx::{Sqlite, Transaction};
-use tokio::time::timeout;
+use sqlx::FromRow as _;
 
 use crate::{
     StoreError,
-    database::{ANSWER_TIME_MAX, PgTx, Tx},
-    usage::{LeaseAsk, Unspent, Window},
+    database::{PgTx, Tx, query},
+    usage::{LeaseRequest, Unspent, Window},
 };
 
 /// Which window of which meter, in the order of locking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place<'a> {
+pub(super) struct WindowKey<'a> {
     window: &'static str,
     start_ms: i64,
     meter_id: &'a str,
 }
 
-/// What a window had given when it was held, and what it has given by now.
+/// What a window had granted when it was locked, and what it has granted by now.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Count {
-    held: i64,
+    locked: i64,
     pub(super) granted: i64,
 }
 
-impl<'a> Place<'a> {
-    pub(super) fn of_ask(ask: &'a LeaseAsk) -> Self {
-        Self::new(ask.window, ask.start_ms, &ask.meter_id)
+impl<'a> WindowKey<'a> {
+    pub(super) fn of_request(request: &'a LeaseRequest) -> Self {
+        Self::new(request.window, request.start_ms, &request.meter_id)
     }
 
     pub(super) fn of_unspent(unspent: &'a Unspent) -> Self {
@@ -43,165 +43,126 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Counts that this transaction alone may change until it ends.
+/// Counts that only this transaction can change until it ends.
 #[derive(Debug)]
-pub(super) struct Held<'a>(BTreeMap<Place<'a>, Count>);
+pub(super) struct LockedCounts<'a>(BTreeMap<WindowKey<'a>, Count>);
 
-impl<'a> Held<'a> {
-    /// Holds these windows. One that has given nothing yet counts 0.
-    pub(super) async fn take(tx: &mut Tx, places: Vec<Place<'a>>) -> Result<Self, StoreError> {
-        let mut counts: BTreeMap<Place<'a>, Count> =
-            places.into_iter().map(|place| (place, Count::default())).collect();
+impl<'a> LockedCounts<'a> {
+    /// Locks these windows. One that has granted nothing yet counts 0.
+    pub(super) async fn lock(
+        tx: &mut Tx,
+        keys: impl Iterator<Item = WindowKey<'a>>,
+    ) -> Result<Self, StoreError> {
+        let mut counts = keys.map(|key| (key, Count::default())).collect();
         match tx {
-            Tx::Sqlite(tx) => read(tx, &mut counts).await?,
+            Tx::Sqlite(_) => read(tx, &mut counts).await?,
             Tx::Postgres(tx) => lock(tx, &mut counts).await?,
         }
         Ok(Self(counts))
     }
 
-    pub(super) fn count(&mut self, place: &Place<'a>) -> Result<&mut Count, StoreError> {
-        self.0.get_mut(place).ok_or_else(|| StoreError::corrupt("a window was not held"))
+    pub(super) fn count(&mut self, key: &WindowKey<'a>) -> Result<&mut Count, StoreError> {
+        self.0.get_mut(key).ok_or_else(|| StoreError::corrupt("a window was not locked"))
     }
 
-    /// Writes down what was changed.
-    pub(super) async fn put(&self, tx: &mut Tx) -> Result<(), StoreError> {
-        let changed: Vec<(Place<'a>, Count)> = (self.0.iter())
-            .filter(|(_, count)| count.granted != count.held)
-            .map(|(place, count)| (*place, *count))
-            .collect();
+    /// Writes what was changed.
+    pub(super) async fn write(mut self, tx: &mut Tx) -> Result<(), StoreError> {
+        self.0.retain(|_, count| count.granted != count.locked);
         match tx {
-            Tx::Sqlite(tx) => write(tx, &changed).await,
-            Tx::Postgres(tx) => raise(tx, &changed).await,
+            Tx::Sqlite(_) => write(tx, &self.0).await,
+            Tx::Postgres(tx) => update(tx, &self.0).await,
         }
     }
 }
 
-async fn read(
-    tx: &mut Transaction<'static, Sqlite>,
-    counts: &mut BTreeMap<Place<'_>, Count>,
-) -> Result<(), StoreError> {
-    for (place, count) in counts {
-        let granted: Option<i64> = sqlx::query_scalar(
+type Counts<'a> = BTreeMap<WindowKey<'a>, Count>;
+
+async fn read(tx: &mut Tx, counts: &mut Counts<'_>) -> Result<(), StoreError> {
+    for (key, count) in counts {
+        let read: Option<(i64,)> = query(
             "SELECT granted FROM usage \
              WHERE window_kind = $1 AND window_start_ms = $2 AND meter_id = $3",
         )
-        .bind(place.window)
-        .bind(place.start_ms)
-        .bind(place.meter_id)
-        .fetch_optional(&mut **tx)
+        .bind(key.window)
+        .bind(key.start_ms)
+        .bind(key.meter_id)
+        .fetch_optional(&mut *tx)
         .await?;
-        let granted = granted.unwrap_or(0);
-        *count = Count { held: granted, granted };
+        let (granted,) = read.unwrap_or_default();
+        *count = Count { locked: granted, granted };
     }
     Ok(())
 }
 
-async fn write(
-    tx: &mut Transaction<'static, Sqlite>,
-    changed: &[(Place<'_>, Count)],
-) -> Result<(), StoreError> {
-    for (place, count) in changed {
-        sqlx::query(
+async fn write(tx: &mut Tx, changed: &Counts<'_>) -> Result<(), StoreError> {
+    for (key, count) in changed {
+        query(
             "INSERT INTO usage (window_kind, window_start_ms, meter_id, granted) \
              VALUES ($1, $2, $3, $4) ON CONFLICT (window_kind, window_start_ms, meter_id) \
              DO UPDATE SET granted = excluded.granted",
         )
-        .bind(place.window)
-        .bind(place.start_ms)
-        .bind(place.meter_id)
+        .bind(key.window)
+        .bind(key.start_ms)
+        .bind(key.meter_id)
         .bind(count.granted)
-        .execute(&mut **tx)
+        .execute(tx)
         .await?;
     }
     Ok(())
 }
 
-/// Places as PostgreSQL's arrays.
-#[derive(Default)]
-struct Columns<'a> {
-    windows: Vec<&'static str>,
-    starts_ms: Vec<i64>,
-    meter_ids: Vec<&'a str>,
+/// Keys as PostgreSQL's arrays.
+fn arrays<'a>(counts: &Counts<'a>) -> (Vec<&'static str>, Vec<i64>, Vec<&'a str>) {
+    counts.keys().map(|key| (key.window, key.start_ms, key.meter_id)).collect()
 }
 
-impl<'a> Columns<'a> {
-    fn push(&mut self, place: &Place<'a>) {
-        self.windows.push(place.window);
-        self.starts_ms.push(place.start_ms);
-        self.meter_ids.push(place.meter_id);
-    }
-}
-
-async fn lock(tx: &mut PgTx, counts: &mut BTreeMap<Place<'_>, Count>) -> Result<(), StoreError> {
-    let mut columns = Columns::default();
-    for place in counts.keys() {
-        columns.push(place);
-    }
-    // A row has to be there to be locked. Two nodes that make the same one wait for each other here, in order too.
-    let making = sqlx::query(
+async fn lock(tx: &mut PgTx, counts: &mut Counts<'_>) -> Result<(), StoreError> {
+    let (windows, starts_ms, meter_ids) = arrays(counts);
+    // A row has to exist to be locked. Two nodes that insert the same one wait for each other here, in order too.
+    let insert = sqlx::query(
         "INSERT INTO usage (window_kind, window_start_ms, meter_id, granted) \
-         SELECT kind, start_ms, meter_id, 0 \
-         FROM UNNEST($1::text[], $2::bigint[], $3::text[]) WITH ORDINALITY AS a (kind, start_ms, meter_id, n) \
+         SELECT kind, start_ms, meter, 0 FROM \
+         UNNEST($1::text[], $2::bigint[], $3::text[]) WITH ORDINALITY AS a (kind, start_ms, meter, n) \
          ORDER BY n ON CONFLICT (window_kind, window_start_ms, meter_id) DO NOTHING",
-    )
-    .bind(&columns.windows)
-    .bind(&columns.starts_ms)
-    .bind(&columns.meter_ids)
-    .execute(&mut *tx.connection);
-    let made = timeout(ANSWER_TIME_MAX, making).await;
-    tx.settle(made)?;
-    let holding = sqlx::query_as(
+    );
+    tx.execute(insert.bind(&windows).bind(&starts_ms).bind(&meter_ids)).await?;
+    let select = sqlx::query(
         "SELECT n, granted FROM usage JOIN \
          UNNEST($1::text[], $2::bigint[], $3::text[]) WITH ORDINALITY AS a (kind, start_ms, meter, n) \
          ON window_kind = kind AND window_start_ms = start_ms AND meter_id = meter \
          ORDER BY n FOR UPDATE OF usage",
-    )
-    .bind(&columns.windows)
-    .bind(&columns.starts_ms)
-    .bind(&columns.meter_ids)
-    .fetch_all(&mut *tx.connection);
-    let held = timeout(ANSWER_TIME_MAX, holding).await;
-    let mut held: Vec<(i64, i64)> = tx.settle(held)?;
-    // A row that was waited for is read anew once it is locked, but the rows are in the order of before.
-    held.sort_unstable();
-    let whole = held.len() == counts.len();
-    for ((_, granted), count) in held.into_iter().zip(counts.values_mut()) {
-        *count = Count { held: granted, granted };
+    );
+    let rows = tx.fetch_all(select.bind(&windows).bind(&starts_ms).bind(&meter_ids)).await?;
+    let mut locked: Vec<(i64, i64)> =
+        rows.iter().map(<(i64, i64)>::from_row).collect::<sqlx::Result<_>>()?;
+    // A row that was waited for is read again once it is locked, but rows come in the order of before.
+    locked.sort_unstable();
+    if locked.len() != counts.len() {
+        // Only pruning deletes rows, and only of windows that are long over.
+        return Err(StoreError::unavailable("a window was deleted while it was being locked"));
     }
-    // Only pruning takes rows away, and only of windows that are long over.
-    if whole {
-        Ok(())
-    } else {
-        Err(StoreError::unavailable("a window went while it was being held"))
+    for ((_, granted), count) in locked.into_iter().zip(counts.values_mut()) {
+        *count = Count { locked: granted, granted };
     }
+    Ok(())
 }
 
-async fn raise(tx: &mut PgTx, changed: &[(Place<'_>, Count)]) -> Result<(), StoreError> {
-    let mut columns = Columns::default();
-    let (mut held, mut granted) = (Vec::new(), Vec::new());
-    for (place, count) in changed {
-        columns.push(place);
-        held.push(count.held);
-        granted.push(count.granted);
-    }
-    let asked = u64::try_from(granted.len()).unwrap_or(u64::MAX);
-    // What was held is in the statement too: the sum stays right even where a lock should not do what it says.
-    let raising = sqlx::query(
+async fn update(tx: &mut PgTx, changed: &Counts<'_>) -> Result<(), StoreError> {
+    let (windows, starts_ms, meter_ids) = arrays(changed);
+    let (locked, granted): (Vec<i64>, Vec<i64>) =
+        changed.values().map(|count| (count.locked, count.granted)).unzip();
+    // The locked count is in the statement too: the sum stays right even if a lock should fail.
+    let update = sqlx::query(
         "UPDATE usage SET granted = a.granted FROM \
          UNNEST($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[]) \
-         AS a (kind, start_ms, meter, held, granted) \
+         AS a (kind, start_ms, meter, locked, granted) \
          WHERE window_kind = kind AND window_start_ms = start_ms AND meter_id = meter \
-         AND usage.granted = held",
-    )
-    .bind(&columns.windows)
-    .bind(&columns.starts_ms)
-    .bind(&columns.meter_ids)
-    .bind(&held)
-    .bind(&granted)
-    .execute(&mut *tx.connection);
-    let raised = timeout(ANSWER_TIME_MAX, raising).await;
-    if tx.settle(raised)?.rows_affected() == asked {
+         AND usage.granted = locked",
+    );
+    let update =
+        update.bind(&windows).bind(&starts_ms).bind(&meter_ids).bind(&locked).bind(&granted);
+    if usize::try_from(tx.execute(update).await?).is_ok_and(|rows| rows == granted.len()) {
         return Ok(());
     }
-    Err(StoreError::unavailable("a count changed while it was held"))
+    Err(StoreError::unavailable("a count changed while it was locked"))
 }

@@ -7,12 +7,12 @@ mod people;
 use std::{collections::BTreeMap, sync::Arc};
 
 use store::{
-    AccessRow, AccessState, Allowance, CountRow, KeyEnd, KeyKind, KeyMade, KeyRow, KeyUse,
-    LeaseAsk, LinkPurpose, Outcome, Step, StoreError, Unspent, Window, WindowStarts,
+    AccessRow, AccessState, Allowance, CountRow, KeyEnd, KeyInsert, KeyKind, KeyRow, KeyUse,
+    LeaseRequest, LinkPurpose, Outcome, Step, StoreError, Unspent, Window, WindowStarts,
 };
 
 use crate::test_database::{
-    TestDatabase, access, account, ask, deed, digest, feed, key, link, session,
+    TestDatabase, access, account, ask, audit_entry, digest, feed, key, link, session,
 };
 
 /// Hands every case's name to a macro.
@@ -75,12 +75,12 @@ pub(crate) async fn a_key_comes_back_as_it_was_kept(database: TestDatabase) {
         KeyRow {
             requests_per_month: Some(u32::MAX), name: String::from("Ünïcode 🥊"), ..key(1)
         };
-    store.insert_key(&kept, None, &deed(1, None)).await.unwrap();
+    store.insert_key(&kept, None, &audit_entry(1, None)).await.unwrap();
     assert_eq!(store.key("key_1").await.unwrap().as_ref(), Some(&kept));
     assert_eq!(store.key_by_digest(&kept.digest).await.unwrap().as_ref(), Some(&kept));
     assert_eq!(store.key("key_2").await.unwrap(), None);
     assert!(matches!(
-        store.insert_key(&kept, None, &deed(1, None)).await,
+        store.insert_key(&kept, None, &audit_entry(1, None)).await,
         Err(StoreError::Conflict(_))
     ));
     assert!(!format!("{kept:?}").contains("1, 1, 1"), "the digest is not printed");
@@ -88,7 +88,7 @@ pub(crate) async fn a_key_comes_back_as_it_was_kept(database: TestDatabase) {
 
 pub(crate) async fn keys_are_kept_all_or_none(database: TestDatabase) {
     let store = database.open().await;
-    store.insert_key(&key(2), None, &deed(1, None)).await.unwrap();
+    store.insert_key(&key(2), None, &audit_entry(1, None)).await.unwrap();
     let twice = store.insert_keys(&[key(1), key(2), key(3)], &[]).await;
     assert!(matches!(twice, Err(StoreError::Conflict(_))));
     assert_eq!(store.keys().await.unwrap(), [key(2)]);
@@ -103,11 +103,14 @@ pub(crate) async fn keys_are_ordered_byte_by_byte(database: TestDatabase) {
     for (n, id) in (1..).zip(ids) {
         let id = String::from(id);
         store
-            .insert_key(&KeyRow { id, created_ms: 7, ..key(n) }, None, &deed(1, None))
+            .insert_key(&KeyRow { id, created_ms: 7, ..key(n) }, None, &audit_entry(1, None))
             .await
             .unwrap();
         assert!(
-            store.insert_feed(&feed(ids[usize::from(n - 1)], n), &deed(1, None)).await.unwrap()
+            store
+                .insert_feed(&feed(ids[usize::from(n - 1)], n), &audit_entry(1, None))
+                .await
+                .unwrap()
         );
     }
     ids.sort_unstable();
@@ -119,36 +122,36 @@ pub(crate) async fn keys_are_ordered_byte_by_byte(database: TestDatabase) {
 
 pub(crate) async fn the_first_revocation_stands(database: TestDatabase) {
     let store = database.open().await;
-    store.insert_key(&key(1), None, &deed(1, None)).await.unwrap();
+    store.insert_key(&key(1), None, &audit_entry(1, None)).await.unwrap();
     assert_eq!(
-        store.revoke_key("key_1", 50, &deed(1, None)).await.unwrap().unwrap().revoked_ms,
+        store.revoke_key("key_1", 50, &audit_entry(1, None)).await.unwrap().unwrap().revoked_ms,
         Some(50)
     );
     assert_eq!(
-        store.revoke_key("key_1", 90, &deed(1, None)).await.unwrap().unwrap().revoked_ms,
+        store.revoke_key("key_1", 90, &audit_entry(1, None)).await.unwrap().unwrap().revoked_ms,
         Some(50)
     );
-    assert_eq!(store.revoke_key("key_2", 90, &deed(1, None)).await.unwrap(), None);
+    assert_eq!(store.revoke_key("key_2", 90, &audit_entry(1, None)).await.unwrap(), None);
 }
 
 pub(crate) async fn a_key_is_rotated_once(database: TestDatabase) {
     let store = database.open().await;
-    store.insert_key(&key(1), None, &deed(1, None)).await.unwrap();
+    store.insert_key(&key(1), None, &audit_entry(1, None)).await.unwrap();
     let successor = |n| KeyRow { rotated_from: Some(String::from("key_1")), ..key(n) };
     let end = KeyEnd::At { expires_ms: 70 };
     let (two, three) = (successor(2), successor(3));
     // Two nodes at once: one of them does it.
     let other = database.open().await;
-    let entry = deed(1, None);
+    let entry = audit_entry(1, None);
     let (one, another) = tokio::join!(
         store.rotate_key(end, &two, None, &entry),
         other.rotate_key(end, &three, None, &entry)
     );
     let made = [one.unwrap(), another.unwrap()];
-    assert_eq!(made.iter().filter(|made| **made == KeyMade::Made).count(), 1);
+    assert_eq!(made.iter().filter(|made| **made == KeyInsert::Inserted).count(), 1);
     assert_eq!(
-        store.rotate_key(end, &successor(4), None, &deed(1, None)).await.unwrap(),
-        KeyMade::NothingToReplace
+        store.rotate_key(end, &successor(4), None, &audit_entry(1, None)).await.unwrap(),
+        KeyInsert::NothingToReplace
     );
     let keys = store.keys().await.unwrap();
     assert_eq!(
@@ -166,10 +169,10 @@ pub(crate) async fn the_latest_use_of_a_key_stands(database: TestDatabase) {
         agent: agent.map(String::from),
     };
     let first = [used("key_2", 40, None), used("key_1", 50, Some("curl")), used("nobody", 1, None)];
-    store.note_key_uses(&first).await.unwrap();
+    store.record_key_uses(&first).await.unwrap();
     let next = [used("key_1", 45, Some("old")), used("key_2", 60, Some("wget"))];
-    store.note_key_uses(&next).await.unwrap();
-    store.note_key_uses(&[used("key_2", 61, None)]).await.unwrap();
+    store.record_key_uses(&next).await.unwrap();
+    store.record_key_uses(&[used("key_2", 61, None)]).await.unwrap();
     let keys = store.keys().await.unwrap();
     let noted: Vec<_> =
         keys.iter().map(|key| (key.last_used_ms, key.last_agent.as_deref())).collect();
@@ -179,27 +182,29 @@ pub(crate) async fn the_latest_use_of_a_key_stands(database: TestDatabase) {
 pub(crate) async fn a_feed_name_is_free_again_once_its_token_is_revoked(database: TestDatabase) {
     let store = database.open().await;
     let named = |n| feed("pinnacle", n);
-    assert!(store.insert_feed(&named(1), &deed(1, None)).await.unwrap());
-    assert!(!store.insert_feed(&named(2), &deed(1, None)).await.unwrap());
+    assert!(store.insert_feed(&named(1), &audit_entry(1, None)).await.unwrap());
+    assert!(!store.insert_feed(&named(2), &audit_entry(1, None)).await.unwrap());
     assert_eq!(store.feeds().await.unwrap(), [named(1)]);
-    let paused = store.pause_feed("pinnacle", Some(5), &deed(1, None)).await.unwrap().unwrap();
+    let paused =
+        store.pause_feed("pinnacle", Some(5), &audit_entry(1, None)).await.unwrap().unwrap();
     assert_eq!(paused.paused_ms, Some(5));
-    let again = store.pause_feed("pinnacle", Some(6), &deed(1, None)).await.unwrap().unwrap();
+    let again =
+        store.pause_feed("pinnacle", Some(6), &audit_entry(1, None)).await.unwrap().unwrap();
     assert_eq!(again.paused_ms, Some(5), "a paused feed keeps its first instant");
-    assert_eq!(store.pause_feed("nobody", Some(6), &deed(1, None)).await.unwrap(), None);
+    assert_eq!(store.pause_feed("nobody", Some(6), &audit_entry(1, None)).await.unwrap(), None);
     assert_eq!(
-        store.revoke_feed("pinnacle", 9, &deed(1, None)).await.unwrap().unwrap().revoked_ms,
+        store.revoke_feed("pinnacle", 9, &audit_entry(1, None)).await.unwrap().unwrap().revoked_ms,
         Some(9)
     );
     assert_eq!(
-        store.pause_feed("pinnacle", None, &deed(1, None)).await.unwrap(),
+        store.pause_feed("pinnacle", None, &audit_entry(1, None)).await.unwrap(),
         None,
         "it has no live token"
     );
-    assert!(store.insert_feed(&named(3), &deed(1, None)).await.unwrap());
+    assert!(store.insert_feed(&named(3), &audit_entry(1, None)).await.unwrap());
     assert_eq!(store.feeds().await.unwrap(), [named(3)]);
     assert!(matches!(
-        store.insert_feed(&feed("other", 3), &deed(1, None)).await,
+        store.insert_feed(&feed("other", 3), &audit_entry(1, None)).await,
         Err(StoreError::Conflict(_))
     ));
 }
@@ -239,8 +244,8 @@ pub(crate) async fn what_is_released_can_be_leased_again(database: TestDatabase)
 
 pub(crate) async fn old_windows_are_pruned_by_their_kind(database: TestDatabase) {
     let store = database.open().await;
-    let asks =
-        [Window::Minute, Window::Day, Window::Month].map(|window| LeaseAsk { window, ..ask(4) });
+    let asks = [Window::Minute, Window::Day, Window::Month]
+        .map(|window| LeaseRequest { window, ..ask(4) });
     store.lease(&asks).await.unwrap();
     assert_eq!(store.prune_usage(i64::MAX, 0).await.unwrap(), 1);
     assert_eq!(store.prune_usage(i64::MAX, i64::MAX).await.unwrap(), 2);
@@ -257,7 +262,7 @@ pub(crate) async fn who_lease_at_once_get_the_limit_and_not_one_more(database: T
             let mut got: BTreeMap<Box<str>, u32> = BTreeMap::new();
             loop {
                 let mut asks =
-                    meters.map(|meter| LeaseAsk { meter_id: meter.into(), ..ask(LIMIT) });
+                    meters.map(|meter| LeaseRequest { meter_id: meter.into(), ..ask(LIMIT) });
                 asks.rotate_left(turn % 3);
                 if turn >= 3 {
                     asks.reverse();
@@ -295,7 +300,7 @@ pub(crate) async fn leases_given_back_while_others_are_taken_are_not_lost(databa
                 let given = store.lease(&[ask(1_000_000)]).await.unwrap()[0].given;
                 kept += given;
                 let left = given / 2;
-                let LeaseAsk { meter_id, window, start_ms, .. } = ask(0);
+                let LeaseRequest { meter_id, window, start_ms, .. } = ask(0);
                 let unspent = Unspent { meter_id, window, start_ms, left };
                 store.release(&[unspent]).await.unwrap();
                 kept -= left;
@@ -325,20 +330,20 @@ pub(crate) async fn a_setting_outlives_a_restart(database: TestDatabase) {
 
 pub(crate) async fn the_audit_log_cannot_be_rewritten_or_shortened(database: TestDatabase) {
     let store = database.open().await;
-    store.append_audit(&[deed(1, None)]).await.unwrap();
+    store.append_audit(&[audit_entry(1, None)]).await.unwrap();
     for statement in ["UPDATE audit SET who = 'nobody'", "DELETE FROM audit"] {
         let refused = database.run(statement).await.unwrap_err();
         assert!(refused.to_string().contains("append-only"), "{refused}");
     }
     let kept = store.audit(None, None, 10).await.unwrap();
-    assert_eq!(kept.into_iter().map(|row| row.entry).collect::<Vec<_>>(), [deed(1, None)]);
+    assert_eq!(kept.into_iter().map(|row| row.entry).collect::<Vec<_>>(), [audit_entry(1, None)]);
 }
 
 pub(crate) async fn the_audit_log_is_read_backwards_in_pages(database: TestDatabase) {
     let store = database.open().await;
     for at_ms in 1..=5 {
         let whose = (at_ms % 2 == 0).then_some("acc_1");
-        store.append_audit(&[deed(at_ms, whose)]).await.unwrap();
+        store.append_audit(&[audit_entry(at_ms, whose)]).await.unwrap();
     }
     let page = store.audit(None, None, 2).await.unwrap();
     assert_eq!(page.iter().map(|row| row.entry.at_ms).collect::<Vec<_>>(), [5, 4]);
@@ -351,22 +356,33 @@ pub(crate) async fn the_audit_log_is_read_backwards_in_pages(database: TestDatab
 /// A rolling upgrade: the tables are widened while this program has them open and its statements prepared.
 pub(crate) async fn a_newer_program_may_add_columns_meanwhile(database: TestDatabase) {
     let store = database.open().await;
-    store.insert_account(&account("ann"), &deed(1, None)).await.unwrap();
+    store.insert_account(&account("ann"), &audit_entry(1, None)).await.unwrap();
     let go_on = async |n: u8| {
-        store.insert_key(&key(n), None, &deed(1, None)).await.unwrap();
-        store.insert_feed(&feed(&format!("f{n}"), n), &deed(1, None)).await.unwrap();
+        store.insert_key(&key(n), None, &audit_entry(1, None)).await.unwrap();
+        store.insert_feed(&feed(&format!("f{n}"), n), &audit_entry(1, None)).await.unwrap();
         store.insert_session(&session(n, "ann"), None, 9, None).await.unwrap();
         store.insert_link(&link(n, LinkPurpose::Invitation, None), None).await.unwrap();
-        store.append_audit(&[deed(1, None)]).await.unwrap();
+        store.append_audit(&[audit_entry(1, None)]).await.unwrap();
         let request = access(&format!("req_{n}"), "ann");
-        store.insert_access(&request, &deed(1, None)).await.unwrap();
+        store.insert_access(&request, &audit_entry(1, None)).await.unwrap();
         store
-            .decide_access(&AccessRow { state: AccessState::Refused, ..request }, deed(1, None))
+            .decide_access(
+                &AccessRow { state: AccessState::Refused, ..request },
+                audit_entry(1, None),
+            )
             .await
             .unwrap();
         store.lease(&[ask(50)]).await.unwrap();
-        assert!(store.revoke_key(&format!("key_{n}"), 5, &deed(1, None)).await.unwrap().is_some());
-        assert!(store.revoke_feed(&format!("f{n}"), 5, &deed(1, None)).await.unwrap().is_some());
+        assert!(
+            store
+                .revoke_key(&format!("key_{n}"), 5, &audit_entry(1, None))
+                .await
+                .unwrap()
+                .is_some()
+        );
+        assert!(
+            store.revoke_feed(&format!("f{n}"), 5, &audit_entry(1, None)).await.unwrap().is_some()
+        );
         let n = usize::from(n);
         assert_eq!(store.keys().await.unwrap().len(), n);
         assert_eq!(store.feeds().await.unwrap().len(), n);
@@ -402,26 +418,26 @@ pub(crate) async fn the_ends_of_the_numbers_come_back(database: TestDatabase) {
         requests_per_day: u32::MAX,
         ..key(1)
     };
-    store.insert_key(&extreme, None, &deed(1, None)).await.unwrap();
+    store.insert_key(&extreme, None, &audit_entry(1, None)).await.unwrap();
     let used = KeyUse { id: String::from("key_1"), used_ms: i64::MIN, agent: None };
-    store.note_key_uses(&[used]).await.unwrap();
+    store.record_key_uses(&[used]).await.unwrap();
     let kept = store.key("key_1").await.unwrap().unwrap();
     assert_eq!(kept, KeyRow { last_used_ms: Some(i64::MIN), ..extreme });
-    let huge = LeaseAsk { slice_max: u32::MAX, divisor: 1, ..ask(u32::MAX) };
+    let huge = LeaseRequest { lease_max: u32::MAX, divisor: 1, ..ask(u32::MAX) };
     let lease = store.lease(&[huge.clone(), huge]).await.unwrap();
     assert_eq!((lease[0].given, lease[1].given, lease[1].granted), (u32::MAX, 0, u32::MAX));
 }
 
 pub(crate) async fn an_allowance_reaches_the_accounts_live_production_keys(database: TestDatabase) {
     let store = database.open().await;
-    store.insert_account(&account("ann"), &deed(1, None)).await.unwrap();
+    store.insert_account(&account("ann"), &audit_entry(1, None)).await.unwrap();
     let own = |n| KeyRow { account_id: Some(String::from("ann")), ..key(n) };
     let sandbox = KeyRow { kind: KeyKind::Sandbox, ..own(3) };
     store.insert_keys(&[own(1), own(2), sandbox, key(4)], &[]).await.unwrap();
-    store.revoke_key("key_2", 1, &deed(1, None)).await.unwrap();
+    store.revoke_key("key_2", 1, &audit_entry(1, None)).await.unwrap();
     let allowance =
         Allowance { keys_max: Some(0), requests_per_month: Some(u32::MAX), ..Allowance::default() };
-    store.allow_account("ann", &allowance, (7, 8), &deed(1, None)).await.unwrap();
+    store.allow_account("ann", &allowance, (7, 8), &audit_entry(1, None)).await.unwrap();
     assert_eq!(store.account("ann").await.unwrap().unwrap().allowance, allowance);
     let keys = store.keys().await.unwrap();
     let limits: Vec<_> = keys.iter().map(|k| (k.burst_per_minute, k.requests_per_day)).collect();
@@ -431,7 +447,7 @@ pub(crate) async fn an_allowance_reaches_the_accounts_live_production_keys(datab
 
 pub(crate) async fn requests_are_counted_by_hour_and_day_from_many_nodes(database: TestDatabase) {
     let store = database.open().await;
-    store.insert_account(&account("ann"), &deed(1, None)).await.unwrap();
+    store.insert_account(&account("ann"), &audit_entry(1, None)).await.unwrap();
     let own = |n| KeyRow { account_id: Some(String::from("ann")), ..key(n) };
     store.insert_keys(&[own(1), own(2), key(3)], &[]).await.unwrap();
     let count = |id: &str, hour: i64, outcome| CountRow {
@@ -480,7 +496,7 @@ pub(crate) async fn requests_are_counted_by_hour_and_day_from_many_nodes(databas
 pub(crate) async fn an_alert_is_given_once(database: TestDatabase) {
     let store = database.open().await;
     let note =
-        async |percents: &[u32]| store.note_alerts("m", Window::Day, 5, percents).await.unwrap();
+        async |percents: &[u32]| store.record_alerts("m", Window::Day, 5, percents).await.unwrap();
     assert_eq!(note(&[50, 80]).await, Some(80));
     assert_eq!(note(&[50, 80]).await, None);
     assert_eq!(note(&[50, 80, 100]).await, Some(100));
@@ -490,42 +506,48 @@ pub(crate) async fn a_lead_has_one_holder_and_changes_hands_with_a_new_term(
     database: TestDatabase,
 ) {
     let (one, two) = (database.open().await, database.open().await);
-    assert!(!one.is_led("live").await.unwrap());
+    assert!(!one.has_leader("live").await.unwrap());
     // Both at once: one of them has it.
-    let (first, second) =
-        tokio::join!(one.take_lead("live", "one", 60_000), two.take_lead("live", "two", 60_000));
+    let (first, second) = tokio::join!(
+        one.acquire_leadership("live", "one", 60_000),
+        two.acquire_leadership("live", "two", 60_000)
+    );
     let (first, second) = (first.unwrap(), second.unwrap());
     let (holder, waiting) = if first.is_some() { ("one", "two") } else { ("two", "one") };
     assert_eq!((first.is_some(), second.is_some()), (holder == "one", holder == "two"));
     assert_eq!(first.or(second).map(|lead| lead.term), Some(1));
     // Prolonged, it is the same lead; another world has another.
-    let again = one.take_lead("live", holder, 60_000).await.unwrap();
+    let again = one.acquire_leadership("live", holder, 60_000).await.unwrap();
     assert_eq!(again.map(|lead| lead.term), Some(1));
-    assert_eq!(one.take_lead("live", waiting, 60_000).await.unwrap(), None);
-    assert!(two.is_led("live").await.unwrap() && !two.is_led("sandbox").await.unwrap());
-    assert_eq!(two.take_lead("sandbox", waiting, 60_000).await.unwrap().unwrap().term, 1);
+    assert_eq!(one.acquire_leadership("live", waiting, 60_000).await.unwrap(), None);
+    assert!(two.has_leader("live").await.unwrap() && !two.has_leader("sandbox").await.unwrap());
+    assert_eq!(two.acquire_leadership("sandbox", waiting, 60_000).await.unwrap().unwrap().term, 1);
     // Given up by who does not have it, it stays; given up by the holder, it is free.
-    two.give_up_lead("live", waiting).await.unwrap();
-    assert_eq!(one.take_lead("live", waiting, 60_000).await.unwrap(), None);
-    one.give_up_lead("live", holder).await.unwrap();
-    assert!(!two.is_led("live").await.unwrap());
-    let taken = one.take_lead("live", waiting, 60_000).await.unwrap();
+    two.release_leadership("live", waiting).await.unwrap();
+    assert_eq!(one.acquire_leadership("live", waiting, 60_000).await.unwrap(), None);
+    one.release_leadership("live", holder).await.unwrap();
+    assert!(!two.has_leader("live").await.unwrap());
+    let taken = one.acquire_leadership("live", waiting, 60_000).await.unwrap();
     assert_eq!(taken.map(|lead| lead.term), Some(2));
-    assert_eq!(one.take_lead("live", holder, 60_000).await.unwrap(), None);
+    assert_eq!(one.acquire_leadership("live", holder, 60_000).await.unwrap(), None);
     // Not prolonged, it runs out by itself, as if a minute had passed.
     database.run("UPDATE lead SET ends_ms = ends_ms - 60000").await.unwrap();
-    assert!(!two.is_led("live").await.unwrap());
-    let back = one.take_lead("live", holder, 60_000).await.unwrap();
+    assert!(!two.has_leader("live").await.unwrap());
+    let back = one.acquire_leadership("live", holder, 60_000).await.unwrap();
     assert_eq!(back.map(|lead| lead.term), Some(3));
-    assert_eq!(two.take_lead("live", waiting, 150).await.unwrap(), None, "who slept is refused");
+    assert_eq!(
+        two.acquire_leadership("live", waiting, 150).await.unwrap(),
+        None,
+        "who slept is refused"
+    );
     // Taken while the clock was an hour ahead, it does not keep others out for an hour.
     database.run("UPDATE lead SET ends_ms = ends_ms + 3600000").await.unwrap();
-    assert!(!two.is_led("live").await.unwrap());
-    let freed = two.take_lead("live", waiting, 150).await.unwrap();
+    assert!(!two.has_leader("live").await.unwrap());
+    let freed = two.acquire_leadership("live", waiting, 150).await.unwrap();
     assert_eq!(freed.map(|lead| lead.term), Some(4));
     // By itself, and after as long as it was taken for.
     let begun = std::time::Instant::now();
-    while one.is_led("live").await.unwrap() {
+    while one.has_leader("live").await.unwrap() {
         assert!(begun.elapsed() < std::time::Duration::from_secs(30), "it never runs out");
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::test_database::deed;
+use crate::test_database::audit_entry;
 use sqlx::{Connection as _, PgConnection, SqliteConnection, sqlite::SqliteConnectOptions};
 use store::{Store, StoreError};
 use tempfile::TempDir;
@@ -42,7 +42,7 @@ async fn many_nodes_may_connect_to_a_new_database_at_once() {
             let url = url.clone();
             tokio::spawn(async move {
                 let store = Store::connect(&url).await.unwrap();
-                store.insert_key(&key(n), None, &deed(1, None)).await.unwrap();
+                store.insert_key(&key(n), None, &audit_entry(1, None)).await.unwrap();
                 store.close().await;
             })
         })
@@ -101,7 +101,7 @@ async fn takes_a_newer_version_that_it_can_live_with(url: &str) {
         .await
         .unwrap();
     let store = Store::connect(url).await.unwrap();
-    store.insert_key(&key(20), None, &deed(1, None)).await.unwrap();
+    store.insert_key(&key(20), None, &audit_entry(1, None)).await.unwrap();
     store.close().await;
     database.run("UPDATE schema_floor SET oldest_known = 9998").await.unwrap();
     let refused = Store::connect(url).await.unwrap_err();
@@ -180,16 +180,16 @@ async fn a_network_that_swallows_everything_is_noticed_in_time_and_its_connectio
     let proxy = Proxy::start(server.port()).await.unwrap();
     let url = format!("postgres://postgres@127.0.0.1:{}/db", proxy.port());
     let store = Store::connect(&url).await.unwrap();
-    store.insert_key(&key(1), None, &deed(1, None)).await.unwrap();
+    store.insert_key(&key(1), None, &audit_entry(1, None)).await.unwrap();
     proxy.stall();
     let begun = Instant::now();
-    let failed = store.revoke_key("key_1", 5, &deed(1, None)).await.unwrap_err();
+    let failed = store.revoke_key("key_1", 5, &audit_entry(1, None)).await.unwrap_err();
     assert!(matches!(failed, StoreError::Unavailable(_)), "{failed:?}");
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
     proxy.restore();
     // The connections that were held may be anywhere; new ones are good at once.
     assert_eq!(
-        store.revoke_key("key_1", 6, &deed(1, None)).await.unwrap().unwrap().revoked_ms,
+        store.revoke_key("key_1", 6, &audit_entry(1, None)).await.unwrap().unwrap().revoked_ms,
         Some(6)
     );
     proxy.cut();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::test_database::deed;
+use crate::test_database::audit_entry;
 use sqlx::{Connection as _, SqliteConnection, migrate::Migrator, sqlite::SqliteConnectOptions};
 use store::{Digest, KeyKind, LinkPurpose, LinkRow, Store, StoreError};
 use tempfile::TempDir;
@@ -100,7 +100,7 @@ async fn many_may_open_a_new_file_at_once() {
             let path = path.clone();
             tokio::spawn(async move {
                 let store = Store::open(path).await.unwrap();
-                store.insert_key(&key(n), None, &deed(1, None)).await.unwrap();
+                store.insert_key(&key(n), None, &audit_entry(1, None)).await.unwrap();
             })
         })
         .collect();
@@ -116,7 +116,7 @@ async fn only_the_owner_can_read_the_files() {
     use std::os::unix::fs::PermissionsExt;
     let dir = TempDir::new().unwrap();
     let store = open(&dir).await;
-    store.insert_key(&key(1), None, &deed(1, None)).await.unwrap();
+    store.insert_key(&key(1), None, &audit_entry(1, None)).await.unwrap();
     for file in std::fs::read_dir(dir.path()).unwrap() {
         let file = file.unwrap();
         let mode = file.metadata().unwrap().permissions().mode() & 0o777;
@@ -171,7 +171,7 @@ async fn a_file_from_before_there_was_mail_keeps_its_links_and_asks_nobody_to_co
     };
     store.insert_link(&confirmation, None).await.unwrap();
     assert_eq!(store.link(&confirmation.digest).await.unwrap(), Some(confirmation));
-    let entry = deed(1, None);
+    let entry = audit_entry(1, None);
     let used =
         store.set_password_by_link((&link.digest, 10), "acc_1", "new", &entry).await.unwrap();
     assert!(used, "another purpose's link stays good");

@@ -3,7 +3,7 @@
 use sqlx::{Connection as _, PgConnection, SqliteConnection, sqlite::SqliteConnectOptions};
 use store::{
     AccessRow, AccessState, AccountRow, Allowance, AuditEntry, Digest, FeedRow, KeyKind, KeyRow,
-    LeaseAsk, LinkPurpose, LinkRow, Role, SessionRow, Stage, Store, Window,
+    LeaseRequest, LinkPurpose, LinkRow, Role, SessionRow, Stage, Store, Window,
 };
 use tempfile::TempDir;
 
@@ -82,14 +82,14 @@ pub(crate) fn feed(name: &str, n: u8) -> FeedRow {
     }
 }
 
-pub(crate) fn ask(limit: u32) -> LeaseAsk {
-    LeaseAsk {
+pub(crate) fn ask(limit: u32) -> LeaseRequest {
+    LeaseRequest {
         meter_id: "m".into(),
         window: Window::Day,
         start_ms: 86_400_000,
         limit,
         divisor: 4,
-        slice_max: 100,
+        lease_max: 100,
     }
 }
 
@@ -147,7 +147,7 @@ pub(crate) fn access(id: &str, account_id: &str) -> AccessRow {
     }
 }
 
-pub(crate) fn deed(at_ms: i64, account_id: Option<&str>) -> AuditEntry {
+pub(crate) fn audit_entry(at_ms: i64, account_id: Option<&str>) -> AuditEntry {
     AuditEntry {
         at_ms,
         account_id: account_id.map(String::from),

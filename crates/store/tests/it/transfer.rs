@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use test_servers::Postgres;
 
 use crate::test_database::{
-    TestDatabase, access, account, ask, deed, digest, feed, key, link, session,
+    TestDatabase, access, account, ask, audit_entry, digest, feed, key, link, session,
 };
 
 /// Something in every table.
@@ -17,18 +17,22 @@ async fn fill(store: &Store) {
         // The clock was set back: who was made later looks older than who it came from.
         let created_ms = -i64::from(n);
         store
-            .insert_key(&KeyRow { rotated_from: from, created_ms, ..key(n) }, None, &deed(1, None))
+            .insert_key(
+                &KeyRow { rotated_from: from, created_ms, ..key(n) },
+                None,
+                &audit_entry(1, None),
+            )
             .await
             .unwrap();
     }
-    store.insert_feed(&feed("pinnacle", 9), &deed(1, None)).await.unwrap();
+    store.insert_feed(&feed("pinnacle", 9), &audit_entry(1, None)).await.unwrap();
     store.set_setting("maintenance", Some("600")).await.unwrap();
-    store.insert_account(&account("ann"), &deed(1, None)).await.unwrap();
+    store.insert_account(&account("ann"), &audit_entry(1, None)).await.unwrap();
     let totp = Totp { secret: vec![1, 0, 2], confirmed_ms: None, step: None };
     store.set_totp("ann", Some(&totp), &[digest(7)], None).await.unwrap();
     store.insert_session(&session(1, "ann"), None, 5, None).await.unwrap();
     store.insert_link(&link(1, LinkPurpose::PasswordReset, Some("ann")), None).await.unwrap();
-    store.insert_access(&access("req_1", "ann"), &deed(1, None)).await.unwrap();
+    store.insert_access(&access("req_1", "ann"), &audit_entry(1, None)).await.unwrap();
     store.lease(&[ask(100)]).await.unwrap();
     let count = CountRow {
         key_id: String::from("key_1"),
@@ -38,10 +42,10 @@ async fn fill(store: &Store) {
         requests: 3,
     };
     store.add_counts(&[count]).await.unwrap();
-    store.note_alerts("key_1", Window::Day, 0, &[80]).await.unwrap();
+    store.record_alerts("key_1", Window::Day, 0, &[80]).await.unwrap();
     // More than go at once.
     for at_ms in 0..1100 {
-        store.append_audit(&[deed(at_ms, None)]).await.unwrap();
+        store.append_audit(&[audit_entry(at_ms, None)]).await.unwrap();
     }
 }
 
@@ -78,7 +82,7 @@ async fn everything_arrives_or_nothing_and_only_in_an_empty_database() {
     let all = old.audit(None, None, 5000).await.unwrap();
     assert_eq!(new.audit(None, None, 5000).await.unwrap(), all);
     // The numbers go on where they were.
-    new.append_audit(&[deed(9, None)]).await.unwrap();
+    new.append_audit(&[audit_entry(9, None)]).await.unwrap();
     assert_eq!(new.audit(None, None, 1).await.unwrap()[0].seq, all[0].seq + 1);
     assert_eq!(new.lease(&[ask(100)]).await.unwrap(), old.lease(&[ask(100)]).await.unwrap());
 

@@ -7,7 +7,7 @@
 mod field;
 mod line;
 
-use accounts::{Gate, KeyEntry, KeyKind, KeyView};
+use accounts::{Attempt, KeyEntry, KeyKind, KeyView};
 use askama::Template;
 use domain::World;
 
@@ -173,10 +173,10 @@ async fn run(visit: &Visit<'_>, key: Option<&KeyView>, target: &str) -> Result<R
         let text = "There is no sandbox key to run it with. Create one first; it works at once.";
         return Ok(Err((400, Notice::bad(text))));
     };
-    match visit.web.people.admit_exploring(session) {
-        Gate::Done => {}
-        gate @ (Gate::Refused | Gate::Throttled { .. } | Gate::Busy) => {
-            return Ok(Err((sign::status(gate), sign::notice(gate, "That cannot be run."))));
+    match visit.web.people.admit_explorer(session) {
+        Attempt::Done => {}
+        attempt @ (Attempt::Refused | Attempt::Throttled { .. } | Attempt::Busy) => {
+            return Ok(Err((sign::status(attempt), sign::notice(attempt, "That cannot be run."))));
         }
     }
     let id = key.record.id.as_str();

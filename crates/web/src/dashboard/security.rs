@@ -1,5 +1,5 @@
 //! A person's own safety: password, sessions, second factor, and what was done in their name.
-use accounts::{Email, Gate, Password, PasswordFault};
+use accounts::{Attempt, EmailAddress, Password, PasswordFault};
 use askama::Template;
 use http::Reply;
 
@@ -77,11 +77,12 @@ pub(crate) async fn answer(visit: &Visit<'_>, page: SecurityAct) -> Result<Reply
         SecurityAct::SecondFactorOn => second_factor_on(visit).await,
         SecurityAct::SecondFactorOff => {
             let code = visit.form.get("code");
-            match people.drop_second_factor(visit.session()?, code, &visit.origin).await? {
-                Gate::Done => Ok(page::redirect("/dashboard/security?done=factor-off")),
-                gate @ (Gate::Refused | Gate::Throttled { .. } | Gate::Busy) => {
-                    let notice = sign::notice(gate, "That code is not right, or was used already.");
-                    show(visit, Some((sign::status(gate), notice))).await
+            match people.disable_second_factor(visit.session()?, code, &visit.origin).await? {
+                Attempt::Done => Ok(page::redirect("/dashboard/security?done=factor-off")),
+                attempt @ (Attempt::Refused | Attempt::Throttled { .. } | Attempt::Busy) => {
+                    let notice =
+                        sign::notice(attempt, "That code is not right, or was used already.");
+                    show(visit, Some((sign::status(attempt), notice))).await
                 }
             }
         }
@@ -153,7 +154,7 @@ fn browser_name(agent: &str) -> String {
 async fn change_password(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let (people, session) = (&visit.web.people, visit.session()?);
     let old = Password::typed(visit.form.get("old").to_owned());
-    let chosen = Email::parse(&session.account.email)
+    let chosen = EmailAddress::parse(&session.account.email)
         .ok_or("The account's address cannot be read.")
         .and_then(|email| {
             let password = visit.form.get("password").to_owned();
@@ -169,13 +170,13 @@ async fn change_password(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     };
     match people.change_password(session, &visit.token, (old, new), &visit.origin).await? {
         // What the browser was known by went with the old password.
-        Gate::Done => {
+        Attempt::Done => {
             let done = page::redirect("/dashboard/security?done=password-changed");
             visit.with_device(done, &email).await
         }
-        gate @ (Gate::Refused | Gate::Throttled { .. } | Gate::Busy) => {
-            let notice = sign::notice(gate, "The old password is wrong.");
-            show(visit, Some((sign::status(gate), notice))).await
+        attempt @ (Attempt::Refused | Attempt::Throttled { .. } | Attempt::Busy) => {
+            let notice = sign::notice(attempt, "The old password is wrong.");
+            show(visit, Some((sign::status(attempt), notice))).await
         }
     }
 }
@@ -213,12 +214,12 @@ async fn second_factor_on(visit: &Visit<'_>) -> Result<Reply, Trouble> {
             };
             page::render(200, &page)
         }
-        Err(gate) => {
+        Err(attempt) => {
             let notice = sign::notice(
-                gate,
+                attempt,
                 "That code is not right. Check the phone's clock and try the next one.",
             );
-            second_factor_page(visit, Some((sign::status(gate), notice))).await
+            second_factor_page(visit, Some((sign::status(attempt), notice))).await
         }
     }
 }

@@ -2,8 +2,8 @@
 use std::sync::Arc;
 
 use accounts::{
-    Email, Gate, LinkPurpose, LinkToken, NewAccount, Password, PasswordFault, Profile, Role,
-    SessionToken, SignIn, SignUp,
+    Attempt, EmailAddress, LinkPurpose, LinkToken, NewAccount, Password, PasswordFault, Profile,
+    Role, SessionToken, SignIn, SignUp,
 };
 use askama::Template;
 use http::Reply;
@@ -115,7 +115,11 @@ async fn destination(visit: &Visit<'_>, token: &SessionToken) -> Result<String, 
 }
 
 /// Lets somebody in, and the browser be known as theirs.
-async fn enter(visit: &Visit<'_>, token: &SessionToken, email: &Email) -> Result<Reply, Trouble> {
+async fn enter(
+    visit: &Visit<'_>,
+    token: &SessionToken,
+    email: &EmailAddress,
+) -> Result<Reply, Trouble> {
     let to = destination(visit, token).await?;
     visit.with_device(visit.with_session(page::redirect(&to), token), email).await
 }
@@ -125,56 +129,56 @@ fn next_of(visit: &Visit<'_>) -> String {
     request.into_iter().find(|next| route::is_destination(next)).unwrap_or_default().to_owned()
 }
 
-fn sign_in_page(visit: &Visit<'_>, not: Option<Gate>) -> Result<Reply, Trouble> {
+fn sign_in_page(visit: &Visit<'_>, not: Option<Attempt>) -> Result<Reply, Trouble> {
     let wrong = if visit.web.people.sends_mail() { WRONG_OR_UNCONFIRMED } else { WRONG };
     let page = SignInPage {
-        shell: Shell::new(visit, "Sign in", "").with(not.map(|gate| notice(gate, wrong))),
+        shell: Shell::new(visit, "Sign in", "").with(not.map(|attempt| notice(attempt, wrong))),
         email: visit.form.get("email").to_owned(),
         next: next_of(visit),
         sign_up: visit.web.people.rules().sign_up == SignUp::Open,
         by_mail: visit.web.people.sends_mail(),
     };
-    gated(not, page::render(not.map_or(200, status), &page)?)
+    with_retry(not, page::render(not.map_or(200, status), &page)?)
 }
 
 async fn sign_in(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let email = Email::parse(visit.form.get("email"));
+    let email = EmailAddress::parse(visit.form.get("email"));
     let password = Password::typed(visit.form.get("password").to_owned());
     let (Some(email), Some(password)) = (email, password) else {
-        return sign_in_page(visit, Some(Gate::Refused));
+        return sign_in_page(visit, Some(Attempt::Refused));
     };
     let people = &visit.web.people;
     match people.sign_in(&email, password, &visit.origin, Some(&visit.token)).await? {
-        SignIn::In(token) => enter(visit, &token, &email).await,
-        SignIn::Half(token) => {
+        SignIn::Complete(token) => enter(visit, &token, &email).await,
+        SignIn::NeedsCode(token) => {
             let next = next_of(visit);
             let query = if next.is_empty() { String::new() } else { format!("?next={next}") };
             Ok(visit.with_session(page::redirect(&format!("/signin/code{query}")), &token))
         }
-        SignIn::Unconfirmed => sign_in_page(visit, Some(Gate::Refused)),
-        SignIn::Not(gate) => sign_in_page(visit, Some(gate)),
+        SignIn::Unconfirmed => sign_in_page(visit, Some(Attempt::Refused)),
+        SignIn::Failed(attempt) => sign_in_page(visit, Some(attempt)),
     }
 }
 
-fn code_page(visit: &Visit<'_>, not: Option<Gate>) -> Result<Reply, Trouble> {
+fn code_page(visit: &Visit<'_>, not: Option<Attempt>) -> Result<Reply, Trouble> {
     let shell = Shell::new(visit, "Second factor", "");
     let page = CodePage {
-        shell: shell.with(not.map(|gate| notice(gate, WRONG_CODE))),
+        shell: shell.with(not.map(|attempt| notice(attempt, WRONG_CODE))),
         next: next_of(visit),
     };
-    gated(not, page::render(not.map_or(200, status), &page)?)
+    with_retry(not, page::render(not.map_or(200, status), &page)?)
 }
 
 async fn finish_sign_in(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let (people, half) = (&visit.web.people, visit.session()?);
     let code = visit.form.get("code");
     match people.finish_sign_in(half, &visit.token, code, &visit.origin).await? {
-        SignIn::In(token) | SignIn::Half(token) => {
-            let email = Email::parse(&half.account.email).ok_or(Trouble::Forbidden)?;
+        SignIn::Complete(token) | SignIn::NeedsCode(token) => {
+            let email = EmailAddress::parse(&half.account.email).ok_or(Trouble::Forbidden)?;
             enter(visit, &token, &email).await
         }
         SignIn::Unconfirmed => Ok(page::redirect("/signin?done=unconfirmed")),
-        SignIn::Not(gate) => code_page(visit, Some(gate)),
+        SignIn::Failed(attempt) => code_page(visit, Some(attempt)),
     }
 }
 
@@ -197,13 +201,13 @@ async fn sign_up(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         Err(text) => return sign_up_page(visit, Some((400, Notice::bad(text)))),
     };
     match visit.web.people.sign_up(new, &visit.origin).await? {
-        Gate::Done if visit.web.people.sends_mail() => {
+        Attempt::Done if visit.web.people.sends_mail() => {
             Ok(page::redirect("/signin?done=signed-up-mail"))
         }
-        Gate::Done => Ok(page::redirect("/signin?done=signed-up")),
-        gate @ (Gate::Refused | Gate::Throttled { .. } | Gate::Busy) => {
-            let notice = notice(gate, "Accounts are not open to everybody here.");
-            gated(Some(gate), sign_up_page(visit, Some((status(gate), notice)))?)
+        Attempt::Done => Ok(page::redirect("/signin?done=signed-up")),
+        attempt @ (Attempt::Refused | Attempt::Throttled { .. } | Attempt::Busy) => {
+            let notice = notice(attempt, "Accounts are not open to everybody here.");
+            with_retry(Some(attempt), sign_up_page(visit, Some((status(attempt), notice)))?)
         }
     }
 }
@@ -227,14 +231,14 @@ fn forgot_page(visit: &Visit<'_>, not: Option<(u16, Notice)>) -> Result<Reply, T
 
 /// The answer is the same, and takes the same time, whether the address has an account or not.
 fn forgot(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let Some(email) = Email::parse(visit.form.get("email")) else {
+    let Some(email) = EmailAddress::parse(visit.form.get("email")) else {
         return forgot_page(visit, Some((400, Notice::bad(NO_ADDRESS))));
     };
     match visit.web.people.admit_reset(&visit.origin) {
-        Gate::Done => {}
-        gate @ (Gate::Refused | Gate::Throttled { .. } | Gate::Busy) => {
-            let notice = notice(gate, "No mail is sent here; ask the operator for a link.");
-            return gated(Some(gate), forgot_page(visit, Some((status(gate), notice)))?);
+        Attempt::Done => {}
+        attempt @ (Attempt::Refused | Attempt::Throttled { .. } | Attempt::Busy) => {
+            let notice = notice(attempt, "No mail is sent here; ask the operator for a link.");
+            return with_retry(Some(attempt), forgot_page(visit, Some((status(attempt), notice)))?);
         }
     }
     let (web, origin) = (Arc::clone(visit.web), visit.origin.clone());
@@ -248,7 +252,7 @@ fn forgot(visit: &Visit<'_>) -> Result<Reply, Trouble> {
 
 async fn link_page(visit: &Visit<'_>, not: Option<(u16, Notice)>) -> Result<Reply, Trouble> {
     let seen = match LinkToken::parse(visit.id.as_bytes()) {
-        Some(token) => visit.web.people.look_at_link(&token).await?,
+        Some(token) => visit.web.people.link_info(&token).await?,
         None => None,
     };
     let Some((purpose, email)) = seen else {
@@ -287,13 +291,15 @@ async fn link_page(visit: &Visit<'_>, not: Option<(u16, Notice)>) -> Result<Repl
 async fn use_link(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let people = &visit.web.people;
     let token = LinkToken::parse(visit.id.as_bytes()).ok_or(Trouble::NotFound)?;
-    let Some((purpose, bound)) = people.look_at_link(&token).await? else {
+    let Some((purpose, bound)) = people.link_info(&token).await? else {
         return link_page(visit, None).await;
     };
     if purpose == LinkPurpose::Confirmation {
         return match people.confirm_by_link(&token, &visit.origin).await? {
-            Gate::Done => Ok(page::redirect("/signin?done=confirmed")),
-            Gate::Refused | Gate::Throttled { .. } | Gate::Busy => link_page(visit, None).await,
+            Attempt::Done => Ok(page::redirect("/signin?done=confirmed")),
+            Attempt::Refused | Attempt::Throttled { .. } | Attempt::Busy => {
+                link_page(visit, None).await
+            }
         };
     }
     let email = bound.unwrap_or_else(|| visit.form.get("email").to_owned());
@@ -304,21 +310,22 @@ async fn use_link(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         Ok(new) => new,
         Err(text) => return link_page(visit, Some((400, Notice::bad(text)))).await,
     };
-    match people.enter_by_link(&token, new, &visit.origin, Some(&visit.token)).await? {
-        SignIn::In(token) | SignIn::Half(token) => {
-            let email = Email::parse(&email).ok_or(Trouble::Forbidden)?;
+    match people.sign_up_by_link(&token, new, &visit.origin, Some(&visit.token)).await? {
+        SignIn::Complete(token) | SignIn::NeedsCode(token) => {
+            let email = EmailAddress::parse(&email).ok_or(Trouble::Forbidden)?;
             enter(visit, &token, &email).await
         }
         SignIn::Unconfirmed => Ok(page::redirect("/signin?done=unconfirmed")),
-        SignIn::Not(gate) => {
-            let notice = notice(gate, "This address cannot be used with this link; try another.");
-            link_page(visit, Some((status(gate), notice))).await
+        SignIn::Failed(attempt) => {
+            let notice =
+                notice(attempt, "This address cannot be used with this link; try another.");
+            link_page(visit, Some((status(attempt), notice))).await
         }
     }
 }
 
 async fn reset(visit: &Visit<'_>, token: &LinkToken, email: &str) -> Result<Reply, Trouble> {
-    let chosen = Email::parse(email).ok_or(NO_ADDRESS).and_then(|email| {
+    let chosen = EmailAddress::parse(email).ok_or(NO_ADDRESS).and_then(|email| {
         let password = choose(visit, &email)?;
         Ok((email, password))
     });
@@ -328,55 +335,55 @@ async fn reset(visit: &Visit<'_>, token: &LinkToken, email: &str) -> Result<Repl
     };
     match visit.web.people.reset_by_link(token, password, &visit.origin).await? {
         // Who has the link is the holder: they can sign in now, however many strangers try to.
-        Gate::Done => {
+        Attempt::Done => {
             visit.with_device(page::redirect("/signin?done=password-reset"), &email).await
         }
-        gate @ (Gate::Refused | Gate::Throttled { .. } | Gate::Busy) => {
-            link_page(visit, Some((status(gate), notice(gate, "That did not work.")))).await
+        attempt @ (Attempt::Refused | Attempt::Throttled { .. } | Attempt::Busy) => {
+            link_page(visit, Some((status(attempt), notice(attempt, "That did not work.")))).await
         }
     }
 }
 
 fn new_account(visit: &Visit<'_>, email: &str) -> Result<NewAccount, &'static str> {
-    let email = Email::parse(email).ok_or(NO_ADDRESS)?;
+    let email = EmailAddress::parse(email).ok_or(NO_ADDRESS)?;
     let password = choose(visit, &email)?;
     let profile = Profile::try_new(email, visit.form.get("name")).ok_or(NO_NAME)?;
     Ok(NewAccount { profile, password })
 }
 
-fn choose(visit: &Visit<'_>, email: &Email) -> Result<Password, &'static str> {
+fn choose(visit: &Visit<'_>, email: &EmailAddress) -> Result<Password, &'static str> {
     let password = visit.form.get("password").to_owned();
     Password::choose(password, email).map_err(PasswordFault::message)
 }
 
 /// What a gate says to whoever stands before it.
-pub(crate) fn notice(gate: Gate, refused: &str) -> Notice {
-    match gate {
-        Gate::Done => Notice::good("Done."),
-        Gate::Refused => Notice::bad(refused),
-        Gate::Throttled { retry_after_s } => {
+pub(crate) fn notice(attempt: Attempt, refused: &str) -> Notice {
+    match attempt {
+        Attempt::Done => Notice::good("Done."),
+        Attempt::Refused => Notice::bad(refused),
+        Attempt::Throttled { retry_after_s } => {
             Notice::bad(format!("That was tried too often. Try again in {retry_after_s} seconds."))
         }
-        Gate::Busy => Notice::bad("Many people sign in at this moment. Try again shortly."),
+        Attempt::Busy => Notice::bad("Many people sign in at this moment. Try again shortly."),
     }
 }
 
-pub(crate) const fn status(gate: Gate) -> u16 {
-    match gate {
-        Gate::Done => 200,
-        Gate::Refused => 403,
-        Gate::Throttled { .. } => 429,
-        Gate::Busy => 503,
+pub(crate) const fn status(attempt: Attempt) -> u16 {
+    match attempt {
+        Attempt::Done => 200,
+        Attempt::Refused => 403,
+        Attempt::Throttled { .. } => 429,
+        Attempt::Busy => 503,
     }
 }
 
-fn gated(gate: Option<Gate>, mut reply: Reply) -> Result<Reply, Trouble> {
-    match gate {
-        Some(Gate::Throttled { retry_after_s }) => {
+fn with_retry(attempt: Option<Attempt>, mut reply: Reply) -> Result<Reply, Trouble> {
+    match attempt {
+        Some(Attempt::Throttled { retry_after_s }) => {
             reply.head.put_number("retry-after", retry_after_s);
         }
-        Some(Gate::Busy) => reply.head.put_number("retry-after", 1_u32),
-        Some(Gate::Done | Gate::Refused) | None => {}
+        Some(Attempt::Busy) => reply.head.put_number("retry-after", 1_u32),
+        Some(Attempt::Done | Attempt::Refused) | None => {}
     }
     Ok(reply)
 }

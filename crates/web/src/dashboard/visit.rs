@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use accounts::{Actor, DeviceToken, Email, Origin, Role, Session, SessionToken, Stage};
+use accounts::{Actor, DeviceToken, EmailAddress, Origin, Role, Session, SessionToken, Stage};
 use domain::Timestamp;
 
 use crate::context::Web;
@@ -149,9 +149,9 @@ impl<'a> Visit<'a> {
     pub(crate) async fn with_device(
         &self,
         mut reply: Reply,
-        email: &Email,
+        email: &EmailAddress,
     ) -> Result<Reply, Trouble> {
-        if let Some(device) = self.web.people.know_device(email).await? {
+        if let Some(device) = self.web.people.remember_device(email).await? {
             let name = device_name(self.secure);
             self.put_cookie(&mut reply, name, &device.expose(), &format!("; Max-Age={DEVICE_S}"));
         }

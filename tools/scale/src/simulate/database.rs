@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use anyhow::{Context as _, Result};
-use store::{Lease, LeaseAsk, Unspent, UsageRow, Window};
+use store::{Lease, LeaseRequest, Unspent, UsageRow, Window};
 
 use super::clock::SECOND_US;
 
@@ -83,12 +83,12 @@ impl Database {
     }
 
     /// As `Store::lease`: the slice is the store's own arithmetic.
-    pub(super) fn lease(&mut self, at_us: i64, asks: &[LeaseAsk]) -> Result<(i64, Vec<Lease>)> {
+    pub(super) fn lease(&mut self, at_us: i64, asks: &[LeaseRequest]) -> Result<(i64, Vec<Lease>)> {
         let mut leases = Vec::with_capacity(asks.len());
         for ask in asks {
             let place = (key_of(&ask.meter_id)?, ask.window, ask.start_ms);
             let granted = self.granted.entry(place).or_default();
-            let given = ask.slice(*granted);
+            let given = ask.grant(*granted);
             *granted += given;
             leases.push(Lease { given, granted: *granted });
         }

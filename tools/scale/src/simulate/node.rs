@@ -2,9 +2,9 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use accounts::{Limits, Meters, Rehearsal, TrustRehearsal};
+use accounts::{KeyLeaseSimulation, Limits, MeterSimulation, Meters};
 use domain::Timestamp;
-use store::{LeaseAsk, UsageRow};
+use store::{LeaseRequest, UsageRow};
 
 use super::clock::Clocks;
 
@@ -22,7 +22,7 @@ pub(super) struct Waiting {
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) askers: Vec<(Arc<Meters>, usize)>,
-    pub(super) asks: Vec<LeaseAsk>,
+    pub(super) asks: Vec<LeaseRequest>,
 }
 
 #[derive(Debug)]
@@ -43,7 +43,7 @@ pub(super) struct Node {
     pub(super) paused_until_us: i64,
     pub(super) is_leasing: bool,
     pub(super) waiting: HashMap<u32, Vec<Waiting>>,
-    rehearsal: Rehearsal,
+    rehearsal: MeterSimulation,
     meters: HashMap<u32, Arc<Meters>>,
     batch: Vec<Arc<Meters>>,
     /// Changes of keys it has read.
@@ -66,7 +66,7 @@ impl Node {
             paused_until_us: 0,
             is_leasing: false,
             waiting: HashMap::new(),
-            rehearsal: Rehearsal::default(),
+            rehearsal: MeterSimulation::default(),
             meters: HashMap::new(),
             batch: Vec::new(),
             seen: 0,
@@ -131,7 +131,7 @@ impl Node {
             self.listed_ms = Some(asked_ms);
         }
         let trust_ms = u64::try_from(trust_us / 1000).unwrap_or(0);
-        let rule = TrustRehearsal { trust_ms, listed_ms: self.listed_ms };
+        let rule = KeyLeaseSimulation { lease_ms: trust_ms, listed_ms: self.listed_ms };
         let number = |changes: u64| i64::try_from(changes).unwrap_or(i64::MAX);
         let until_ms = rule.until_ms(by_database, number(self.seen), asked_ms, number(newest));
         let until_us = until_ms.map_or(0, |until| i64::try_from(until * 1000).unwrap_or(i64::MAX));

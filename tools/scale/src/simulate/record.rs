@@ -150,7 +150,7 @@ impl Record {
         }
         self.losses = u64::try_from(self.lost.len()).unwrap_or(u64::MAX);
         for ((_, (key, window, _)), lost) in &self.lost {
-            let slice = slice_max(limit(keys, *key, *window), *window);
+            let slice = lease_max(limit(keys, *key, *window), *window);
             // Half of what is in hand is left when the next slice is asked for: x/2 + 1 stays below 2.
             if *lost > slice * 2 {
                 self.losses_too_large += 1;
@@ -171,7 +171,7 @@ fn limit(keys: Keys, key: u32, window: Window) -> u32 {
 
 /// The first slice of a window, which is the largest: written here once more on purpose, so that a change of the
 /// real one is noticed.
-fn slice_max(limit: u32, window: Window) -> u32 {
+fn lease_max(limit: u32, window: Window) -> u32 {
     let divisor = match window {
         Window::Minute => 4,
         Window::Day | Window::Month => 16,

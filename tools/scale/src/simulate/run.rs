@@ -369,7 +369,7 @@ fn spend(
                 record.refused += 1;
                 return None;
             }
-            Spend::Dry => return Some(waiting),
+            Spend::NeedsLease => return Some(waiting),
         }
     }
     match meters.spend_quota(now) {
@@ -385,7 +385,7 @@ fn spend(
             record.refused += 1;
             None
         }
-        Spend::Dry => Some(waiting),
+        Spend::NeedsLease => Some(waiting),
     }
 }
 

@@ -1,7 +1,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use accounts::{Accounts, Actor, Herald, KeyKind, KeyRefusal, KeySecret, Need, NewKey, Registry};
+use accounts::{
+    Accounts, Actor, KeyKind, KeyRefusal, KeySecret, Need, NewKey, Registry, RevocationRegister,
+};
 use domain::Clock;
 use store::Store;
 use test_servers::{Nats, Postgres, Proxy};
@@ -194,9 +196,9 @@ async fn a_revocation_holds_on_every_node_whatever_it_is_cut_off_from() {
         assert_eq!(two.lets_in(&other), Ok(()));
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert!(two.accounts.trust().unwrap().by_herald > 0);
+    assert!(two.accounts.key_lease().unwrap().by_register > 0);
     one.accounts.revoke_key(keys[1].expose(), &Actor::command_line()).await.unwrap();
-    assert_eq!(two.lets_in(&keys[1]), Err(KeyRefusal::Unvouched));
+    assert_eq!(two.lets_in(&keys[1]), Err(KeyRefusal::Unconfirmed));
     two.to_database.restore();
     two.comes_to(&other, Ok(())).await;
     assert_eq!(two.lets_in(&keys[1]), Err(KeyRefusal::Unknown));
@@ -210,8 +212,8 @@ async fn a_revocation_holds_on_every_node_whatever_it_is_cut_off_from() {
     // Cut off from both, it lets nobody in by the time that the call returns.
     two.to_database.stall();
     one.accounts.revoke_key(keys[3].expose(), &Actor::command_line()).await.unwrap();
-    assert_eq!(two.lets_in(&keys[3]), Err(KeyRefusal::Unvouched));
-    two.comes_to(&other, Err(KeyRefusal::Unvouched)).await;
+    assert_eq!(two.lets_in(&keys[3]), Err(KeyRefusal::Unconfirmed));
+    two.comes_to(&other, Err(KeyRefusal::Unconfirmed)).await;
     two.to_database.restore();
     two.to_nats.restore();
     two.comes_to(&other, Ok(())).await;

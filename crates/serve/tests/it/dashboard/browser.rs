@@ -1,6 +1,6 @@
 //! A browser: it keeps its cookie, sends what browsers send, and fills in forms as they stand on the page.
 
-use accounts::{Actor, Email, NewAccount, Origin, Password, Profile};
+use accounts::{Actor, EmailAddress, NewAccount, Origin, Password, Profile};
 use reqwest::Method;
 
 use crate::harness::{Answer, TestApp};
@@ -13,7 +13,7 @@ pub(crate) fn nowhere() -> Origin {
 }
 
 pub(crate) fn account(email: &str, name: &str) -> NewAccount {
-    let email = Email::parse(email).unwrap();
+    let email = EmailAddress::parse(email).unwrap();
     let password = Password::choose(PASSWORD.to_owned(), &email).unwrap();
     NewAccount { profile: Profile::try_new(email, name).unwrap(), password }
 }

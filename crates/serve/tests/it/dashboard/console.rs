@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use accounts::{Cluster, Monotonic};
+use accounts::{Cluster, MonotonicClock};
 use domain::World;
 use serde_json::{Value, json};
 
@@ -203,9 +203,9 @@ async fn a_paused_feed_is_refused_and_counted_and_its_sources_go_stale() {
 #[tokio::test]
 async fn what_other_nodes_have_not_confirmed_is_in_the_audit_log_as_such() {
     let cluster = Cluster {
-        herald: Arc::new(Silence),
-        steady: Arc::new(Monotonic::default()),
-        trust: Duration::from_millis(100),
+        register: Arc::new(Silence),
+        steady: Arc::new(MonotonicClock::default()),
+        lease: Duration::from_millis(100),
     };
     let app = TestApp::builder().one_of(cluster).start().await;
     app.feed("north", None).await;
@@ -335,7 +335,7 @@ async fn the_audit_log_is_searched_and_read_to_its_beginning() {
         app.service
             .web
             .people
-            .note(&actor, accounts::Deed::FeedCreated, &subject, "100%_sure")
+            .note(&actor, accounts::AuditAction::FeedCreated, &subject, "100%_sure")
             .await
             .unwrap();
     }
@@ -376,7 +376,12 @@ async fn write_evil_everywhere(app: &TestApp) -> Vec<String> {
     ann.post("/dashboard/keys", &[("name", EVIL), ("kind", "sandbox")]).await;
     ann.post("/dashboard/access", &[("purpose", EVIL)]).await;
     let actor = accounts::Actor::command_line();
-    app.service.web.people.note(&actor, accounts::Deed::KeyCreated, EVIL, EVIL).await.unwrap();
+    app.service
+        .web
+        .people
+        .note(&actor, accounts::AuditAction::KeyCreated, EVIL, EVIL)
+        .await
+        .unwrap();
     let identities = app.service.api.world(World::Live).identities();
     identities.events().map(|event| event.id.to_string()).collect()
 }

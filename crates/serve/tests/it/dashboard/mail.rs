@@ -8,7 +8,7 @@ use crate::harness::TestApp;
 const ANN: &str = "ann@example.com";
 
 /// The way a letter points to.
-fn path(letter: &accounts::Letter) -> String {
+fn path(letter: &accounts::Email) -> String {
     let token = between(&letter.body, "https://odds.example.com/link/", "\n").expect("a link");
     format!("/link/{token}")
 }
@@ -129,18 +129,18 @@ async fn nobodys_mailbox_is_filled_from_here() {
             agent: String::new(),
             device: None,
         };
-        assert_eq!(app.service.web.people.admit_reset(&from), accounts::Gate::Done);
+        assert_eq!(app.service.web.people.admit_reset(&from), accounts::Attempt::Done);
         app.service
             .web
             .people
-            .mail_reset(&accounts::Email::parse(ANN).unwrap(), &from)
+            .mail_reset(&accounts::EmailAddress::parse(ANN).unwrap(), &from)
             .await
             .unwrap();
     }
-    assert_eq!(app.service.web.people.mail_figures().queued, 3);
+    assert_eq!(app.service.web.people.mail_stats().queued, 3);
     let from = nowhere();
-    let gates: Vec<_> = (0..6).map(|_| app.service.web.people.admit_reset(&from)).collect();
-    assert!(matches!(gates[5], accounts::Gate::Throttled { .. }), "{gates:?}");
+    let attempts: Vec<_> = (0..6).map(|_| app.service.web.people.admit_reset(&from)).collect();
+    assert!(matches!(attempts[5], accounts::Attempt::Throttled { .. }), "{attempts:?}");
 }
 
 #[tokio::test]

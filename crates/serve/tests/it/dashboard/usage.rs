@@ -130,7 +130,7 @@ async fn a_quota_running_low_is_told_on_every_page_and_by_mail_once() {
     };
     spend(9).await;
     assert!(!ann.get("/dashboard/usage").await.text().contains("has spent"));
-    assert_eq!(people.mail_figures().queued, 0);
+    assert_eq!(people.mail_stats().queued, 0);
     spend(1).await;
     let letter = app.letter().await;
     assert_eq!(letter.to.as_str(), "op@example.com");
@@ -143,14 +143,14 @@ async fn a_quota_running_low_is_told_on_every_page_and_by_mail_once() {
         );
     }
     spend(5).await;
-    assert_eq!(people.mail_figures().queued, 1, "nothing new: the first letter is all there was");
+    assert_eq!(people.mail_stats().queued, 1, "nothing new: the first letter is all there was");
     spend(1).await;
     assert!(app.letter().await.subject.starts_with("80 %"));
     spend(4).await;
     assert!(app.letter().await.subject.starts_with("95 %"));
     assert!(ann.get("/dashboard/usage").await.text().contains("Spent: requests are answered 429"));
     app.service.web.send_quota_alerts().await;
-    assert_eq!(people.mail_figures().queued, 3);
+    assert_eq!(people.mail_stats().queued, 3);
 }
 
 #[tokio::test]

@@ -211,7 +211,7 @@ impl Builder {
         let store = Store::open(dir.path().join("accounts.db")).await.unwrap();
         let accounts = shared::load_accounts(&store, &clock, self.cluster).await;
         let people = People::new(store.clone(), Arc::clone(&clock), self.people).unwrap();
-        let (outbox, postbag) = accounts::outbox("https://odds.example.com");
+        let (outbox, email_queue) = accounts::outbox("https://odds.example.com");
         let people = people.with_mail(self.mail.then_some(outbox));
         let catalogue = Arc::new(Catalogue::load(None).unwrap());
         let (servers, joining) = (self.log_servers.as_ref(), self.joining.as_ref());
@@ -255,7 +255,7 @@ impl Builder {
             refresh_interval: self.refresh_interval,
             waker: tokio::sync::OnceCell::new(),
             names: AtomicU32::new(0),
-            postbag: tokio::sync::Mutex::new(postbag),
+            email_queue: tokio::sync::Mutex::new(email_queue),
             time: self.time,
             service,
             manual,

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use accounts::{Cluster, Herald, HeraldError, Steady, Told};
+use accounts::{Cluster, RegisterError, RegisterFuture, RevocationRegister, SteadyClock};
 
 use crate::harness::TestApp;
 
 #[derive(Debug, Default)]
 struct Hand(AtomicU64);
 
-impl Steady for Hand {
+impl SteadyClock for Hand {
     fn now_ms(&self) -> u64 {
         self.0.load(Ordering::SeqCst)
     }
@@ -21,24 +21,24 @@ impl Steady for Hand {
 #[derive(Debug)]
 pub(crate) struct Silence;
 
-impl Herald for Silence {
-    fn announce(&self, _: i64) -> Told<'_, Result<i64, HeraldError>> {
+impl RevocationRegister for Silence {
+    fn announce(&self, _: i64) -> RegisterFuture<'_, Result<i64, RegisterError>> {
         Box::pin(async { Err("silence".into()) })
     }
 
-    fn known(&self) -> Told<'_, Result<Option<i64>, HeraldError>> {
+    fn known(&self) -> RegisterFuture<'_, Result<Option<i64>, RegisterError>> {
         Box::pin(async { Err("silence".into()) })
     }
 
-    fn hint(&self) -> Told<'_, ()> {
+    fn hint(&self) -> RegisterFuture<'_, ()> {
         Box::pin(async {})
     }
 
-    fn confirm(&self, _: i64) -> Told<'_, Result<i64, HeraldError>> {
+    fn confirm(&self, _: i64) -> RegisterFuture<'_, Result<i64, RegisterError>> {
         Box::pin(async { Err("silence".into()) })
     }
 
-    fn heard(&self) -> Told<'_, ()> {
+    fn wait_for_hint(&self) -> RegisterFuture<'_, ()> {
         Box::pin(std::future::pending())
     }
 }
@@ -47,9 +47,9 @@ impl Herald for Silence {
 async fn a_node_that_cannot_vouch_for_keys_answers_503_and_not_401() {
     let steady = Arc::new(Hand::default());
     let cluster = Cluster {
-        herald: Arc::new(Silence),
-        steady: Arc::clone(&steady) as Arc<dyn Steady>,
-        trust: Duration::from_secs(5),
+        register: Arc::new(Silence),
+        steady: Arc::clone(&steady) as Arc<dyn SteadyClock>,
+        lease: Duration::from_secs(5),
     };
     let app = TestApp::builder().one_of(cluster).start().await;
     let (key, token) = (app.live_key().await, app.feed("acme", None).await);
@@ -74,7 +74,7 @@ async fn a_node_that_cannot_vouch_for_keys_answers_503_and_not_401() {
     assert_eq!(ready.status, 503);
     assert!(ready.text().contains("key authority lost"), "{}", ready.text());
 
-    app.service.api.accounts.ask_store().await.unwrap();
+    app.service.api.accounts.renew_from_store().await.unwrap();
     assert_eq!(app.get_operator("/readyz").await.status, 200);
     assert_eq!(app.get("/v1/books", &key).await.status, 200);
     assert_eq!(app.push(&token, "").await["accepted"], 0);

@@ -1,6 +1,6 @@
 //! Accounts: who there is, what each is allowed, and shutting one out.
 
-use ::accounts::{AccountRecord, Allowance, Email, Limits, Role};
+use ::accounts::{AccountRecord, Allowance, EmailAddress, Limits, Role};
 use askama::Template;
 
 use crate::dashboard::console::audit::AuditLine;
@@ -194,7 +194,7 @@ async fn limit(visit: &Visit<'_>) -> Result<Reply, Trouble> {
 
 async fn invite(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let typed = visit.form.get("email").trim();
-    let email = match Email::parse(typed) {
+    let email = match EmailAddress::parse(typed) {
         Some(email) => Some(email),
         None if typed.is_empty() => None,
         None => {

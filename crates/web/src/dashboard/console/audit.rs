@@ -1,6 +1,6 @@
 //! The audit log: who did what, when and from where.
 
-use ::accounts::{AuditFilter, AuditRecord, Deed};
+use ::accounts::{AuditAction, AuditFilter, AuditRecord};
 use askama::Template;
 use domain::Timestamp;
 
@@ -58,7 +58,8 @@ pub(super) async fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let query: String = visit.query.get("q").trim().chars().take(SEARCH_CHARS_MAX).collect();
     // Only what can have been done is looked for.
     let request = visit.query.get("action");
-    let action = Deed::ALL.into_iter().map(Deed::as_str).find(|name| *name == request);
+    let action =
+        AuditAction::ALL.into_iter().map(AuditAction::as_str).find(|name| *name == request);
     let filter = AuditFilter {
         account_id: None,
         action,
@@ -77,9 +78,9 @@ pub(super) async fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         older,
         is_older: filter.before.is_some(),
         lines: rows.into_iter().map(|row| AuditLine::new(row, visit.now)).collect(),
-        actions: Deed::ALL
+        actions: AuditAction::ALL
             .into_iter()
-            .map(Deed::as_str)
+            .map(AuditAction::as_str)
             .map(|name| ActionChoice { name, chosen: Some(name) == action })
             .collect(),
         query,

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use accounts::Deed;
+use accounts::AuditAction;
 use askama::Template;
 use domain::message::Fixture;
 use domain::{Catalogue, EventId, SportId, World};
@@ -170,22 +170,22 @@ async fn operate(
 }
 
 /// An operation as the audit log has it: the deed, the event, the rest.
-pub fn written(operation: &Operation) -> (Deed, String, String) {
+pub fn written(operation: &Operation) -> (AuditAction, String, String) {
     match operation {
         Operation::Merge { one, other } => {
-            (Deed::EventsMerged, one.to_string(), format!("and {other} are one"))
+            (AuditAction::EventsMerged, one.to_string(), format!("and {other} are one"))
         }
         Operation::Part { one, other } => {
-            (Deed::EventsParted, one.to_string(), format!("and {other} are two"))
+            (AuditAction::EventsParted, one.to_string(), format!("and {other} are two"))
         }
         Operation::Split { event, feed, reference } => {
-            (Deed::EventSplit, event.to_string(), format!("{feed}:{reference} is another"))
+            (AuditAction::EventSplit, event.to_string(), format!("{feed}:{reference} is another"))
         }
         Operation::Teach { aliases } => {
-            (Deed::AliasesTaught, "names".to_owned(), format!("{} aliases", aliases.len()))
+            (AuditAction::AliasesTaught, "names".to_owned(), format!("{} aliases", aliases.len()))
         }
         Operation::Drop { feed } => {
-            (Deed::FeedDropped, feed.to_string(), "all that it listed".to_owned())
+            (AuditAction::FeedDropped, feed.to_string(), "all that it listed".to_owned())
         }
     }
 }

@@ -1,0 +1,234 @@
+//! One window's lease in memory: what this process may still hand out, and what the store last said.
+//!
+//! Pure arithmetic, no lock and no store. Its invariant: only what [`WindowLease::refill`] brought in is ever taken
+//! out by [`WindowLease::take`], and a window once left is never entered again, whichever way the clock steps.
+
+use domain::Timestamp;
+use store::{Lease, LeaseRequest, Unspent, Window};
+
+use crate::{Owner, Refusal, WindowStanding, key::window};
+
+/// The largest slice: what a crash can at most lose of a window.
+const LEASE_MAX: u32 = 10_000;
+/// How long before a window ends the first lease of the next one is taken, for who is spending then: a busy key does
+/// not wait at the turn of the minute.
+const LEAD_MS: i64 = 10_000;
+/// How long a spent window is taken for spent before the store is asked again: another node may have
+/// given back what it leased.
+const RECHECK_MS: i64 = 5_000;
+
+#[derive(Debug)]
+pub(crate) struct WindowLease {
+    /// Whose limit it is.
+    owner: Owner,
+    window: Window,
+    limit: u32,
+    start_ms: i64,
+    end_ms: i64,
+    /// Leased out of the window in all, by any process, as far as known.
+    granted: u32,
+    /// Ours, not handed out yet.
+    left: u32,
+    /// What was left after the last refill; half of it asks for the next.
+    filled: u32,
+    wanted: bool,
+    checked_ms: i64,
+    next: Next,
+}
+
+/// The first lease of the window after this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Unasked,
+    Wanted,
+    Asked,
+    Held(Lease),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Readiness {
+    Ready,
+    /// Nothing in hand, but the store may have more.
+    NeedsLease,
+    /// The window's limit is handed out.
+    Exhausted,
+}
+
+impl WindowLease {
+    pub(crate) fn new(
+        (owner, window): (Owner, Window),
+        limit: u32,
+        granted: u32,
+        now: Timestamp,
+    ) -> Self {
+        let (start_ms, end_ms) = window::bounds(window, now);
+        Self {
+            owner,
+            window,
+            limit,
+            start_ms,
+            end_ms,
+            granted,
+            left: 0,
+            filled: 0,
+            wanted: false,
+            checked_ms: now.as_millis(),
+            next: Next::Unasked,
+        }
+    }
+
+    /// Another limit from now on. What is in hand beyond a lower one is lost to the window.
+    pub(crate) fn set_limit(&mut self, limit: u32) {
+        self.limit = limit;
+        if let Next::Held(lease) = &mut self.next {
+            lease.given = lease.given.min(limit);
+        }
+        self.keep_within();
+    }
+
+    /// Lets go of what was leased beyond the limit, which was higher then. Nobody has used it, so it does not count as
+    /// used.
+    fn keep_within(&mut self) {
+        let beyond = self.left.min(self.granted.saturating_sub(self.limit));
+        self.left -= beyond;
+        self.granted -= beyond;
+    }
+
+    /// Enters the window around `now`, if that is a later one.
+    pub(crate) fn roll(&mut self, now: Timestamp) {
+        if now.as_millis() >= self.end_ms {
+            let (next, next_ms) = (self.next, self.end_ms);
+            *self = Self::new((self.owner, self.window), self.limit, 0, now);
+            // Whoever slept over the next window has lost its lease.
+            if let Next::Held(lease) = next
+                && self.start_ms == next_ms
+            {
+                (self.left, self.filled, self.granted) = (lease.given, lease.given, lease.granted);
+                self.keep_within();
+            }
+        }
+    }
+
+    /// Whether a request can be taken, asking for a lease where that may help.
+    fn readiness(&mut self, now: Timestamp) -> Readiness {
+        if self.left > 0 {
+            return Readiness::Ready;
+        }
+        if self.granted < self.limit {
+            self.wanted = true;
+            return Readiness::NeedsLease;
+        }
+        if now.as_millis().saturating_sub(self.checked_ms) >= RECHECK_MS {
+            self.wanted = true;
+        }
+        Readiness::Exhausted
+    }
+
+    /// Whether one can be taken. `Err(None)`: nothing in hand, but the store may have more.
+    pub(crate) fn check(&mut self, now: Timestamp) -> Result<(), Option<Refusal>> {
+        match self.readiness(now) {
+            Readiness::Ready => Ok(()),
+            Readiness::NeedsLease => Err(None),
+            Readiness::Exhausted => Err(Some(self.refusal(now))),
+        }
+    }
+
+    pub(crate) fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    /// Hands one out; only after [`Readiness::Ready`].
+    pub(crate) fn take(&mut self, now: Timestamp) {
+        self.left = self.left.saturating_sub(1);
+        if self.next == Next::Unasked && self.end_ms - now.as_millis() <= LEAD_MS {
+            self.next = Next::Wanted;
+        }
+        if self.left <= self.filled / 2 && self.granted < self.limit {
+            self.wanted = true;
+        }
+    }
+
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.wanted || self.next == Next::Wanted
+    }
+
+    /// What to lease of this window and of the next.
+    pub(crate) fn asks(&mut self, meter_id: &str) -> impl Iterator<Item = LeaseRequest> {
+        let now = std::mem::take(&mut self.wanted).then_some(self.start_ms);
+        let next = (self.next == Next::Wanted).then_some(self.end_ms);
+        if next.is_some() {
+            self.next = Next::Asked;
+        }
+        let asks = [now, next].map(|start| start.map(|start_ms| self.ask(meter_id, start_ms)));
+        asks.into_iter().flatten()
+    }
+
+    fn ask(&self, meter_id: &str, start_ms: i64) -> LeaseRequest {
+        LeaseRequest {
+            meter_id: meter_id.into(),
+            window: self.window,
+            start_ms,
+            limit: self.limit,
+            // A minute is short and worth few round trips; a crash should cost little of a day.
+            divisor: match self.window {
+                Window::Minute => 4,
+                Window::Day | Window::Month => 16,
+            },
+            lease_max: LEASE_MAX,
+        }
+    }
+
+    /// Takes in what was leased. For a window that has been left meanwhile, it is let go.
+    pub(crate) fn refill(&mut self, ask: &LeaseRequest, lease: Lease, now: Timestamp) {
+        if ask.window == self.window && ask.start_ms == self.start_ms {
+            self.left = self.left.saturating_add(lease.given);
+            self.filled = self.left;
+            self.granted = lease.granted;
+            self.keep_within();
+            self.wanted = false;
+            self.checked_ms = now.as_millis();
+        } else if ask.window == self.window && ask.start_ms == self.end_ms {
+            self.next = Next::Held(lease);
+        }
+    }
+
+    /// Takes everything out, to be given back.
+    pub(crate) fn drain(&mut self, meter_id: &str) -> impl Iterator<Item = Unspent> {
+        let left = std::mem::take(&mut self.left);
+        self.granted = self.granted.saturating_sub(left);
+        let next = match std::mem::replace(&mut self.next, Next::Unasked) {
+            Next::Held(lease) => lease.given,
+            Next::Unasked | Next::Wanted | Next::Asked => 0,
+        };
+        let unspent = [(self.start_ms, left), (self.end_ms, next)].map(|(start_ms, left)| {
+            let meter_id = meter_id.into();
+            (left > 0).then_some(Unspent { meter_id, window: self.window, start_ms, left })
+        });
+        unspent.into_iter().flatten()
+    }
+
+    pub(crate) fn standing(&self) -> WindowStanding {
+        let used = self.granted.saturating_sub(self.left);
+        WindowStanding {
+            owner: self.owner,
+            window: self.window,
+            limit: self.limit,
+            used,
+            remaining: self.limit.saturating_sub(used),
+            resets_at: Timestamp::from_millis(self.end_ms),
+        }
+    }
+
+    fn refusal(&self, now: Timestamp) -> Refusal {
+        let wait_ms = self.end_ms.saturating_sub(now.as_millis()).max(1);
+        Refusal {
+            owner: self.owner,
+            window: self.window,
+            limit: self.limit,
+            retry_after_s: u32::try_from((wait_ms + 999) / 1000).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

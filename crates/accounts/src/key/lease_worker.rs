@@ -1,0 +1,187 @@
+//! The one task that leases from the store: everything wanted by now goes into one transaction, so that a
+//! thousand keys at the turn of a minute cost one commit, not a thousand.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use domain::{Clock, Timestamp};
+use store::{Store, StoreError};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::key::meter::{Meters, Order};
+
+/// Orders waiting for the worker. Meters have at most one each; beyond this many, who runs dry waits.
+pub(crate) const ORDERS_MAX: usize = 4096;
+/// Meters per transaction: keeps one commit short enough for other processes to get in between.
+pub(crate) const BATCH_MAX: usize = 512;
+/// How long nothing may have been leased before it is tried whether the store can be written: what says that the
+/// service is ready goes by it, and without requests nobody would find out that it is not, or that it is again.
+const PROBE_AFTER: Duration = Duration::from_secs(5);
+/// How often old usage is forgotten.
+const PRUNE_EVERY: Duration = Duration::from_secs(3600);
+/// Minutes are worthless once over; the hour is for clocks that step back.
+const KEEP_MINUTES: Duration = Duration::from_secs(3600);
+/// More than a year, so that a month can be compared with the one a year ago.
+const KEEP_DAYS: Duration = Duration::from_secs(400 * 86_400);
+
+/// How leasing goes, for an operator to watch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeaseStats {
+    pub granted: u64,
+    pub failed: u64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct LeaseCounters {
+    granted: AtomicU64,
+    failed: AtomicU64,
+    /// The store did not lease at the last attempt.
+    failing: AtomicBool,
+}
+
+impl LeaseCounters {
+    pub(crate) fn is_failing(&self) -> bool {
+        self.failing.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn figures(&self) -> LeaseStats {
+        LeaseStats {
+            granted: self.granted.load(Ordering::Relaxed),
+            failed: self.failed.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// Leases from the store for all meters. Run it for as long as requests are served: without it they are
+/// answered `Unavailable` as soon as their leases are spent.
+#[derive(Debug)]
+#[must_use = "no request can be counted unless the worker runs"]
+pub struct LeaseWorker {
+    store: Store,
+    clock: Arc<dyn Clock>,
+    orders: mpsc::Receiver<Order>,
+    counters: Arc<LeaseCounters>,
+    pruned_at: Option<Timestamp>,
+}
+
+impl LeaseWorker {
+    pub(crate) fn new(
+        store: Store,
+        clock: Arc<dyn Clock>,
+        counters: Arc<LeaseCounters>,
+    ) -> (Self, mpsc::Sender<Order>) {
+        let (sender, orders) = mpsc::channel(ORDERS_MAX);
+        (Self { store, clock, orders, counters, pruned_at: None }, sender)
+    }
+
+    /// Works until [`crate::Accounts::release`] is called or the accounts are dropped.
+    pub async fn run(mut self) {
+        let mut orders = Vec::new();
+        let mut batch: Vec<Arc<Meters>> = Vec::new();
+        loop {
+            // Meters that want more already do not wait for somebody else's order.
+            if batch.is_empty() {
+                let waited = self.orders.recv_many(&mut orders, BATCH_MAX);
+                match tokio::time::timeout(PROBE_AFTER, waited).await {
+                    Ok(0) => return,
+                    Ok(_) => {}
+                    Err(_) => {
+                        let probed = self.store.probe().await;
+                        self.tell(probed.as_ref().err());
+                    }
+                }
+            }
+            while batch.len() + orders.len() < BATCH_MAX
+                && let Ok(order) = self.orders.try_recv()
+            {
+                orders.push(order);
+            }
+            if let Some(stopped) = sort(&mut orders, &mut batch) {
+                // The receiver goes first: once the answer is out, nothing can be leased.
+                drop(self);
+                if stopped.send(()).is_err() {
+                    tracing::debug!("whoever stopped the lease worker did not wait for it");
+                }
+                return;
+            }
+            batch = self.refill(batch).await;
+            self.prune().await;
+        }
+    }
+
+    /// Leases for the batch and gives back those who want more by now.
+    async fn refill(&mut self, batch: Vec<Arc<Meters>>) -> Vec<Arc<Meters>> {
+        let mut asks = Vec::new();
+        let mut askers = Vec::with_capacity(batch.len());
+        for meters in batch {
+            let from = asks.len();
+            asks.extend(meters.asks());
+            if asks.len() > from {
+                askers.push((meters, from..asks.len()));
+            }
+        }
+        if asks.is_empty() {
+            return Vec::new();
+        }
+        let leased = self.store.lease(&asks).await;
+        let now = self.clock.now();
+        self.tell(leased.as_ref().err());
+        let leases = leased.unwrap_or_default();
+        let granted = u64::try_from(leases.len()).unwrap_or(u64::MAX);
+        self.counters.granted.fetch_add(granted, Ordering::Relaxed);
+        askers.retain(|(meters, range)| {
+            match (asks.get(range.clone()), leases.get(range.clone())) {
+                (Some(asks), Some(leases)) => meters.refill(asks, leases, now),
+                _ => {
+                    meters.fail();
+                    false
+                }
+            }
+        });
+        askers.into_iter().map(|(meters, _)| meters).collect()
+    }
+
+    /// Said once: keys that want more ask many times a second.
+    fn tell(&self, failed: Option<&StoreError>) {
+        let was_failing = self.counters.failing.swap(failed.is_some(), Ordering::Relaxed);
+        if let Some(error) = failed {
+            self.counters.failed.fetch_add(1, Ordering::Relaxed);
+            if !was_failing {
+                tracing::error!(
+                    error = error as &dyn std::error::Error,
+                    "requests cannot be counted: the account store cannot be written"
+                );
+            }
+        } else if was_failing {
+            tracing::info!("requests are counted again");
+        }
+    }
+
+    async fn prune(&mut self) {
+        let now = self.clock.now();
+        if self.pruned_at.is_some_and(|at| now.since(at) < PRUNE_EVERY) {
+            return;
+        }
+        self.pruned_at = Some(now);
+        let (minutes, days) = (now.minus(KEEP_MINUTES), now.minus(KEEP_DAYS));
+        if let Err(error) = self.store.prune_usage(minutes.as_millis(), days.as_millis()).await {
+            tracing::warn!(error = &error as &dyn std::error::Error, "old usage is still kept");
+        }
+    }
+}
+
+/// Puts refills into the batch, unless there is an order to stop.
+fn sort(orders: &mut Vec<Order>, batch: &mut Vec<Arc<Meters>>) -> Option<oneshot::Sender<()>> {
+    for order in orders.drain(..) {
+        match order {
+            Order::Refill(meters) => batch.push(meters),
+            Order::Stop(stopped) => return Some(stopped),
+        }
+    }
+    None
+}

@@ -1,0 +1,473 @@
+//! Spending: the burst of a minute, and the quota of a day and a month together.
+//!
+//! A [`Meters`] belongs to a line of rotated keys, or to an account, whose day and month its keys of a kind share. The
+//! request path takes one short lock for each of the two and never waits while there is something in hand; when there
+//! is not, it waits for the [`crate::LeaseWorker`]. A line is always locked before its account.
+
+use std::{
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use domain::Timestamp;
+use store::{Lease, LeaseRequest, Unspent, UsageRow, Window};
+use tokio::sync::{Notify, mpsc, oneshot};
+
+use crate::{
+    Limits,
+    key::{grant::Quota, lease::WindowLease},
+};
+
+/// How long a request waits for a lease before it is told that the service cannot count it.
+const LEASE_WAIT: Duration = Duration::from_secs(2);
+
+/// Whose limit it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    Key,
+    /// All keys of the account of that kind together.
+    Account,
+}
+
+/// Where one window stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowStanding {
+    pub owner: Owner,
+    pub window: Window,
+    pub limit: u32,
+    pub used: u32,
+    pub remaining: u32,
+    pub resets_at: Timestamp,
+}
+
+/// Where a key stands: its burst, and the tightest of the quota windows that it spends from, its account's among them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    pub burst: WindowStanding,
+    pub quota: WindowStanding,
+}
+
+/// Which limit was reached and when it opens again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub owner: Owner,
+    pub window: Window,
+    pub limit: u32,
+    /// At least 1.
+    pub retry_after_s: u32,
+}
+
+/// What came of trying to spend without waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spend {
+    Granted(Standing),
+    Refused(Refusal),
+    /// Nothing in hand; a lease has been asked for.
+    NeedsLease,
+}
+
+/// What came of spending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Charge {
+    Granted(Standing),
+    Refused(Refusal),
+    /// The store gave no lease in time. Nothing was spent.
+    Unavailable,
+}
+
+/// A message to the [`crate::LeaseWorker`].
+#[derive(Debug)]
+pub(crate) enum Order {
+    Refill(Arc<Meters>),
+    Stop(oneshot::Sender<()>),
+}
+
+/// The counters of a line of rotated keys, or of an account.
+#[derive(Debug)]
+pub struct Meters {
+    id: Box<str>,
+    /// What is spent together with these.
+    account: Option<Arc<Meters>>,
+    state: Mutex<State>,
+    /// Told after every refill, good or bad.
+    refilled: Notify,
+    orders: mpsc::Sender<Order>,
+}
+
+/// What a request is counted to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Count {
+    Burst,
+    Quota,
+}
+
+#[derive(Debug)]
+struct State {
+    /// `None` for an account's.
+    minute: Option<WindowLease>,
+    day: WindowLease,
+    month: Option<WindowLease>,
+    /// An order for these meters is with the worker. There is never more than one.
+    ordered: bool,
+    failures: u64,
+    /// Leases have been given back; nothing is handed out any more.
+    closed: bool,
+}
+
+impl Meters {
+    pub(crate) fn new(
+        id: &str,
+        limits: Limits,
+        account: Option<Arc<Self>>,
+        usage: &[UsageRow],
+        now: Timestamp,
+        orders: mpsc::Sender<Order>,
+    ) -> Self {
+        let slice = |window, limit| window_lease(id, (Owner::Key, window), limit, usage, now);
+        let minute = Some(slice(Window::Minute, limits.burst_per_minute));
+        let day = slice(Window::Day, limits.requests_per_day);
+        let month = limits.requests_per_month.map(|limit| slice(Window::Month, limit));
+        Self::of_leases(id, account, (minute, day, month), orders)
+    }
+
+    /// What all keys of an account share.
+    pub(crate) fn of_account(
+        id: &str,
+        quota: Quota,
+        usage: &[UsageRow],
+        now: Timestamp,
+        orders: mpsc::Sender<Order>,
+    ) -> Self {
+        let slice = |window, limit| window_lease(id, (Owner::Account, window), limit, usage, now);
+        let day = slice(Window::Day, quota.requests_per_day);
+        let month = quota.requests_per_month.map(|limit| slice(Window::Month, limit));
+        Self::of_leases(id, None, (None, day, month), orders)
+    }
+
+    fn of_leases(
+        id: &str,
+        account: Option<Arc<Self>>,
+        (minute, day, month): (Option<WindowLease>, WindowLease, Option<WindowLease>),
+        orders: mpsc::Sender<Order>,
+    ) -> Self {
+        let state = State { minute, day, month, ordered: false, failures: 0, closed: false };
+        let (id, state) = (id.into(), Mutex::new(state));
+        Self { id, account, state, refilled: Notify::new(), orders }
+    }
+
+    /// Counts one request to the burst, without waiting. Where the key stands is told without its account.
+    pub fn spend_burst(self: &Arc<Self>, now: Timestamp) -> Spend {
+        self.spend(now, Count::Burst)
+    }
+
+    /// Counts one request to the day and the month, the account's too, to all or to none, without waiting.
+    pub fn spend_quota(self: &Arc<Self>, now: Timestamp) -> Spend {
+        self.spend(now, Count::Quota)
+    }
+
+    /// As [`Meters::spend_burst`], waiting for a lease where it must.
+    pub async fn charge_burst(self: &Arc<Self>, now: Timestamp) -> Charge {
+        self.charge(now, Count::Burst).await
+    }
+
+    /// As [`Meters::spend_quota`], waiting for a lease where it must.
+    pub async fn charge_quota(self: &Arc<Self>, now: Timestamp) -> Charge {
+        self.charge(now, Count::Quota).await
+    }
+
+    /// Follows limits that were changed: what is in hand beyond them is not handed out any more.
+    pub(crate) fn set_limits(&self, limits: Limits, usage: &[UsageRow], now: Timestamp) {
+        let Limits { burst_per_minute, requests_per_day, requests_per_month } = limits;
+        let quota = Quota { requests_per_day, requests_per_month };
+        self.set(Some(burst_per_minute), quota, usage, now);
+    }
+
+    /// The same for an account's.
+    pub(crate) fn set_quota(&self, quota: Quota, usage: &[UsageRow], now: Timestamp) {
+        self.set(None, quota, usage, now);
+    }
+
+    fn set(&self, burst: Option<u32>, quota: Quota, usage: &[UsageRow], now: Timestamp) {
+        let mut state = self.lock();
+        state.roll(now);
+        if let (Some(minute), Some(limit)) = (&mut state.minute, burst) {
+            minute.set_limit(limit);
+        }
+        state.day.set_limit(quota.requests_per_day);
+        let owner = state.day.owner();
+        match (&mut state.month, quota.requests_per_month) {
+            (Some(month), Some(limit)) => month.set_limit(limit),
+            (month @ None, Some(limit)) => {
+                *month = Some(window_lease(&self.id, (owner, Window::Month), limit, usage, now));
+            }
+            (month, None) => *month = None,
+        }
+        drop(state);
+        // Who waits at a limit that was raised need not wait any longer.
+        self.refilled.notify_waiters();
+    }
+
+    /// Where the key stands; spends nothing.
+    pub fn standing(&self, now: Timestamp) -> Standing {
+        let mut state = self.lock();
+        state.roll(now);
+        let standing = state.standing();
+        match &self.account {
+            Some(account) => {
+                let mut shared = account.lock();
+                shared.roll(now);
+                tightest(standing, shared.quota())
+            }
+            None => standing,
+        }
+    }
+
+    /// Where the key's own day stands, whichever window is the tightest; spends nothing.
+    pub fn day(&self, now: Timestamp) -> WindowStanding {
+        let mut state = self.lock();
+        state.roll(now);
+        state.day.standing()
+    }
+
+    fn spend(self: &Arc<Self>, now: Timestamp, count: Count) -> Spend {
+        let mut state = self.lock();
+        let account = self.account.as_ref().filter(|_| count == Count::Quota);
+        let mut shared = account.map(|account| account.lock());
+        if state.closed || shared.as_ref().is_some_and(|shared| shared.closed) {
+            return Spend::NeedsLease;
+        }
+        state.roll(now);
+        let spend = match (count, shared.as_deref_mut()) {
+            (Count::Burst, _) => state.spend_burst(now),
+            (Count::Quota, None) => state.spend_quota(now),
+            (Count::Quota, Some(shared)) => {
+                shared.roll(now);
+                state.spend_both(shared, now)
+            }
+        };
+        self.order_wanted(&mut state);
+        if let (Some(account), Some(shared)) = (account, &mut shared) {
+            account.order_wanted(shared);
+        }
+        spend
+    }
+
+    fn order_wanted(self: &Arc<Self>, state: &mut State) {
+        if state.is_wanting() && !state.ordered {
+            // A full queue is no harm: who runs dry waits for room in it, see `order`.
+            state.ordered = self.orders.try_send(Order::Refill(Arc::clone(self))).is_ok();
+        }
+    }
+
+    async fn charge(self: &Arc<Self>, now: Timestamp, count: Count) -> Charge {
+        match self.spend(now, count) {
+            Spend::Granted(standing) => Charge::Granted(standing),
+            Spend::Refused(refusal) => Charge::Refused(refusal),
+            Spend::NeedsLease => {
+                tokio::time::timeout(LEASE_WAIT, self.charge_when_refilled(now, count))
+                    .await
+                    .unwrap_or(Charge::Unavailable)
+            }
+        }
+    }
+
+    async fn charge_when_refilled(self: &Arc<Self>, now: Timestamp, count: Count) -> Charge {
+        let account = self.account.as_ref().filter(|_| count == Count::Quota);
+        // Without an account there is one to wait for, twice.
+        let shared = account.unwrap_or(self);
+        let failures = || [self, shared].map(|meters| meters.lock().failures);
+        let failed_before = failures();
+        loop {
+            let (mut own, mut theirs) =
+                (pin!(self.refilled.notified()), pin!(shared.refilled.notified()));
+            // Listening starts before looking, so that a refill in between is not missed.
+            own.as_mut().enable();
+            theirs.as_mut().enable();
+            match self.spend(now, count) {
+                Spend::Granted(standing) => return Charge::Granted(standing),
+                Spend::Refused(refusal) => return Charge::Refused(refusal),
+                Spend::NeedsLease => {}
+            }
+            if failures() != failed_before || !self.order().await || !shared.order().await {
+                return Charge::Unavailable;
+            }
+            tokio::select! {
+                () = own => {}
+                () = theirs => {}
+            }
+        }
+    }
+
+    /// Makes sure that an order is with the worker where something is wanted, waiting for room in its queue. `false`:
+    /// none can be.
+    async fn order(self: &Arc<Self>) -> bool {
+        {
+            let mut state = self.lock();
+            if state.closed || state.ordered || !state.is_wanting() {
+                return !state.closed;
+            }
+        }
+        let Ok(room) = self.orders.reserve().await else {
+            return false;
+        };
+        let mut state = self.lock();
+        if !state.ordered {
+            state.ordered = true;
+            room.send(Order::Refill(Arc::clone(self)));
+        }
+        !state.closed
+    }
+
+    /// What the worker should lease for these meters.
+    pub fn asks(&self) -> Vec<LeaseRequest> {
+        let mut state = self.lock();
+        let asks: Vec<_> = state.slices().flat_map(|slice| slice.asks(&self.id)).collect();
+        // Nothing to ask for any more (the window was refilled or left): the order is done.
+        state.ordered = !asks.is_empty();
+        drop(state);
+        if asks.is_empty() {
+            self.refilled.notify_waiters();
+        }
+        asks
+    }
+
+    /// Takes in what the worker leased, and says whether more is wanted by now.
+    pub fn refill(&self, asks: &[LeaseRequest], leases: &[Lease], now: Timestamp) -> bool {
+        let mut state = self.lock();
+        for (ask, lease) in asks.iter().zip(leases) {
+            state.slices().for_each(|slice| slice.refill(ask, *lease, now));
+        }
+        let again = state.is_wanting() && !state.closed;
+        state.ordered = again;
+        drop(state);
+        self.refilled.notify_waiters();
+        again
+    }
+
+    /// Lets everyone who waits know that there was no lease.
+    pub fn fail(&self) {
+        let mut state = self.lock();
+        state.ordered = false;
+        state.failures = state.failures.wrapping_add(1);
+        drop(state);
+        self.refilled.notify_waiters();
+    }
+
+    /// Stops handing out and gives up what is left.
+    pub fn close(&self) -> Vec<Unspent> {
+        let mut state = self.lock();
+        state.closed = true;
+        let unspent = state.slices().flat_map(|slice| slice.drain(&self.id)).collect();
+        drop(state);
+        self.refilled.notify_waiters();
+        unspent
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing in here panics half-way through a change; a poisoned lock still holds true counts.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn window_lease(
+    id: &str,
+    (owner, window): (Owner, Window),
+    limit: u32,
+    usage: &[UsageRow],
+    now: Timestamp,
+) -> WindowLease {
+    let row = usage.iter().find(|row| row.meter_id == id && row.window == window);
+    WindowLease::new((owner, window), limit, row.map_or(0, |row| row.granted), now)
+}
+
+/// The key's own windows are named where the account's are as tight.
+fn tightest(standing: Standing, shared: WindowStanding) -> Standing {
+    let own = standing.quota;
+    Standing { quota: if shared.remaining < own.remaining { shared } else { own }, ..standing }
+}
+
+impl State {
+    fn slices(&mut self) -> impl Iterator<Item = &mut WindowLease> {
+        self.minute.iter_mut().chain([&mut self.day]).chain(self.month.as_mut())
+    }
+
+    fn roll(&mut self, now: Timestamp) {
+        self.slices().for_each(|slice| slice.roll(now));
+    }
+
+    fn is_wanting(&mut self) -> bool {
+        self.slices().any(|slice| slice.is_wanted())
+    }
+
+    fn spend_burst(&mut self, now: Timestamp) -> Spend {
+        let ready = self.minute.as_mut().map_or(Ok(()), |minute| minute.check(now));
+        match ready {
+            Err(Some(refusal)) => Spend::Refused(refusal),
+            Err(None) => Spend::NeedsLease,
+            Ok(()) => {
+                self.minute.iter_mut().for_each(|minute| minute.take(now));
+                Spend::Granted(self.standing())
+            }
+        }
+    }
+
+    fn spend_quota(&mut self, now: Timestamp) -> Spend {
+        match self.check(now) {
+            Err(Some(refusal)) => Spend::Refused(refusal),
+            Err(None) => Spend::NeedsLease,
+            Ok(()) => {
+                self.take(now);
+                Spend::Granted(self.standing())
+            }
+        }
+    }
+
+    /// From both or from neither.
+    fn spend_both(&mut self, shared: &mut Self, now: Timestamp) -> Spend {
+        match (self.check(now), shared.check(now)) {
+            // Both may be spent; the one that opens last is the one to wait for.
+            (Err(Some(own)), Err(Some(other))) => {
+                let later = other.retry_after_s > own.retry_after_s;
+                Spend::Refused(if later { other } else { own })
+            }
+            (Err(Some(refusal)), _) | (_, Err(Some(refusal))) => Spend::Refused(refusal),
+            (Err(None), _) | (_, Err(None)) => Spend::NeedsLease,
+            (Ok(()), Ok(())) => {
+                self.take(now);
+                shared.take(now);
+                Spend::Granted(tightest(self.standing(), shared.quota()))
+            }
+        }
+    }
+
+    /// Whether the day and the month have one in hand, asking for a lease where that may help.
+    fn check(&mut self, now: Timestamp) -> Result<(), Option<Refusal>> {
+        let day = self.day.check(now);
+        let month = self.month.as_mut().map_or(Ok(()), |month| month.check(now));
+        match (month, day) {
+            // Both may be spent; the month is the one to wait for.
+            (Err(Some(refusal)), _) | (_, Err(Some(refusal))) => Err(Some(refusal)),
+            (month, day) => month.and(day),
+        }
+    }
+
+    fn take(&mut self, now: Timestamp) {
+        self.day.take(now);
+        if let Some(month) = &mut self.month {
+            month.take(now);
+        }
+    }
+
+    /// The tightest of day and month.
+    fn quota(&self) -> WindowStanding {
+        let day = self.day.standing();
+        let month = self.month.as_ref().map(WindowLease::standing);
+        month.filter(|month| month.remaining < day.remaining).unwrap_or(day)
+    }
+
+    fn standing(&self) -> Standing {
+        let burst = self.minute.as_ref().map_or_else(|| self.day.standing(), WindowLease::standing);
+        Standing { burst, quota: self.quota() }
+    }
+}

@@ -1,0 +1,506 @@
+//! Who is let in: every live key in memory, found by its digest, without SQL and without a lock.
+//!
+//! The store is the truth. Whoever changes a key writes the store first; the ring follows when told to
+//! ([`KeyRing::reload`], [`KeyRing::refresh_key`]), and when that returns, the store's word is in force.
+//! Keys that have ended are not in memory, and neither are meters that no key spends from any more: what they had in
+//! hand is given back.
+
+use std::{
+    collections::{HashMap, HashSet},
+    hash::{BuildHasherDefault, Hasher},
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+};
+
+use arc_swap::ArcSwap;
+use domain::{Clock, Timestamp};
+use store::{Digest, KeyRow, KeyUse, Store, StoreError, Unspent, UsageRow, WindowStarts};
+use tokio::sync::{Mutex, mpsc};
+
+use crate::{
+    Grant, KeySecret,
+    key::{
+        grant::{grant, limits, quota, shared_meter_id},
+        meter::{Meters, Order},
+        usage_counter::{Call, Failure, FailureCount, UsageCounter},
+        window,
+    },
+    revocation::key_lease::KeyLease,
+};
+
+/// Rows for which usage is read meter by meter; for more, everybody's is read at once.
+const FEW_ROWS: usize = 32;
+/// How exactly the last use of a key is known.
+const USE_STEP_MS: i64 = 1000;
+const NEVER_MS: i64 = i64::MIN;
+
+/// A key that was let in. Whoever holds on to it (a stream) asks [`KeyEntry::is_active`] again.
+#[derive(Debug)]
+pub struct KeyEntry {
+    pub grant: Grant,
+    pub meters: Arc<Meters>,
+    revoked_from_ms: AtomicI64,
+    /// When it was last let in; [`NEVER_MS`] while it was not.
+    used_ms: AtomicI64,
+    /// The use that the store knows of.
+    noted_ms: AtomicI64,
+    /// Shared with the entry that takes this one's place.
+    pub(crate) counter: Arc<UsageCounter>,
+}
+
+impl KeyEntry {
+    pub fn is_active(&self, now: Timestamp) -> bool {
+        now.as_millis() < self.revoked_from_ms.load(Ordering::SeqCst)
+    }
+
+    /// When the key was last let in, to the second.
+    pub fn last_used(&self) -> Option<Timestamp> {
+        let used_ms = self.used_ms.load(Ordering::Relaxed);
+        (used_ms != NEVER_MS).then(|| Timestamp::from_millis(used_ms))
+    }
+
+    /// Counts a request that this key was let in with.
+    pub fn count(&self, call: Call<'_>, now: Timestamp) {
+        self.note_use(now);
+        self.counter.count(call, now);
+    }
+
+    /// Takes down a request that was not answered as hoped.
+    pub fn note_failure(&self, failure: Failure) {
+        self.counter.fail(failure);
+    }
+
+    /// A second is near enough for people, and spares the cache line on every request of a busy key.
+    fn note_use(&self, now: Timestamp) {
+        let now_ms = now.as_millis();
+        if now_ms.saturating_sub(self.used_ms.load(Ordering::Relaxed)) >= USE_STEP_MS {
+            self.used_ms.store(now_ms, Ordering::Relaxed);
+        }
+    }
+
+    /// The last use, where the store does not know of it yet; from here on it counts as known.
+    fn take_unnoted_use(&self) -> Option<KeyUse> {
+        let used_ms = self.used_ms.load(Ordering::Relaxed);
+        (self.noted_ms.swap(used_ms, Ordering::Relaxed) != used_ms).then(|| KeyUse {
+            id: self.grant.key_id.as_str().to_owned(),
+            used_ms,
+            agent: self.counter.agent(),
+        })
+    }
+
+    /// Whether the store knows of the last use.
+    fn is_noted(&self) -> bool {
+        self.noted_ms.load(Ordering::Relaxed) == self.used_ms.load(Ordering::Relaxed)
+    }
+
+    fn follow(&self, row: &KeyRow) {
+        self.revoked_from_ms.store(revoked_from_ms(row), Ordering::SeqCst);
+    }
+}
+
+/// Why somebody is not let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyRefusal {
+    /// Malformed, unknown or ended; which of them is nobody's business.
+    Unknown,
+    /// This node has been out of touch for too long to tell: another one, or this one in a moment, can.
+    Unconfirmed,
+}
+
+/// The key that a connection last came with; nobody at first.
+#[derive(Debug, Default)]
+pub struct ConnectionKey(Option<(KeySecret, Arc<KeyEntry>)>);
+
+/// Digests are random already: their first eight bytes are as good a hash as any.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PrefixHasher(u64);
+
+impl Hasher for PrefixHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        if let Some(prefix) = bytes.first_chunk() {
+            self.0 = u64::from_ne_bytes(*prefix);
+        }
+    }
+
+    /// The length of the digest, which is always the same.
+    fn write_usize(&mut self, _: usize) {}
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+pub(crate) type DigestMap<T> = HashMap<Digest, T, BuildHasherDefault<PrefixHasher>>;
+
+type MeterMap = HashMap<String, Arc<Meters>>;
+
+/// Every live key.
+#[derive(Debug)]
+pub struct KeyRing {
+    keys: ArcSwap<DigestMap<Arc<KeyEntry>>>,
+    store: Store,
+    clock: Arc<dyn Clock>,
+    orders: mpsc::Sender<Order>,
+    /// Those of lines of keys and of accounts. Held while following the store, so that an older reading never
+    /// overwrites a newer one.
+    meters: Mutex<MeterMap>,
+    /// Keys that went out of force with something left to write down.
+    retired: std::sync::Mutex<Vec<Arc<KeyEntry>>>,
+    failures: Arc<FailureCount>,
+    lease: Arc<KeyLease>,
+}
+
+impl KeyRing {
+    pub(crate) fn new(
+        store: Store,
+        clock: Arc<dyn Clock>,
+        orders: mpsc::Sender<Order>,
+        lease: Arc<KeyLease>,
+    ) -> Self {
+        Self {
+            lease,
+            keys: ArcSwap::default(),
+            store,
+            clock,
+            orders,
+            meters: Mutex::new(HashMap::new()),
+            retired: std::sync::Mutex::default(),
+            failures: Arc::default(),
+        }
+    }
+
+    /// Looks a key up by its text.
+    ///
+    /// The look-up compares digests in ordinary time: what that could tell is a digest's first bytes,
+    /// and nobody can choose a key to have a given digest.
+    ///
+    /// # Errors
+    /// It is not a live key, or this node cannot tell at the moment.
+    pub fn authenticate(&self, text: &[u8], now: Timestamp) -> Result<Arc<KeyEntry>, KeyRefusal> {
+        let digest = KeySecret::parse(text).ok_or(KeyRefusal::Unknown)?.digest();
+        // Before the keys are looked at: see `KeyLease::holds`.
+        if !self.lease.holds() {
+            return Err(KeyRefusal::Unconfirmed);
+        }
+        let keys = self.keys.load();
+        let entry = keys.get(&digest).filter(|entry| entry.is_active(now));
+        let entry = entry.ok_or(KeyRefusal::Unknown)?;
+        entry.note_use(now);
+        Ok(Arc::clone(entry))
+    }
+
+    /// The live key with this digest, without letting anybody in.
+    pub(crate) fn entry(&self, digest: &Digest) -> Option<Arc<KeyEntry>> {
+        self.keys.load().get(digest).map(Arc::clone)
+    }
+
+    /// The last uses that the store does not know of.
+    pub(crate) fn take_unnoted_uses(&self) -> Vec<KeyUse> {
+        self.to_write_down().iter().filter_map(|entry| entry.take_unnoted_use()).collect()
+    }
+
+    /// The same for a connection that was let in before. Who comes with the same key again is recognised without
+    /// another digest and look-up: what can change about a key, that it ends, the entry itself is told.
+    ///
+    /// # Errors
+    /// As [`KeyRing::authenticate`].
+    pub fn authenticate_again(
+        &self,
+        text: &[u8],
+        now: Timestamp,
+        last: &mut ConnectionKey,
+    ) -> Result<Arc<KeyEntry>, KeyRefusal> {
+        // An entry that ended may have a successor with other limits; one that was revoked has none.
+        if let Some((secret, entry)) = &last.0
+            && secret.is(text)
+            && self.lease.holds()
+            && entry.is_active(now)
+        {
+            return Ok(Arc::clone(entry));
+        }
+        let entry = self.authenticate(text, now)?;
+        last.0 = KeySecret::parse(text).map(|secret| (secret, Arc::clone(&entry)));
+        Ok(entry)
+    }
+
+    /// How many keys are let in.
+    pub fn len(&self) -> usize {
+        self.keys.load().len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Follows the store for all keys.
+    ///
+    /// # Errors
+    /// The store cannot be read; then nothing has changed.
+    pub async fn reload(&self) -> Result<(), StoreError> {
+        let mut meters = self.meters.lock().await;
+        let now = self.clock.now();
+        let rows = self.store.live_keys(now.as_millis()).await?;
+        let usage = self.store.usage(window::starts(now), None).await?;
+        let live: HashSet<Digest> = rows.iter().map(|row| row.digest).collect();
+        self.follow(&mut meters, &rows, &usage, now);
+        self.take_out(|entry_digest, _| !live.contains(entry_digest));
+        Ok(())
+    }
+
+    /// Follows the store for the keys that were changed after a number.
+    ///
+    /// # Errors
+    /// The store cannot be read; then nothing has changed.
+    pub(crate) async fn catch_up(&self, number: i64) -> Result<(), StoreError> {
+        let mut meters = self.meters.lock().await;
+        let rows = self.store.keys_changed_after(number).await?;
+        let now = self.clock.now();
+        let starts = window::starts(now);
+        let mut usage = Vec::new();
+        if rows.len() > FEW_ROWS {
+            usage = self.store.usage(starts, None).await?;
+        } else {
+            for row in &rows {
+                usage.extend(self.usage_of(row, starts).await?);
+            }
+        }
+        self.follow(&mut meters, &rows, &usage, now);
+        Ok(())
+    }
+
+    /// What the meters that a key spends from have given.
+    async fn usage_of(
+        &self,
+        row: &KeyRow,
+        starts: WindowStarts,
+    ) -> Result<Vec<UsageRow>, StoreError> {
+        let mut usage = self.store.usage(starts, Some(&row.meter_id)).await?;
+        if let Some(shared) = shared_meter_id(row) {
+            usage.extend(self.store.usage(starts, Some(&shared)).await?);
+        }
+        Ok(usage)
+    }
+
+    /// Puts rows into force, all at once.
+    fn follow(&self, meters: &mut MeterMap, rows: &[KeyRow], usage: &[UsageRow], now: Timestamp) {
+        if rows.is_empty() {
+            return;
+        }
+        // By meter, or every new meter would look through everybody's usage.
+        let mut by_meter: HashMap<&str, Vec<UsageRow>> = HashMap::new();
+        for row in usage {
+            by_meter.entry(row.meter_id.as_str()).or_default().push(row.clone());
+        }
+        let mut keys = DigestMap::clone(&self.keys.load());
+        let mut replaced = Vec::new();
+        for row in rows {
+            if now.as_millis() >= revoked_from_ms(row) {
+                if let Some(entry) = keys.remove(&row.digest) {
+                    // The entry itself is told, too: a stream may hold it.
+                    entry.follow(row);
+                    self.retire(entry);
+                }
+            } else {
+                let own = self.meters_for(meters, row, &by_meter, now);
+                replaced.extend(self.apply(&mut keys, row, own));
+            }
+        }
+        self.keys.store(Arc::new(keys));
+        end_all(&replaced);
+    }
+
+    /// Follows the store for one key.
+    ///
+    /// # Errors
+    /// The store cannot be read; then nothing has changed.
+    pub async fn refresh_key(&self, id: &str) -> Result<(), StoreError> {
+        let mut meters = self.meters.lock().await;
+        let Some(row) = self.store.key(id).await? else {
+            return Ok(());
+        };
+        let now = self.clock.now();
+        let usage = self.usage_of(&row, window::starts(now)).await?;
+        self.follow(&mut meters, &[row], &usage, now);
+        Ok(())
+    }
+
+    /// Shuts a key out that the store has revoked. Reads nothing, so that nothing can go wrong between
+    /// the store's word and ours.
+    pub(crate) async fn revoke(&self, row: &KeyRow) {
+        let _following = self.meters.lock().await;
+        let mut keys = DigestMap::clone(&self.keys.load());
+        if let Some(entry) = keys.remove(&row.digest) {
+            entry.follow(row);
+            self.keys.store(Arc::new(keys));
+            self.retire(entry);
+        }
+    }
+
+    /// Takes keys out whose time is over: nobody is let in with them, and looking through all keys costs less without.
+    pub(crate) async fn drop_expired(&self) {
+        let now = self.clock.now();
+        if self.keys.load().values().all(|entry| entry.is_active(now)) {
+            return;
+        }
+        let _following = self.meters.lock().await;
+        self.take_out(|_, entry| !entry.is_active(now));
+    }
+
+    /// Takes keys out that have ended. The lock on the meters has to be held.
+    fn take_out(&self, ended: impl Fn(&Digest, &KeyEntry) -> bool) {
+        let mut keys = DigestMap::clone(&self.keys.load());
+        let out: Vec<Arc<KeyEntry>> =
+            keys.extract_if(|digest, entry| ended(digest, entry)).map(|(_, entry)| entry).collect();
+        if out.is_empty() {
+            return;
+        }
+        // Retired first: whoever looks through both meanwhile finds them in one or the other.
+        self.retired().extend(out.iter().map(Arc::clone));
+        self.keys.store(Arc::new(keys));
+        end_all(&out);
+    }
+
+    /// Lets go of meters that nobody can spend from any more, and gives up what they have in hand.
+    pub(crate) async fn drop_idle_meters(&self) -> Vec<Unspent> {
+        let mut meters = self.meters.lock().await;
+        let mut unspent = Vec::new();
+        // Once more for accounts: their last line holds them.
+        for _ in 0..2 {
+            let idle = meters.extract_if(|_, meters| Arc::strong_count(meters) == 1);
+            unspent.extend(idle.flat_map(|(_, meters)| meters.close()));
+        }
+        unspent
+    }
+
+    /// How many meters are in memory: those of lines of keys, and of accounts.
+    pub async fn meter_count(&self) -> usize {
+        self.meters.lock().await.len()
+    }
+
+    /// Every key that may have something to write down.
+    pub(crate) fn to_write_down(&self) -> Vec<Arc<KeyEntry>> {
+        let entries = self.keys.load().values().map(Arc::clone).collect();
+        self.with_retired(entries, |_| true)
+    }
+
+    /// Those of them that are one of these keys', looked up one by one and not among everybody's.
+    pub(crate) fn to_write_down_of(&self, rows: &[KeyRow]) -> Vec<Arc<KeyEntry>> {
+        let keys = self.keys.load();
+        let entries = rows.iter().filter_map(|row| keys.get(&row.digest)).map(Arc::clone).collect();
+        let ids: HashSet<&str> = rows.iter().map(|row| row.id.as_str()).collect();
+        self.with_retired(entries, |entry| ids.contains(entry.grant.key_id.as_str()))
+    }
+
+    fn with_retired(
+        &self,
+        mut entries: Vec<Arc<KeyEntry>>,
+        wanted: impl Fn(&KeyEntry) -> bool,
+    ) -> Vec<Arc<KeyEntry>> {
+        let retired = self.retired();
+        // One that retires between the two looks is in both, and would be counted twice.
+        let held: HashSet<*const KeyEntry> = match retired.is_empty() {
+            true => HashSet::new(),
+            false => entries.iter().map(Arc::as_ptr).collect(),
+        };
+        let more = retired.iter().filter(|entry| !held.contains(&Arc::as_ptr(entry)));
+        entries.extend(more.filter(|entry| wanted(entry)).map(Arc::clone));
+        entries
+    }
+
+    /// Lets retired keys go that nobody holds any more, and so nobody can count to.
+    pub(crate) fn forget_retired(&self) {
+        let now = self.clock.now();
+        let is_idle = |entry: &Arc<KeyEntry>| {
+            Arc::strong_count(entry) == 1
+                && entry.is_noted()
+                && entry.counter.pending(now).is_empty()
+        };
+        self.retired().retain(|entry| !is_idle(entry));
+    }
+
+    fn retired(&self) -> std::sync::MutexGuard<'_, Vec<Arc<KeyEntry>>> {
+        self.retired.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn retire(&self, entry: Arc<KeyEntry>) {
+        self.retired().push(entry);
+    }
+
+    /// Stops all meters and gives up what they have in hand.
+    pub(crate) async fn close(&self) -> Vec<Unspent> {
+        self.meters.lock().await.values().flat_map(|meters| meters.close()).collect()
+    }
+
+    fn meters_for(
+        &self,
+        meters: &mut MeterMap,
+        row: &KeyRow,
+        usage: &HashMap<&str, Vec<UsageRow>>,
+        now: Timestamp,
+    ) -> Arc<Meters> {
+        let usage = |id: &str| usage.get(id).map_or(&[][..], Vec::as_slice);
+        let shared = shared_meter_id(row).zip(quota(row)).map(|(id, quota)| {
+            let id = id.as_str();
+            let new = || Meters::of_account(id, quota, usage(id), now, self.orders.clone()).into();
+            let shared = meters.entry(id.to_owned()).or_insert_with(new);
+            shared.set_quota(quota, usage(id), now);
+            Arc::clone(shared)
+        });
+        let (id, limits) = (row.meter_id.as_str(), limits(row));
+        let new = || Meters::new(id, limits, shared, usage(id), now, self.orders.clone()).into();
+        let own = meters.entry(id.to_owned()).or_insert_with(new);
+        own.set_limits(limits, usage(id), now);
+        Arc::clone(own)
+    }
+
+    /// Puts a live key as the store has it into the map. Gives the entry that was replaced because its limits are
+    /// others now: it is to be ended once the map with its successor is in force.
+    fn apply(
+        &self,
+        keys: &mut DigestMap<Arc<KeyEntry>>,
+        row: &KeyRow,
+        meters: Arc<Meters>,
+    ) -> Option<Arc<KeyEntry>> {
+        let held = keys.get(&row.digest).map(Arc::clone);
+        let replaced = match held {
+            Some(entry) if entry.grant.limits == limits(row) => {
+                // The entry itself is told, too: a stream may hold it.
+                entry.follow(row);
+                return None;
+            }
+            held => held,
+        };
+        let used_ms = replaced.as_ref().and_then(|entry| entry.last_used());
+        let used_ms = used_ms.map(Timestamp::as_millis).or(row.last_used_ms);
+        let counter = replaced.as_ref().map(|entry| Arc::clone(&entry.counter));
+        let entry = KeyEntry {
+            grant: grant(row),
+            meters,
+            revoked_from_ms: AtomicI64::new(revoked_from_ms(row)),
+            used_ms: AtomicI64::new(used_ms.unwrap_or(NEVER_MS)),
+            noted_ms: AtomicI64::new(row.last_used_ms.unwrap_or(NEVER_MS)),
+            counter: counter
+                .unwrap_or_else(|| Arc::new(UsageCounter::new(Arc::clone(&self.failures)))),
+        };
+        keys.insert(row.digest, Arc::new(entry));
+        replaced
+    }
+}
+
+/// Whoever holds one of these has to look its key up again.
+fn end_all(entries: &[Arc<KeyEntry>]) {
+    for entry in entries {
+        entry.revoked_from_ms.store(i64::MIN, Ordering::SeqCst);
+    }
+}
+
+/// An instant revocation holds whatever a clock says: the clock that stamped it may be ahead of ours.
+fn revoked_from_ms(row: &KeyRow) -> i64 {
+    match (row.revoked_ms.or(row.suspended_ms), row.expires_ms) {
+        (Some(_), _) => i64::MIN,
+        (None, Some(expires_ms)) => expires_ms,
+        (None, None) => i64::MAX,
+    }
+}

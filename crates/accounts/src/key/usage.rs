@@ -1,0 +1,228 @@
+//! Usage over time: what keys counted in memory, written down every minute, and read back with what is still to be
+//! written. Nothing of it is in a request's way.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use domain::Timestamp;
+use store::{CountRow, KeyRow, Step, Window};
+
+use crate::{
+    AccountError, Accounts, Failure, KeyEntry, KeyId, KeyRecord, Owner, WindowStanding,
+    key::{grant::shared_meter_id, usage_counter::Pending, window},
+    registry,
+};
+
+/// Rows in one transaction: others wait for it, and leases must not wait for long.
+const ROWS_MAX: usize = 500;
+/// Hours are for looking at the last week.
+const KEEP_HOURS: Duration = Duration::from_secs(8 * 86_400);
+/// More than a year, so that a month can be compared with the one a year ago.
+const KEEP_DAYS: Duration = Duration::from_secs(400 * 86_400);
+const PRUNE_EVERY: Duration = Duration::from_secs(3600);
+
+/// Shares of a quota at which its owner is told, in percent.
+pub const ALERT_PERCENTS: [u32; 3] = [50, 80, 95];
+
+/// Held while counts are on their way from memory to the store, so that nobody counts them twice or not at all.
+#[derive(Debug, Default)]
+pub(crate) struct WriteState {
+    pruned_at: Option<Timestamp>,
+}
+
+/// A key, the window and its start, and the share that was reached.
+pub(crate) type AlertKey = (String, (Window, i64, u32));
+
+/// Which part of an account's usage is meant.
+#[derive(Clone, Copy, Debug)]
+pub struct UsageQuery<'a> {
+    pub account_id: &'a str,
+    /// One key, or all.
+    pub key_id: Option<&'a str>,
+    pub step: Step,
+    pub from: Timestamp,
+}
+
+/// A key that has reached a share of its quota for the first time in its window.
+#[derive(Clone, Debug)]
+pub struct QuotaAlert {
+    pub key: KeyRecord,
+    pub percent: u32,
+    pub standing: WindowStanding,
+}
+
+/// The largest of [`ALERT_PERCENTS`] that a window has reached.
+pub fn alert_percent(standing: &WindowStanding) -> Option<u32> {
+    ALERT_PERCENTS.into_iter().rev().find(|percent| has_reached(standing, *percent))
+}
+
+fn has_reached(standing: &WindowStanding, percent: u32) -> bool {
+    u64::from(standing.used) * 100 >= u64::from(standing.limit) * u64::from(percent)
+}
+
+impl Accounts {
+    /// Writes down what keys counted since the last time. `endpoints` names the places that were counted to.
+    ///
+    /// # Errors
+    /// The store cannot be written; then what was not written counts again.
+    pub async fn write_usage(&self, endpoints: &[&'static str]) -> Result<(), AccountError> {
+        let mut writing = self.writing.lock().await;
+        self.keys.drop_expired().await;
+        let now = self.registry.now();
+        let mut counted: Vec<(Arc<KeyEntry>, Pending)> = Vec::new();
+        for entry in self.keys.to_write_down() {
+            for pending in entry.counter.take(now) {
+                counted.push((Arc::clone(&entry), pending));
+            }
+        }
+        let mut chunks = counted.chunks(ROWS_MAX);
+        let mut outcome = Ok(());
+        for chunk in chunks.by_ref() {
+            let rows: Vec<CountRow> =
+                chunk.iter().map(|(entry, pending)| row(entry, pending, endpoints)).collect();
+            outcome = self.store.add_counts(&rows).await;
+            if outcome.is_err() {
+                chunk.iter().for_each(|(entry, pending)| entry.counter.give_back(pending));
+                break;
+            }
+        }
+        for (entry, pending) in chunks.flatten() {
+            entry.counter.give_back(pending);
+        }
+        drop(counted);
+        self.keys.forget_retired();
+        let unspent = self.keys.drop_idle_meters().await;
+        if outcome.is_ok() && !unspent.is_empty() {
+            outcome = self.store.release(&unspent).await;
+        }
+        if outcome.is_ok() && writing.pruned_at.is_none_or(|at| now.since(at) >= PRUNE_EVERY) {
+            writing.pruned_at = Some(now);
+            let (hours, days) = (now.minus(KEEP_HOURS), now.minus(KEEP_DAYS));
+            outcome = self.store.prune_counts(hours.as_millis(), days.as_millis()).await.map(drop);
+            while outcome.is_ok() {
+                match self.store.delete_ended_keys(now.as_millis()).await {
+                    Ok(0) => break,
+                    gone => outcome = gone.map(drop),
+                }
+            }
+        }
+        Ok(outcome?)
+    }
+
+    /// What an account's keys were used for, with what is not written down yet; oldest first.
+    pub async fn usage(
+        &self,
+        query: UsageQuery<'_>,
+        endpoints: &[&'static str],
+    ) -> Result<Vec<CountRow>, AccountError> {
+        let UsageQuery { account_id, key_id, step, from } = query;
+        let _held = self.writing.lock().await;
+        let own = self.own_rows(account_id, key_id).await?;
+        let mut rows = self.store.counts(account_id, key_id, step, from.as_millis()).await?;
+        let now = self.registry.now();
+        for entry in self.keys.to_write_down_of(&own) {
+            for pending in entry.counter.pending(now) {
+                let mut row = row(&entry, &pending, endpoints);
+                row.start_ms = step.start_ms(row.start_ms);
+                rows.push(row);
+            }
+        }
+        rows.retain(|row| row.start_ms >= from.as_millis());
+        rows.sort_by_key(|row| row.start_ms);
+        Ok(rows)
+    }
+
+    /// The last failures of an account's keys, or of one of them, newest first, at most so many, each with the key it
+    /// is of.
+    pub async fn failures(
+        &self,
+        account_id: &str,
+        key_id: Option<&str>,
+        max: usize,
+    ) -> Result<Vec<(KeyId, Failure)>, AccountError> {
+        let own = self.own_rows(account_id, key_id).await?;
+        let mut failures: Vec<(KeyId, Failure)> = Vec::new();
+        for entry in self.keys.to_write_down_of(&own) {
+            let id = &entry.grant.key_id;
+            failures.extend(entry.counter.failures().into_iter().map(|one| (id.clone(), one)));
+        }
+        failures.sort_by_key(|(_, failure)| std::cmp::Reverse(failure.at));
+        failures.truncate(max);
+        Ok(failures)
+    }
+
+    /// An account's keys, or the one of them that is meant.
+    async fn own_rows(
+        &self,
+        account_id: &str,
+        key_id: Option<&str>,
+    ) -> Result<Vec<KeyRow>, AccountError> {
+        let mut own = self.store.keys_of(account_id).await?;
+        own.retain(|row| key_id.is_none_or(|wanted| wanted == row.id));
+        Ok(own)
+    }
+
+    /// Keys of accounts that have reached a share of their quota, each share told once in its window. One that the
+    /// store cannot tell about is left for the next time, and takes nothing from the others.
+    pub async fn take_quota_alerts(&self) -> Vec<QuotaAlert> {
+        let now = self.registry.now();
+        let mut reached: HashMap<String, (WindowStanding, u32)> = HashMap::new();
+        for entry in self.keys.to_write_down() {
+            let standing = entry.meters.standing(now).quota;
+            if let Some(percent) = alert_percent(&standing).filter(|_| entry.is_active(now)) {
+                reached.insert(entry.grant.key_id.as_str().to_owned(), (standing, percent));
+            }
+        }
+        let mut alerts = Vec::new();
+        for (key_id, (standing, percent)) in reached {
+            let start_ms = window::bounds(standing.window, now).0;
+            let alert = (key_id.clone(), (standing.window, start_ms, percent));
+            if self.alerted.lock().await.contains(&alert) {
+                continue;
+            }
+            match self.new_alert(&key_id, standing, start_ms).await {
+                Ok(new) => {
+                    alerts.extend(new);
+                    self.alerted.lock().await.insert(alert);
+                }
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::warn!(error, key_id, "a quota running low is not told yet");
+                }
+            }
+        }
+        let current = [Window::Day, Window::Month].map(|kind| (kind, window::bounds(kind, now).0));
+        self.alerted
+            .lock()
+            .await
+            .retain(|(_, (kind, start, _))| current.contains(&(*kind, *start)));
+        alerts
+    }
+
+    async fn new_alert(
+        &self,
+        key_id: &str,
+        standing: WindowStanding,
+        start_ms: i64,
+    ) -> Result<Option<QuotaAlert>, AccountError> {
+        let Some(row) = self.store.key(key_id).await? else {
+            return Ok(None);
+        };
+        let reached: Vec<u32> =
+            ALERT_PERCENTS.into_iter().filter(|percent| has_reached(&standing, *percent)).collect();
+        // What keys share is told once, whichever of them it was noticed with.
+        let shared = shared_meter_id(&row).filter(|_| standing.owner == Owner::Account);
+        let meter_id = shared.as_ref().unwrap_or(&row.meter_id);
+        let new = self.store.record_alerts(meter_id, standing.window, start_ms, &reached).await?;
+        Ok(new.map(|percent| QuotaAlert { key: registry::key_record(row), percent, standing }))
+    }
+}
+
+fn row(entry: &KeyEntry, pending: &Pending, endpoints: &[&'static str]) -> CountRow {
+    CountRow {
+        key_id: entry.grant.key_id.as_str().to_owned(),
+        start_ms: pending.hour_ms,
+        endpoint: (*endpoints.get(pending.operation).unwrap_or(&"unknown")).to_owned(),
+        outcome: pending.outcome,
+        requests: u64::from(pending.requests),
+    }
+}

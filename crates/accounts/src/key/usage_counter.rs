@@ -1,0 +1,249 @@
+//! What one key is used for: how often, which way it went, by which client, and its last failures.
+//!
+//! A request adds one to a counter and looks at two numbers; everything else happens when somebody wants to know.
+//! Counters are in two hours, one for even hours and one for odd ones, so that what is written down a little after
+//! the turn of an hour (or of a day) still goes to where it belongs. A key that was never used has none of this.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicI64, AtomicU32, AtomicUsize, Ordering},
+    },
+};
+
+use domain::Timestamp;
+use store::{Outcome, Step};
+
+/// How many endpoints can be told apart.
+pub const OPERATIONS_MAX: usize = 8;
+const CELLS: usize = OPERATIONS_MAX * Outcome::ALL.len();
+/// How often the client's name is looked at.
+const AGENT_STEP_MS: i64 = 60_000;
+/// What is kept of a client's name.
+const AGENT_CHARS_MAX: usize = 120;
+/// Failures kept for one key.
+pub const FAILURES_MAX: usize = 100;
+/// Failures kept for all keys, some 50 MB at the most; beyond it a key's newest takes its oldest's place.
+const FAILURES_ALL_MAX: usize = 100_000;
+/// What is kept of what was asked, and of what was wrong with it.
+const TARGET_CHARS_MAX: usize = 200;
+const MESSAGE_CHARS_MAX: usize = 240;
+
+/// A request as it is counted.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// Which endpoint, below [`OPERATIONS_MAX`].
+    pub operation: usize,
+    pub outcome: Outcome,
+    /// What the client calls itself.
+    pub agent: Option<&'a [u8]>,
+}
+
+/// A request that was not answered as its sender hoped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub at: Timestamp,
+    pub request_id: Box<str>,
+    pub method: &'static str,
+    /// Path and query, without secrets.
+    pub target: Box<str>,
+    pub status: u16,
+    pub code: &'static str,
+    pub message: Box<str>,
+    /// How often it happened in a row; the rest is of the last time.
+    pub times: u32,
+}
+
+impl Failure {
+    fn is_again(&self, last: &Self) -> bool {
+        (self.status, self.code, self.method, &self.target)
+            == (last.status, last.code, last.method, &last.target)
+    }
+
+    fn bounded(mut self) -> Self {
+        self.target = cut(&self.target, TARGET_CHARS_MAX);
+        self.message = cut(&self.message, MESSAGE_CHARS_MAX);
+        self
+    }
+}
+
+fn cut(text: &str, chars_max: usize) -> Box<str> {
+    match text.char_indices().nth(chars_max) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()).into(),
+        None => text.into(),
+    }
+}
+
+/// How many failures are kept, of all keys together.
+#[derive(Debug, Default)]
+pub(crate) struct FailureCount(AtomicUsize);
+
+/// What was counted and is not written down yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pending {
+    pub(crate) hour_ms: i64,
+    pub(crate) operation: usize,
+    pub(crate) outcome: Outcome,
+    pub(crate) requests: u32,
+}
+
+/// One key's books; empty until it is used.
+#[derive(Debug)]
+pub(crate) struct UsageCounter {
+    counters: OnceLock<Box<KeyCounters>>,
+    all_failures: Arc<FailureCount>,
+}
+
+#[derive(Debug)]
+struct KeyCounters {
+    hours: [[AtomicU32; CELLS]; 2],
+    /// When the client's name was last looked at.
+    agent_ms: AtomicI64,
+    agent: Mutex<Box<str>>,
+    failures: Mutex<VecDeque<Failure>>,
+}
+
+impl Default for KeyCounters {
+    fn default() -> Self {
+        Self {
+            hours: [const { [const { AtomicU32::new(0) }; CELLS] }; 2],
+            agent_ms: AtomicI64::new(i64::MIN),
+            agent: Mutex::default(),
+            failures: Mutex::default(),
+        }
+    }
+}
+
+impl UsageCounter {
+    pub(crate) fn new(all_failures: Arc<FailureCount>) -> Self {
+        Self { counters: OnceLock::new(), all_failures }
+    }
+
+    pub(crate) fn count(&self, call: Call<'_>, now: Timestamp) {
+        let counters = self.counters.get_or_init(Box::default);
+        let now_ms = now.as_millis();
+        let hour = hour(now_ms);
+        if let Some(cell) =
+            counters.hours.get(hour).and_then(|hour| hour.get(cell(call.operation, call.outcome)))
+        {
+            cell.fetch_add(1, Ordering::Relaxed);
+        }
+        if now_ms.saturating_sub(counters.agent_ms.load(Ordering::Relaxed)) >= AGENT_STEP_MS {
+            counters.agent_ms.store(now_ms, Ordering::Relaxed);
+            counters.note_agent(call.agent);
+        }
+    }
+
+    /// Takes a failure down; the same again counts to the one before.
+    pub(crate) fn fail(&self, failure: Failure) {
+        let failure = failure.bounded();
+        let counters = self.counters.get_or_init(Box::default);
+        let mut failures = lock(&counters.failures);
+        if let Some(last) = failures.back_mut()
+            && failure.is_again(last)
+        {
+            *last = Failure { times: last.times.saturating_add(1), ..failure };
+            return;
+        }
+        let all = &self.all_failures.0;
+        let full = failures.len() >= FAILURES_MAX
+            || (all.load(Ordering::Relaxed) >= FAILURES_ALL_MAX && !failures.is_empty());
+        if full {
+            failures.pop_front();
+        } else {
+            all.fetch_add(1, Ordering::Relaxed);
+        }
+        failures.push_back(failure);
+    }
+
+    /// The last failures, oldest first.
+    pub(crate) fn failures(&self) -> Vec<Failure> {
+        self.counters
+            .get()
+            .map_or_else(Vec::new, |counters| lock(&counters.failures).iter().cloned().collect())
+    }
+
+    /// What the client last called itself.
+    pub(crate) fn agent(&self) -> Option<String> {
+        let agent = self.counters.get().map(|counters| lock(&counters.agent).to_string());
+        agent.filter(|agent| !agent.is_empty())
+    }
+
+    /// What is not written down yet, left as it is.
+    pub(crate) fn pending(&self, now: Timestamp) -> Vec<Pending> {
+        self.read(now, |cell| cell.load(Ordering::Relaxed))
+    }
+
+    /// What is not written down yet; from here on it counts as written.
+    pub(crate) fn take(&self, now: Timestamp) -> Vec<Pending> {
+        self.read(now, |cell| cell.swap(0, Ordering::Relaxed))
+    }
+
+    /// Puts back what could not be written.
+    pub(crate) fn give_back(&self, pending: &Pending) {
+        let counters = self.counters.get_or_init(Box::default);
+        let hour = counters.hours.get(hour(pending.hour_ms));
+        if let Some(cell) = hour.and_then(|hour| hour.get(cell(pending.operation, pending.outcome)))
+        {
+            cell.fetch_add(pending.requests, Ordering::Relaxed);
+        }
+    }
+
+    fn read(&self, now: Timestamp, how: impl Fn(&AtomicU32) -> u32) -> Vec<Pending> {
+        let Some(counters) = self.counters.get() else {
+            return Vec::new();
+        };
+        let this_hour = Step::Hour.start_ms(now.as_millis());
+        let mut pending = Vec::new();
+        for hour_ms in [this_hour - Step::Hour.millis(), this_hour] {
+            let cells = counters.hours.get(hour(hour_ms)).into_iter().flatten();
+            for (n, cell) in cells.enumerate() {
+                // A look before the swap spares the cache line of what nobody asked for.
+                if cell.load(Ordering::Relaxed) == 0 {
+                    continue;
+                }
+                let outcome = Outcome::ALL.get(n % Outcome::ALL.len());
+                let (Some(outcome), requests) = (outcome, how(cell)) else { continue };
+                let operation = n / Outcome::ALL.len();
+                pending.push(Pending { hour_ms, operation, outcome: *outcome, requests });
+            }
+        }
+        pending
+    }
+}
+
+impl Drop for UsageCounter {
+    fn drop(&mut self) {
+        if let Some(counters) = self.counters.get() {
+            self.all_failures.0.fetch_sub(lock(&counters.failures).len(), Ordering::Relaxed);
+        }
+    }
+}
+
+impl KeyCounters {
+    fn note_agent(&self, agent: Option<&[u8]>) {
+        let text = String::from_utf8_lossy(agent.unwrap_or_default());
+        let text: String = text.chars().filter(|c| !c.is_control()).take(AGENT_CHARS_MAX).collect();
+        let mut held = lock(&self.agent);
+        if **held != *text {
+            *held = text.into();
+        }
+    }
+}
+
+fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing in here panics half-way through a change.
+    held.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn hour(at_ms: i64) -> usize {
+    usize::from(at_ms.div_euclid(Step::Hour.millis()) & 1 == 1)
+}
+
+const fn cell(operation: usize, outcome: Outcome) -> usize {
+    operation * Outcome::ALL.len() + outcome as usize
+}
+
+#[cfg(test)]
+mod tests;

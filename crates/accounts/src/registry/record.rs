@@ -1,0 +1,152 @@
+//! What callers give and get: new keys, and keys and feeds as people may see them.
+
+use domain::Timestamp;
+use serde::{Serialize, Serializer};
+use store::{FeedRow, KeyKind, KeyRow};
+
+use crate::{AuditAction, KeyId, Limits, key::grant};
+
+/// What a new key is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewKey {
+    pub kind: KeyKind,
+    /// May be empty.
+    pub name: String,
+    /// Sport groups to restrict the key to; `None` is all.
+    pub groups: Option<Vec<String>>,
+    pub odds_read: bool,
+    pub limits: Limits,
+    /// Whose key it is to be; `None` is nobody's in particular.
+    pub account_id: Option<String>,
+}
+
+impl NewKey {
+    /// A key with the limits every key has unless told otherwise.
+    pub const fn of_kind(kind: KeyKind) -> Self {
+        Self {
+            kind,
+            name: String::new(),
+            groups: None,
+            odds_read: true,
+            limits: Limits::DEFAULT,
+            account_id: None,
+        }
+    }
+}
+
+impl Limits {
+    /// What the interface promises a key by default (D17).
+    pub const DEFAULT: Self =
+        Self { burst_per_minute: 60, requests_per_day: 10_000, requests_per_month: None };
+}
+
+/// A key as its owner may see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct KeyRecord {
+    pub id: KeyId,
+    pub name: String,
+    #[serde(serialize_with = "kind_text")]
+    pub kind: KeyKind,
+    /// The key's start, such as `sk_test_ab…`.
+    pub hint: String,
+    pub groups: Option<Vec<String>>,
+    pub permissions: Vec<String>,
+    #[serde(flatten)]
+    pub limits: Limits,
+    #[serde(serialize_with = "instant_text")]
+    pub created_at: Timestamp,
+    /// When the key ended, or will end.
+    #[serde(serialize_with = "maybe_instant_text")]
+    pub revoked_at: Option<Timestamp>,
+    pub rotated_from: Option<KeyId>,
+    /// Whose key it is; `None` for one made on the command line.
+    pub account_id: Option<String>,
+}
+
+/// A feed as an operator may see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FeedRecord {
+    pub name: String,
+    pub bookmaker: Option<String>,
+    /// Whether it may report where events stand.
+    pub scores: bool,
+    #[serde(serialize_with = "instant_text")]
+    pub created_at: Timestamp,
+    #[serde(serialize_with = "maybe_instant_text")]
+    pub revoked_at: Option<Timestamp>,
+    /// Since when its pushes are refused.
+    #[serde(serialize_with = "maybe_instant_text")]
+    pub paused_at: Option<Timestamp>,
+}
+
+/// Whether a new feed token may report where events stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scores {
+    /// Only where it is bound to no bookmaker.
+    OfUnbound,
+    Allowed,
+}
+
+/// Whether the service is closed for maintenance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Maintenance {
+    #[default]
+    Off,
+    On {
+        retry_after_s: u32,
+    },
+}
+
+impl Maintenance {
+    /// What is written down of it.
+    pub(crate) fn action(self) -> (AuditAction, String) {
+        match self {
+            Self::On { retry_after_s } => {
+                (AuditAction::MaintenanceOn, format!("try again in {retry_after_s} s"))
+            }
+            Self::Off => (AuditAction::MaintenanceOff, String::new()),
+        }
+    }
+}
+
+pub(crate) fn key_record(row: KeyRow) -> KeyRecord {
+    let ends_ms = row.revoked_ms.or(row.expires_ms);
+    KeyRecord {
+        id: KeyId::from_stored(&row.id),
+        limits: grant::limits(&row),
+        name: row.name,
+        kind: row.kind,
+        hint: row.hint,
+        groups: row.groups,
+        permissions: row.permissions,
+        created_at: Timestamp::from_millis(row.created_ms),
+        revoked_at: ends_ms.map(Timestamp::from_millis),
+        rotated_from: row.rotated_from.as_deref().map(KeyId::from_stored),
+        account_id: row.account_id,
+    }
+}
+
+pub(super) fn feed_record(row: FeedRow) -> FeedRecord {
+    FeedRecord {
+        name: row.name,
+        scores: row.scores || row.bookmaker.is_none(),
+        bookmaker: row.bookmaker,
+        created_at: Timestamp::from_millis(row.created_ms),
+        revoked_at: row.revoked_ms.map(Timestamp::from_millis),
+        paused_at: row.paused_ms.map(Timestamp::from_millis),
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+fn kind_text<S: Serializer>(kind: &KeyKind, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(kind.as_str())
+}
+
+fn instant_text<S: Serializer>(at: &Timestamp, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(at)
+}
+
+#[expect(clippy::ref_option, reason = "serde passes fields by reference")]
+fn maybe_instant_text<S: Serializer>(at: &Option<Timestamp>, to: S) -> Result<S::Ok, S::Error> {
+    at.map(|at| at.to_string()).serialize(to)
+}

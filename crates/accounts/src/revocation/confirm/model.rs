@@ -1,0 +1,411 @@
+//! Any schedule of questions, cuts, revocations, restarts and time on several nodes whose clocks go at their own limit:
+//! once a revocation has returned, no node lets the key in.
+//!
+//! The rules are the real ones ([`SyncState`], [`Wait`]); database, register and nodes are as small as can be, and
+//! every question is taken apart: it is asked at one time, answered at another, and its answer arrives at a third.
+
+use proptest::{collection::vec, prelude::*};
+
+use crate::{
+    Need,
+    revocation::{
+        confirm::{Verdict, Wait},
+        key_lease::{Authority, SyncState},
+        node::LIST_EVERY_MS,
+    },
+};
+
+const NODES: usize = 3;
+const TRUST_MS: u64 = 5000;
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Ask {
+        node: usize,
+        by: Authority,
+    },
+    Answer {
+        node: usize,
+        by: Authority,
+    },
+    Arrive {
+        node: usize,
+        by: Authority,
+    },
+    /// The node's word on how far it has read reaches the database.
+    Report {
+        node: usize,
+    },
+    /// The node has itself listed, as it does before it reads.
+    List {
+        node: usize,
+    },
+    Cut {
+        node: usize,
+        by: Authority,
+        cut: bool,
+    },
+    Restart {
+        node: usize,
+        orderly: bool,
+    },
+    Revoke,
+    Announce {
+        revocation: usize,
+        arrives: bool,
+        told: bool,
+    },
+    Look {
+        revocation: usize,
+        store: bool,
+    },
+    Pass {
+        ms: u64,
+    },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let node = || 0..NODES;
+    let by = || prop_oneof![Just(Authority::Store), Just(Authority::Register)];
+    let revocation = || 0..4_usize;
+    let often = prop::bool::weighted(0.8);
+    prop_oneof![
+        6 => (node(), by()).prop_map(|(node, by)| Step::Ask { node, by }),
+        6 => (node(), by()).prop_map(|(node, by)| Step::Answer { node, by }),
+        6 => (node(), by()).prop_map(|(node, by)| Step::Arrive { node, by }),
+        5 => node().prop_map(|node| Step::Report { node }),
+        3 => node().prop_map(|node| Step::List { node }),
+        3 => (node(), by(), any::<bool>()).prop_map(|(node, by, cut)| Step::Cut { node, by, cut }),
+        1 => (node(), any::<bool>()).prop_map(|(node, orderly)| Step::Restart { node, orderly }),
+        2 => Just(Step::Revoke),
+        4 => (revocation(), often, often).prop_map(
+            |(revocation, arrives, told)| Step::Announce { revocation, arrives, told }
+        ),
+        6 => (revocation(), often).prop_map(|(revocation, store)| Step::Look { revocation, store }),
+        6 => prop_oneof![
+            4 => 1..50_u64,
+            4 => 500..2000_u64,
+            4 => 4000..6000_u64,
+            1 => 20_000..120_000_u64,
+            1 => 230_000..300_000_u64,
+        ]
+        .prop_map(|ms| Step::Pass { ms }),
+    ]
+}
+
+/// A question on its way.
+#[derive(Clone, Copy, Debug)]
+struct Question {
+    asked_ms: u64,
+    answer: Option<Answer>,
+}
+
+/// What a witness says; of the node's row, where it is the database.
+#[derive(Clone, Copy, Debug)]
+struct Answer {
+    newest: i64,
+    row: Row,
+}
+
+/// A node in the database.
+#[derive(Clone, Copy, Debug, Default)]
+struct Row {
+    confirmed: i64,
+    run_out: i64,
+    seen_ms: u64,
+}
+
+#[derive(Debug)]
+struct Node {
+    /// Milliseconds more or fewer in a thousand.
+    drift: i64,
+    /// The last change that its keys are as of, whether or not it goes by it yet.
+    in_force: i64,
+    holding: Option<SyncState>,
+    until_ms: u64,
+    questions: [Option<Question>; 2],
+    /// When it asked to be listed the last time that it was.
+    listed_ms: u64,
+    /// A word on how far it has read, on its way; it may be given up and arrive all the same.
+    word: Option<i64>,
+    cut: [bool; 2],
+    /// Its row in the database.
+    row: usize,
+}
+
+impl Node {
+    /// What its clock shows.
+    fn clock(&self, now_ms: u64) -> u64 {
+        now_ms.saturating_add_signed(now_ms.cast_signed() * self.drift / 1000)
+    }
+
+    fn extend(&mut self, by: Authority, asked_ms: u64, newest: i64) {
+        let until_ms = self.holding.and_then(|holding| holding.until_ms(by, asked_ms, newest));
+        self.until_ms = self.until_ms.max(until_ms.unwrap_or(0));
+    }
+
+    /// Whether it lets a key in that ended with this number.
+    fn lets_in(&self, number: i64, now_ms: u64) -> bool {
+        self.clock(now_ms) < self.until_ms && self.in_force < number
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Revocation {
+    number: i64,
+    wait: Option<Wait>,
+    returned: bool,
+}
+
+struct Model {
+    now_ms: u64,
+    number: i64,
+    announced: Option<i64>,
+    /// Of each node that was ever listed; `None` where it went in good order.
+    rows: Vec<Option<Row>>,
+    nodes: Vec<Node>,
+    revocations: Vec<Revocation>,
+}
+
+fn at(by: Authority) -> usize {
+    match by {
+        Authority::Store => 0,
+        Authority::Register => 1,
+    }
+}
+
+impl Model {
+    fn new(drifts: [i64; NODES]) -> Self {
+        let mut model = Self {
+            now_ms: 1_000_000,
+            number: 1,
+            announced: Some(1),
+            rows: Vec::new(),
+            nodes: Vec::new(),
+            revocations: Vec::new(),
+        };
+        for drift in drifts {
+            let node = model.fresh(drift);
+            model.nodes.push(node);
+        }
+        model
+    }
+
+    /// A node that was listed and has read nothing.
+    fn fresh(&mut self, drift: i64) -> Node {
+        let seen_ms = self.now_ms;
+        self.rows.push(Some(Row { confirmed: 0, run_out: 0, seen_ms }));
+        let row = self.rows.len() - 1;
+        let (questions, cut) = ([None; 2], [false; 2]);
+        let mut node = Node {
+            drift,
+            in_force: 0,
+            holding: None,
+            until_ms: 0,
+            questions,
+            listed_ms: 0,
+            word: None,
+            cut,
+            row,
+        };
+        node.listed_ms = node.clock(self.now_ms);
+        node
+    }
+
+    fn apply(&mut self, step: Step) {
+        match step {
+            Step::Ask { node, by } => {
+                let node = &mut self.nodes[node];
+                let asked_ms = node.clock(self.now_ms);
+                node.questions[at(by)] = Some(Question { asked_ms, answer: None });
+            }
+            Step::Answer { node, by } => {
+                let newest = match by {
+                    Authority::Store => Some(self.number),
+                    Authority::Register => self.announced,
+                };
+                let node = &mut self.nodes[node];
+                let row = self.rows[node.row].unwrap_or_default();
+                if let Some(question) = &mut node.questions[at(by)]
+                    && !node.cut[at(by)]
+                    && question.answer.is_none()
+                {
+                    question.answer = newest.map(|newest| Answer { newest, row });
+                }
+            }
+            Step::Arrive { node, by } => self.arrive(node, by),
+            Step::Report { node } => {
+                let node = &mut self.nodes[node];
+                if let (Some(row), false) =
+                    (&mut self.rows[node.row], node.cut[at(Authority::Store)])
+                    && let Some(word) = node.word.take()
+                {
+                    row.confirmed = row.confirmed.max(word);
+                    row.seen_ms = self.now_ms;
+                }
+            }
+            Step::List { node } => {
+                let node = &mut self.nodes[node];
+                if let (Some(row), false) =
+                    (&mut self.rows[node.row], node.cut[at(Authority::Store)])
+                {
+                    row.confirmed = row.confirmed.max(node.in_force);
+                    row.seen_ms = self.now_ms;
+                    node.listed_ms = node.clock(self.now_ms);
+                }
+            }
+            Step::Cut { node, by, cut } => self.nodes[node].cut[at(by)] = cut,
+            Step::Restart { node, orderly } => {
+                let old = &self.nodes[node];
+                // Who cannot reach the database can neither sign off nor start.
+                if old.cut[at(Authority::Store)] {
+                    return;
+                }
+                if orderly {
+                    self.rows[old.row] = None;
+                }
+                let drift = old.drift;
+                self.nodes[node] = self.fresh(drift);
+            }
+            Step::Revoke => {
+                self.number += 1;
+                let number = self.number;
+                self.revocations.push(Revocation { number, wait: None, returned: false });
+            }
+            Step::Announce { revocation, arrives, told } => {
+                self.announce(revocation, arrives, told);
+            }
+            Step::Look { revocation, store } => self.look(revocation, store),
+            Step::Pass { ms } => self.now_ms += ms,
+        }
+    }
+
+    /// An answer arrives, and with the database's everything up to it. Who was listed too long ago did not ask, and who
+    /// was not waited for does not go by it.
+    fn arrive(&mut self, node: usize, by: Authority) {
+        let node = &mut self.nodes[node];
+        let answered = node.questions[at(by)].filter(|question| question.answer.is_some());
+        let Some(Question { asked_ms, answer: Some(Answer { newest, row }) }) = answered else {
+            return;
+        };
+        node.questions[at(by)] = None;
+        if by == Authority::Store {
+            if asked_ms.saturating_sub(node.listed_ms) >= LIST_EVERY_MS {
+                return;
+            }
+            node.in_force = node.in_force.max(newest);
+            if row.confirmed < newest {
+                node.word = Some(newest);
+            }
+            if row.confirmed < row.run_out {
+                node.word = Some(newest);
+                return;
+            }
+            let (confirmed, listed_ms) = (row.confirmed.min(newest), Some(node.listed_ms));
+            let number = node.in_force;
+            node.holding = Some(SyncState { number, confirmed, listed_ms, lease_ms: TRUST_MS });
+        }
+        node.extend(by, asked_ms, newest);
+    }
+
+    /// It may arrive and nobody is told so.
+    fn announce(&mut self, revocation: usize, arrives: bool, told: bool) {
+        let Some(revocation) = self.revocations.iter_mut().rev().nth(revocation) else {
+            return;
+        };
+        if arrives {
+            self.announced = self.announced.max(Some(revocation.number));
+        }
+        if revocation.wait.is_none() {
+            revocation.wait = Some(Wait {
+                need: Need::Everywhere,
+                begun_ms: self.now_ms,
+                announced: arrives && told,
+                lease_ms: TRUST_MS,
+            });
+        }
+    }
+
+    fn look(&mut self, revocation: usize, store: bool) {
+        let (now_ms, rows) = (self.now_ms, &mut self.rows);
+        let Some(revocation) = self.revocations.iter_mut().rev().nth(revocation) else {
+            return;
+        };
+        let is_behind =
+            |row: &&Row| row.confirmed < revocation.number && row.confirmed >= row.run_out;
+        let behind = rows.iter().flatten().filter(is_behind).count();
+        let behind = store.then(|| u64::try_from(behind).unwrap());
+        // Before it is announced, only the rows can tell.
+        let by_rows = (behind == Some(0)).then_some(Verdict::Done);
+        let verdict = revocation.wait.map(|wait| wait.verdict(now_ms, behind)).or(by_rows);
+        if verdict == Some(Verdict::Expired) && store {
+            let is_silent = |row: &&mut Row| {
+                row.confirmed < revocation.number && row.seen_ms + store::NODE_SILENT_MS < now_ms
+            };
+            for row in rows.iter_mut().flatten().filter(is_silent) {
+                row.run_out = row.run_out.max(revocation.number);
+            }
+        }
+        revocation.returned |= matches!(verdict, Some(Verdict::Done | Verdict::Expired));
+    }
+
+    fn check(&self) {
+        for revocation in self.revocations.iter().filter(|revocation| revocation.returned) {
+            for node in &self.nodes {
+                assert!(
+                    !node.lets_in(revocation.number, self.now_ms),
+                    "{revocation:?} returned and {node:?} lets the key in at {}",
+                    self.now_ms
+                );
+            }
+        }
+    }
+
+    /// With one witness that answers, every node that it knows no more than lets keys in.
+    fn check_alive(&mut self, by: Authority) {
+        for node in 0..NODES {
+            for other in [Authority::Store, Authority::Register] {
+                self.apply(Step::Cut { node, by: other, cut: other != by });
+            }
+            let ask = [
+                Step::List { node },
+                Step::Ask { node, by },
+                Step::Answer { node, by },
+                Step::Arrive { node, by },
+                Step::Report { node },
+            ];
+            // Twice: who was not waited for reads once more.
+            for step in ask.into_iter().chain(ask) {
+                self.apply(step);
+                self.check();
+            }
+            let node = &self.nodes[node];
+            let newest = if by == Authority::Store { Some(self.number) } else { self.announced };
+            let has_all = node.holding.is_some_and(|holding| Some(holding.number) >= newest);
+            assert_eq!(node.clock(self.now_ms) < node.until_ms, has_all, "{node:?} by {by:?}");
+            assert!(has_all || by == Authority::Register);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_key_is_let_in_once_its_revocation_has_returned(
+        drifts in [-10..=10_i64, -10..=10_i64, -10..=10_i64],
+        steps in vec(step(), 1..160),
+    ) {
+        let mut model = Model::new(drifts);
+        for step in steps {
+            model.apply(step);
+            model.check();
+        }
+        // Whatever was decided holds for ever, also as time goes on and questions arrive late.
+        model.now_ms += 2 * TRUST_MS;
+        model.check();
+        model.check_alive(Authority::Store);
+        model.now_ms += 2 * TRUST_MS;
+        model.check_alive(Authority::Register);
+    }
+}

@@ -1,0 +1,359 @@
+//! One node of several: it follows every change of keys, and asks its witnesses for the right to let keys in.
+
+use std::{
+    sync::{
+        Arc, MutexGuard, PoisonError,
+        atomic::{AtomicI64, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use domain::Clock;
+use store::{KeyChange, Listed, Store};
+use tokio::sync::{Mutex, Notify};
+
+use crate::{
+    AccountError, Accounts, Authorities, LeaseWorker, Need, RevocationRegister, SteadyClock,
+    key::secret,
+    revocation::key_lease::{Authority, KeyLease, SyncState},
+};
+
+/// How often the database is asked, unless the trust is short.
+const ASK_EVERY_MAX: Duration = Duration::from_secs(1);
+/// Questions within the time of trust: a few may be lost.
+const ASKS_IN_TRUST: u32 = 5;
+/// How often a node whose number stays the same says that it is there.
+pub(crate) const LIST_EVERY_MS: u64 = 30_000;
+/// How often the register is told what it should know, for a register that lost its memory.
+const TELL_EVERY_MS: u64 = 30_000;
+
+/// What a node of a cluster needs beside the store.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    pub register: Arc<dyn RevocationRegister>,
+    pub steady: Arc<dyn SteadyClock>,
+    /// For how long keys are let in without having asked anybody.
+    pub lease: Duration,
+}
+
+/// How a node stands with the others, for an operator to watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyLeaseStats {
+    /// For how long keys would be let in if nobody could be asked any more.
+    pub left_ms: u64,
+    /// The last change of keys that is in force here.
+    pub number: i64,
+    /// How often each witness vouched.
+    pub by_store: u64,
+    pub by_register: u64,
+    /// Changes that this node made and could not have confirmed.
+    pub unconfirmed: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Member {
+    id: String,
+    witnesses: Authorities,
+    lease: Arc<KeyLease>,
+    lease_ms: u64,
+    /// Held while the store is asked and followed, which may take long.
+    asking: Mutex<Asking>,
+    /// Held for moments.
+    state: std::sync::Mutex<State>,
+    /// The greatest number that the register ever named.
+    heard: AtomicI64,
+    /// The register knows more than we do.
+    behind: Notify,
+    by_store: AtomicU64,
+    by_register: AtomicU64,
+    unconfirmed: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Asking {
+    /// Everything up to this change was read; `None` before the first reading.
+    read: Option<KeyChange>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// `None` before the first reading.
+    holding: Option<SyncState>,
+    listed_ms: Option<u64>,
+    /// Nobody is let in any more.
+    left: bool,
+}
+
+impl Member {
+    fn new(id: String, witnesses: Authorities, lease: Arc<KeyLease>) -> Self {
+        Self {
+            id,
+            lease,
+            lease_ms: u64::try_from(witnesses.lease.as_millis()).unwrap_or(u64::MAX / 2),
+            witnesses,
+            asking: Mutex::default(),
+            state: std::sync::Mutex::new(State { holding: None, listed_ms: None, left: false }),
+            heard: AtomicI64::new(0),
+            behind: Notify::new(),
+            by_store: AtomicU64::new(0),
+            by_register: AtomicU64::new(0),
+            unconfirmed: AtomicU64::new(0),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Plain values, each whole: a poisoned lock still holds true ones.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The last change that is in force here; 0 before the first reading.
+    fn number(&self) -> i64 {
+        self.state().holding.map_or(0, |holding| holding.number)
+    }
+
+    fn set_listed(&self, asked_ms: u64) {
+        let mut state = self.state();
+        state.listed_ms = Some(asked_ms);
+        if let Some(holding) = &mut state.holding {
+            holding.listed_ms = Some(asked_ms);
+        }
+    }
+
+    /// Everything up to a number is in force, and the store knows it up to another.
+    fn set_number(&self, number: i64, confirmed: i64) {
+        let mut state = self.state();
+        let listed_ms = state.listed_ms;
+        state.holding = Some(SyncState { number, confirmed, listed_ms, lease_ms: self.lease_ms });
+    }
+
+    fn extend(&self, by: Authority, asked_ms: u64, newest: i64) {
+        let state = self.state();
+        let holding = state.holding.filter(|_| !state.left);
+        let until_ms = holding.and_then(|holding| holding.until_ms(by, asked_ms, newest));
+        let Some(until_ms) = until_ms else { return };
+        // With the lock: whoever leaves has the last word.
+        self.lease.extend(until_ms);
+        let counter = match by {
+            Authority::Store => &self.by_store,
+            Authority::Register => &self.by_register,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.witnesses.steady.now_ms()
+    }
+
+    /// Whether the database has vouched lately, and the register need not.
+    fn is_sure(&self) -> bool {
+        let left_ms = self.lease.left_ms().unwrap_or(u64::MAX);
+        left_ms
+            > self
+                .lease_ms
+                .saturating_sub(self.lease_ms.saturating_mul(2) / u64::from(ASKS_IN_TRUST))
+    }
+}
+
+impl Accounts {
+    /// As [`Accounts::load`], for one of several nodes on the same database. [`Accounts::follow`] has to be run for
+    /// keys to be let in beyond the time of trust.
+    pub async fn load_node(
+        store: Store,
+        clock: Arc<dyn Clock>,
+        cluster: Cluster,
+    ) -> Result<(Self, LeaseWorker), AccountError> {
+        let Cluster { register, steady, lease } = cluster;
+        let right = Arc::new(KeyLease::none_yet(Arc::clone(&steady)));
+        let witnesses = Authorities { store: store.clone(), register, steady, lease };
+        let member = Member::new(secret::public_id("node_")?, witnesses, Arc::clone(&right));
+        let (accounts, worker) = Self::assemble(store, clock, right, Some(member));
+        accounts.renew_from_store().await?;
+        Ok((accounts, worker))
+    }
+
+    /// Asks the witnesses for as long as the node serves. Returns at once where there are no other nodes.
+    pub async fn follow(&self) {
+        if let Some(member) = &self.member {
+            tokio::join!(self.follow_store(member), self.follow_register(member));
+        }
+    }
+
+    async fn follow_store(&self, member: &Member) {
+        let every = ASK_EVERY_MAX.min(member.witnesses.lease / ASKS_IN_TRUST);
+        let mut failing = false;
+        loop {
+            // Whichever it is, the question is the same; none of them loses anything by being given up.
+            tokio::select! {
+                () = tokio::time::sleep(every) => {}
+                () = member.witnesses.register.wait_for_hint() => {}
+                () = member.behind.notified() => {}
+            }
+            let asked = self.renew_from_store().await;
+            if let Err(error) = &asked
+                && !failing
+            {
+                tracing::warn!(
+                    error = error as &dyn std::error::Error,
+                    "changes of keys cannot be read; keys go on for as long as the register vouches"
+                );
+            }
+            failing = asked.is_err();
+        }
+    }
+
+    async fn follow_register(&self, member: &Member) {
+        let every = ASK_EVERY_MAX.min(member.witnesses.lease / ASKS_IN_TRUST);
+        let mut announced_ms = None;
+        let mut failing = false;
+        loop {
+            if member.is_sure() {
+                let now_ms = member.now_ms();
+                if announced_ms.is_none_or(|at| now_ms.saturating_sub(at) >= TELL_EVERY_MS) {
+                    let told = member.witnesses.register.announce(member.number()).await;
+                    announced_ms = told.is_ok().then_some(now_ms);
+                }
+            } else {
+                let asked = self.renew_from_register().await;
+                if let Err(error) = &asked
+                    && !failing
+                {
+                    tracing::warn!(
+                        error = &**error as &dyn std::error::Error,
+                        "key authority lost (database and NATS unreachable); refusing keys when the lease expires"
+                    );
+                }
+                failing = asked.is_err();
+            }
+            tokio::time::sleep(every).await;
+        }
+    }
+
+    /// Follows every change of keys that the store has, and so gains the right to let keys in for a while.
+    /// [`Accounts::follow`] does it again and again.
+    pub async fn renew_from_store(&self) -> Result<(), AccountError> {
+        let Some(member) = &self.member else {
+            return Ok(());
+        };
+        let mut asking = member.asking.lock().await;
+        if member.state().left {
+            return Ok(());
+        }
+        // Once more where nobody waited for this node while it read.
+        while !self.renew_from_store_once(member, &mut asking).await? {}
+        Ok(())
+    }
+
+    /// `false`: nobody waited for this node until now, so that it may miss what was changed since it read.
+    async fn renew_from_store_once(
+        &self,
+        member: &Member,
+        asking: &mut Asking,
+    ) -> Result<bool, AccountError> {
+        let store = &member.witnesses.store;
+        let listed_ms = member.state().listed_ms;
+        let asked_ms = member.now_ms();
+        let heard = member.heard.load(Ordering::SeqCst);
+        // Listed first and then reading: whoever waits for all nodes waits for this one, or it reads what they changed.
+        if listed_ms.is_none_or(|at| asked_ms.saturating_sub(at) >= LIST_EVERY_MS) {
+            let read = asking.read.map_or(0, |read| read.number);
+            store.confirm_node(&member.id, read, member.lease_ms).await?;
+            member.set_listed(asked_ms);
+            store.delete_dead_nodes().await?;
+        }
+        let (mut change, mut listed) = store.key_change_seen_by(&member.id).await?;
+        // What was read or announced was in the database before.
+        let told = heard.max(asking.read.map_or(0, |read| read.number));
+        if change.number < told {
+            tracing::error!(
+                newest = change.number,
+                told,
+                "the database was set back behind a change of keys that nodes were told of; keys that ended since may be in force again"
+            );
+            store.raise_key_change(told.saturating_add(1)).await?;
+            (change, listed) = store.key_change_seen_by(&member.id).await?;
+        }
+        let newest = change.number;
+        match asking.read.filter(|read| read.era == change.era) {
+            Some(read) if read.number >= newest => {}
+            Some(read) => self.catch_up(read.number).await?,
+            None => self.read_all().await?,
+        }
+        asking.read = Some(change);
+        let waited_for = listed.filter(Listed::is_waited_for);
+        if let Some(listed) = waited_for {
+            member.set_number(newest, listed.confirmed.min(newest));
+            member.extend(Authority::Store, asked_ms, newest);
+        }
+        if waited_for.is_none_or(|listed| listed.confirmed < newest) {
+            // That it was heard is seen with the next question: what a node goes by for long is of one instant.
+            store.confirm_node(&member.id, newest, member.lease_ms).await?;
+        }
+        Ok(waited_for.is_some())
+    }
+
+    /// Gains the right to let keys in from the register, where nothing was changed that this node does not know.
+    /// [`Accounts::follow`] does it where the store does not answer.
+    ///
+    /// # Errors
+    /// The register does not answer.
+    pub async fn renew_from_register(&self) -> Result<(), crate::RegisterError> {
+        let Some(member) = &self.member else {
+            return Ok(());
+        };
+        let asked_ms = member.now_ms();
+        let newest = member.witnesses.register.confirm(member.number()).await?;
+        member.heard.fetch_max(newest, Ordering::SeqCst);
+        member.extend(Authority::Register, asked_ms, newest);
+        if newest > member.number() {
+            member.behind.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Lets nobody in any more, and says so to whoever waits for this node.
+    pub(crate) async fn leave(&self) -> Result<(), AccountError> {
+        let Some(member) = &self.member else {
+            return Ok(());
+        };
+        {
+            let mut state = member.state();
+            state.left = true;
+            member.lease.end();
+        }
+        // A question under way would list the node again.
+        let _asked = member.asking.lock().await;
+        Ok(member.witnesses.store.delete_node(&member.id).await?)
+    }
+
+    /// Waits until what was written to the store is in force on the other nodes, too.
+    pub(crate) async fn confirm(&self, need: Need) -> Result<(), AccountError> {
+        let Some(member) = &self.member else {
+            return Ok(());
+        };
+        if let Err(error) = self.renew_from_store().await {
+            tracing::debug!(%error, "this node has not followed its own change yet");
+        }
+        let confirmed = member.witnesses.confirm(need).await;
+        if let Err(error) = &confirmed {
+            let error = error as &dyn std::error::Error;
+            tracing::warn!(error, "a change of keys is not confirmed by every node");
+            member.unconfirmed.fetch_add(1, Ordering::Relaxed);
+        }
+        match need {
+            Need::Everywhere => confirmed,
+            Need::Soon => Ok(()),
+        }
+    }
+
+    /// How this node stands with the others; `None` where there are none.
+    pub fn key_lease(&self) -> Option<KeyLeaseStats> {
+        let member = self.member.as_ref()?;
+        Some(KeyLeaseStats {
+            left_ms: member.lease.left_ms().unwrap_or(u64::MAX),
+            number: member.number(),
+            by_store: member.by_store.load(Ordering::Relaxed),
+            by_register: member.by_register.load(Ordering::Relaxed),
+            unconfirmed: member.unconfirmed.load(Ordering::Relaxed),
+        })
+    }
+}

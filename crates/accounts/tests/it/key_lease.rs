@@ -1,0 +1,586 @@
+//! Several nodes on one store: what ends on one has ended on all, and who is out of touch lets nobody in.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use accounts::{
+    AccountError, Accounts, Actor, Authorities, Cluster, KeyKind, KeyRefusal, KeySecret, Limits,
+    Maintenance, Need, NewKey, People, PeopleRules, RegisterError, RegisterFuture,
+    RevocationRegister, Rotated, Scores, SignUp, SteadyClock,
+};
+use domain::Clock;
+use test_servers::Postgres;
+use tokio::{sync::Notify, task::JoinHandle};
+
+use crate::{TEST_TIMEOUT, TestNode, TestStore, limits};
+
+const NOON: &str = "2026-11-14T12:00:00Z";
+const TRUST: Duration = Duration::from_secs(5);
+
+/// Time that goes on when the test says so.
+#[derive(Debug, Default)]
+struct Hand(AtomicU64);
+
+impl Hand {
+    fn advance(&self, ms: u64) {
+        self.0.fetch_add(ms, Ordering::SeqCst);
+    }
+}
+
+impl SteadyClock for Hand {
+    fn now_ms(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// The one who remembers what was announced.
+#[derive(Debug, Default)]
+struct Crier {
+    greatest: Mutex<Option<i64>>,
+    cried: Notify,
+}
+
+/// A node's way to the crier.
+#[derive(Debug)]
+struct Ear {
+    crier: Arc<Crier>,
+    cut: AtomicBool,
+}
+
+impl Ear {
+    fn new(crier: &Arc<Crier>) -> Arc<Self> {
+        Arc::new(Self { crier: Arc::clone(crier), cut: AtomicBool::new(false) })
+    }
+
+    fn reach(&self) -> Result<&Crier, RegisterError> {
+        if self.cut.load(Ordering::SeqCst) { Err("cut off".into()) } else { Ok(&self.crier) }
+    }
+}
+
+impl RevocationRegister for Ear {
+    fn announce(&self, number: i64) -> RegisterFuture<'_, Result<i64, RegisterError>> {
+        Box::pin(async move {
+            let crier = self.reach()?;
+            let mut greatest = crier.greatest.lock().unwrap();
+            let known = greatest.unwrap_or(number).max(number);
+            *greatest = Some(known);
+            crier.cried.notify_waiters();
+            Ok(known)
+        })
+    }
+
+    fn known(&self) -> RegisterFuture<'_, Result<Option<i64>, RegisterError>> {
+        Box::pin(async move { Ok(*self.reach()?.greatest.lock().unwrap()) })
+    }
+
+    fn hint(&self) -> RegisterFuture<'_, ()> {
+        Box::pin(async move {
+            if let Ok(crier) = self.reach() {
+                crier.cried.notify_waiters();
+            }
+        })
+    }
+
+    fn confirm(&self, _held: i64) -> RegisterFuture<'_, Result<i64, RegisterError>> {
+        Box::pin(async move {
+            let greatest = *self.reach()?.greatest.lock().unwrap();
+            greatest.ok_or_else(|| "nothing was announced".into())
+        })
+    }
+
+    fn wait_for_hint(&self) -> RegisterFuture<'_, ()> {
+        Box::pin(self.crier.cried.notified())
+    }
+}
+
+/// Nodes on one store, and time.
+struct Town {
+    test: TestStore,
+    steady: Arc<Hand>,
+    crier: Arc<Crier>,
+}
+
+/// One of them; it asks its witnesses only when told to, unless it follows.
+struct Member {
+    node: TestNode,
+    ear: Arc<Ear>,
+}
+
+impl Town {
+    fn new() -> Self {
+        Self::of(TestStore::at(NOON))
+    }
+
+    fn of(test: TestStore) -> Self {
+        Self { test, steady: Arc::default(), crier: Arc::default() }
+    }
+
+    fn cluster(&self, register: Arc<dyn RevocationRegister>) -> Cluster {
+        Cluster { register, steady: Arc::clone(&self.steady) as Arc<dyn SteadyClock>, lease: TRUST }
+    }
+
+    async fn member(&self) -> Member {
+        let ear = Ear::new(&self.crier);
+        let clock = Arc::clone(&self.test.clock) as Arc<dyn Clock>;
+        let store = self.test.store().await;
+        let register = Arc::clone(&ear) as Arc<dyn RevocationRegister>;
+        let (accounts, worker) =
+            Accounts::load_node(store.clone(), clock, self.cluster(register)).await.unwrap();
+        let node =
+            TestNode { accounts: Arc::new(accounts), worker: tokio::spawn(worker.run()), store };
+        Member { node, ear }
+    }
+
+    /// A key that one of them knows; it does not wait for the others.
+    async fn key(&self, known_to: &Member) -> KeySecret {
+        let key = self.test.issue(limits(9, 9, None)).await;
+        known_to.node.renew_from_store().await.unwrap();
+        let number = known_to.node.key_lease().unwrap().number;
+        Ear::new(&self.crier).announce(number).await.unwrap();
+        key
+    }
+
+    /// What a command line has.
+    async fn witnesses(&self) -> Authorities {
+        Authorities {
+            store: self.test.store().await,
+            register: Ear::new(&self.crier) as Arc<dyn RevocationRegister>,
+            steady: Arc::clone(&self.steady) as Arc<dyn SteadyClock>,
+            lease: TRUST,
+        }
+    }
+
+    /// Lets time go on until a task is done.
+    async fn pass_until<T>(&self, task: JoinHandle<T>) -> T {
+        while !task.is_finished() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            self.steady.advance(100);
+        }
+        task.await.unwrap()
+    }
+}
+
+impl Member {
+    fn lets_in(&self, key: &KeySecret) -> Result<(), KeyRefusal> {
+        let now = self.node.clock_now();
+        self.node.keys.authenticate(key.expose().as_bytes(), now).map(drop)
+    }
+
+    fn revoke(&self, key: &KeySecret) -> JoinHandle<Result<(), AccountError>> {
+        let (accounts, text) = (Arc::clone(&self.node.accounts), key.expose().to_owned());
+        tokio::spawn(
+            async move { accounts.revoke_key(&text, &Actor::command_line()).await.map(drop) },
+        )
+    }
+
+    fn follows(&self) -> JoinHandle<()> {
+        let accounts = Arc::clone(&self.node.accounts);
+        tokio::spawn(async move { accounts.follow().await })
+    }
+}
+
+impl TestNode {
+    fn clock_now(&self) -> domain::Timestamp {
+        domain::Timestamp::parse(NOON).unwrap()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_ends_on_one_node_has_ended_on_all_when_the_call_returns() {
+    let town = Town::new();
+    everything_ends_everywhere(&town).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_ends_on_one_node_has_ended_on_all_on_postgres_too() {
+    let server = Postgres::start().unwrap();
+    let url = server.create_database("db").unwrap();
+    everything_ends_everywhere(&Town::of(TestStore::on(url, NOON))).await;
+}
+
+async fn everything_ends_everywhere(town: &Town) {
+    let (one, two, three) = (town.member().await, town.member().await, town.member().await);
+    let following = [one.follows(), two.follows(), three.follows()];
+    let all = [&one, &two, &three];
+    let each = |key: &KeySecret| all.map(|member| member.lets_in(key));
+
+    let make = async |by: &Member| {
+        by.node
+            .create_key(NewKey::of_kind(KeyKind::Production), &Actor::command_line())
+            .await
+            .unwrap()
+            .0
+    };
+    let key = make(&one).await;
+    assert_eq!(each(&key), [Ok(()); 3], "a new key is good everywhere");
+    two.node.revoke_key(key.expose(), &Actor::command_line()).await.unwrap();
+    assert_eq!(each(&key), [Err(KeyRefusal::Unknown); 3]);
+
+    let old = make(&three).await;
+    let Rotated { secret, unconfirmed, .. } =
+        one.node.rotate_key(old.expose(), None, &Actor::command_line()).await.unwrap();
+    assert!(unconfirmed.is_none());
+    assert_eq!((each(&old), each(&secret)), ([Err(KeyRefusal::Unknown); 3], [Ok(()); 3]));
+
+    let (token, _) = one
+        .node
+        .create_feed("acme", None, Scores::OfUnbound, &Actor::command_line())
+        .await
+        .unwrap();
+    let feeds = || all.map(|m| m.node.feeds.authenticate(token.expose().as_bytes()).map(drop));
+    assert_eq!(feeds(), [Ok(()); 3]);
+    two.node.pause_feed("acme", true, &Actor::command_line()).await.unwrap();
+    assert!(three.node.feeds.list()[0].paused_at.is_some());
+    three.node.revoke_feed("acme", &Actor::command_line()).await.unwrap();
+    assert_eq!(feeds(), [Err(KeyRefusal::Unknown); 3]);
+
+    let closed = Maintenance::On { retry_after_s: 9 };
+    one.node.set_maintenance(closed, &Actor::command_line()).await.unwrap();
+    assert_eq!(all.map(|member| member.node.maintenance()), [closed; 3]);
+    a_suspended_account_is_shut_out_everywhere(town, &all).await;
+    for task in following {
+        task.abort();
+    }
+}
+
+async fn a_suspended_account_is_shut_out_everywhere(town: &Town, all: &[&Member; 3]) {
+    let rules = PeopleRules { sign_up: SignUp::Open, session_idle: TRUST, session_max: TRUST };
+    let clock = Arc::clone(&town.test.clock) as Arc<dyn Clock>;
+    let people = People::new(town.test.store().await, clock, rules).unwrap();
+    town.test.account("acc_1", Limits::DEFAULT).await;
+    let account_id = Some("acc_1".to_owned());
+    let new = NewKey { account_id, ..NewKey::of_kind(KeyKind::Production) };
+    let (key, _) = all[0].node.create_key(new, &Actor::command_line()).await.unwrap();
+    people.suspend("acc_1", &Actor::command_line()).await.unwrap();
+    all[1].node.reload().await.unwrap();
+    assert_eq!(all.map(|member| member.lets_in(&key)), [Err(KeyRefusal::Unknown); 3]);
+    people.resume("acc_1", &Actor::command_line()).await.unwrap();
+    all[1].node.reload().await.unwrap();
+    assert_eq!(all.map(|member| member.lets_in(&key)), [Ok(()); 3]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_is_out_of_touch_stops_in_time_and_only_then_is_it_done() {
+    let town = Town::new();
+    let (one, two) = (town.member().await, town.member().await);
+    let (key, other) = (town.key(&one).await, town.key(&one).await);
+    two.node.renew_from_store().await.unwrap();
+    assert_eq!(two.lets_in(&key), Ok(()));
+
+    // Two hears and asks nothing from here on.
+    let revoked = one.revoke(&key);
+    for _ in 0..10 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        assert!(!revoked.is_finished(), "two may let the key in, so it is not done");
+        assert_eq!(two.lets_in(&key), Ok(()));
+        town.steady.advance(490);
+    }
+    town.pass_until(revoked).await.unwrap();
+    for key in [&key, &other] {
+        assert_eq!(two.lets_in(key), Err(KeyRefusal::Unconfirmed));
+    }
+    assert_eq!(two.node.key_lease().unwrap().left_ms, 0);
+    one.node.renew_from_store().await.unwrap();
+    assert_eq!((one.lets_in(&key), one.lets_in(&other)), (Err(KeyRefusal::Unknown), Ok(())));
+
+    // The register alone cannot say what changed; the store can.
+    two.node.renew_from_register().await.unwrap();
+    assert_eq!(two.lets_in(&other), Err(KeyRefusal::Unconfirmed));
+    two.node.renew_from_store().await.unwrap();
+    assert_eq!((two.lets_in(&key), two.lets_in(&other)), (Err(KeyRefusal::Unknown), Ok(())));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_every_node_follows_by_itself_is_not_announced() {
+    let town = Town::new();
+    let (one, two) = (town.member().await, town.member().await);
+    let key = town.key(&one).await;
+    let announced = || *town.crier.greatest.lock().unwrap();
+    let before = announced();
+    let following = two.follows();
+    // No time passes: were the database to die now, nobody would have heard of more than it has.
+    tokio::time::timeout(TEST_TIMEOUT, one.revoke(&key)).await.unwrap().unwrap().unwrap();
+    assert_eq!(two.lets_in(&key), Err(KeyRefusal::Unknown));
+    assert_eq!(announced(), before);
+    following.abort();
+    let late = town.key(&one).await;
+    town.pass_until(one.revoke(&late)).await.unwrap();
+    assert!(announced() > before, "who is late is told");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_was_silent_for_minutes_is_waited_for_once_more_and_again_when_it_is_back() {
+    let town = Town::new();
+    let (one, two) = (town.member().await, town.member().await);
+    let mut keys = Vec::new();
+    for _ in 0..5 {
+        keys.push(town.key(&one).await);
+    }
+    two.node.renew_from_store().await.unwrap();
+
+    // Two asks nothing from here on, as if its machine were gone.
+    for key in &keys[..2] {
+        let before = town.steady.now_ms();
+        town.pass_until(one.revoke(key)).await.unwrap();
+        assert!(town.steady.now_ms() - before >= 5500, "it may only be cut off");
+        assert_eq!(two.lets_in(&keys[4]), Err(KeyRefusal::Unconfirmed));
+        town.test.sql("UPDATE node SET seen_ms = seen_ms - 600000").await;
+    }
+
+    // From then on no time passes at all, also where nothing can be announced.
+    for (key, cut) in [(&keys[2], false), (&keys[3], true)] {
+        one.ear.cut.store(cut, Ordering::SeqCst);
+        tokio::time::timeout(TEST_TIMEOUT, one.revoke(key)).await.unwrap().unwrap().unwrap();
+    }
+    one.ear.cut.store(false, Ordering::SeqCst);
+    two.node.renew_from_register().await.unwrap();
+    for key in &keys {
+        assert_eq!(
+            two.lets_in(key),
+            Err(KeyRefusal::Unconfirmed),
+            "the register knows more than it"
+        );
+    }
+
+    // It was only cut off. Once it lets keys in again it is waited for again.
+    two.node.renew_from_store().await.unwrap();
+    assert_eq!(two.lets_in(&keys[4]), Ok(()));
+    let revoked = one.revoke(&keys[4]);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(!revoked.is_finished());
+    two.node.renew_from_store().await.unwrap();
+    tokio::time::timeout(TEST_TIMEOUT, revoked).await.unwrap().unwrap().unwrap();
+    assert_eq!(two.lets_in(&keys[4]), Err(KeyRefusal::Unknown));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_cannot_say_what_it_has_read_goes_by_it_for_as_long_as_leases_last() {
+    let town = Town::new();
+    let (one, two) = (town.member().await, town.member().await);
+    let (key, other) = (town.key(&one).await, town.key(&one).await);
+    two.node.renew_from_store().await.unwrap();
+    // The database goes just after two has read the next change.
+    let mute = "CREATE TRIGGER mute BEFORE UPDATE ON node WHEN NEW.confirmed > OLD.confirmed BEGIN SELECT RAISE(ABORT, 'mute'); END";
+    town.test.sql(mute).await;
+    town.pass_until(one.revoke(&key)).await.unwrap();
+    assert!(two.node.renew_from_store().await.is_err());
+    let mut lasted_ms = 0;
+    while two.lets_in(&other) == Ok(()) {
+        assert_eq!(two.lets_in(&key), Err(KeyRefusal::Unknown));
+        town.steady.advance(1000);
+        lasted_ms += 1000;
+        two.node.renew_from_register().await.unwrap();
+    }
+    assert!((60_000..120_000).contains(&lasted_ms), "{lasted_ms}");
+    assert_eq!(two.lets_in(&other), Err(KeyRefusal::Unconfirmed));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_a_connection_is_known_by_is_refused_as_well_by_who_is_out_of_touch() {
+    let town = Town::new();
+    let one = town.member().await;
+    let key = town.key(&one).await;
+    let mut known = accounts::ConnectionKey::default();
+    let now = town.test.now();
+    let mut come =
+        || one.node.keys.authenticate_again(key.expose().as_bytes(), now, &mut known).map(drop);
+    assert_eq!((come(), come()), (Ok(()), Ok(())));
+    town.steady.advance(5000);
+    assert_eq!(come(), Err(KeyRefusal::Unconfirmed));
+    // What is no key at all needs nobody to say so.
+    assert!(matches!(one.node.keys.authenticate(b"sk_test_x", now), Err(KeyRefusal::Unknown)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn either_witness_is_enough_to_go_on_and_without_both_nobody_is_let_in() {
+    let town = Town::new();
+    let (one, two) = (town.member().await, town.member().await);
+    let key = town.key(&one).await;
+    for member in [&one, &two] {
+        member.node.renew_from_store().await.unwrap();
+        // The database is gone for good.
+        member.node.store.close().await;
+    }
+    for _ in 0..10 {
+        town.steady.advance(3000);
+        for member in [&one, &two] {
+            assert!(member.node.renew_from_store().await.is_err());
+            member.node.renew_from_register().await.unwrap();
+            assert_eq!(member.lets_in(&key), Ok(()));
+        }
+    }
+    two.ear.cut.store(true, Ordering::SeqCst);
+    town.steady.advance(4999);
+    assert!(two.node.renew_from_register().await.is_err());
+    assert_eq!(two.lets_in(&key), Ok(()));
+    town.steady.advance(1);
+    assert_eq!(two.lets_in(&key), Err(KeyRefusal::Unconfirmed));
+    let figures = one.node.key_lease().unwrap();
+    assert_eq!((figures.by_register, figures.by_store > 0), (10, true));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_announced_is_not_called_done_until_every_node_says_so() {
+    let town = Town::new();
+    let (one, two) = (town.member().await, town.member().await);
+    let key = town.key(&one).await;
+    two.node.renew_from_store().await.unwrap();
+    one.ear.cut.store(true, Ordering::SeqCst);
+    let refused = town.pass_until(one.revoke(&key)).await.unwrap_err();
+    assert!(matches!(refused, AccountError::Unconfirmed { .. }), "{refused:?}");
+    let text = refused.to_string();
+    assert!(text.starts_with("the change is stored, but 1 node did not confirm it"), "{text}");
+    one.node.renew_from_store().await.unwrap();
+    assert_eq!(one.lets_in(&key), Err(KeyRefusal::Unknown));
+    // And rightly so: two reaches the register, who has heard nothing.
+    two.node.renew_from_register().await.unwrap();
+    assert_eq!(two.lets_in(&key), Ok(()));
+    assert_eq!(one.node.key_lease().unwrap().unconfirmed, 1);
+
+    // A key that is rotated at once is handed over all the same.
+    let other = town.key(&two).await;
+    let accounts = Arc::clone(&one.node.accounts);
+    let text = other.expose().to_owned();
+    let rotated =
+        tokio::spawn(async move { accounts.rotate_key(&text, None, &Actor::command_line()).await });
+    let rotated = town.pass_until(rotated).await.unwrap();
+    assert!(matches!(rotated.unconfirmed, Some(AccountError::Unconfirmed { .. })));
+    one.node.renew_from_store().await.unwrap();
+    assert_eq!(one.lets_in(&rotated.secret), Ok(()));
+
+    // Once two follows, the same again is confirmed, register or not.
+    two.node.renew_from_store().await.unwrap();
+    let again = one.revoke(&key);
+    while !again.is_finished() {
+        two.node.renew_from_store().await.unwrap();
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    again.await.unwrap().unwrap();
+    assert_eq!(two.lets_in(&key), Err(KeyRefusal::Unknown));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_left_is_not_waited_for_and_lets_nobody_in() {
+    let town = Town::new();
+    let (one, two) = (town.member().await, town.member().await);
+    let key = town.key(&one).await;
+    two.node.renew_from_store().await.unwrap();
+    two.node.release().await.unwrap();
+    assert_eq!(two.lets_in(&key), Err(KeyRefusal::Unconfirmed));
+    two.node.renew_from_store().await.unwrap();
+    two.node.renew_from_register().await.unwrap();
+    assert_eq!(two.lets_in(&key), Err(KeyRefusal::Unconfirmed), "it does not come back");
+    // No time passes at all.
+    tokio::time::timeout(TEST_TIMEOUT, one.revoke(&key)).await.unwrap().unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_line_waits_for_the_nodes_as_they_do_for_each_other() {
+    let town = Town::new();
+    let one = town.member().await;
+    let key = town.key(&one).await;
+    let registry = town.test.command_line().await;
+    registry.revoke_key(key.expose(), &Actor::command_line()).await.unwrap();
+    let witnesses = town.witnesses().await;
+    let confirming = tokio::spawn(async move { witnesses.confirm(Need::Everywhere).await });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(!confirming.is_finished());
+    assert_eq!(one.lets_in(&key), Ok(()));
+    let following = one.follows();
+    tokio::time::timeout(TEST_TIMEOUT, confirming).await.unwrap().unwrap().unwrap();
+    assert_eq!(one.lets_in(&key), Err(KeyRefusal::Unknown));
+    following.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_was_set_back_does_not_stop_the_nodes() {
+    let town = Town::new();
+    let one = town.member().await;
+    let key = town.key(&one).await;
+    // As after a restore: the register was told of more than the database knows.
+    *town.crier.greatest.lock().unwrap() = Some(50);
+    town.steady.advance(5000);
+    one.node.renew_from_register().await.unwrap();
+    assert_eq!(one.lets_in(&key), Err(KeyRefusal::Unconfirmed));
+    one.node.renew_from_store().await.unwrap();
+    assert_eq!((one.lets_in(&key), one.node.key_lease().unwrap().number), (Ok(()), 51));
+    town.steady.advance(4000);
+    one.node.renew_from_register().await.unwrap();
+    town.steady.advance(4000);
+    assert_eq!(one.lets_in(&key), Ok(()));
+}
+
+/// After a restore numbers are given out again, and nodes have confirmed them in the life before.
+#[tokio::test(flavor = "multi_thread")]
+async fn numbers_of_a_database_from_before_a_restore_confirm_nothing() {
+    let town = Town::new();
+    let (one, two) = (town.member().await, town.member().await);
+    let (key, ended) = (town.key(&one).await, town.key(&one).await);
+    for _ in 0..5 {
+        town.key(&two).await;
+    }
+    one.node.renew_from_store().await.unwrap();
+    town.test.sql("UPDATE key_change SET number = 1").await;
+    // A command line that knows nothing of it.
+    town.test
+        .command_line()
+        .await
+        .revoke_key(ended.expose(), &Actor::command_line())
+        .await
+        .unwrap();
+    let witnesses = town.witnesses().await;
+    let cried = || *town.crier.greatest.lock().unwrap();
+    let before = cried();
+    let confirming = tokio::spawn(async move { witnesses.confirm(Need::Everywhere).await });
+    // It is the first to notice: were it a node, that one would have put the numbers right already.
+    while cried() == before && !confirming.is_finished() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let begun_ms = town.steady.now_ms();
+    while !confirming.is_finished() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        town.steady.advance(100);
+        for member in [&one, &two] {
+            member.node.renew_from_store().await.unwrap();
+        }
+    }
+    confirming.await.unwrap().unwrap();
+    assert!(town.steady.now_ms() - begun_ms >= 5500, "it may not list everybody");
+    for member in [&one, &two] {
+        assert_eq!(member.lets_in(&ended), Err(KeyRefusal::Unknown));
+        assert_eq!(member.lets_in(&key), Ok(()));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_that_were_changed_hold_on_every_node() {
+    let town = Town::new();
+    let (one, two) = (town.member().await, town.member().await);
+    let key = town.key(&one).await;
+    two.node.renew_from_store().await.unwrap();
+    town.test.sql("UPDATE api_key SET burst_per_minute = 2, change_number = 99").await;
+    town.test.sql("UPDATE key_change SET number = 99").await;
+    two.node.renew_from_store().await.unwrap();
+    let now = town.test.now();
+    let entry = two.node.keys.authenticate(key.expose().as_bytes(), now).unwrap();
+    let expected = limits(2, 9, None);
+    assert_eq!((entry.grant.limits, two.node.key_lease().unwrap().number), (expected, 99));
+}
+
+#[tokio::test]
+async fn a_process_that_is_alone_needs_nobodys_word() {
+    let test = TestStore::at(NOON);
+    let key = test.issue(limits(9, 9, None)).await;
+    let node = test.node().await;
+    assert_eq!(node.key_lease(), None);
+    node.follow().await;
+    node.renew_from_store().await.unwrap();
+    node.renew_from_register().await.unwrap();
+    test.clock.advance(crate::DAY);
+    assert!(node.keys.authenticate(key.expose().as_bytes(), test.now()).is_ok());
+}
