@@ -51,7 +51,7 @@ fn listen_is_taken_with_and_without_serve() {
         let Verb::Serve(args) = verb(line) else { panic!("{line}") };
         assert_eq!(args.listen, Some(SocketAddr::from(([127, 0, 0, 1], 0))), "{line}");
     }
-    assert!(misuse("linesman --listen :0 keys list").starts_with("--listen belongs to"));
+    assert!(misuse("linesman --listen :0 keys list").starts_with("--listen is only for"));
     assert!(misuse("linesman --listen here").contains("not an address such as"));
 }
 
@@ -191,14 +191,14 @@ fn speeds_are_times_or_max() {
 }
 
 #[test]
-fn wrong_use_is_told_in_one_sentence_with_the_mend() {
+fn wrong_use_is_reported_in_one_sentence_with_the_fix() {
     for (line, expected) in [
         ("linesman serv", "unrecognized subcommand 'serv'"),
         ("linesman keys", "requires a subcommand"),
         ("linesman keys create", "--kind <KIND>"),
         ("linesman keys create --kind live", "[possible values: sandbox, production]"),
         ("linesman keys create --kind sandbox --burst-per-minute 0", "--burst-per-minute"),
-        ("linesman keys create --kind sandbox --groups combat,,golf", "a name is needed here"),
+        ("linesman keys create --kind sandbox --groups combat,,golf", "a name is required"),
         ("linesman keys create --kind sandbox --permissions all", "odds:read, none"),
         ("linesman config --chek", "--check"),
         ("linesman match", "<FILE>"),

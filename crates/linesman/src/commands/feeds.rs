@@ -1,4 +1,4 @@
-//! `linesman feeds`: tokens, and what a feed has listed.
+//! `linesman feeds`: feed tokens, and removal of what a feed listed.
 
 use std::path::Path;
 
@@ -16,9 +16,7 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::Res
         let catalogue = catalogue::load(config)?;
         if catalogue.bookmaker_id(key).is_none() {
             let near = did_you_mean(key, catalogue.bookmakers().map(|(_, held)| &*held.key));
-            bail!(
-                "there is no bookmaker `{key}`{near}; a catalogue file can add it (catalogue.file)"
-            );
+            bail!("unknown bookmaker `{key}`{near}; add it with a catalogue file (catalogue.file)");
         }
     }
     if let FeedsVerb::Drop(args) = verb {

@@ -15,7 +15,7 @@ async fn a_data_folder_moves_into_an_empty_database_once_no_server_runs_on_it() 
     let data = program.data().display().to_string();
     let without = ["migrate", "--from", data.as_str(), "--to", url.as_str()];
     let migrate = [&without[..], &["--nats", bus.as_str()]].concat();
-    assert!(program.run(&migrate).await.sentence(1).contains("no data folder"));
+    assert!(program.run(&migrate).await.sentence(1).contains("not a linesman data folder"));
 
     let service = program.start().await;
     let key = service.first_key().unwrap().to_owned();
