@@ -165,7 +165,7 @@ pub(crate) enum KeysVerb {
     Create(KeysCreateArgs),
     /// List keys, without their secrets
     #[command(after_help = "Example:\n  linesman keys list --json")]
-    List(KeysListArgs),
+    List(ListArgs),
     /// Revoke a key: after this returns, no request with it succeeds
     #[command(after_help = "Example:\n  linesman keys revoke ID_OR_KEY")]
     Revoke(KeysRevokeArgs),
@@ -219,8 +219,8 @@ pub(crate) enum Permissions {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct KeysListArgs {
-    /// Print the records as JSON
+pub(crate) struct ListArgs {
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -251,7 +251,7 @@ pub(crate) enum FeedsVerb {
     Create(FeedsCreateArgs),
     /// List feeds, without their tokens
     #[command(after_help = "Example:\n  linesman feeds list")]
-    List(FeedsListArgs),
+    List(ListArgs),
     /// Revoke a feed's token
     #[command(after_help = "Example:\n  linesman feeds revoke pinnacle")]
     Revoke(FeedNameArgs),
@@ -280,13 +280,6 @@ pub(crate) struct FeedsCreateArgs {
     /// Allow scores from a feed with a bookmaker; a feed without one may always send them
     #[arg(long)]
     pub(crate) scores: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct FeedsListArgs {
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     umask(Mode::RWXG | Mode::RWXO);
     let outcome = match Cli::parse(env::args_os()) {
         Ok(cli) => run(&cli),
-        Err(Stop::Shown(text)) => output::print_line(&text).map_err(Into::into),
+        Err(Stop::Shown(text)) => output::print_line(&text),
         Err(Stop::Misuse(sentence)) => {
             output::print_error(&sentence);
             return ExitCode::from(2);
@@ -51,11 +51,11 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         Flags::default()
     };
     if let Verb::Openapi = &cli.verb {
-        return Ok(output::print_line(&serve::openapi_document())?);
+        return output::print_line(&serve::openapi_document());
     }
     if let Verb::Config(ConfigArgs { explain: Some(path), .. }) = &cli.verb {
         let explained = config::explain(path).map_err(anyhow::Error::msg)?;
-        return Ok(output::print_line(&explained)?);
+        return output::print_line(&explained);
     }
     let config = Config::load(cli.config.as_deref(), &flags)?;
     match &cli.verb {

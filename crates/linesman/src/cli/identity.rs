@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use domain::EventId;
 
+use crate::cli::ListArgs;
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum EventsVerb {
     /// Show an event with each feed's ref, its names and why it was matched
@@ -12,7 +14,7 @@ pub(crate) enum EventsVerb {
     Show(ShowArgs),
     /// List possible duplicates, with the reason
     #[command(after_help = "Example:\n  linesman events unsure --json")]
-    Unsure(UnsureArgs),
+    Unsure(ListArgs),
     /// Merge two events: the newer id becomes an alias of the older, and their names are remembered
     #[command(after_help = "Example:\n  linesman events merge evt_8ZDGX3VOhGx evt_9Tw66sLET2w")]
     Merge(PairArgs),
@@ -30,13 +32,6 @@ pub(crate) struct ShowArgs {
     #[arg(value_name = "ID", value_parser = parse_event)]
     pub(crate) event: EventId,
     /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct UnsureArgs {
-    /// Print one JSON object a line
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -5,6 +5,8 @@
 use std::io::{self, BufWriter, ErrorKind, IsTerminal as _, StdoutLock, Write as _};
 use std::time::Duration;
 
+use anyhow::Context as _;
+
 /// Bytes of a long text written at a time.
 const STREAM_BYTES: usize = 64 * 1024;
 
@@ -12,12 +14,12 @@ const STREAM_BYTES: usize = 64 * 1024;
 ///
 /// # Errors
 /// Stdout cannot be written to. A closed pipe is no error.
-pub(crate) fn print_line(text: &str) -> io::Result<()> {
+pub(crate) fn print_line(text: &str) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     let written = writeln!(stdout, "{}", text.trim_end_matches('\n')).and_then(|()| stdout.flush());
     match written {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        other => other,
+        written => written.context("cannot write to stdout"),
     }
 }
 

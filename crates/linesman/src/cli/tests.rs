@@ -116,7 +116,7 @@ fn a_key_is_described_by_its_flags() {
 fn the_rest_of_a_keys_life() {
     assert!(matches!(
         verb("linesman keys list --json"),
-        Verb::Keys(KeysVerb::List(KeysListArgs { json: true }))
+        Verb::Keys(KeysVerb::List(ListArgs { json: true }))
     ));
     let Verb::Keys(KeysVerb::Revoke(args)) = verb("linesman keys revoke k_1") else { panic!() };
     assert_eq!(args.key.reveal(), "k_1");

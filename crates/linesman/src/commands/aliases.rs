@@ -34,7 +34,7 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &AliasesVerb) -> anyhow::R
             let operations: Vec<Operation> =
                 parts.map(|aliases| Operation::Teach { aliases: aliases.to_vec() }).collect();
             open::operate(config, data, &operations)?;
-            Ok(output::print_line(&format!("{} aliases imported", aliases.len()))?)
+            output::print_line(&format!("{} aliases imported", aliases.len()))
         }
     }
 }

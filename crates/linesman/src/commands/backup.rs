@@ -50,11 +50,11 @@ pub(crate) fn run(config: &Config, data: &Path, args: &BackupArgs) -> anyhow::Re
     sync(&to.accounts())?;
     fs::rename(&part, place).with_context(|| failed(place))?;
     sync(place)?;
-    Ok(output::print_line(&format!(
+    output::print_line(&format!(
         "copied {} log files and accounts.db to {}",
         files,
         place.display()
-    ))?)
+    ))
 }
 
 /// Copies the logs; returns the number of files.

@@ -19,7 +19,7 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &EventsVerb) -> anyhow::Re
         EventsVerb::Show(args) => {
             let shown = show(config, data, args.event)?;
             let text = if args.json { serde_json::to_string(&shown)? } else { shown.to_text() };
-            return Ok(output::print_line(&text)?);
+            return output::print_line(&text);
         }
         EventsVerb::Unsure(args) => return list_unsure(&unsure(config, data)?, args.json),
         EventsVerb::Merge(args) => Operation::Merge { one: args.one, other: args.other },

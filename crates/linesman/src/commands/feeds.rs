@@ -29,13 +29,13 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::Res
             let scores = if args.scores { Scores::Allowed } else { Scores::OfUnbound };
             let bookmaker = args.bookmaker.as_deref();
             let (token, _) = registry.create_feed(&args.name, bookmaker, scores, &by).await?;
-            print(token.expose())?;
+            output::print_line(token.expose())?;
             scene.make_effective(Need::Soon).await
         }
         FeedsVerb::List(args) => {
             let feeds = registry.list_feeds().await?;
             if args.json {
-                return print(&serde_json::to_string(&feeds)?);
+                return output::print_line(&serde_json::to_string(&feeds)?);
             }
             let lines = feeds.iter().map(|feed| {
                 let state = match (feed.revoked_at, feed.paused_at) {
@@ -56,7 +56,7 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::Res
                 "{:<24} {:<16} {:<7} {:<22} state",
                 "name", "bookmaker", "scores", "created"
             );
-            print(&[head].into_iter().chain(lines).collect::<Vec<_>>().join("\n"))
+            output::print_line(&[head].into_iter().chain(lines).collect::<Vec<_>>().join("\n"))
         }
         FeedsVerb::Revoke(args) => {
             registry.revoke_feed(&args.name, &by).await?;
@@ -71,8 +71,4 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::Res
         }
         FeedsVerb::Drop(_) => Ok(()),
     })
-}
-
-fn print(text: &str) -> anyhow::Result<()> {
-    Ok(output::print_line(text)?)
 }

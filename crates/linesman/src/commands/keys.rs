@@ -30,12 +30,16 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Resu
                 Ok(whole.to_string())
             });
             // Printed before anything that may fail: it is shown only once.
-            print(&lines.collect::<anyhow::Result<Vec<String>>>()?.join("\n"))?;
+            output::print_line(&lines.collect::<anyhow::Result<Vec<String>>>()?.join("\n"))?;
             scene.make_effective(Need::Soon).await
         }
         (KeysVerb::List(args), _) => {
             let keys = registry.list_keys().await?;
-            if args.json { print(&serde_json::to_string(&keys)?) } else { print(&key_table(&keys)) }
+            if args.json {
+                output::print_line(&serde_json::to_string(&keys)?)
+            } else {
+                output::print_line(&key_table(&keys))
+            }
         }
         (KeysVerb::Revoke(args), _) => {
             let record = registry.revoke_key(args.key.reveal(), &by).await?;
@@ -46,7 +50,7 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Resu
             let rotated = registry.rotate_key(args.key.reveal(), args.overlap, &by).await?;
             let (secret, record) = rotated;
             // Printed before anything that may fail: it is shown only once.
-            print(secret.expose())?;
+            output::print_line(secret.expose())?;
             let old = record.rotated_from.as_ref().map_or("", |id| id.as_str());
             let need = match args.overlap {
                 Some(overlap) if !overlap.is_zero() => Need::Soon,
@@ -118,8 +122,4 @@ fn key_table(keys: &[KeyRecord]) -> String {
         ));
     }
     lines.join("\n")
-}
-
-fn print(text: &str) -> anyhow::Result<()> {
-    Ok(output::print_line(text)?)
 }

@@ -75,7 +75,7 @@ fn report(found: &Found, json: bool) -> anyhow::Result<()> {
     } else {
         format!("{feed} {reference} {event} {confidence:.2} {why}")
     };
-    Ok(output::print_line(&line)?)
+    output::print_line(&line)
 }
 
 fn feed_name(file: &Path) -> anyhow::Result<String> {

@@ -55,7 +55,7 @@ pub(crate) fn run(config: &Config, args: &MigrateArgs) -> anyhow::Result<()> {
     let moved = runtime.block_on(store::transfer(&path, args.to.reveal(), settings, &mut report));
     output::draw_progress("");
     let rows = moved.context("the log was copied, the rows were not")?.rows;
-    Ok(output::print_line(&format!("copied {entries} log entries and {rows} rows"))?)
+    output::print_line(&format!("copied {entries} log entries and {rows} rows"))
 }
 
 /// Copies the live world's log and its checkpoints; returns the number of entries.

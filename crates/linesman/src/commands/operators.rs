@@ -40,7 +40,7 @@ async fn list(people: &People) -> anyhow::Result<()> {
         let since = operator.created_at.to_string();
         lines.push(format!("{:<40} {since:<24} {factor:<14} {state}", operator.email));
     }
-    Ok(output::print_line(&lines.join("\n"))?)
+    output::print_line(&lines.join("\n"))
 }
 
 async fn print_link(
@@ -53,7 +53,7 @@ async fn print_link(
     let base = base_url(config, folder).await?;
     let (token, note) = link(people, args).await?;
     output::print_error(note);
-    Ok(output::print_line(&format!("{base}/link/{}", token.expose()))?)
+    output::print_line(&format!("{base}/link/{}", token.expose()))
 }
 
 /// A link, and a note that explains it.

@@ -45,7 +45,7 @@ async fn https_is_served_in_both_versions_of_http() {
     let refused = program.run(&["serve", "--listen", "127.0.0.1:0"]).await;
     assert_eq!(refused.code, Some(1));
     let said = refused.stderr.lines().last().unwrap();
-    assert!(said.contains("server.tls_cert and server.tls_key do not go together"), "{said}");
+    assert!(said.contains("server.tls_cert and server.tls_key do not match"), "{said}");
 }
 
 /// A page's cookie is bound to TLS, and its form is known as this service's own in either version of HTTP.
