@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::machine;
 use super::service::{Market, ODDS, Service, Setup, request};
 use shell::repository::Repository;
 
@@ -100,7 +99,7 @@ pub(super) fn count(program: &Path) -> Result<Counts> {
     let keys = service.make_keys(1)?;
     let key = keys.first().context("no key")?;
     Market::fill(&service, key, RECORDS)?;
-    machine::sleep(Duration::from_millis(500));
+    shell::sleep(Duration::from_millis(500));
     service.stop()?;
     let out = folder.path().join("callgrind.out");
     setup.refresh_interval = "1h";

@@ -6,9 +6,8 @@
 
 pub(crate) mod http;
 pub(crate) mod layout;
-mod nginx;
+pub(crate) mod nginx;
 pub(crate) mod process;
-pub(crate) mod time;
 pub(crate) mod unit;
 
 use std::{
@@ -31,8 +30,6 @@ use crate::cluster::{
     unit::{ALL, NATS, NODES, Unit},
 };
 use shell::{repository::Repository, servers};
-
-pub(crate) use crate::cluster::nginx::{WATCH_EVERY, Watch};
 
 /// How long everything together may take to serve, on a machine that has other things to do.
 const START_TIME_MAX: Duration = Duration::from_secs(120);
@@ -111,7 +108,7 @@ fn start_all(layout: &ClusterLayout) -> Result<()> {
 }
 
 pub(crate) fn wait_for_postgres(layout: &ClusterLayout) -> Result<()> {
-    let waited = time::wait_until("PostgreSQL answers", START_TIME_MAX, || {
+    let waited = shell::wait_until("PostgreSQL answers", START_TIME_MAX, || {
         layout
             .ask_postgres("pg_isready")
             .and_then(|mut ask| Ok(ask.arg("-q").output()?.status.success()))
@@ -141,12 +138,12 @@ pub(crate) fn wait_for_nats_group(
 pub(crate) fn wait_until_ready(layout: &ClusterLayout) -> Result<()> {
     for nats in NATS {
         let answers = || TcpStream::connect(("127.0.0.1", layout.port(nats))).is_ok();
-        time::wait_until(&format!("{nats} answers"), START_TIME_MAX, answers)
+        shell::wait_until(&format!("{nats} answers"), START_TIME_MAX, answers)
             .with_context(|| last_output(layout, nats))?;
     }
     for node in NODES.into_iter().chain([Unit::Nginx]) {
         let is_ready = || is_ready(layout.port(node));
-        time::wait_until(&format!("{node} is ready"), START_TIME_MAX, is_ready)
+        shell::wait_until(&format!("{node} is ready"), START_TIME_MAX, is_ready)
             .with_context(|| last_output(layout, node))?;
     }
     Ok(())
@@ -215,23 +212,13 @@ fn start_watch(layout: &ClusterLayout) -> Result<()> {
 }
 
 fn watch_pid(layout: &ClusterLayout) -> Option<Pid> {
-    let text = fs::read_to_string(layout.folder.join("watch").join("pid")).ok()?;
-    let pid: i32 = text.trim().parse().ok()?;
-    let stands = fs::read_link(format!("/proc/{pid}/cwd")).ok()?;
-    stands.starts_with(fs::canonicalize(&layout.folder).ok()?).then(|| Pid::from_raw(pid))?
+    process::find_in(layout, &layout.folder.join("watch"))
 }
 
 fn watch(folder: &Path) -> Result<()> {
     let layout = ClusterLayout::at(folder, &folder.join("linesman"), options())?;
-    let mut watch = Watch::new();
-    loop {
-        match watch.look(&layout) {
-            Ok(None) => {}
-            Ok(Some(nodes)) => shell::say(&format!("behind nginx: {nodes:?}")),
-            Err(error) => shell::say(&format!("{error:#}")),
-        }
-        time::sleep(WATCH_EVERY);
-    }
+    nginx::keep_nodes(&layout, || true);
+    Ok(())
 }
 
 fn down(repository: &Repository) -> Result<()> {

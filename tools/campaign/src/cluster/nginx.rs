@@ -18,7 +18,7 @@ use super::{
 };
 
 /// How often nodes are asked.
-pub(crate) const WATCH_EVERY: Duration = Duration::from_millis(250);
+const WATCH_EVERY: Duration = Duration::from_millis(250);
 /// How long a node may take to say that it is ready.
 const ANSWER_TIME_MAX: Duration = Duration::from_millis(750);
 /// So many failures in a row take a node out; one success brings it back.
@@ -74,21 +74,31 @@ fn nodes_text(layout: &ClusterLayout, nodes: &[Unit]) -> String {
     text
 }
 
-/// Keeps the list of nodes behind nginx.
-#[derive(Debug)]
-pub(crate) struct Watch {
+/// Keeps the list of nodes behind nginx up to date.
+pub(crate) fn keep_nodes(layout: &ClusterLayout, goes_on: impl Fn() -> bool) {
+    let mut watch = Watch { failures: BTreeMap::new(), listed: APIS.to_vec() };
+    while goes_on() {
+        match watch.check(layout) {
+            Ok(false) => {}
+            Ok(true) => {
+                let nodes: Vec<String> = watch.listed.iter().map(ToString::to_string).collect();
+                shell::say(&format!("     behind nginx: {}", nodes.join(" ")));
+            }
+            Err(error) => shell::say(&format!("     {error:#}")),
+        }
+        shell::sleep(WATCH_EVERY);
+    }
+}
+
+/// The nodes' failures in a row, and the nodes that nginx has: all at first.
+struct Watch {
     failures: BTreeMap<Unit, u32>,
     listed: Vec<Unit>,
 }
 
 impl Watch {
-    /// Begins with all nodes in, as nginx does.
-    pub(crate) fn new() -> Self {
-        Self { failures: BTreeMap::new(), listed: APIS.to_vec() }
-    }
-
-    /// Asks every node once and tells nginx what has changed; says who is in, where that is new.
-    pub(crate) fn look(&mut self, layout: &ClusterLayout) -> Result<Option<Vec<Unit>>> {
+    /// Asks every node once and tells nginx what has changed; returns whether something has.
+    fn check(&mut self, layout: &ClusterLayout) -> Result<bool> {
         for api in APIS {
             // By the way that nginx takes, for a node that it cannot reach is out, too.
             let mut client = Client::new(layout.port_from(Unit::Nginx, api), ANSWER_TIME_MAX);
@@ -100,7 +110,7 @@ impl Watch {
         }
         let listed = choose(&self.failures);
         if listed == self.listed {
-            return Ok(None);
+            return Ok(false);
         }
         let home = layout.folder_of(Unit::Nginx);
         fs::write(home.join("nodes.fresh"), nodes_text(layout, &listed))?;
@@ -109,7 +119,7 @@ impl Watch {
             process::signal(pid, Signal::HUP)?;
         }
         self.listed = listed;
-        Ok(Some(self.listed.clone()))
+        Ok(true)
     }
 }
 

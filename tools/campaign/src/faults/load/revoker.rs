@@ -11,11 +11,8 @@ use std::{
 
 use super::{LoadContext, reader::Requester};
 use crate::{
-    cluster::{
-        time::{now_ms, sleep},
-        unit::Unit,
-    },
-    faults::record::Revocation,
+    cluster::unit::Unit,
+    faults::record::{Revocation, now_ms},
 };
 
 const PATH: &str = "/v1/sports";
@@ -65,10 +62,10 @@ impl Revoker {
             // While the database is gone there are no new keys.
             if let Ok(key) = self.context.new_key(&name, 100_000, 100_000) {
                 self.pool.add(name.clone(), key.clone());
-                sleep(LIFE);
+                shell::sleep(LIFE);
                 self.revoke(&name, &key);
             }
-            sleep(LIFE);
+            shell::sleep(LIFE);
         }
     }
 
@@ -79,10 +76,12 @@ impl Revoker {
             if self.context.verb(&["keys", "revoke", key]).is_ok() {
                 let returned_ms = now_ms();
                 let key = name.to_owned();
-                self.context.journal.note_revocation(Revocation { key, called_ms, returned_ms });
+                let revocation = Revocation { key, called_ms, returned_ms };
+                let journal = &self.context.journal;
+                journal.note("revocation", revocation, |records| &mut records.revocations);
                 return;
             }
-            sleep(LIFE);
+            shell::sleep(LIFE);
         }
     }
 }
@@ -104,9 +103,9 @@ impl KeyUser {
         while self.context.goes_on() {
             for (name, key) in self.pool.all() {
                 self.requester.ask(PATH, (&name, &key), None);
-                sleep(PAUSE);
+                shell::sleep(PAUSE);
             }
-            sleep(PAUSE);
+            shell::sleep(PAUSE);
         }
     }
 }
