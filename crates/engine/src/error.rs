@@ -16,17 +16,17 @@ pub enum WorldError {
     #[error(
         "the log is empty but was not before: data loss. Restore it, or reinitialise it (docs/operations/failures.md)"
     )]
-    Emptied,
+    LogEmptied,
     #[error(
         "the log begins with entry {first}, and no checkpoint holds all that was before it: restore the stream of checkpoints (docs/operations/failures.md)"
     )]
-    Beheaded { first: u64 },
+    MissingPrefix { first: u64 },
     #[error("the log has entries that do not come")]
     Stalled,
     #[error("entry {read} was read of the log, which has others now and ends with {last}")]
-    TakenBack { last: u64, read: u64 },
+    LogRewritten { last: u64, read: u64 },
     #[error("other nodes write the log faster than it can be read")]
-    Outrun,
+    CannotCatchUp,
     #[error("a world that several nodes share needs its log on servers")]
     NotShared,
 }
@@ -38,11 +38,11 @@ impl WorldError {
             Self::Change(_) | Self::Image(_) | Self::NotShared => true,
             Self::Log(LogError::Corrupt { .. } | LogError::UnknownFormat { .. }) => true,
             Self::Log(_)
-            | Self::Emptied
-            | Self::Beheaded { .. }
+            | Self::LogEmptied
+            | Self::MissingPrefix { .. }
             | Self::Stalled
-            | Self::TakenBack { .. }
-            | Self::Outrun => false,
+            | Self::LogRewritten { .. }
+            | Self::CannotCatchUp => false,
         }
     }
 

@@ -35,7 +35,7 @@ pub(crate) struct Held {
     /// The last entry that is in it.
     pub(crate) seq: u64,
     /// What that entry is known by; `None` where it was not read or written here.
-    pub(crate) mark: Option<u32>,
+    pub(crate) checksum: Option<u32>,
     /// The newest snapshot that the log tells of.
     pub(crate) last_cut: Option<Timestamp>,
     /// The latest instant of which a snapshot was read here: that of the newest, unless the clock was set back.
@@ -52,22 +52,22 @@ impl Held {
         }
         // A book without its beginning would give out other ids for the same events, and nobody would be told.
         if missing > 0 {
-            return Err(WorldError::Beheaded { first: log.first_seq() });
+            return Err(WorldError::MissingPrefix { first: log.first_seq() });
         }
         let tracker = Tracker::of(&book);
         Ok(Some(Self::of(book, seq, tracker)))
     }
 
     fn of(book: Book, seq: u64, tracker: Tracker) -> Self {
-        Self { book, seq, mark: None, last_cut: None, furthest_cut: None, tracker }
+        Self { book, seq, checksum: None, last_cut: None, furthest_cut: None, tracker }
     }
 
     fn absorb(&mut self, read: &Logged) {
-        let Logged { seq, mark, at, change } = read;
+        let Logged { seq, checksum, at, change } = read;
         self.tracker.before_change(&self.book, change);
         self.book.absorb(change, *at);
         self.tracker.after(change);
-        (self.seq, self.mark) = (*seq, Some(*mark));
+        (self.seq, self.checksum) = (*seq, Some(*checksum));
         if let Change::Cut { at } = change {
             self.last_cut = Some(*at);
             self.furthest_cut = self.furthest_cut.max(self.last_cut);
@@ -93,19 +93,21 @@ impl Post {
         let last = log.last_seq();
         // What was shown is not given up for an empty log in its place.
         if last == 0 && held.is_some() {
-            return Err(WorldError::Emptied);
+            return Err(WorldError::LogEmptied);
         }
         let taken_back = match held {
             // Where the entry is not there any more, nothing can be said of it.
-            Some(Held { seq, mark: Some(mark), .. }) if (log.first_seq()..=last).contains(seq) => {
-                !log.holds(*seq, *mark)?
+            Some(Held { seq, checksum: Some(checksum), .. })
+                if (log.first_seq()..=last).contains(seq) =>
+            {
+                !log.holds(*seq, *checksum)?
             }
             Some(held) => held.seq > last,
             None => false,
         };
         if taken_back {
             let read = held.as_ref().map_or(0, |held| held.seq);
-            return Err(WorldError::TakenBack { last, read });
+            return Err(WorldError::LogRewritten { last, read });
         }
         let gone = |held: &Held| held.seq + 1 < log.first_seq();
         // Past an entry that cannot be read there may be a checkpoint by now.
@@ -235,7 +237,7 @@ impl Post {
         looks: &mut Looks,
     ) -> Result<bool, WorldError> {
         let Some(shared) = &self.handle.shared else { return Ok(true) };
-        let last_seq = log.glance()?.last_seq;
+        let last_seq = log.tip()?.last_seq;
         shared.lag_entries.store(last_seq.saturating_sub(seq), Ordering::Relaxed);
         // Entries that were there at the look before and have not come since are not on their way.
         let behind = seq < looks.known;
@@ -250,14 +252,14 @@ impl Post {
         }
         // Servers that have just chosen who leads may not know for a moment how far they are.
         let short = last_seq < seq;
-        let rewritten = match reader.is_still_there() {
+        let rewritten = match reader.is_unchanged() {
             Ok(still) => !still,
             // It is asked again with the next look.
             Err(LogError::Unavailable(_)) => false,
             Err(error) => return Err(error.into()),
         };
         if (short && looks.short) || rewritten {
-            return Err(WorldError::TakenBack { last: last_seq, read: seq });
+            return Err(WorldError::LogRewritten { last: last_seq, read: seq });
         }
         *looks = Looks { known: last_seq, seen: seq, short, looked: Instant::now() };
         Ok(!behind)

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use change_log::{Caller, NoAnswer, Question};
+use change_log::{LeaderClient, NoAnswer, Request};
 use domain::Timestamp;
 use domain::message::{Reject, RejectCode};
 use feeds::push::Rights;
@@ -179,7 +179,10 @@ impl Shared {
 }
 
 /// Has whoever writes carry out an operator's word.
-pub(crate) async fn operate(caller: &Caller, operation: &Operation) -> Result<usize, OperateError> {
+pub(crate) async fn operate(
+    caller: &LeaderClient,
+    operation: &Operation,
+) -> Result<usize, OperateError> {
     let asked = Asked::Operate(operation.clone());
     match ask(caller, || words(&asked), ANSWER_TIME_MAX).await {
         Ok(Told::Done { changes }) => Ok(changes),
@@ -196,14 +199,14 @@ pub(crate) async fn operate(caller: &Caller, operation: &Operation) -> Result<us
 /// # Errors
 /// It cannot be done, or no node that writes is reached.
 pub async fn operate_from_afar(
-    caller: &Caller,
+    caller: &LeaderClient,
     operation: &Operation,
 ) -> Result<usize, OperateError> {
     operate(caller, operation).await
 }
 
 /// How long a question may be, as the servers say once they are reached.
-async fn reach(caller: &Caller) -> Result<usize, NoAnswer> {
+async fn reach(caller: &LeaderClient) -> Result<usize, NoAnswer> {
     let begun = Instant::now();
     loop {
         match caller.bytes_max() {
@@ -216,7 +219,7 @@ async fn reach(caller: &Caller) -> Result<usize, NoAnswer> {
 
 /// Asks whoever writes; while nobody does or answers, again for a while.
 async fn ask(
-    caller: &Caller,
+    caller: &LeaderClient,
     question: impl Fn() -> Vec<u8>,
     within: Duration,
 ) -> Result<Told, NoAnswer> {
@@ -288,7 +291,7 @@ pub async fn keep_desk(handle: Arc<WorldHandle>) {
     let mut leading = shared.leading.subscribe();
     let room = Arc::new(Semaphore::new(QUESTIONS_MAX));
     while leading.wait_for(|leads| *leads).await.is_ok() {
-        let mut desk = match shared.caller.open_desk().await {
+        let mut desk = match shared.caller.serve().await {
             Ok(desk) => desk,
             Err(error) => {
                 tracing::error!(%error, "pushes of other nodes cannot be taken");
@@ -314,7 +317,7 @@ pub async fn keep_desk(handle: Arc<WorldHandle>) {
     }
 }
 
-fn serve_question(handle: &Arc<WorldHandle>, question: Question, room: &Arc<Semaphore>) {
+fn serve_question(handle: &Arc<WorldHandle>, question: Request, room: &Arc<Semaphore>) {
     let (handle, room) = (Arc::clone(handle), Arc::clone(room));
     tokio::spawn(async move {
         let Ok(_held) = room.try_acquire() else {

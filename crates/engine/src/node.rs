@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use change_log::{Caller, Log, LogError, Place, StreamLog};
+use change_log::{LeaderClient, Log, LogError, LogLocation, StreamLog};
 use domain::{Clock, Timestamp};
 use market::{Book, CHANGE_VERSION, Change, Ids, Snapshot};
 
@@ -42,7 +42,7 @@ const TAKE_OVER_TRIES: usize = 20;
 #[derive(Debug)]
 pub struct Membership {
     /// The way to whichever node writes.
-    pub caller: Caller,
+    pub caller: LeaderClient,
     /// `None`: this node never writes.
     pub seat: Option<Arc<Seat>>,
 }
@@ -121,7 +121,7 @@ impl Node {
                 Ok(Next::Stop) => break,
                 Ok(Next::GoOn | Next::StepDown) => {}
                 Err(error) => {
-                    if let WorldError::TakenBack { last, read } = error {
+                    if let WorldError::LogRewritten { last, read } = error {
                         tracing::error!(%world, last, read, "the log's servers have taken back entries that were read; what is shown follows the log");
                         held = None;
                     }
@@ -142,15 +142,15 @@ fn follow(
     held: &mut Option<Held>,
     seat: Option<&Seat>,
 ) -> Result<(StreamLog, Followed), WorldError> {
-    let Place::Stream { runtime, place } = &post.options.log else {
+    let LogLocation::Stream { runtime, location } = &post.options.log else {
         return Err(WorldError::NotShared);
     };
     let begun = Instant::now();
     let may_found = seat.is_some_and(Seat::may_found);
-    let mut log = match StreamLog::find(runtime, place) {
+    let mut log = match StreamLog::find(runtime, location) {
         Err(LogError::Missing { .. }) if may_found => {
             tracing::info!(world = %post.options.world, "no log was ever begun; this node makes one");
-            StreamLog::open(runtime, place)?
+            StreamLog::open(runtime, location)?
         }
         found => found?,
     };
@@ -221,7 +221,7 @@ fn take_over(
         let fenced = if held.is_some() {
             log.fence(now_ms)
         } else if !seat.may_found() {
-            return Err(WorldError::Emptied);
+            return Err(WorldError::LogEmptied);
         } else {
             let mut founded = Vec::new();
             Change::Founded { ids: new_ids(&post.options) }.encode(&mut founded);
@@ -237,7 +237,7 @@ fn take_over(
             }
         }
     }
-    Err(WorldError::Outrun)
+    Err(WorldError::CannotCatchUp)
 }
 
 impl WorldHandle {
@@ -315,8 +315,8 @@ impl Writer {
         // The servers may have lost entries, with ids that were shown, since another node wrote.
         held.book.renew_salt(new_salt(&post.options));
         let told = Arc::clone(seat);
-        log.tell_answers(move || told.note_answer());
-        log.note_last_mark(held.mark);
+        log.on_answer(move || told.note_answer());
+        log.set_last_checksum(held.checksum);
         let now = post.clock.now();
         let interval = post.options.refresh_interval;
         let writer = Self {
@@ -356,8 +356,8 @@ impl Writer {
             return next;
         }
         let Log::Stream(log) = &self.log else { return next };
-        match turn.seat.asking(ANSWER_TIME_MAX, || log.glance()) {
-            Ok(glance) if glance.overtaken => {
+        match turn.seat.asking(ANSWER_TIME_MAX, || log.tip()) {
+            Ok(tip) if tip.overtaken => {
                 tracing::warn!(world = %self.post.options.world, "another node writes the log now; this one only reads on");
                 return Next::StepDown;
             }
@@ -383,7 +383,7 @@ impl Writer {
         let kept = self.tracker.filter(|_| !self.ahead).map(|tracker| Held {
             book: self.book,
             seq,
-            mark: self.log.last_mark(),
+            checksum: self.log.last_checksum(),
             last_cut,
             furthest_cut,
             tracker,

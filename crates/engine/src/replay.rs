@@ -13,7 +13,7 @@ use crate::error::WorldError;
 pub struct Logged {
     pub seq: u64,
     /// Distinguishes this entry from another one that was written with the same number.
-    pub mark: u32,
+    pub checksum: u32,
     pub at: Timestamp,
     pub change: Change,
 }
@@ -24,7 +24,7 @@ impl Logged {
     pub fn decode(entry: &Entry) -> Result<Self, WorldError> {
         let change = Change::decode(entry.version, &entry.payload)?;
         let at = Timestamp::from_millis(entry.at_ms);
-        Ok(Self { seq: entry.seq, mark: entry.mark(), at, change })
+        Ok(Self { seq: entry.seq, checksum: entry.checksum(), at, change })
     }
 }
 

@@ -92,7 +92,7 @@ impl Writer {
 mod hostile {
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    use change_log::{Options, Place};
+    use change_log::{LogLocation, Options};
     use domain::{Catalogue, ManualClock, World};
     use feeds::push;
     use market::{Lifetimes, Limits};
@@ -125,7 +125,10 @@ mod hostile {
             let clock = Arc::new(ManualClock::at(Timestamp::from_millis(1_800_000_000_000)));
             let options = WorldOptions {
                 world: World::Live,
-                log: Place::Folder { dir: dir.path().join("log"), options: Options::default() },
+                log: LogLocation::Folder {
+                    dir: dir.path().join("log"),
+                    options: Options::default(),
+                },
                 catalogue: Arc::clone(&catalogue),
                 refresh_interval: INTERVAL,
                 stale_after: 3 * INTERVAL,

@@ -5,7 +5,7 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::time::Duration;
 
-use change_log::{Gap, Log, LogView, Losses, Place};
+use change_log::{Gap, Log, LogLocation, LogView, Losses};
 use domain::Timestamp;
 use domain::message::{Body, FeedMessage};
 use market::{Book, CHANGE_VERSION, Change, Ids, Snapshot};
@@ -204,7 +204,7 @@ fn report(losses: &Losses) -> u64 {
 /// damaged there is missed by who looks back, and shows that the disk is bad: it is told, while the service runs
 /// already.
 pub(crate) fn check_older(handle: &Arc<WorldHandle>, covered: u64) {
-    let Place::Folder { dir, .. } = &handle.past.log else { return };
+    let LogLocation::Folder { dir, .. } = &handle.past.log else { return };
     if covered == 0 {
         return;
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use change_log::{Caller, Place};
+use change_log::{LeaderClient, LogLocation};
 use domain::{Catalogue, Clock, Timestamp, World};
 use feeds::sandbox::Simulation;
 use market::{Health, Lifetimes, Limits, Load, NotDone, Operation, Vitals};
@@ -40,7 +40,7 @@ impl Worlds {
 pub struct WorldOptions {
     pub world: World,
     /// Where its log is kept.
-    pub log: Place,
+    pub log: LogLocation,
     pub catalogue: Arc<Catalogue>,
     pub refresh_interval: Duration,
     pub stale_after: Duration,
@@ -136,7 +136,7 @@ pub struct WorldHandle {
 /// What the time before this process can be told from.
 #[derive(Debug)]
 pub struct Past {
-    pub log: Place,
+    pub log: LogLocation,
     pub simulation: Option<Simulation>,
     pub notes: Option<PathBuf>,
 }
@@ -148,7 +148,7 @@ pub struct Shared {
     /// The clock that all nodes share.
     pub(crate) clock: Arc<dyn Clock>,
     /// The way to the node that writes.
-    pub(crate) caller: Caller,
+    pub(crate) caller: LeaderClient,
     /// Whether this node writes.
     pub(crate) leading: watch::Sender<bool>,
     pub term: AtomicI64,
@@ -370,7 +370,11 @@ impl WorldHandle {
 }
 
 impl Shared {
-    pub(crate) fn new(catalogue: Arc<Catalogue>, clock: Arc<dyn Clock>, caller: Caller) -> Self {
+    pub(crate) fn new(
+        catalogue: Arc<Catalogue>,
+        clock: Arc<dyn Clock>,
+        caller: LeaderClient,
+    ) -> Self {
         Self {
             catalogue,
             clock,

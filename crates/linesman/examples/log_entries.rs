@@ -7,7 +7,7 @@
 use std::io::{self, Write as _};
 
 use anyhow::{Context as _, bail};
-use change_log::{StreamLog, StreamPlace};
+use change_log::{StreamLocation, StreamLog};
 use market::Change;
 use serde_json::json;
 
@@ -17,7 +17,7 @@ fn main() -> anyhow::Result<()> {
         bail!("usage: log_entries NATS_URL NAME");
     };
     let runtime = tokio::runtime::Runtime::new().context("no runtime")?;
-    let place = StreamPlace {
+    let place = StreamLocation {
         url: url.clone(),
         name: name.clone(),
         replicas: None,

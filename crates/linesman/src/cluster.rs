@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use accounts::{AccountError, Accounts, LeaseWorker, Need};
 use anyhow::Context;
-use change_log::{Caller, Place, StreamLog, StreamPlace};
+use change_log::{LeaderClient, LogLocation, StreamLocation, StreamLog};
 use domain::{Catalogue, Clock, World};
 use engine::{Membership, Seat};
 use market::{Book, Operation};
@@ -74,24 +74,24 @@ async fn try_join(cluster: &Cluster, keys: accounts::Cluster) -> Result<Joined, 
 }
 
 /// The location of the live world's log.
-fn log_place(cluster: &Cluster) -> StreamPlace {
+fn log_location(cluster: &Cluster) -> StreamLocation {
     log_at(cluster.nats_url.reveal().to_owned(), cluster.replicas)
 }
 
 /// The same on servers that are given.
-pub(crate) fn log_at(url: String, replicas: Option<usize>) -> StreamPlace {
+pub(crate) fn log_at(url: String, replicas: Option<usize>) -> StreamLocation {
     let name = World::Live.to_string();
-    StreamPlace { url, name, replicas, entry_bytes_max: ENTRY_BYTES_MAX }
+    StreamLocation { url, name, replicas, entry_bytes_max: ENTRY_BYTES_MAX }
 }
 
 /// The same for the engine, with the current runtime.
-pub(crate) fn log_on_servers(cluster: &Cluster) -> Place {
-    Place::Stream { runtime: Handle::current(), place: log_place(cluster) }
+pub(crate) fn log_on_servers(cluster: &Cluster) -> LogLocation {
+    LogLocation::Stream { runtime: Handle::current(), location: log_location(cluster) }
 }
 
 /// A client of the leader of the live world.
-pub(crate) async fn caller(cluster: &Cluster) -> anyhow::Result<Caller> {
-    Caller::open(&log_place(cluster)).await.context("cluster.nats_url cannot be used")
+pub(crate) async fn leader_client(cluster: &Cluster) -> anyhow::Result<LeaderClient> {
+    LeaderClient::open(&log_location(cluster)).await.context("cluster.nats_url cannot be used")
 }
 
 /// The part of a node with this role in the live world.
@@ -100,7 +100,7 @@ pub(crate) async fn membership(cluster: &Cluster, role: Role) -> anyhow::Result<
         Role::All | Role::Ingest => Some(Arc::new(Seat::default())),
         Role::Api => None,
     };
-    Ok(Membership { caller: caller(cluster).await?, seat })
+    Ok(Membership { caller: leader_client(cluster).await?, seat })
 }
 
 /// A unique name of this process among nodes.
@@ -110,9 +110,9 @@ pub(crate) fn holder_name() -> String {
 
 /// Has the leader execute an operator's changes.
 pub(crate) async fn operate(cluster: &Cluster, operations: &[Operation]) -> anyhow::Result<()> {
-    let caller = caller(cluster).await?;
+    let leader = leader_client(cluster).await?;
     for operation in operations {
-        engine::operate_from_afar(&caller, operation).await?;
+        engine::operate_from_afar(&leader, operation).await?;
     }
     Ok(())
 }
@@ -121,7 +121,7 @@ pub(crate) async fn operate(cluster: &Cluster, operations: &[Operation]) -> anyh
 pub(crate) fn read_book(cluster: &Cluster, catalogue: &Arc<Catalogue>) -> anyhow::Result<Book> {
     // This thread waits for the log while the runtime's tasks talk to the servers.
     let runtime = tokio::runtime::Runtime::new()?;
-    let mut log = StreamLog::find(runtime.handle(), &log_place(cluster))
+    let mut log = StreamLog::find(runtime.handle(), &log_location(cluster))
         .context("the log on cluster.nats_url is not reached")?;
     Ok(engine::replay_book(&mut log, catalogue)?)
 }

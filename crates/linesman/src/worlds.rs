@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use anyhow::Context;
-use change_log::{Options, Place};
+use change_log::{LogLocation, Options};
 use domain::{Catalogue, Clock, World};
 use engine::{WorldHandle, WorldOptions, Writer};
 use feeds::sandbox::Simulation;
@@ -66,15 +66,15 @@ impl WorldSetup<'_> {
     fn options_in_folder(&self, world: World) -> WorldOptions {
         let place = match (world, &self.config.cluster) {
             // Each node simulates the market from the seed.
-            (World::Sandbox, Some(_)) => Place::Nowhere,
+            (World::Sandbox, Some(_)) => LogLocation::Nowhere,
             (World::Sandbox | World::Live, _) => {
-                Place::Folder { dir: self.folder.log(world), options: Options::default() }
+                LogLocation::Folder { dir: self.folder.log(world), options: Options::default() }
             }
         };
         self.options(world, place)
     }
 
-    fn options(&self, world: World, log: Place) -> WorldOptions {
+    fn options(&self, world: World, log: LogLocation) -> WorldOptions {
         let Self { config, catalogue, .. } = self;
         let plays = world == World::Sandbox && config.sandbox.enabled && self.role != Role::Ingest;
         let market = &config.market;

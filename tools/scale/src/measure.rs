@@ -11,7 +11,7 @@ use std::{
 
 use accounts::{Accounts, Actor, KeyKind, NewKey, Registry};
 use anyhow::{Context as _, Result};
-use change_log::{StreamLog, StreamPlace};
+use change_log::{StreamLocation, StreamLog};
 use domain::{ManualClock, Timestamp};
 use store::{LeaseAsk, Store, Window};
 use test_servers::{Nats, Postgres};
@@ -126,7 +126,7 @@ fn log(runtime: &Runtime, replicas: usize, page: &mut String) -> Result<()> {
 
 /// Servers that have just started need a moment to agree on who leads.
 fn open(runtime: &Runtime, nats: &Nats, replicas: usize) -> Result<StreamLog> {
-    let place = StreamPlace {
+    let place = StreamLocation {
         url: nats.url(),
         name: "scale".into(),
         replicas: Some(replicas),

@@ -18,20 +18,20 @@ const THIS_FILE: &str = "tools/xtask/src/layering.rs";
 /// Each crate of the workspace with the crates it depends on, all without the prefix `linesman-`. A crate without a row
 /// is refused: adding one means deciding where it stands.
 const ARROWS: &str = "
-linesman     → serve engine feeds market log accounts store domain
-serve        → engine feeds market log accounts domain
-engine       → feeds market log domain
+linesman     → serve engine feeds market change-log accounts store domain
+serve        → engine feeds market change-log accounts domain
+engine       → feeds market change-log domain
 feeds        → domain
 market       → domain
 accounts     → store domain
 store        →
-log          →
+change-log   →
 domain       →
 test-servers →
 shell        → test-servers
 bench        → shell
 campaign     → shell test-servers
-scale        → accounts log store domain shell test-servers
+scale        → accounts change-log store domain shell test-servers
 xtask        → shell
 ";
 

@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::time::Instant;
 
 use anyhow::{Context, bail, ensure};
-use change_log::{Checkpoint, Entry, LogError, LogView, StreamLog, StreamPlace};
+use change_log::{Checkpoint, Entry, LogError, LogView, StreamLocation, StreamLog};
 use domain::World;
 use tokio::runtime::Runtime;
 
@@ -35,7 +35,7 @@ pub(crate) fn run(config: &Config, args: &MigrateArgs) -> anyhow::Result<()> {
         .as_ref()
         .or_else(|| configured.map(|cluster| &cluster.nats_url))
         .context("no NATS servers for the log: give --nats, or set `cluster.nats_url`")?;
-    let place = cluster::log_at(
+    let location = cluster::log_at(
         nats_url.reveal().to_owned(),
         configured.and_then(|cluster| cluster.replicas),
     );
@@ -43,7 +43,7 @@ pub(crate) fn run(config: &Config, args: &MigrateArgs) -> anyhow::Result<()> {
     let runtime = Runtime::new()?;
     let _lock = runtime.block_on(folder.lock())?;
     let entries =
-        move_log(&runtime, &folder, &place).context("the log was not copied completely")?;
+        move_log(&runtime, &folder, &location).context("the log was not copied completely")?;
     let begun = Instant::now();
     let mut report = |moved: store::Transferred| {
         let (done, all) = (moved.rows, moved.of);
@@ -59,7 +59,7 @@ pub(crate) fn run(config: &Config, args: &MigrateArgs) -> anyhow::Result<()> {
 }
 
 /// Copies the live world's log and its checkpoints; returns the number of entries.
-fn move_log(runtime: &Runtime, folder: &Folder, place: &StreamPlace) -> anyhow::Result<u64> {
+fn move_log(runtime: &Runtime, folder: &Folder, location: &StreamLocation) -> anyhow::Result<u64> {
     let view = match LogView::open(&folder.log(World::Live)) {
         Err(LogError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(0),
         opened => opened?,
@@ -70,8 +70,8 @@ fn move_log(runtime: &Runtime, folder: &Folder, place: &StreamPlace) -> anyhow::
         first == 1 || checkpoints.ahead.iter().any(|mark| mark.seq + 1 >= first),
         "the log begins with entry {first} and has no readable checkpoint before it; start the service on the folder once, which writes one"
     );
-    let mut log =
-        StreamLog::open(runtime.handle(), place).context("cannot reach the servers of --nats")?;
+    let mut log = StreamLog::open(runtime.handle(), location)
+        .context("cannot reach the servers of --nats")?;
     if log.last_seq() == 0 {
         log.begin_after(first - 1)?;
     }

@@ -239,7 +239,7 @@ struct Opened {
     worker: LeaseWorker,
 }
 
-/// Opens the store and reads the accounts. A node of a cluster waits for the database and answers "not ready" meanwhile.
+/// Opens the store and reads the accounts. A node of a cluster answers "not ready" until it reaches the database.
 async fn open_accounts(
     config: &Config,
     args: &ServeArgs,

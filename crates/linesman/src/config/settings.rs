@@ -1,5 +1,5 @@
-//! Declares every setting: its key, form, bounds, default and meaning. `config.default.toml` is generated from it. Rules
-//! for several settings together are in [`crate::config`].
+//! Declares every setting: its key, form, bounds, default and meaning. `config.default.toml` is generated from it.
+//! Rules for several settings together are in [`crate::config`].
 
 use accounts::SignUp;
 use domain::World;

@@ -31,7 +31,7 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Opens the control socket of a folder whose lock is held; an existing socket was left by a server that was killed.
+    /// Opens the control socket of a folder whose lock is held; an existing socket was left by a killed server.
     /// Connections are answered once [`Control::run`] is called.
     pub(crate) fn open(folder: &Folder) -> anyhow::Result<Self> {
         let bind = || {

@@ -4,7 +4,7 @@ mod backup;
 
 use std::time::Instant;
 
-use change_log::{StreamLog, StreamPlace};
+use change_log::{StreamLocation, StreamLog};
 use serde_json::Value;
 use test_servers::{Nats, Postgres, Proxy};
 
@@ -406,7 +406,8 @@ async fn a_log_that_the_servers_have_lost_is_not_begun_anew() {
     // An empty one in its place is not taken for it, neither by those that have read more nor by the one that has not.
     let (handle, url) = (tokio::runtime::Handle::current(), servers.nats.url());
     let make = move || {
-        let place = StreamPlace { url, name: "live".into(), replicas: None, entry_bytes_max: 9999 };
+        let place =
+            StreamLocation { url, name: "live".into(), replicas: None, entry_bytes_max: 9999 };
         let begun = Instant::now();
         while let Err(error) = StreamLog::open(&handle, &place) {
             assert!(begun.elapsed() < TIMEOUT, "{error}");

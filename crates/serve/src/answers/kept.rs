@@ -381,8 +381,8 @@ mod tests {
         for popular in 0..10 {
             assert!(is_kept(&answers, &selector(popular)), "popular answer {popular} is gone");
         }
-        assert!(answers.figures().evicted.load(Ordering::Relaxed) > 1_500);
-        let made = answers.figures().made.load(Ordering::Relaxed);
+        assert!(answers.figures.evicted.load(Ordering::Relaxed) > 1_500);
+        let made = answers.figures.made.load(Ordering::Relaxed);
         // Each of the two thousand is made twice at the most, and the ten hardly more often.
         assert!(made < 4_300, "{made} were made");
     }

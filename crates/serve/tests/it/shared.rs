@@ -1,11 +1,11 @@
 //! Several nodes that share the live world's log: one writes, all show the same.
 
 mod away;
-mod beheaded;
 mod checkpoint;
 mod clock;
 mod hostile;
 mod late;
+mod missing_prefix;
 mod taken_back;
 
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use change_log::{LogError, StreamLog, StreamPlace};
+use change_log::{LogError, StreamLocation, StreamLog};
 use test_servers::{Nats, Postgres};
 use tokio::runtime::Handle;
 
@@ -35,7 +35,8 @@ async fn a_node_with_the_password_works_and_a_client_without_it_is_refused() {
     for url in
         [format!("nats://127.0.0.1:{port}"), format!("nats://linesman:guess@127.0.0.1:{port}")]
     {
-        let place = StreamPlace { url, name: "live".into(), replicas: None, entry_bytes_max: 9999 };
+        let place =
+            StreamLocation { url, name: "live".into(), replicas: None, entry_bytes_max: 9999 };
         let runtime = Handle::current();
         let refused = tokio::task::spawn_blocking(move || StreamLog::find(&runtime, &place));
         let refused = refused.await.unwrap();

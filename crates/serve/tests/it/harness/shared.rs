@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use accounts::{Accounts, Cluster};
-use change_log::{Caller, Options, Place, StreamPlace};
+use change_log::{LeaderClient, LogLocation, Options, StreamLocation};
 use domain::{Clock, ManualClock, World};
 use engine::{Membership, Seat, WorldHandle, WorldOptions};
 use store::Store;
@@ -46,9 +46,9 @@ pub(crate) struct LogServers {
 }
 
 impl LogServers {
-    pub(crate) fn place(&self, world: World) -> StreamPlace {
+    pub(crate) fn place(&self, world: World) -> StreamLocation {
         let (url, name) = (self.url.clone(), world.to_string());
-        StreamPlace { url, name, replicas: None, entry_bytes_max: 1024 * 1024 }
+        StreamLocation { url, name, replicas: None, entry_bytes_max: 1024 * 1024 }
     }
 }
 
@@ -78,7 +78,7 @@ impl Joining {
         options: WorldOptions,
         clock: &Arc<dyn Clock>,
     ) -> (Arc<WorldHandle>, JoinHandle<()>) {
-        let caller = Caller::open(&self.servers.place(World::Live)).await.unwrap();
+        let caller = LeaderClient::open(&self.servers.place(World::Live)).await.unwrap();
         let membership = Membership { caller, seat: self.seat.clone() };
         let (handle, node) = WorldHandle::join(options, Arc::clone(clock), membership);
         tokio::spawn(engine::keep_desk(Arc::clone(&handle)));
@@ -92,13 +92,15 @@ pub(super) fn place(
     joining: Option<&Joining>,
     dir: &Path,
     world: World,
-) -> Place {
+) -> LogLocation {
     match servers {
-        Some(_) if joining.is_some() && world == World::Sandbox => Place::Nowhere,
+        Some(_) if joining.is_some() && world == World::Sandbox => LogLocation::Nowhere,
         Some(servers) => {
-            Place::Stream { runtime: servers.runtime.clone(), place: servers.place(world) }
+            LogLocation::Stream { runtime: servers.runtime.clone(), location: servers.place(world) }
         }
-        None => Place::Folder { dir: dir.join(world.to_string()), options: Options::default() },
+        None => {
+            LogLocation::Folder { dir: dir.join(world.to_string()), options: Options::default() }
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use change_log::Caller;
+use change_log::LeaderClient;
 use domain::{Clock as _, World};
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ async fn a_copy_that_comes_late_does_not_undo_what_was_taken_since() {
 
     let clock = &cluster.joining.clock;
     let servers = &cluster.joining.servers;
-    let caller = Caller::open(&servers.place(World::Live)).await.unwrap();
+    let caller = LeaderClient::open(&servers.place(World::Live)).await.unwrap();
     wait_for("the servers", || caller.bytes_max().is_some()).await;
     // `None`: as a program from before asks.
     let hand_over = async |price: Value, before_ms: Option<i64>| -> Value {

@@ -56,22 +56,22 @@ pub(crate) struct Numbered {
 
 /// Whom to tell of every answer of the servers.
 #[derive(Clone)]
-pub(crate) struct Told(pub(crate) Arc<dyn Fn() + Send + Sync>);
+pub(crate) struct AnswerListener(pub(crate) Arc<dyn Fn() + Send + Sync>);
 
-impl fmt::Debug for Told {
+impl fmt::Debug for AnswerListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Told")
+        f.write_str("AnswerListener")
     }
 }
 
 /// A stream and how to reach it.
 #[derive(Debug, Clone)]
-pub(crate) struct Wire {
+pub(crate) struct MessageStream {
     context: Context,
     stream: Stream,
     name: String,
     subject: String,
-    pub(crate) told: Option<Told>,
+    pub(crate) on_answer: Option<AnswerListener>,
 }
 
 /// How far a stream reaches; `last` is `first - 1` where it is empty.
@@ -82,34 +82,34 @@ pub(crate) struct Extent {
     pub(crate) bytes: u64,
 }
 
-impl Wire {
+impl MessageStream {
     /// Finds the stream.
     pub(crate) async fn find(
         context: &Context,
         name: String,
         subject: String,
     ) -> Result<Self, LogError> {
-        let mut patience = Patience::of(ASK_TIME_MAX);
+        let mut limit = RetryLimit::of(ASK_TIME_MAX);
         let stream = loop {
             match context.get_stream(&name).await {
                 Ok(stream) => break stream,
                 Err(error)
-                    if matches!(error.kind(), GetStreamErrorKind::JetStream(told)
-                        if told.error_code() == ErrorCode::STREAM_NOT_FOUND) =>
+                    if matches!(error.kind(), GetStreamErrorKind::JetStream(error)
+                        if error.error_code() == ErrorCode::STREAM_NOT_FOUND) =>
                 {
                     return Err(LogError::Missing { name });
                 }
-                Err(error) if patience.gives_up() => {
+                Err(error) if limit.is_exhausted() => {
                     return Err(LogError::Unavailable(Box::new(error)));
                 }
                 Err(_) => sleep(RETRY_DELAY).await,
             }
         };
-        Ok(Self { context: context.clone(), stream, name, subject, told: None })
+        Ok(Self { context: context.clone(), stream, name, subject, on_answer: None })
     }
 
     /// Finds the stream, or makes it.
-    pub(crate) async fn find_or_make(
+    pub(crate) async fn find_or_create(
         context: &Context,
         name: String,
         subject: String,
@@ -127,7 +127,7 @@ impl Wire {
             deny_delete: true,
             ..Config::default()
         };
-        let mut patience = Patience::of(ASK_TIME_MAX);
+        let mut limit = RetryLimit::of(ASK_TIME_MAX);
         let stream = loop {
             match context.get_or_create_stream(config.clone()).await {
                 Ok(stream) => break stream,
@@ -135,32 +135,32 @@ impl Wire {
                 Err(error)
                     if replicas.is_none()
                         && config.num_replicas > 1
-                        && matches!(error.kind(), CreateStreamErrorKind::JetStream(told)
-                            if told.error_code() == ErrorCode::STREAM_REPLICAS_NOT_SUPPORTED) =>
+                        && matches!(error.kind(), CreateStreamErrorKind::JetStream(error)
+                            if error.error_code() == ErrorCode::STREAM_REPLICAS_NOT_SUPPORTED) =>
                 {
                     tracing::warn!(stream = %config.name, "a single NATS server: the log is not replicated");
                     config.num_replicas = 1;
                 }
-                Err(error) if patience.gives_up() => {
+                Err(error) if limit.is_exhausted() => {
                     return Err(LogError::Unavailable(Box::new(error)));
                 }
                 Err(_) => sleep(RETRY_DELAY).await,
             }
         };
-        Ok(Self { context: context.clone(), stream, name, subject, told: None })
+        Ok(Self { context: context.clone(), stream, name, subject, on_answer: None })
     }
 
     /// Notes that the servers have answered. Something long consists of many answers: who looks for the next one finds
     /// out that they are gone as soon as in something short.
     fn tell(&self) {
-        if let Some(Told(told)) = &self.told {
-            told();
+        if let Some(AnswerListener(on_answer)) = &self.on_answer {
+            on_answer();
         }
     }
 
     /// How far the stream reaches, as its leader says.
     pub(crate) async fn extent(&self) -> Result<Extent, LogError> {
-        insist(|| self.extent_now()).await
+        retry(|| self.extent_now()).await
     }
 
     /// The same, asked once.
@@ -177,7 +177,7 @@ impl Wire {
 
     /// One message.
     pub(crate) async fn get(&self, at: u64) -> Result<Numbered, LogError> {
-        insist(|| self.get_now(at)).await
+        retry(|| self.get_now(at)).await
     }
 
     /// The same, asked once.
@@ -207,12 +207,12 @@ impl Wire {
         mut last: u64,
     ) -> Result<u64, LogError> {
         for (window, some) in messages.chunks(WINDOW_PARTS).enumerate() {
-            let mut patience = Patience::of(PUBLISH_TIME_MAX);
+            let mut limit = RetryLimit::of(PUBLISH_TIME_MAX);
             loop {
                 match self.attempt(&format!("{id}-{window}"), some, last).await {
                     Ok(published) => break last = published,
                     Err(Failed::Overtaken) => return Err(LogError::Overtaken),
-                    Err(Failed::NotYet(error)) if patience.gives_up() => {
+                    Err(Failed::NotYet(error)) if limit.is_exhausted() => {
                         return Err(LogError::Unavailable(error));
                     }
                     Err(Failed::NotYet(_)) => sleep(RETRY_DELAY).await,
@@ -276,12 +276,12 @@ impl Wire {
         to: Option<u64>,
     ) -> mpsc::Receiver<Result<Numbered, LogError>> {
         let (sender, receiver) = mpsc::channel(READ_AHEAD);
-        let wire = self.clone();
+        let stream = self.clone();
         tokio::spawn(async move {
             tokio::select! {
                 // Whoever reads may stop at any time; a consumer that waits must not outlive them.
                 () = sender.closed() => {}
-                read = wire.pump(from, to, &sender) => {
+                read = stream.pump(from, to, &sender) => {
                     if let Err(error) = read && sender.send(Err(error)).await.is_err() {
                         tracing::debug!("a reader of the log is gone");
                     }
@@ -347,7 +347,7 @@ impl Wire {
             deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: from },
             ..OrderedConfig::default()
         };
-        let mut patience = Patience::of(ASK_TIME_MAX);
+        let mut limit = RetryLimit::of(ASK_TIME_MAX);
         loop {
             let made = async {
                 let consumer =
@@ -357,7 +357,7 @@ impl Wire {
             };
             match made.await {
                 Ok(messages) => return Ok(messages),
-                Err(error) if patience.gives_up() => {
+                Err(error) if limit.is_exhausted() => {
                     return Err(LogError::Unavailable(error));
                 }
                 Err(_) => sleep(RETRY_DELAY).await,
@@ -382,11 +382,11 @@ impl Wire {
 }
 
 /// Asks again and again while the servers do not answer, for as long as a question may take.
-async fn insist<T>(mut ask: impl AsyncFnMut() -> Result<T, LogError>) -> Result<T, LogError> {
-    let mut patience = Patience::of(ASK_TIME_MAX);
+async fn retry<T>(mut ask: impl AsyncFnMut() -> Result<T, LogError>) -> Result<T, LogError> {
+    let mut limit = RetryLimit::of(ASK_TIME_MAX);
     loop {
         match ask().await {
-            Err(LogError::Unavailable(_)) if !patience.gives_up() => sleep(RETRY_DELAY).await,
+            Err(LogError::Unavailable(_)) if !limit.is_exhausted() => sleep(RETRY_DELAY).await,
             answered => return answered,
         }
     }
@@ -395,19 +395,19 @@ async fn insist<T>(mut ask: impl AsyncFnMut() -> Result<T, LogError>) -> Result<
 /// For how long something that fails is tried: for a time, and a few times. A process that was held still has lost the
 /// time and tried nothing.
 #[derive(Debug)]
-struct Patience {
+struct RetryLimit {
     begun: Instant,
     time_max: Duration,
     tries_left: u32,
 }
 
-impl Patience {
+impl RetryLimit {
     fn of(time_max: Duration) -> Self {
         Self { begun: Instant::now(), time_max, tries_left: TRIES_MIN }
     }
 
     /// Counts something that failed, and says whether that was the last time.
-    fn gives_up(&mut self) -> bool {
+    fn is_exhausted(&mut self) -> bool {
         self.tries_left = self.tries_left.saturating_sub(1);
         self.tries_left == 0 && self.begun.elapsed() >= self.time_max
     }
@@ -427,8 +427,8 @@ mod tests {
     #[test]
     fn what_fails_is_tried_a_few_times_however_long_that_takes() {
         let tries = |time_max| {
-            let mut patience = Patience::of(time_max);
-            (1..100).find(|_| patience.gives_up())
+            let mut limit = RetryLimit::of(time_max);
+            (1..100).find(|_| limit.is_exhausted())
         };
         assert_eq!(tries(Duration::ZERO), Some(TRIES_MIN));
         assert_eq!(tries(Duration::from_secs(3600)), None, "and as often as there is time for");

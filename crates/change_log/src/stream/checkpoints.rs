@@ -6,8 +6,8 @@ use crate::{
     checkpoint::{Checkpoint, decode_checkpoint, encode_head},
     error::{Damage, LogError},
     stream::{
-        part::{self, Gatherer, RunHead},
-        wire::{Told, Wire},
+        message_stream::{AnswerListener, MessageStream},
+        part::{self, Assembler, RunHead},
     },
 };
 
@@ -17,7 +17,7 @@ const CHECKPOINTS_KEPT: usize = 2;
 /// The stream of checkpoints.
 #[derive(Debug)]
 pub(super) struct Checkpoints {
-    wire: Wire,
+    stream: MessageStream,
     /// The whole ones, newest first, no more than are kept.
     whole: Vec<Whole>,
     last_message: u64,
@@ -33,20 +33,20 @@ struct Whole {
 }
 
 impl Checkpoints {
-    pub(super) async fn open(wire: Wire) -> Result<Self, LogError> {
-        let mut checkpoints = Self { wire, whole: Vec::new(), last_message: 0, written: 0 };
+    pub(super) async fn open(stream: MessageStream) -> Result<Self, LogError> {
+        let mut checkpoints = Self { stream, whole: Vec::new(), last_message: 0, written: 0 };
         checkpoints.look().await?;
         Ok(checkpoints)
     }
 
     /// Finds the newest whole ones from the end backwards.
     pub(super) async fn look(&mut self) -> Result<(), LogError> {
-        let extent = self.wire.extent().await?;
+        let extent = self.stream.extent().await?;
         self.last_message = extent.last;
         self.whole.clear();
         let mut at = extent.last;
         while at >= extent.first && at > 0 && self.whole.len() < CHECKPOINTS_KEPT {
-            let found = self.wire.get(at).await?.part;
+            let found = self.stream.get(at).await?.part;
             let Some(first_message) = at.checked_sub(u64::from(found.part)) else {
                 break;
             };
@@ -60,8 +60,8 @@ impl Checkpoints {
     }
 
     /// Whom to tell of every answer of the servers.
-    pub(super) fn set_told(&mut self, told: Told) {
-        self.wire.told = Some(told);
+    pub(super) fn set_on_answer(&mut self, on_answer: AnswerListener) {
+        self.stream.on_answer = Some(on_answer);
     }
 
     /// The number of the newest, 0 where there is none.
@@ -86,7 +86,7 @@ impl Checkpoints {
         let messages = part::cut(head, &run, part_bytes);
         self.written += 1;
         let id = format!("{:016x}-{}", head.writer, self.written);
-        let published = self.wire.publish(&id, &messages, self.last_message).await;
+        let published = self.stream.publish(&id, &messages, self.last_message).await;
         let last_message = match published {
             Ok(last_message) => last_message,
             Err(error) => {
@@ -103,7 +103,7 @@ impl Checkpoints {
         self.whole.truncate(CHECKPOINTS_KEPT);
         match self.whole.as_slice() {
             [.., oldest] if self.whole.len() == CHECKPOINTS_KEPT => {
-                self.wire.purge_before(oldest.first_message).await
+                self.stream.purge_before(oldest.first_message).await
             }
             _ => Ok(()),
         }
@@ -134,22 +134,22 @@ impl Checkpoints {
     }
 
     /// Takes the newest for none.
-    pub(super) fn pass_over_newest(&mut self) {
+    pub(super) fn skip_newest(&mut self) {
         self.whole = self.whole.split_off(self.whole.len().min(1));
     }
 
     async fn read(&self, whole: Whole) -> Result<(Checkpoint, i64), LogError> {
-        let mut messages = self.wire.read(whole.first_message, Some(whole.last_message));
-        let mut gatherer = Gatherer::default();
+        let mut messages = self.stream.read(whole.first_message, Some(whole.last_message));
+        let mut assembler = Assembler::default();
         while let Some(message) = messages.recv().await {
-            let Some((head, run)) = gatherer.take(&message?.part) else {
+            let Some((head, run)) = assembler.take(&message?.part) else {
                 continue;
             };
             let decoded = decode_checkpoint(&run);
             return decoded
                 .map(|checkpoint| (checkpoint, head.tag))
-                .map_err(|reason| self.wire.corrupt(whole.last_message, reason));
+                .map_err(|reason| self.stream.corrupt(whole.last_message, reason));
         }
-        Err(self.wire.corrupt(whole.last_message, Damage::Header))
+        Err(self.stream.corrupt(whole.last_message, Damage::Header))
     }
 }

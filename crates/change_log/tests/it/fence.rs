@@ -1,7 +1,7 @@
 //! What a writer knows of a log that another one has gone on with.
 
 use async_nats::jetstream;
-use linesman_log::{Entry, Log, LogError, StreamLog};
+use change_log::{Entry, Log, LogError, StreamLog};
 use test_servers::Nats;
 use tokio::runtime::Runtime;
 
@@ -28,7 +28,7 @@ fn who_lets_go_of_old_entries_does_not_thereby_know_what_others_have_written() {
     assert_eq!(append_one(&mut new), 6);
     assert_eq!(old.retain(i64::MAX, u64::MAX).unwrap(), 2);
     assert_eq!((old.first_seq(), old.last_seq()), (3, 5), "nothing of what it has not read");
-    assert!(old.glance().unwrap().overtaken);
+    assert!(old.tip().unwrap().overtaken);
     let refused = old.append(1, [(1, b"too late".as_slice())]);
     assert!(matches!(refused, Err(LogError::Overtaken)), "{refused:?}");
     assert_eq!(append_one(&mut new), 7);

@@ -1,6 +1,6 @@
 //! What holds for a log in a folder and for one on servers alike.
 
-use linesman_log::{Checkpoint, Entry, Log, LogError, Options, Place, StreamPlace};
+use change_log::{Checkpoint, Entry, Log, LogError, LogLocation, Options, StreamLocation};
 use test_servers::Nats;
 use tokio::runtime::Runtime;
 
@@ -34,7 +34,7 @@ mod in_a_folder {
             fn $case() {
                 let dir = tempfile::tempdir().unwrap();
                 let options = Options { entry_bytes_max: ENTRY_BYTES_MAX, ..SMALL };
-                super::$case(&Place::Folder { dir: dir.path().to_owned(), options });
+                super::$case(&LogLocation::Folder { dir: dir.path().to_owned(), options });
             }
         )*};
     }
@@ -55,17 +55,17 @@ fn everything_that_holds_in_a_folder_holds_on_servers() {
     for_each_case!(run);
 }
 
-pub(crate) fn on(runtime: &Runtime, url: &str, name: &str, replicas: usize) -> Place {
+pub(crate) fn on(runtime: &Runtime, url: &str, name: &str, replicas: usize) -> LogLocation {
     let (url, name) = (url.to_owned(), name.to_owned());
     let place =
-        StreamPlace { url, name, replicas: Some(replicas), entry_bytes_max: ENTRY_BYTES_MAX };
-    Place::Stream { runtime: runtime.handle().clone(), place }
+        StreamLocation { url, name, replicas: Some(replicas), entry_bytes_max: ENTRY_BYTES_MAX };
+    LogLocation::Stream { runtime: runtime.handle().clone(), location: place }
 }
 
-pub(crate) fn stream_place(place: &Place) -> (&tokio::runtime::Handle, &StreamPlace) {
+pub(crate) fn stream_place(place: &LogLocation) -> (&tokio::runtime::Handle, &StreamLocation) {
     match place {
-        Place::Stream { runtime, place } => (runtime, place),
-        Place::Folder { .. } | Place::Nowhere => panic!("not on servers"),
+        LogLocation::Stream { runtime, location } => (runtime, location),
+        LogLocation::Folder { .. } | LogLocation::Nowhere => panic!("not on servers"),
     }
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn try_read_all(log: &Log, from: u64) -> Result<Vec<u64>, LogError> {
     log.read_from(from)?.map(checked).collect()
 }
 
-fn entries_come_back_with_their_numbers_times_and_versions(place: &Place) {
+fn entries_come_back_with_their_numbers_times_and_versions(place: &LogLocation) {
     let mut log = Log::open(place).unwrap();
     assert_eq!((log.first_seq(), log.last_seq()), (1, 0));
     assert_eq!(read_all(&log, 0), Vec::<u64>::new());
@@ -109,7 +109,7 @@ fn entries_come_back_with_their_numbers_times_and_versions(place: &Place) {
     assert_eq!(read_all(&log, 0), (1..=20).collect::<Vec<_>>());
 }
 
-fn a_batch_is_numbered_in_one_go_and_an_empty_one_is_nothing(place: &Place) {
+fn a_batch_is_numbered_in_one_go_and_an_empty_one_is_nothing(place: &LogLocation) {
     let mut log = Log::open(place).unwrap();
     append_one(&mut log);
     assert!(log.append(1, []).unwrap().is_empty());
@@ -124,7 +124,7 @@ fn a_batch_is_numbered_in_one_go_and_an_empty_one_is_nothing(place: &Place) {
     );
 }
 
-fn what_is_too_large_leaves_no_trace(place: &Place) {
+fn what_is_too_large_leaves_no_trace(place: &LogLocation) {
     let mut log = Log::open(place).unwrap();
     append_one(&mut log);
     let large = vec![0; usize::try_from(ENTRY_BYTES_MAX).unwrap() + 1];
@@ -134,7 +134,7 @@ fn what_is_too_large_leaves_no_trace(place: &Place) {
     assert_eq!(read_all(&log, 1), [1, 2]);
 }
 
-fn a_batch_of_any_length_is_whole(place: &Place) {
+fn a_batch_of_any_length_is_whole(place: &LogLocation) {
     let mut log = Log::open(place).unwrap();
     let largest = vec![7; usize::try_from(ENTRY_BYTES_MAX).unwrap()];
     let many: Vec<Vec<u8>> = (0..3000).map(|n: u32| n.to_le_bytes().repeat(100)).collect();
@@ -156,7 +156,7 @@ fn append_after(log: &mut Log, seq: u64) {
     assert_eq!(log.append(2, [(1, b"after".as_slice())]).unwrap(), seq + 1..=seq + 1);
 }
 
-fn reading_begins_anywhere(place: &Place) {
+fn reading_begins_anywhere(place: &LogLocation) {
     let mut log = Log::open(place).unwrap();
     for length in [1_u64, 4, 1, 7, 2, 1, 10] {
         let first = log.last_seq() + 1;
@@ -170,7 +170,7 @@ fn reading_begins_anywhere(place: &Place) {
     }
 }
 
-fn the_newest_checkpoint_is_read_and_nothing_out_of_range_is_written(place: &Place) {
+fn the_newest_checkpoint_is_read_and_nothing_out_of_range_is_written(place: &LogLocation) {
     let mut log = Log::open(place).unwrap();
     assert_eq!(log.latest_checkpoint().unwrap(), None);
     for _ in 0..9 {
@@ -188,7 +188,7 @@ fn the_newest_checkpoint_is_read_and_nothing_out_of_range_is_written(place: &Pla
     }
 }
 
-fn a_large_checkpoint_comes_back(place: &Place) {
+fn a_large_checkpoint_comes_back(place: &LogLocation) {
     let mut log = Log::open(place).unwrap();
     append_one(&mut log);
     let large: Vec<u8> =
@@ -198,7 +198,7 @@ fn a_large_checkpoint_comes_back(place: &Place) {
     assert!(read.version == 250 && read.payload == large);
 }
 
-fn old_entries_go_once_two_checkpoints_cover_them(place: &Place) {
+fn old_entries_go_once_two_checkpoints_cover_them(place: &LogLocation) {
     let mut log = Log::open(place).unwrap();
     for _ in 0..30 {
         append_one(&mut log);
@@ -225,7 +225,7 @@ fn old_entries_go_once_two_checkpoints_cover_them(place: &Place) {
     assert_eq!((log.first_seq(), log.last_seq()), (first, 30));
 }
 
-fn numbers_go_on_after_a_reopening_however_little_is_kept(place: &Place) {
+fn numbers_go_on_after_a_reopening_however_little_is_kept(place: &LogLocation) {
     for round in 1..=5 {
         let mut log = Log::open(place).unwrap();
         for _ in 0..10 {

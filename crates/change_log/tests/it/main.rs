@@ -21,7 +21,6 @@ use std::{
 };
 
 use change_log::{ChangeLog, Entry, LogError, Options, Recovery};
-use linesman_log as change_log;
 
 /// Small enough that a handful of entries makes several segments.
 pub(crate) const SMALL: Options = Options { segment_bytes: 150, entry_bytes_max: 64 };

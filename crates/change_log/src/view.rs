@@ -13,7 +13,7 @@ use crate::{
     checkpoint::{self, Checkpoint, parse_checkpoint_name},
     error::LogError,
     files::{io_at, name_of},
-    folder::take_overruled,
+    folder::take_superseded,
     reader::{Losses, Reader, Tail},
     segment::{Segment, parse_segment_name},
 };
@@ -49,7 +49,7 @@ impl LogView {
                 read => segments.push(read?),
             }
         }
-        take_overruled(&mut segments);
+        take_superseded(&mut segments);
         Ok(Self { dir: dir.to_owned(), segments, checkpoints })
     }
 

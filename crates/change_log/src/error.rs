@@ -48,7 +48,7 @@ pub enum LogError {
     NotKept { seq: u64, follows: u64 },
     /// Retention deleted a segment before the reader came to it.
     #[error("{} was deleted while the log was being read", path.display())]
-    Deleted { path: PathBuf },
+    CannotCatchUp { path: PathBuf },
     /// A checkpoint must not be older than the newest one, nor beyond the log.
     #[error("a checkpoint at {seq} is outside {newest}..={last}")]
     CheckpointOutOfRange { seq: u64, newest: u64, last: u64 },

@@ -8,7 +8,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use linesman_log::{Caller, Entry, Glance, Log, LogError, NoAnswer, Place, StreamLog, StreamPlace};
+use change_log::{
+    Entry, LeaderClient, Log, LogError, LogLocation, NoAnswer, StreamLocation, StreamLog, Tip,
+};
 use test_servers::{Nats, Proxy};
 use tokio::runtime::Runtime;
 
@@ -212,14 +214,14 @@ fn a_glance_tells_how_far_the_log_reaches_and_whether_somebody_else_wrote() {
     let place = on(&runtime, &nats.url(), "live", 1);
     let (handle, stream) = stream_place(&place);
     let mut one = StreamLog::open(handle, stream).unwrap();
-    assert_eq!(one.glance().unwrap(), Glance { last_seq: 0, overtaken: false });
+    assert_eq!(one.tip().unwrap(), Tip { last_seq: 0, overtaken: false });
     one.append(1, [(1, b"a".as_slice()), (1, b"b".as_slice())]).unwrap();
-    assert_eq!(one.glance().unwrap(), Glance { last_seq: 2, overtaken: false });
+    assert_eq!(one.tip().unwrap(), Tip { last_seq: 2, overtaken: false });
     let mut two = StreamLog::open(handle, stream).unwrap();
     two.append(1, [(1, b"c".as_slice())]).unwrap();
-    assert_eq!(one.glance().unwrap(), Glance { last_seq: 3, overtaken: true });
+    assert_eq!(one.tip().unwrap(), Tip { last_seq: 3, overtaken: true });
     nats.kill(0).unwrap();
-    assert!(matches!(one.glance(), Err(LogError::Unavailable(_))));
+    assert!(matches!(one.tip(), Err(LogError::Unavailable(_))));
 }
 
 #[test]
@@ -250,10 +252,13 @@ fn without_a_word_about_replicas_a_single_server_is_enough_and_three_are_used() 
     let runtime = Runtime::new().unwrap();
     for servers in [1, 3] {
         let mut nats = Nats::start(servers).unwrap();
-        let Place::Stream { runtime, place } = on(&runtime, &nats.url(), "live", 1) else {
+        let LogLocation::Stream { runtime, location } = on(&runtime, &nats.url(), "live", 1) else {
             panic!("not on servers")
         };
-        let place = Place::Stream { runtime, place: StreamPlace { replicas: None, ..place } };
+        let place = LogLocation::Stream {
+            runtime,
+            location: StreamLocation { replicas: None, ..location },
+        };
         let mut log = open_patiently(&place);
         append_one(&mut log);
         if servers == 3 {
@@ -264,7 +269,7 @@ fn without_a_word_about_replicas_a_single_server_is_enough_and_three_are_used() 
 }
 
 /// Three servers may need longer to choose who leads than one attempt waits; whoever needs them tries again.
-fn open_patiently(place: &Place) -> Log {
+fn open_patiently(place: &LogLocation) -> Log {
     let begun = Instant::now();
     loop {
         match Log::open(place) {
@@ -276,7 +281,7 @@ fn open_patiently(place: &Place) -> Log {
 }
 
 /// The same once the log reaches as far as is known: who has just been chosen may not know that yet.
-fn open_with(place: &Place, last: u64) -> Log {
+fn open_with(place: &LogLocation, last: u64) -> Log {
     let begun = Instant::now();
     loop {
         let log = open_patiently(place);
@@ -288,7 +293,7 @@ fn open_with(place: &Place, last: u64) -> Log {
 }
 
 /// The same for reading: until it is known that a server is gone, every third reader is put on it.
-fn read_patiently(place: &Place, last: u64) -> Vec<u64> {
+fn read_patiently(place: &LogLocation, last: u64) -> Vec<u64> {
     let begun = Instant::now();
     loop {
         match try_read_all(&open_with(place, last), 1) {
@@ -309,14 +314,14 @@ fn a_question_is_answered_by_whoever_is_at_the_desk() {
     let (_, stream) = stream_place(&place);
     runtime.block_on(async {
         let (asking, answering) =
-            (Caller::open(stream).await.unwrap(), Caller::open(stream).await.unwrap());
+            (LeaderClient::open(stream).await.unwrap(), LeaderClient::open(stream).await.unwrap());
         let begun = Instant::now();
         while asking.bytes_max().is_none() || answering.bytes_max().is_none() {
             assert!(begun.elapsed() < PATIENCE, "no connection");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         assert_eq!(asking.ask(b"who".to_vec(), PATIENCE).await, Err(NoAnswer::Nobody));
-        let mut desk = answering.open_desk().await.unwrap();
+        let mut desk = answering.serve().await.unwrap();
         let serving = tokio::spawn(async move {
             while let Some(question) = desk.next().await {
                 let answer = question.payload.to_ascii_uppercase();
@@ -441,21 +446,21 @@ fn entries_that_took_the_place_of_others_are_told_from_them() {
     let place = on(&runtime, &nats.url(), "live", 1);
     let (handle, stream) = stream_place(&place);
     let mut log = StreamLog::open(handle, stream).unwrap();
-    assert_eq!(log.last_mark(), None);
+    assert_eq!(log.last_checksum(), None);
     log.append(1, [(1, b"one".as_slice()), (1, b"two".as_slice())]).unwrap();
-    let two = log.last_mark().unwrap();
+    let two = log.last_checksum().unwrap();
     assert!(log.holds(2, two).unwrap() && !log.holds(1, two).unwrap());
     assert!(!log.holds(0, two).unwrap() && !log.holds(3, two).unwrap());
     nats.kill(0).unwrap();
     let copy = nats.copy_data(0).unwrap();
     nats.start_again(0).unwrap();
     log.refresh().unwrap();
-    assert_eq!(log.last_mark(), Some(two), "it ends as before");
+    assert_eq!(log.last_checksum(), Some(two), "it ends as before");
     log.append(2, [(1, b"lost".as_slice())]).unwrap();
-    let lost = log.last_mark().unwrap();
+    let lost = log.last_checksum().unwrap();
     let mut follower = log.follow_from(3).unwrap();
     let entry = follower.next(PATIENCE).unwrap().unwrap();
-    assert!(entry.mark() == lost && follower.is_still_there().unwrap());
+    assert!(entry.checksum() == lost && follower.is_unchanged().unwrap());
 
     nats.kill(0).unwrap();
     nats.restore_data(0, &copy).unwrap();
@@ -463,9 +468,9 @@ fn entries_that_took_the_place_of_others_are_told_from_them() {
     log.refresh().unwrap();
     assert_eq!(log.last_seq(), 2);
     assert!(log.holds(2, two).unwrap() && !log.holds(3, lost).unwrap());
-    assert!(follower.is_still_there().unwrap(), "there is none in its place yet");
+    assert!(follower.is_unchanged().unwrap(), "there is none in its place yet");
     log.append(2, [(1, b"other".as_slice())]).unwrap();
-    assert!(!log.holds(3, lost).unwrap() && !follower.is_still_there().unwrap());
+    assert!(!log.holds(3, lost).unwrap() && !follower.is_unchanged().unwrap());
 }
 
 #[test]
@@ -477,7 +482,7 @@ fn every_answer_of_a_long_checkpoint_is_told() {
     let mut log = StreamLog::open(handle, stream).unwrap();
     let told = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&told);
-    log.tell_answers(move || {
+    log.on_answer(move || {
         counted.fetch_add(1, Ordering::SeqCst);
     });
     log.append(1, [(1, b"one".as_slice())]).unwrap();
@@ -500,7 +505,7 @@ fn a_checkpoint_of_entries_that_the_log_has_not_any_more_is_passed_over() {
     let payload = |log: &mut StreamLog| log.latest_checkpoint().unwrap().map(|held| held.payload);
     assert_eq!(payload(&mut log).unwrap(), b"second");
     // As if it had been written when the fourth entry was another one.
-    log.note_last_mark(log.last_mark().map(|mark| mark ^ 1));
+    log.set_last_checksum(log.last_checksum().map(|checksum| checksum ^ 1));
     log.write_checkpoint(3, 1, b"of another life").unwrap();
     let mut log = StreamLog::open(handle, stream).unwrap();
     assert_eq!(payload(&mut log).unwrap(), b"second");

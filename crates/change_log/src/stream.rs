@@ -8,12 +8,12 @@
 //! Checkpoints are runs in a stream of their own. The calls wait for the servers, with a bound: they are for a
 //! thread of its own, never for a task.
 
-mod call;
 mod checkpoints;
 mod connection;
+mod message_stream;
 mod part;
 mod reader;
-mod wire;
+mod request;
 
 use std::{
     collections::hash_map::RandomState, hash::BuildHasher as _, ops::RangeInclusive, sync::Arc,
@@ -26,19 +26,19 @@ use crate::{
     checkpoint::Checkpoint,
     error::LogError,
     frame::{Frame, encode_frame},
-    reader::{Entry, mark},
+    reader::{Entry, checksum},
     stream::{
         checkpoints::Checkpoints,
         connection::connect,
+        message_stream::{ACK_TIME_MAX, AnswerListener, MessageStream},
         part::{PART_HEAD_BYTES, RUN_BYTES_MAX, RunHead},
-        wire::{ACK_TIME_MAX, Told, Wire},
     },
 };
 
 pub use crate::stream::{
-    call::{Caller, Desk, NoAnswer, Question},
     connection::{check_addresses, with_login},
     reader::{Follower, StreamReader},
+    request::{LeaderClient, LeaderServer, NoAnswer, Request},
 };
 
 /// The body of one message. Servers take a mebibyte where nobody has said otherwise.
@@ -47,7 +47,7 @@ const PART_BYTES: usize = 512 * 1024;
 const OVERHEAD_BYTES: usize = PART_HEAD_BYTES + 1024;
 /// Where a log is.
 #[derive(Debug, Clone)]
-pub struct StreamPlace {
+pub struct StreamLocation {
     /// Addresses of the servers, with commas between: `nats://host:port`.
     pub url: String,
     /// What the log is called; a letter, digit, `_` or `-` each.
@@ -63,7 +63,7 @@ pub struct StreamPlace {
 #[derive(Debug)]
 pub struct StreamLog {
     runtime: Handle,
-    wire: Wire,
+    stream: MessageStream,
     checkpoints: Checkpoints,
     part_bytes: usize,
     entry_bytes_max: u32,
@@ -73,7 +73,7 @@ pub struct StreamLog {
     first_seq: u64,
     last_seq: u64,
     /// Of the last entry, where it was written or read here.
-    last_mark: Option<u32>,
+    last_checksum: Option<u32>,
     /// The last message of the stream, as far as known.
     last_message: u64,
     bytes: u64,
@@ -82,7 +82,7 @@ pub struct StreamLog {
 
 /// How far a log reaches, at a glance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Glance {
+pub struct Tip {
     /// The last number given out, as far as a glance can tell.
     pub last_seq: u64,
     /// Somebody else has written since this log was opened or looked at.
@@ -92,15 +92,15 @@ pub struct Glance {
 /// What becomes of a log that the servers do not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Absent {
-    Made,
-    Told,
+    Create,
+    Fail,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Health {
     Good,
     /// Something may have been written that is not counted here.
-    Unsure,
+    Unknown,
 }
 
 impl StreamLog {
@@ -108,8 +108,8 @@ impl StreamLog {
     ///
     /// # Errors
     /// The servers do not answer, or a newer program wrote the log.
-    pub fn open(runtime: &Handle, place: &StreamPlace) -> Result<Self, LogError> {
-        runtime.block_on(Self::connect(runtime, place, Absent::Made))
+    pub fn open(runtime: &Handle, location: &StreamLocation) -> Result<Self, LogError> {
+        runtime.block_on(Self::connect(runtime, location, Absent::Create))
     }
 
     /// The same for a log that is there. Whoever knows that there was one must not make another: an empty log in its
@@ -117,41 +117,43 @@ impl StreamLog {
     ///
     /// # Errors
     /// The servers have none, do not answer, or a newer program wrote it.
-    pub fn find(runtime: &Handle, place: &StreamPlace) -> Result<Self, LogError> {
-        runtime.block_on(Self::connect(runtime, place, Absent::Told))
+    pub fn find(runtime: &Handle, location: &StreamLocation) -> Result<Self, LogError> {
+        runtime.block_on(Self::connect(runtime, location, Absent::Fail))
     }
 
     async fn connect(
         runtime: &Handle,
-        place: &StreamPlace,
+        location: &StreamLocation,
         absent: Absent,
     ) -> Result<Self, LogError> {
-        let client = connect(place, ConnectOptions::new()).await?;
+        let client = connect(location, ConnectOptions::new()).await?;
         let allowed = client.server_info().max_payload.saturating_sub(OVERHEAD_BYTES);
         let part_bytes = PART_BYTES.min(allowed).max(1);
         let context =
             ContextBuilder::new().timeout(ACK_TIME_MAX).ack_timeout(ACK_TIME_MAX).build(client);
-        let StreamPlace { name, replicas, .. } = place;
-        let open = async |stream: String, subject: String| match absent {
-            Absent::Made => Wire::find_or_make(&context, stream, subject, *replicas).await,
-            Absent::Told => Wire::find(&context, stream, subject).await,
+        let StreamLocation { name, replicas, .. } = location;
+        let open = async |name: String, subject: String| match absent {
+            Absent::Create => {
+                MessageStream::find_or_create(&context, name, subject, *replicas).await
+            }
+            Absent::Fail => MessageStream::find(&context, name, subject).await,
         };
-        let wire = open(format!("linesman-{name}"), format!("linesman.{name}.log")).await?;
-        let (stream, subject) =
+        let stream = open(format!("linesman-{name}"), format!("linesman.{name}.log")).await?;
+        let checkpoints =
             (format!("linesman-{name}-checkpoint"), format!("linesman.{name}.checkpoint"));
-        let checkpoints = open(stream, subject).await?;
+        let checkpoints = open(checkpoints.0, checkpoints.1).await?;
         let mut log = Self {
             runtime: runtime.clone(),
-            wire,
+            stream,
             checkpoints: Checkpoints::open(checkpoints).await?,
             part_bytes,
-            entry_bytes_max: place.entry_bytes_max,
+            entry_bytes_max: location.entry_bytes_max,
             // It need not be secret, only different from one writer to the next.
             writer: RandomState::new().hash_one(name),
             batches: 0,
             first_seq: 1,
             last_seq: 0,
-            last_mark: None,
+            last_checksum: None,
             last_message: 0,
             bytes: 0,
             health: Health::Good,
@@ -160,12 +162,12 @@ impl StreamLog {
         Ok(log)
     }
 
-    /// Calls `told` for every answer of the servers to what is asked or written from here on. A checkpoint takes many
+    /// Calls `on_answer` for every answer of the servers to what is asked or written from here on. A checkpoint takes many
     /// answers.
-    pub fn tell_answers(&mut self, told: impl Fn() + Send + Sync + 'static) {
-        let told = Told(Arc::new(told));
-        self.checkpoints.set_told(told.clone());
-        self.wire.told = Some(told);
+    pub fn on_answer(&mut self, on_answer: impl Fn() + Send + Sync + 'static) {
+        let on_answer = AnswerListener(Arc::new(on_answer));
+        self.checkpoints.set_on_answer(on_answer.clone());
+        self.stream.on_answer = Some(on_answer);
     }
 
     /// Looks again how far the log reaches: after a failure, or where somebody else may have written.
@@ -180,14 +182,14 @@ impl StreamLog {
     }
 
     async fn look(&mut self) -> Result<(), LogError> {
-        let extent = self.wire.extent().await?;
+        let extent = self.stream.extent().await?;
         (self.last_message, self.bytes) = (extent.last, extent.bytes);
         // Behind the last whole batch there may be parts of one that was given up.
         let mut at = extent.last;
-        let written = (self.last_seq, self.last_mark.take());
+        let written = (self.last_seq, self.last_checksum.take());
         self.last_seq = 0;
         while at >= extent.first {
-            let found = self.wire.get(at).await?.part;
+            let found = self.stream.get(at).await?.part;
             if found.is_last() {
                 self.last_seq = found.head.last;
                 break;
@@ -195,9 +197,9 @@ impl StreamLog {
             at = at.saturating_sub(u64::from(found.part) + 1);
         }
         // Where it ends as before, what was written here should be its end.
-        self.last_mark = written.1.filter(|_| written.0 == self.last_seq);
+        self.last_checksum = written.1.filter(|_| written.0 == self.last_seq);
         self.first_seq = if extent.first <= extent.last && self.last_seq > 0 {
-            self.wire.get(extent.first).await?.part.head.first
+            self.stream.get(extent.first).await?.part.head.first
         } else {
             self.last_seq + 1
         };
@@ -215,7 +217,7 @@ impl StreamLog {
         at_ms: i64,
         entries: impl IntoIterator<Item = (u8, &'a [u8])>,
     ) -> Result<RangeInclusive<u64>, LogError> {
-        if self.health == Health::Unsure {
+        if self.health == Health::Unknown {
             return Err(LogError::Poisoned);
         }
         let first = self.last_seq + 1;
@@ -228,7 +230,7 @@ impl StreamLog {
             return Ok(first..=last);
         }
         self.publish(RunHead { writer: self.writer, first, last, tag: at_ms }, &run)?;
-        self.last_mark = newest.map(|(version, payload)| mark(at_ms, version, payload));
+        self.last_checksum = newest.map(|(version, payload)| checksum(at_ms, version, payload));
         Ok(first..=last)
     }
 
@@ -270,7 +272,7 @@ impl StreamLog {
     /// # Errors
     /// As for [`Self::append`].
     pub fn copy(&mut self, entries: &[Entry]) -> Result<(), LogError> {
-        if self.health == Health::Unsure {
+        if self.health == Health::Unknown {
             return Err(LogError::Poisoned);
         }
         let mut run = Vec::new();
@@ -285,7 +287,7 @@ impl StreamLog {
         if last < first {
             return Ok(());
         }
-        self.last_mark = None;
+        self.last_checksum = None;
         self.publish(RunHead { writer: self.writer, first, last, tag }, &run)
     }
 
@@ -303,7 +305,7 @@ impl StreamLog {
     /// # Errors
     /// As for [`Self::append`].
     pub fn fence(&mut self, at_ms: i64) -> Result<(), LogError> {
-        if self.health == Health::Unsure {
+        if self.health == Health::Unknown {
             return Err(LogError::Poisoned);
         }
         let (first, last) = (self.last_seq + 1, self.last_seq);
@@ -314,8 +316,8 @@ impl StreamLog {
         let messages = part::cut(head, run, self.part_bytes);
         self.batches += 1;
         let id = format!("{:016x}-{}", self.writer, self.batches);
-        self.health = Health::Unsure;
-        let published = self.wire.publish(&id, &messages, self.last_message);
+        self.health = Health::Unknown;
+        let published = self.stream.publish(&id, &messages, self.last_message);
         self.last_message = self.runtime.block_on(published)?;
         self.health = Health::Good;
         self.last_seq = head.last;
@@ -327,17 +329,17 @@ impl StreamLog {
     ///
     /// # Errors
     /// The servers do not answer at once.
-    pub fn glance(&self) -> Result<Glance, LogError> {
+    pub fn tip(&self) -> Result<Tip, LogError> {
         self.runtime.block_on(async {
-            let extent = self.wire.extent_now().await?;
+            let extent = self.stream.extent_now().await?;
             if extent.last == self.last_message {
-                return Ok(Glance { last_seq: self.last_seq, overtaken: false });
+                return Ok(Tip { last_seq: self.last_seq, overtaken: false });
             }
             let last_seq = match extent.last >= extent.first {
-                true => self.wire.get_now(extent.last).await?.part.reaches(),
+                true => self.stream.get_now(extent.last).await?.part.reaches(),
                 false => 0,
             };
-            Ok(Glance { last_seq, overtaken: true })
+            Ok(Tip { last_seq, overtaken: true })
         })
     }
 
@@ -348,7 +350,7 @@ impl StreamLog {
     pub fn read_from(&self, seq: u64) -> Result<StreamReader, LogError> {
         let seq = seq.max(1);
         let (from, to) = self.runtime.block_on(self.locate(seq))?;
-        Ok(StreamReader::new(&self.runtime, &self.wire, seq, from..=to))
+        Ok(StreamReader::new(&self.runtime, &self.stream, seq, from..=to))
     }
 
     /// Reads from entry `seq` on, and goes on with what is written later, by whomever.
@@ -358,16 +360,16 @@ impl StreamLog {
     pub fn follow_from(&self, seq: u64) -> Result<Follower, LogError> {
         let seq = seq.max(1);
         let (from, _) = self.runtime.block_on(self.locate(seq))?;
-        Ok(Follower::new(&self.runtime, &self.wire, seq, from))
+        Ok(Follower::new(&self.runtime, &self.stream, seq, from))
     }
 
     /// The message with which to begin to read entry `seq`, and the last one.
     async fn locate(&self, seq: u64) -> Result<(u64, u64), LogError> {
-        let extent = self.wire.extent().await?;
+        let extent = self.stream.extent().await?;
         if extent.first > extent.last {
             return Ok((extent.first, extent.last));
         }
-        let oldest = self.wire.get(extent.first).await?.part.head.first;
+        let oldest = self.stream.get(extent.first).await?.part.head.first;
         if seq < oldest {
             return Err(LogError::NotKept { seq, follows: oldest - 1 });
         }
@@ -386,7 +388,7 @@ impl StreamLog {
         let (mut low, mut high, mut found) = (first, last, None);
         while low <= high {
             let middle = low + (high - low) / 2;
-            let part = self.wire.get(middle).await?.part;
+            let part = self.stream.get(middle).await?.part;
             // A batch is judged by its beginning, wherever in it the search has come.
             let begin = middle.saturating_sub(u64::from(part.part)).max(first);
             if holds(&part.head) {
@@ -417,8 +419,8 @@ impl StreamLog {
             return Err(LogError::CheckpointOutOfRange { seq, newest, last });
         }
         // The entry after it, where it is known, tells later whether the log is still the one that this is of.
-        let next_mark = self.last_mark.filter(|_| seq.checked_add(1) == Some(last));
-        let tag = next_mark.map_or(0, |mark| i64::from(mark) + 1);
+        let next_checksum = self.last_checksum.filter(|_| seq.checked_add(1) == Some(last));
+        let tag = next_checksum.map_or(0, |checksum| i64::from(checksum) + 1);
         let head = RunHead { writer: self.writer, first: seq, last: seq, tag };
         let runtime = self.runtime.clone();
         runtime.block_on(self.checkpoints.write(head, version, payload, self.part_bytes))
@@ -434,7 +436,7 @@ impl StreamLog {
             runtime.block_on(self.checkpoints.latest(self.last_seq))?
         {
             let is_of_log = match u32::try_from(tag - 1) {
-                Ok(next_mark) => self.holds(checkpoint.seq + 1, next_mark)?,
+                Ok(next_checksum) => self.holds(checkpoint.seq + 1, next_checksum)?,
                 Err(_) => true,
             };
             if is_of_log {
@@ -444,7 +446,7 @@ impl StreamLog {
                 seq = checkpoint.seq,
                 "a checkpoint is of entries that the log has not any more; the one before it is used"
             );
-            self.checkpoints.pass_over_newest();
+            self.checkpoints.skip_newest();
         }
         Ok(None)
     }
@@ -464,18 +466,18 @@ impl StreamLog {
     pub fn retain(&mut self, before_ms: i64, keep_from: u64) -> Result<u64, LogError> {
         let seq_max = self.checkpoints.covered().min(keep_from.saturating_sub(1));
         self.runtime.clone().block_on(async {
-            let extent = self.wire.extent().await?;
+            let extent = self.stream.extent().await?;
             let goes = |head: &RunHead| head.last <= seq_max && head.tag < before_ms;
             // The last that may go stays: it is easier to be sure of where it begins than of where it ends.
             let kept = self.last_where(extent.first, extent.last, goes).await?;
             let Some(kept) = kept.filter(|kept| *kept > extent.first) else {
                 return Ok(0);
             };
-            self.wire.purge_before(kept).await?;
+            self.stream.purge_before(kept).await?;
             // Only where it begins by now. Where it ends is what this owner has read or written: whatever another
             // writer has added is not known here, and whoever does not know it must be refused.
-            self.first_seq = self.wire.get(kept).await?.part.head.first;
-            self.bytes = self.wire.extent().await?.bytes;
+            self.first_seq = self.stream.get(kept).await?.part.head.first;
+            self.bytes = self.stream.extent().await?.bytes;
             Ok(kept - extent.first)
         })
     }
@@ -491,26 +493,26 @@ impl StreamLog {
     }
 
     /// What the owner knows the last entry by, because it has read it.
-    pub fn note_last_mark(&mut self, mark: Option<u32>) {
-        self.last_mark = mark;
+    pub fn set_last_checksum(&mut self, checksum: Option<u32>) {
+        self.last_checksum = checksum;
     }
 
-    /// [`Entry::mark`] of the last entry, where this owner knows it.
-    pub fn last_mark(&self) -> Option<u32> {
-        self.last_mark
+    /// [`Entry::checksum`] of the last entry, where this owner knows it.
+    pub fn last_checksum(&self) -> Option<u32> {
+        self.last_checksum
     }
 
-    /// Whether the log still has the entry that this mark is of. A log that does not reach so far, or begins later, has
+    /// Whether the log still has the entry that this checksum is of. A log that does not reach so far, or begins later, has
     /// not.
     ///
     /// # Errors
     /// The servers do not answer, or what they hold is damaged.
-    pub fn holds(&self, seq: u64, mark: u32) -> Result<bool, LogError> {
+    pub fn holds(&self, seq: u64, checksum: u32) -> Result<bool, LogError> {
         if !(self.first_seq..=self.last_seq).contains(&seq) {
             return Ok(false);
         }
         let found = self.read_from(seq)?.next().transpose()?;
-        Ok(found.is_some_and(|entry| entry.seq == seq && entry.mark() == mark))
+        Ok(found.is_some_and(|entry| entry.seq == seq && entry.checksum() == checksum))
     }
 
     /// The bytes of all entries, about.

@@ -2,7 +2,7 @@
 //! and a log on servers.
 
 use crate::{
-    any::{Entries, Log, Place},
+    any::{Entries, Log, LogLocation},
     checkpoint::Checkpoint,
     error::LogError,
     stream::StreamLog,
@@ -75,7 +75,7 @@ impl ReadLog for StreamLog {
     }
 }
 
-impl Place {
+impl LogLocation {
     /// Opens a log to read it, beside whoever writes it. `None`: nothing is kept.
     ///
     /// # Errors
@@ -83,7 +83,9 @@ impl Place {
     pub fn view(&self) -> Result<Option<Box<dyn ReadLog>>, LogError> {
         Ok(match self {
             Self::Folder { dir, .. } => Some(Box::new(LogView::open(dir)?)),
-            Self::Stream { runtime, place } => Some(Box::new(StreamLog::find(runtime, place)?)),
+            Self::Stream { runtime, location } => {
+                Some(Box::new(StreamLog::find(runtime, location)?))
+            }
             Self::Nowhere => None,
         })
     }

@@ -7,7 +7,7 @@ use std::{
 
 use async_nats::{Client, ConnectOptions, ServerAddr};
 
-use crate::{error::LogError, stream::StreamPlace};
+use crate::{error::LogError, stream::StreamLocation};
 
 /// How long a connection may take to be made: whoever waits for longer tries the next server, or again.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(3);
@@ -27,10 +27,10 @@ fn reconnect_pause(attempts: usize) -> Duration {
 
 /// Connects to one of the servers.
 pub(super) async fn connect(
-    place: &StreamPlace,
+    location: &StreamLocation,
     options: ConnectOptions,
 ) -> Result<Client, LogError> {
-    let addresses = parse_addresses(&place.url)?;
+    let addresses = parse_addresses(&location.url)?;
     let client = with_login(options, &addresses)
         .name("linesman")
         .connection_timeout(CONNECT_TIME_MAX)

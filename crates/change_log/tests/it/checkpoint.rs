@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use linesman_log::{Checkpoint, LogError, decode_checkpoint};
+use change_log::{Checkpoint, LogError, decode_checkpoint};
 
 use crate::{append_one, files, filled, open, read_all};
 

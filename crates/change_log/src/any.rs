@@ -9,16 +9,16 @@ use crate::{
     error::LogError,
     log::{ChangeLog, Options},
     reader::{Entry, Losses, Reader},
-    stream::{StreamLog, StreamPlace, StreamReader},
+    stream::{StreamLocation, StreamLog, StreamReader},
 };
 
 /// Where a log is kept.
 #[derive(Debug, Clone)]
-pub enum Place {
+pub enum LogLocation {
     /// In a folder that this process alone has.
     Folder { dir: PathBuf, options: Options },
     /// On servers, reached by the runtime's tasks.
-    Stream { runtime: Handle, place: StreamPlace },
+    Stream { runtime: Handle, location: StreamLocation },
     /// Nowhere: for what can be made again from nothing. Numbers are given out and everything is forgotten.
     Nowhere,
 }
@@ -44,15 +44,15 @@ impl Log {
     ///
     /// # Errors
     /// The file system refuses or the servers do not answer, or a newer program wrote the log.
-    pub fn open(place: &Place) -> Result<Self, LogError> {
-        match place {
-            Place::Folder { dir, options } => {
+    pub fn open(location: &LogLocation) -> Result<Self, LogError> {
+        match location {
+            LogLocation::Folder { dir, options } => {
                 ChangeLog::open(dir, *options).map(|(log, _)| Self::Folder(log))
             }
-            Place::Stream { runtime, place } => {
-                Ok(Self::Stream(Box::new(StreamLog::open(runtime, place)?)))
+            LogLocation::Stream { runtime, location } => {
+                Ok(Self::Stream(Box::new(StreamLog::open(runtime, location)?)))
             }
-            Place::Nowhere => Ok(Self::Nowhere { last_seq: 0 }),
+            LogLocation::Nowhere => Ok(Self::Nowhere { last_seq: 0 }),
         }
     }
 
@@ -159,10 +159,10 @@ impl Log {
         }
     }
 
-    /// What the last entry is known by, where it may be replaced by another ([`StreamLog::last_mark`]).
-    pub fn last_mark(&self) -> Option<u32> {
+    /// What the last entry is known by, where it may be replaced by another ([`StreamLog::last_checksum`]).
+    pub fn last_checksum(&self) -> Option<u32> {
         match self {
-            Self::Stream(log) => log.last_mark(),
+            Self::Stream(log) => log.last_checksum(),
             Self::Folder(_) | Self::Nowhere { .. } => None,
         }
     }

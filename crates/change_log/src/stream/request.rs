@@ -6,16 +6,14 @@
 use std::time::Duration;
 
 use async_nats::{
-    Client, ConnectOptions, Subject, Subscriber,
-    client::{Request, RequestErrorKind},
-    connection::State,
+    Client, ConnectOptions, Subject, Subscriber, client::RequestErrorKind, connection::State,
 };
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 
 use crate::{
     error::LogError,
-    stream::{OVERHEAD_BYTES, StreamPlace, connection::connect},
+    stream::{OVERHEAD_BYTES, StreamLocation, connection::connect},
 };
 
 /// Why a question was not answered.
@@ -31,19 +29,19 @@ pub enum NoAnswer {
 
 /// Asks, and opens the desk at which it is answered.
 #[derive(Debug, Clone)]
-pub struct Caller {
+pub struct LeaderClient {
     client: Client,
     subject: Subject,
 }
 
-impl Caller {
+impl LeaderClient {
     /// Begins to connect, and goes on trying for as long as it lives.
     ///
     /// # Errors
     /// The address is none.
-    pub async fn open(place: &StreamPlace) -> Result<Self, LogError> {
-        let client = connect(place, ConnectOptions::new().retry_on_initial_connect()).await?;
-        Ok(Self { client, subject: format!("linesman.{}.call", place.name).into() })
+    pub async fn open(location: &StreamLocation) -> Result<Self, LogError> {
+        let client = connect(location, ConnectOptions::new().retry_on_initial_connect()).await?;
+        Ok(Self { client, subject: format!("linesman.{}.call", location.name).into() })
     }
 
     /// The longest question or answer; `None` before a server was reached that could say.
@@ -61,7 +59,7 @@ impl Caller {
         if self.client.connection_state() != State::Connected {
             return Err(NoAnswer::Nobody);
         }
-        let request = Request::new().payload(question.into()).timeout(Some(within));
+        let request = async_nats::Request::new().payload(question.into()).timeout(Some(within));
         match self.client.send_request(self.subject.clone(), request).await {
             Ok(answer) => Ok(answer.payload),
             Err(error) if error.kind() == RequestErrorKind::NoResponders => Err(NoAnswer::Nobody),
@@ -73,28 +71,28 @@ impl Caller {
     ///
     /// # Errors
     /// The connection has ended for good.
-    pub async fn open_desk(&self) -> Result<Desk, LogError> {
+    pub async fn serve(&self) -> Result<LeaderServer, LogError> {
         let taken = self.client.subscribe(self.subject.clone()).await;
         let taken = taken.map_err(|error| LogError::Unavailable(Box::new(error)))?;
-        Ok(Desk { client: self.client.clone(), taken })
+        Ok(LeaderServer { client: self.client.clone(), taken })
     }
 }
 
 /// Where questions come in.
 #[derive(Debug)]
-pub struct Desk {
+pub struct LeaderServer {
     client: Client,
     taken: Subscriber,
 }
 
-impl Desk {
+impl LeaderServer {
     /// The next question; `None` once the connection has ended for good.
-    pub async fn next(&mut self) -> Option<Question> {
+    pub async fn next(&mut self) -> Option<Request> {
         loop {
             let message = self.taken.next().await?;
             if let Some(reply) = message.reply {
                 let client = self.client.clone();
-                return Some(Question { client, reply, payload: message.payload });
+                return Some(Request { client, reply, payload: message.payload });
             }
         }
     }
@@ -102,13 +100,13 @@ impl Desk {
 
 /// A question that waits for its answer. Dropped, it is not answered.
 #[derive(Debug)]
-pub struct Question {
+pub struct Request {
     client: Client,
     reply: Subject,
     pub payload: Bytes,
 }
 
-impl Question {
+impl Request {
     /// Sends the answer; whether it arrives is for whoever asked to find out.
     pub async fn answer(self, answer: Vec<u8>) {
         if let Err(error) = self.client.publish(self.reply, answer.into()).await {

@@ -10,16 +10,16 @@ use crate::{
     frame::decode_frame,
     reader::Entry,
     stream::{
-        part::{Gatherer, RunHead},
-        wire::{Numbered, Wire},
+        message_stream::{MessageStream, Numbered},
+        part::{Assembler, RunHead},
     },
 };
 
 /// Entries that messages hold, from one number on.
 #[derive(Debug)]
 struct Entries {
-    wire: Wire,
-    gatherer: Gatherer,
+    stream: MessageStream,
+    assembler: Assembler,
     /// The first entry that is wanted.
     from: u64,
     /// The last entry seen, wanted or not.
@@ -35,8 +35,8 @@ impl Entries {
     }
 
     fn take(&mut self, Numbered { at, part }: Numbered) -> Result<(), LogError> {
-        self.read = Some((at, part.mark()));
-        if let Some((head, run)) = self.gatherer.take(&part) {
+        self.read = Some((at, part.checksum()));
+        if let Some((head, run)) = self.assembler.take(&part) {
             self.take_run(at, head, &run)?;
         }
         Ok(())
@@ -46,13 +46,13 @@ impl Entries {
         let mut rest: &[u8] = run;
         let mut due = self.last.map_or(head.first, |last| last + 1);
         while !rest.is_empty() {
-            let decoded = decode_frame(rest).map_err(|reason| self.wire.corrupt(at, reason))?;
+            let decoded = decode_frame(rest).map_err(|reason| self.stream.corrupt(at, reason))?;
             let Some((frame, bytes)) = decoded else {
-                return Err(self.wire.corrupt(at, Damage::Header));
+                return Err(self.stream.corrupt(at, Damage::Header));
             };
             if frame.seq != due {
                 let order = Damage::Order { found: frame.seq, expected: due };
-                return Err(self.wire.corrupt(at, order));
+                return Err(self.stream.corrupt(at, order));
             }
             self.last = Some(due);
             due += 1;
@@ -82,14 +82,14 @@ pub struct StreamReader {
 impl StreamReader {
     pub(super) fn new(
         runtime: &Handle,
-        wire: &Wire,
+        stream: &MessageStream,
         seq: u64,
         messages: RangeInclusive<u64>,
     ) -> Self {
         let _entered = runtime.enter();
         let last = (!messages.is_empty()).then_some(*messages.end());
-        let messages = wire.read(*messages.start(), Some(*messages.end()));
-        Self { entries: entries(wire, seq), messages, last }
+        let messages = stream.read(*messages.start(), Some(*messages.end()));
+        Self { entries: entries(stream, seq), messages, last }
     }
 }
 
@@ -127,10 +127,10 @@ pub struct Follower {
 }
 
 impl Follower {
-    pub(super) fn new(runtime: &Handle, wire: &Wire, seq: u64, from: u64) -> Self {
+    pub(super) fn new(runtime: &Handle, stream: &MessageStream, seq: u64, from: u64) -> Self {
         let _entered = runtime.enter();
-        let messages = wire.read(from, None);
-        Self { runtime: runtime.clone(), entries: entries(wire, seq), messages }
+        let messages = stream.read(from, None);
+        Self { runtime: runtime.clone(), entries: entries(stream, seq), messages }
     }
 
     /// The next entry; `None` where none came within `wait`.
@@ -158,17 +158,17 @@ impl Follower {
     ///
     /// # Errors
     /// The servers do not answer, or what they hold is damaged.
-    pub fn is_still_there(&self) -> Result<bool, LogError> {
-        let Some((at, mark)) = self.entries.read else { return Ok(true) };
-        let found = self.runtime.block_on(self.entries.wire.find_now(at))?;
-        Ok(found.is_none_or(|found| found.part.mark() == mark))
+    pub fn is_unchanged(&self) -> Result<bool, LogError> {
+        let Some((at, checksum)) = self.entries.read else { return Ok(true) };
+        let found = self.runtime.block_on(self.entries.stream.find_now(at))?;
+        Ok(found.is_none_or(|found| found.part.checksum() == checksum))
     }
 }
 
-fn entries(wire: &Wire, from: u64) -> Entries {
+fn entries(stream: &MessageStream, from: u64) -> Entries {
     Entries {
-        wire: wire.clone(),
-        gatherer: Gatherer::default(),
+        stream: stream.clone(),
+        assembler: Assembler::default(),
         from,
         last: None,
         read: None,

@@ -200,9 +200,9 @@ impl Folder {
         Ok(recovery)
     }
 
-    /// Moves away segments that a later, whole header has overruled.
+    /// Moves away segments that a later, whole header has superseded.
     fn finish_interrupted_cut(&mut self) -> Result<(), LogError> {
-        for segment in take_overruled(&mut self.segments) {
+        for segment in take_superseded(&mut self.segments) {
             let saved_as = retire(&self.dir, &segment)?;
             let file = name_of(&segment.path);
             warn!(file, ?saved_as, "change log finishes an interrupted cut");
@@ -211,21 +211,21 @@ impl Folder {
     }
 }
 
-/// Takes out the segments that a later, whole header has overruled, newest first.
-pub(crate) fn take_overruled(segments: &mut Vec<Segment>) -> Vec<Segment> {
-    let mut overruled = Vec::new();
+/// Takes out the segments that a later, whole header has superseded, newest first.
+pub(crate) fn take_superseded(segments: &mut Vec<Segment>) -> Vec<Segment> {
+    let mut superseded = Vec::new();
     let mut follows_min = u64::MAX;
     for index in (0..segments.len()).rev() {
         let Some(segment) = segments.get(index) else {
             continue;
         };
         if segment.first > follows_min {
-            overruled.push(segments.remove(index));
+            superseded.push(segments.remove(index));
         } else if segment.header == Header::Whole {
             follows_min = follows_min.min(segment.follows);
         }
     }
-    overruled
+    superseded
 }
 
 /// Whether a crash left this file half written. Others' files are left alone.

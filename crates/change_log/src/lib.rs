@@ -22,7 +22,7 @@ mod stream;
 mod view;
 
 pub use crate::{
-    any::{Entries, Log, Place},
+    any::{Entries, Log, LogLocation},
     checkpoint::{Checkpoint, decode_checkpoint},
     error::{Damage, LogError},
     folder::{Cut, Recovery},
@@ -31,8 +31,8 @@ pub use crate::{
     read::ReadLog,
     reader::{Entry, Gap, Losses, Reader},
     stream::{
-        Caller, Desk, Follower, Glance, NoAnswer, Question, StreamLog, StreamPlace, StreamReader,
-        check_addresses, with_login,
+        Follower, LeaderClient, LeaderServer, NoAnswer, Request, StreamLocation, StreamLog,
+        StreamReader, Tip, check_addresses, with_login,
     },
     view::LogView,
 };

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use linesman_log::{ChangeLog, Damage, FRAME_HEAD_BYTES, LogView, Losses, Options, decode_frame};
+use change_log::{ChangeLog, Damage, FRAME_HEAD_BYTES, LogView, Losses, Options, decode_frame};
 
 use crate::{append_one, files, filled, open, read_all};
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use linesman_log::{Damage, LogError, LogView};
+use change_log::{Damage, LogError, LogView};
 
 use crate::{append_one, files, filled, open};
 
@@ -102,7 +102,7 @@ fn what_retention_takes_is_missed_by_name() {
     assert_eq!(view.checkpoint(38).unwrap().payload, b"thirty-eight");
     assert!(log.retain(i64::MAX, u64::MAX).unwrap() > 1);
     let (seqs, error) = read(&view, 1).unwrap_err();
-    assert!(seqs.is_empty() && matches!(error, LogError::Deleted { .. }), "{error}");
+    assert!(seqs.is_empty() && matches!(error, LogError::CannotCatchUp { .. }), "{error}");
 
     let view = LogView::open(dir.path()).unwrap();
     let first = view.first_seq();

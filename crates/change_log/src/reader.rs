@@ -73,13 +73,13 @@ pub struct Entry {
 
 impl Entry {
     /// Tells this entry from another one that was written with the same number.
-    pub fn mark(&self) -> u32 {
-        mark(self.at_ms, self.version, &self.payload)
+    pub fn checksum(&self) -> u32 {
+        checksum(self.at_ms, self.version, &self.payload)
     }
 }
 
-/// As [`Entry::mark`], of an entry that is being written.
-pub(crate) fn mark(at_ms: i64, version: u8, payload: &[u8]) -> u32 {
+/// As [`Entry::checksum`], of an entry that is being written.
+pub(crate) fn checksum(at_ms: i64, version: u8, payload: &[u8]) -> u32 {
     let mut sum = crc32fast::Hasher::new();
     sum.update(&at_ms.to_le_bytes());
     sum.update(&[version]);
@@ -172,7 +172,7 @@ impl Reader {
         let seq_max = self.segments.as_slice().first().map(|next| next.follows);
         self.current = match Frames::open(&segment, seq_max) {
             Err(LogError::Io { path, source }) if source.kind() == io::ErrorKind::NotFound => {
-                return Err(LogError::Deleted { path });
+                return Err(LogError::CannotCatchUp { path });
             }
             opened => Some(opened?),
         };

@@ -49,7 +49,7 @@ impl Part {
     }
 
     /// Tells this message from another one that was written with the same number.
-    pub(crate) fn mark(&self) -> u32 {
+    pub(crate) fn checksum(&self) -> u32 {
         let mut sum = crc32fast::Hasher::new();
         sum.update(&self.head.writer.to_le_bytes());
         sum.update(&self.bytes);
@@ -109,7 +109,7 @@ pub(crate) fn cut(head: RunHead, run: &[u8], part_bytes: usize) -> Vec<Bytes> {
 
 /// Puts parts together as they come.
 #[derive(Debug, Default)]
-pub(crate) struct Gatherer {
+pub(crate) struct Assembler {
     begun: Option<Begun>,
 }
 
@@ -121,7 +121,7 @@ struct Begun {
     bytes: BytesMut,
 }
 
-impl Gatherer {
+impl Assembler {
     /// Takes the next part of the stream, and gives the run that it finishes.
     pub(crate) fn take(&mut self, part: &Part) -> Option<(RunHead, Bytes)> {
         if part.part == 0 {
@@ -157,8 +157,8 @@ mod tests {
     }
 
     fn gather(messages: impl IntoIterator<Item = Bytes>) -> Vec<(RunHead, Vec<u8>)> {
-        let mut gatherer = Gatherer::default();
-        let whole = messages.into_iter().filter_map(|m| gatherer.take(&Part::decode(&m).unwrap()));
+        let mut assembler = Assembler::default();
+        let whole = messages.into_iter().filter_map(|m| assembler.take(&Part::decode(&m).unwrap()));
         whole.map(|(head, bytes)| (head, bytes.to_vec())).collect()
     }
 
