@@ -1,8 +1,8 @@
 //! The configuration: defaults < file < environment < flags; every fault of every layer is reported.
 //!
 //! The only place that reads the environment. [`settings`] declares every setting; [`source`] overlays file,
-//! environment and flags; [`schema`] reads the settings from that. A [`Config`] is consistent in itself; [`Config::check_files`]
-//! checks that the files it names exist.
+//! environment and flags; [`schema`] reads the settings from that. A [`Config`] is consistent in itself;
+//! [`Config::check_files`] checks that the files it names exist.
 
 use std::{
     env,

@@ -18,7 +18,7 @@ use shell::repository::Repository;
 const BASELINE: &str = "docs/performance/instructions.txt";
 /// Functions in the baseline.
 const HOTTEST: usize = 10;
-/// What has moved by more is told.
+/// Larger changes are marked.
 const MOVED: f64 = 0.02;
 /// Connections that ask at the same time, so that waiting for them is shared as it is under load.
 const CONNECTIONS: usize = 16;

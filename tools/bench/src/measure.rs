@@ -302,7 +302,7 @@ fn distinct_requests(loaded: &LoadedService, events: usize) -> Result<Vec<Vec<u8
 /// Pushes a second: feeds send what has changed as soon as it has.
 const PUSHES: usize = 50;
 
-/// Pushes what has changed until told to stop.
+/// Pushes changes until `stop` is set.
 fn keep_changing(market: &Market, changes: &[Vec<String>], stop: &AtomicBool) -> Result<()> {
     let mut next = Instant::now();
     for lines in changes {

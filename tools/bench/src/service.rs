@@ -147,7 +147,7 @@ impl Drop for Service {
     }
 }
 
-/// A market being filled through the push door.
+/// A market that is filled by pushes.
 #[derive(Debug)]
 pub(super) struct Market {
     feed: String,
@@ -157,7 +157,7 @@ pub(super) struct Market {
 }
 
 impl Market {
-    /// Fills an empty service with about so many records, half of them in tennis.
+    /// Fills an empty service with about this number of records, half of them in tennis.
     pub(super) fn fill(service: &Service, key: &str, records: usize) -> Result<Self> {
         let books = get(service.address, "/v1/books", &format!("x-api-key: {key}\r\n"))?;
         let books: Vec<Value> = serde_json::from_slice(&books.body)?;

@@ -86,7 +86,7 @@ fn ask(node: u32, row: u32, turn: u32) -> LeaseAsk {
     }
 }
 
-/// Appends to a log on so many servers, one batch after the other as the writer does, and reads it back.
+/// Appends to a log on these servers, one batch after the other as the writer does, and reads it back.
 fn log(runtime: &Runtime, replicas: usize, page: &mut String) -> Result<()> {
     let nats = Nats::start(replicas)?;
     let mut log = open(runtime, &nats, replicas)?;

@@ -49,7 +49,7 @@ mod assumed {
     pub(super) const DATABASE_CONNECTIONS_MAX: f64 = 1000.0;
 }
 
-/// What so many api nodes serve and ask for.
+/// What a number of api nodes serve and request.
 #[derive(Clone, Copy, Debug)]
 struct Estate {
     nodes: f64,

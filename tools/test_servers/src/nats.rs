@@ -34,7 +34,7 @@ pub struct Nats {
     program: PathBuf,
     folder: TempDir,
     members: Vec<Member>,
-    /// Who alone may connect; `None`: everybody.
+    /// The only user who may connect; `None`: everybody.
     login: Option<(String, String)>,
 }
 
@@ -47,7 +47,7 @@ struct Member {
 }
 
 impl Nats {
-    /// Starts so many new servers.
+    /// Starts this number of new servers.
     ///
     /// # Errors
     /// NATS is not installed, or does not start.
@@ -189,7 +189,7 @@ fn name(number: usize) -> String {
     format!("n{number}")
 }
 
-/// A test that fails because of its servers cannot be understood without their word.
+/// Prints the servers' output where a test failed.
 impl Drop for Nats {
     #[expect(clippy::print_stderr, reason = "it belongs to what the failing test prints")]
     fn drop(&mut self) {

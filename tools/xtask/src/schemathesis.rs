@@ -55,7 +55,7 @@ pub(crate) fn schemathesis(repository: &Repository) -> Result<()> {
         // What a schema cannot say is refused on purpose: a cursor that is none of ours, a grouping the sport
         // does not have, a key in the query beside the header. The tests of `serve` hold these refusals.
         .args(["--exclude-checks", "positive_data_acceptance"])
-        // NDJSON is not a form it can write; the door has tests and a fuzz target of its own.
+        // It cannot write NDJSON; ingest has its own tests and a fuzz target.
         .args(["--exclude-path", "/ingest/v1/messages"])
         .args(["--continue-on-failure", "--header"])
         .arg(format!("X-API-Key: {key}"))

@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 
-/// What the server says after a letter, in turn; the last again and again.
+/// The server's replies to emails, in turn; the last one is repeated.
 type Verdicts = Vec<&'static str>;
 type Mails = Arc<Mutex<Vec<String>>>;
 
@@ -97,7 +97,7 @@ async fn people(sender: Sender) -> (People, tempfile::TempDir) {
     (people, dir)
 }
 
-/// Writes a letter to this address.
+/// Writes an email to this address.
 async fn sign_up(people: &People, address: &str) {
     let email = Email::parse(address).unwrap();
     let password = Password::choose("correct horse battery".to_owned(), &email).unwrap();

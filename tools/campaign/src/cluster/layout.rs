@@ -1,7 +1,7 @@
-//! Where a cluster stands on one machine: its folder, its ports, and what each process is told.
+//! The layout of a cluster on one machine: its folder, its ports, and the settings of each process.
 //!
-//! A process is started in a folder of its own, writes its pid there before it becomes the server, and logs to
-//! `output` beside it. So whoever comes later, after a crash of this program too, finds what runs.
+//! A process is started in its own folder, where it writes its pid and its output. So a later run, also after a crash of
+//! this program, finds what runs.
 
 use std::{
     collections::BTreeMap,

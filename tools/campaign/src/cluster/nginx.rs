@@ -21,7 +21,7 @@ use super::{
 const WATCH_EVERY: Duration = Duration::from_millis(250);
 /// How long a node may take to say that it is ready.
 const ANSWER_TIME_MAX: Duration = Duration::from_millis(750);
-/// So many failures in a row take a node out; one success brings it back.
+/// Failures in a row that take a node out; one success brings it back.
 const FAILURES_MAX: u32 = 2;
 
 const SETTINGS: &str = r#"worker_processes 1;

@@ -182,7 +182,7 @@ impl TestCluster {
         dead
     }
 
-    /// Sets a node's clock so many seconds off.
+    /// Sets a node's clock off by some seconds.
     pub(super) fn step_clock(&self, node: Unit, seconds: i32) -> Result<()> {
         self.step_clock_file(node, seconds)
     }

@@ -35,7 +35,7 @@ pub(super) struct Run {
     pub(super) queue: Queue,
     pub(super) random: Random,
     pub(super) record: Record,
-    /// The newest change that the herald was told of.
+    /// The newest change in the register.
     pub(super) announced: u64,
 }
 

@@ -1,4 +1,4 @@
-//! One face: every node answers the same, and what it answers is what the log held when the snapshot was cut.
+//! Every node answers the same, and what it answers is what the log held when the snapshot was cut.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -38,7 +38,7 @@ pub(super) fn one_body(reads: &[Read]) -> Finding {
 }
 
 /// For one body of a selection there is one `ETag`, whoever answered. Two builds may make their tags differently: a
-/// client then gets whole what it holds already, which is told and costs nothing else. Whether another page follows is
+/// client then gets whole what it holds already, which is reported and costs nothing else. Whether another page follows is
 /// in the tag and not in the body, so pages are not looked at.
 pub(super) fn one_tag(reads: &[Read], walks: &[Walk], builds: usize) -> Finding {
     let mut finding = Finding::new("one ETag for each selection and body");

@@ -1,4 +1,4 @@
-//! The service goes on: reads are answered during faults, a lost log is told, and everything comes back by itself.
+//! Availability: reads are answered during faults, a lost log is reported, and everything recovers by itself.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// One in so many requests may fail.
+/// One in this number of requests may fail.
 const ONE_IN: usize = 1000;
 /// How long a node may take to notice that the log is gone.
 const NOTICED_MS: i64 = 10_000;

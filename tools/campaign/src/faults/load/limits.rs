@@ -1,4 +1,4 @@
-//! Runs into limits on purpose, on all nodes at once.
+//! Reaches limits on purpose, on all nodes at once.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub(super) struct KeyProfile {
     pub(super) name: &'static str,
     per_minute: u64,
     per_day: u64,
-    /// After so many refusals in a row there is nothing more to learn from a key; minutes renew themselves.
+    /// Refusals in a row after which the key is replaced; minutes renew themselves.
     refusals_max: u32,
 }
 

@@ -1,5 +1,4 @@
-//! Sends batches one after the other, to any node. One that was not answered is sent again, or given up for the next:
-//! both are what feeds do.
+//! Pushes batches one after the other, to any node. A batch without an answer is sent again or skipped, as feeds do.
 
 use std::time::Duration;
 
@@ -19,11 +18,11 @@ use crate::{
 };
 
 pub(super) const INGEST_PATH: &str = "/ingest/v1/messages";
-/// A little longer than a node waits for whoever writes.
+/// A little longer than a node waits for the leader.
 const TIMEOUT: Duration = Duration::from_secs(7);
 /// Between two batches.
 const PAUSE: Duration = Duration::from_millis(350);
-/// After a refusal: as somebody would who is told to come back shortly.
+/// After a refusal, which asks to retry shortly.
 const PAUSE_REFUSED: Duration = Duration::from_millis(400);
 
 pub(super) struct Pusher {

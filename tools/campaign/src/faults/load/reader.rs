@@ -1,4 +1,4 @@
-//! Asks for odds, events and scores, through the load balancer or a node, as clients do: with `ETag`s, page by page.
+//! Reads odds, events and scores through the load balancer or from a node, with `ETag`s and page by page.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -171,7 +171,7 @@ impl Reader {
             next = answer.header("link").and_then(next_path);
             shell::sleep(PAUSE);
         }
-        // More pages than there are records: told by the ids that come twice.
+        // More pages than there are records: the repeated ids show it.
         self.context.journal.note("walk", walk, |records| &mut records.walks);
     }
 }

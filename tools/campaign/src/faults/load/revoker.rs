@@ -1,7 +1,6 @@
-//! Makes keys and revokes them, while others use them everywhere, before and after.
+//! Creates and revokes keys, while other threads use them on every node, before and after.
 //!
-//! Each node has a user of its own who waits long for an answer: one that is held still answers when it wakes up, and
-//! what it says then counts.
+//! Each node has a client of its own with a long timeout: a paused node answers when it resumes, and that answer counts.
 
 use std::{
     collections::VecDeque,
@@ -24,7 +23,7 @@ const LIFE: Duration = Duration::from_millis(1500);
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// The key of the moment, and revoked ones that are tried again: after the next faults, too.
 const KEYS: usize = 12;
-/// So many at the same time: a call waits for a node that is away, and others should be heard meanwhile.
+/// Concurrent revokers: a call waits for an unreachable node, and others should continue meanwhile.
 pub(super) const REVOKERS: usize = 3;
 
 /// Names and secrets, the newest first.

@@ -21,7 +21,7 @@ fn limits(per_minute: u64, per_day: u64) -> [Limits; 1] {
     [Limits { key: "k".to_owned(), per_minute, per_day }]
 }
 
-/// So many answers at this second, and a refusal.
+/// Answers at these seconds, and a refusal.
 fn answers(at_s: &[i64], status: u16) -> Vec<Read> {
     let mut reads: Vec<Read> = at_s.iter().map(|at| read("k", at * 1000, status)).collect();
     reads.push(read("k", 59_000, 429));
