@@ -1,7 +1,7 @@
 //! The layout of a cluster on one machine: its folder, its ports, and the settings of each process.
 //!
-//! A process is started in its own folder, where it writes its pid and its output. So a later run, also after a crash of
-//! this program, finds what runs.
+//! A process is started in its own folder, where it writes its pid and its output. So a later run, also after a crash
+//! of this program, finds what runs.
 
 use std::{
     collections::BTreeMap,

@@ -1,9 +1,8 @@
-//! nginx in front of the api nodes, and who is behind it.
+//! nginx in front of the api nodes, and the list of nodes behind it.
 //!
-//! nginx itself only learns of a dead node by asking it. So somebody else asks every node's `/readyz`, writes the
-//! list of those that are ready, and has nginx read it again: [`Watch`]. Where none is ready all stay in,
-//! since an old snapshot, which says that it is old, is better than nothing. A request that changes
-//! nothing is passed on to the next node where one fails or says 503.
+//! nginx only notices a dead node by a failed request. So [`keep_nodes`] asks every node's `/readyz`, writes the list
+//! of those that are ready, and makes nginx reload it. Where none is ready all stay listed: an old snapshot, marked as
+//! old, is better than nothing. A GET goes to the next node where one fails or answers 503.
 
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path, time::Duration};
 
@@ -100,7 +99,7 @@ impl Watch {
     /// Asks every node once and tells nginx what has changed; returns whether something has.
     fn check(&mut self, layout: &ClusterLayout) -> Result<bool> {
         for api in APIS {
-            // By the way that nginx takes, for a node that it cannot reach is out, too.
+            // Through nginx's own link: a node that nginx cannot reach is out, too.
             let mut client = Client::new(layout.port_from(Unit::Nginx, api), ANSWER_TIME_MAX);
             let is_ready = client
                 .get("/readyz", "connection: close\r\n")

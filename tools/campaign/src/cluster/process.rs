@@ -1,4 +1,4 @@
-//! Processes of a cluster that this program may not have started: found by their pid files, ended by their pids.
+//! Processes of a cluster, also of an earlier run: found by their pid files, ended by their pids.
 
 use std::{
     fs,
@@ -11,11 +11,10 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use super::{layout::ClusterLayout, unit::Unit};
 
-/// How long a process may take to end in good order.
+/// How long a process may take to stop in order.
 const END_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// The running process of a part, if there is one. A pid that has since been given to somebody else does not
-/// count: ours stand in the cluster's folder.
+/// The running process of a part, if any. A reused pid does not count: our processes run in the cluster's folder.
 pub(crate) fn find(layout: &ClusterLayout, unit: Unit) -> Option<Pid> {
     find_in(layout, &layout.folder_of(unit))
 }
@@ -33,10 +32,10 @@ pub(crate) fn signal(pid: Pid, signal: Signal) -> Result<()> {
         .with_context(|| format!("process {} cannot be signalled", pid.as_raw_nonzero()))
 }
 
-/// Ends a process in good order, or after a while in bad.
+/// Stops a process in order, or kills it after a while.
 pub(crate) fn end(layout: &ClusterLayout, unit: Unit) -> Result<()> {
     let Some(pid) = find(layout, unit) else { return Ok(()) };
-    // A paused one would never hear of it.
+    // A paused process does not receive other signals.
     signal(pid, Signal::CONT)?;
     signal(pid, if unit == Unit::Postgres { Signal::INT } else { Signal::TERM })?;
     let begun = Instant::now();

@@ -38,8 +38,8 @@ pub(super) fn one_body(reads: &[Read]) -> Finding {
 }
 
 /// For one body of a selection there is one `ETag`, whoever answered. Two builds may make their tags differently: a
-/// client then gets whole what it holds already, which is reported and costs nothing else. Whether another page follows is
-/// in the tag and not in the body, so pages are not looked at.
+/// client then gets whole what it holds already, which is reported and costs nothing else. Whether another page follows
+/// is in the tag and not in the body, so pages are not looked at.
 pub(super) fn one_tag(reads: &[Read], walks: &[Walk], builds: usize) -> Finding {
     let mut finding = Finding::new("one ETag for each selection and body");
     let paged: BTreeSet<&str> = walks.iter().map(|walk| walk.path.as_str()).collect();

@@ -1,6 +1,7 @@
 //! Creates and revokes keys, while other threads use them on every node, before and after.
 //!
-//! Each node has a client of its own with a long timeout: a paused node answers when it resumes, and that answer counts.
+//! Each node has a client of its own with a long timeout: a paused node answers when it resumes, and that answer
+//! counts.
 
 use std::{
     collections::VecDeque,
