@@ -1,4 +1,4 @@
-//! The catalogue that the configuration asks for.
+//! Loads the catalogue.
 
 use std::sync::Arc;
 
@@ -22,9 +22,9 @@ pub(crate) fn load(config: &Config) -> anyhow::Result<Arc<Catalogue>> {
         (Ok(catalogue), _) => catalogue,
         (Err(error), Some((path, _))) => {
             return Err(error)
-                .with_context(|| format!("the catalogue file {} is not right", path.display()));
+                .with_context(|| format!("the catalogue file {} is invalid", path.display()));
         }
-        (Err(error), None) => return Err(error).context("the embedded catalogue is not right"),
+        (Err(error), None) => return Err(error).context("the embedded catalogue is invalid"),
     };
     Ok(Arc::new(catalogue))
 }

@@ -1,6 +1,6 @@
-//! Many nodes: reaching what they share, and this node's part in it (`docs/adr/0005-many-machines.md`).
+//! A node of a cluster: the database and the log that nodes share (`docs/adr/0005-many-machines.md`).
 //!
-//! No node needs another to have started, nor the servers: what cannot be reached is waited for.
+//! Nodes and servers may start in any order: a node waits for what it cannot reach.
 
 mod clock;
 mod key_register;
@@ -25,13 +25,13 @@ use crate::config::Cluster;
 pub(crate) use clock::SharedClock;
 pub(crate) use leadership::{LOG_CREATED, LeaderElection, watch_leader};
 
-/// The longest payload of one entry of the log: more than any message of the door becomes.
+/// The longest payload of a log entry: more than any ingest message needs.
 const ENTRY_BYTES_MAX: u32 = 16 * 1024 * 1024;
-/// How long a start waits before it tries the database again: at first, and at the most.
+/// How long a start waits before it tries the database again: at first, and at most.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// What this node's right to let keys in rests on.
+/// The key register and the rules by which this node may accept keys.
 pub(crate) async fn keys(cluster: &Cluster) -> anyhow::Result<accounts::Cluster> {
     let among =
         key_register::open_cluster(cluster.nats_url.reveal(), cluster.replicas, cluster.key_trust)
@@ -39,16 +39,15 @@ pub(crate) async fn keys(cluster: &Cluster) -> anyhow::Result<accounts::Cluster>
     among.context("cluster.nats_url cannot be used")
 }
 
-/// Waits until what a command line has written of keys is in force on every node.
+/// Waits until a change of keys by the command line is effective on every node.
 pub(crate) async fn confirm(cluster: &Cluster, store: &Store, need: Need) -> anyhow::Result<()> {
     key_register::confirm_everywhere(store.clone(), keys(cluster).await?, need).await
 }
 
-/// The database as a node has joined it: the time is taken from it, the keys are read.
+/// The connected database, its clock, and the accounts read from it.
 type Joined = (Store, Arc<SharedClock>, (Accounts, LeaseWorker));
 
-/// Connects to the database and reads the accounts, waiting for it where it is not there, or goes again, before all is
-/// read.
+/// Connects to the database and reads the accounts; waits where it is not reachable.
 pub(crate) async fn join(cluster: &Cluster) -> anyhow::Result<Joined> {
     let keys = keys(cluster).await?;
     let mut pause = PAUSE_MIN;
@@ -56,10 +55,8 @@ pub(crate) async fn join(cluster: &Cluster) -> anyhow::Result<Joined> {
         match try_join(cluster, keys.clone()).await {
             Ok(joined) => return Ok(joined),
             Err(AccountError::Store(StoreError::Unavailable(cause))) => {
-                tracing::warn!(
-                    error = &*cause as &dyn std::error::Error,
-                    "database.url is not reached yet; waiting for it"
-                );
+                let error = &*cause as &dyn std::error::Error;
+                tracing::warn!(event = "database.unreachable", error, "waiting for database.url");
             }
             Err(error) => return Err(error).context("database.url cannot be used"),
         }
@@ -76,55 +73,55 @@ async fn try_join(cluster: &Cluster, keys: accounts::Cluster) -> Result<Joined, 
     Ok((store, clock, loaded))
 }
 
-/// Where the log of the live world is.
-fn log_place(cluster: &Cluster) -> StreamLocation {
+/// The location of the live world's log.
+fn log_location(cluster: &Cluster) -> StreamLocation {
     log_at(cluster.nats_url.reveal().to_owned(), cluster.replicas)
 }
 
-/// The same on servers that need not be configured.
+/// The same on servers that are given.
 pub(crate) fn log_at(url: String, replicas: Option<usize>) -> StreamLocation {
     let name = World::Live.to_string();
     StreamLocation { url, name, replicas, entry_bytes_max: ENTRY_BYTES_MAX }
 }
 
-/// The same as a place, reached by the tasks of the runtime that this is called in.
+/// The same for the engine, with the current runtime.
 pub(crate) fn log_on_servers(cluster: &Cluster) -> LogLocation {
-    LogLocation::Stream { runtime: Handle::current(), location: log_place(cluster) }
+    LogLocation::Stream { runtime: Handle::current(), location: log_location(cluster) }
 }
 
-/// The way to whichever node writes the live world's log.
-pub(crate) async fn caller(cluster: &Cluster) -> anyhow::Result<LeaderClient> {
-    LeaderClient::open(&log_place(cluster)).await.context("cluster.nats_url cannot be used")
+/// A client of the leader of the live world.
+pub(crate) async fn leader_client(cluster: &Cluster) -> anyhow::Result<LeaderClient> {
+    LeaderClient::open(&log_location(cluster)).await.context("cluster.nats_url cannot be used")
 }
 
-/// What a node of this role needs to join the live world.
+/// The part of a node with this role in the live world.
 pub(crate) async fn membership(cluster: &Cluster, role: Role) -> anyhow::Result<Membership> {
     let seat = match role {
         Role::All | Role::Ingest => Some(Arc::new(Seat::default())),
         Role::Api => None,
     };
-    Ok(Membership { caller: caller(cluster).await?, seat })
+    Ok(Membership { caller: leader_client(cluster).await?, seat })
 }
 
-/// What this process is called where nodes are told apart: never the same twice.
+/// A unique name of this process among nodes.
 pub(crate) fn holder_name() -> String {
     format!("{}-{:016x}", std::process::id(), random::<u64>())
 }
 
-/// Has the node that writes carry out an operator's words.
+/// Has the leader execute an operator's changes.
 pub(crate) async fn operate(cluster: &Cluster, operations: &[Operation]) -> anyhow::Result<()> {
-    let caller = caller(cluster).await?;
+    let leader = leader_client(cluster).await?;
     for operation in operations {
-        engine::operate_from_afar(&caller, operation).await?;
+        engine::operate_from_afar(&leader, operation).await?;
     }
     Ok(())
 }
 
-/// The live world as the log on the servers tells it, up to now.
+/// The live world from the log on the servers, up to now.
 pub(crate) fn read_book(cluster: &Cluster, catalogue: &Arc<Catalogue>) -> anyhow::Result<Book> {
-    // The log is waited for by this thread, while tasks of others speak with the servers.
+    // This thread waits for the log while the runtime's tasks talk to the servers.
     let runtime = tokio::runtime::Runtime::new()?;
-    let mut log = StreamLog::find(runtime.handle(), &log_place(cluster))
+    let mut log = StreamLog::find(runtime.handle(), &log_location(cluster))
         .context("the log on cluster.nats_url is not reached")?;
     Ok(engine::replay_book(&mut log, catalogue)?)
 }

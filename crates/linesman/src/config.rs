@@ -1,8 +1,8 @@
-//! The configuration: defaults < file < environment < flags, checked whole, every fault reported.
+//! The configuration: defaults < file < environment < flags; every fault of every layer is reported.
 //!
-//! The only place that reads the environment. [`settings`] declares every setting; [`source`] lays file, environment
-//! and flags over each other; [`schema`] reads the settings out of that. Nothing here opens a socket or a store; a
-//! [`Config`] that exists is sound in itself, and [`Config::check_files`] looks whether the files it names are there.
+//! The only place that reads the environment. [`settings`] declares every setting; [`source`] overlays file,
+//! environment and flags; [`schema`] reads the settings from that. A [`Config`] is consistent in itself;
+//! [`Config::check_files`] checks that the files it names exist.
 
 use std::{
     env,
@@ -39,10 +39,10 @@ const FILE_NAME: &str = "linesman.toml";
 /// A configuration file is a few kilobytes; more is some other file named by mistake.
 const FILE_BYTES_MAX: usize = 1024 * 1024;
 
-/// What one source may have of connections where nothing else is said and there are few.
+/// The least default of `connections_per_source_max`.
 const CONNECTIONS_PER_SOURCE_MIN: usize = 256;
 
-/// Settings that need another beside them, and why.
+/// Settings that need another one, and why.
 const PAIRS: [(&str, &str, &str); 8] = [
     ("server.tls_cert", "server.tls_key", ": set both, or neither"),
     ("server.tls_key", "server.tls_cert", ": set both, or neither"),
@@ -56,7 +56,7 @@ const PAIRS: [(&str, &str, &str); 8] = [
 const SHARED: &str =
     ": nodes share a database and a change log; set both, or neither for one process on its folder";
 
-/// A whole and sound configuration.
+/// A complete and valid configuration.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) server: Server,
@@ -70,16 +70,16 @@ pub(crate) struct Config {
     pub(crate) cluster: Option<Cluster>,
     pub(crate) catalogue: Catalogue,
     pub(crate) log: Log,
-    /// What the sections were made of.
+    /// The settings with their sources.
     reader: Reader,
 }
 
-/// Where metrics are served.
+/// The address of the metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OpsListen {
-    /// Nobody asked for this address: when it is taken, any free port will do.
+    /// The default: if it is in use, any free port is taken.
     Default(SocketAddr),
-    /// The operator asked for this address: when it is taken, the start fails.
+    /// Configured: if it is in use, the start fails.
     Chosen(SocketAddr),
 }
 
@@ -109,7 +109,7 @@ pub(crate) struct Flags {
     pub(crate) listen: Option<SocketAddr>,
 }
 
-/// All that is wrong with a configuration, in the order of the layers; never empty.
+/// All faults of a configuration, in the order of the layers; never empty.
 #[derive(Debug)]
 pub(crate) struct Faults(Vec<Fault>);
 
@@ -131,14 +131,13 @@ impl Config {
     /// it exists.
     ///
     /// # Errors
-    /// Anything in any layer is unknown, malformed or out of bounds, or the values do not fit together.
+    /// Anything in any layer is unknown, malformed or out of bounds, or values contradict each other.
     pub(crate) fn load(file: Option<&Path>, flags: &Flags) -> Result<Self, Faults> {
         let path = file.unwrap_or(Path::new(FILE_NAME));
         let text = match read_file(path) {
             Err(None) if file.is_none() => Ok(String::new()),
-            Err(refusal) => Err(refusal.unwrap_or_else(|| {
-                "there is no such file; give --config the path of one".to_owned()
-            })),
+            Err(refusal) => Err(refusal
+                .unwrap_or_else(|| "no such file; --config needs the path of a file".to_owned())),
             Ok(text) => Ok(text),
         };
         let environment: Vec<_> = env::vars_os().collect();
@@ -190,11 +189,11 @@ impl Config {
         Self { server, market, sandbox, api, dashboard, mail, cluster, catalogue, log, reader }
     }
 
-    /// Looks whether the files that the configuration names can be read. Apart from [`Self::load`], so
-    /// that a verb which needs no certificate also runs where the certificate is out of reach.
+    /// Checks that the files which the configuration names can be read. Separate from [`Self::load`], so that commands
+    /// which need no certificate run where it cannot be read.
     ///
     /// # Errors
-    /// One fault for each file that can not be opened.
+    /// One fault for each file that cannot be opened.
     pub(crate) fn check_files(&self) -> Result<(), Faults> {
         let mut faults = Vec::new();
         for setting in self.reader.settings.iter().filter(|setting| setting.kind == Kind::File) {
@@ -233,11 +232,11 @@ impl Server {
     }
 }
 
-/// The rules that look at more than one value.
+/// The rules for more than one value.
 fn missing_partners(reader: &Reader) -> impl Iterator<Item = Fault> {
     PAIRS.into_iter().filter(|(_, other, _)| reader.origin(other).is_none()).filter_map(
         |(one, other, why)| {
-            let message = format!("`{one}` needs `{other}` beside it{why}");
+            let message = format!("`{one}` needs `{other}`{why}");
             reader.origin(one).map(|origin| Fault(origin.clone(), message))
         },
     )
@@ -246,7 +245,7 @@ fn missing_partners(reader: &Reader) -> impl Iterator<Item = Fault> {
 /// Reads a file.
 ///
 /// # Errors
-/// `None` when there is no such file, otherwise what is wrong.
+/// `None` when there is no such file, otherwise the error.
 fn read_file(path: &Path) -> Result<String, Option<String>> {
     let refusal = |error: io::Error| {
         (error.kind() != io::ErrorKind::NotFound).then(|| format!("cannot be read: {error}"))
@@ -254,7 +253,9 @@ fn read_file(path: &Path) -> Result<String, Option<String>> {
     let mut text = String::new();
     let file = fs::File::open(path).map_err(refusal)?;
     match file.take(FILE_BYTES_MAX as u64).read_to_string(&mut text).map_err(refusal)? {
-        FILE_BYTES_MAX => Err(Some("is larger than 1 MiB, so it is no configuration".to_owned())),
+        FILE_BYTES_MAX => {
+            Err(Some("is larger than 1 MiB, so it is not a configuration".to_owned()))
+        }
         _ => Ok(text),
     }
 }

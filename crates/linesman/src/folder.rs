@@ -1,4 +1,4 @@
-//! The data folder: what is where, and that only one server uses it.
+//! The data folder: its paths, its permissions and its lock.
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io;
@@ -9,34 +9,32 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use domain::World;
 
-/// How long a server tries for its lock while another server has it, which may be about to end.
+/// How long a server tries for the lock while another server holds it, which may be about to stop.
 const LOCK_TIME_MAX: Duration = Duration::from_millis(500);
-/// The same where nobody serves: a command line that looks whether somebody does holds it for an instant, or for as
-/// long as its machine stalls.
+/// The same where no server runs: a command line that checks for one holds the lock for an instant.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Paths in a data folder.
 #[derive(Clone, Debug)]
 pub(crate) struct Folder(PathBuf);
 
-/// Held by the server that runs on a folder, for as long as it does; the system lets go of it even after
-/// kill -9.
+/// Held by the server that runs on a folder; the system releases it even after kill -9.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,
 }
 
 impl Folder {
-    /// Opens a folder, making it if it is not there. What others may look into is closed to them.
+    /// Opens a folder, or creates it, and removes the permissions of other users.
     pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
         make_private(path)
-            .with_context(|| format!("the data folder {} cannot be made", path.display()))?;
+            .with_context(|| format!("cannot create the data folder {}", path.display()))?;
         let folder = Self(path.to_owned());
         folder.close_to_others();
         Ok(folder)
     }
 
-    /// A folder that is only looked into; it may not be there.
+    /// A folder that is only read; it may not exist.
     pub(crate) fn at(path: &Path) -> Self {
         Self(path.to_owned())
     }
@@ -53,25 +51,25 @@ impl Folder {
         self.0.join(world.key())
     }
 
-    /// The socket by which a command line reaches the server that runs here.
+    /// The socket on which a server accepts commands.
     pub(crate) fn control(&self) -> PathBuf {
         self.0.join("control.sock")
     }
 
-    /// Removes the socket of a server that was killed, and what older versions left.
+    /// Removes the socket of a killed server, and files of older versions.
     pub(crate) fn remove_leftovers(&self) -> io::Result<()> {
         ["control.sock", "control.json", "control.new", "node.json"]
             .iter()
             .try_for_each(|name| remove_if_there(&self.0.join(name)))
     }
 
-    /// Room that is given up when the disk is full.
+    /// Space that is freed when the disk is full.
     pub(crate) fn reserve(&self) -> PathBuf {
         self.0.join("reserve")
     }
 
-    /// Takes from others the right to read the folder and what is in it, wherever it came from: a restored copy, or a
-    /// folder that was there before. A folder with other things in it is somebody else's as well, and only spoken of.
+    /// Removes other users' permissions from the folder and its files, as a restored copy may have them. A folder that
+    /// holds other files too is only reported.
     fn close_to_others(&self) {
         let (ours, others): (Vec<PathBuf>, _) =
             entries(&self.0).into_iter().partition(|path| is_ours(path));
@@ -84,11 +82,11 @@ impl Folder {
         if others.is_empty() {
             close(&here);
         } else if is_open(&here) == Some(true) {
-            tracing::warn!(folder = %self.0.display(), "other users may look into the data folder; it is left so because it holds other things too");
+            tracing::warn!(event = "folder.open_to_others", folder = %self.0.display(), "other users can read the data folder; it holds other files too, so its permissions stay");
         }
     }
 
-    /// Takes the folder for this server.
+    /// Locks the folder for this server.
     pub(crate) async fn lock(&self) -> anyhow::Result<Lock> {
         let begun = Instant::now();
         loop {
@@ -99,26 +97,26 @@ impl Folder {
             if self.is_served()? {
                 ensure!(
                     waited < LOCK_TIME_MAX,
-                    "another linesman server runs on {folder}; stop it, or give this one a folder of its own with --data"
+                    "another linesman server runs on {folder}; stop it, or use another folder with --data"
                 );
             }
             ensure!(
                 waited < LOOK_TIME_MAX,
-                "a linesman command that does not end keeps the lock of {folder}; stop it, or give this server a folder of its own with --data"
+                "a linesman command holds the lock of {folder} and does not end; stop it, or use another folder with --data"
             );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 
-    /// Whether a server has the folder.
+    /// Whether a server runs on the folder.
     pub(crate) fn is_served(&self) -> anyhow::Result<bool> {
         Ok(self.try_lock(File::try_lock_shared)?.is_none())
     }
 
-    /// The locked file; `None` where the lock is held in a way that stands against `how`.
+    /// The locked file; `None` where another process holds the lock.
     fn try_lock(&self, how: fn(&File) -> Result<(), TryLockError>) -> anyhow::Result<Option<File>> {
         let path = self.0.join("lock");
-        let failed = || format!("the lock file {} cannot be used", path.display());
+        let failed = || format!("cannot use the lock file {}", path.display());
         let file = File::options().create(true).truncate(false).write(true).open(&path);
         let file = file.with_context(failed)?;
         match how(&file) {
@@ -129,7 +127,7 @@ impl Folder {
     }
 }
 
-/// Makes a new file that only its owner may read. What has the name already, a link too, is removed and not written to.
+/// Creates a file that only its owner may read; an existing file or link of that name is removed.
 pub(crate) fn create_private(path: &Path) -> io::Result<File> {
     remove_if_there(path)?;
     File::options().write(true).create_new(true).mode(0o600).open(path)
@@ -142,13 +140,13 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
     }
 }
 
-/// What is in a folder; nothing where it cannot be read.
+/// The entries of a folder; none where it cannot be read.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let items = fs::read_dir(folder).into_iter().flatten();
     items.filter_map(|item| Some(item.ok()?.path())).collect()
 }
 
-/// Whether this program makes a file or folder of that name in its data folder.
+/// Whether the program creates a file of that name in its data folder.
 fn is_ours(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let names = ["live", "sandbox", "lock", "reserve", "lost+found"];
@@ -156,7 +154,7 @@ fn is_ours(path: &Path) -> bool {
     names.contains(&&*name) || begins.iter().any(|begin| name.starts_with(begin))
 }
 
-/// Whether others than its owner may use a file; `None` for a link, and for what cannot be looked at.
+/// Whether other users have permissions; `None` for a link, and where that is unknown.
 fn is_open(path: &Path) -> Option<bool> {
     let held = path.symlink_metadata().ok().filter(|held| !held.is_symlink())?;
     Some(held.mode() & 0o077 != 0)
@@ -171,15 +169,15 @@ fn close(path: &Path) {
         .and_then(|held| fs::set_permissions(path, Permissions::from_mode(held.mode() & 0o700)));
     match closed {
         Ok(()) => {
-            tracing::warn!(path = %path.display(), "other users could read this; they cannot any more");
+            tracing::warn!(event = "folder.permissions_removed", path = %path.display(), "other users could read this file; permissions removed");
         }
         Err(error) => {
-            tracing::error!(path = %path.display(), %error, "other users can read this, and it cannot be changed");
+            tracing::error!(event = "folder.permissions_failed", path = %path.display(), %error, "other users can read this file; permissions not removed");
         }
     }
 }
 
-/// Makes a folder that only its owner may look into; it holds digests of keys.
+/// Creates a folder that only its owner may read; it holds digests of keys.
 fn make_private(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());

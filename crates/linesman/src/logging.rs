@@ -1,7 +1,5 @@
-//! Structured logs on stderr: for people on a terminal, JSON for machines otherwise.
-//!
-//! A line that cannot be written is lost and nothing else: stderr may be a file on a full disk, or a pipe whose reader
-//! ended.
+//! Structured logs on stderr: text on a terminal, JSON otherwise. A line that cannot be written is dropped: stderr may
+//! be a file on a full disk, or a closed pipe.
 
 use std::io::{self, IsTerminal};
 
@@ -12,17 +10,17 @@ use crate::config::{Log, LogFormat};
 
 pub(crate) fn start(log: &Log) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(&log.filter)
-        .with_context(|| format!("log.filter `{}` is not a filter", log.filter))?;
+        .with_context(|| format!("log.filter `{}` is invalid", log.filter))?;
     let json = match log.format {
         LogFormat::Json => true,
         LogFormat::Human => false,
         LogFormat::Auto => !io::stderr().is_terminal(),
     };
-    // It would complain on stderr of a stderr that cannot be written, and end the thread.
+    // Errors of writing to stderr would be reported on stderr, and end the thread.
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .log_internal_errors(false)
         .with_writer(io::stderr);
     let started = if json { builder.json().try_init() } else { builder.try_init() };
-    started.map_err(|error| anyhow::anyhow!("logging cannot start: {error}"))
+    started.map_err(|error| anyhow::anyhow!("cannot start logging: {error}"))
 }

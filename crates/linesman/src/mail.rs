@@ -1,5 +1,5 @@
-//! Letters to the mail server: a few at a time, each with patience and an end to it. Nobody waits for this, and no
-//! letter for another that cannot be delivered.
+//! Sends emails: a few at a time, each with a limited number of tries. Nothing waits for this, and no email waits for
+//! another that cannot be delivered.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,9 +16,9 @@ use crate::config::Mail;
 
 pub(crate) type Transport = AsyncSmtpTransport<Tokio1Executor>;
 
-/// How long the mail server may take for one step.
+/// Timeout of one step of SMTP.
 const STEP_TIME_MAX: Duration = Duration::from_secs(15);
-/// How long to wait after each try that failed; there is one try more than there are waits.
+/// Pauses after failed tries; there is one try more than pauses.
 const WAITS: [Duration; 4] = [
     Duration::from_secs(2),
     Duration::from_secs(10),
@@ -26,43 +26,41 @@ const WAITS: [Duration; 4] = [
     Duration::from_secs(300),
 ];
 
-/// Letters that are handed over at the same time: a mailbox that answers slowly holds up a quarter of the way.
+/// Emails sent at the same time: one slow mailbox takes a quarter of the capacity.
 const SENDING_MAX: usize = 4;
-/// Letters put off that are remembered. One more that fails is given up, so that what can be delivered goes on.
+/// Emails that wait for another try. Beyond it, one that fails is given up.
 const WAITING_MAX: usize = 1000;
 
-/// A way to the mail server; nothing is opened yet.
+/// A transport to the mail server, not yet connected.
 ///
 /// # Errors
-/// It is no such address.
+/// The URL is invalid.
 pub(crate) fn transport(url: &str) -> Result<Transport, SmtpError> {
     Ok(Transport::from_url(url)?.timeout(Some(STEP_TIME_MAX)).build())
 }
 
-/// Sends letters for as long as there are people to write them.
+/// Sends the emails of the queue.
 ///
 /// # Errors
-/// The configuration's address or sender cannot be read, which its check would have told.
+/// `mail.url` or `mail.from` is invalid.
 pub(crate) fn deliver(
     config: &Mail,
     queue: EmailQueue,
 ) -> anyhow::Result<impl Future<Output = ()> + Send + use<>> {
-    let transport = transport(config.url.reveal()).context("`mail.url` cannot be read")?;
-    let from: Mailbox = config.from.parse().context("`mail.from` cannot be read")?;
-    let office = Office { transport, from, waits: WAITS.to_vec(), waiting_max: WAITING_MAX };
-    Ok(office.run(queue))
+    let transport = transport(config.url.reveal()).context("`mail.url` is invalid")?;
+    let from: Mailbox = config.from.parse().context("`mail.from` is invalid")?;
+    let sender = Sender { transport, from, waits: WAITS.to_vec(), waiting_max: WAITING_MAX };
+    Ok(sender.run(queue))
 }
 
-/// A letter on its way.
+/// An email with its failed tries.
 struct Mailing {
     message: Message,
-    /// Tries that failed.
     failed: usize,
 }
 
-/// Whoever takes letters to the mail server. Each has its own tries: one that is put off waits by itself while the
-/// others go on.
-struct Office {
+/// Sends emails and retries each by itself.
+struct Sender {
     transport: Transport,
     from: Mailbox,
     /// How long to wait after each try that failed.
@@ -70,23 +68,23 @@ struct Office {
     waiting_max: usize,
 }
 
-impl Office {
+impl Sender {
     async fn run(self, mut queue: EmailQueue) {
         let mut sending: JoinSet<Result<(), (Mailing, SmtpError)>> = JoinSet::new();
-        // By when they are due; the number tells letters of the same instant apart.
+        // By when they are due; the number separates emails of the same instant.
         let mut waiting: BTreeMap<(Instant, u64), Mailing> = BTreeMap::new();
         let (mut put_off, mut open) = (0, true);
         loop {
             let room = sending.len() < SENDING_MAX;
             let due = waiting.first_key_value().map(|((at, _), _)| *at);
-            // Nothing is lost where another arm is quicker: a letter stays in its queue, a result in its set.
+            // Cancel safe: an email stays in its queue, a result in its set.
             tokio::select! {
                 email = queue.next(), if room && open => match email {
                     Some(email) => match write(&self.from, &email) {
                         Ok(message) => self.send(&mut sending, Mailing { message, failed: 0 }),
                         Err(error) => {
                             let error = &*error as &dyn std::error::Error;
-                            tracing::warn!(error, "an email cannot be written");
+                            tracing::warn!(event = "email.invalid", error, "email not built");
                             queue.note(false);
                         }
                     },
@@ -109,7 +107,7 @@ impl Office {
                         }
                     }
                     Err(error) => {
-                        tracing::error!(%error, "an email was lost");
+                        tracing::error!(event = "email.lost", %error, "email lost");
                         queue.note(false);
                     }
                 },
@@ -129,23 +127,29 @@ impl Office {
         });
     }
 
-    /// How long to wait before the next try; `None` where there is none.
+    /// The pause before the next try; `None`: the email is given up.
     fn wait_after(&self, mailing: &Mailing, error: &SmtpError, waiting: usize) -> Option<Duration> {
         let error_shown = error as &dyn std::error::Error;
         let next = self.waits.get(mailing.failed.saturating_sub(1));
         let Some(wait) = next.filter(|_| !error.is_permanent()) else {
-            tracing::warn!(error = error_shown, "an email was given up");
+            tracing::warn!(event = "email.given_up", error = error_shown, "email given up");
             return None;
         };
         if waiting >= self.waiting_max {
             tracing::warn!(
+                event = "email.given_up",
                 error = error_shown,
                 waiting,
-                "an email was given up: too many wait for another try"
+                "email given up: too many wait for another try"
             );
             return None;
         }
-        tracing::info!(error = error_shown, ?wait, "an email is tried again");
+        tracing::info!(
+            event = "email.deferred",
+            error = error_shown,
+            ?wait,
+            "email deferred; retrying"
+        );
         Some(*wait)
     }
 }
@@ -157,7 +161,7 @@ async fn sleep_until(due: Option<Instant>) {
     }
 }
 
-/// The letter as mail. Its address was typed by somebody, and is read once more by who knows what mail takes.
+/// The email as a message; its address is parsed once more by the mail library.
 fn write(
     from: &Mailbox,
     email: &Email,

@@ -25,11 +25,11 @@ use crate::cli::{Cli, ConfigArgs, Stop, Verb, output};
 use crate::config::{Config, Flags};
 
 fn main() -> ExitCode {
-    // Whatever is written, by SQLite too, is for its owner alone: digests of keys, secrets of second factors.
+    // All files, those of SQLite too, are readable by their owner only: they hold digests of keys and second factors.
     umask(Mode::RWXG | Mode::RWXO);
     let outcome = match Cli::parse(env::args_os()) {
         Ok(cli) => run(&cli),
-        Err(Stop::Shown(text)) => output::print_line(&text).map_err(Into::into),
+        Err(Stop::Shown(text)) => output::print_line(&text),
         Err(Stop::Misuse(sentence)) => {
             output::print_error(&sentence);
             return ExitCode::from(2);
@@ -51,11 +51,11 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         Flags::default()
     };
     if let Verb::Openapi = &cli.verb {
-        return Ok(output::print_line(&api::openapi::document())?);
+        return output::print_line(&api::openapi::document());
     }
     if let Verb::Config(ConfigArgs { explain: Some(path), .. }) = &cli.verb {
         let explained = config::explain(path).map_err(anyhow::Error::msg)?;
-        return Ok(output::print_line(&explained)?);
+        return output::print_line(&explained);
     }
     let config = Config::load(cli.config.as_deref(), &flags)?;
     match &cli.verb {
@@ -79,8 +79,8 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         Verb::Aliases(verb) => commands::aliases::run(&config, &cli.data, verb)?,
         Verb::Replay(args) => commands::replay::run(args)?,
         Verb::Record(_) if config.cluster.is_some() => anyhow::bail!(
-            "`record` reads a log in a data folder, and `cluster.nats_url` says that it is on servers, where checkpoints of the past are not kept to begin from; \
-             record a single node (--config names its configuration, --data its folder), or keep what feeds send and `replay` it"
+            "`record` reads the log in a data folder, but `cluster.nats_url` is set: the log is on NATS, which keeps no old \
+             checkpoints to start from. Record a single node (--config, --data), or save what feeds send and `replay` it"
         ),
         Verb::Record(args) => {
             commands::record::run(&catalogue::load(&config)?, &cli.data, args)?;

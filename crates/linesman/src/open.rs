@@ -1,7 +1,7 @@
-//! Opening what a command works on: the accounts and the live world, with a running server or without.
+//! Opens the accounts and the live world for a command.
 //!
-//! What changes the world is carried out by the server where one runs, and otherwise here, in its place; where many
-//! nodes share the log, by the leader.
+//! Changes of the world are executed by the server that runs on the folder, or here where none does; in a cluster, by
+//! the leader.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use crate::control::{self, ControlCommand};
 use crate::folder::Folder;
 use crate::{catalogue, cluster, worlds};
 
-/// The database that many nodes share, or the folder's own, which is never made anew where it was before.
+/// Opens the cluster's database, or the folder's own, which is not created again where it was lost.
 pub(crate) async fn open_store(config: &Config, folder: &Folder) -> anyhow::Result<Store> {
     if config.cluster.is_none() && has_lost_accounts(folder).await? {
         bail!(
-            "{} is missing or empty, but {} was used before: its log is there. Put the file back from a backup; or, to begin \
-             without any key, feed token or account, start once with: linesman serve --new-accounts",
+            "{} is missing or empty, but {} was used before (it has a log). Restore the file from a backup; or, to start \
+             without keys, feed tokens and accounts, run once: linesman serve --new-accounts",
             folder.accounts().display(),
             folder.path().display()
         );
@@ -32,10 +32,10 @@ pub(crate) async fn open_store(config: &Config, folder: &Folder) -> anyhow::Resu
     open_or_make_store(config, folder).await
 }
 
-/// Whether the accounts of a folder that was served from are gone.
+/// Whether a used folder has no accounts.
 async fn has_lost_accounts(folder: &Folder) -> anyhow::Result<bool> {
     let path = folder.accounts();
-    let failed = || format!("{} cannot be read", path.display());
+    let failed = || format!("cannot read {}", path.display());
     Ok(was_served_from(folder)? && Store::is_new(&path).await.with_context(failed)?)
 }
 
@@ -57,7 +57,7 @@ fn was_served_from(folder: &Folder) -> anyhow::Result<bool> {
     Ok(false)
 }
 
-/// The same, making the folder's own where there is none: somebody said that it is meant.
+/// The same; creates the folder's own where there is none.
 pub(crate) async fn open_or_make_store(config: &Config, folder: &Folder) -> anyhow::Result<Store> {
     if let Some(cluster) = &config.cluster {
         return Store::connect(cluster.database_url.reveal())
@@ -68,7 +68,7 @@ pub(crate) async fn open_or_make_store(config: &Config, folder: &Folder) -> anyh
     Store::open(&path).await.with_context(|| format!("{} cannot be opened", path.display()))
 }
 
-/// Runs a verb on the store.
+/// Runs a command on the store.
 pub(crate) fn on_store(
     config: &Config,
     data: &Path,
@@ -85,7 +85,7 @@ pub(crate) fn on_store(
     })
 }
 
-/// Where a verb is carried out.
+/// What a command works on.
 pub(crate) struct Scene<'a> {
     config: &'a Config,
     folder: &'a Folder,
@@ -93,7 +93,7 @@ pub(crate) struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// Waits until what was done, and written down with it, is in force, and writes down where that is not known.
+    /// Waits until a change is effective; where that is not confirmed, adds it to the audit log.
     pub(crate) async fn settle(
         &self,
         registry: &Registry,
@@ -105,12 +105,12 @@ impl Scene<'_> {
         if done.is_err()
             && let Err(error) = registry.note(&Actor::command_line(), deed, subject, &open).await
         {
-            tracing::warn!(%error, "that it is not confirmed is not in the audit log");
+            tracing::warn!(event = "audit.write_failed", %error, "the missing confirmation is not in the audit log");
         }
         done
     }
 
-    /// Waits until what was written is in force: in the server on the folder, or on every node.
+    /// Waits until a stored change is effective: in the server on the folder, or on every node.
     pub(crate) async fn make_effective(&self, need: Need) -> anyhow::Result<()> {
         match &self.config.cluster {
             None => control::make_effective(self.folder).await,
@@ -119,7 +119,7 @@ impl Scene<'_> {
     }
 }
 
-/// Writes down what was said of identities on the command line.
+/// Adds changes of identities to the audit log.
 async fn note_operations(
     config: &Config,
     folder: &Folder,
@@ -135,7 +135,7 @@ async fn note_operations(
     Ok(())
 }
 
-/// Carries out operations in the server that runs on the folder, or here where none does, and writes them down.
+/// Executes operations in the server that runs on the folder, or here where none does, and audits them.
 pub(crate) fn operate(
     config: &Config,
     data: &Path,
@@ -151,7 +151,7 @@ pub(crate) fn operate(
         for (done, operation) in operations.iter().enumerate() {
             let command = ControlCommand::Operate(operation.clone());
             if control::ask_server(&folder, &command).await?.is_none() {
-                // Nobody can start one in between while the lock is held.
+                // No server can start while the lock is held.
                 let _lock = folder.lock().await?;
                 let rest = operations.get(done..).unwrap_or_default();
                 worlds::operate_alone(config, &folder, rest)?;
@@ -162,7 +162,7 @@ pub(crate) fn operate(
     })
 }
 
-/// The live world as its log tells it.
+/// The live world, replayed from its log.
 pub(crate) fn read_book(config: &Config, data: &Path) -> anyhow::Result<Book> {
     let catalogue = &catalogue::load(config)?;
     if let Some(cluster) = &config.cluster {

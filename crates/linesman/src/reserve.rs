@@ -1,8 +1,8 @@
-//! Room that is kept for a full disk.
+//! Disk space that is reserved for a full disk.
 //!
-//! Requests are counted on the disk before they are answered, so a full disk would stop the API with everything else. A
-//! file of a few megabytes is kept in the data folder; when the disk is full it is deleted, pushes are refused, and
-//! what it took is enough to count requests and publish snapshots for days. It is made again when there is room.
+//! Requests are counted on disk before they are answered, so a full disk would stop the API. A file of a few megabytes
+//! is kept in the data folder. When the disk is full it is deleted and pushes are refused; its space is enough to count
+//! requests and publish snapshots for days. It is created again when there is space.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -19,15 +19,15 @@ use crate::folder::{Folder, create_private};
 
 /// The reserve's size. SQLite's write-ahead log stays under four megabytes, and a day of snapshots takes about five.
 const BYTES_MAX: u64 = 16 << 20;
-/// On a small disk it is this part of what is free.
+/// On a small disk, the reserve is this part of the free space.
 const PART_OF_FREE: u64 = 8;
-/// A disk with less than this part of the reserve left is full.
+/// The disk is full when less than this part of the reserve is free.
 const FULL_PART: u64 = 8;
-/// Without this much, a service does not start.
+/// With less free space, a service does not start.
 const ROOM_BYTES_MIN: u64 = 4096;
-/// How often the disk is looked at. That takes microseconds, and requests fail from the moment it is full.
+/// How often the disk is checked. That takes microseconds, and requests fail as soon as it is full.
 const CHECK_EVERY: Duration = Duration::from_millis(200);
-/// How long after the last failed write the disk counts as full, whatever it says of its room: quotas are not in it.
+/// How long after a failed write the disk counts as full, whatever its free space: quotas are not included in it.
 const RECOVERY: Duration = Duration::from_secs(5);
 
 /// The reserve of a data folder.
@@ -42,11 +42,10 @@ pub(crate) struct Reserve {
 }
 
 impl Reserve {
-    /// Deletes the reserve file where the disk is full, so that a service can start on it; else makes sure that it is
-    /// there.
+    /// Deletes the reserve where the disk is full, so that a service can start on it; creates it otherwise.
     ///
     /// # Errors
-    /// There is no room for anything: no request could be counted.
+    /// Nothing can be written, so no request could be counted.
     pub(crate) fn open(folder: &Folder) -> anyhow::Result<Self> {
         let path = folder.reserve();
         let held = fs::metadata(&path).map_or(0, |held| held.len());
@@ -60,14 +59,14 @@ impl Reserve {
             let tried = create_private(&reserve.path).and_then(|file| fill(file, ROOM_BYTES_MIN));
             fs::remove_file(&reserve.path).ok();
             tried
-                .with_context(|| format!("nothing can be written to {}", reserve.dir.display()))?;
+                .with_context(|| format!("cannot write to {}: no space", reserve.dir.display()))?;
         } else if held == 0 {
             reserve.is_full = !reserve.make();
         }
         Ok(reserve)
     }
 
-    /// Watches the disk for as long as the service runs.
+    /// Checks the disk while the service runs.
     pub(crate) async fn keep(mut self, worlds: [Arc<WorldHandle>; 2]) {
         loop {
             self.check(worlds.iter().map(|world| world.log_failures()).sum());
@@ -87,7 +86,11 @@ impl Reserve {
             }
         } else if !failing && self.has_room_again() && self.make() {
             self.is_full = false;
-            tracing::info!(bytes = self.bytes, "the disk has room again; pushes are taken");
+            tracing::info!(
+                event = "disk.recovered",
+                bytes = self.bytes,
+                "disk has space again; pushes are accepted"
+            );
         }
     }
 
@@ -95,7 +98,7 @@ impl Reserve {
         free_bytes(&self.dir).is_some_and(|free| free < self.bytes / FULL_PART)
     }
 
-    /// Room for the reserve, and as much again as would make the disk full.
+    /// Space for the reserve and twice the bound of a full disk.
     fn has_room_again(&self) -> bool {
         let needed = self.bytes + 2 * (self.bytes / FULL_PART);
         free_bytes(&self.dir).is_none_or(|free| free >= needed)
@@ -104,21 +107,20 @@ impl Reserve {
     fn release(&mut self) {
         self.is_full = true;
         let freed = fs::remove_file(&self.path).is_ok();
-        tracing::error!(dir = %self.dir.display(), freed, bytes = self.bytes, "the disk is full; the reserve is given up and pushes are refused until there is room");
+        tracing::error!(event = "disk.full", dir = %self.dir.display(), freed, bytes = self.bytes, "disk full; reserve deleted, pushes are refused");
     }
 
     fn make(&mut self) -> bool {
         let written = create_private(&self.path).and_then(|file| fill(file, self.bytes));
         if let Err(error) = &written {
-            tracing::warn!(path = %self.path.display(), %error, "no room is kept for a full disk");
+            tracing::warn!(event = "disk.reserve_failed", path = %self.path.display(), %error, "disk reserve not created");
             fs::remove_file(&self.path).ok();
         }
         written.is_ok()
     }
 }
 
-/// Takes room for a file: by saying so, which costs next to nothing, or where the file system does not know that, with
-/// zeroes.
+/// Allocates space for a file: with `fallocate`, or with zeroes where the file system does not support it.
 fn fill(mut file: File, bytes: u64) -> io::Result<()> {
     match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
@@ -134,7 +136,7 @@ fn fill(mut file: File, bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// What this process may still write there; `None` where the system does not say.
+/// The free space for this process; `None` where the system does not report it.
 fn free_bytes(dir: &Path) -> Option<u64> {
     let held = statvfs(dir).ok()?;
     Some(held.f_bavail.saturating_mul(held.f_frsize))

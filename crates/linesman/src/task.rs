@@ -1,4 +1,4 @@
-//! The parts of the service that run beside each other until it stops.
+//! The tasks of the service that run until it stops.
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -6,8 +6,7 @@ use tokio_util::sync::CancellationToken;
 /// The name of a part, for the log.
 pub(crate) type Part = &'static str;
 
-/// Starts parts that have to live as long as the service does. One that ends before it is stopped is reported, by its
-/// panic too.
+/// Starts tasks that must run as long as the service. One that ends earlier, also by a panic, is reported.
 #[derive(Clone, Debug)]
 pub(crate) struct Tasks {
     ended: mpsc::Sender<Part>,
@@ -15,13 +14,13 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
-    /// With where it is reported that a part has ended.
+    /// Also returns the receiver of these reports.
     pub(crate) fn new() -> (Self, mpsc::Receiver<Part>) {
         let (ended, reported) = mpsc::channel(8);
         (Self { ended, stop: CancellationToken::new() }, reported)
     }
 
-    /// Others, which are stopped by themselves.
+    /// A second group, which is stopped separately.
     pub(crate) fn apart(&self) -> Self {
         Self { ended: self.ended.clone(), stop: CancellationToken::new() }
     }
@@ -39,7 +38,7 @@ impl Tasks {
         EndReport { ended: self.ended.clone(), part }
     }
 
-    /// Ends the parts that were spawned here.
+    /// Stops the tasks of this group.
     pub(crate) fn stop(&self) {
         self.stop.cancel();
     }
@@ -55,7 +54,11 @@ pub(crate) struct EndReport {
 impl Drop for EndReport {
     fn drop(&mut self) {
         if self.ended.try_send(self.part).is_err() {
-            tracing::debug!(part = self.part, "ended after the service");
+            tracing::debug!(
+                event = "service.part_ended",
+                part = self.part,
+                "ended after the service"
+            );
         }
     }
 }

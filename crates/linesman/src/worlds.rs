@@ -1,4 +1,4 @@
-//! The running worlds: which threads and tasks they need, alone on a folder or as one node of many.
+//! Starts the worlds with their threads and tasks, on a data folder or as a node of a cluster.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -20,7 +20,7 @@ use crate::config::Config;
 use crate::folder::Folder;
 use crate::task::{Part, Tasks};
 
-/// What worlds are opened with.
+/// What worlds are opened from.
 pub(crate) struct WorldSetup<'a> {
     pub(crate) config: &'a Config,
     pub(crate) role: Role,
@@ -30,7 +30,7 @@ pub(crate) struct WorldSetup<'a> {
 }
 
 impl WorldSetup<'_> {
-    /// Runs the live world: alone on its folder, or as one node of many.
+    /// Runs the live world: on its folder, or as a node of a cluster.
     pub(crate) async fn run_live(
         &self,
         store: &Store,
@@ -47,12 +47,12 @@ impl WorldSetup<'_> {
         let thread = spawn_world(|| node.run(), tasks, "live")?;
         let watch = watch_leader(store.clone(), Arc::clone(&live), Arc::clone(self.clock));
         let tasks = tasks.apart();
-        tasks.spawn("the watch over the lead", watch);
+        tasks.spawn("the leader watch", watch);
         let election =
             seat.map(|seat| LeaderElection::new(store.clone(), seat, cluster::holder_name()));
         if let Some(election) = &election {
-            tasks.spawn("the keeper of the lead", election.clone().keep());
-            tasks.spawn("the desk", engine::keep_desk(Arc::clone(&live)));
+            tasks.spawn("the leader election", election.clone().keep());
+            tasks.spawn("the server of forwarded pushes", engine::keep_desk(Arc::clone(&live)));
         }
         Ok((live, thread, Some(LeaderTasks { tasks, election })))
     }
@@ -65,7 +65,7 @@ impl WorldSetup<'_> {
 
     fn options_in_folder(&self, world: World) -> WorldOptions {
         let place = match (world, &self.config.cluster) {
-            // Each node makes the simulated world from its seed.
+            // Each node simulates the market from the seed.
             (World::Sandbox, Some(_)) => LogLocation::Nowhere,
             (World::Sandbox | World::Live, _) => {
                 LogLocation::Folder { dir: self.folder.log(world), options: Options::default() }
@@ -103,28 +103,28 @@ impl WorldSetup<'_> {
     }
 }
 
-/// What a node of many runs because of who writes.
+/// The tasks of a node that depend on the leader.
 pub(crate) struct LeaderTasks {
     tasks: Tasks,
-    /// Where it may be this one.
+    /// `None`: this node never leads.
     election: Option<LeaderElection>,
 }
 
 impl LeaderTasks {
-    /// The thread that writes has ended: another node need not wait until the lead runs out.
+    /// Ends the term after the writer has stopped, so that another node need not wait for its end.
     pub(crate) async fn stop(self) {
         self.tasks.stop();
         let Some(election) = self.election else { return };
         if let Err(error) = election.give_up().await {
-            tracing::warn!(%error, "the lead is not given back; it runs out by itself");
+            tracing::warn!(event = "leader.release_failed", %error, "leadership not released; its term expires");
         }
     }
 }
 
-/// The simulated world can be made again from its seed at any time; its log is for looking back a little.
+/// The simulated world follows from its seed at any time; its log is only for looking back a little.
 const SANDBOX_LOG_RETENTION: std::time::Duration = std::time::Duration::from_secs(2 * 3600);
 
-/// A quarter of a contended core, and a request that wakes up meanwhile does not wait for the writer's turn to end.
+/// A quarter of a contended core; a request that wakes up preempts the writer.
 const WRITER_NICENESS: i32 = 6;
 
 /// Runs a world in a thread of its own.
@@ -137,17 +137,16 @@ pub(crate) fn spawn_world(
     let name = format!("writer-{world}");
     let run = move || {
         let _report = report;
-        // Where there are fewer cores than work, those who wait for an answer come before the next snapshot. On Linux
-        // this is the thread's own priority.
+        // On a busy machine, requests come before the next snapshot. On Linux this is the priority of the thread.
         if let Err(error) = setpriority_process(None, WRITER_NICENESS) {
-            tracing::debug!(%error, "the writer has the priority of everybody else");
+            tracing::debug!(event = "writer.priority_failed", %error, "the writer runs at normal priority");
         }
         work();
     };
     std::thread::Builder::new().name(name).spawn(run).context("a writer thread cannot start")
 }
 
-/// Carries out operations on the live world while no server runs; the caller holds the folder's lock.
+/// Executes operations on the live world while no server runs; the caller holds the folder's lock.
 pub(crate) fn operate_alone(
     config: &Config,
     folder: &Folder,

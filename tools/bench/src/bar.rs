@@ -85,9 +85,9 @@ impl Bar {
         }
         match self.unit {
             Unit::Times => format!("{figure:.2} ×"),
-            Unit::Count => grouped(figure),
-            Unit::PerSecond => format!("{} /s", grouped(figure)),
-            Unit::Bytes => format!("{} B", grouped(figure)),
+            Unit::Count => shell::thousands(figure),
+            Unit::PerSecond => format!("{} /s", shell::thousands(figure)),
+            Unit::Bytes => format!("{} B", shell::thousands(figure)),
             Unit::Seconds => format!("{figure:.2} s"),
         }
     }
@@ -98,19 +98,6 @@ impl Bar {
             Better::Less => "≤",
         }
     }
-}
-
-/// `12345.6` is `12,346`.
-pub(super) fn grouped(figure: f64) -> String {
-    let digits = format!("{figure:.0}");
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && digit.is_ascii_digit() && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]
@@ -144,12 +131,5 @@ mod tests {
                 && bar(Better::More, 3.0).ratio() > Some(1.0)
         );
         assert_eq!(bar(Better::Less, f64::NAN).ratio(), None);
-    }
-
-    #[test]
-    fn numbers_are_grouped_by_thousands() {
-        assert_eq!(grouped(12_345.6), "12,346");
-        assert_eq!(grouped(123_456.0), "123,456");
-        assert_eq!(grouped(999.0), "999");
     }
 }

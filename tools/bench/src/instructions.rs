@@ -4,14 +4,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 
-use super::machine;
+use super::load::{Plan, Run};
 use super::service::{Market, ODDS, Service, Setup, request};
 use shell::repository::Repository;
 
@@ -19,7 +17,7 @@ use shell::repository::Repository;
 const BASELINE: &str = "docs/performance/instructions.txt";
 /// Functions in the baseline.
 const HOTTEST: usize = 10;
-/// What has moved by more is told.
+/// Larger changes are marked.
 const MOVED: f64 = 0.02;
 /// Connections that ask at the same time, so that waiting for them is shared as it is under load.
 const CONNECTIONS: usize = 16;
@@ -100,7 +98,7 @@ pub(super) fn count(program: &Path) -> Result<Counts> {
     let keys = service.make_keys(1)?;
     let key = keys.first().context("no key")?;
     Market::fill(&service, key, RECORDS)?;
-    machine::sleep(Duration::from_millis(500));
+    shell::sleep(Duration::from_millis(500));
     service.stop()?;
     let out = folder.path().join("callgrind.out");
     setup.refresh_interval = "1h";
@@ -117,50 +115,25 @@ pub(super) fn count(program: &Path) -> Result<Counts> {
 }
 
 fn ask(service: &Service, setup: &Setup, key: &str) -> Result<()> {
-    let asked = request(&format!("{ODDS}?limit=100"), &format!("x-api-key: {key}\r\n"));
-    let mut connections = Vec::new();
-    for _ in 0..CONNECTIONS {
-        connections.push(TcpStream::connect(service.address)?);
-    }
-    let mut turn = || -> Result<()> {
-        for connection in &mut connections {
-            connection.write_all(&asked)?;
-        }
-        connections.iter_mut().try_for_each(read_answer)
-    };
-    let control = |words: &str| {
-        let pid = service.pid().to_string();
+    let requests = [request(&format!("{ODDS}?limit=100"), &format!("x-api-key: {key}\r\n"))];
+    let mut load = Run::open(Plan {
+        to: service.address,
+        requests: &requests,
+        connections: CONNECTIONS,
+        time: Duration::ZERO,
+        rate: None,
+        first: 0,
+    })?;
+    let control = |words: &[&str]| {
         let mut command = shell::command("callgrind_control", &setup.folder);
-        shell::output(command.args([words, &pid])).map(drop)
+        shell::output(command.args(words).arg(service.pid().to_string())).map(drop)
     };
-    (0..4).try_for_each(|_| turn())?;
-    shell::output(shell::command("callgrind_control", &setup.folder).args([
-        "-i",
-        "on",
-        &service.pid().to_string(),
-    ]))?;
-    turn()?;
-    control("-z")?;
-    (0..REQUESTS).try_for_each(|_| turn())?;
-    control("-d")
-}
-
-fn read_answer(stream: &mut TcpStream) -> Result<()> {
-    let mut held = Vec::new();
-    let mut piece = [0; 16 << 10];
-    loop {
-        let read = stream.read(&mut piece)?;
-        ensure!(read > 0, "the service closed a connection");
-        held.extend(piece.iter().take(read));
-        let Some(end) = held.windows(4).position(|four| four == b"\r\n\r\n") else { continue };
-        let head = String::from_utf8_lossy(held.get(..end).unwrap_or_default()).into_owned();
-        ensure!(head.starts_with("HTTP/1.1 200"), "not a good answer: {head}");
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-        let length: usize = length.context("no length")?.parse()?;
-        if held.len() >= end + 4 + length {
-            return Ok(());
-        }
-    }
+    (0..4).try_for_each(|_| load.ask_all())?;
+    control(&["-i", "on"])?;
+    load.ask_all()?;
+    control(&["-z"])?;
+    (0..REQUESTS).try_for_each(|_| load.ask_all())?;
+    control(&["-d"])
 }
 
 /// Adds up what callgrind wrote: each `fn=` begins a function, a line of numbers is its own cost, and the line after

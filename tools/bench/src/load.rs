@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use rustix::event::epoll;
 use rustix::net::RecvFlags;
 
@@ -109,25 +109,12 @@ pub(super) fn run(plan: Plan<'_>) -> Result<Outcome> {
 /// A connection cannot be made, or an answer does not come.
 pub(super) fn while_idle<T>(plan: Plan<'_>, look: impl FnOnce() -> Result<T>) -> Result<T> {
     let mut run = Run::open(plan)?;
-    let mut events = Vec::new();
-    // A few at a time: it is not the rush that is looked at.
-    for first in (0..plan.connections).step_by(64) {
-        let last = plan.connections.min(first + 64);
-        for at in first..last {
-            run.send(at, Instant::now())?;
-        }
-        let mut left = last - first;
-        while left > 0 {
-            run.wait(&mut events, Duration::from_millis(100))?;
-            for at in events.drain(..) {
-                left -= usize::from(run.receive(at)?);
-            }
-        }
-    }
+    run.ask_all()?;
     look()
 }
 
-struct Run<'a> {
+/// Open connections and what was counted on them.
+pub(super) struct Run<'a> {
     plan: Plan<'a>,
     epoll: rustix::fd::OwnedFd,
     connections: Vec<Connection>,
@@ -140,7 +127,7 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn open(plan: Plan<'a>) -> Result<Self> {
+    pub(super) fn open(plan: Plan<'a>) -> Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut connections = Vec::with_capacity(plan.connections);
         for at in 0..plan.connections {
@@ -169,6 +156,26 @@ impl<'a> Run<'a> {
             bad: 0,
             latency: vec![0; LATENCY_MAX_US + 1],
         })
+    }
+
+    /// Asks once on each connection, a few at a time.
+    pub(super) fn ask_all(&mut self) -> Result<()> {
+        let mut events = Vec::new();
+        for first in (0..self.plan.connections).step_by(64) {
+            let last = self.plan.connections.min(first + 64);
+            for at in first..last {
+                self.send(at, Instant::now())?;
+            }
+            let mut left = last - first;
+            while left > 0 {
+                self.wait(&mut events, Duration::from_millis(100))?;
+                for at in events.drain(..) {
+                    left -= usize::from(self.receive(at)?);
+                }
+            }
+        }
+        ensure!(self.bad == 0, "{} requests were refused", self.bad);
+        Ok(())
     }
 
     fn send(&mut self, at: usize, since: Instant) -> Result<()> {

@@ -1,8 +1,6 @@
 //! What the kernel says of processes, and how the cores are shared out.
 
 use std::fs;
-use std::thread;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
@@ -40,14 +38,6 @@ pub(super) fn cpu_seconds(pid: u32) -> Result<f64> {
     Ok(ticks / TICKS)
 }
 
-/// Memory that a process has in use, in bytes.
-pub(super) fn resident_bytes(pid: u32) -> Result<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib = line.and_then(|line| line.trim().strip_suffix("kB")).context("no VmRSS")?;
-    Ok(kib.trim().parse::<u64>()? * 1024)
-}
-
 /// A process and its children.
 fn family(pid: u32) -> Result<Vec<u32>> {
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
@@ -62,9 +52,4 @@ fn family(pid: u32) -> Result<Vec<u32>> {
 pub(super) fn terminate(pid: u32) -> Result<()> {
     let pid = Pid::from_raw(i32::try_from(pid)?).context("no such process")?;
     kill_process(pid, Signal::TERM).context("cannot end a process")
-}
-
-#[expect(clippy::disallowed_methods, reason = "there is no async runtime here to be blocked")]
-pub(super) fn sleep(time: Duration) {
-    thread::sleep(time);
 }

@@ -62,13 +62,7 @@ struct Effort {
 }
 
 fn main() -> ExitCode {
-    match Repository::find().and_then(|repository| run(&repository, &Options::parse())) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            shell::say(&format!("bench: {error:#}"));
-            ExitCode::FAILURE
-        }
-    }
+    shell::main("bench", |repository| run(repository, &Options::parse()))
 }
 
 fn run(repository: &Repository, options: &Options) -> Result<()> {

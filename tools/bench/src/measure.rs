@@ -9,9 +9,9 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::bar::{Bar, Better, Unit, grouped};
+use super::bar::{Bar, Better, Unit};
 use super::load::{self, Plan};
-use super::machine::{self, cpu_seconds, resident_bytes};
+use super::machine::cpu_seconds;
 use super::nginx::Nginx;
 use super::rounds::{self, Comparison, Side, lower_quartile, median};
 use super::service::{self, Answer, BATCH_LINES, Market, ODDS, Service, Setup, get, request};
@@ -54,9 +54,9 @@ impl LoadedService {
         let setup = service::setup(program, folder.path(), REFRESH)?;
         let service = Service::start(&setup)?;
         let key = service.make_keys(1)?.pop().context("no key")?;
-        let empty_bytes = resident_bytes(service.pid())?;
+        let empty_bytes = shell::resident_bytes(service.pid())?;
         let market = Market::fill(&service, &key, records)?;
-        machine::sleep(REFRESH_TIME + Duration::from_secs(1));
+        shell::sleep(REFRESH_TIME + Duration::from_secs(1));
         Ok(Self { service, setup, market, key, effort, empty_bytes, folder })
     }
 
@@ -302,7 +302,7 @@ fn distinct_requests(loaded: &LoadedService, events: usize) -> Result<Vec<Vec<u8
 /// Pushes a second: feeds send what has changed as soon as it has.
 const PUSHES: usize = 50;
 
-/// Pushes what has changed until told to stop.
+/// Pushes changes until `stop` is set.
 fn keep_changing(market: &Market, changes: &[Vec<String>], stop: &AtomicBool) -> Result<()> {
     let mut next = Instant::now();
     for lines in changes {
@@ -311,7 +311,7 @@ fn keep_changing(market: &Market, changes: &[Vec<String>], stop: &AtomicBool) ->
         }
         market.push(lines)?;
         next += Duration::from_secs(1) / u32::try_from(PUSHES)?;
-        machine::sleep(next.saturating_duration_since(Instant::now()));
+        shell::sleep(next.saturating_duration_since(Instant::now()));
     }
     Ok(())
 }
@@ -423,13 +423,13 @@ fn watch(loaded: &LoadedService, stop: &AtomicBool) -> Result<Duration> {
         let answer = get(loaded.service.operator, "/readyz", "")?;
         ensure!(answer.status == 200, "/readyz says {}", answer.status);
         slowest = slowest.max(begun.elapsed());
-        machine::sleep(Duration::from_millis(100));
+        shell::sleep(Duration::from_millis(100));
     }
     Ok(slowest)
 }
 
 fn memory(loaded: &LoadedService, bars: &mut Vec<Bar>) -> Result<()> {
-    let held = resident_bytes(loaded.service.pid())?;
+    let held = shell::resident_bytes(loaded.service.pid())?;
     let records = super::float(u64::try_from(loaded.effort.records)?);
     bars.push(Bar {
         name: "memory for each odds record, all formats",
@@ -443,7 +443,7 @@ fn memory(loaded: &LoadedService, bars: &mut Vec<Bar>) -> Result<()> {
     let requests = [loaded.ask("limit=100")];
     let connections = if loaded.effort.records < 200_000 { 2_000 } else { 10_000 };
     let plan = Plan { connections, ..loaded.side(&requests).plan };
-    let with = load::while_idle(plan, || resident_bytes(loaded.service.pid()))?;
+    let with = load::while_idle(plan, || shell::resident_bytes(loaded.service.pid()))?;
     bars.push(Bar {
         name: "memory for each idle connection",
         unit: Unit::Bytes,
@@ -454,7 +454,7 @@ fn memory(loaded: &LoadedService, bars: &mut Vec<Bar>) -> Result<()> {
             / super::float(u64::try_from(connections)?),
         note: format!(
             "{} open, one answer each",
-            grouped(super::float(u64::try_from(connections)?))
+            shell::thousands(super::float(u64::try_from(connections)?))
         ),
     });
     Ok(())
@@ -485,7 +485,7 @@ fn ingest(loaded: &LoadedService, bars: &mut Vec<Bar>) -> Result<()> {
 fn start(loaded: LoadedService) -> Result<Bar> {
     let LoadedService { service, setup, folder, .. } = loaded;
     // What was pushed a moment ago is in the checkpoint that goes with the next snapshot.
-    machine::sleep(REFRESH_TIME + Duration::from_secs(1));
+    shell::sleep(REFRESH_TIME + Duration::from_secs(1));
     service.stop()?;
     let mut starts = Vec::new();
     for _ in 0..3 {

@@ -57,7 +57,7 @@ impl Nginx {
         let begun = Instant::now();
         while get(nginx.address, "/0", "").is_err() {
             ensure!(begun.elapsed() < Duration::from_secs(10), "nginx does not answer");
-            machine::sleep(Duration::from_millis(10));
+            shell::sleep(Duration::from_millis(10));
         }
         for (number, answer) in bodies.iter().enumerate() {
             let served = get(nginx.address, &format!("/{number}"), "")?;

@@ -66,7 +66,7 @@ pub(super) fn record(repository: &Repository, bars: &[Bar], plots: &[Plot]) -> R
         let points: Vec<String> = plot
             .points
             .iter()
-            .map(|(across, up)| format!("{} → {up:.1}", super::bar::grouped(*across)))
+            .map(|(across, up)| format!("{} → {up:.1}", shell::thousands(*across)))
             .collect();
         let link = format!("![{}](performance/{}.svg)", plot.title, plot.file);
         writeln!(

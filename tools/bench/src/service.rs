@@ -101,12 +101,12 @@ impl Service {
         let mut found = BufReader::new(stdout)
             .lines()
             .map_while(Result::ok)
-            .filter_map(|line| address_in(&line));
+            .filter_map(|line| shell::address_in(&line)?.parse().ok());
         service.address = found.next().context("linesman did not print its address")?;
         service.operator = found.next().context("linesman did not print its metrics' address")?;
         while !get(service.address, "/readyz", "").is_ok_and(|answer| answer.status == 200) {
             ensure!(begun.elapsed() < START_MAX, "linesman is not ready after {START_MAX:?}");
-            machine::sleep(Duration::from_millis(2));
+            shell::sleep(Duration::from_millis(2));
         }
         service.start_seconds = begun.elapsed().as_secs_f64();
         Ok(service)
@@ -147,13 +147,7 @@ impl Drop for Service {
     }
 }
 
-fn address_in(line: &str) -> Option<SocketAddr> {
-    let (_, rest) = line.split_once("http://")?;
-    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.' && c != ':');
-    rest.get(..end.unwrap_or(rest.len()))?.trim_end_matches('.').parse().ok()
-}
-
-/// A market being filled through the push door.
+/// A market that is filled by pushes.
 #[derive(Debug)]
 pub(super) struct Market {
     feed: String,
@@ -163,7 +157,7 @@ pub(super) struct Market {
 }
 
 impl Market {
-    /// Fills an empty service with about so many records, half of them in tennis.
+    /// Fills an empty service with about this number of records, half of them in tennis.
     pub(super) fn fill(service: &Service, key: &str, records: usize) -> Result<Self> {
         let books = get(service.address, "/v1/books", &format!("x-api-key: {key}\r\n"))?;
         let books: Vec<Value> = serde_json::from_slice(&books.body)?;

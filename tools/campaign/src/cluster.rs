@@ -1,14 +1,12 @@
 //! `cargo xtask cluster up|down`: a whole cluster on one machine, to develop with.
 //!
-//! Three NATS servers that replicate, PostgreSQL, two ingest and three api nodes, nginx in front of these. All of
-//! it lies in `target/cluster`, nothing is taken from the machine but programs and free ports. What runs
-//! is left alone, what is missing is started, so `up` can be repeated, also where the last one was interrupted.
+//! Three NATS servers, PostgreSQL, two ingest and three api nodes, and nginx in front of these, all in
+//! `target/cluster`. `up` starts what does not run, so it can be repeated, also after an interruption.
 
 pub(crate) mod http;
 pub(crate) mod layout;
-mod nginx;
+pub(crate) mod nginx;
 pub(crate) mod process;
-pub(crate) mod time;
 pub(crate) mod unit;
 
 use std::{
@@ -31,8 +29,6 @@ use crate::cluster::{
     unit::{ALL, NATS, NODES, Unit},
 };
 use shell::{repository::Repository, servers};
-
-pub(crate) use crate::cluster::nginx::{WATCH_EVERY, Watch};
 
 /// How long everything together may take to serve, on a machine that has other things to do.
 const START_TIME_MAX: Duration = Duration::from_secs(120);
@@ -94,7 +90,7 @@ fn up(repository: &Repository) -> Result<()> {
     shell::print(&greeting(&layout)?)
 }
 
-/// Starts what does not run, in any order but that the database has to be there to be made.
+/// Starts what does not run; the database is created once PostgreSQL answers.
 fn start_all(layout: &ClusterLayout) -> Result<()> {
     for unit in ALL {
         if process::find(layout, unit).is_none() {
@@ -111,7 +107,7 @@ fn start_all(layout: &ClusterLayout) -> Result<()> {
 }
 
 pub(crate) fn wait_for_postgres(layout: &ClusterLayout) -> Result<()> {
-    let waited = time::wait_until("PostgreSQL answers", START_TIME_MAX, || {
+    let waited = shell::wait_until("PostgreSQL answers", START_TIME_MAX, || {
         layout
             .ask_postgres("pg_isready")
             .and_then(|mut ask| Ok(ask.arg("-q").output()?.status.success()))
@@ -120,7 +116,7 @@ pub(crate) fn wait_for_postgres(layout: &ClusterLayout) -> Result<()> {
     waited.with_context(|| last_output(layout, Unit::Postgres))
 }
 
-/// Waits until the log's servers are one group, and starts those again that are left out.
+/// Waits until the NATS servers are one group; restarts those that are missing.
 pub(crate) fn wait_for_nats_group(
     layout: &ClusterLayout,
     mut start_again: impl FnMut(Unit) -> Result<()>,
@@ -129,7 +125,7 @@ pub(crate) fn wait_for_nats_group(
         |nats: Unit| GroupMember { name: nats.to_string(), monitor: layout.health_port(nats) };
     test_servers::wait_for_nats_group(&NATS.map(member), |place| {
         let nats = *NATS.get(place).context("there is no such server")?;
-        shell::say(&format!("{nats} was left out by the others; starting it again"));
+        shell::say(&format!("{nats} is missing from the group; restarting it"));
         start_again(nats)
     })
 }
@@ -137,28 +133,28 @@ pub(crate) fn wait_for_nats_group(
 /// Waits until every node serves.
 ///
 /// # Errors
-/// One does not; the message has what it said last.
+/// One does not; the message has its last output.
 pub(crate) fn wait_until_ready(layout: &ClusterLayout) -> Result<()> {
     for nats in NATS {
         let answers = || TcpStream::connect(("127.0.0.1", layout.port(nats))).is_ok();
-        time::wait_until(&format!("{nats} answers"), START_TIME_MAX, answers)
+        shell::wait_until(&format!("{nats} answers"), START_TIME_MAX, answers)
             .with_context(|| last_output(layout, nats))?;
     }
     for node in NODES.into_iter().chain([Unit::Nginx]) {
         let is_ready = || is_ready(layout.port(node));
-        time::wait_until(&format!("{node} is ready"), START_TIME_MAX, is_ready)
+        shell::wait_until(&format!("{node} is ready"), START_TIME_MAX, is_ready)
             .with_context(|| last_output(layout, node))?;
     }
     Ok(())
 }
 
-/// Whether whoever serves at a port says that it is ready.
+/// Whether the node at a port is ready.
 pub(crate) fn is_ready(port: u16) -> bool {
     let mut client = Client::new(port, Duration::from_secs(2));
     client.get("/readyz", "connection: close\r\n").is_ok_and(|answer| answer.status == 200)
 }
 
-/// What a NATS server says that it lacks: it is whole once its copies of all streams are those of the others.
+/// The problem that a NATS server reports; `None` once its copies of all streams are current.
 pub(crate) fn nats_problem(layout: &ClusterLayout, nats: Unit) -> Option<String> {
     let mut client = Client::new(layout.health_port(nats), Duration::from_secs(2));
     match client.get("/healthz?details=true", "connection: close\r\n") {
@@ -168,15 +164,15 @@ pub(crate) fn nats_problem(layout: &ClusterLayout, nats: Unit) -> Option<String>
     }
 }
 
-/// What is lacking, of all that a server complains of. Consumers are no copies of anything: each node makes itself
-/// another when its own falls silent. But 2.10 misses for minutes those that somebody asked for while it was cut off.
+/// The problem in a health report. Missing consumers do not count: nodes create new ones, and 2.10 reports for minutes
+/// those that were requested while it was cut off.
 fn problem_in(health: &[u8]) -> Option<String> {
-    let told = || String::from_utf8_lossy(health).into_owned();
+    let report = || String::from_utf8_lossy(health).into_owned();
     let said: Value = serde_json::from_slice(health).unwrap_or_default();
     // Servers before 2.10 name the first complaint only, and not what it is about.
-    let Some(errors) = said.get("errors").and_then(Value::as_array) else { return Some(told()) };
+    let Some(errors) = said.get("errors").and_then(Value::as_array) else { return Some(report()) };
     let of_consumer = |error: &Value| error.get("type").is_some_and(|it| it == "CONSUMER");
-    (errors.is_empty() || !errors.iter().all(of_consumer)).then(told)
+    (errors.is_empty() || !errors.iter().all(of_consumer)).then(report)
 }
 
 /// What a process wrote last.
@@ -188,7 +184,7 @@ pub(crate) fn last_output(layout: &ClusterLayout, unit: Unit) -> String {
     format!("{} ends with:\n{}", output.display(), lines.join("\n"))
 }
 
-/// The list of nodes behind nginx is kept by this program, left behind.
+/// Starts a copy of this program that keeps the list of nodes behind nginx.
 fn start_watch(layout: &ClusterLayout) -> Result<()> {
     let home = layout.folder.join("watch");
     if watch_pid(layout).is_some() {
@@ -215,23 +211,13 @@ fn start_watch(layout: &ClusterLayout) -> Result<()> {
 }
 
 fn watch_pid(layout: &ClusterLayout) -> Option<Pid> {
-    let text = fs::read_to_string(layout.folder.join("watch").join("pid")).ok()?;
-    let pid: i32 = text.trim().parse().ok()?;
-    let stands = fs::read_link(format!("/proc/{pid}/cwd")).ok()?;
-    stands.starts_with(fs::canonicalize(&layout.folder).ok()?).then(|| Pid::from_raw(pid))?
+    process::find_in(layout, &layout.folder.join("watch"))
 }
 
 fn watch(folder: &Path) -> Result<()> {
     let layout = ClusterLayout::at(folder, &folder.join("linesman"), options())?;
-    let mut watch = Watch::new();
-    loop {
-        match watch.look(&layout) {
-            Ok(None) => {}
-            Ok(Some(nodes)) => shell::say(&format!("behind nginx: {nodes:?}")),
-            Err(error) => shell::say(&format!("{error:#}")),
-        }
-        time::sleep(WATCH_EVERY);
-    }
+    nginx::keep_nodes(&layout, || true);
+    Ok(())
 }
 
 fn down(repository: &Repository) -> Result<()> {
@@ -241,7 +227,7 @@ fn down(repository: &Repository) -> Result<()> {
         return Ok(());
     }
     let layout = ClusterLayout::at(&folder, &folder.join("linesman"), options());
-    // Without its file of ports nothing was ever started.
+    // Without its file of ports nothing was started.
     if let Ok(layout) = layout {
         if let Some(pid) = watch_pid(&layout) {
             process::signal(pid, Signal::TERM)?;
@@ -251,11 +237,11 @@ fn down(repository: &Repository) -> Result<()> {
         }
     }
     fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
-    shell::say("the cluster is gone");
+    shell::say("the cluster is removed");
     Ok(())
 }
 
-/// A secret that is made once and kept in the cluster's folder.
+/// A secret that is created once and kept in the cluster's folder.
 fn secret(layout: &ClusterLayout, name: &str, words: &[&str]) -> Result<String> {
     let file = layout.folder.join(name);
     if let Ok(kept) = fs::read_to_string(&file) {

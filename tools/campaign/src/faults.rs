@@ -12,7 +12,6 @@ mod fault;
 mod load;
 mod market;
 mod proxies;
-mod random;
 mod record;
 mod report;
 
@@ -23,7 +22,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    thread::JoinHandle,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -34,10 +33,10 @@ use serde_json::Value;
 
 use crate::{
     cluster::{
-        self, WATCH_EVERY, Watch,
+        self,
         http::Client,
         layout::ClusterLayout,
-        time::{self, now_ms, sleep},
+        nginx,
         unit::{APIS, NATS, NODES, Unit},
     },
     faults::{
@@ -46,11 +45,10 @@ use crate::{
         cluster_setup::TestCluster,
         fault::Fault,
         load::{Credentials, Load, LoadContext, STATUS},
-        random::Random,
-        record::{Episode, Journal, Kind},
+        record::{Episode, Journal, Kind, now_ms},
     },
 };
-use shell::{repository::Repository, servers};
+use shell::{random::Random, repository::Repository, servers};
 
 /// How long everything may take to be as before, once a fault is healed.
 const CATCH_UP_MAX: Duration = Duration::from_secs(60);
@@ -179,7 +177,11 @@ fn campaign(repository: &Repository, plan: &Plan) -> Result<Vec<Finding>> {
     let nats = cluster.layout.nats()?.to_string();
     shell::say(&format!("   the log is kept by {nats}"));
     let context = LoadContext::new(cluster.layout.clone(), Journal::new(&folder)?);
-    let watch = start_watch(cluster.layout.clone())?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let (layout, stopped) = (cluster.layout.clone(), Arc::clone(&stop));
+    let watch = thread::spawn(move || {
+        nginx::keep_nodes(&layout, || !stopped.load(Ordering::Relaxed));
+    });
     let credentials = Credentials::create(&context)?;
     let judge = Judge { key: credentials.steady.clone() };
     let mut load = Load::begin(&context, &credentials, plan.seed)?;
@@ -190,7 +192,8 @@ fn campaign(repository: &Repository, plan: &Plan) -> Result<Vec<Finding>> {
     broken?;
     let read = || read_log(&reader, &cluster.layout, &folder);
     let (log, last) = judge.wait_for_all(&cluster.layout, read);
-    watch.end()?;
+    stop.store(true, Ordering::Relaxed);
+    watch.join().map_err(|_| anyhow!("the watch over the nodes has failed"))?;
     let records = context.journal.finish()?;
     let mut findings = check::all(&records, &log, cluster.builds.count());
     findings.push(last);
@@ -230,13 +233,13 @@ fn run_faults(
             random.shuffle(&mut round);
         }
         for fault in round {
-            sleep(CALM);
+            shell::sleep(CALM);
             if !plan.once && begun.elapsed() > plan.time {
                 return Ok(());
             }
             let episode = run_fault(fault, cluster, context, judge)?;
             let goes_on = episode.caught_up_ms.is_some();
-            context.journal.note_episode(episode);
+            context.journal.note("fault", episode, |records| &mut records.episodes);
             // What is broken for good would be blamed on every fault that follows.
             if !goes_on {
                 shell::say(&format!("   `{fault}` is not overcome: the campaign ends here"));
@@ -259,7 +262,7 @@ fn run_fault(
     shell::say(&format!("   {fault}"));
     let began_ms = now_ms();
     fault.inject(cluster).with_context(|| format!("`{fault}` cannot be done"))?;
-    sleep(fault.lasts());
+    shell::sleep(fault.lasts());
     fault.heal(cluster).with_context(|| format!("`{fault}` cannot be healed"))?;
     let healed_ms = now_ms();
     let caught_up = judge.wait_until_whole(&cluster.layout);
@@ -268,7 +271,8 @@ fn run_fault(
     }
     for unit in cluster.take_ended() {
         let words = cluster::last_output(&cluster.layout, unit);
-        context.journal.note_exit(format!("{unit} ended during `{fault}`; {words}"));
+        let exit = format!("{unit} ended during `{fault}`; {words}");
+        context.journal.note("exit", exit, |records| &mut records.exits);
     }
     let caught_up_ms = caught_up.is_ok().then(now_ms);
     Ok(Episode { fault: fault.to_string(), kind: fault.kind(), began_ms, healed_ms, caught_up_ms })
@@ -282,7 +286,7 @@ fn wait_for_the_minute(fault: Fault) {
     let needed = fault.lasts() + DATABASE_START;
     let into = Duration::from_millis(now_ms().rem_euclid(60_000).unsigned_abs());
     if into + needed > MINUTE {
-        sleep(MINUTE.saturating_sub(into) + CALM);
+        shell::sleep(MINUTE.saturating_sub(into) + CALM);
     }
 }
 
@@ -297,7 +301,7 @@ impl Judge {
     /// all of it.
     fn wait_until_whole(&self, layout: &ClusterLayout) -> Result<()> {
         let mut missing = String::new();
-        let waited = time::wait_until("all is as before", CATCH_UP_MAX, || {
+        let waited = shell::wait_until("all is as before", CATCH_UP_MAX, || {
             match self.find_missing(layout) {
                 Some(found) => missing = found,
                 None => return true,
@@ -310,7 +314,7 @@ impl Judge {
     /// Waits until every api node shows every price there will be.
     fn wait_until_full(&self, layout: &ClusterLayout) -> Result<()> {
         let all = market::all_series().len();
-        time::wait_until("every node shows every price", CATCH_UP_MAX, || {
+        shell::wait_until("every node shows every price", CATCH_UP_MAX, || {
             APIS.into_iter().all(|api| {
                 let bodies = WHOLE.map(|path| self.ask(layout, api, path));
                 let counts = bodies.iter().flatten().filter_map(Value::as_array).map(Vec::len);
@@ -360,7 +364,7 @@ impl Judge {
         read: impl Fn() -> Result<ObservedLog>,
     ) -> (ObservedLog, Finding) {
         let (mut log, mut finding, mut unread) = (ObservedLog::default(), Finding::default(), None);
-        let waited = time::wait_until("every node shows all", CATCH_UP_MAX, || {
+        let waited = shell::wait_until("every node shows all", CATCH_UP_MAX, || {
             match read() {
                 Ok(read) => (log, unread) = (read, None),
                 Err(error) => unread = Some(error),
@@ -381,41 +385,6 @@ impl Judge {
     fn last_bodies(&self, layout: &ClusterLayout) -> Vec<(Unit, Value)> {
         let all = APIS.into_iter().flat_map(|api| WHOLE.map(|path| (api, path)));
         all.map(|(api, path)| (api, self.ask(layout, api, path).unwrap_or_default())).collect()
-    }
-}
-
-/// Keeps the list of nodes behind nginx, as it is kept where the cluster is for use.
-#[derive(Debug)]
-struct NodeWatch {
-    thread: JoinHandle<()>,
-    stop: Arc<AtomicBool>,
-}
-
-fn start_watch(layout: ClusterLayout) -> Result<NodeWatch> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let stopped = Arc::clone(&stop);
-    let thread = std::thread::Builder::new().name("watch".to_owned());
-    let thread = thread.spawn(move || {
-        let mut watch = Watch::new();
-        while !stopped.load(Ordering::Relaxed) {
-            match watch.look(&layout) {
-                Ok(None) => {}
-                Ok(Some(nodes)) => {
-                    let nodes: Vec<String> = nodes.iter().map(ToString::to_string).collect();
-                    shell::say(&format!("     behind nginx: {}", nodes.join(" ")));
-                }
-                Err(error) => shell::say(&format!("     {error:#}")),
-            }
-            sleep(WATCH_EVERY);
-        }
-    })?;
-    Ok(NodeWatch { thread, stop })
-}
-
-impl NodeWatch {
-    fn end(self) -> Result<()> {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().map_err(|_| anyhow!("the watch over the nodes has failed"))
     }
 }
 

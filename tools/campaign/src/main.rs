@@ -6,7 +6,6 @@ mod faults;
 use std::process::ExitCode;
 
 use clap::Parser;
-use shell::repository::Repository;
 
 /// A cluster on this machine
 #[derive(Debug, Parser)]
@@ -20,15 +19,8 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    let done = Repository::find().and_then(|repository| match Verb::parse() {
-        Verb::Cluster(verb) => cluster::run(&repository, &verb),
-        Verb::Faults(options) => faults::run(&repository, &options),
-    });
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            shell::say(&format!("campaign: {error:#}"));
-            ExitCode::FAILURE
-        }
-    }
+    shell::main("campaign", |repository| match Verb::parse() {
+        Verb::Cluster(verb) => cluster::run(repository, &verb),
+        Verb::Faults(options) => faults::run(repository, &options),
+    })
 }

@@ -39,13 +39,7 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    match run(&Options::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            shell::say(&format!("scale: {error:#}"));
-            ExitCode::FAILURE
-        }
-    }
+    shell::main("scale", |_| run(&Options::parse()))
 }
 
 fn run(options: &Options) -> Result<()> {

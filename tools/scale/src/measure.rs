@@ -2,7 +2,6 @@
 
 use std::{
     fmt::Write as _,
-    fs,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -87,7 +86,7 @@ fn ask(node: u32, row: u32, turn: u32) -> LeaseRequest {
     }
 }
 
-/// Appends to a log on so many servers, one batch after the other as the writer does, and reads it back.
+/// Appends to a log on these servers, one batch after the other as the writer does, and reads it back.
 fn log(runtime: &Runtime, replicas: usize, page: &mut String) -> Result<()> {
     let nats = Nats::start(replicas)?;
     let mut log = open(runtime, &nats, replicas)?;
@@ -154,20 +153,13 @@ async fn keys(page: &mut String) -> Result<()> {
             .create_keys(&NewKey::of_kind(KeyKind::Production), 10_000, &Actor::command_line())
             .await?;
     }
-    let before = resident_bytes()?;
+    let before = shell::resident_bytes(std::process::id())?;
     let begun = Instant::now();
     let (accounts, worker) = Accounts::load(store, clock).await?;
     let took = begun.elapsed().as_millis();
-    let each = resident_bytes()?.saturating_sub(before) / u64::try_from(KEYS)?;
+    let each =
+        shell::resident_bytes(std::process::id())?.saturating_sub(before) / u64::try_from(KEYS)?;
     writeln!(page, "| {KEYS} keys in memory | {each} bytes each, read in {took} ms |")?;
     drop((accounts, worker));
     Ok(())
-}
-
-/// What the kernel counts as this process's memory.
-fn resident_bytes() -> Result<u64> {
-    const PAGE_BYTES: u64 = 4096;
-    let text = fs::read_to_string("/proc/self/statm").context("the system does not say")?;
-    let pages: u64 = text.split(' ').nth(1).context("statm is short")?.parse()?;
-    Ok(pages * PAGE_BYTES)
 }

@@ -49,7 +49,7 @@ mod assumed {
     pub(super) const DATABASE_CONNECTIONS_MAX: f64 = 1000.0;
 }
 
-/// What so many api nodes serve and ask for.
+/// What a number of api nodes serve and request.
 #[derive(Clone, Copy, Debug)]
 struct Estate {
     nodes: f64,
@@ -111,9 +111,9 @@ impl Estate {
         let connections = self.nodes * assumed::DATABASE_CONNECTIONS;
         let checkpoints = self.nodes * measured::CHECKPOINT_MB * 1e6;
         vec![
-            Row::new("requests/s, usual day", thousands(self.requests(usual))),
-            Row::new("requests/s, busiest hour", thousands(self.requests(busy))),
-            Row::new("connections", thousands(self.nodes * assumed::CONNECTIONS)),
+            Row::new("requests/s, usual day", shell::thousands(self.requests(usual))),
+            Row::new("requests/s, busiest hour", shell::thousands(self.requests(busy))),
+            Row::new("connections", shell::thousands(self.nodes * assumed::CONNECTIONS)),
             Row::new("memory of one node", megabytes(Self::memory_bytes())),
             Row::of(
                 "the log takes, busiest hour",
@@ -139,17 +139,17 @@ impl Estate {
                 checkpoints / assumed::START_S / assumed::WIRE_BYTES,
                 "one log server's wire for 10 s",
             ),
-            Row::new("leases of limits/s", thousands(Self::leases())),
-            Row::new("questions for changes of keys/s", thousands(self.renewals())),
+            Row::new("leases of limits/s", shell::thousands(Self::leases())),
+            Row::new("questions for changes of keys/s", shell::thousands(self.renewals())),
             Row::of(
                 "leases and questions/s",
-                thousands(transactions),
+                shell::thousands(transactions),
                 transactions / measured::LEASES,
                 "the database's pace",
             ),
             Row::of(
                 "database connections, at most",
-                thousands(connections),
+                shell::thousands(connections),
                 connections / assumed::DATABASE_CONNECTIONS_MAX,
                 "what one server holds",
             ),
@@ -184,7 +184,7 @@ pub(crate) fn page() -> String {
     writeln!(
         page,
         "\nKeys that may ask in the same minute before the database is busy all the time, with 100 nodes: {}.",
-        thousands(keys)
+        shell::thousands(keys)
     )
     .unwrap_or_default();
     page
@@ -197,20 +197,8 @@ fn cell(row: &Row) -> String {
     }
 }
 
-fn thousands(n: f64) -> String {
-    let digits = format!("{n:.0}");
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 fn megabytes(bytes: f64) -> String {
-    format!("{} MB", thousands(bytes / 1e6))
+    format!("{} MB", shell::thousands(bytes / 1e6))
 }
 
 fn rate(bytes: f64) -> String {

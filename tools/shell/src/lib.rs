@@ -1,5 +1,6 @@
 //! What the developer tools share: running other programs, the repository, programs that are installed when needed.
 
+pub mod random;
 pub mod repository;
 pub mod servers;
 pub mod tool;
@@ -7,9 +8,10 @@ pub mod tool;
 use std::{
     env,
     ffi::OsStr,
+    fmt, fs,
     io::{self, Write as _},
     path::Path,
-    process::{Child, Command, ExitStatus},
+    process::{Child, Command, ExitCode, ExitStatus},
     thread,
     time::{Duration, Instant},
 };
@@ -20,6 +22,17 @@ use crate::repository::Repository;
 
 /// How often a program with a deadline is looked at.
 const POLL: Duration = Duration::from_millis(50);
+
+/// Runs a tool; prints its error under its name.
+pub fn main(name: &str, run: impl FnOnce(&Repository) -> Result<()>) -> ExitCode {
+    match Repository::find().and_then(|repository| run(&repository)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&format!("{name}: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
 
 /// Writes a line to stderr, where cargo writes too, so that the two stay in order.
 pub fn say(text: &str) {
@@ -86,7 +99,7 @@ pub fn wait(child: &mut Child, limit: Duration) -> Result<ExitStatus> {
         if let Some(status) = child.try_wait().context("cannot wait for a program")? {
             return Ok(status);
         }
-        pause();
+        sleep(POLL);
     }
     child.kill().context("cannot end a program")?;
     child.wait().context("cannot wait for a program")?;
@@ -94,8 +107,51 @@ pub fn wait(child: &mut Child, limit: Duration) -> Result<ExitStatus> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "there is no async runtime here to be blocked")]
-fn pause() {
-    thread::sleep(POLL);
+pub fn sleep(time: Duration) {
+    thread::sleep(time);
+}
+
+/// Polls until a condition holds.
+///
+/// # Errors
+/// It does not within the time.
+pub fn wait_until(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) -> Result<()> {
+    let started = Instant::now();
+    while !holds() {
+        ensure!(started.elapsed() < limit, "{what}: not after {} s", limit.as_secs());
+        sleep(POLL);
+    }
+    Ok(())
+}
+
+/// The `http://host:port` that a server prints on a line.
+pub fn address_in(line: &str) -> Option<&str> {
+    let (_, rest) = line.split_once("http://")?;
+    let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && !".:[]-".contains(c));
+    let (host, _) = rest.split_at(end.unwrap_or(rest.len()));
+    let host = host.trim_end_matches(['.', ':']);
+    (!host.is_empty()).then_some(host)
+}
+
+/// Memory that a process has in use, in bytes.
+pub fn resident_bytes(pid: u32) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix("kB")).context("no VmRSS")?;
+    Ok(kib.trim().parse::<u64>()? * 1024)
+}
+
+/// `12345.6` as `12,346`.
+pub fn thousands(number: impl fmt::Display) -> String {
+    let digits = format!("{number:.0}");
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && digit.is_ascii_digit() && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 /// The program and its first words, to name it in a message.
@@ -104,4 +160,28 @@ fn name(command: &Command) -> String {
     let words = command.get_args().take(3).map(OsStr::to_string_lossy);
     let words: Vec<_> = [program.to_string_lossy()].into_iter().chain(words).collect();
     format!("`{}`", words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_is_found_in_what_a_server_prints() {
+        for (line, address) in [
+            ("Linesman is at http://127.0.0.1:40123", Some("127.0.0.1:40123")),
+            ("listening on http://127.0.0.1:40123/v1/status.", Some("127.0.0.1:40123")),
+            ("curl 'http://[::1]:80/v1'", Some("[::1]:80")),
+            ("no address", None),
+        ] {
+            assert_eq!(address_in(line), address, "{line}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_grouped_by_thousands() {
+        assert_eq!(thousands(12_345.6), "12,346");
+        assert_eq!(thousands(123_456.0), "123,456");
+        assert_eq!((thousands(999), thousands(1000)), ("999".to_owned(), "1,000".to_owned()));
+    }
 }

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::repository::Repository;
 
-const MEND: &str = "the tests of the cluster need PostgreSQL, NATS and curl or wget (on Debian: apt-get install postgresql nats-server curl)";
+const HOW_TO_INSTALL: &str = "the tests of the cluster need PostgreSQL, NATS and curl or wget (on Debian: apt-get install postgresql nats-server curl)";
 
 /// A Debian package with the places where it, or an installation by hand, puts its program.
 type Package = (&'static str, [&'static str; 2]);
@@ -22,15 +22,15 @@ const NGINX: Package = ("nginx-light", ["/usr/sbin/nginx", "/usr/local/bin/nginx
 
 /// The servers that tests start.
 pub fn ensure_installed(repository: &Repository) -> Result<()> {
-    install(repository, &[POSTGRES, CURL], MEND)?;
-    nats::ensure_current(repository, || install(repository, &[NATS], MEND))
+    install(repository, &[POSTGRES, CURL], HOW_TO_INSTALL)?;
+    nats::ensure_current(repository, || install(repository, &[NATS], HOW_TO_INSTALL))
 }
 
 /// What a whole cluster needs.
 pub fn ensure_cluster_installed(repository: &Repository) -> Result<()> {
-    let mend = "a cluster needs PostgreSQL, NATS and nginx (on Debian: apt-get install postgresql nats-server nginx-light)";
-    install(repository, &[POSTGRES, NGINX], mend)?;
-    nats::ensure_current(repository, || install(repository, &[NATS], mend))
+    let how = "a cluster needs PostgreSQL, NATS and nginx (on Debian: apt-get install postgresql nats-server nginx-light)";
+    install(repository, &[POSTGRES, NGINX], how)?;
+    nats::ensure_current(repository, || install(repository, &[NATS], how))
 }
 
 /// Installs a package where it can be done, and says whether it is there.
@@ -38,7 +38,7 @@ pub fn try_install(repository: &Repository, package: Package) -> bool {
     install(repository, &[package], "").is_ok()
 }
 
-fn install(repository: &Repository, packages: &[Package], mend: &'static str) -> Result<()> {
+fn install(repository: &Repository, packages: &[Package], how: &'static str) -> Result<()> {
     let missing: Vec<&str> = packages
         .iter()
         .filter(|(_, places)| !places.iter().any(|place| Path::new(place).exists()))
@@ -47,17 +47,13 @@ fn install(repository: &Repository, packages: &[Package], mend: &'static str) ->
     if missing.is_empty() {
         return Ok(());
     }
-    install_missing(repository, &missing, mend)
+    install_missing(repository, &missing, how)
 }
 
-/// Installs Debian's packages. Only root can do it, so others are told how.
-pub fn install_missing(
-    repository: &Repository,
-    missing: &[&str],
-    mend: &'static str,
-) -> Result<()> {
+/// Installs Debian's packages. Only root can do it; the error says how.
+pub fn install_missing(repository: &Repository, missing: &[&str], how: &'static str) -> Result<()> {
     let user = crate::output(crate::command("id", &repository.root).arg("-u"));
-    ensure!(user.is_ok_and(|id| id.trim() == "0"), mend);
+    ensure!(user.is_ok_and(|id| id.trim() == "0"), how);
     crate::say(&format!("   {} missing: installing", missing.join(" and ")));
     // Another one may be at work, and mirrors fail for moments.
     let apt = || {
@@ -73,5 +69,5 @@ pub fn install_missing(
             crate::run(apt().arg("update"))?;
             install()
         })
-        .context(mend)
+        .context(how)
 }

@@ -1,7 +1,5 @@
-//! Real servers for tests and for a cluster on one machine: PostgreSQL and NATS as they are installed,
-//! on free ports and in temporary folders, gone when dropped; and a proxy that fails on demand.
-//!
-//! No part of the program depends on this crate.
+//! Servers for tests and for a cluster on one machine: PostgreSQL and NATS as installed, on free ports and in temporary
+//! folders, removed when dropped; and a proxy that fails on demand. No part of the program depends on this crate.
 
 mod nats;
 mod port;

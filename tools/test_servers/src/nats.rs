@@ -1,4 +1,4 @@
-//! NATS servers of one's own, with JetStream; one, or several that replicate.
+//! NATS servers with JetStream; one, or several that replicate.
 
 mod group;
 mod program;
@@ -25,16 +25,16 @@ pub use self::{
     program::{NatsProgram, NatsVersion, nats_program},
 };
 
-/// How much each server is quoted where a test has failed.
+/// Lines of a server's output that are printed where a test failed.
 const LINES_SHOWN: usize = 60;
 
-/// Running servers with no data, one cluster where there are several.
+/// Running servers without data; several are one cluster.
 #[derive(Debug)]
 pub struct Nats {
     program: PathBuf,
     folder: TempDir,
     members: Vec<Member>,
-    /// Who alone may connect; `None`: everybody.
+    /// The only user who may connect; `None`: everybody.
     login: Option<(String, String)>,
 }
 
@@ -47,7 +47,7 @@ struct Member {
 }
 
 impl Nats {
-    /// Starts so many new servers.
+    /// Starts this number of new servers.
     ///
     /// # Errors
     /// NATS is not installed, or does not start.
@@ -55,7 +55,7 @@ impl Nats {
         Self::start_for(servers, None)
     }
 
-    /// Starts one new server that lets in nobody but this user with this password.
+    /// Starts one new server that accepts only this user and password.
     ///
     /// # Errors
     /// NATS is not installed, or does not start.
@@ -106,7 +106,7 @@ impl Nats {
         Ok(())
     }
 
-    /// The addresses of all, with commas between, and with what it takes to be let in.
+    /// The addresses of all, separated by commas, with user and password.
     pub fn url(&self) -> String {
         let login = self.login.as_ref().map(|(user, password)| format!("{user}:{password}@"));
         let login = login.unwrap_or_default();
@@ -122,7 +122,7 @@ impl Nats {
         Ok(self.members.get(member).context("there is no such server")?.port)
     }
 
-    /// Ends one without letting anything be finished.
+    /// Kills one.
     ///
     /// # Errors
     /// There is no such one, or it cannot be waited for.
@@ -130,16 +130,16 @@ impl Nats {
         self.member(member)?.process.take().map_or(Ok(()), |mut process| process.kill())
     }
 
-    /// Takes away all that one keeps, which was killed before.
+    /// Deletes the data of one that was killed.
     ///
     /// # Errors
-    /// It cannot be taken away.
+    /// It cannot be deleted.
     pub fn delete_data(&mut self, member: usize) -> Result<()> {
         let kept = self.folder.path().join(format!("data-{member}"));
         fs::remove_dir_all(&kept).with_context(|| format!("cannot remove {}", kept.display()))
     }
 
-    /// Copies all that one keeps, which was killed before, as a backup does.
+    /// Copies the data of one that was killed, as a backup does.
     ///
     /// # Errors
     /// It cannot be copied.
@@ -149,7 +149,7 @@ impl Nats {
         Ok(copy)
     }
 
-    /// Sets one that was killed back to a copy.
+    /// Replaces the data of one that was killed by a copy.
     ///
     /// # Errors
     /// It cannot be copied.
@@ -189,7 +189,7 @@ fn name(number: usize) -> String {
     format!("n{number}")
 }
 
-/// A test that fails because of its servers cannot be understood without their word.
+/// Prints the servers' output where a test failed.
 impl Drop for Nats {
     #[expect(clippy::print_stderr, reason = "it belongs to what the failing test prints")]
     fn drop(&mut self) {
@@ -201,7 +201,7 @@ impl Drop for Nats {
             let said = fs::read_to_string(output).unwrap_or_default();
             let lines: Vec<&str> = said.lines().collect();
             let last = lines.get(lines.len().saturating_sub(LINES_SHOWN)..).unwrap_or_default();
-            eprintln!("what NATS server {number} said last:\n{}", last.join("\n"));
+            eprintln!("the last output of NATS server {number}:\n{}", last.join("\n"));
         }
     }
 }

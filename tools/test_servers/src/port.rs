@@ -1,4 +1,4 @@
-//! Ports for servers that are started, killed and started again while other tests do the same.
+//! Ports for servers that are restarted while other tests run.
 
 use std::{
     fs::{self, File},
@@ -9,14 +9,13 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use rustix::process::geteuid;
 
-/// Below what systems give to outgoing connections, so that a server finds its port free after a restart.
+/// Below the ports of outgoing connections, so that a port is still free after a restart.
 const PORTS: std::ops::Range<u16> = 15_000..32_000;
 
-/// What this process has been given. Locked for as long as it lives: nobody else is given the port of a server that is
-/// not up at the moment.
+/// The locks of this process's ports, held until it ends: a port stays reserved while its server is down.
 static GIVEN: Mutex<Vec<File>> = Mutex::new(Vec::new());
 
-/// A port that nobody has, and nobody else who asks here is given while this process lives.
+/// A free port that no other process gets here while this process lives.
 ///
 /// # Errors
 /// There is none.

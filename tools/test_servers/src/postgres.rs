@@ -1,4 +1,4 @@
-//! A PostgreSQL server of one's own.
+//! A PostgreSQL server for a test.
 
 use std::{
     fs,
@@ -20,8 +20,7 @@ const MISSING: &str = "PostgreSQL is not installed (on Debian: apt-get install p
 /// Where Debian and its kin keep the server's programs, one folder for each version.
 const VERSIONS: &str = "/usr/lib/postgresql";
 
-/// A running server with no data. Its text is ordered by a language's rules, as it is on most installations
-/// and is not in SQLite.
+/// A running server without data. Text is ordered by a language's rules, as on most installations and unlike SQLite.
 #[derive(Debug)]
 pub struct Postgres {
     process: Option<Process>,
@@ -83,7 +82,7 @@ impl Postgres {
             .arg("-k")
             .arg(self.folder.path())
             .args(["-h", "127.0.0.1", "-p", &self.port.to_string()])
-            // What is tested is who waits for whom, not the disk; and a killed server is not a power cut.
+            // The disk is not tested, and a killed server is not a power failure.
             .args(["-c", if self.is_durable { "fsync=on" } else { "fsync=off" }])
             .args(["-c", "max_connections=60"]);
         let mut process =
@@ -97,7 +96,7 @@ impl Postgres {
         Ok(())
     }
 
-    /// Makes an empty database and gives its address.
+    /// Creates an empty database and returns its address.
     ///
     /// # Errors
     /// The name is taken, or the server does not answer.
@@ -108,7 +107,7 @@ impl Postgres {
         Ok(self.url(name))
     }
 
-    /// Dumps a database and restores it as a new one, as the operators' page says; gives the new one's address.
+    /// Dumps a database and restores it as a new one, as docs/operations/backup.md says; returns the new one's address.
     ///
     /// # Errors
     /// Either fails.
@@ -134,7 +133,7 @@ impl Postgres {
         self.port
     }
 
-    /// Stops it in good order: open connections are cut.
+    /// Stops it in order: open connections are cut.
     ///
     /// # Errors
     /// It cannot be waited for.
@@ -142,7 +141,7 @@ impl Postgres {
         self.process.take().map_or(Ok(()), |mut process| process.stop())
     }
 
-    /// Ends it without letting anything be finished.
+    /// Ends it at once, without a shutdown.
     ///
     /// # Errors
     /// It cannot be signalled or waited for.
@@ -164,7 +163,7 @@ impl Postgres {
 
     fn command(&self, program: &str) -> Command {
         let mut command = child_command(self.programs.join(program), Some(USER), "INT");
-        // Programs complain about folders they may not enter.
+        // Programs warn about a folder they may not enter.
         command.current_dir(self.folder.path());
         command
     }
@@ -172,7 +171,7 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // Nobody wants the data any more, so it need not be put in order.
+        // The data is not needed any more.
         self.crash().unwrap_or_default();
     }
 }

@@ -1,4 +1,4 @@
-//! A server as a child process that does not outlive the test.
+//! Servers as child processes that end with the test.
 
 use std::{
     ffi::OsStr,
@@ -19,7 +19,7 @@ const POLL: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct Process {
     child: Child,
-    /// What ends it in good order.
+    /// The signal that stops it in order.
     end: Signal,
 }
 
@@ -67,13 +67,13 @@ impl Process {
         kill_process(Pid::from_child(&self.child), signal).context("a server cannot be signalled")
     }
 
-    /// Ends it in good order, or after a while in bad.
+    /// Stops it in order, or kills it after a while.
     ///
     /// # Errors
     /// It cannot be waited for.
     pub fn stop(&mut self) -> Result<()> {
         let begun = Instant::now();
-        // It may be gone already, which the wait below finds out.
+        // It may have ended already; the wait below finds that.
         self.signal(self.end).unwrap_or_default();
         while self.child.try_wait().context("a server cannot be waited for")?.is_none() {
             if begun.elapsed() > TIMEOUT {
@@ -97,13 +97,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // What is not there any more needs no end.
+        // It may have ended already.
         self.stop().unwrap_or_default();
     }
 }
 
-/// A command that ends with the thread that started it, also where that is killed; as `user` where we are root
-/// and one is named, for PostgreSQL refuses to run as root.
+/// A command that ends with the thread that started it, also where that is killed. As root it runs as `user`, if any:
+/// PostgreSQL refuses to run as root.
 pub fn child_command(program: impl AsRef<OsStr>, user: Option<&str>, end: &str) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", end]);

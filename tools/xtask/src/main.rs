@@ -74,42 +74,35 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    match run(&Verb::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            shell::say(&format!("xtask: {error:#}"));
-            ExitCode::FAILURE
-        }
-    }
+    shell::main("xtask", |repository| run(repository, &Verb::parse()))
 }
 
-fn run(verb: &Verb) -> Result<()> {
-    let repository = Repository::find()?;
+fn run(repository: &Repository, verb: &Verb) -> Result<()> {
     match verb {
-        Verb::Test => steps::test(&repository),
-        Verb::Tidy => tidy::check(&repository),
-        Verb::Layering => layering::check(&repository),
-        Verb::Openapi => openapi::rewrite(&repository),
-        Verb::Fuzz { seconds } => fuzz::run(&repository, *seconds),
+        Verb::Test => steps::test(repository),
+        Verb::Tidy => tidy::check(repository),
+        Verb::Layering => layering::check(repository),
+        Verb::Openapi => openapi::rewrite(repository),
+        Verb::Fuzz { seconds } => fuzz::run(repository, *seconds),
         Verb::Cluster(arguments) => {
-            tool(&repository, &["linesman-campaign", "--", "cluster"], arguments)
+            tool(repository, &["linesman-campaign", "--", "cluster"], arguments)
         }
         Verb::Faults(arguments) => {
-            tool(&repository, &["linesman-campaign", "--", "faults"], arguments)
+            tool(repository, &["linesman-campaign", "--", "faults"], arguments)
         }
-        Verb::Browser => browser::browser(&repository),
-        Verb::Schemathesis => schemathesis::schemathesis(&repository),
+        Verb::Browser => browser::browser(repository),
+        Verb::Schemathesis => schemathesis::schemathesis(repository),
         Verb::Bench(arguments) => {
-            tool(&repository, &["linesman-bench", "--release", "--"], arguments)
+            tool(repository, &["linesman-bench", "--release", "--"], arguments)
         }
         // Arithmetic needs no optimised build.
         Verb::Scale(arguments) if arguments.all.is_empty() => {
-            tool(&repository, &["linesman-scale", "--"], arguments)
+            tool(repository, &["linesman-scale", "--"], arguments)
         }
         Verb::Scale(arguments) => {
-            tool(&repository, &["linesman-scale", "--release", "--"], arguments)
+            tool(repository, &["linesman-scale", "--release", "--"], arguments)
         }
-        Verb::SandboxReport { out } => sandbox::report(&repository, out.as_deref()),
+        Verb::SandboxReport { out } => sandbox::report(repository, out.as_deref()),
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn schemathesis(repository: &Repository) -> Result<()> {
         // What a schema cannot say is refused on purpose: a cursor that is none of ours, a grouping the sport
         // does not have, a key in the query beside the header. The tests of `serve` hold these refusals.
         .args(["--exclude-checks", "positive_data_acceptance"])
-        // NDJSON is not a form it can write; the door has tests and a fuzz target of its own.
+        // It cannot write NDJSON; ingest has its own tests and a fuzz target.
         .args(["--exclude-path", "/ingest/v1/messages"])
         .args(["--continue-on-failure", "--header"])
         .arg(format!("X-API-Key: {key}"))
@@ -105,22 +105,13 @@ fn first_address(stdout: ChildStdout) -> Result<String> {
     let (found, finding) = mpsc::channel();
     thread::spawn(move || {
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-            if let Some(address) = address_in(&line) {
+            if let Some(address) = shell::address_in(&line) {
                 // Only the first is awaited; later ones find nobody listening.
-                found.send(address).unwrap_or_default();
+                found.send(format!("http://{address}")).unwrap_or_default();
             }
         }
     });
     finding.recv_timeout(START_MAX).context("linesman did not print its address")
-}
-
-/// `http://host:port`, without what follows it.
-fn address_in(line: &str) -> Option<String> {
-    let (_, rest) = line.split_once("http://")?;
-    let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && !".:[]-".contains(c));
-    let (host, _) = rest.split_at(end.unwrap_or(rest.len()));
-    let host = host.trim_end_matches(['.', ':']);
-    (!host.is_empty()).then(|| format!("http://{host}"))
 }
 
 /// A key whose limits the run does not reach.
@@ -157,21 +148,4 @@ fn install(repository: &Repository) -> Result<PathBuf> {
     let mut pip = shell::command(folder.join("bin/pip"), &repository.root);
     shell::run(pip.args(["install", "-q", "--disable-pip-version-check", PACKAGE]))?;
     Ok(tester)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_address_is_found_in_what_the_server_prints() {
-        for (line, address) in [
-            ("Linesman is at http://127.0.0.1:40123", Some("http://127.0.0.1:40123")),
-            ("listening on http://127.0.0.1:40123/v1/status.", Some("http://127.0.0.1:40123")),
-            ("curl 'http://[::1]:80/v1'", Some("http://[::1]:80")),
-            ("no address", None),
-        ] {
-            assert_eq!(address_in(line).as_deref(), address, "{line}");
-        }
-    }
 }

@@ -1,52 +1,47 @@
-//! Arguments of the verbs about identities: which events are the same, and what names mean.
+//! Arguments of `linesman events` and `linesman aliases`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use domain::EventId;
 
+use crate::cli::ListArgs;
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum EventsVerb {
-    /// Show an event with every feed's ref, names and the reason
+    /// Show an event with each feed's ref, its names and why it was matched
     #[command(after_help = "Example:\n  linesman events show evt_8ZDGX3VOhGx")]
     Show(ShowArgs),
-    /// List pairs of events that may be one, with the reason
+    /// List possible duplicates, with the reason
     #[command(after_help = "Example:\n  linesman events unsure --json")]
-    Unsure(UnsureArgs),
-    /// Two events are one: the younger's id stands for the elder from now on, and their names are remembered
+    Unsure(ListArgs),
+    /// Merge two events: the newer id becomes an alias of the older, and their names are remembered
     #[command(after_help = "Example:\n  linesman events merge evt_8ZDGX3VOhGx evt_9Tw66sLET2w")]
     Merge(PairArgs),
-    /// A feed's ref is another event: it gets its former id back, or a new one, and is not put there again
+    /// Split a feed's ref from an event: it gets its former id, or a new one, and is not matched there again
     #[command(after_help = "Example:\n  linesman events split evt_8ZDGX3VOhGx pinnacle:b-991")]
     Split(SplitArgs),
-    /// Two events are two, however alike: they leave the list of unsure pairs and are never merged by themselves
+    /// Keep two events separate: they leave the list of possible duplicates and are never merged automatically
     #[command(after_help = "Example:\n  linesman events apart evt_8ZDGX3VOhGx evt_9Tw66sLET2w")]
     Apart(PairArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// The event's id, or one that stands for it since a merge
+    /// The event's id, or an id that was merged into it
     #[arg(value_name = "ID", value_parser = parse_event)]
     pub(crate) event: EventId,
-    /// Print it as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct UnsureArgs {
-    /// Print one JSON object a line
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct PairArgs {
-    /// One event
+    /// An event
     #[arg(value_name = "A", value_parser = parse_event)]
     pub(crate) one: EventId,
-    /// The other
+    /// The other event
     #[arg(value_name = "B", value_parser = parse_event)]
     pub(crate) other: EventId,
 }
@@ -56,7 +51,7 @@ pub(crate) struct SplitArgs {
     /// The event
     #[arg(value_name = "ID", value_parser = parse_event)]
     pub(crate) event: EventId,
-    /// The ref that does not belong there, behind its feed's name
+    /// The ref to split off, with its feed's name
     #[arg(value_name = "FEED:REF", value_parser = parse_lister)]
     pub(crate) lister: ListerRef,
 }
@@ -70,13 +65,13 @@ pub(crate) struct ListerRef {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AliasesVerb {
-    /// Print everything learnt about names, one JSON object a line
+    /// Print all learned name aliases, one JSON object a line
     #[command(after_help = "Example:\n  linesman aliases export > aliases.ndjson")]
     Export,
-    /// Take in what another installation has learnt, or what you wrote yourself
+    /// Import aliases of another installation, or your own
     #[command(after_help = "Example:\n  linesman aliases import aliases.ndjson\n\n\
-                            A line is {\"sport\":\"mma\",\"name\":\"Kaos Wendt\",\"is\":\"Kalle Wendt\"}; with \"is_not\" instead of \"is\", the \
-                            two are two people; with \"feed\":\"pinnacle\" it holds for that feed's spelling only.")]
+                            A line is {\"sport\":\"mma\",\"name\":\"Kaos Wendt\",\"is\":\"Kalle Wendt\"}; with \"is_not\" instead of \"is\", \
+                            they are different people; with \"feed\":\"pinnacle\" it holds for that feed only.")]
     Import(ImportArgs),
 }
 

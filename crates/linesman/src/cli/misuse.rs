@@ -1,13 +1,11 @@
-//! Turns what clap says about a wrong command line into one sentence.
-//!
-//! Clap answers in several paragraphs and repeats the arguments, keys and tokens among them. Scripts and
-//! logs want one line, and a secret has no place in it.
+//! Turns clap's error into one sentence. Clap prints several paragraphs and repeats the arguments, keys and tokens
+//! among them; scripts and logs want one line without secrets.
 
 use clap::{Error, error::ErrorKind};
 
 use crate::cli::Stop;
 
-/// What keys and tokens begin with.
+/// The prefixes of keys and tokens.
 const SECRET_PREFIXES: [&str; 3] = ["sk_test_", "sk_live_", "fk_"];
 
 pub(super) fn explain(error: &Error) -> Stop {
@@ -15,7 +13,7 @@ pub(super) fn explain(error: &Error) -> Stop {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         return Stop::Shown(text);
     }
-    // All before the usage: what is wrong, the values that would be right, a tip.
+    // All before the usage: the error, the possible values, a tip.
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let said: Vec<&str> = lines
         .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))
@@ -24,7 +22,7 @@ pub(super) fn explain(error: &Error) -> Stop {
     sentence(said.strip_prefix("error: ").unwrap_or(&said))
 }
 
-/// Wrong use in our own words.
+/// An error of our own.
 pub(super) fn sentence(said: &str) -> Stop {
     let said = redact(said);
     Stop::Misuse(format!("{}; see `linesman --help`", said.trim_end_matches('.')))

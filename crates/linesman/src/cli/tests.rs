@@ -51,7 +51,7 @@ fn listen_is_taken_with_and_without_serve() {
         let Verb::Serve(args) = verb(line) else { panic!("{line}") };
         assert_eq!(args.listen, Some(SocketAddr::from(([127, 0, 0, 1], 0))), "{line}");
     }
-    assert!(misuse("linesman --listen :0 keys list").starts_with("--listen belongs to"));
+    assert!(misuse("linesman --listen :0 keys list").starts_with("--listen is only for"));
     assert!(misuse("linesman --listen here").contains("not an address such as"));
 }
 
@@ -116,7 +116,7 @@ fn a_key_is_described_by_its_flags() {
 fn the_rest_of_a_keys_life() {
     assert!(matches!(
         verb("linesman keys list --json"),
-        Verb::Keys(KeysVerb::List(KeysListArgs { json: true }))
+        Verb::Keys(KeysVerb::List(ListArgs { json: true }))
     ));
     let Verb::Keys(KeysVerb::Revoke(args)) = verb("linesman keys revoke k_1") else { panic!() };
     assert_eq!(args.key.reveal(), "k_1");
@@ -191,14 +191,14 @@ fn speeds_are_times_or_max() {
 }
 
 #[test]
-fn wrong_use_is_told_in_one_sentence_with_the_mend() {
+fn wrong_use_is_reported_in_one_sentence_with_the_fix() {
     for (line, expected) in [
         ("linesman serv", "unrecognized subcommand 'serv'"),
         ("linesman keys", "requires a subcommand"),
         ("linesman keys create", "--kind <KIND>"),
         ("linesman keys create --kind live", "[possible values: sandbox, production]"),
         ("linesman keys create --kind sandbox --burst-per-minute 0", "--burst-per-minute"),
-        ("linesman keys create --kind sandbox --groups combat,,golf", "a name is needed here"),
+        ("linesman keys create --kind sandbox --groups combat,,golf", "a name is required"),
         ("linesman keys create --kind sandbox --permissions all", "odds:read, none"),
         ("linesman config --chek", "--check"),
         ("linesman match", "<FILE>"),

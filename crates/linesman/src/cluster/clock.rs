@@ -1,7 +1,7 @@
-//! The time that all nodes have in common: the database's, carried on by a clock that does not step.
+//! The time that all nodes share: the database's, continued by a monotonic clock.
 //!
-//! A node whose own clock is wrong or is set meanwhile would otherwise count requests in another minute than the rest,
-//! and publish snapshots of another epoch.
+//! A node whose own clock is wrong or stepped would otherwise count requests in another minute than the others, and
+//! publish snapshots of another epoch.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -10,20 +10,20 @@ use std::time::{Duration, Instant};
 use domain::{Clock, Timestamp};
 use store::{Store, StoreError};
 
-/// How often the database is asked; clocks drift apart by far less than a millisecond meanwhile.
+/// How often the database is asked; clocks drift by far less than a millisecond meanwhile.
 const ASK_EVERY: Duration = Duration::from_secs(10);
-/// How often it is asked at first: the quickest answer tells most.
+/// Queries at the start: the fastest answer is the most precise.
 const FIRST_QUESTIONS: u32 = 3;
 
-/// The database's clock, as far as this node knows it.
+/// This node's estimate of the database's clock.
 #[derive(Debug)]
 pub(crate) struct SharedClock {
     began: Instant,
-    /// What the database's clock showed when this one began, in milliseconds.
+    /// The database's time when this clock was started, in milliseconds.
     began_ms: AtomicI64,
 }
 
-/// What the database's clock showed when this one began, as far as one answer tells: between these, in milliseconds.
+/// Bounds of the database's time when this clock was started, from one answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Bounds {
     least_ms: i64,
@@ -31,8 +31,8 @@ struct Bounds {
 }
 
 impl Bounds {
-    /// The estimate that is nearest to the one before. A slow answer moves nothing that it does not contradict: a clock
-    /// that follows how long answers take would go back and forth.
+    /// The estimate within the bounds that is nearest to the one before. A slow answer moves nothing that it does not
+    /// contradict: otherwise the clock would jitter with the latency of answers.
     fn correct(self, began_ms: i64) -> i64 {
         began_ms.clamp(self.least_ms, self.most_ms)
     }
@@ -47,7 +47,7 @@ impl Bounds {
 }
 
 impl SharedClock {
-    /// Begins with what the database says now.
+    /// Starts with the database's current time.
     ///
     /// # Errors
     /// The database does not answer.
@@ -69,8 +69,7 @@ impl SharedClock {
         Ok(Bounds { least_ms: now_ms - after_ms, most_ms: now_ms - before_ms + 1 })
     }
 
-    /// Asks again and again for as long as the service runs. While the database does not answer, the clock goes on by
-    /// itself.
+    /// Asks the database periodically. While it does not answer, the clock continues by itself.
     pub(crate) async fn keep(self: Arc<Self>, store: Store) {
         loop {
             tokio::time::sleep(ASK_EVERY).await;
@@ -79,7 +78,9 @@ impl SharedClock {
                     let began_ms = self.began_ms.load(Ordering::Relaxed);
                     self.began_ms.store(bounds.correct(began_ms), Ordering::Relaxed);
                 }
-                Err(error) => tracing::debug!(%error, "the database's clock is not bounds"),
+                Err(error) => {
+                    tracing::debug!(event = "clock.read_failed", %error, "database time not read");
+                }
             }
         }
     }

@@ -1,11 +1,11 @@
-//! The herald of key changes on JetStream: the greatest number that was announced, kept by a majority of the servers.
+//! The register of key changes on JetStream: the greatest announced number, stored on a majority of the servers.
 //!
-//! A reading alone proves nothing: a server that was cut off or stopped may still take itself for the leader and tell
-//! what it last knew. So nothing is believed that was only read. Each register is a stream whose every message holds
-//! the greatest number so far and names the message that it comes after. Who wants to know whether a number is still
-//! the greatest writes it again, right behind the message that it read; that a majority took it there is the answer.
+//! A read alone proves nothing: a server that was cut off or paused may still take itself for the leader and return
+//! old data. So each register is a stream in which every message holds the greatest number so far and names the
+//! message it follows. To confirm that a number is still the greatest, a node writes it again after the message that it
+//! read; that a majority accepted it is the proof.
 //!
-//! A register takes one such entry at a time, so there are a few of them: a node asks one, a change is told to all.
+//! A register accepts one write at a time, so there are several: a node asks one, a change is announced to all.
 
 use std::{
     sync::{
@@ -36,21 +36,21 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// Each takes a few hundred words a second; a thousand nodes ask every few seconds, and only while the database is
-/// away.
+/// Each accepts a few hundred writes a second; a thousand nodes ask every few seconds, and only while the database is
+/// unreachable.
 const REGISTERS: usize = 4;
-/// Not kept by anybody: it only wakes nodes up.
+/// Not stored: it only wakes nodes up.
 const HINT_SUBJECT: &str = "linesman.keys.news";
 /// How long the servers have for one answer.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(1);
-/// How long a node waits for the right to let keys in; it is asked for again anyway.
+/// How long a node waits for a confirmation; it asks again anyway.
 const CONFIRM_TIME_MAX: Duration = Duration::from_secs(2);
-/// How long a change is tried to be announced: longer than the servers need to elect another leader.
+/// How long an announcement is retried: longer than the servers need to elect a leader.
 const ANNOUNCE_TIME_MAX: Duration = Duration::from_secs(8);
 const RETRY_DELAY: Duration = Duration::from_millis(50);
-/// On how many servers a number lies, unless the operator says otherwise.
+/// Replicas of a register, unless configured.
 const REPLICAS_USUAL: usize = 3;
-/// The last message is all that counts; the others are for people who look.
+/// Only the last message counts; the others are for diagnosis.
 const KEPT_MESSAGES: i64 = 64;
 
 /// What a node needs for [`accounts::Accounts::load_node`]; the node then runs [`accounts::Accounts::follow`].
@@ -63,7 +63,7 @@ pub(crate) async fn open_cluster(
     Ok(Cluster { register, steady: Arc::new(MonotonicClock::default()), lease })
 }
 
-/// Waits until what a command line has written to the store is in force on every node.
+/// Waits until a change that a command line stored is effective on every node.
 pub(crate) async fn confirm_everywhere(
     store: Store,
     among: Cluster,
@@ -73,13 +73,13 @@ pub(crate) async fn confirm_everywhere(
     Ok(Authorities { store, register, steady, lease }.confirm(need).await?)
 }
 
-/// What a message of a register says.
+/// A message of a register.
 #[derive(Debug, Serialize, Deserialize)]
 struct RegisterEntry {
     number: i64,
 }
 
-/// The herald as one process reaches it.
+/// A client of all registers.
 #[derive(Debug)]
 pub(crate) struct KeyRegister {
     client: Client,
@@ -91,7 +91,7 @@ pub(crate) struct KeyRegister {
 }
 
 impl KeyRegister {
-    /// Gets ready to reach the servers (`nats://host:port`, with commas between), whether they answer yet or not.
+    /// Connects to the servers (`nats://host:port`, separated by commas) in the background.
     pub(crate) async fn open(nats_url: &str, replicas: Option<usize>) -> anyhow::Result<Self> {
         let addresses = nats_url
             .split(',')
@@ -110,7 +110,7 @@ impl KeyRegister {
         let hint = Arc::new(Notify::new());
         let listening = tokio::spawn(listen(client.clone(), Arc::clone(&hint)));
         let registers = std::array::from_fn(|n| Register::new(context.clone(), n, replicas));
-        // Any will do; different ones for different processes.
+        // Random, to spread processes over the registers.
         let own = rand::random_range(0..REGISTERS);
         Ok(Self { client, registers, own, hint, listening })
     }
@@ -124,7 +124,7 @@ impl KeyRegister {
             four.raise(number)
         )?;
         let raised = <[Raised; REGISTERS]>::from(raised);
-        // Nodes that tell what everybody knows wake nobody up.
+        // A number that is known already wakes no node up.
         if raised.iter().any(|raised| raised.is_new) {
             self.wake().await;
         }
@@ -133,7 +133,7 @@ impl KeyRegister {
 
     async fn wake(&self) {
         if let Err(error) = self.client.publish(HINT_SUBJECT, bytes::Bytes::new()).await {
-            tracing::debug!(%error, "nodes hear of a change of keys a second later");
+            tracing::debug!(event = "keys.hint_failed", %error, "nodes see the change a second later");
         }
     }
 }
@@ -173,7 +173,7 @@ impl Drop for KeyRegister {
     }
 }
 
-/// Tells whenever somebody says that there are register. Whoever misses it asks a second later anyway.
+/// Notifies of each hint. A node that misses one asks a second later anyway.
 async fn listen(client: Client, hint: Arc<Notify>) {
     loop {
         if let Ok(mut hints) = client.subscribe(HINT_SUBJECT).await {
@@ -185,7 +185,7 @@ async fn listen(client: Client, hint: Arc<Notify>) {
     }
 }
 
-/// One stream that only ever holds greater numbers.
+/// A stream of numbers that never decrease.
 #[derive(Debug)]
 struct Register {
     context: Context,
@@ -194,18 +194,18 @@ struct Register {
     /// `None`: three, or one where there is a single server.
     replicas: Option<usize>,
     stream: OnceCell<Stream>,
-    /// The greatest number that was ever seen in it.
+    /// The greatest number seen in it.
     greatest: AtomicI64,
 }
 
-/// The last message: its place, and its number where there is one.
+/// The last message: its sequence number, and its content where there is one.
 #[derive(Debug)]
 struct Last {
     at: u64,
     number: Option<i64>,
 }
 
-/// What a register holds once a number was made known.
+/// The content of a register after an announcement.
 #[derive(Debug)]
 struct Raised {
     greatest: i64,
@@ -215,7 +215,7 @@ struct Raised {
 #[derive(Debug)]
 enum Put {
     Done,
-    /// Somebody else was quicker.
+    /// Another process wrote first.
     Overtaken,
 }
 
@@ -231,7 +231,7 @@ impl Register {
         }
     }
 
-    /// Makes the number known where it is greater, for as long as it takes.
+    /// Writes the number where it is greater; retries until that succeeds.
     async fn raise(&self, number: i64) -> Result<Raised, RegisterError> {
         loop {
             match self.try_raise(number).await {
@@ -239,7 +239,12 @@ impl Register {
                 Ok(None) => {}
                 // The caller has a bound on the whole.
                 Err(error) => {
-                    tracing::debug!(error = &*error, register = self.name, "not announced yet");
+                    tracing::debug!(
+                        event = "keys.announce_retried",
+                        error = &*error,
+                        register = self.name,
+                        "not announced yet"
+                    );
                     sleep(RETRY_DELAY).await;
                 }
             }
@@ -248,7 +253,7 @@ impl Register {
 
     async fn try_raise(&self, number: i64) -> Result<Option<Raised>, RegisterError> {
         let last = self.last().await?;
-        // Numbers in here only grow: one that was read is there for ever, however old the reading.
+        // Numbers only grow: one that was read stays, however old the read.
         if let Some(greatest) = last.number.filter(|held| *held >= number) {
             return Ok(Some(Raised { greatest, is_new: false }));
         }
@@ -258,7 +263,7 @@ impl Register {
         })
     }
 
-    /// The greatest number by now, as a majority of the servers has it.
+    /// The current greatest number, confirmed by a majority of the servers.
     async fn confirm(&self, held: i64) -> Result<i64, RegisterError> {
         loop {
             let last = self.last().await?;
@@ -266,8 +271,8 @@ impl Register {
                 return Err("nothing was ever announced".into());
             };
             if number < self.greatest.fetch_max(number, Ordering::SeqCst) {
-                // An old reading, or servers that lost what they had: neither can vouch.
-                return Err("less is known than was announced".into());
+                // An old read, or servers that lost data: neither confirms anything.
+                return Err("the register holds less than was announced".into());
             }
             if number > held {
                 return Ok(number);
@@ -278,7 +283,7 @@ impl Register {
         }
     }
 
-    /// The last message that a server knows of, which may be too few.
+    /// The last message that a server returns; it may be outdated.
     async fn last(&self) -> Result<Last, RegisterError> {
         let stream = self.stream().await?;
         match stream.get_last_raw_message_by_subject(&self.subject).await {
@@ -294,7 +299,7 @@ impl Register {
         }
     }
 
-    /// Writes a number right behind a message.
+    /// Writes a number directly after a message.
     async fn put(&self, number: i64, after: u64) -> Result<Put, RegisterError> {
         let message = PublishMessage::build()
             .payload(serde_json::to_vec(&RegisterEntry { number })?.into())
@@ -325,11 +330,11 @@ impl Register {
                 ..Config::default()
             };
             match self.context.get_or_create_stream(config.clone()).await {
-                // Not "too few are up": this server says that it has no others.
+                // Not "too few are up": this server has no peers.
                 Err(error)
                     if self.replicas.is_none()
-                        && matches!(error.kind(), CreateStreamErrorKind::JetStream(told)
-                            if told.error_code() == ErrorCode::STREAM_REPLICAS_NOT_SUPPORTED) =>
+                        && matches!(error.kind(), CreateStreamErrorKind::JetStream(error)
+                            if error.error_code() == ErrorCode::STREAM_REPLICAS_NOT_SUPPORTED) =>
                 {
                     config.num_replicas = 1;
                     Ok::<_, RegisterError>(self.context.get_or_create_stream(config).await?)

@@ -1,7 +1,7 @@
-//! Who writes the log: a row in the database, held for a few seconds at a time by whichever node can.
+//! Leader election: the leader holds a row of the database for a few seconds at a time.
 //!
-//! It only decides who tries. While the database does not answer, whoever writes goes on; another node cannot be told
-//! to take over, and the log refuses whoever was overtaken in any case.
+//! This only decides which node tries to write. While the database does not answer, the current leader keeps writing
+//! and no other node can take over; the log's fence refuses a former leader in any case.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,22 +11,22 @@ use engine::{Seat, WorldHandle};
 use store::Store;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// For how long the lead is taken; another node has it at the latest this long after its holder died.
+/// The length of a term; another node leads at the latest this long after the leader died.
 const HELD_MS: u32 = 3000;
-/// How often it is prolonged or asked for: a holder may be late four times, and a standby is late by no more than this.
+/// How often it is extended or asked for: a leader may be late four times, a standby is late by no more than this.
 const ASK_EVERY: Duration = Duration::from_millis(500);
 
-/// The setting that says that the log was created: from then on nobody makes one where it is missing.
+/// The setting that says that the log was created: from then on no node creates one where it is missing.
 pub(crate) const LOG_CREATED: &str = "live_log_begun";
 
-/// Finds out, whenever this node's snapshot is late, whether that is so everywhere because nobody writes.
+/// Checks, whenever this node's snapshot is late, whether there is a leader.
 pub(crate) async fn watch_leader(store: Store, live: Arc<WorldHandle>, clock: Arc<dyn Clock>) {
     let mut every = interval(ASK_EVERY);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         every.tick().await;
         let led = match live.is_late(clock.now()) {
-            // That the database does not answer is told by whoever needs it for more than this.
+            // Others report that the database does not answer.
             true => store.has_leader(World::Live.key()).await.ok(),
             false => None,
         };
@@ -34,7 +34,7 @@ pub(crate) async fn watch_leader(store: Store, live: Arc<WorldHandle>, clock: Ar
     }
 }
 
-/// This node's part in deciding who writes.
+/// This node's part in the election.
 #[derive(Clone, Debug)]
 pub(crate) struct LeaderElection {
     store: Store,
@@ -47,7 +47,7 @@ impl LeaderElection {
         Self { store, seat, holder }
     }
 
-    /// Asks for the lead, or prolongs it, for as long as the service runs.
+    /// Asks for the leadership, or extends it, while the service runs.
     pub(crate) async fn keep(self) {
         let mut every = interval(ASK_EVERY);
         every.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -62,18 +62,21 @@ impl LeaderElection {
                 Err(error) if answered => {
                     let error = error as &dyn std::error::Error;
                     tracing::warn!(
+                        event = "leader.lookup_failed",
                         error,
                         "leader lookup failed: database unreachable; current leader keeps writing"
                     );
                 }
-                Ok(()) if !answered => tracing::info!("the database says again who writes"),
+                Ok(()) if !answered => {
+                    tracing::info!(event = "leader.lookup_restored", "leader lookup works again");
+                }
                 Ok(()) | Err(_) => {}
             }
             answered = asked.is_ok();
         }
     }
 
-    /// Sees to it that a log is made once and never again.
+    /// Makes sure that a log is created only once.
     async fn note_log_created(&self, created: &mut bool) -> Result<(), store::StoreError> {
         if *created {
             return Ok(());
@@ -81,7 +84,10 @@ impl LeaderElection {
         *created = self.store.setting(LOG_CREATED).await?.is_some();
         if !*created && self.seat.knows_log() {
             self.store.set_setting(LOG_CREATED, Some("yes")).await?;
-            tracing::info!("the database knows that the log is created; nobody makes another");
+            tracing::info!(
+                event = "log.creation_recorded",
+                "the log exists; no node creates another"
+            );
             *created = true;
         }
         self.seat.set_founds(!*created);
@@ -91,7 +97,7 @@ impl LeaderElection {
     async fn ask(&self, holds: &mut bool) -> Result<(), store::StoreError> {
         if !self.seat.is_fit() {
             self.seat.withdraw();
-            // Somebody who can write should have it.
+            // A node that can write should lead.
             if *holds {
                 self.give_up().await?;
                 *holds = false;
@@ -107,7 +113,7 @@ impl LeaderElection {
         Ok(())
     }
 
-    /// Lets another node have it at once.
+    /// Lets another node lead at once.
     pub(crate) async fn give_up(&self) -> Result<(), store::StoreError> {
         self.store.release_leadership(World::Live.key(), &self.holder).await
     }

@@ -1,4 +1,4 @@
-//! `linesman aliases`: names that were learned, out of a folder and into another.
+//! `linesman aliases`: exports and imports learned name aliases.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -12,9 +12,9 @@ use crate::cli::{AliasesVerb, output};
 use crate::config::Config;
 use crate::open;
 
-/// Aliases told to a server in one control command.
+/// Aliases sent to a server in one control command.
 const ALIASES_AT_ONCE: usize = 500;
-/// The first line of an export says what follows.
+/// The version in the first line of an export.
 const ALIASES_VERSION: u32 = 1;
 
 pub(crate) fn run(config: &Config, data: &Path, verb: &AliasesVerb) -> anyhow::Result<()> {
@@ -34,7 +34,7 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &AliasesVerb) -> anyhow::R
             let operations: Vec<Operation> =
                 parts.map(|aliases| Operation::Teach { aliases: aliases.to_vec() }).collect();
             open::operate(config, data, &operations)?;
-            Ok(output::print_line(&format!("{} aliases taken in", aliases.len()))?)
+            output::print_line(&format!("{} aliases imported", aliases.len()))
         }
     }
 }
@@ -71,17 +71,18 @@ impl From<&Alias> for AliasLine {
 
 fn read_aliases(file: &Path) -> anyhow::Result<Vec<Alias>> {
     let opened =
-        std::fs::File::open(file).with_context(|| format!("{} cannot be read", file.display()))?;
+        std::fs::File::open(file).with_context(|| format!("cannot read {}", file.display()))?;
     let mut aliases = Vec::new();
     for (number, line) in (1..).zip(BufReader::new(opened).lines()) {
-        let line = line.with_context(|| format!("{}:{number} cannot be read", file.display()))?;
+        let line =
+            line.with_context(|| format!("{}:{number}: cannot read the line", file.display()))?;
         let head: Option<u32> = serde_json::from_str::<serde_json::Value>(&line)
             .ok()
             .and_then(|value| u32::try_from(value.get("linesman_aliases")?.as_u64()?).ok());
         match head {
             Some(ALIASES_VERSION) => continue,
             Some(version) => bail!(
-                "{} has version {version}; this program reads {ALIASES_VERSION}",
+                "{} has version {version}; this program supports {ALIASES_VERSION}",
                 file.display()
             ),
             None if line.trim().is_empty() => continue,
@@ -95,18 +96,18 @@ fn read_aliases(file: &Path) -> anyhow::Result<Vec<Alias>> {
 
 fn read_alias(line: &str) -> anyhow::Result<Alias> {
     let AliasLine { sport, feed, name, is, is_not } =
-        serde_json::from_str(line).context("not an alias such as `aliases export` prints")?;
+        serde_json::from_str(line).context("not an alias as `aliases export` prints it")?;
     let meaning = match (is, is_not) {
         (Some(who), None) => Meaning::Is(who),
         (None, Some(who)) => Meaning::IsNot(who),
-        _ => bail!("either `is` or `is_not` is needed"),
+        _ => bail!("either `is` or `is_not` is required"),
     };
     let who = match &meaning {
         Meaning::Is(who) | Meaning::IsNot(who) => who,
     };
     let most = domain::message::NAME_BYTES_MAX;
     if [&name, who].iter().any(|text| text.trim().is_empty() || text.len() > most) {
-        bail!("a name has 1 to {most} bytes");
+        bail!("a name must have 1 to {most} bytes");
     }
     Ok(Alias { sport, feed, name, meaning })
 }

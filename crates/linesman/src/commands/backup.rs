@@ -1,7 +1,7 @@
-//! `linesman backup`: a copy of the data folder that can take its place, made while a server runs on it.
+//! `linesman backup`: copies the data folder, also while a server runs on it.
 //!
-//! The log may be copied at any moment as long as checkpoints come before segments: an entry that was half written
-//! is cut when the copy is first opened, but a checkpoint must not know more than the segments beside it.
+//! The log may be copied at any moment as long as checkpoints are copied before segments: a partial last entry is cut
+//! when the copy is opened, but a checkpoint must not be ahead of the segments.
 
 use std::{
     ffi::OsString,
@@ -22,16 +22,16 @@ pub(crate) fn run(config: &Config, data: &Path, args: &BackupArgs) -> anyhow::Re
     let from = Folder::at(data);
     ensure!(
         config.cluster.is_none() && from.accounts().is_file(),
-        "{} is no data folder of linesman; a cluster is backed up with pg_dump and `nats stream backup`",
+        "{} is not a linesman data folder; back up a cluster with pg_dump and `nats stream backup`",
         data.display()
     );
     let place = args.to.as_path();
     ensure!(
         !place.exists(),
-        "{} is there already; name a folder that is not, such as one with the date in it",
+        "{} exists already; name a new folder, for example with the date",
         place.display()
     );
-    // Under its own name only once it is whole.
+    // Renamed once it is complete.
     let mut part: OsString = place.into();
     part.push(".part");
     let part = PathBuf::from(part);
@@ -50,14 +50,14 @@ pub(crate) fn run(config: &Config, data: &Path, args: &BackupArgs) -> anyhow::Re
     sync(&to.accounts())?;
     fs::rename(&part, place).with_context(|| failed(place))?;
     sync(place)?;
-    Ok(output::print_line(&format!(
-        "{} files of the log and accounts.db are in {}",
+    output::print_line(&format!(
+        "copied {} log files and accounts.db to {}",
         files,
         place.display()
-    ))?)
+    ))
 }
 
-/// Copies the logs, and says how many files they are.
+/// Copies the logs; returns the number of files.
 fn copy(from: &Folder, to: &Folder) -> anyhow::Result<usize> {
     let mut files = 0;
     for world in World::ALL {
@@ -78,11 +78,11 @@ fn copy(from: &Folder, to: &Folder) -> anyhow::Result<usize> {
 
 /// Files of a kind, oldest first.
 fn names(folder: &Path, kind: &str) -> anyhow::Result<Vec<String>> {
-    let unreadable = || format!("{} cannot be read", folder.display());
+    let unreadable = || format!("cannot read {}", folder.display());
     let mut names = Vec::new();
     for item in fs::read_dir(folder).with_context(unreadable)? {
         let name = item.with_context(unreadable)?.file_name().to_string_lossy().into_owned();
-        // What is still being written, and what was set aside, is not the log's.
+        // Temporary files, and files that were set aside, are not part of the log.
         if name.starts_with(kind) && (name.ends_with(".log") || name.ends_with(".ckp")) {
             names.push(name);
         }
@@ -91,13 +91,13 @@ fn names(folder: &Path, kind: &str) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// `false`: it went in the meantime, because a later one has taken its place.
+/// `false`: it was deleted meanwhile, because a newer one replaced it.
 fn copy_file(from: &Path, to: &Path) -> anyhow::Result<bool> {
     let mut source = match File::open(from) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        opened => opened.with_context(|| format!("{} cannot be read", from.display()))?,
+        opened => opened.with_context(|| format!("cannot read {}", from.display()))?,
     };
-    // Not with the source's mode.
+    // Without the permissions of the source.
     let copied = create_private(to).and_then(|mut target| {
         io::copy(&mut source, &mut target)?;
         target.sync_all()
@@ -110,5 +110,5 @@ fn sync(path: &Path) -> anyhow::Result<()> {
 }
 
 fn failed(path: &Path) -> String {
-    format!("{} cannot be written", path.display())
+    format!("cannot write {}", path.display())
 }

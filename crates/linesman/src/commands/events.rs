@@ -1,6 +1,6 @@
-//! `linesman events`: what is known of events, and which are the same.
+//! `linesman events`: shows events and possible duplicates; merges, splits and separates events.
 //!
-//! Looking asks the server where one runs, which has it ready, and otherwise reads the live world's log.
+//! Reads from the running server, or from the live world's log where none runs.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &EventsVerb) -> anyhow::Re
         EventsVerb::Show(args) => {
             let shown = show(config, data, args.event)?;
             let text = if args.json { serde_json::to_string(&shown)? } else { shown.to_text() };
-            return Ok(output::print_line(&text)?);
+            return output::print_line(&text);
         }
         EventsVerb::Unsure(args) => return list_unsure(&unsure(config, data)?, args.json),
         EventsVerb::Merge(args) => Operation::Merge { one: args.one, other: args.other },
@@ -32,7 +32,7 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &EventsVerb) -> anyhow::Re
     open::operate(config, data, &[operation])
 }
 
-/// An event as the server that runs on the folder has it, or as the log tells it where none does.
+/// An event, from the running server or the log.
 fn show(config: &Config, data: &Path, event: EventId) -> anyhow::Result<EventView> {
     if let Some(shown) = ask_server(data, &ControlCommand::Show(event))? {
         return Ok(serde_json::from_str(&shown)?);
@@ -42,7 +42,7 @@ fn show(config: &Config, data: &Path, event: EventId) -> anyhow::Result<EventVie
     Ok(EventView::of(&profile, &book))
 }
 
-/// Pairs that may be one, likewise.
+/// The possible duplicates, likewise.
 fn unsure(config: &Config, data: &Path) -> anyhow::Result<Vec<PairView>> {
     if let Some(shown) = ask_server(data, &ControlCommand::Unsure)? {
         return Ok(serde_json::from_str(&shown)?);
@@ -51,7 +51,7 @@ fn unsure(config: &Config, data: &Path) -> anyhow::Result<Vec<PairView>> {
     Ok(book.unsure().map(|pair| PairView::of(&pair, &book)).collect())
 }
 
-/// `None`: no server runs on the folder, or there is none.
+/// `None`: no server runs on the folder, or it does not exist.
 fn ask_server(data: &Path, command: &ControlCommand) -> anyhow::Result<Option<String>> {
     if !data.is_dir() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! `linesman feeds`: tokens, and what a feed has listed.
+//! `linesman feeds`: feed tokens, and removal of what a feed listed.
 
 use std::path::Path;
 
@@ -16,9 +16,7 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::Res
         let catalogue = catalogue::load(config)?;
         if catalogue.bookmaker_id(key).is_none() {
             let near = did_you_mean(key, catalogue.bookmakers().map(|(_, held)| &*held.key));
-            bail!(
-                "there is no bookmaker `{key}`{near}; a catalogue file can add it (catalogue.file)"
-            );
+            bail!("unknown bookmaker `{key}`{near}; add it with a catalogue file (catalogue.file)");
         }
     }
     if let FeedsVerb::Drop(args) = verb {
@@ -31,13 +29,13 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::Res
             let scores = if args.scores { Scores::Allowed } else { Scores::OfUnbound };
             let bookmaker = args.bookmaker.as_deref();
             let (token, _) = registry.create_feed(&args.name, bookmaker, scores, &by).await?;
-            print(token.expose())?;
+            output::print_line(token.expose())?;
             scene.make_effective(Need::Soon).await
         }
         FeedsVerb::List(args) => {
             let feeds = registry.list_feeds().await?;
             if args.json {
-                return print(&serde_json::to_string(&feeds)?);
+                return output::print_line(&serde_json::to_string(&feeds)?);
             }
             let lines = feeds.iter().map(|feed| {
                 let state = match (feed.revoked_at, feed.paused_at) {
@@ -58,7 +56,7 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::Res
                 "{:<24} {:<16} {:<7} {:<22} state",
                 "name", "bookmaker", "scores", "created"
             );
-            print(&[head].into_iter().chain(lines).collect::<Vec<_>>().join("\n"))
+            output::print_line(&[head].into_iter().chain(lines).collect::<Vec<_>>().join("\n"))
         }
         FeedsVerb::Revoke(args) => {
             registry.revoke_feed(&args.name, &by).await?;
@@ -73,8 +71,4 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::Res
         }
         FeedsVerb::Drop(_) => Ok(()),
     })
-}
-
-fn print(text: &str) -> anyhow::Result<()> {
-    Ok(output::print_line(text)?)
 }

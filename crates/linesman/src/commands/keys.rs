@@ -1,4 +1,4 @@
-//! `linesman keys`: while a server runs on the folder or not.
+//! `linesman keys`: creates, lists, revokes and rotates API keys, with a running server or without.
 
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -29,13 +29,17 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Resu
                 }
                 Ok(whole.to_string())
             });
-            // Shown once, so it comes before everything that may fail or be broken off.
-            print(&lines.collect::<anyhow::Result<Vec<String>>>()?.join("\n"))?;
+            // Printed before anything that may fail: it is shown only once.
+            output::print_line(&lines.collect::<anyhow::Result<Vec<String>>>()?.join("\n"))?;
             scene.make_effective(Need::Soon).await
         }
         (KeysVerb::List(args), _) => {
             let keys = registry.list_keys().await?;
-            if args.json { print(&serde_json::to_string(&keys)?) } else { print(&key_table(&keys)) }
+            if args.json {
+                output::print_line(&serde_json::to_string(&keys)?)
+            } else {
+                output::print_line(&key_table(&keys))
+            }
         }
         (KeysVerb::Revoke(args), _) => {
             let record = registry.revoke_key(args.key.reveal(), &by).await?;
@@ -45,8 +49,8 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &KeysVerb) -> anyhow::Resu
         (KeysVerb::Rotate(args), _) => {
             let rotated = registry.rotate_key(args.key.reveal(), args.overlap, &by).await?;
             let (secret, record) = rotated;
-            // Shown once, so it comes before everything that may fail or be broken off.
-            print(secret.expose())?;
+            // Printed before anything that may fail: it is shown only once.
+            output::print_line(secret.expose())?;
             let old = record.rotated_from.as_ref().map_or("", |id| id.as_str());
             let need = match args.overlap {
                 Some(overlap) if !overlap.is_zero() => Need::Soon,
@@ -66,7 +70,7 @@ fn new_key(config: &Config, args: &KeysCreateArgs) -> anyhow::Result<NewKey> {
             let mut groups: Vec<&str> =
                 catalogue.sports().map(|(_, sport)| &*sport.group).collect();
             groups.dedup();
-            bail!("there is no sport group `{group}`; the groups are {}", groups.join(", "));
+            bail!("unknown sport group `{group}`; the groups are {}", groups.join(", "));
         }
     }
     let defaults = Limits::DEFAULT;
@@ -94,13 +98,13 @@ fn new_key(config: &Config, args: &KeysCreateArgs) -> anyhow::Result<NewKey> {
 }
 
 fn countable(limit: NonZeroU64, flag: &str) -> anyhow::Result<u32> {
-    u32::try_from(limit.get()).with_context(|| format!("{flag} takes at most {}", u32::MAX))
+    u32::try_from(limit.get()).with_context(|| format!("{flag} must be at most {}", u32::MAX))
 }
 
 fn key_table(keys: &[KeyRecord]) -> String {
     let mut lines = vec![format!(
         "{:<20} {:<14} {:<20} {:<18} {:>8} {:>10} {:>10}  state",
-        "id", "key", "name", "groups", "a minute", "a day", "a month"
+        "id", "key", "name", "groups", "/minute", "/day", "/month"
     )];
     for key in keys {
         let groups = key.groups.as_ref().map_or("all".to_owned(), |groups| groups.join(","));
@@ -118,8 +122,4 @@ fn key_table(keys: &[KeyRecord]) -> String {
         ));
     }
     lines.join("\n")
-}
-
-fn print(text: &str) -> anyhow::Result<()> {
-    Ok(output::print_line(text)?)
 }

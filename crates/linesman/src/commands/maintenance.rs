@@ -1,4 +1,4 @@
-//! `linesman maintenance`.
+//! `linesman maintenance`: switches the status `maintenance`.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `linesman match`: which events of several recordings are the same, without a server.
+//! `linesman match`: matches the events of several recordings, without a server.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -20,10 +20,10 @@ pub(crate) fn run(catalogue: &Arc<Catalogue>, args: &MatchArgs) -> anyhow::Resul
     for file in &args.files {
         let feed = feed_name(file)?;
         if !feeds.insert(feed.clone()) {
-            bail!("two recordings are called `{feed}`; a feed is named by its file's stem");
+            bail!("two recordings have the name `{feed}`; the file's stem is the feed's name");
         }
         let text =
-            std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
+            std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
         for (number, line) in push::split_lines(&text) {
             match push::parse_line(line, catalogue, None) {
                 Ok(FeedMessage { body: Body::Event { reference, listing }, .. }) => {
@@ -34,14 +34,14 @@ pub(crate) fn run(catalogue: &Arc<Catalogue>, args: &MatchArgs) -> anyhow::Resul
             }
         }
     }
-    skipped.tell();
+    skipped.print();
     for found in roll.solve() {
         report(&found, args.json)?;
     }
     Ok(())
 }
 
-/// Lines that are no messages: an operator who tries a new feed wants to know of them.
+/// Lines that are not valid messages.
 #[derive(Default)]
 struct Skipped {
     lines: usize,
@@ -56,12 +56,9 @@ impl Skipped {
         });
     }
 
-    fn tell(&self) {
+    fn print(&self) {
         if let Some(first) = &self.first {
-            let text = format!(
-                "{} lines could not be read and are left out; the first: {first}",
-                self.lines
-            );
+            let text = format!("{} invalid lines skipped; the first: {first}", self.lines);
             output::print_error(&text);
         }
     }
@@ -78,11 +75,11 @@ fn report(found: &Found, json: bool) -> anyhow::Result<()> {
     } else {
         format!("{feed} {reference} {event} {confidence:.2} {why}")
     };
-    Ok(output::print_line(&line)?)
+    output::print_line(&line)
 }
 
 fn feed_name(file: &Path) -> anyhow::Result<String> {
     let stem = file.file_stem().and_then(|stem| stem.to_str());
     stem.map(ToOwned::to_owned)
-        .with_context(|| format!("{} has no name to call the feed by", file.display()))
+        .with_context(|| format!("{} has no stem to name the feed by", file.display()))
 }

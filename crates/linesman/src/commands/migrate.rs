@@ -1,7 +1,7 @@
-//! `linesman migrate`: from a data folder to the servers that many nodes share.
+//! `linesman migrate`: copies a data folder to the database and the log of a cluster.
 //!
-//! The log goes first and can be interrupted: what is there already is not moved again. The rows of the store go after
-//! it, all or none. The folder is only read.
+//! The log is copied first and can be resumed after an interruption. The rows of the store follow in one transaction.
+//! The folder is only read.
 
 use std::io::ErrorKind;
 use std::time::Instant;
@@ -16,60 +16,62 @@ use crate::cluster::{self, LOG_CREATED};
 use crate::config::{Config, is_database_url};
 use crate::folder::Folder;
 
-/// Entries moved in one batch.
+/// Entries copied in one batch.
 const ENTRIES_AT_ONCE: usize = 5000;
-/// Bytes of entries moved in one batch, about.
+/// Approximate bytes of entries in one batch.
 const BYTES_AT_ONCE: usize = 4 << 20;
 
 pub(crate) fn run(config: &Config, args: &MigrateArgs) -> anyhow::Result<()> {
     let folder = Folder::at(&args.from);
     let path = folder.accounts();
-    ensure!(path.is_file(), "{} is no data folder of linesman", args.from.display());
+    ensure!(path.is_file(), "{} is not a linesman data folder", args.from.display());
     ensure!(
         is_database_url(args.to.reveal()),
-        "--to takes an address of the form postgres://USER:PASSWORD@HOST:PORT/DATABASE"
+        "--to must have the form postgres://USER:PASSWORD@HOST:PORT/DATABASE"
     );
     let configured = config.cluster.as_ref();
     let nats_url = args
         .nats
         .as_ref()
         .or_else(|| configured.map(|cluster| &cluster.nats_url))
-        .context("it is not said where the log goes: give --nats, or set `cluster.nats_url`")?;
-    let place = cluster::log_at(
+        .context("no NATS servers for the log: give --nats, or set `cluster.nats_url`")?;
+    let location = cluster::log_at(
         nats_url.reveal().to_owned(),
         configured.and_then(|cluster| cluster.replicas),
     );
-    // Several threads: the log is waited for by this one, while tasks of others speak with the servers.
+    // Several threads: this one waits for the log while the runtime's tasks talk to the servers.
     let runtime = Runtime::new()?;
     let _lock = runtime.block_on(folder.lock())?;
-    let entries = move_log(&runtime, &folder, &place).context("the log was not moved whole")?;
+    let entries =
+        move_log(&runtime, &folder, &location).context("the log was not copied completely")?;
     let begun = Instant::now();
-    let mut tell = |moved: store::Transferred| {
+    let mut report = |moved: store::Transferred| {
         let (done, all) = (moved.rows, moved.of);
         output::draw_progress(&output::progress(done, all, "rows", begun.elapsed()));
     };
-    // A log that is not found there later is lost, and no reason to begin another.
+    // If the log is missing there later, it is lost: no node creates another.
     let settings = [(LOG_CREATED, "yes")];
     let settings = if entries > 0 { &settings[..] } else { &[] };
-    let moved = runtime.block_on(store::transfer(&path, args.to.reveal(), settings, &mut tell));
+    let moved = runtime.block_on(store::transfer(&path, args.to.reveal(), settings, &mut report));
     output::draw_progress("");
-    let rows = moved.context("the log was moved, and nothing else")?.rows;
-    Ok(output::print_line(&format!("{entries} log entries and {rows} rows moved"))?)
+    let rows = moved.context("the log was copied, the rows were not")?.rows;
+    output::print_line(&format!("copied {entries} log entries and {rows} rows"))
 }
 
-/// Copies the live world's log and its checkpoints, and says how many entries there were to move.
-fn move_log(runtime: &Runtime, folder: &Folder, place: &StreamLocation) -> anyhow::Result<u64> {
+/// Copies the live world's log and its checkpoints; returns the number of entries.
+fn move_log(runtime: &Runtime, folder: &Folder, location: &StreamLocation) -> anyhow::Result<u64> {
     let view = match LogView::open(&folder.log(World::Live)) {
         Err(LogError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(0),
         opened => opened?,
     };
     let first = view.first_seq();
-    let mut checkpoints = Marks::of(&view);
+    let mut checkpoints = CheckpointPositions::of(&view);
     ensure!(
         first == 1 || checkpoints.ahead.iter().any(|mark| mark.seq + 1 >= first),
-        "the log begins with entry {first}, and no checkpoint that can be read holds what was before it; start the service on the folder once, which writes one"
+        "the log begins with entry {first} and has no readable checkpoint before it; start the service on the folder once, which writes one"
     );
-    let mut log = StreamLog::open(runtime.handle(), place).context("--nats is not reached")?;
+    let mut log = StreamLog::open(runtime.handle(), location)
+        .context("cannot reach the servers of --nats")?;
     if log.last_seq() == 0 {
         log.begin_after(first - 1)?;
     }
@@ -106,21 +108,21 @@ fn move_log(runtime: &Runtime, folder: &Folder, place: &StreamLocation) -> anyho
     Ok(all)
 }
 
-/// Where checkpoints belong. Numbers of a log with a gap, as damage leaves one, go on without it on the servers.
-struct Marks {
-    /// Those still to be passed, the newest first.
+/// The new positions of checkpoints. A gap in the numbers, as damage leaves it, is closed on the servers.
+struct CheckpointPositions {
+    /// Those still ahead, newest first.
     ahead: Vec<Checkpoint>,
     passed: Vec<(u64, Checkpoint)>,
 }
 
-impl Marks {
-    /// Damaged ones are left behind, as a start would.
+impl CheckpointPositions {
+    /// Damaged ones are skipped, as at a start.
     fn of(view: &LogView) -> Self {
         let ahead = view.checkpoints().iter().rev().filter_map(|seq| view.checkpoint(*seq).ok());
         Self { ahead: ahead.collect(), passed: Vec::new() }
     }
 
-    /// The entry `seq` comes next, and `moved` is the number of the one before it on the servers.
+    /// The entry `seq` comes next; `moved` is the number on the servers of the one before it.
     fn pass(&mut self, seq: u64, moved: u64) {
         while let Some(mark) = self.ahead.pop_if(|mark| mark.seq < seq) {
             self.passed.push((moved, mark));
@@ -137,7 +139,7 @@ fn count(view: &LogView) -> anyhow::Result<u64> {
     Ok(all)
 }
 
-/// A log that is there already must be the beginning of this one: what an earlier attempt has moved.
+/// A log on the servers must be the beginning of this one, from an earlier attempt.
 fn check_beginning(view: &LogView, log: &StreamLog, first: u64) -> anyhow::Result<()> {
     if log.last_seq() < first {
         return Ok(());
@@ -148,7 +150,7 @@ fn check_beginning(view: &LogView, log: &StreamLog, first: u64) -> anyhow::Resul
         let (theirs, ours): (Entry, _) = (entry?, ours.next().transpose()?);
         let same = |ours: &Entry| ours.payload == theirs.payload && ours.at_ms == theirs.at_ms;
         if !ours.as_ref().is_some_and(same) {
-            bail!("the servers hold another log already; move to servers that hold none");
+            bail!("the servers hold another log already; use servers without one");
         }
     }
     Ok(())

@@ -1,6 +1,6 @@
-//! Who runs the service, and the way back in for one who is locked out: `linesman operators`.
+//! `linesman operators`: lists operators, and prints links for those who are locked out.
 //!
-//! Whoever can write the data folder is trusted with everything in it, so no password is asked for here.
+//! Who can write the data folder is trusted with everything in it, so no password is required.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ async fn list(people: &People) -> anyhow::Result<()> {
         let since = operator.created_at.to_string();
         lines.push(format!("{:<40} {since:<24} {factor:<14} {state}", operator.email));
     }
-    Ok(output::print_line(&lines.join("\n"))?)
+    output::print_line(&lines.join("\n"))
 }
 
 async fn print_link(
@@ -49,14 +49,14 @@ async fn print_link(
     people: &People,
     args: &OperatorsLinkArgs,
 ) -> anyhow::Result<()> {
-    // First: where it cannot be found out, no link is made and lost.
+    // First, so that no link is created and lost where this fails.
     let base = base_url(config, folder).await?;
     let (token, note) = link(people, args).await?;
     output::print_error(note);
-    Ok(output::print_line(&format!("{base}/link/{}", token.expose()))?)
+    output::print_line(&format!("{base}/link/{}", token.expose()))
 }
 
-/// A link, and a word to whoever asked for it.
+/// A link, and a note that explains it.
 async fn link(
     people: &People,
     args: &OperatorsLinkArgs,
@@ -64,7 +64,7 @@ async fn link(
     let actor = Actor::command_line();
     let operators = people.operators().await?;
     if args.new || (operators.is_empty() && args.email.is_none()) {
-        let note = "this link makes one operator, once, within a day:";
+        let note = "this one-time link creates an operator and is valid for a day:";
         return Ok((people.operator_link(&actor).await?, note));
     }
     let operator = find(&operators, args.email.as_deref())?;
@@ -79,9 +79,9 @@ async fn link(
     }
     let token = people.reset_link(&operator.id, &actor).await?;
     let note = if operator.second_factor && !args.without_second_factor {
-        "this link sets a new password, once, within a day; the second factor is still asked for (--without-second-factor turns it off):"
+        "this one-time link sets a new password and is valid for a day; the second factor stays on (see --without-second-factor):"
     } else {
-        "this link sets a new password, once, within a day:"
+        "this one-time link sets a new password and is valid for a day:"
     };
     Ok((token, note))
 }
@@ -96,17 +96,17 @@ fn find<'a>(
             operators.iter().find(|operator| operator.email == email).with_context(|| {
                 let known = operators.iter().map(|operator| operator.email.as_str());
                 let near = did_you_mean(&email, known);
-                format!("there is no operator {email}{near}; see `linesman operators list`")
+                format!("unknown operator {email}{near}; see `linesman operators list`")
             })
         }
         (None, [only]) => Ok(only),
         (None, _) => {
-            bail!("there are several operators; say whose link it is to be: operators link EMAIL")
+            bail!("there are several operators; name one: operators link EMAIL")
         }
     }
 }
 
-/// Where people reach the service: as the server that runs says, or as the configuration does.
+/// The URL of the web pages, from the running server or the configuration.
 async fn base_url(config: &Config, folder: &Folder) -> anyhow::Result<String> {
     let running = control::ask_server(folder, &ControlCommand::Url).await?;
     let configured = || {

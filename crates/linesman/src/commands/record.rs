@@ -1,9 +1,8 @@
-//! `linesman record`: what a world's log holds between two instants, as messages that `linesman replay` takes.
+//! `linesman record`: prints a world's log between two instants as messages for `linesman replay`.
 //!
-//! It only reads, so a server may run on the folder meanwhile. What the messages are is decided by [`Recorder`];
-//! here it is found out from where on the log can be followed. A line is a message of the door with one field more
-//! that the door ignores: `recorded_at`, when the service took it, where `ts` says something else. It gives
-//! a replay the pace of the time, whatever age the prices had.
+//! It only reads, so a server may run on the folder meanwhile. [`Recorder`] makes the messages; this file finds where
+//! to start in the log. A line is an ingest message with one more field, which ingest ignores: `recorded_at`, when the
+//! service accepted it, where that differs from `ts`. A replay follows it.
 
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
@@ -20,21 +19,21 @@ use crate::cli::{RecordArgs, output};
 use crate::clock::SystemClock;
 use crate::folder::Folder;
 
-/// Replaced by what the log says before anybody could see one.
+/// Replaced by the ids in the log before any is printed.
 const NO_IDS: Ids = Ids::Minted { salt: 0 };
 
-/// The two instants; without the first, as far back as the log reaches.
+/// The two instants; without the first, from the beginning of the log.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     from: Option<Timestamp>,
     to: Timestamp,
 }
 
-/// From where the log can be followed: the book as it was after an entry.
+/// A point from which the log can be replayed: the book after an entry.
 struct StartPoint {
     after: u64,
     book: Book,
-    /// When the first entry after it was written.
+    /// The time of the first entry after it.
     reaches: Timestamp,
 }
 
@@ -52,7 +51,7 @@ pub(crate) fn run(
         Ok((Deviations { inexact, lost }, ())) => {
             if inexact > 0 {
                 output::print_error(&format!(
-                    "{inexact} events could not be recorded exactly, as where the catalogue no longer has their markets"
+                    "{inexact} events were not recorded exactly, for example because the catalogue no longer has their markets"
                 ));
             }
             if lost > 0 {
@@ -61,15 +60,13 @@ pub(crate) fn run(
             }
             Ok(())
         }
-        // `linesman record … | head` has seen what it wanted.
+        // As with `linesman record … | head`.
         Err(error) if is_closed_pipe(&error) => Ok(()),
-        Err(error) => {
-            Err(error.context(format!("the log of the {world} world cannot be recorded")))
-        }
+        Err(error) => Err(error.context(format!("cannot record the log of the {world} world"))),
     }
 }
 
-/// What is not as it was.
+/// What the recording lacks.
 #[derive(Debug, PartialEq, Eq)]
 struct Deviations {
     /// Events that could not be recorded exactly.
@@ -78,7 +75,7 @@ struct Deviations {
     lost: u64,
 }
 
-/// Writes the recording, and says what in it is not as it was.
+/// Writes the recording; returns what it lacks.
 fn record(
     catalogue: &Arc<Catalogue>,
     folder: &Path,
@@ -87,7 +84,7 @@ fn record(
 ) -> anyhow::Result<Deviations> {
     let view = match LogView::open(folder) {
         Err(LogError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
-            bail!("there is none at {}; --data names the data folder", folder.display())
+            bail!("there is no log at {}; set the data folder with --data", folder.display())
         }
         opened => opened?,
     };
@@ -117,7 +114,7 @@ fn record(
     Ok(Deviations { inexact: recorder.inexact_events(), lost: replay.losses().entries })
 }
 
-/// The latest place from which the log can be followed through all that was accepted from `from` on.
+/// The latest point from which everything since `from` can be replayed.
 fn find_start(
     view: &LogView,
     catalogue: &Arc<Catalogue>,
@@ -134,11 +131,11 @@ fn find_start(
     }
     let empty = || Book::new(Arc::clone(catalogue), NO_IDS);
     if view.first_seq() == 1 {
-        // All there ever was: before it the world was empty.
+        // The log is complete.
         let reaches = Timestamp::from_millis(first.at_ms);
         return Ok(StartPoint { after: 0, book: empty(), reaches });
     }
-    // What the book was before the first entry kept is not known, but a book that is founded anew needs nothing.
+    // The book before the first kept entry is unknown, but a new book (`Founded`) needs nothing before it.
     if let Some((seq, reaches)) = first_founding(view)? {
         let start = StartPoint { after: seq - 1, book: empty(), reaches };
         if from.is_some_and(|from| reaches <= from) {
@@ -146,17 +143,17 @@ fn find_start(
         }
         oldest = [oldest, Some(start)].into_iter().flatten().min_by_key(|start| start.after);
     }
-    let oldest = oldest.context("the log has lost its beginning, and has no checkpoint")?;
+    let oldest = oldest.context("the log has no beginning and no checkpoint")?;
     match from {
         None => Ok(oldest),
         Some(from) => {
             let reaches = millis_text(oldest.reaches);
-            bail!("it reaches back to {reaches}, not to {from}; use --from {reaches} or later")
+            bail!("the log begins at {reaches}, not {from}; use --from {reaches} or later")
         }
     }
 }
 
-/// The book of a checkpoint; `None` where that is damaged, or gone, or nothing was logged after it.
+/// The book of a checkpoint; `None` where it is damaged or gone, or has no entry after it.
 fn start_at_checkpoint(
     view: &LogView,
     catalogue: &Arc<Catalogue>,

@@ -1,4 +1,4 @@
-//! `linesman replay`: recordings pushed into a running service, at their own pace or faster.
+//! `linesman replay`: pushes recordings into a running service, at their own speed or faster.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,18 +11,18 @@ use serde::Deserialize;
 
 use crate::cli::{ReplayArgs, Speed, output};
 
-/// Lines in one push at the most: enough to be quick, few enough for a lively progress bar.
+/// Lines in one push at most: enough to be fast, few enough for a smooth progress bar.
 const BATCH_LINES_MAX: usize = 2_000;
-/// Bytes in one push at the most; the door takes 8 MiB.
+/// Bytes in one push at most; ingest accepts 8 MiB.
 const BATCH_BYTES_MAX: usize = 4 << 20;
-/// Lines due within this of each other go in one push.
+/// Lines due within this time go into one push.
 const TOGETHER: Duration = Duration::from_millis(50);
-/// How often a push that the service could not take is tried again.
+/// Tries of a push that the service cannot accept.
 const TRIES_MAX: u32 = 6;
-/// Refusals shown at the end.
+/// Rejected lines printed at the end.
 const REJECTS_SHOWN: usize = 10;
 
-/// One line of a recording, where it stands and when it was said.
+/// A line of a recording with its position and time.
 struct Line<'a> {
     file: &'a Path,
     number: usize,
@@ -60,7 +60,7 @@ struct Rejected {
 #[derive(Deserialize)]
 struct Stamped {
     ts: Option<String>,
-    /// Of `linesman record`: when the line was taken, where that is not when its source says it happened.
+    /// From `linesman record`: when the service accepted the line, where that differs from `ts`.
     recorded_at: Option<String>,
 }
 
@@ -79,13 +79,13 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// All lines of all recordings, in the order they were said.
+/// All lines of all recordings, by time.
 fn read(args: &ReplayArgs) -> anyhow::Result<Vec<Line<'_>>> {
     let mut lines = Vec::new();
     for file in &args.files {
         let bytes =
-            std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
-        // A line is never sent before one that stands above it: it may need it, and may only have been late.
+            std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+        // Lines of a file keep their order: a later one may depend on an earlier one.
         let mut at = None;
         for (number, text) in push::split_lines(&bytes) {
             let stamped = serde_json::from_slice::<Stamped>(text).ok();
@@ -95,7 +95,7 @@ fn read(args: &ReplayArgs) -> anyhow::Result<Vec<Line<'_>>> {
         }
     }
     if lines.is_empty() {
-        bail!("the recordings have no lines");
+        bail!("the recordings are empty");
     }
     lines.sort_by_key(|line| line.at);
     Ok(lines)
@@ -123,7 +123,7 @@ async fn replay(args: &ReplayArgs, lines: &[Line<'_>]) -> anyhow::Result<Totals>
     Ok(totals)
 }
 
-/// When a line is to be sent, counted from the start.
+/// When a line is due, from the start of the replay.
 fn due(speed: Speed, first: Option<Timestamp>, at: Option<Timestamp>) -> Duration {
     match (speed, first, at) {
         (Speed::Times(times), Some(first), Some(at)) => at.since(first) / u32::from(times),
@@ -131,7 +131,7 @@ fn due(speed: Speed, first: Option<Timestamp>, at: Option<Timestamp>) -> Duratio
     }
 }
 
-/// How many lines go in the next push: those due by now, or nearly.
+/// The number of lines in the next push: those that are due, or nearly.
 fn batch_size(
     speed: Speed,
     first: Option<Timestamp>,
@@ -162,21 +162,21 @@ async fn deliver(
             client.post(url).bearer_auth(token).header("content-type", "application/x-ndjson");
         match request.body(body.clone()).send().await {
             Ok(answer) if answer.status() == StatusCode::OK => {
-                let text = answer.text().await.context("the receipt was cut off")?;
-                return serde_json::from_str(&text).context("the receipt cannot be read");
+                let text = answer.text().await.context("the receipt is incomplete")?;
+                return serde_json::from_str(&text).context("the receipt is invalid");
             }
             Ok(answer) if answer.status() != StatusCode::SERVICE_UNAVAILABLE => {
                 let status = answer.status();
-                bail!("the service refused the recording with {status}: {}", answer.text().await?);
+                bail!("the service rejected the recording with {status}: {}", answer.text().await?);
             }
             Ok(_) if attempt == TRIES_MAX => {
                 bail!("the service is not available; replay again later")
             }
             Err(error) if attempt == TRIES_MAX => {
-                // The address may be the mistake; the token is in a header and so not in this.
-                return Err(error).context("the service cannot be reached");
+                // The error may name the address, but not the token, which is in a header.
+                return Err(error).context("cannot reach the service");
             }
-            // Sending a message twice changes nothing, so trying again is safe.
+            // Pushes are idempotent, so a retry is safe.
             Ok(_) | Err(_) => tokio::time::sleep(pause).await,
         }
         pause *= 2;

@@ -1,4 +1,4 @@
-//! `linesman serve`: everything in one process on embedded stores, or one node of many.
+//! `linesman serve`: everything in one process on a data folder, or a node of a cluster.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -43,23 +43,23 @@ use crate::task::{Part, Tasks};
 use crate::worlds::{WorldSetup, spawn_world};
 use crate::{catalogue, mail, open};
 
-/// Runs the service until it is told to stop.
+/// Runs the service until a signal stops it.
 pub(crate) fn run(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result<()> {
     let role = args.role;
     if config.cluster.is_none() && role != Role::All {
         bail!(
-            "--role ingest and --role api are for many nodes: set `database.url` and `cluster.nats_url`, or leave --role out"
+            "--role ingest and --role api need a cluster: set `database.url` and `cluster.nats_url`, or omit --role"
         );
     }
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     if let Some(workers) = config.server.workers {
         builder.worker_threads(workers);
     }
-    let runtime = builder.enable_all().build().context("the runtime cannot start")?;
+    let runtime = builder.enable_all().build().context("cannot start the runtime")?;
     runtime.block_on(serve(config, data, args))
 }
 
-/// How long pushes may take to end once the service stops; connections may take longer.
+/// How long pushes may take once the service stops; connections may take longer.
 const PUSHES_TIME_MAX: Duration = Duration::from_secs(10);
 
 async fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result<()> {
@@ -71,7 +71,7 @@ async fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result
     // Before anything is written: the disk may be full.
     let reserve = config.cluster.is_none().then(|| Reserve::open(&folder)).transpose()?;
     let control = Arc::new(Control::open(&folder)?);
-    // Before anything is started that would have to be stopped again.
+    // Before anything starts that would have to be stopped again.
     let listeners = Listeners::bind(config, role).await?;
     let Opened { store, clock, accounts, worker } =
         open_accounts(config, args, &folder, &listeners).await?;
@@ -87,7 +87,7 @@ async fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result
     let people = open_people(config, &store, &clock)?.with_mail(open_mail(config, &tasks)?);
     let first_start = match config.cluster {
         None => FirstStart::make(config, &accounts, &people).await?,
-        // With many nodes, each would show a key and end the link that the one before has shown.
+        // In a cluster, each node would print a key and invalidate the link of the node before.
         Some(_) => FirstStart::default(),
     };
     let worlds = Worlds { live: Arc::clone(&live), sandbox: Arc::clone(&sandbox) };
@@ -99,19 +99,19 @@ async fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result
         Arc::new(Service { api: Arc::clone(&api), web: Arc::clone(&web), ingest_on_main });
     let worlds = [Arc::clone(&live), Arc::clone(&sandbox)];
     if let Some(reserve) = reserve {
-        tasks.spawn("the keeper of the reserve", reserve.keep(worlds));
+        tasks.spawn("the disk reserve", reserve.keep(worlds));
     }
-    tasks.spawn("the keeper of accounts", maintain_accounts(Arc::clone(&web)));
+    tasks.spawn("account maintenance", maintain_accounts(Arc::clone(&web)));
     if config.cluster.is_some() {
-        // A process that is alone makes all changes of keys itself.
+        // A single process sees all changes of keys itself.
         let api = Arc::clone(&api);
-        tasks.spawn("the follower of keys", async move { api.accounts.follow().await });
+        tasks.spawn("the follower of key changes", async move { api.accounts.follow().await });
     }
     let url = public_url(config, &listeners);
     tasks.spawn("the control socket", Arc::clone(&control).run(Arc::clone(&api), url));
 
     let stop = CancellationToken::new();
-    // Before anybody is told that the service is there, and might tell it to stop.
+    // Before the banner: whoever reads it may send a signal.
     let signals = Signals::catch()?;
     print_banner_or_warn(config, role, &listeners, &first_start, data);
     let mut serving = JoinSet::new();
@@ -138,11 +138,11 @@ async fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result
     let released = api.accounts.release().await;
     leasing.stop();
     store.close().await;
-    released.context("unspent leases could not be given back")?;
+    released.context("unused leases could not be returned")?;
     outcome
 }
 
-/// Prints the greeting where that can be done: output on a full disk ends nothing.
+/// Prints the banner; a stdout on a full disk does not end the service.
 fn print_banner_or_warn(
     config: &Config,
     role: Role,
@@ -151,39 +151,39 @@ fn print_banner_or_warn(
     data: &Path,
 ) {
     if let Err(error) = print_banner(config, role, listeners, first_start, data) {
-        // The log says the same, but for what is shown once.
-        tracing::warn!(%error, listen = %listeners.main, "the greeting cannot be printed");
+        tracing::warn!(event = "service.banner_failed", %error, listen = %listeners.main, "banner not printed");
     }
 }
 
-/// Waits for connections to end, and for pushes no longer than they may take.
+/// Waits for connections to end, and for pushes within their limit.
 async fn drain(mut serving: JoinSet<()>, live: &WorldHandle) {
     let mut served = pin!(async { while serving.join_next().await.is_some() {} });
     if tokio::time::timeout(PUSHES_TIME_MAX, served.as_mut()).await.is_err() {
-        // What is in the log stays; the feeds send the rest again.
+        // What is in the log stays; feeds send the rest again.
         live.end_pushes();
         served.await;
     }
 }
 
-/// What the process has open beside connections: listeners, logs, the store, a file of answers for each epoch.
+/// Descriptors besides connections: listeners, logs, the store, a file of answers for each epoch.
 const OTHER_DESCRIPTORS: u64 = 100;
 
-/// Lets the process have as many descriptors as the system allows: each connection needs one, and the limit a process
-/// starts with is often 1,024 for the sake of programs that cannot count further.
+/// Raises the limit of descriptors as far as the system allows: each connection needs one, and the default is often
+/// 1,024.
 fn raise_descriptors(connections_max: usize) {
     let limits = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limits.maximum, maximum: limits.maximum };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        tracing::warn!(%error, "the limit of open files cannot be raised");
+        tracing::warn!(event = "service.file_limit_failed", %error, "cannot raise the limit of open files");
     }
     let needed =
         u64::try_from(connections_max).unwrap_or(u64::MAX).saturating_add(OTHER_DESCRIPTORS);
     if let Some(allowed) = getrlimit(Resource::Nofile).current.filter(|allowed| *allowed < needed) {
         tracing::warn!(
+            event = "service.file_limit_low",
             allowed,
             needed,
-            "fewer files may be open than `server.connections_max` needs; raise the limit (ulimit -n) or lower it"
+            "the limit of open files (ulimit -n) is too low for `server.connections_max`"
         );
     }
 }
@@ -196,7 +196,7 @@ struct Signals {
 
 impl Signals {
     fn catch() -> anyhow::Result<Self> {
-        let caught = |kind| signal(kind).context("signals cannot be caught");
+        let caught = |kind| signal(kind).context("cannot handle signals");
         Ok(Self {
             terminate: caught(SignalKind::terminate())?,
             interrupt: caught(SignalKind::interrupt())?,
@@ -204,7 +204,7 @@ impl Signals {
     }
 }
 
-/// Waits for a signal, or for a part of the service to end before its time.
+/// Waits for a signal, or for a part of the service to end unexpectedly.
 async fn wait_for_stop(
     Signals { mut terminate, mut interrupt }: Signals,
     ended: &mut mpsc::Receiver<Part>,
@@ -214,25 +214,28 @@ async fn wait_for_stop(
         _ = interrupt.recv() => "SIGINT",
         part = ended.recv() => {
             let part = part.unwrap_or("a part of the service");
-            tracing::error!(part, "a part of the service ended; the service stops rather than run without it");
-            bail!("{part} ended unexpectedly; the log says why");
+            tracing::error!(event = "service.part_ended", part, "a part of the service ended; the service stops");
+            bail!("{part} ended unexpectedly; see the log");
         }
     };
-    tracing::info!(reason, "stopping: requests under way are finished first");
-    // A second signal means at once.
+    tracing::info!(
+        event = "service.stopping",
+        reason,
+        "stopping; open requests are finished first"
+    );
+    // A second signal stops at once.
     tokio::spawn(async move {
         tokio::select! {
             _ = terminate.recv() => {},
             _ = interrupt.recv() => {},
         }
-        tracing::warn!("stopping at once");
+        tracing::warn!(event = "service.aborted", "second signal; stopping at once");
         std::process::abort();
     });
     Ok(())
 }
 
-/// What a service begins with: the store and the time, of the folder and the machine or what many nodes share, and the
-/// accounts in memory.
+/// The store, the clock and the accounts: of the data folder, or of the cluster.
 struct Opened {
     store: Store,
     clock: Arc<dyn Clock>,
@@ -240,8 +243,7 @@ struct Opened {
     worker: LeaseWorker,
 }
 
-/// Opens the store and reads the accounts. A node of many waits for the database, and says so to whoever comes
-/// meanwhile.
+/// Opens the store and reads the accounts. A node of a cluster answers "not ready" until it reaches the database.
 async fn open_accounts(
     config: &Config,
     args: &ServeArgs,
@@ -257,7 +259,7 @@ async fn open_accounts(
         let (accounts, worker) = Accounts::load(store.clone(), Arc::clone(&clock)).await?;
         return Ok(Opened { store, clock, accounts, worker });
     };
-    tracing::info!(listen = %listeners.main, operator = %listeners.operator, "listening; ready once the database was read");
+    tracing::info!(event = "service.listening", listen = %listeners.main, operator = %listeners.operator, "listening; ready once the database is read");
     let why = "this node waits for the database";
     let server = Server::new(Arc::new(SystemClock), server_settings(config));
     let joining = cluster::join(cluster);
@@ -304,13 +306,13 @@ fn web_settings(config: &Config, role: Role) -> WebSettings {
     }
 }
 
-/// Starts to send mail, where a mail server is configured.
+/// Starts to send emails, where a mail server is configured.
 fn open_mail(config: &Config, tasks: &Tasks) -> anyhow::Result<Option<Outbox>> {
     let Some(mail) = config.mail.as_ref().filter(|_| config.dashboard.enabled) else {
         return Ok(None);
     };
     let (outbox, postbag) = accounts::outbox(&mail.public_url);
-    tasks.spawn("the mail", mail::deliver(mail, postbag)?);
+    tasks.spawn("the email sender", mail::deliver(mail, postbag)?);
     Ok(Some(outbox))
 }
 
@@ -334,7 +336,7 @@ async fn first_key(accounts: &Accounts) -> anyhow::Result<Option<KeySecret>> {
     Ok(Some(secret))
 }
 
-/// How often the uses of keys are written down, quotas looked at, and what has ended is forgotten.
+/// How often key uses and usage are stored, quotas checked and ended sessions deleted.
 const MAINTAIN_EVERY: Duration = Duration::from_secs(60);
 
 async fn maintain_accounts(web: Arc<Web>) {
@@ -346,21 +348,33 @@ async fn maintain_accounts(web: Arc<Web>) {
     }
 }
 
-/// What fails here is tried again a minute later and harms nobody meanwhile.
+/// What fails is retried a minute later.
 async fn maintain_accounts_once(web: &Web) {
     if let Err(error) = web.api.accounts.record_key_uses().await {
-        tracing::warn!(error = &error as &dyn std::error::Error, "keys' last uses are not written");
+        tracing::warn!(
+            event = "keys.uses_not_stored",
+            error = &error as &dyn std::error::Error,
+            "last uses of keys not stored; retrying"
+        );
     }
     if let Err(error) = web.api.write_usage().await {
-        tracing::warn!(error = &error as &dyn std::error::Error, "usage is not written down yet");
+        tracing::warn!(
+            event = "usage.not_stored",
+            error = &error as &dyn std::error::Error,
+            "usage not stored; retrying"
+        );
     }
     web.send_quota_alerts().await;
     if let Err(error) = web.people.prune().await {
-        tracing::warn!(error = &error as &dyn std::error::Error, "ended sessions are still kept");
+        tracing::warn!(
+            event = "sessions.prune_failed",
+            error = &error as &dyn std::error::Error,
+            "ended sessions not deleted; retrying"
+        );
     }
 }
 
-/// What a start has to show that is shown once.
+/// The secrets that the first start prints, once.
 #[derive(Default)]
 struct FirstStart {
     key: Option<KeySecret>,
@@ -398,9 +412,8 @@ impl Listeners {
                 Err(error) if error.kind() == ErrorKind::AddrInUse => {
                     bind((Ipv4Addr::LOCALHOST, 0).into(), "server.ops_listen").await?
                 }
-                bound => {
-                    bound.with_context(|| format!("server.ops_listen {address} cannot be used"))?
-                }
+                bound => bound
+                    .with_context(|| format!("server.ops_listen: cannot listen on {address}"))?,
             },
         };
         let mut listeners = Self {
@@ -426,7 +439,7 @@ impl Listeners {
     }
 }
 
-/// A node that is there to write serves no API.
+/// An ingest node serves no API.
 fn main_doors(role: Role) -> Doors {
     match role {
         Role::All | Role::Api => Doors::Main,
@@ -437,7 +450,7 @@ fn main_doors(role: Role) -> Doors {
 async fn bind(address: SocketAddr, key: &str) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).await.with_context(|| {
         format!(
-            "{key} {address} cannot be used; is another program on it? (--listen picks another)"
+            "{key}: cannot listen on {address}; another program may use it (choose another with --listen)"
         )
     })
 }
@@ -452,19 +465,19 @@ fn load_tls(cert: &Path, key: &Path) -> anyhow::Result<Tls> {
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_single_cert(chain, key)
-        .context("server.tls_cert and server.tls_key do not go together")?;
+        .context("server.tls_cert and server.tls_key do not match")?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Tls(TlsAcceptor::from(Arc::new(config))))
 }
 
-/// Where people reach the service.
+/// The URL of the web pages.
 fn public_url(config: &Config, listeners: &Listeners) -> String {
     let scheme = if config.server.tls().is_some() { "https" } else { "http" };
     let public = config.dashboard.public_url.clone();
     public.unwrap_or_else(|| format!("{scheme}://{}", listeners.main))
 }
 
-/// Tells whoever started the service where it is and how to try it.
+/// Prints where the service is and how to try it.
 fn print_banner(
     config: &Config,
     role: Role,
@@ -480,7 +493,7 @@ fn print_banner(
         Some(key) => {
             let key = key.expose();
             text.push_str(&format!(
-                "\nA sandbox key, shown this once:\n  {key}\n\nTry it:\n  \
+                "\nA sandbox key, shown only once:\n  {key}\n\nTry it:\n  \
                  curl -H 'X-API-Key: {key}' '{base}/v1/sports/mma/odds?limit=2'\n"
             ));
         }
@@ -497,7 +510,7 @@ fn print_banner(
     if let Some(link) = &first_start.operator_link {
         let public = config.dashboard.public_url.as_deref().unwrap_or(&base);
         text.push_str(&format!(
-            "\nThere is no operator yet. This link makes the first one, once, within a day:\n  {public}/link/{}\n",
+            "\nThere is no operator yet. This one-time link creates the first one and is valid for a day:\n  {public}/link/{}\n",
             link.expose()
         ));
     }
@@ -512,11 +525,11 @@ fn print_banner(
     let door = listeners.ingest.map_or(base, |address| format!("{scheme}://{address}"));
     text.push_str(&format!("Ingest     {door}/ingest/v1/messages\n"));
     output::print_line(&text)?;
-    tracing::info!(listen = %listeners.main, operator = %listeners.operator, data = %data.display(), "serving");
+    tracing::info!(event = "service.started", listen = %listeners.main, operator = %listeners.operator, data = %data.display(), "serving");
     Ok(())
 }
 
-/// A text as one word of a shell's command line.
+/// A text quoted for a shell.
 fn shell_word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,@%=".contains(c);
     if !text.is_empty() && text.chars().all(plain) {

@@ -1,7 +1,7 @@
 //! Durations as people write them: a whole number and a unit, `100ms`, `30s`, `10m`, `72h`, `7d`.
 //!
-//! Shared by the configuration and the command line. No sums (`1h30m`) and no fractions: every duration
-//! has one obvious spelling, and a typing slip does not turn into another duration.
+//! Used by the configuration and the command line. No sums (`1h30m`) and no fractions: each duration has one obvious
+//! spelling, and a typing error does not become another duration.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use std::time::Duration;
 const UNITS_MS: [(&str, u64); 5] =
     [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
 
-/// Ten years: longer is a slip of the finger, and far below any overflow.
+/// Ten years: longer is a typing error, and this is far below any overflow.
 pub(super) const LONGEST_MS: u64 = 3650 * 86_400_000;
 
 /// Reads a duration.

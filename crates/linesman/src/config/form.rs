@@ -1,4 +1,4 @@
-//! The forms that values of settings take: how each is read, and what is right.
+//! The forms of values: how each is parsed, and which values are valid.
 
 use std::{
     fmt,
@@ -18,7 +18,7 @@ use crate::config::{
     source::Kind,
 };
 
-/// The most of a bad value that a message repeats, in characters.
+/// The most characters of an invalid value that a message repeats.
 const ECHO_MAX: usize = 60;
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
@@ -28,10 +28,10 @@ pub(crate) trait Form {
     type Value;
     const KIND: Kind = Kind::Text;
 
-    /// What is right; completes "must be …".
+    /// The valid values; completes "must be …".
     fn takes() -> String;
 
-    /// `None` when the text is no such value.
+    /// `None` when the text is not valid.
     fn parse(text: &str) -> Option<Self::Value>;
 
     /// The text as it is printed.
@@ -42,7 +42,7 @@ pub(crate) trait Form {
     /// Reads a value.
     ///
     /// # Errors
-    /// It is no such value. The message completes "`PATH` …".
+    /// The value is not valid. The message completes "`PATH` …".
     fn check(text: &str) -> Result<Self::Value, String> {
         Self::parse(text).ok_or_else(|| {
             let short: String = text.chars().take(ECHO_MAX).flat_map(char::escape_debug).collect();
@@ -55,7 +55,7 @@ pub(crate) trait Form {
         })
     }
 
-    /// What is right, and how it is written in TOML.
+    /// The valid values, and how they are written in TOML.
     fn in_toml() -> String {
         let quotes = match Self::KIND {
             Kind::Text | Kind::File | Kind::Secret => ", in quotes",
@@ -249,7 +249,7 @@ forms! {
     /// A day; its value is its first instant, UTC.
     Date: Date, Timestamp, "a date such as 2027-12-31",
         |text| Timestamp::parse(&format!("{text}T00:00:00Z")).ok();
-    /// A file that is there when the service starts.
+    /// A file that must exist when the service starts.
     File: File, PathBuf, "the path of a file", |text: &str| (!text.is_empty()).then(|| text.into());
     IpNetwork: Text, Network, "an address or network such as 10.0.0.0/8", |text: &str| text.parse().ok();
     MailUrl: Secret, Secret,

@@ -1,7 +1,5 @@
-//! Settings as text: the effective configuration as a valid file that says where each value came from, and the meaning
-//! of one setting.
-//!
-//! The only place that prints values which may hold a password; they are masked here.
+//! Settings as text: the effective configuration as a valid file with the source of each value, and the meaning of one
+//! setting. Only this file prints values that may hold a password; it masks them.
 
 use crate::config::{
     Config,
@@ -47,7 +45,7 @@ pub(super) fn to_file(settings: &[Setting], line: impl Fn(&str, &Setting) -> Str
 /// The meaning of a setting such as `server.listen`, or of all in a section, and the values that each takes.
 ///
 /// # Errors
-/// There is none at the path. The message names the nearest.
+/// There is no such setting. The message names the nearest.
 pub(crate) fn explain(path: &str) -> Result<String, String> {
     let (_, reader) = Reader::read::<Sections>(&Node::default());
     let section = format!("{path}.");
@@ -87,13 +85,12 @@ pub(super) fn to_toml(kind: Kind, text: &str) -> String {
     }
 }
 
-/// Hides what may be a secret in an address: all between the user's name and the host, a name alone (NATS
-/// takes a token there), and parameters such as `?password=`.
+/// Hides secrets in an address: everything between the user's name and the host, a name alone (it may be a token of
+/// NATS), and parameters such as `?password=`.
 fn mask_url(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, rest)| (scheme, rest));
     let separator = if scheme.is_empty() { "" } else { "://" };
-    // The last `@`, since a password that was not escaped may hold one. Too much is hidden rather than
-    // too little.
+    // The last `@`, since an unescaped password may contain one: rather too much is hidden than too little.
     let (user, rest) = match rest.rsplit_once('@') {
         Some((user, rest)) => match user.split_once(':') {
             Some((name, _)) if !name.contains(['/', '?']) => (format!("{name}:{MASK}@"), rest),

@@ -13,7 +13,7 @@ use crate::config::{
 
 static NOTHING: Node = Node { given: Vec::new(), table: None, children: BTreeMap::new() };
 
-/// What a declaration says of a setting.
+/// The declaration of a setting.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct About {
     /// The lines of the doc comment.
@@ -31,7 +31,7 @@ pub(crate) struct Setting {
     pub(crate) kind: Kind,
     /// Completes "must be …".
     pub(crate) takes: String,
-    /// Where the value came from, and its text; `None` when it is not set.
+    /// The source of the value, and its text; `None` when it is not set.
     pub(crate) value: Option<(Origin, Secret)>,
 }
 
@@ -42,11 +42,11 @@ impl Setting {
     }
 }
 
-/// What can stand behind a name in a declaration: a value, a value that may be missing, a table, a map of tables.
+/// A declared field: a value, an optional value, a table, or a map of tables.
 pub(crate) trait Field {
     type Value;
 
-    /// `None` when there is no right value, which is then among the faults.
+    /// `None` when there is no valid value; the faults say why.
     fn read(reader: &mut Reader, path: &str, node: &Node, about: About) -> Option<Self::Value>;
 }
 
@@ -94,14 +94,14 @@ impl<T: Field> Field for BTreeMap<String, T> {
     }
 }
 
-/// Reads a tree of what was given: collects all settings and all faults.
+/// Reads the tree of sources: collects all settings and all faults.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     pub(crate) settings: Vec<Setting>,
     pub(crate) faults: Vec<Fault>,
-    /// Names that nothing is declared for, and whether more stands below them.
+    /// Undeclared names, and whether they are tables.
     unknown: Vec<(String, Origin, bool)>,
-    /// What named the table that is read.
+    /// The source of the table that is read.
     table: Origin,
 }
 
@@ -117,13 +117,13 @@ impl Reader {
         (value.filter(|_| reader.faults.is_empty()), reader)
     }
 
-    /// Where the value of a setting came from; `None` when it is not set.
+    /// The source of a setting's value; `None` when it is not set.
     pub(crate) fn origin(&self, path: &str) -> Option<&Origin> {
         let setting = self.settings.iter().find(|setting| setting.path == path)?;
         setting.value.as_ref().map(|(origin, _)| origin)
     }
 
-    /// A table of a declaration: looks for values in its place, and for names below it that are not declared.
+    /// Checks a declared table: no value in its place, and no undeclared names below it.
     pub(crate) fn read_names(&mut self, path: &str, node: &Node, names: &[&str]) {
         self.expect_table(path, node);
         let unknown = node.children.iter().filter(|(name, _)| !names.contains(&name.as_str()));
@@ -143,7 +143,7 @@ impl Reader {
         }
     }
 
-    /// Every value that was given is checked, also those that a later one overrides.
+    /// Checks every value, also those that a later layer overrides.
     fn read_value<F: Form>(&mut self, path: &str, node: &Node, about: About) -> Option<F::Value> {
         if let Some(origin) = node.table.clone() {
             self.faults.push(Fault(origin, format!("`{path}` must be {}", F::in_toml())));
@@ -188,7 +188,7 @@ impl Reader {
         }
     }
 
-    /// The known path that an unknown one most likely stands for.
+    /// The known path that is nearest to an unknown one.
     pub(crate) fn nearest_path(&self, path: &str, is_table: bool) -> String {
         let (parent, name) = path.rsplit_once('.').unwrap_or(("", path));
         let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_owned();
@@ -239,7 +239,7 @@ macro_rules! settings {
             ) -> Option<Self> {
                 let first = |given: &[&'static str]| given.first().copied();
                 reader.read_names(path, node, &[$(stringify!($name)),+]);
-                // All are read before any is looked at, so that every fault is found.
+                // All are read first, so that every fault is found.
                 $(let $name = <$form as $crate::config::schema::Field>::read(
                     reader,
                     &$crate::config::schema::join(path, stringify!($name)),
@@ -269,7 +269,7 @@ pub(crate) fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
-/// The label of the candidate most like `name`; one that begins with it is meant rather than another of its length.
+/// The label of the candidate nearest to `name`; candidates that begin with it are preferred.
 fn nearest(name: &str, candidates: impl Iterator<Item = (String, String)>) -> String {
     let mut best = (-1.0, String::new());
     for (candidate, label) in candidates {

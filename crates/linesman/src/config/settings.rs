@@ -1,7 +1,5 @@
-//! Every setting: its key, its form with the bounds, its default and its meaning.
-//!
-//! The one place where a setting is declared; `config.default.toml` is made from it. Rules for several settings
-//! together are in [`crate::config`].
+//! Declares every setting: its key, form, bounds, default and meaning. `config.default.toml` is generated from it.
+//! Rules for several settings together are in [`crate::config`].
 
 use accounts::SignUp;
 use domain::World;

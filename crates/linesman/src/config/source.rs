@@ -1,6 +1,6 @@
-//! Where values come from: a file, the environment, flags. All of them are laid into one tree by their names.
+//! The sources of values: a file, the environment, flags. All of them are put into one tree by their names.
 //!
-//! Nothing is understood here, and nothing is read from disk or environment; the texts are handed in.
+//! Nothing is interpreted here, and nothing is read from disk or environment; the texts are passed in.
 
 use std::{
     collections::BTreeMap,
@@ -11,11 +11,11 @@ use std::{
 
 use toml::de::{DeTable, DeValue};
 
-/// Variables with our prefix that are no settings: the examples for clients keep a key in the first, the tests in a
-/// browser find in the second where their pictures go.
+/// Variables with our prefix that are not settings: a key for the examples of clients, and the folder for screenshots
+/// of the browser tests.
 const NOT_SETTINGS: [&str; 2] = ["LINESMAN_KEY", "LINESMAN_SHOTS"];
 
-/// Where a value came from. The order is that of the layers.
+/// The source of a value, in the order of the layers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Origin {
     #[default]
@@ -29,24 +29,24 @@ pub(crate) enum Origin {
     Flag(&'static str),
 }
 
-/// Something wrong with the configuration: where, and what would be right.
+/// A fault in the configuration: where, and what is allowed.
 #[derive(Debug)]
 pub(crate) struct Fault(pub(crate) Origin, pub(crate) String);
 
-/// How a value is written in TOML, and what may be done with it.
+/// How a value is written in TOML, and how it is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Text,
-    /// A text that names a file which must be there.
+    /// The path of a file that must exist.
     File,
-    /// A text that may hold a password: no message repeats it, and it is printed masked.
+    /// A text that may hold a password: no message contains it, and it is printed masked.
     Secret,
     Number,
     Switch,
     Date,
     /// A list of texts; in the environment one text with commas.
     List,
-    /// What no setting is.
+    /// A type that no setting has.
     Other,
 }
 
@@ -86,7 +86,7 @@ impl fmt::Display for Origin {
         match self {
             Self::Default => f.write_str("default"),
             Self::File { path, line } => {
-                // A path in a message or a comment must not begin a new line.
+                // A path in a message or a comment must not contain a line break.
                 write!(f, "{}", path.to_string_lossy().escape_debug())?;
                 if *line > 0 { write!(f, " line {line}") } else { Ok(()) }
             }
@@ -103,14 +103,14 @@ impl fmt::Display for Fault {
 }
 
 impl Node {
-    /// Lays a file over what is there.
+    /// Adds a file over the layers so far.
     pub(crate) fn add_file(&mut self, path: &Path, text: &str, faults: &mut Vec<Fault>) {
         let origin = |offset: usize| Origin::File {
             path: path.to_owned(),
             line: text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1,
         };
         let (table, errors) = DeTable::parse_recoverable(text);
-        // After a slip in the syntax the names can not be trusted, so only the slips are reported.
+        // After a syntax error the names cannot be trusted, so only syntax errors are reported.
         if errors.is_empty() {
             self.add_table(table.get_ref(), &origin);
         }
@@ -135,8 +135,7 @@ impl Node {
         }
     }
 
-    /// Lays the variables `LINESMAN_<SECTION>__<KEY>` over what is there: all with the prefix, so that a misspelt one
-    /// is found.
+    /// Adds the variables `LINESMAN_<SECTION>__<KEY>`: all with the prefix, so that a misspelt one is found.
     pub(crate) fn add_environment(
         &mut self,
         variables: &[(OsString, OsString)],
@@ -166,7 +165,7 @@ impl Node {
         }
     }
 
-    /// Lays one text over what is there.
+    /// Adds one text.
     pub(crate) fn add_text(&mut self, path: &[&str], text: &str, origin: Origin) {
         match path {
             [name, rest @ ..] => {
@@ -184,7 +183,7 @@ impl Node {
 fn to_text(value: &DeValue<'_>) -> (Kind, String) {
     match value {
         DeValue::String(text) => (Kind::Text, text.clone().into_owned()),
-        // Hexadecimal and the like are TOML's, so they are turned here.
+        // Hexadecimal and other notations of TOML are converted here.
         DeValue::Integer(n) => {
             let decimal = u64::from_str_radix(n.as_str(), n.radix()).map(|n| n.to_string());
             (Kind::Number, decimal.unwrap_or_else(|_| n.to_string()))

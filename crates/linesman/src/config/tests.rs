@@ -402,7 +402,7 @@ fn the_ops_listener_knows_whether_it_was_chosen() {
 fn a_named_file_must_exist() {
     let missing = Config::load(Some(Path::new("no/such/file.toml")), &Flags::default());
     let listed = missing.unwrap_err().to_string();
-    assert!(listed.starts_with("no/such/file.toml: there is no such file"), "{listed}");
+    assert!(listed.starts_with("no/such/file.toml: no such file"), "{listed}");
 }
 
 #[test]

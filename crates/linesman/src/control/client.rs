@@ -11,11 +11,11 @@ use tokio::time::timeout;
 use super::protocol::{ANSWER_TIME_MAX, ControlCommand, socket_path};
 use crate::folder::Folder;
 
-/// The longest answer: ten thousand pairs in doubt, in words.
+/// The longest answer: ten thousand possible duplicates.
 const ANSWER_BYTES_MAX: u64 = 32 << 20;
-/// How long a command line waits for a server that is just starting or stopping.
+/// How long to wait for a server that is starting or stopping.
 const SERVER_TIME_MAX: Duration = Duration::from_secs(10);
-/// Has a running server execute a command and gives what it shows; `None` where none runs on the folder.
+/// Has a running server execute a command; returns its output, or `None` where none runs on the folder.
 pub(crate) async fn ask_server(
     folder: &Folder,
     command: &ControlCommand,
@@ -23,11 +23,13 @@ pub(crate) async fn ask_server(
     let begun = Instant::now();
     let line = format!("{}\n", serde_json::to_string(command)?);
     loop {
-        // A socket without a lock was left by a server that was killed.
+        // A socket without a lock was left by a killed server.
         if !folder.is_served()? {
             return Ok(None);
         }
-        let sent = timeout(ANSWER_TIME_MAX, send(folder, &line)).await.context("no answer in time");
+        let sent = timeout(ANSWER_TIME_MAX, send(folder, &line))
+            .await
+            .context("the server did not answer in time");
         match sent?.context("the control socket cannot be used")? {
             Some(answer) if answer == "ok" => return Ok(Some(String::new())),
             Some(answer) => match answer.strip_prefix("ok ") {
@@ -42,16 +44,16 @@ pub(crate) async fn ask_server(
     }
 }
 
-/// Makes what was written to the store effective in a server that runs on the folder, if one does. A server that starts
-/// later reads the store anyway.
+/// Makes a stored change effective in the server that runs on the folder, if any. A server that starts later reads the
+/// store anyway.
 pub(crate) async fn make_effective(folder: &Folder) -> anyhow::Result<()> {
     let reloaded = ask_server(folder, &ControlCommand::Reload).await;
     reloaded.map(drop).context(
-        "the change is stored, but the server that runs on this folder did not confirm it; restart it to be sure",
+        "the change is stored, but the running server did not confirm it; restart the server to be sure",
     )
 }
 
-/// Sends a line and gives the answer; `None` where nobody answers.
+/// Sends a line and returns the answer; `None` where no server answers.
 async fn send(folder: &Folder, line: &str) -> io::Result<Option<String>> {
     let sending = async {
         let (path, _open) = socket_path(folder)?;
@@ -61,17 +63,17 @@ async fn send(folder: &Folder, line: &str) -> io::Result<Option<String>> {
         stream.take(ANSWER_BYTES_MAX).read_to_string(&mut answer).await?;
         Ok::<_, io::Error>(answer.trim().to_owned())
     };
-    let nobody = [
+    let no_server = [
         ErrorKind::NotFound,
         ErrorKind::ConnectionRefused,
         ErrorKind::ConnectionReset,
         ErrorKind::BrokenPipe,
-        // Too many wait to be accepted.
+        // The backlog is full.
         ErrorKind::WouldBlock,
     ];
     match sending.await {
         Ok(answer) => Ok(Some(answer).filter(|answer| !answer.is_empty())),
-        Err(error) if nobody.contains(&error.kind()) => Ok(None),
+        Err(error) if no_server.contains(&error.kind()) => Ok(None),
         Err(error) => Err(error),
     }
 }

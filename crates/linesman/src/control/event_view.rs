@@ -1,5 +1,5 @@
-//! Events and pairs as the command line prints them: from what a running server has published, or from a book that was
-//! read back from its log.
+//! Events and possible duplicates as the command line prints them: from a running server's snapshot, or from a book
+//! that was replayed from the log.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use engine::Identities;
 use market::{Book, Profile, Unsure};
 use serde::{Deserialize, Serialize};
 
-/// Who meets, or what the tournament is called.
+/// The two sides, or the title of a tournament.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Names {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,7 +40,7 @@ impl std::fmt::Display for Names {
     }
 }
 
-/// An event with every feed's ref.
+/// An event with the refs of all feeds.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct EventView {
     id: String,
@@ -67,7 +67,7 @@ struct RefView {
     names: Names,
 }
 
-/// Two events that may be one.
+/// Two possible duplicates.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PairView {
     one: String,
@@ -79,7 +79,7 @@ pub(crate) struct PairView {
 }
 
 impl EventView {
-    /// As a running server has it.
+    /// From a running server's snapshot.
     pub(crate) fn published(
         identities: &Identities,
         id: EventId,
@@ -109,7 +109,7 @@ impl EventView {
         })
     }
 
-    /// As a book has it.
+    /// From a book.
     pub(crate) fn of(profile: &Profile, book: &Book) -> Self {
         let refs = profile.refs.iter().map(|held| RefView {
             feed: held.feed.to_string(),
@@ -138,7 +138,7 @@ impl EventView {
             self.id, self.names, self.sport, self.competition, self.commence_time
         );
         for id in &self.also {
-            put(&mut text, format_args!("\n  also answers as {id}"));
+            put(&mut text, format_args!("\n  alias: {id}"));
         }
         for held in &self.refs {
             put(
@@ -148,7 +148,7 @@ impl EventView {
                     held.feed,
                     held.reference,
                     held.names,
-                    if held.swapped { " (the other way round)" } else { "" },
+                    if held.swapped { " (sides swapped)" } else { "" },
                     held.competition,
                     held.commence_time,
                     held.why
@@ -156,14 +156,14 @@ impl EventView {
             );
         }
         for pair in &self.unsure {
-            put(&mut text, format_args!("\n  not sure: {}", pair.to_text()));
+            put(&mut text, format_args!("\n  possible duplicate: {}", pair.to_text()));
         }
         text
     }
 }
 
 impl PairView {
-    /// As a running server has it.
+    /// From a running server's snapshot.
     pub(crate) fn published(pair: &Unsure, identities: &Identities) -> Self {
         Self::new(pair, |id| {
             let event = identities.event(id)?;
@@ -171,7 +171,7 @@ impl PairView {
         })
     }
 
-    /// As a book has it.
+    /// From a book.
     pub(crate) fn of(pair: &Unsure, book: &Book) -> Self {
         Self::new(pair, |id| {
             let event = book.event(id)?;

@@ -12,29 +12,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::folder::Folder;
 
-/// How long either side waits for the other; reading a hundred thousand keys takes under a second.
+/// How long each side waits for the other; reading a hundred thousand keys takes under a second.
 pub(super) const ANSWER_TIME_MAX: Duration = Duration::from_secs(15);
-/// The longest path that the address of a socket holds on Linux, without its end.
+/// The longest path of a socket on Linux, without its terminator.
 const SOCKET_PATH_BYTES_MAX: usize = 107;
 
-/// What a command line asks of a server.
+/// A request of a command line to a server.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ControlCommand {
-    /// The store has changed and is to be read again.
+    /// Read the store again: it has changed.
     Reload,
-    /// The URL of the service's pages.
+    /// Return the URL of the web pages.
     Url,
-    /// An operator's change of identities.
+    /// Apply an operator's change of identities.
     Operate(Operation),
-    /// An event with all its refs.
+    /// Return an event with all its refs.
     Show(EventId),
-    /// Pairs that may be one.
+    /// Return the possible duplicates.
     Unsure,
 }
 
-/// The path of the socket, short enough for its address. A long one leads through the open folder, which has to stay
-/// open while the path is used.
+/// The path of the socket, short enough for its address. A long one goes through the open folder, which must stay open
+/// while the path is used.
 pub(super) fn socket_path(folder: &Folder) -> io::Result<(PathBuf, Option<File>)> {
     let path = folder.control();
     if path.as_os_str().len() <= SOCKET_PATH_BYTES_MAX {

@@ -18,10 +18,9 @@ use super::event_view::{EventView, PairView};
 use super::protocol::{ANSWER_TIME_MAX, ControlCommand, socket_path};
 use crate::folder::Folder;
 
-/// A command is shorter; whoever has more to say says it in several.
+/// The longest command; a larger change is sent in several.
 const COMMAND_BYTES_MAX: u64 = 1 << 20;
-/// Connections that are answered at the same time, and how long one may take to send its command, which a command line
-/// does at once.
+/// Connections that are served at the same time, and how long each may take to send its command.
 const CONNECTIONS_MAX: usize = 256;
 const COMMAND_TIME_MAX: Duration = Duration::from_secs(2);
 /// The listening socket.
@@ -32,8 +31,8 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Opens the control socket of a folder whose lock is held: a socket that is there already was left by a server
-    /// that was killed. A command line that connects from now on is answered once [`Control::run`] is called.
+    /// Opens the control socket of a folder whose lock is held; an existing socket was left by a killed server.
+    /// Connections are answered once [`Control::run`] is called.
     pub(crate) fn open(folder: &Folder) -> anyhow::Result<Self> {
         let bind = || {
             folder.remove_leftovers()?;
@@ -42,11 +41,11 @@ impl Control {
             fs::set_permissions(&path, Permissions::from_mode(0o600))?;
             Ok::<_, io::Error>(listener)
         };
-        let failed = || format!("the control socket {} cannot be made", folder.control().display());
+        let failed = || format!("cannot create the control socket {}", folder.control().display());
         Ok(Self { listener: bind().with_context(failed)?, folder: folder.clone() })
     }
 
-    /// Answers commands for as long as the server runs.
+    /// Answers commands while the server runs.
     pub(crate) async fn run(self: Arc<Self>, api: Arc<Api>, url: String) {
         let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         loop {
@@ -57,23 +56,26 @@ impl Control {
                     let (api, url) = (Arc::clone(&api), url.clone());
                     tokio::spawn(async move {
                         if timeout(ANSWER_TIME_MAX, answer(&api, &url, stream)).await.is_err() {
-                            tracing::warn!("a control command took too long");
+                            tracing::warn!(
+                                event = "control.timed_out",
+                                "a control command took too long"
+                            );
                         }
                         drop(permit);
                     });
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "a control connection could not be accepted");
+                    tracing::warn!(event = "control.accept_failed", %error, "a control connection was not accepted");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             }
         }
     }
 
-    /// The server stops: commands are not answered any more.
+    /// Removes the socket when the server stops.
     pub(crate) fn close(&self) {
         if let Err(error) = fs::remove_file(self.folder.control()) {
-            tracing::debug!(%error, "the control socket was removed before");
+            tracing::debug!(event = "control.remove_failed", %error, "the control socket was already gone");
         }
     }
 }
@@ -85,9 +87,9 @@ async fn answer(api: &Api, url: &str, mut stream: UnixStream) {
     let mut reader = BufReader::new(reader.take(COMMAND_BYTES_MAX));
     let answer = match timeout(COMMAND_TIME_MAX, reader.read_line(&mut line)).await {
         Ok(Ok(_)) => execute(api, url, line.trim()).await,
-        Ok(Err(error)) => Err(format!("the command cannot be read: {error}")),
+        Ok(Err(error)) => Err(format!("cannot read the command: {error}")),
         Err(_) => {
-            tracing::debug!("a control connection sent no command");
+            tracing::debug!(event = "control.idle_closed", "a control connection sent no command");
             return;
         }
     };
@@ -96,19 +98,19 @@ async fn answer(api: &Api, url: &str, mut stream: UnixStream) {
         Err(why) => format!("{}\n", why.replace('\n', " ")),
     };
     if let Err(error) = writer.write_all(answer.as_bytes()).await {
-        tracing::debug!(%error, "a control command did not wait for its answer");
+        tracing::debug!(event = "control.reply_failed", %error, "a client did not wait for the answer");
     }
 }
 
-/// Executes a command, and gives what is to be shown as one line.
+/// Executes a command; returns its output as one line.
 async fn execute(api: &Api, url: &str, command: &str) -> Result<String, String> {
     let command = serde_json::from_str(command)
-        .map_err(|_| "the server does not know this command; is it of the same version?")?;
+        .map_err(|_| "the server does not know this command; it may be another version")?;
     let live = api.world(World::Live);
     match command {
         ControlCommand::Reload => match api.accounts.reload().await {
             Ok(()) => Ok(String::new()),
-            Err(error) => Err(format!("the server cannot read its store: {error}")),
+            Err(error) => Err(format!("the server cannot read its database: {error}")),
         },
         ControlCommand::Url => Ok(url.to_owned()),
         ControlCommand::Operate(operation) => {

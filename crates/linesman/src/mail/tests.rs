@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 
-/// What the server says after a letter, in turn; the last again and again.
+/// The server's replies to emails, in turn; the last one is repeated.
 type Verdicts = Vec<&'static str>;
 type Mails = Arc<Mutex<Vec<String>>>;
 
@@ -69,16 +69,16 @@ async fn server(verdicts: Verdicts) -> (String, Mails) {
 
 /// People who write one letter, to a server at that address, tried again after these waits.
 async fn write_to(url: &str, waits: &[u64]) -> (People, tempfile::TempDir) {
-    let office = office(url, waits, WAITING_MAX);
-    let (people, dir) = people(office).await;
+    let sender = sender(url, waits, WAITING_MAX);
+    let (people, dir) = people(sender).await;
     let begun = Instant::now();
     sign_up(&people, "ann@example.com").await;
     assert!(begun.elapsed() < Duration::from_secs(15), "nobody waits for the mail server");
     (people, dir)
 }
 
-fn office(url: &str, waits: &[u64], waiting_max: usize) -> Office {
-    Office {
+fn sender(url: &str, waits: &[u64], waiting_max: usize) -> Sender {
+    Sender {
         transport: transport(url).unwrap(),
         from: "Linesman <odds@example.com>".parse().unwrap(),
         waits: waits.iter().map(|ms| Duration::from_millis(*ms)).collect(),
@@ -86,18 +86,18 @@ fn office(url: &str, waits: &[u64], waiting_max: usize) -> Office {
     }
 }
 
-async fn people(office: Office) -> (People, tempfile::TempDir) {
+async fn people(sender: Sender) -> (People, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path().join("accounts.db")).await.unwrap();
     let now = Timestamp::parse("2026-11-14T12:00:00Z").unwrap();
     let clock: Arc<dyn Clock> = Arc::new(ManualClock::at(now));
     let (outbox, postbag) = accounts::outbox("https://odds.example.com/");
-    tokio::spawn(office.run(postbag));
+    tokio::spawn(sender.run(postbag));
     let people = People::new(store, clock, PeopleRules::default()).unwrap().with_mail(Some(outbox));
     (people, dir)
 }
 
-/// Writes a letter to this address.
+/// Writes an email to this address.
 async fn sign_up(people: &People, address: &str) {
     let email = EmailAddress::parse(address).unwrap();
     let password = Password::choose("correct horse battery".to_owned(), &email).unwrap();
@@ -161,7 +161,7 @@ async fn a_dead_mail_server_harms_nobody_and_is_counted() {
 #[tokio::test]
 async fn a_letter_that_is_put_off_holds_up_no_other() {
     let (url, mails) = server(vec!["250 taken"]).await;
-    let (people, _dir) = people(office(&url, &[1, 3_600_000], WAITING_MAX)).await;
+    let (people, _dir) = people(sender(&url, &[1, 3_600_000], WAITING_MAX)).await;
     for address in ["late1@example.com", "late2@example.com", "ann@example.com"] {
         sign_up(&people, address).await;
     }
@@ -176,7 +176,7 @@ async fn a_letter_that_is_put_off_holds_up_no_other() {
 #[tokio::test]
 async fn letters_put_off_are_bounded_and_the_rest_is_given_up() {
     let (url, mails) = server(vec!["250 taken"]).await;
-    let (people, _dir) = people(office(&url, &[3_600_000], 1)).await;
+    let (people, _dir) = people(sender(&url, &[3_600_000], 1)).await;
     for address in ["late1@example.com", "late2@example.com", "late3@example.com"] {
         sign_up(&people, address).await;
     }

@@ -63,7 +63,7 @@ async fn a_backup_of_a_running_service_has_keys_quotas_events_and_log() {
     done.store(true, Ordering::Release);
     pushing.await.unwrap();
     let again = program.run(&["backup", to]).await;
-    assert!(again.sentence(1).contains("is there already"), "{}", again.stderr);
+    assert!(again.sentence(1).contains("exists already"), "{}", again.stderr);
     // What happens afterwards is not in it.
     let later = program.live_key().await;
     service.kill().await;
@@ -100,6 +100,6 @@ async fn a_backup_of_a_running_service_has_keys_quotas_events_and_log() {
 async fn a_folder_that_is_none_is_not_backed_up() {
     let program = TestProgram::new();
     let told = program.run(&["backup", program.path().join("to").to_str().unwrap()]).await;
-    assert!(told.sentence(1).contains("no data folder"), "{}", told.stderr);
+    assert!(told.sentence(1).contains("not a linesman data folder"), "{}", told.stderr);
     assert!(!program.path().join("to").exists());
 }

@@ -384,7 +384,7 @@ async fn a_log_that_the_servers_have_lost_is_not_begun_anew() {
     push_until_taken(&api, &feed, &lines).await;
     shows(&api, &key, 101).await;
     wait_for("the database to know of it", async || {
-        one.stderr().contains("the database knows that the log is begun").then_some(())
+        one.stderr().contains("log.creation_recorded").then_some(())
     })
     .await;
     servers.nats.kill(0).unwrap();

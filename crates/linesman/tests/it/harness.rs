@@ -22,7 +22,7 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 const SILENCE: Duration = Duration::from_secs(120);
 pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 pub(crate) const DAY: Duration = Duration::from_secs(86_400);
-/// The door a push goes to.
+/// The ingest endpoint.
 const DOOR: &str = "/ingest/v1/messages";
 /// Limits that are out of the way.
 pub(crate) const UNLIMITED: [&str; 4] =
@@ -472,7 +472,7 @@ pub(crate) fn moneyline(reference: &str, bookmaker: &str, offers: &[(&str, i64)]
     })
 }
 
-/// Asserts that nothing that opens a door stands in a text.
+/// Asserts that a text contains no secret.
 #[track_caller]
 pub(crate) fn assert_no_secret(text: &str) {
     for prefix in ["sk_test_", "sk_live_", "fk_"] {

@@ -114,14 +114,14 @@ async fn identities_are_changed_without_a_server_too_and_aliases_move_to_another
     let service = other.start().await;
     let key = other.live_key().await;
     other.write("learnt.ndjson", &format!("{learnt}\n"));
-    assert_eq!(other.ok(&["aliases", "import", "learnt.ndjson"]).await, "1 aliases taken in");
+    assert_eq!(other.ok(&["aliases", "import", "learnt.ndjson"]).await, "1 aliases imported");
     two_names(&other, &service).await;
     let one = events(&service, &key, 1).await;
     assert_eq!(one[0]["markets"], json!(["moneyline"]));
     assert_eq!(other.ok(&["events", "unsure"]).await, "no possible duplicates");
     other.write("wrong.ndjson", "{\"sport\":\"mma\",\"name\":\"x\"}\n");
     let wrong = other.run(&["aliases", "import", "wrong.ndjson"]).await;
-    assert!(wrong.sentence(1).contains("either `is` or `is_not` is needed"), "{}", wrong.stderr);
+    assert!(wrong.sentence(1).contains("either `is` or `is_not` is required"), "{}", wrong.stderr);
     other.write("curling.ndjson", "{\"sport\":\"curling\",\"name\":\"x\",\"is\":\"y\"}\n");
     let wrong = other.run(&["aliases", "import", "curling.ndjson"]).await;
     assert!(wrong.sentence(1).contains("there is no sport `curling`"), "{}", wrong.stderr);

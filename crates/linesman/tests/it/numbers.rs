@@ -1,4 +1,4 @@
-//! Real prices of real bookmakers through the door of the real program: each comes back exactly, in every format.
+//! Real prices of real bookmakers pushed into the real program: each comes back exactly, in every format.
 //!
 //! The recordings are not ours to copy; they are read where they lie, and without them the test says so.
 
@@ -76,7 +76,7 @@ async fn every_real_price_comes_back_exactly_in_every_format() {
     println!("{prices} prices compared, all formats counted, by {:?}", begun.elapsed());
 }
 
-/// Looks at every text without the door, and gives those that are prices.
+/// Parses every text without the service, and returns those that are prices.
 fn check_texts(texts: &BTreeSet<(Format, String)>) -> Vec<(Format, String)> {
     let mut prices = Vec::new();
     for (format, text) in texts {
@@ -172,7 +172,7 @@ impl ExpectedMarket {
             let path = format!(
                 "/v1/sports/{sport}/odds?limit=500&regions=us,uk,eu,au&odds_format=american"
             );
-            // The snapshot that has them all is in force when their number is right.
+            // The snapshot that has them all is current when their number is right.
             let all = async || {
                 (pages::<Record>(service, &path, key).await.len() >= expected).then_some(())
             };

@@ -106,7 +106,7 @@ async fn a_locked_out_operator_is_let_in_again_from_the_machine() {
     // Nobody yet: the link makes the first operator.
     let first = program.run(&["operators", "link"]).await;
     assert_eq!(first.code, Some(0), "{}", first.stderr);
-    assert!(first.stderr.contains("makes one operator"), "{}", first.stderr);
+    assert!(first.stderr.contains("creates an operator"), "{}", first.stderr);
     let link = first.stdout.trim();
     assert!(link.starts_with(&service.url("/link/")) && link.lines().count() == 1, "{link}");
     let (status, page) = opened(&service, link).await;

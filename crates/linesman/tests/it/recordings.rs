@@ -107,9 +107,9 @@ async fn a_service_that_cannot_be_reached_is_told() {
     let token = format!("fk_{}", "A".repeat(32));
     let words = ["replay", "x.ndjson", "--to", &to, "--token", &token, "--speed", "max"];
     let done = program.run(&words).await;
-    assert!(done.sentence(1).contains("cannot be reached"), "{}", done.stderr);
+    assert!(done.sentence(1).contains("cannot reach"), "{}", done.stderr);
     assert_no_secret(&done.stderr);
     let empty = program.write("empty.ndjson", "\n");
     let words = ["replay", empty.to_str().unwrap(), "--to", &to, "--token", &token];
-    assert!(program.run(&words).await.sentence(1).contains("no lines"));
+    assert!(program.run(&words).await.sentence(1).contains("are empty"));
 }

@@ -39,13 +39,13 @@ async fn https_is_served_in_both_versions_of_http() {
     assert!(stranger.get(format!("http://{}/healthz", service.address())).send().await.is_err());
     service.stop().await;
 
-    // A key of another certificate is told at the start.
+    // A key of another certificate is reported at the start.
     let other = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
     fs::write(program.path().join("key.pem"), other.signing_key.serialize_pem()).unwrap();
     let refused = program.run(&["serve", "--listen", "127.0.0.1:0"]).await;
     assert_eq!(refused.code, Some(1));
     let said = refused.stderr.lines().last().unwrap();
-    assert!(said.contains("server.tls_cert and server.tls_key do not go together"), "{said}");
+    assert!(said.contains("server.tls_cert and server.tls_key do not match"), "{said}");
 }
 
 /// A page's cookie is bound to TLS, and its form is known as this service's own in either version of HTTP.

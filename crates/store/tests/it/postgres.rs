@@ -58,7 +58,7 @@ async fn many_nodes_may_connect_to_a_new_database_at_once() {
     refuses_other_encodings(&server).await;
 }
 
-/// Whoever adds a migration to one of them and forgets the other is told here.
+/// Finds a migration that was added to one of them only.
 async fn has_the_tables_of_sqlite(url: &str) {
     let mut connection = PgConnection::connect(url).await.unwrap();
     let there: Vec<(String, String)> = sqlx::query_as(
@@ -210,7 +210,7 @@ async fn a_lock_that_is_not_given_up_costs_five_seconds_and_no_connection() {
     let begun = Instant::now();
     let failed = store.lease(&[ask(1000)]).await.unwrap_err();
     assert!(matches!(failed, StoreError::Unavailable(_)), "{failed:?}");
-    // Told by the server, whose connection is as good as before, and not by a client that waited no longer.
+    // Reported by the server, whose connection is as good as before, and not by a client's timeout.
     assert!(format!("{failed:?}").contains("statement timeout"), "{failed:?}");
     let waited = begun.elapsed();
     assert!((4..30).contains(&waited.as_secs()), "{waited:?}");

@@ -94,7 +94,7 @@ fn read_answer(held: &mut BufReader<TcpStream>) -> io::Result<Answer> {
     let mut answer = Answer::default();
     let first = read_line(held)?;
     if first.is_empty() {
-        // Told apart from an answer that is cut short: nothing of it came.
+        // Different from an answer that is cut short: nothing of it came.
         return Err(ErrorKind::NotConnected.into());
     }
     answer.status =
@@ -161,7 +161,7 @@ mod tests {
 
     use super::*;
 
-    /// Serves each connection so many of the answers, then closes it.
+    /// Serves each connection its answers, then closes it.
     fn server(answers: Vec<Vec<&'static str>>) -> u16 {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();

@@ -1,7 +1,7 @@
-//! Where a cluster stands on one machine: its folder, its ports, and what each process is told.
+//! The layout of a cluster on one machine: its folder, its ports, and the settings of each process.
 //!
-//! A process is started in a folder of its own, writes its pid there before it becomes the server, and logs to
-//! `output` beside it. So whoever comes later, after a crash of this program too, finds what runs.
+//! A process is started in its own folder, where it writes its pid and its output. So a later run, also after a crash
+//! of this program, finds what runs.
 
 use std::{
     collections::BTreeMap,
@@ -11,8 +11,8 @@ use std::{
     sync::OnceLock,
 };
 
-use anyhow::{Context as _, Result};
-use serde_json::{Map, Value, json};
+use anyhow::{Context as _, Result, ensure};
+use serde::{Deserialize, Serialize};
 use test_servers::NatsProgram;
 
 use super::{
@@ -66,7 +66,7 @@ pub(crate) struct ClusterLayout {
     nats: OnceLock<NatsProgram>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Ports {
     /// Where it serves.
     main: u16,
@@ -87,7 +87,7 @@ impl ClusterLayout {
             })?
         } else {
             let ports = choose_ports()?;
-            fs::write(&file, ports_text(&ports))?;
+            fs::write(&file, serde_json::to_string(&ports)?)?;
             ports
         };
         Ok(Self {
@@ -96,7 +96,7 @@ impl ClusterLayout {
             programs: BTreeMap::new(),
             links: Links::new(),
             options,
-            ports,
+            ports: ALL.into_iter().zip(ports).collect(),
             nats: OnceLock::new(),
         })
     }
@@ -327,37 +327,18 @@ fn as_postgres(program: &str, home: &Path) -> Result<Command> {
     Ok(command)
 }
 
-fn choose_ports() -> Result<BTreeMap<Unit, Ports>> {
-    ALL.into_iter()
-        .map(|unit| {
-            let (main, side, health) = (
-                test_servers::free_port()?,
-                test_servers::free_port()?,
-                test_servers::free_port()?,
-            );
-            Ok((unit, Ports { main, side, health }))
-        })
-        .collect()
-}
-
-fn ports_text(ports: &BTreeMap<Unit, Ports>) -> String {
-    let rows =
-        ports.iter().map(|(unit, it)| (unit.to_string(), json!([it.main, it.side, it.health])));
-    Value::Object(rows.collect::<Map<_, _>>()).to_string()
-}
-
-fn read_ports(text: &str) -> Result<BTreeMap<Unit, Ports>> {
-    let rows: Value = serde_json::from_str(text)?;
-    let number = |value: Option<&Value>| -> Result<u16> {
-        Ok(u16::try_from(value.and_then(Value::as_u64).context("a port is missing")?)?)
+fn choose_ports() -> Result<Vec<Ports>> {
+    let ports = |_| {
+        let free = test_servers::free_port;
+        Ok(Ports { main: free()?, side: free()?, health: free()? })
     };
-    ALL.into_iter()
-        .map(|unit| {
-            let row = rows.get(unit.to_string());
-            let at = |index: usize| number(row.and_then(|row| row.get(index)));
-            Ok((unit, Ports { main: at(0)?, side: at(1)?, health: at(2)? }))
-        })
-        .collect()
+    ALL.into_iter().map(ports).collect()
+}
+
+fn read_ports(text: &str) -> Result<Vec<Ports>> {
+    let ports: Vec<Ports> = serde_json::from_str(text)?;
+    ensure!(ports.len() == ALL.len(), "{} parts have ports", ports.len());
+    Ok(ports)
 }
 
 /// Which process serves at a port, of those behind the load balancer; `links` lead there too.
@@ -400,7 +381,7 @@ mod tests {
 
     #[test]
     fn a_damaged_file_of_ports_is_told() {
-        assert!(read_ports("{\"postgres\":[1,2]}").is_err());
+        assert!(read_ports("[{\"main\":1,\"side\":2,\"health\":3}]").is_err());
         assert!(read_ports("{").is_err());
     }
 

@@ -1,9 +1,8 @@
-//! nginx in front of the api nodes, and who is behind it.
+//! nginx in front of the api nodes, and the list of nodes behind it.
 //!
-//! nginx itself only learns of a dead node by asking it. So somebody else asks every node's `/readyz`, writes the
-//! list of those that are ready, and has nginx read it again: [`Watch`]. Where none is ready all stay in,
-//! since an old snapshot, which says that it is old, is better than nothing. A request that changes
-//! nothing is passed on to the next node where one fails or says 503.
+//! nginx only notices a dead node by a failed request. So [`keep_nodes`] asks every node's `/readyz`, writes the list
+//! of those that are ready, and makes nginx reload it. Where none is ready all stay listed: an old snapshot, marked as
+//! old, is better than nothing. A GET goes to the next node where one fails or answers 503.
 
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path, time::Duration};
 
@@ -18,10 +17,10 @@ use super::{
 };
 
 /// How often nodes are asked.
-pub(crate) const WATCH_EVERY: Duration = Duration::from_millis(250);
+const WATCH_EVERY: Duration = Duration::from_millis(250);
 /// How long a node may take to say that it is ready.
 const ANSWER_TIME_MAX: Duration = Duration::from_millis(750);
-/// So many failures in a row take a node out; one success brings it back.
+/// Failures in a row that take a node out; one success brings it back.
 const FAILURES_MAX: u32 = 2;
 
 const SETTINGS: &str = r#"worker_processes 1;
@@ -74,23 +73,33 @@ fn nodes_text(layout: &ClusterLayout, nodes: &[Unit]) -> String {
     text
 }
 
-/// Keeps the list of nodes behind nginx.
-#[derive(Debug)]
-pub(crate) struct Watch {
+/// Keeps the list of nodes behind nginx up to date.
+pub(crate) fn keep_nodes(layout: &ClusterLayout, goes_on: impl Fn() -> bool) {
+    let mut watch = Watch { failures: BTreeMap::new(), listed: APIS.to_vec() };
+    while goes_on() {
+        match watch.check(layout) {
+            Ok(false) => {}
+            Ok(true) => {
+                let nodes: Vec<String> = watch.listed.iter().map(ToString::to_string).collect();
+                shell::say(&format!("     behind nginx: {}", nodes.join(" ")));
+            }
+            Err(error) => shell::say(&format!("     {error:#}")),
+        }
+        shell::sleep(WATCH_EVERY);
+    }
+}
+
+/// The nodes' failures in a row, and the nodes that nginx has: all at first.
+struct Watch {
     failures: BTreeMap<Unit, u32>,
     listed: Vec<Unit>,
 }
 
 impl Watch {
-    /// Begins with all nodes in, as nginx does.
-    pub(crate) fn new() -> Self {
-        Self { failures: BTreeMap::new(), listed: APIS.to_vec() }
-    }
-
-    /// Asks every node once and tells nginx what has changed; says who is in, where that is new.
-    pub(crate) fn look(&mut self, layout: &ClusterLayout) -> Result<Option<Vec<Unit>>> {
+    /// Asks every node once and tells nginx what has changed; returns whether something has.
+    fn check(&mut self, layout: &ClusterLayout) -> Result<bool> {
         for api in APIS {
-            // By the way that nginx takes, for a node that it cannot reach is out, too.
+            // Through nginx's own link: a node that nginx cannot reach is out, too.
             let mut client = Client::new(layout.port_from(Unit::Nginx, api), ANSWER_TIME_MAX);
             let is_ready = client
                 .get("/readyz", "connection: close\r\n")
@@ -100,7 +109,7 @@ impl Watch {
         }
         let listed = choose(&self.failures);
         if listed == self.listed {
-            return Ok(None);
+            return Ok(false);
         }
         let home = layout.folder_of(Unit::Nginx);
         fs::write(home.join("nodes.fresh"), nodes_text(layout, &listed))?;
@@ -109,7 +118,7 @@ impl Watch {
             process::signal(pid, Signal::HUP)?;
         }
         self.listed = listed;
-        Ok(Some(self.listed.clone()))
+        Ok(true)
     }
 }
 

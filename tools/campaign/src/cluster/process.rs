@@ -1,23 +1,27 @@
-//! Processes of a cluster that this program may not have started: found by their pid files, ended by their pids.
+//! Processes of a cluster, also of an earlier run: found by their pid files, ended by their pids.
 
 use std::{
     fs,
-    path::PathBuf,
+    path::Path,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
-use super::{layout::ClusterLayout, time, unit::Unit};
+use super::{layout::ClusterLayout, unit::Unit};
 
-/// How long a process may take to end in good order.
+/// How long a process may take to stop in order.
 const END_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// The running process of a part, if there is one. A pid that has since been given to somebody else does not
-/// count: ours stand in the cluster's folder.
+/// The running process of a part, if any. A reused pid does not count: our processes run in the cluster's folder.
 pub(crate) fn find(layout: &ClusterLayout, unit: Unit) -> Option<Pid> {
-    let text = fs::read_to_string(layout.folder_of(unit).join("pid")).ok()?;
+    find_in(layout, &layout.folder_of(unit))
+}
+
+/// The same for the folder that a process was started in.
+pub(crate) fn find_in(layout: &ClusterLayout, folder: &Path) -> Option<Pid> {
+    let text = fs::read_to_string(folder.join("pid")).ok()?;
     let pid: i32 = text.trim().parse().ok()?;
     let stands = fs::read_link(format!("/proc/{pid}/cwd")).ok()?;
     stands.starts_with(fs::canonicalize(&layout.folder).ok()?).then(|| Pid::from_raw(pid))?
@@ -28,10 +32,10 @@ pub(crate) fn signal(pid: Pid, signal: Signal) -> Result<()> {
         .with_context(|| format!("process {} cannot be signalled", pid.as_raw_nonzero()))
 }
 
-/// Ends a process in good order, or after a while in bad.
+/// Stops a process in order, or kills it after a while.
 pub(crate) fn end(layout: &ClusterLayout, unit: Unit) -> Result<()> {
     let Some(pid) = find(layout, unit) else { return Ok(()) };
-    // A paused one would never hear of it.
+    // A paused process does not receive other signals.
     signal(pid, Signal::CONT)?;
     signal(pid, if unit == Unit::Postgres { Signal::INT } else { Signal::TERM })?;
     let begun = Instant::now();
@@ -42,7 +46,7 @@ pub(crate) fn end(layout: &ClusterLayout, unit: Unit) -> Result<()> {
         if begun.elapsed() > END_TIME_MAX {
             signal(pid, Signal::KILL)?;
         }
-        time::sleep(Duration::from_millis(50));
+        shell::sleep(Duration::from_millis(50));
     }
     Ok(())
 }
@@ -69,7 +73,7 @@ fn is_zombie(pid: Pid) -> bool {
 
 /// A field of `/proc/PID/stat` after the name, which may have anything in it.
 fn stat_field(pid: i32, index: usize) -> Option<String> {
-    let text = fs::read_to_string(PathBuf::from(format!("/proc/{pid}/stat"))).ok()?;
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = text.rsplit_once(") ")?;
     rest.split(' ').nth(index).map(str::to_owned)
 }
@@ -86,7 +90,7 @@ mod tests {
         let mut command = Command::new("sh");
         let mut child = command.args(["-c", script]).stdin(Stdio::null()).spawn().unwrap();
         let pid = Pid::from_child(&child);
-        time::wait_until("three processes", Duration::from_secs(30), || family(pid).len() == 3)
+        shell::wait_until("three processes", Duration::from_secs(30), || family(pid).len() == 3)
             .unwrap();
         for pid in family(pid) {
             signal(pid, Signal::KILL).unwrap();

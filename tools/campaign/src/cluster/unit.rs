@@ -1,8 +1,8 @@
 //! The parts of a cluster, each a process.
 
-use std::{fmt, str::FromStr};
+use std::fmt;
 
-use anyhow::{Result, bail};
+use serde::{Serialize, Serializer};
 
 /// A process of the cluster. Numbers begin at one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,26 +57,8 @@ impl fmt::Display for Unit {
     }
 }
 
-impl FromStr for Unit {
-    type Err = anyhow::Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        match ALL.into_iter().find(|unit| unit.to_string() == text) {
-            Some(unit) => Ok(unit),
-            None => bail!("`{text}` is no part of the cluster"),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_read_as_they_are_written() {
-        for unit in ALL {
-            assert_eq!(unit.to_string().parse::<Unit>().unwrap(), unit);
-        }
-        assert!("api-4".parse::<Unit>().is_err());
+impl Serialize for Unit {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }

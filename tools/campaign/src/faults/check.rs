@@ -48,7 +48,7 @@ impl Finding {
     }
 }
 
-/// Every rule, in the order in which they are told; `builds` is how many different programs nodes ran.
+/// Every rule, in the order of the report; `builds` is the number of different programs that nodes ran.
 pub(super) fn all(records: &Records, log: &ObservedLog, builds: usize) -> Vec<Finding> {
     vec![
         pushes::none_lost(&records.pushes, log),

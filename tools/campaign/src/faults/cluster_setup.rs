@@ -1,4 +1,4 @@
-//! The cluster that is broken: its processes, its proxies, its disks and its clocks.
+//! The cluster under test: its processes, proxies, disks and clocks.
 
 use std::{
     collections::BTreeMap,
@@ -44,7 +44,7 @@ pub(super) enum DiskContent {
     Deleted,
 }
 
-/// A running cluster; dropped, it is gone.
+/// A running cluster; stopped when dropped.
 #[derive(Debug)]
 pub(super) struct TestCluster {
     pub(super) layout: ClusterLayout,
@@ -170,7 +170,7 @@ impl TestCluster {
         Ok(())
     }
 
-    /// Parts that have ended by themselves since the last look.
+    /// Parts that have ended by themselves since the last call.
     pub(super) fn take_ended(&mut self) -> Vec<Unit> {
         let is_dead = |child: &mut Child| child.try_wait().is_ok_and(|status| status.is_some());
         let dead =
@@ -182,7 +182,7 @@ impl TestCluster {
         dead
     }
 
-    /// Sets a node's clock so many seconds off.
+    /// Sets a node's clock off by some seconds.
     pub(super) fn step_clock(&self, node: Unit, seconds: i32) -> Result<()> {
         self.step_clock_file(node, seconds)
     }
@@ -268,11 +268,11 @@ fn find_clock_library() -> Option<PathBuf> {
     CLOCK_PACKAGE.1.into_iter().map(PathBuf::from).find(|library| library.is_file())
 }
 
-/// Takes away what an earlier campaign left, also one that was killed.
+/// Removes what an earlier campaign left, also one that was killed.
 pub(super) fn clear(folder: &Path) -> Result<()> {
     for nats in NATS {
         let disk = folder.join("cluster").join(nats.to_string()).join("store");
-        // Where nothing is mounted there is nothing to be taken away.
+        // It fails where nothing is mounted.
         shell::succeeds(shell::command("umount", Path::new("/")).arg(disk));
     }
     if folder.is_dir() {

@@ -14,13 +14,13 @@ use crate::cluster::unit::{ALL, APIS, INGESTS, NATS, NODES, Unit};
 /// One fault; there is never another at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// Ended without a word, started again when healed.
+    /// Killed, and started again.
     Kill(Unit),
-    /// Ended in good order, started again when healed.
+    /// Stopped in order, and started again.
     Stop(Unit),
-    /// Ended in good order and started again with the other of two builds, as an upgrade does.
+    /// Stopped in order, and started again with the other of two builds, as an upgrade does.
     Exchange(Unit),
-    /// Held still, and let go.
+    /// Paused (SIGSTOP), and resumed.
     Pause(Unit),
     /// The connections of a part to all parts of one kind.
     Link(LinkFault, Between),
@@ -28,7 +28,7 @@ pub(super) enum Fault {
     NoLog,
     /// The disk of one server of the log is full, or of all.
     DiskFull(Option<Unit>),
-    /// A node's clock is so many seconds off.
+    /// A node's clock is off by some seconds.
     Clock(Unit, i32),
 }
 
@@ -42,7 +42,7 @@ pub(super) enum Between {
     Front(Unit),
     /// A server of the log and the others.
     Routes(Unit),
-    /// A node and everything that others could tell it by.
+    /// A node and all servers.
     Servers(Unit),
 }
 

@@ -16,12 +16,12 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, anyhow};
+use shell::random::Random;
 
-use super::{market, random::Random, record::Journal};
+use super::{market, record::Journal};
 use crate::cluster::{
     http::Client,
     layout::ClusterLayout,
-    time::sleep,
     unit::{APIS, Unit},
 };
 
@@ -174,10 +174,11 @@ fn random(seed: u64, worker: usize) -> Random {
 fn watch_stalls(context: &LoadContext) {
     while context.goes_on() {
         let before = Instant::now();
-        sleep(STALL_CHECK);
+        shell::sleep(STALL_CHECK);
         let late = before.elapsed().saturating_sub(STALL_CHECK);
         if late > STALL {
-            context.journal.note_stall(late);
+            let late_ms = u64::try_from(late.as_millis()).unwrap_or(u64::MAX);
+            context.journal.note("stall_ms", late_ms, |records| &mut records.stalls);
         }
     }
 }
@@ -187,7 +188,7 @@ fn list_events(context: &LoadContext, pusher: usize, token: &str) -> Result<()> 
     let headers = pusher::headers(token);
     let mut last = String::new();
     // Nobody is broken yet, but an ingest may still be on its way to its lease.
-    crate::cluster::time::wait_until("events are listed", Duration::from_secs(60), || {
+    shell::wait_until("events are listed", Duration::from_secs(60), || {
         let answer = client.post(pusher::INGEST_PATH, &headers, market::listing(pusher).as_bytes());
         last = format!("{answer:?}");
         answer.is_ok_and(|answer| pusher::outcome(&answer) == super::record::Outcome::Taken)

@@ -68,7 +68,7 @@ pub(super) fn all_series() -> Vec<Series> {
     (0..PUSHERS).flat_map(lines).collect()
 }
 
-/// The series of a sport that a bookmaker's market of an event is, the event being told by who plays.
+/// The series of a bookmaker's market of an event, which is found by its home side.
 pub(super) fn series_of(home: &str, bookmaker: &str, market: &str) -> Option<Series> {
     let event = PEOPLE.iter().position(|[own, _]| *own == home)?;
     let pusher = event / EVENTS_EACH;

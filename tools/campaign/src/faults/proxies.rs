@@ -14,9 +14,9 @@ use crate::cluster::{
 /// What happens to a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LinkFault {
-    /// Connections are closed, and new ones at once.
+    /// Connections are closed, new ones at once.
     Cut,
-    /// Nothing gets through and nobody is told.
+    /// Nothing is passed on and no connection is closed.
     Stalled,
     /// Everything is late.
     Slow,
@@ -42,7 +42,7 @@ impl Proxies {
             .context("no runtime")?;
         let mut proxies = BTreeMap::new();
         for (from, to) in pairs() {
-            // Without links yet, this is the other's own door.
+            // Without links yet, this is the other's own port.
             let proxy = runtime.block_on(Proxy::start(layout.port_from(from, to)))?;
             proxies.insert((from, to), proxy);
         }

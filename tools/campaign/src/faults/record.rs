@@ -8,16 +8,23 @@ use std::{
     io::{BufWriter, Write as _},
     path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use anyhow::{Context as _, Result};
-use serde_json::{Value, json};
+use jiff::Timestamp;
+use serde::{Serialize, Serializer};
+use serde_json::json;
 
-use crate::cluster::{time::now_ms, unit::Unit};
+use crate::cluster::unit::Unit;
+
+/// Milliseconds since 1970 by this machine's clock.
+#[expect(clippy::disallowed_methods, reason = "clients see the time of the machine")]
+pub(super) fn now_ms() -> i64 {
+    Timestamp::now().as_millisecond()
+}
 
 /// A request and what came of it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Read {
     pub(super) sent_ms: i64,
     pub(super) done_ms: i64,
@@ -36,13 +43,14 @@ pub(super) struct Read {
     pub(super) used: Option<u64>,
     pub(super) etag: Option<String>,
     /// Stands for the body of a 200.
+    #[serde(serialize_with = "hexadecimal")]
     pub(super) body: Option<u64>,
     /// What went wrong, or the error's code.
     pub(super) error: Option<String>,
 }
 
 /// A batch, sent once. All its lines have the number `n`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Push {
     pub(super) pusher: usize,
     pub(super) n: u32,
@@ -53,7 +61,7 @@ pub(super) struct Push {
     pub(super) outcome: Outcome,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) enum Outcome {
     /// Every line was accepted, or known already.
     Taken,
@@ -66,7 +74,7 @@ pub(super) enum Outcome {
 }
 
 /// All pages of a listing, one after the other.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Walk {
     pub(super) begun_ms: i64,
     pub(super) path: String,
@@ -74,7 +82,7 @@ pub(super) struct Walk {
 }
 
 /// A key is out of force, says whoever called for it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Revocation {
     pub(super) key: String,
     pub(super) called_ms: i64,
@@ -82,7 +90,7 @@ pub(super) struct Revocation {
 }
 
 /// A key's limits.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Limits {
     pub(super) key: String,
     pub(super) per_minute: u64,
@@ -90,7 +98,7 @@ pub(super) struct Limits {
 }
 
 /// What was broken, from when until when.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Episode {
     pub(super) fault: String,
     pub(super) kind: Kind,
@@ -101,7 +109,7 @@ pub(super) struct Episode {
 }
 
 /// Faults in which something particular is promised.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) enum Kind {
     /// One part fails.
     Single,
@@ -122,7 +130,7 @@ pub(super) struct Records {
     pub(super) episodes: Vec<Episode>,
     pub(super) bodies: HashMap<u64, Vec<u8>>,
     /// How late a thread was that only wanted to wake up, in milliseconds.
-    pub(super) stalls: Vec<u128>,
+    pub(super) stalls: Vec<u64>,
     /// Parts that ended though nobody had ended them.
     pub(super) exits: Vec<String>,
 }
@@ -141,14 +149,19 @@ impl Journal {
         Ok(Self { records: Mutex::default(), file: Mutex::new(BufWriter::new(file)) })
     }
 
-    pub(super) fn note_read(&self, read: Read) {
-        self.write(&json!({
-            "what": "read", "sent_ms": read.sent_ms, "done_ms": read.done_ms, "balanced": read.balanced,
-            "node": read.node.map(|node| node.to_string()), "key": read.key, "path": read.path,
-            "status": read.status, "date_ms": read.date_ms, "used": read.used, "etag": read.etag,
-            "body": read.body.map(|body| format!("{body:016x}")), "error": read.error,
-        }));
-        self.lock().reads.push(read);
+    /// Notes a record: `list` is where it is kept in memory.
+    pub(super) fn note<T: Serialize>(
+        &self,
+        what: &str,
+        record: T,
+        list: impl FnOnce(&mut Records) -> &mut Vec<T>,
+    ) {
+        let line = json!({ what: &record });
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        // A full disk shows when the file is flushed at the end.
+        writeln!(file, "{line}").unwrap_or_default();
+        drop(file);
+        list(&mut self.lock()).push(record);
     }
 
     /// Keeps a body once, and gives what stands for it.
@@ -158,54 +171,6 @@ impl Journal {
         let name = hasher.finish();
         self.lock().bodies.entry(name).or_insert_with(|| body.to_vec());
         name
-    }
-
-    pub(super) fn note_push(&self, push: Push) {
-        self.write(&json!({
-            "what": "push", "sent_ms": push.sent_ms, "done_ms": push.done_ms, "pusher": push.pusher, "n": push.n,
-            "node": push.node.map(|node| node.to_string()), "outcome": format!("{:?}", push.outcome),
-        }));
-        self.lock().pushes.push(push);
-    }
-
-    pub(super) fn note_walk(&self, walk: Walk) {
-        self.write(&json!({
-            "what": "walk", "begun_ms": walk.begun_ms, "path": walk.path, "ids": walk.ids,
-        }));
-        self.lock().walks.push(walk);
-    }
-
-    pub(super) fn note_revocation(&self, revocation: Revocation) {
-        self.write(&json!({
-            "what": "revocation", "key": revocation.key, "called_ms": revocation.called_ms,
-            "returned_ms": revocation.returned_ms,
-        }));
-        self.lock().revocations.push(revocation);
-    }
-
-    pub(super) fn note_limits(&self, limits: Limits) {
-        self.write(&json!({
-            "what": "limits", "key": limits.key, "per_minute": limits.per_minute, "per_day": limits.per_day,
-        }));
-        self.lock().limits.push(limits);
-    }
-
-    pub(super) fn note_episode(&self, episode: Episode) {
-        self.write(&json!({
-            "what": "fault", "fault": episode.fault, "began_ms": episode.began_ms, "healed_ms": episode.healed_ms,
-            "caught_up_ms": episode.caught_up_ms,
-        }));
-        self.lock().episodes.push(episode);
-    }
-
-    pub(super) fn note_stall(&self, late: Duration) {
-        self.write(&json!({ "what": "stall", "at_ms": now_ms(), "late_ms": late.as_millis() }));
-        self.lock().stalls.push(late.as_millis());
-    }
-
-    pub(super) fn note_exit(&self, exit: String) {
-        self.write(&json!({ "what": "exit", "of": exit }));
-        self.lock().exits.push(exit);
     }
 
     /// Takes everything out, once nobody writes any more.
@@ -221,10 +186,9 @@ impl Journal {
     fn lock(&self) -> MutexGuard<'_, Records> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    fn write(&self, line: &Value) {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        // A disk that is full shows when the file is flushed at the end.
-        writeln!(file, "{line}").unwrap_or_default();
-    }
+/// As the files of bodies are named.
+fn hexadecimal<S: Serializer>(body: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
+    body.map(|body| format!("{body:016x}")).serialize(serializer)
 }

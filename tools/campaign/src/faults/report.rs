@@ -75,7 +75,7 @@ fn seconds(ms: i64) -> String {
     format!("{}.{} s", ms / 1000, ms % 1000 / 100)
 }
 
-/// So many of all, in a hundred, rounded down: what is not all is not shown as all.
+/// A percentage, rounded down: less than all is never shown as 100 %.
 fn share(good: usize, all: usize) -> String {
     let hundredths = (good * 10_000).checked_div(all);
     hundredths.map_or("none asked".to_owned(), |it| format!("{}.{:02} %", it / 100, it % 100))

@@ -61,7 +61,7 @@ impl Database {
         }
     }
 
-    /// Queues a transaction with so many rows; says when it is committed.
+    /// Queues a transaction with some rows; returns when it is committed.
     fn work(&mut self, at_us: i64, rows: usize) -> i64 {
         let rows = i64::try_from(rows).unwrap_or(i64::MAX);
         self.queue(at_us, self.costs.transaction_us + rows * self.costs.row_us)

@@ -2,7 +2,9 @@
 
 use accounts::Limits;
 
-use super::clock::{Random, SECOND_US};
+use shell::random::Random;
+
+use super::clock::SECOND_US;
 
 /// A key's habits, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -37,7 +37,7 @@ pub(super) struct Node {
     pub(super) is_up: bool,
     /// Cut off from the database, not from clients.
     pub(super) is_cut: bool,
-    /// Cut off from the herald, too.
+    /// Cut off from the register, too.
     pub(super) is_alone: bool,
     /// Stopped in its tracks until then.
     pub(super) paused_until_us: i64,
@@ -123,7 +123,7 @@ impl Node {
         self.clocks.steady(at_us) < self.trusted_until_us
     }
 
-    /// The database, or else the herald, was asked at `asked_us` and has named the newest change.
+    /// The database, or else the register, was asked at `asked_us` and returned the newest change.
     pub(super) fn extend(&mut self, by_database: bool, asked_us: i64, newest: u64, trust_us: i64) {
         let asked_ms = u64::try_from(asked_us / 1000).unwrap_or(0);
         if by_database {

@@ -66,18 +66,18 @@ pub(super) enum Event {
         life: u32,
         number: u64,
     },
-    /// The herald's answer reaches a node.
+    /// The register's answer reaches a node.
     RegisterBack {
         node: usize,
         life: u32,
         newest: u64,
         asked_us: i64,
     },
-    /// Nodes are told to ask.
+    /// Nodes get a hint to ask.
     Hint {
         revocation: usize,
     },
-    /// A change that some node did not follow by itself reaches the herald.
+    /// A change that some node did not read by itself reaches the register.
     Announce {
         revocation: usize,
     },

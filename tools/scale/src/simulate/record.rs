@@ -59,7 +59,7 @@ pub(super) struct Record {
     pub(super) refused: u64,
     /// No lease in time.
     pub(super) unavailable: u64,
-    /// The node could not vouch for its keys.
+    /// The node had no key lease.
     pub(super) untrusted: u64,
     /// The node knew that the key had ended.
     pub(super) revoked: u64,

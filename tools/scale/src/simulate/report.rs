@@ -15,13 +15,13 @@ pub(super) fn text(plan: &Plan, record: &Record) -> String {
     let rows = [
         (
             "nodes, keys, seconds",
-            format!("{}, {}, {}", plan.nodes, count(plan.keys.into()), plan.seconds),
+            format!("{}, {}, {}", plan.nodes, shell::thousands(plan.keys), plan.seconds),
         ),
-        ("requests a second", count(record.requests / seconds)),
-        ("accepted and counted", count(record.granted)),
-        ("refused at a limit", count(record.refused)),
-        ("refused: no lease in time", count(record.unavailable)),
-        ("refused: node had no key lease", count(record.untrusted)),
+        ("requests a second", shell::thousands(record.requests / seconds)),
+        ("accepted and counted", shell::thousands(record.granted)),
+        ("refused at a limit", shell::thousands(record.refused)),
+        ("refused: no lease in time", shell::thousands(record.unavailable)),
+        ("refused: node had no key lease", shell::thousands(record.untrusted)),
         (
             "nodes killed / stopped in order",
             format!("{} / {}", faults.crashes - faults.orderly, faults.orderly),
@@ -30,11 +30,11 @@ pub(super) fn text(plan: &Plan, record: &Record) -> String {
             "nodes cut off / paused / clock set",
             format!("{} / {} / {}", faults.cuts, faults.pauses, faults.steps),
         ),
-        ("windows counted", count(record.windows)),
-        ("**windows overdrawn**", count(record.overdrawn)),
-        ("windows that lost something when a node ended", count(record.losses)),
+        ("windows counted", shell::thousands(record.windows)),
+        ("**windows overdrawn**", shell::thousands(record.overdrawn)),
+        ("windows that lost something when a node ended", shell::thousands(record.losses)),
         ("largest such loss, in leases", hundredths(record.loss_percent_max)),
-        ("**losses larger than two leases**", count(record.losses_too_large)),
+        ("**losses larger than two leases**", shell::thousands(record.losses_too_large)),
         (
             "revocations: median, 99th percentile, longest",
             format!(
@@ -46,14 +46,14 @@ pub(super) fn text(plan: &Plan, record: &Record) -> String {
         ),
         (
             "**requests accepted after a revocation returned**",
-            count(record.let_in_after_revocation),
+            shell::thousands(record.let_in_after_revocation),
         ),
-        ("lease transactions a second", count(load.lease_transactions / seconds)),
+        ("lease transactions a second", shell::thousands(load.lease_transactions / seconds)),
         ("leases in a transaction", ratio(load.lease_rows, load.lease_transactions)),
-        ("queries for changes of keys a second", count(load.questions / seconds)),
-        ("confirmations of changes a second", count(load.confirmations / seconds)),
-        ("polls of revocations a second", count(load.looks / seconds)),
-        ("all transactions, busiest second", count(busiest)),
+        ("queries for changes of keys a second", shell::thousands(load.questions / seconds)),
+        ("confirmations of changes a second", shell::thousands(load.confirmations / seconds)),
+        ("polls of revocations a second", shell::thousands(load.looks / seconds)),
+        ("all transactions, busiest second", shell::thousands(busiest)),
         (
             "database busy",
             format!("{} %", load.busy_us * 100 / (i64::from(plan.seconds.max(1)) * SECOND_US)),
@@ -84,19 +84,6 @@ pub(super) fn broken(plan: &Plan, record: &Record) -> Vec<String> {
     let bound_us = plan.trust_us + plan.margin_us + SECOND_US + 2 * record.load.queued_us_max;
     must(longest_us <= bound_us, "a revocation took too long");
     broken
-}
-
-/// With thousands apart.
-fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 fn hundredths(n: u32) -> String {

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use accounts::{Meters, Spend};
 use anyhow::{Context as _, Result};
 use domain::Timestamp;
+use shell::random::Random;
 use store::{Lease, Window};
 
 use super::{
     Plan,
-    clock::{Clocks, Random, SECOND_US},
+    clock::{Clocks, SECOND_US},
     database::{Database, key_of},
     load::{Client, Keys, clients},
     node::{Batch, Node, Waiting},
@@ -34,7 +35,7 @@ pub(super) struct Run {
     pub(super) queue: Queue,
     pub(super) random: Random,
     pub(super) record: Record,
-    /// The newest change that the herald was told of.
+    /// The newest change in the register.
     pub(super) announced: u64,
 }
 

@@ -21,7 +21,7 @@ const PROBES: u32 = 300;
 const PROBED_US: i64 = 9 * SECOND_US;
 
 impl Run {
-    /// A node asks the database, and the herald where the database has not vouched lately.
+    /// A node asks the database, and the register where the database has not confirmed lately.
     pub(super) fn due(&mut self, at_us: i64, number: usize, life: u32) -> Result<()> {
         let trust_us = self.plan.trust_us;
         let announced = self.announced;
@@ -174,7 +174,7 @@ impl Run {
         Ok(())
     }
 
-    /// The herald knows, unless nobody needs it to. The wait begins.
+    /// Announces the change to the register, unless every node has it. The wait begins.
     pub(super) fn announce(&mut self, at_us: i64, revocation: usize) -> Result<()> {
         let number = self.record.revocation(revocation)?.begin(at_us);
         if !self.database.is_known_everywhere(at_us, number) {

@@ -122,7 +122,7 @@ fn clear(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// `apt-get` with settings of its own on top of the machine's; what those say of proxies stays in force.
+/// `apt-get` with settings of its own on top of the machine's; their proxies still apply.
 fn private_apt(apt: &Path) -> Command {
     let mut command = crate::command("timeout", apt);
     command.args([FETCH_SECONDS_MAX, "apt-get", "-q", "-c", "apt.conf"]);
@@ -130,7 +130,7 @@ fn private_apt(apt: &Path) -> Command {
 }
 
 /// Lists, sources and cache in this folder, and nothing known of what is installed here. Hooks would clean up on the
-/// machine. The folder may be one that apt's own user may not enter. Unless it is told, `update` that reached nobody is
+/// machine. The folder may be one that apt's own user may not enter. By default, `update` that reached no server is
 /// a success.
 fn settings(apt: &Path) -> String {
     let apt = apt.display();

@@ -1,8 +1,8 @@
-//! Whether servers that were started are the group that they should be.
+//! Waits until new servers are one group.
 //!
-//! Seen with 2.10.27, about one time in fifty where the machine is busy: two of three new servers choose who leads and
-//! never take in the third, though all of them are connected and call themselves healthy. Nothing can be placed
-//! on three servers then (`no suitable peers for placement`). The one left out is taken in once it is started again.
+//! Seen with 2.10.27, about one time in fifty on a busy machine: two of three new servers elect a leader and never add
+//! the third, though all are connected and report to be healthy. No stream can be placed on three servers then (`no
+//! suitable peers for placement`). The missing one joins after a restart.
 
 use std::{
     collections::BTreeSet,
@@ -16,15 +16,15 @@ use serde_json::Value;
 
 use crate::process::pause;
 
-/// How long servers may take to become one group, with all that are started again for it.
+/// How long servers may take to become one group, restarts included.
 const TIMEOUT: Duration = Duration::from_secs(90);
-/// How long one may be left out by those who have chosen a leader: it takes a fraction of a second where it goes well.
+/// How long one may be missing from a group with a leader: normally a fraction of a second.
 const LEFT_OUT_MAX: Duration = Duration::from_secs(4);
 /// How long a server may take to answer, and how long its answer may be.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
-/// A server as it is known to the others, and the port where it tells how it is.
+/// A server's name in the group, and its monitoring port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupMember {
     /// Its `server_name`.
@@ -33,7 +33,7 @@ pub struct GroupMember {
     pub monitor: u16,
 }
 
-/// Waits until new servers are one group; starts those again, by their place in the list, that are left out.
+/// Waits until new servers are one group; restarts, by index, those that are missing.
 ///
 /// # Errors
 /// They do not become one, or one cannot be started again.
@@ -47,9 +47,9 @@ pub fn wait_for_nats_group(
         let group =
             members.iter().find_map(|member| ask(member.monitor).ok().as_ref().and_then(led));
         let Some(group) = group else {
-            // Nobody leads yet, so nobody is left out.
+            // No leader yet, so no server is missing.
             whole_by = Instant::now() + LEFT_OUT_MAX;
-            fail_after(begun, "nobody leads them")?;
+            fail_after(begun, "no leader")?;
             pause();
             continue;
         };
@@ -59,7 +59,7 @@ pub fn wait_for_nats_group(
         if left_out.is_empty() {
             return Ok(());
         }
-        fail_after(begun, &format!("only {group:?} are one"))?;
+        fail_after(begun, &format!("only {group:?} belong to it"))?;
         if Instant::now() > whole_by {
             for place in left_out {
                 start_again(place)?;
@@ -77,7 +77,7 @@ fn fail_after(begun: Instant, how: &str) -> Result<()> {
     Ok(())
 }
 
-/// What a server says of itself.
+/// A server's own report.
 fn ask(port: u16) -> Result<Value> {
     let mut stream = TcpStream::connect_timeout(
         &SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
@@ -92,11 +92,11 @@ fn ask(port: u16) -> Result<Value> {
     Ok(serde_json::from_str(body)?)
 }
 
-/// The names of the group that a server leads, its own among them; `None` where another one leads, or nobody.
+/// The members of the group that a server leads, itself included; `None` where it is not the leader.
 fn led(said: &Value) -> Option<BTreeSet<String>> {
     let group = said.get("meta_cluster")?;
     let name = |of: Option<&Value>| of.and_then(Value::as_str).map(str::to_owned);
-    // Only who leads tells of the others.
+    // Only the leader reports the others.
     let others = group.get("replicas")?.as_array()?;
     let here = |other: &&Value| other.get("offline").is_none_or(|offline| offline != true);
     let others = others.iter().filter(here).filter_map(|other| name(other.get("name")));

@@ -1,4 +1,4 @@
-//! Which nats-server is run: the first that keeps what it acknowledged.
+//! The nats-server to run: the first that does not lose acknowledged entries.
 
 use std::{
     fmt,
@@ -12,7 +12,7 @@ use crate::process::run;
 
 const MISSING: &str =
     "NATS is not installed (on Debian: apt-get install nats-server; `cargo xtask test` does it)";
-/// A hand-made installation, which somebody made for a reason, and Debian's package.
+/// A manual installation, and Debian's package.
 const INSTALLED: [&str; 2] = ["/usr/local/bin/nats-server", "/usr/sbin/nats-server"];
 /// Where `cargo xtask` puts one in the folder that cargo builds into.
 const FETCHED: &str = "servers/nats-server";
@@ -27,13 +27,13 @@ pub struct NatsVersion {
 }
 
 impl NatsVersion {
-    /// The first that keeps what it acknowledged, as far as was tried.
+    /// The first that keeps acknowledged entries, as far as was tested.
     pub const MIN: Self = Self { major: 2, minor: 10, patch: 0 };
 
     /// Reads what `nats-server --version` prints.
     fn parse(said: &str) -> Option<Self> {
         let (_, version) = said.trim().split_once("nats-server: v")?;
-        // What follows a dash or a plus is a release before the release, or somebody's own build.
+        // After a dash or a plus: a pre-release or a custom build.
         let mut numbers =
             version.split(['-', '+']).next()?.split('.').map(|number| number.parse().ok());
         let mut next = || numbers.next().flatten();
@@ -59,7 +59,7 @@ impl NatsProgram {
     /// Asks a program for its version.
     ///
     /// # Errors
-    /// It cannot be run here, or is something else.
+    /// It cannot be run, or is another program.
     pub fn at(path: PathBuf) -> Result<Self> {
         let said = run(Command::new(&path).arg("--version"))?;
         let version = NatsVersion::parse(&said)
@@ -67,7 +67,7 @@ impl NatsProgram {
         Ok(Self { path, version })
     }
 
-    /// Whether it keeps what it acknowledged.
+    /// Whether it keeps acknowledged entries.
     pub fn is_current(&self) -> bool {
         self.version >= NatsVersion::MIN
     }

@@ -216,7 +216,7 @@ fn a_log_that_is_not_there_or_is_damaged_is_told_and_left_alone() {
     let span = Span { from: None, to: at(60) };
     let nowhere = source.dir.path().join("live");
     let refused = record(&source.catalogue, &nowhere, span, &mut io::sink()).unwrap_err();
-    assert!(refused.to_string().contains("there is none at"), "{refused}");
+    assert!(refused.to_string().contains("there is no log at"), "{refused}");
     assert!(!nowhere.exists());
     let empty = Source::new(700);
     let refused = empty.record(None, at(60)).unwrap_err();

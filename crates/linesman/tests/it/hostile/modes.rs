@@ -78,6 +78,6 @@ async fn a_folder_with_other_things_in_it_keeps_its_mode_and_is_warned_of() {
         assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o755);
     }
     expect_private(&program.data().join("live"), 2);
-    assert!(service.stderr().contains("holds other things too"), "{}", service.stderr());
+    assert!(service.stderr().contains("folder.open_to_others"), "{}", service.stderr());
     service.stop().await;
 }

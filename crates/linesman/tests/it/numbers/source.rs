@@ -1,4 +1,4 @@
-//! Recordings of several makes, brought into messages of the feed door.
+//! Recordings of several formats, converted to ingest messages.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// A message of the feed door, as far as these sources fill it; what it does not name (`ts`) is dropped.
+/// An ingest message, as far as these sources fill it; what it does not name (`ts`) is dropped.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Message {
     #[serde(rename = "type")]
@@ -110,7 +110,7 @@ fn aggregator(path: &Path) -> Option<Source> {
     let events: Vec<Listed> = serde_json::from_str(&read(path)).unwrap();
     let markets =
         || events.iter().flat_map(|event| &event.bookmakers).flat_map(|book| &book.markets);
-    // American prices are told by their signs: some outcome of a file is always the favourite.
+    // American prices are recognised by their signs: some outcome of a file is always the favourite.
     let is_american = |offered: &Offered| offered.price.get().starts_with('-');
     let american = markets().any(|market| market.outcomes.iter().any(is_american));
     let format = if american { Format::American } else { Format::Decimal };

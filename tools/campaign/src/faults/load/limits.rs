@@ -1,12 +1,11 @@
-//! Runs into limits on purpose, on all nodes at once.
+//! Reaches limits on purpose, on all nodes at once.
 
 use std::time::Duration;
 
+use shell::random::Random;
+
 use super::{LoadContext, reader::Requester};
-use crate::{
-    cluster::{time::sleep, unit::APIS},
-    faults::{random::Random, record::Limits},
-};
+use crate::{cluster::unit::APIS, faults::record::Limits};
 
 /// A key with limits, renewed when it has been spent for a while.
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +13,7 @@ pub(super) struct KeyProfile {
     pub(super) name: &'static str,
     per_minute: u64,
     per_day: u64,
-    /// After so many refusals in a row there is nothing more to learn from a key; minutes renew themselves.
+    /// Refusals in a row after which the key is replaced; minutes renew themselves.
     refusals_max: u32,
 }
 
@@ -60,7 +59,7 @@ impl LimitClient {
                 self.renew();
             }
             self.spend();
-            sleep(PAUSE);
+            shell::sleep(PAUSE);
         }
     }
 
@@ -71,14 +70,15 @@ impl LimitClient {
         let (KeyProfile { name, per_minute, per_day, .. }, made) = (self.profile, self.made);
         let name = format!("{name}-{made}");
         if let Ok(key) = self.context.new_key(&name, per_minute, per_day) {
-            self.context.journal.note_limits(Limits { key: name.clone(), per_minute, per_day });
+            let limits = Limits { key: name.clone(), per_minute, per_day };
+            self.context.journal.note("limits", limits, |records| &mut records.limits);
             self.key = Some((name, key));
         }
     }
 
     fn spend(&mut self) {
         let Some((name, key)) = self.key.clone() else { return };
-        let at = self.random.below(self.requesters.len());
+        let at = self.random.index(self.requesters.len());
         let Some(requester) = self.requesters.get_mut(at) else { return };
         let answer = requester.ask(PATH, (&name, &key), None);
         let is_refused = answer.is_some_and(|answer| answer.status == 429);

@@ -1,30 +1,28 @@
-//! Sends batches one after the other, to any node. One that was not answered is sent again, or given up for the next:
-//! both are what feeds do.
+//! Pushes batches one after the other, to any node. A batch without an answer is sent again or skipped, as feeds do.
 
 use std::time::Duration;
 
 use serde_json::Value;
+use shell::random::Random;
 
 use super::LoadContext;
 use crate::{
     cluster::{
         http::{Answer, Client},
-        time::{now_ms, sleep},
         unit::{NODES, Unit},
     },
     faults::{
         market,
-        random::Random,
-        record::{Outcome, Push},
+        record::{Outcome, Push, now_ms},
     },
 };
 
 pub(super) const INGEST_PATH: &str = "/ingest/v1/messages";
-/// A little longer than a node waits for whoever writes.
+/// A little longer than a node waits for the leader.
 const TIMEOUT: Duration = Duration::from_secs(7);
 /// Between two batches.
 const PAUSE: Duration = Duration::from_millis(350);
-/// After a refusal: as somebody would who is told to come back shortly.
+/// After a refusal, which asks to retry shortly.
 const PAUSE_REFUSED: Duration = Duration::from_millis(400);
 
 pub(super) struct Pusher {
@@ -51,14 +49,14 @@ impl Pusher {
             let outcome = self.send();
             let is_taken = outcome == Outcome::Taken;
             // Half of what failed is given up: then it may or may not be there, but never after what comes next.
-            goes_again = !is_taken && self.random.below(2) == 0;
-            sleep(if is_taken { PAUSE } else { PAUSE_REFUSED });
+            goes_again = !is_taken && self.random.index(2) == 0;
+            shell::sleep(if is_taken { PAUSE } else { PAUSE_REFUSED });
         }
     }
 
     fn send(&mut self) -> Outcome {
         // A third goes through the load balancer, the rest to any node.
-        let node = match self.random.below(3) {
+        let node = match self.random.index(3) {
             0 => None,
             _ => self.random.pick(&NODES).copied(),
         };
@@ -71,14 +69,9 @@ impl Pusher {
             Ok(answer) => outcome(&answer),
             Err(error) => Outcome::Unknown(error.to_string()),
         };
-        self.context.journal.note_push(Push {
-            pusher: self.number,
-            n: self.n,
-            sent_ms,
-            done_ms: now_ms(),
-            node,
-            outcome: outcome.clone(),
-        });
+        let (pusher, n, done_ms) = (self.number, self.n, now_ms());
+        let push = Push { pusher, n, sent_ms, done_ms, node, outcome: outcome.clone() };
+        self.context.journal.note("push", push, |records| &mut records.pushes);
         outcome
     }
 }

@@ -1,22 +1,19 @@
-//! Asks for odds, events and scores, through the load balancer or a node, as clients do: with `ETag`s, page by page.
+//! Reads odds, events and scores through the load balancer or from a node, with `ETag`s and page by page.
 
 use std::{collections::HashMap, time::Duration};
 
 use jiff::fmt::rfc2822;
 use serde_json::Value;
+use shell::random::Random;
 
 use super::{LoadContext, TIMEOUT};
 use crate::{
     cluster::{
         http::{Answer, Client},
         layout::api_at,
-        time::{now_ms, sleep},
         unit::Unit,
     },
-    faults::{
-        random::Random,
-        record::{Read, Walk},
-    },
+    faults::record::{Read, Walk, now_ms},
 };
 
 /// What is asked for, again and again.
@@ -88,7 +85,7 @@ impl Requester {
             Ok(answer) => self.describe(answer, &mut read),
             Err(error) => read.error = Some(error.to_string()),
         }
-        self.context.journal.note_read(read);
+        self.context.journal.note("read", read, |records| &mut records.reads);
         answer.ok()
     }
 
@@ -142,18 +139,18 @@ impl Reader {
 
     pub(super) fn run(&mut self) {
         while self.context.goes_on() {
-            if self.pages && self.random.below(4) == 0 {
+            if self.pages && self.random.index(4) == 0 {
                 self.walk();
                 continue;
             }
             let Some(path) = self.random.pick(&PATHS).copied() else { return };
-            let conditional = self.random.below(100) < CONDITIONAL;
+            let conditional = self.random.index(100) < CONDITIONAL;
             let etag = self.etags.get(path).filter(|_| conditional).cloned();
             let answer = self.requester.ask(path, ("steady", &self.key), etag.as_deref());
             if let Some(etag) = answer.as_ref().and_then(|answer| answer.header("etag")) {
                 self.etags.insert(path, etag.to_owned());
             }
-            sleep(PAUSE);
+            shell::sleep(PAUSE);
         }
     }
 
@@ -164,7 +161,7 @@ impl Reader {
         let mut next = Some(first.to_owned());
         for _ in 0..PAGES_MAX {
             let Some(path) = next else {
-                return self.context.journal.note_walk(walk);
+                return self.context.journal.note("walk", walk, |records| &mut records.walks);
             };
             let answer = self.requester.ask(&path, ("steady", &self.key), None);
             let Some(answer) = answer.filter(|answer| answer.status == 200) else { return };
@@ -172,10 +169,10 @@ impl Reader {
             let ids = records.as_array().into_iter().flatten();
             walk.ids.extend(ids.filter_map(|record| Some(record.get("id")?.as_str()?.to_owned())));
             next = answer.header("link").and_then(next_path);
-            sleep(PAUSE);
+            shell::sleep(PAUSE);
         }
-        // More pages than there are records: told by the ids that come twice.
-        self.context.journal.note_walk(walk);
+        // More pages than there are records: the repeated ids show it.
+        self.context.journal.note("walk", walk, |records| &mut records.walks);
     }
 }
 
@@ -205,7 +202,7 @@ impl Prober {
     pub(super) fn run(&mut self) {
         while self.context.goes_on() {
             self.requester.ask(STATUS, ("steady", &self.key), None);
-            sleep(PROBE_EVERY);
+            shell::sleep(PROBE_EVERY);
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Makes keys and revokes them, while others use them everywhere, before and after.
+//! Creates and revokes keys, while other threads use them on every node, before and after.
 //!
-//! Each node has a user of its own who waits long for an answer: one that is held still answers when it wakes up, and
-//! what it says then counts.
+//! Each node has a client of its own with a long timeout: a paused node answers when it resumes, and that answer
+//! counts.
 
 use std::{
     collections::VecDeque,
@@ -11,11 +11,8 @@ use std::{
 
 use super::{LoadContext, reader::Requester};
 use crate::{
-    cluster::{
-        time::{now_ms, sleep},
-        unit::Unit,
-    },
-    faults::record::Revocation,
+    cluster::unit::Unit,
+    faults::record::{Revocation, now_ms},
 };
 
 const PATH: &str = "/v1/sports";
@@ -27,7 +24,7 @@ const LIFE: Duration = Duration::from_millis(1500);
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// The key of the moment, and revoked ones that are tried again: after the next faults, too.
 const KEYS: usize = 12;
-/// So many at the same time: a call waits for a node that is away, and others should be heard meanwhile.
+/// Concurrent revokers: a call waits for an unreachable node, and others should continue meanwhile.
 pub(super) const REVOKERS: usize = 3;
 
 /// Names and secrets, the newest first.
@@ -65,10 +62,10 @@ impl Revoker {
             // While the database is gone there are no new keys.
             if let Ok(key) = self.context.new_key(&name, 100_000, 100_000) {
                 self.pool.add(name.clone(), key.clone());
-                sleep(LIFE);
+                shell::sleep(LIFE);
                 self.revoke(&name, &key);
             }
-            sleep(LIFE);
+            shell::sleep(LIFE);
         }
     }
 
@@ -79,10 +76,12 @@ impl Revoker {
             if self.context.verb(&["keys", "revoke", key]).is_ok() {
                 let returned_ms = now_ms();
                 let key = name.to_owned();
-                self.context.journal.note_revocation(Revocation { key, called_ms, returned_ms });
+                let revocation = Revocation { key, called_ms, returned_ms };
+                let journal = &self.context.journal;
+                journal.note("revocation", revocation, |records| &mut records.revocations);
                 return;
             }
-            sleep(LIFE);
+            shell::sleep(LIFE);
         }
     }
 }
@@ -104,9 +103,9 @@ impl KeyUser {
         while self.context.goes_on() {
             for (name, key) in self.pool.all() {
                 self.requester.ask(PATH, (&name, &key), None);
-                sleep(PAUSE);
+                shell::sleep(PAUSE);
             }
-            sleep(PAUSE);
+            shell::sleep(PAUSE);
         }
     }
 }

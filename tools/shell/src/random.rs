@@ -1,11 +1,11 @@
-//! Random numbers that can be repeated: the same seed gives the same campaign.
+//! Random numbers that follow from a seed.
 
-/// `SplitMix64`, which is enough to shuffle with.
+/// `SplitMix64`: small, and the same everywhere.
 #[derive(Clone, Debug)]
-pub(super) struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
-    pub(super) fn new(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -18,18 +18,27 @@ impl Random {
     }
 
     /// A number below `bound`.
-    pub(super) fn below(&mut self, bound: usize) -> usize {
-        let bound = u64::try_from(bound.max(1)).unwrap_or(u64::MAX);
-        usize::try_from(self.next() % bound).unwrap_or(0)
+    pub fn below(&mut self, bound: u32) -> u32 {
+        u32::try_from(self.next() % u64::from(bound.max(1))).unwrap_or_default()
     }
 
-    pub(super) fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
-        from.get(self.below(from.len()))
+    /// A number from `low` to `high`, both included.
+    pub fn between(&mut self, low: i64, high: i64) -> i64 {
+        let span = high.saturating_sub(low).unsigned_abs().saturating_add(1);
+        low.saturating_add_unsigned(self.next() % span)
     }
 
-    pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
+    pub fn index(&mut self, length: usize) -> usize {
+        usize::try_from(self.below(u32::try_from(length).unwrap_or(u32::MAX))).unwrap_or_default()
+    }
+
+    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
+        from.get(self.index(from.len()))
+    }
+
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for at in (1..items.len()).rev() {
-            items.swap(at, self.below(at + 1));
+            items.swap(at, self.index(at + 1));
         }
     }
 }
