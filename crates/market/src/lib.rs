@@ -3,6 +3,7 @@
 //!
 //! Everything here is a pure function of what it is given: no clock, no I/O, no randomness, no threads.
 
+pub mod analysis;
 pub mod book;
 pub mod change;
 mod cursor;

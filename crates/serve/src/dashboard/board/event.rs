@@ -5,11 +5,11 @@ use std::sync::{Arc, PoisonError};
 use askama::Template;
 use domain::market::OutcomeRule;
 use domain::{EventId, Format, Status};
+use market::analysis::{Probability, implied_probability, margin, median, winners, without_margin};
 use market::book::OutcomeName;
 use market::snapshot::EventRow;
 
 use crate::app::App;
-use crate::dashboard::board::chance::{Chance, chance, fair, margin, median, percent, winners};
 use crate::dashboard::board::chart::{self, Chart};
 use crate::dashboard::board::choice::Link;
 use crate::dashboard::board::history::History;
@@ -163,12 +163,12 @@ impl About<'_> {
     }
 
     /// A bookmaker's prices for the block; `None` where one is missing, as they would not add up.
-    fn prices(&self, column: usize) -> Option<Vec<Chance>> {
+    fn prices(&self, column: usize) -> Option<Vec<Probability>> {
         let price = |row: &Row| match row.cells.get(column) {
-            Some(Cell::Priced(priced)) => Some(chance(priced.price)),
+            Some(Cell::Priced(priced)) => Some(implied_probability(priced.price)),
             Some(Cell::Nothing | Cell::Suspended) | None => None,
         };
-        let prices: Option<Vec<Chance>> = self.block.iter().map(price).collect();
+        let prices: Option<Vec<Probability>> = self.block.iter().map(price).collect();
         prices.filter(|prices| prices.len() > 1)
     }
 
@@ -188,10 +188,9 @@ impl About<'_> {
                     point: None,
                 });
                 let prices = self.prices(at);
-                let chance = prices
-                    .as_deref()
-                    .zip(place)
-                    .and_then(|(prices, place)| fair(prices, self.winners).get(place).copied());
+                let chance = prices.as_deref().zip(place).and_then(|(prices, place)| {
+                    without_margin(prices, self.winners).get(place).copied()
+                });
                 BookRow {
                     colour: at,
                     title: column.title.clone(),
@@ -210,14 +209,15 @@ impl About<'_> {
     /// The middle of what bookmakers that are not late think.
     fn fair(&self) -> Vec<FairRow> {
         let fresh = self.screen.columns.iter().enumerate().filter(|(_, own)| own.late.is_empty());
-        let views: Vec<Vec<u32>> =
-            fresh.filter_map(|(at, _)| Some(fair(&self.prices(at)?, self.winners))).collect();
-        let middles: Option<Vec<Chance>> = (0..self.block.len())
+        let views: Vec<Vec<u32>> = fresh
+            .filter_map(|(at, _)| Some(without_margin(&self.prices(at)?, self.winners)))
+            .collect();
+        let middles: Option<Vec<Probability>> = (0..self.block.len())
             .map(|at| median(views.iter().filter_map(|view| view.get(at).copied()).collect()))
-            .map(|middle| middle.and_then(Chance::new))
+            .map(|middle| middle.and_then(Probability::new))
             .collect();
         // Middles of each add up to a little more or less than the whole.
-        let middles = fair(&middles.unwrap_or_default(), self.winners);
+        let middles = without_margin(&middles.unwrap_or_default(), self.winners);
         let rows = self.block.iter().zip(middles).take(FAIR_MAX);
         rows.map(|(row, middle)| FairRow {
             name: row.name.clone(),
@@ -248,6 +248,13 @@ fn periods(event: &EventRow, words: &Words) -> Option<Periods> {
     })
 }
 
+/// `52.4 %`, from billionths.
+fn percent(billionths: i64) -> String {
+    let tenths = (billionths + 500_000 * billionths.signum()) / 1_000_000;
+    let sign = if tenths < 0 { "\u{2212}" } else { "" };
+    format!("{sign}{}.{}\u{a0}%", tenths.abs() / 10, tenths.abs() % 10)
+}
+
 /// An outcome in an address.
 fn code(name: OutcomeName) -> String {
     match name {
@@ -257,5 +264,17 @@ fn code(name: OutcomeName) -> String {
         OutcomeName::Over => "o".to_owned(),
         OutcomeName::Under => "u".to_owned(),
         OutcomeName::Entrant(number) => format!("e{number}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_written_in_tenths_of_a_percent() {
+        assert_eq!(percent(47_619_048), "4.8\u{a0}%");
+        assert_eq!(percent(-47_619_048), "\u{2212}4.8\u{a0}%");
+        assert_eq!(percent(598_999_999), "59.9\u{a0}%");
     }
 }

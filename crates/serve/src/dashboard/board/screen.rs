@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use domain::market::OutcomeRule;
 use domain::{BookmakerId, EventId, Format, Line, Price, RecordId, Status, Timestamp};
+use market::analysis::{best_price, implied_probability, main_outcome, median, usual_line};
 use market::book::{Outcome, OutcomeName};
 use market::snapshot::{EventRow, RecordRow};
 use market::{Snapshot, SportView};
 
-use crate::dashboard::board::chance::{chance, median};
 use crate::dashboard::board::choice::Choice;
-use crate::dashboard::board::history::{History, main_offer};
+use crate::dashboard::board::history::History;
 use crate::dashboard::board::spark;
 
 /// Events on one board: the next ones.
@@ -254,7 +254,7 @@ impl Painter<'_> {
             let key = if pairing { names.clone() } else { Vec::new() };
             let block = blocks.entry(key).or_default();
             for name in names {
-                if let Some(offer) = main_offer(&row.record.outcomes, name) {
+                if let Some(offer) = main_outcome(&row.record.outcomes, name) {
                     block.entry(name).or_default().insert(row.bookmaker, (row, *offer));
                 }
             }
@@ -265,8 +265,9 @@ impl Painter<'_> {
             if !self.is_between_sides() {
                 // Favourites first.
                 ordered.sort_by_cached_key(|(name, offers)| {
-                    let chances = offers.values().map(|(_, own)| chance(own.quote.price).get());
-                    (std::cmp::Reverse(median(chances.collect())), words.outcome(event, *name))
+                    let each =
+                        offers.values().map(|(_, own)| implied_probability(own.quote.price).get());
+                    (std::cmp::Reverse(median(each.collect())), words.outcome(event, *name))
                 });
             }
             let whole = ordered.into_iter().enumerate();
@@ -295,10 +296,9 @@ impl Painter<'_> {
                 counts.then_some((offer, column))
             })
         };
-        // Of equals the first, so that nothing changes hands while prices stand still.
-        let best = fresh().rev().max_by_key(|(offer, _)| offer.quote.price);
-        let best_price = best.map(|(offer, _)| offer.quote.price);
-        let ties = fresh().filter(|(offer, _)| Some(offer.quote.price) == best_price).count();
+        let best = best_price(fresh(), |(offer, _)| offer.quote.price);
+        let top = best.map(|(offer, _)| offer.quote.price);
+        let ties = fresh().filter(|(offer, _)| Some(offer.quote.price) == top).count();
         // What nearly everybody offers is not worth a mark.
         let marks = ties < TIES_MIN || ties * 3 <= fresh().count() * 2;
         let cell = |column: &Column| {
@@ -309,7 +309,7 @@ impl Painter<'_> {
             let age = self.age(column, row);
             let price = offer.quote.price;
             let is_best =
-                marks && age.is_empty() && best_price == Some(price) && Some(offer.point) == usual;
+                marks && age.is_empty() && top == Some(price) && Some(offer.point) == usual;
             Cell::Priced(Priced {
                 price,
                 text: price_text(offer, self.choice.format),
@@ -433,15 +433,6 @@ impl Start {
         let date = date.rsplit_once(' ').map_or(date, |(date, _)| date);
         Self { iso, text: format!("{date}, {}", time.trim_end_matches(" UTC")) }
     }
-}
-
-/// The line that most have; of equals the lowest.
-fn usual_line(points: impl Iterator<Item = Option<Line>>) -> Option<Option<Line>> {
-    let mut counts: BTreeMap<Option<i32>, (u32, Option<Line>)> = BTreeMap::new();
-    for point in points {
-        counts.entry(point.map(Line::quarters)).or_insert((0, point)).0 += 1;
-    }
-    counts.into_values().rev().max_by_key(|(count, _)| *count).map(|(_, point)| point)
 }
 
 /// A price as the board writes it: with its sign, and with at least two places, so that columns line up.
