@@ -83,6 +83,7 @@ impl Base<'_> {
             catalogue: Arc::clone(catalogue),
             refresh_interval: market.refresh_interval,
             stale_after: market.stale_after,
+            wires: serve::WIRES,
             lifetimes: Lifetimes {
                 final_retention: market.final_retention,
                 forget_after: market.forget_after,

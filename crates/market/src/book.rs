@@ -30,7 +30,7 @@ use domain::{BookmakerId, Catalogue, EventId, Market, RecordId, SportId, Timesta
 use crate::change::Change;
 use crate::freshness::{Source, Vitals};
 use crate::matching::{Contest, Evidence, Hashed, Index, Lexicon, Sketch};
-pub use event::{Event, EventTexts, Outcome, OutcomeName, Record};
+pub use event::{Event, EventDetails, Outcome, OutcomeName, Record};
 pub(crate) use event::{FeedIx, Slot, SlotKey};
 pub use image::{IMAGE_VERSION, ImageError};
 use memory::Memory;

@@ -43,7 +43,7 @@ pub use openapi::document as openapi_document;
 pub use proxy::{Network, NotANetwork, Proxies, ProxyHeader};
 pub use server::{Door, Tls, run};
 pub use service::Doors;
-pub use v1::check_target;
+pub use v1::{WIRES, check_target};
 pub use world::{
     AloneError, Base, EventView, Identities, Logged, Membership, Node, OperateError, Published,
     RefView, Replay, Seat, WorldError, WorldHandle, WorldOptions, Writer, keep_desk, operate_alone,

@@ -251,7 +251,7 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 25] = [
         "linesman_answers_shared_bytes",
         "gauge",
         "Events' shares of answers kept for the epoch.",
-        |_, w| w.published().snapshot.shared_bytes().to_string(),
+        |_, w| w.published().answers.fragments.kept_bytes().to_string(),
     ),
     (
         "linesman_answers_made_total",

@@ -8,7 +8,7 @@ pub(crate) mod path;
 mod query;
 pub(crate) mod region;
 mod trail;
-mod wire;
+pub(crate) mod wire;
 
 use std::sync::Arc;
 
@@ -35,6 +35,7 @@ use crate::v1::path::Place;
 use crate::v1::query::Query;
 pub(crate) use crate::v1::query::Shelf;
 use crate::v1::region::RegionTable;
+pub use crate::v1::wire::WIRES;
 use crate::world::Published;
 
 /// Longest `Retry-After` we hand out for a full store or queue.
@@ -248,7 +249,8 @@ impl Visit<'_> {
                 return Err(too_busy());
             }
             Err(missing) => {
-                let make = || wire::make(selector, &published.snapshot);
+                let make =
+                    || wire::make(selector, &published.snapshot, &published.answers.fragments);
                 published.answers.make(selector, missing, make)
             }
         };

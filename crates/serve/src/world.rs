@@ -30,7 +30,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use change_log::{Caller, Place};
 use domain::{Catalogue, Clock, Timestamp, World};
 use feeds::sandbox::Simulation;
-use market::{Health, Lifetimes, Limits, Load, NotDone, Operation, Snapshot, Vitals};
+use market::{Health, Lifetimes, Limits, Load, NotDone, Operation, Snapshot, Vitals, Wire};
 use tokio::sync::{OwnedMutexGuard, watch};
 
 use crate::answers::{Answers, Figures};
@@ -58,6 +58,8 @@ pub struct WorldOptions {
     pub catalogue: Arc<Catalogue>,
     pub refresh_interval: Duration,
     pub stale_after: Duration,
+    /// What snapshots are rendered for when they are cut.
+    pub wires: &'static [&'static dyn Wire],
     pub lifetimes: Lifetimes,
     /// How much it may hold.
     pub limits: Limits,

@@ -270,8 +270,8 @@ impl Book {
         };
         event.mentioned_at = at;
         let score = event.score_from(report);
-        if score != event.score {
-            event.score = score;
+        if score != *event.score {
+            event.score = Arc::new(score);
             event.score_changed = ts;
             event.finished_at = event.is_final().then_some(at);
         }

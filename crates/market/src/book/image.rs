@@ -352,12 +352,12 @@ impl Book {
             first_known: image.first_known,
             born: 0,
             mentioned_at: image.mentioned_at,
-            score: image.score.into_owned(),
+            score: Arc::new(image.score.into_owned()),
             score_ts: image.score_ts,
             score_changed: image.score_changed,
             finished_at: None,
             slots,
-            texts: OnceLock::new(),
+            details: OnceLock::new(),
         };
         self.events.insert(event.id, Box::new(event));
     }
@@ -399,7 +399,7 @@ fn event_image<'a>(event: &'a Event, catalogue: &'a Catalogue) -> EventImage<'a>
         listed_by: event.listed_by.iter().map(|(ix, r)| (ix.0, Cow::Borrowed(&**r))).collect(),
         first_known: event.first_known,
         mentioned_at: event.mentioned_at,
-        score: Cow::Borrowed(&event.score),
+        score: Cow::Borrowed(&*event.score),
         score_ts: event.score_ts,
         score_changed: event.score_changed,
         slots: slots.collect(),

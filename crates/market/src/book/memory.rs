@@ -268,12 +268,13 @@ impl Event {
         self.first_known = self.first_known.min(gone.first_known);
         self.mentioned_at = at;
         if gone.score_ts > self.score_ts {
-            let mut score = if swapped { gone.score.swapped() } else { gone.score };
+            let score = Arc::unwrap_or_clone(gone.score);
+            let mut score = if swapped { score.swapped() } else { score };
             for leader in &mut score.leaders {
                 let name = names.get(usize::from(leader.entrant)).map_or("", |name| name);
                 leader.entrant = self.field.intern(name).unwrap_or(leader.entrant);
             }
-            self.score = score;
+            self.score = Arc::new(score);
             (self.score_ts, self.score_changed) = (gone.score_ts, gone.score_changed);
             self.finished_at = gone.finished_at;
         }

@@ -87,7 +87,7 @@ fn units(bytes: usize) -> u64 {
     u64::try_from(bytes / UNIT_BYTES).unwrap_or(u64::MAX).saturating_add(1)
 }
 
-/// A text that is kept as it is, as JSON and in plain letters, which for some signs are a word each.
+/// A text that is kept as it is, rendered and in plain letters, which for some signs are a word each.
 fn text_bytes(text: &str) -> usize {
     let more = |byte: u8| match byte {
         b'"' | b'\\' => 1,
@@ -98,8 +98,8 @@ fn text_bytes(text: &str) -> usize {
     text.len() + text.bytes().map(more).sum::<usize>()
 }
 
-/// A text as JSON.
-pub(super) fn json_bytes(text: &str) -> usize {
+/// A text as wires render it, with quotes and backslashes escaped.
+pub(super) fn escaped_bytes(text: &str) -> usize {
     text.len() + text.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count()
 }
 
@@ -161,18 +161,18 @@ impl Offer {
 }
 
 impl Event {
-    /// Weighs its markets; how long a name is in JSON is looked at once, however many outcomes have it.
+    /// Weighs its markets; how long a rendered name is, is looked at once, however many outcomes have it.
     fn slot_weigher(&self) -> impl Fn(&Slot) -> u64 {
-        let side = |side: Side| json_bytes(self.outcome_text(side.into()));
+        let side = |side: Side| escaped_bytes(self.outcome_text(side.into()));
         let (home, away) = (side(Side::Home), side(Side::Away));
         move |slot| {
             let outcomes = slot.open.iter().flat_map(|record| &*record.outcomes);
             let name_bytes = outcomes.map(|outcome| match outcome.name {
                 OutcomeName::Home => home,
                 OutcomeName::Away => away,
-                OutcomeName::Entrant(at) => self.field.json_bytes(at),
+                OutcomeName::Entrant(at) => self.field.escaped_bytes(at),
                 name @ (OutcomeName::Draw | OutcomeName::Over | OutcomeName::Under) => {
-                    json_bytes(self.outcome_text(name))
+                    escaped_bytes(self.outcome_text(name))
                 }
             });
             slot_weight(slot.group.as_deref(), name_bytes)
@@ -317,7 +317,7 @@ impl Book {
             Who::Player(name) => name,
         });
         let before = held.map_or(0, |slot| slot.weight);
-        let more = slot_weight(group, names.map(json_bytes)).saturating_sub(before);
+        let more = slot_weight(group, names.map(escaped_bytes)).saturating_sub(before);
         let players = outcomes.iter().filter_map(|outcome| match &outcome.who {
             Who::Player(name) => Some(&**name),
             Who::Side(_) | Who::Draw | Who::Over | Who::Under => None,

@@ -191,7 +191,7 @@ impl Mirror {
             self.renew(event.id);
         }
         // An event that nobody has a score of has the time of its listing for it.
-        let is_unscored = event.score == Score::none_yet();
+        let is_unscored = *event.score == Score::none_yet();
         let ts = if is_unscored { event.score_changed } else { event.first_known };
         // A new ref must make a new event, whoever is left from earlier on: which of those a service would take
         // it for can depend on its own ids.

@@ -21,6 +21,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{Answer, Selector};
 use crate::spool::Spool;
+use crate::v1::wire::event_fragment::Fragments;
 
 /// The most that one epoch's answers may hold, in bytes: a few hundred of the largest usual ones, and far more than
 /// clients ask for in an epoch.
@@ -40,6 +41,8 @@ pub(crate) struct Answers {
     kept_bytes: AtomicUsize,
     figures: Arc<Figures>,
     spool: OnceLock<Option<Arc<Spool>>>,
+    /// What odds answers are made of.
+    pub(crate) fragments: Fragments,
 }
 
 /// A ready answer.
@@ -105,6 +108,7 @@ impl Answers {
             kept_bytes: AtomicUsize::new(0),
             figures,
             spool: OnceLock::new(),
+            fragments: Fragments::default(),
         }
     }
 

@@ -82,7 +82,7 @@ impl WorldHandle {
         let queue = Arc::<Queue>::default();
         let book = Book::new(Arc::clone(&options.catalogue), Ids::Minted { salt: 0 });
         let published = Published {
-            snapshot: Snapshot::cut(&book, Timestamp::from_millis(0), options.stale_after),
+            snapshot: Snapshot::cut(&book, Timestamp::from_millis(0), options.stale_after, &[]),
             answers: Answers::default(),
             until: clock.now(),
         };

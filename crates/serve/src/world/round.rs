@@ -123,6 +123,7 @@ mod hostile {
             let catalogue = Arc::new(Catalogue::load(None).unwrap());
             let clock = Arc::new(ManualClock::at(Timestamp::from_millis(1_800_000_000_000)));
             let options = WorldOptions {
+                wires: crate::v1::WIRES,
                 world: World::Live,
                 log: Place::Folder { dir: dir.path().join("log"), options: Options::default() },
                 catalogue: Arc::clone(&catalogue),

@@ -71,7 +71,7 @@ impl Post {
     pub(super) fn publish(&mut self, book: &Book, at: Timestamp) {
         let begun = Instant::now();
         let Self { options, handle, .. } = self;
-        let snapshot = Snapshot::cut(book, at, options.stale_after);
+        let snapshot = Snapshot::cut(book, at, options.stale_after, options.wires);
         let answers = Answers::counted_in(&handle.stats.answers);
         let until = epoch_start(at, options.refresh_interval).plus(options.refresh_interval);
         let published = Published { snapshot, answers, until };

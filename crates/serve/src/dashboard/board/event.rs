@@ -4,17 +4,16 @@ use std::sync::{Arc, PoisonError};
 
 use askama::Template;
 use domain::market::OutcomeRule;
-use domain::{EventId, Format, Status};
+use domain::{EventId, Format, Period, Status};
 use market::analysis::{Probability, implied_probability, margin, median, winners, without_margin};
-use market::book::OutcomeName;
-use market::snapshot::EventRow;
+use market::book::{EventDetails, OutcomeName};
 
 use crate::app::App;
 use crate::dashboard::board::chart::{self, Chart};
 use crate::dashboard::board::choice::Link;
 use crate::dashboard::board::history::History;
 use crate::dashboard::board::live::PageKey;
-use crate::dashboard::board::screen::{Cell, Row, Screen, Start, Words, price_text};
+use crate::dashboard::board::screen::{self, Cell, Row, Screen, Start, price_text};
 use crate::dashboard::board::{Frame, chart::price_at};
 use crate::dashboard::page::{Shell, Trouble};
 
@@ -48,7 +47,7 @@ struct EventPage {
 
 /// The score by rounds, sets or quarters.
 struct Periods {
-    numbers: Vec<i64>,
+    numbers: Vec<u32>,
     sides: [(String, Vec<String>, String); 2],
 }
 
@@ -83,7 +82,6 @@ pub(crate) fn render(
     let world = app.world(app.settings.dashboard.board.ok_or(Trouble::NotFound)?);
     let published = world.published();
     let event = published.snapshot.sport(choice.sport).event(id).ok_or(Trouble::NotFound)?;
-    let words = Words::read(event);
     let sport = app.catalogue.sport(choice.sport);
     let path = format!("/board/event/{id}");
     let rows = screen.fixtures.first().map(|fixture| fixture.rows.as_slice()).unwrap_or_default();
@@ -98,12 +96,12 @@ pub(crate) fn render(
         frame: Frame::new(app, &choice, &path, screen.cut),
         sport: sport.title.to_string(),
         back: format!("/board/{}{}", sport.key, choice.query()),
-        competition: words.competition.clone(),
+        competition: event.details.competition.to_string(),
         status: event.status,
         starts: Start::new(event.commence_time),
-        score: words.score.clone(),
-        periods: periods(event, &words),
-        title: words.title,
+        score: screen::score(event),
+        periods: periods(&event.details),
+        title: screen::title(event),
         query: choice.query(),
         linked: false,
         outcomes: rows
@@ -229,23 +227,21 @@ impl About<'_> {
     }
 }
 
-fn periods(event: &EventRow, words: &Words) -> Option<Periods> {
-    let score: serde_json::Value = serde_json::from_str(&event.texts.score).ok()?;
-    let periods = score.get("periods")?.as_array()?;
+fn periods(details: &EventDetails) -> Option<Periods> {
+    let periods: Vec<Period> = details.periods().collect();
     if periods.is_empty() {
         return None;
     }
-    let number = |period: &serde_json::Value, field: &str| period.get(field)?.as_i64();
-    let side = |name: &str, field: &str| {
-        let each = periods.iter().map(|period| number(period, field));
-        let total = number(&score, field).map(|total| total.to_string()).unwrap_or_default();
-        let each = each.map(|own| own.map_or_else(String::new, |own| own.to_string())).collect();
-        (name.to_owned(), each, total)
+    let side = |name: &Option<Box<str>>, total: Option<i32>, of: fn(&Period) -> i32| {
+        let name = name.as_deref().unwrap_or_default().to_owned();
+        let each = periods.iter().map(|period| of(period).to_string()).collect();
+        (name, each, total.map(|total| total.to_string()).unwrap_or_default())
     };
-    Some(Periods {
-        numbers: periods.iter().filter_map(|period| number(period, "number")).collect(),
-        sides: [side(&words.home, "home_score"), side(&words.away, "away_score")],
-    })
+    let sides = [
+        side(&details.home, details.score.home, |period| period.home),
+        side(&details.away, details.score.away, |period| period.away),
+    ];
+    Some(Periods { numbers: periods.iter().map(|period| period.number).collect(), sides })
 }
 
 /// `52.4 %`, from billionths.
