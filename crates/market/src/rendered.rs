@@ -1,5 +1,5 @@
-//! Room in rows for what wires render of them: opaque bytes, made once for each change and shared by all snapshots until
-//! the next one.
+//! Room in rows for what wires render of them: opaque bytes, made once for each change and shared by all snapshots
+//! until the next one.
 
 use std::sync::OnceLock;
 

@@ -92,7 +92,9 @@ mod tests {
                 if let Some(read) = decode(&damaged, paging) {
                     assert_eq!(decode(&encode(&read), paging), Some(read));
                 }
-                assert_eq!(decode(&text[..at], paging), None, "cut off");
+                let mut short = text.clone();
+                short.truncate(at);
+                assert_eq!(decode(&short, paging), None);
             }
         }
     }

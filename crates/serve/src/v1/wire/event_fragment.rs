@@ -3,8 +3,8 @@
 //! Most clients use one of a few filters: their region, their format, perhaps a market. The first answer of an epoch
 //! that needs an event under such a filter puts the event's records together, with their freshness stamped in; every
 //! further one, whatever else it selects, takes the fragment in one piece, without a copy and without looking at a
-//! single record. An answer then costs what its events are, not what its records are, and does not go through the memory
-//! of a large market record by record.
+//! single record. An answer then costs what its events are, not what its records are, and does not go through the
+//! memory of a large market record by record.
 //!
 //! Fragments live and die with the publication, so their stamps are always right. Both the filters and the bytes that
 //! are kept are bounded; what comes after is put together for its answer alone, no further than the answer needs.

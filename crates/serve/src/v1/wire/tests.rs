@@ -1,5 +1,5 @@
-//! Answers to the byte: every field of the interface, in its order, with its nulls (D12); and pages of fragments against
-//! a plain selection of rows.
+//! Answers to the byte: every field of the interface, in its order, with its nulls (D12); and pages of fragments
+//! against a plain selection of rows.
 
 use std::sync::Arc;
 use std::time::Duration;
