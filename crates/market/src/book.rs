@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use domain::message::{Body, FeedMessage, Fixture, Reject};
 use domain::{BookmakerId, Catalogue, EventId, Market, RecordId, SportId, Timestamp};
 
-use crate::change::Change;
+use crate::change::{Change, Ids};
 use crate::freshness::{Source, Vitals};
 use crate::matching::{Contest, Evidence, Hashed, Index, Lexicon, Sketch};
 pub use event::{Event, EventDetails, Outcome, OutcomeName, Record};
@@ -40,15 +40,6 @@ pub use weight::{HORIZON, Limits, Load, UNIT_BYTES};
 
 /// Events that go with one snapshot at the most, so that none is late for them: the rest goes with the next.
 pub const EXPIRED_AT_ONCE_MAX: usize = 50_000;
-
-/// How event ids come about in a world.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ids {
-    /// The next of a sequence, scrambled with the installation's salt.
-    Minted { salt: u64 },
-    /// From the feed's ref, so that every process has the same ids (the sandbox).
-    Derived { salt: u64 },
-}
 
 /// How long things stay when nobody speaks of them any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,10 +14,10 @@ pub mod select;
 pub mod snapshot;
 
 pub use book::{
-    Book, DOUBTS_MAX, Decision, Ids, Lifetimes, Limits, Load, NotDone, Oddity, Operation, Profile,
+    Book, DOUBTS_MAX, Decision, Lifetimes, Limits, Load, NotDone, Oddity, Operation, Profile,
     ProfileRef, Unsure, Verdict,
 };
-pub use change::{By, CHANGE_VERSION, Change, ChangeError};
+pub use change::{By, CHANGE_VERSION, Change, ChangeError, Ids};
 pub use freshness::{Health, Source, Vitals};
 pub use matching::effort;
 pub use matching::plain_letters;

@@ -13,7 +13,6 @@ use domain::{
 };
 
 use crate::book::field::Field;
-use crate::book::weight::Counted;
 use crate::change::{Reported, Who};
 use crate::rendered::Slots;
 
@@ -49,6 +48,19 @@ pub struct Event {
     pub(crate) slots: BTreeMap<SlotKey, Slot>,
     /// Made for the first snapshot after something in it has changed.
     pub(crate) details: OnceLock<Arc<EventDetails>>,
+}
+
+/// What was counted of an event, and to whom; kept by `weight`.
+#[derive(Debug, Default)]
+pub(crate) struct Counted {
+    /// The event itself with its players and score.
+    pub(super) own: u64,
+    pub(super) owner: Option<FeedIx>,
+    /// Its markets, by the feed that sent them.
+    pub(super) slots: Vec<(FeedIx, u64)>,
+    /// Players that are in `players_bytes`.
+    pub(super) players: usize,
+    pub(super) players_bytes: usize,
 }
 
 /// A feed's position in the book's list of feeds.
@@ -175,7 +187,7 @@ impl Event {
     pub(crate) fn knows(&self, feed: FeedIx) -> bool {
         self.owner == Some(feed)
             || self.is_listed_by(feed)
-            || self.counted.holds(feed)
+            || self.counted.slots.iter().any(|(held, _)| *held == feed)
             || self
                 .withdrawn
                 .range((feed, Box::default())..)

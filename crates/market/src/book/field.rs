@@ -8,7 +8,6 @@ use std::sync::Arc;
 use domain::message::OUTCOMES_MAX;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::book::weight::escaped_bytes;
 use crate::matching::{Hashed, Likeness, Name, fold};
 
 /// Players that a spelling is compared with: those who share most of its words.
@@ -151,4 +150,9 @@ impl Field {
     pub(crate) fn room(&self) -> usize {
         OUTCOMES_MAX.saturating_sub(self.names.len())
     }
+}
+
+/// A text as wires render it, with quotes and backslashes escaped.
+pub(super) fn escaped_bytes(text: &str) -> usize {
+    text.len() + text.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count()
 }

@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use domain::message::Fixture;
 use domain::{Catalogue, EventId, Market, Score, Timestamp};
 
-use crate::book::event::{Event, Outcome, Record, Slot};
+use crate::book::event::{Counted, Event, Outcome, Record, Slot};
 use crate::book::field::Field;
-use crate::book::weight::Counted;
-use crate::book::{Book, Feed, FeedIx, Ids, Offer, Placed, slot_key_of};
+use crate::book::{Book, Feed, FeedIx, Offer, Placed, slot_key_of};
+use crate::change::Ids;
 use crate::freshness::Source;
 use crate::matching::{Alias, Contest, Doubt, Evidence, Sketch};
 

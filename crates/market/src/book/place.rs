@@ -7,7 +7,8 @@ use domain::message::Listing;
 use domain::{EventId, SportId};
 
 use crate::book::event::{Event, FeedIx};
-use crate::book::{Book, Ids, Offer, Placed};
+use crate::book::{Book, Offer, Placed};
+use crate::change::Ids;
 use crate::matching::{
     Contest, Doubt, Evidence, Face, Glance, Likeness, Party, Sketch, Verdict, effort, same_names,
 };

@@ -11,7 +11,8 @@ use std::time::Duration;
 use domain::message::{Fixture, Reject, RejectCode};
 use domain::{EventId, Score, Side, Status, Timestamp};
 
-use crate::book::event::{Event, FeedIx, OutcomeName, Slot};
+use crate::book::event::{Counted, Event, FeedIx, OutcomeName, Slot};
+use crate::book::field::escaped_bytes;
 use crate::book::{Book, Feed, Offer};
 use crate::change::{QuotedOutcome, Reported, Who};
 use crate::matching::{Contest, keys_count};
@@ -63,26 +64,6 @@ pub struct Load {
     pub feeds: Vec<(Box<str>, u64)>,
 }
 
-/// What was counted of an event, and to whom.
-#[derive(Debug, Default)]
-pub(crate) struct Counted {
-    /// The event itself with its players and score.
-    own: u64,
-    owner: Option<FeedIx>,
-    /// Its markets, by the feed that sent them.
-    slots: Vec<(FeedIx, u64)>,
-    /// Players that are in `players_bytes`.
-    players: usize,
-    players_bytes: usize,
-}
-
-impl Counted {
-    /// Whether a feed has sent markets of it.
-    pub(super) fn holds(&self, feed: FeedIx) -> bool {
-        self.slots.iter().any(|(held, _)| *held == feed)
-    }
-}
-
 fn units(bytes: usize) -> u64 {
     u64::try_from(bytes / UNIT_BYTES).unwrap_or(u64::MAX).saturating_add(1)
 }
@@ -96,11 +77,6 @@ fn text_bytes(text: &str) -> usize {
         _ => 0,
     };
     text.len() + text.bytes().map(more).sum::<usize>()
-}
-
-/// A text as wires render it, with quotes and backslashes escaped.
-pub(super) fn escaped_bytes(text: &str) -> usize {
-    text.len() + text.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count()
 }
 
 fn names_bytes(fixture: &Fixture) -> usize {

@@ -15,9 +15,9 @@ use domain::score::Score;
 use domain::{Catalogue, EventId, Side, SportId, Timestamp};
 
 use crate::book::{
-    Book, Event, Ids, Limits, Offer, Outcome, OutcomeName, Record, Slot, SlotKey, slot_key_of,
+    Book, Event, Limits, Offer, Outcome, OutcomeName, Record, Slot, SlotKey, slot_key_of,
 };
-use crate::change::{Change, MarketKey};
+use crate::change::{Change, Ids, MarketKey};
 use crate::freshness::Source;
 use crate::record::Recorded;
 
