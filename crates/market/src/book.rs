@@ -9,8 +9,8 @@ mod decide;
 mod doubts;
 mod event;
 mod field;
+mod identity_memory;
 mod image;
-mod memory;
 mod operate;
 mod place;
 mod resolve;
@@ -29,11 +29,11 @@ use domain::{BookmakerId, Catalogue, EventId, Market, RecordId, SportId, Timesta
 
 use crate::change::{Change, Ids};
 use crate::freshness::{Source, Vitals};
-use crate::matching::{Contest, Evidence, Hashed, Index, Lexicon, Sketch};
+use crate::matching::{Contest, Evidence, Hashed, Index, Lexicon, NameSignature};
 pub use event::{Event, EventDetails, Outcome, OutcomeName, Record};
 pub(crate) use event::{FeedIx, Slot, SlotKey};
+use identity_memory::IdentityMemory;
 pub use image::{IMAGE_VERSION, ImageError};
-use memory::Memory;
 pub use operate::{NotDone, Operation, Profile, ProfileRef, Unsure};
 pub use settle::DOUBTS_MAX;
 pub use weight::{HORIZON, Limits, Load, UNIT_BYTES};
@@ -121,7 +121,7 @@ pub(crate) struct Offer {
     pub(crate) fixture: Fixture,
     /// Who takes part, ready to be compared: every listing that comes may be compared with it.
     pub(crate) contest: Contest,
-    pub(crate) sketch: Sketch,
+    pub(crate) signature: NameSignature,
     pub(crate) placed: Placed,
     /// The event it was in before that was merged into this one.
     pub(crate) came_from: Option<EventId>,
@@ -149,7 +149,7 @@ pub struct Book {
     sources: BTreeMap<(SportId, BookmakerId), Source>,
     index: Index<EventId>,
     lexicon: Arc<Lexicon>,
-    memory: Memory,
+    memory: IdentityMemory,
     limits: Limits,
     /// All that it holds, in the measure of [`weight`].
     weight: u64,
@@ -182,7 +182,7 @@ impl Book {
             sources: BTreeMap::new(),
             index: Index::default(),
             lexicon,
-            memory: Memory::default(),
+            memory: IdentityMemory::default(),
             limits: Limits::DEFAULT,
             weight: 0,
         }
@@ -233,7 +233,7 @@ impl Book {
         message: &FeedMessage,
         now: Timestamp,
     ) -> Result<Decision, Reject> {
-        let (mut decision, heard) = self.judge(feed, message, now)?;
+        let (mut decision, facts) = self.judge(feed, message, now)?;
         let Some(change) = &decision.change else { return Ok(decision) };
         let stood_for = match &message.body {
             Body::Event { reference, .. } | Body::Remove { reference } => {
@@ -241,9 +241,9 @@ impl Book {
             }
             Body::Odds(_) | Body::Score(_) | Body::Heartbeat { .. } => None,
         };
-        let alone = heard.as_ref().is_some_and(|heard| heard.alone);
+        let alone = facts.as_ref().is_some_and(|facts| facts.alone);
         if let Change::Listed(listed) = change {
-            self.absorb_listed(listed, heard, now);
+            self.absorb_listed(listed, facts, now);
         } else {
             self.absorb(change, now);
         }

@@ -22,7 +22,8 @@ pub use freshness::{Health, Source, Vitals};
 pub use matching::effort;
 pub use matching::plain_letters;
 pub use matching::{
-    ALIASES_MAX, ALIASES_OF_FEED_MAX, Alias, Doubt, Evidence, Found, Likeness, Meaning, Roll, Tie,
+    ALIASES_MAX, ALIASES_OF_FEED_MAX, Alias, BatchMatcher, Doubt, Evidence, Found, Likeness,
+    Meaning, Tie,
 };
 pub use record::{Recorded, Recorder};
 pub use select::{BoutSelection, EventSelection, OddsSelection, Page, ScoreSelection};

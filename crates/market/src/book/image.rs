@@ -17,7 +17,7 @@ use crate::book::field::Field;
 use crate::book::{Book, Feed, FeedIx, Offer, Placed, slot_key_of};
 use crate::change::Ids;
 use crate::freshness::Source;
-use crate::matching::{Alias, Contest, Doubt, Evidence, Sketch};
+use crate::matching::{Alias, Contest, Doubt, Evidence, NameSignature};
 
 /// Version of the images written now.
 pub const IMAGE_VERSION: u8 = 3;
@@ -299,7 +299,7 @@ impl Book {
                 competition: offer.competition.into_owned().into(),
                 commence_time: offer.commence_time,
                 fixture,
-                sketch: Sketch::of(&contest),
+                signature: NameSignature::of(&contest),
                 contest,
                 placed: Placed::First,
                 came_from: None,
