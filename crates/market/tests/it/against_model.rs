@@ -192,6 +192,7 @@ impl Pair {
     fn compare(&self) {
         let now = self.desk.now;
         let snapshot = self.desk.snapshot();
+        shown::check(&snapshot);
         let health = self.desk.book.vitals().health(now, STALE_AFTER);
         assert_eq!(health.degraded, self.model.is_degraded(now, STALE_AFTER));
         let mut active = 0;

@@ -298,6 +298,7 @@ pub(crate) fn cut(book: &Book, now: Timestamp) -> Snapshot {
 /// All that can be asked of a book, as one text.
 pub(crate) fn everything(book: &Book, now: Timestamp) -> String {
     let snapshot = cut(book, now);
+    shown::check(&snapshot);
     let mut out = format!("{:?}\n", book.vitals());
     for (sport, _) in book.catalogue().sports() {
         out += &shown::all(&snapshot, sport).to_string();

@@ -45,15 +45,19 @@ fn rendered(text: String) -> Rendered {
     Rendered { bytes: text.into_bytes().into(), ends: [0; 3], hash: 0 }
 }
 
-/// What is kept of a row is what would be rendered now.
-fn check_event(snapshot: &Snapshot, event: &EventRow) {
-    let kept = snapshot.rendered_event(&AllFields, event);
-    assert_eq!(kept.bytes, AllFields.render_event(snapshot.catalogue(), event).bytes);
-}
-
-fn check_record(snapshot: &Snapshot, event: &EventRow, record: &RecordRow) {
-    let kept = snapshot.rendered_record(&AllFields, event, record);
-    assert_eq!(kept.bytes, AllFields.render_record(snapshot.catalogue(), event, record).bytes);
+/// What is kept of each row is what would be rendered now.
+pub(crate) fn check(snapshot: &Snapshot) {
+    let catalogue = snapshot.catalogue();
+    for view in catalogue.sports().map(|(sport, _)| snapshot.sport(sport)) {
+        for event in &view.events {
+            let kept = snapshot.rendered_event(&AllFields, event);
+            assert_eq!(kept.bytes, AllFields.render_event(catalogue, event).bytes);
+            for record in event.records.clone().filter_map(|at| view.record(at)) {
+                let kept = snapshot.rendered_record(&AllFields, event, record);
+                assert_eq!(kept.bytes, AllFields.render_record(catalogue, event, record).bytes);
+            }
+        }
+    }
 }
 
 pub(crate) fn records(
@@ -65,7 +69,6 @@ pub(crate) fn records(
     let page = selection.select(snapshot);
     let write = |row: &RecordRow| {
         let event = &view.events[usize::try_from(row.event).unwrap()];
-        check_record(snapshot, event, row);
         json!({
             "id": row.id.to_string(),
             "sport_key": &*catalogue.sport(event.details.sport).key,
@@ -108,7 +111,6 @@ fn outcomes(event: &EventRow, row: &RecordRow, format: Format, points: Points) -
 pub(crate) fn events(snapshot: &Snapshot, selection: &EventSelection) -> Page<Value> {
     let page = selection.select(snapshot);
     let write = |row: &EventRow| {
-        check_event(snapshot, row);
         let details = &row.details;
         let side =
             |name: &Option<Box<str>>| json!(name.as_ref().filter(|_| details.title.is_none()));
