@@ -1,4 +1,4 @@
-//! Whatever is on disk decodes or is refused: frames, checkpoints, entries, images, cursors.
+//! Whatever is on disk decodes or is refused: frames, checkpoints, entries, images.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};
@@ -6,7 +6,6 @@ use std::sync::{Arc, LazyLock};
 use domain::Catalogue;
 use libfuzzer_sys::fuzz_target;
 use market::book::IMAGE_VERSION;
-use market::select::{Cursor, Paging};
 use market::{Book, CHANGE_VERSION, Change};
 
 static CATALOGUE: LazyLock<Arc<Catalogue>> =
@@ -24,9 +23,5 @@ fuzz_target!(|bytes: &[u8]| {
     }
     if let Ok(book) = Book::from_image(IMAGE_VERSION, bytes, Arc::clone(&CATALOGUE)) {
         drop(book.to_image());
-    }
-    if let Ok(text) = std::str::from_utf8(bytes) {
-        drop(Cursor::decode(text, Paging::Events));
-        drop(Cursor::decode(text, Paging::Records));
     }
 });

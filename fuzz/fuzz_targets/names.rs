@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use domain::message::{Fixture, Listing};
 use domain::{Catalogue, Timestamp};
 use libfuzzer_sys::fuzz_target;
-use market::Roll;
+use market::BatchMatcher;
 
 static CATALOGUE: LazyLock<Arc<Catalogue>> =
     LazyLock::new(|| Arc::new(Catalogue::load(None).expect("ships with the crate")));
@@ -22,10 +22,10 @@ fuzz_target!(|text: &str| {
             fixture: Fixture::HeadToHead { home: home.into(), away: away.into() },
         };
         let same = |one: (&str, &str), other: (&str, &str)| {
-            let mut roll = Roll::new(Arc::clone(&CATALOGUE));
-            roll.list("one", "1", listing(one.0, one.1));
-            roll.list("other", "2", listing(other.0, other.1));
-            let found = roll.solve();
+            let mut matcher = BatchMatcher::new(Arc::clone(&CATALOGUE));
+            matcher.list("one", "1", listing(one.0, one.1));
+            matcher.list("other", "2", listing(other.0, other.1));
+            let found = matcher.solve();
             found[0].event == found[1].event
         };
         let (ours, theirs) = ((home, away), (their_home, their_away));

@@ -9,8 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use data_encoding::BASE64URL_NOPAD;
-use domain::{EventId, SportId};
-use market::select::Cursor;
+use domain::{EventId, Format, SportId};
 use market::{BoutSelection, EventSelection, OddsSelection, ScoreSelection};
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -23,8 +22,8 @@ pub(crate) use kept::{Answers, Figures};
 pub enum Selector {
     Sports,
     Books,
-    Odds(OddsSelection),
-    Bouts(BoutSelection),
+    Odds(OddsSelection, Format),
+    Bouts(BoutSelection, Format),
     Scores(ScoreSelection),
     Events(EventSelection),
     Event(SportId, EventId),
@@ -35,8 +34,8 @@ impl Selector {
     fn list_bytes(&self) -> usize {
         let events = match self {
             Self::Sports | Self::Books | Self::Event(..) => None,
-            Self::Odds(odds) => odds.events.as_ref(),
-            Self::Bouts(bouts) => bouts.events.as_ref(),
+            Self::Odds(odds, _) => odds.events.as_ref(),
+            Self::Bouts(bouts, _) => bouts.events.as_ref(),
             Self::Scores(scores) => scores.events.as_ref(),
             Self::Events(events) => events.events.as_ref(),
         };
@@ -72,21 +71,22 @@ const ETAG_BYTES: usize = 32;
 const VALIDATORS_BYTES: usize = 80;
 
 impl Answer {
-    pub(crate) fn new(mut body: Vec<u8>, next: Option<&Cursor>) -> Self {
+    pub(crate) fn new(mut body: Vec<u8>, next: Option<String>) -> Self {
         // What is kept is counted by its length.
         body.shrink_to_fit();
-        let name = xxh3_128(&body);
-        Self::named(name, Body::Whole(Bytes::from(body)), next)
+        let content_hash = xxh3_128(&body);
+        Self::hashed(content_hash, Body::Whole(Bytes::from(body)), next)
     }
 
-    /// An answer whose body has a name already.
+    /// An answer whose body has a content hash already.
     ///
-    /// The name tells bodies apart, so the tag made of it is the same on every node and across epochs that changed
-    /// nothing. A further page is told in a header: an answer with one is not the answer without.
-    pub(crate) fn named(name: u128, body: Body, next: Option<&Cursor>) -> Self {
-        let tag = BASE64URL_NOPAD.encode(&(name ^ u128::from(next.is_some())).to_be_bytes());
+    /// The hash tells bodies apart, so the tag made of it is the same on every node and across epochs that changed
+    /// nothing. A further page is named in a header: an answer with one is not the answer without.
+    pub(crate) fn hashed(content_hash: u128, body: Body, next: Option<String>) -> Self {
+        let hash = content_hash ^ u128::from(next.is_some());
+        let tag = BASE64URL_NOPAD.encode(&hash.to_be_bytes());
         Self {
-            next: next.map(|next| next.encode().into()),
+            next: next.map(String::into_boxed_str),
             identity: Encoded::new(body, &tag, Encoding::Identity),
             zstd: OnceLock::new(),
             brotli: OnceLock::new(),

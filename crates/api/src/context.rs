@@ -101,12 +101,14 @@ impl Api {
         }
     }
 
-    /// Bytes of the answers that are kept ready, answers made and answers that had to go, for `/metrics`.
-    pub fn answer_figures(&self, world: World) -> [u64; 3] {
+    /// For `/metrics`: bytes of the answers and of the event fragments that are kept ready, answers made and answers
+    /// that had to go.
+    pub fn answer_figures(&self, world: World) -> [u64; 4] {
         let published = self.world(world).published();
-        let kept = self.answers(world, &published).kept_bytes();
+        let answers = self.answers(world, &published);
+        let bytes = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
         let [made, evicted] = self.figures(world).read();
-        [u64::try_from(kept).unwrap_or(u64::MAX), made, evicted]
+        [bytes(answers.kept_bytes()), bytes(answers.fragments.kept_bytes()), made, evicted]
     }
 
     /// Where names in queries are looked up.

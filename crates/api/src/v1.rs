@@ -8,7 +8,7 @@ pub(crate) mod path;
 pub(crate) mod query;
 pub(crate) mod region;
 mod trail;
-mod wire;
+pub(crate) mod wire;
 
 use std::sync::Arc;
 
@@ -31,6 +31,7 @@ use crate::v1::path::Place;
 use crate::v1::query::Lookup;
 use crate::v1::query::Query;
 use crate::v1::region::RegionTable;
+pub use crate::v1::wire::WIRES;
 use engine::Published;
 use http::{ConnectionState, Head, Method, Reply, Request, RequestId, SingleHeader};
 
@@ -262,7 +263,7 @@ impl Visit<'_> {
                 return Err(too_busy());
             }
             Err(missing) => {
-                let make = || wire::make(selector, &published.snapshot);
+                let make = || wire::make(selector, &published.snapshot, &answers.fragments);
                 answers.make(selector, missing, make)
             }
         };

@@ -65,7 +65,8 @@ mod tests {
     fn every_type_has_one_value_that_is_made_once() {
         let book = Book::new(Arc::new(Catalogue::load(None).unwrap()), Ids::Minted { salt: 0 });
         let at = Timestamp::from_millis(0);
-        let published = Published::new(Snapshot::cut(&book, at, std::time::Duration::ZERO), at);
+        let published =
+            Published::new(Snapshot::cut(&book, at, std::time::Duration::ZERO, &[]), at);
         let made = Cell::new(0);
         let number = || {
             made.set(made.get() + 1);

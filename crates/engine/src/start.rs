@@ -108,7 +108,8 @@ impl Start {
 
     fn cut_last(&mut self, options: &WorldOptions) {
         if let (Some(at), None) = (self.last_cut, &self.last_published) {
-            self.last_published = Some(Snapshot::cut(&self.book, at, options.stale_after));
+            self.last_published =
+                Some(Snapshot::cut(&self.book, at, options.stale_after, options.wires));
         }
     }
 
@@ -149,7 +150,7 @@ impl Start {
             entries.push(&change);
         }
         entries.push(&Change::Cut { at });
-        let snapshot = Snapshot::cut(&self.book, at, options.stale_after);
+        let snapshot = Snapshot::cut(&self.book, at, options.stale_after, options.wires);
         (Published::new(snapshot, until), at)
     }
 }

@@ -30,7 +30,7 @@ impl Post {
     pub(crate) fn publish(&mut self, book: &Book, at: Timestamp) {
         let begun = Instant::now();
         let Self { options, handle, .. } = self;
-        let snapshot = Snapshot::cut(book, at, options.stale_after);
+        let snapshot = Snapshot::cut(book, at, options.stale_after, options.wires);
         let until = epoch_start(at, options.refresh_interval).plus(options.refresh_interval);
         let published = Published::new(snapshot, until);
         self.retired = Some(handle.published.swap(Arc::new(published)));

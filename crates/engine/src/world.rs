@@ -9,7 +9,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use change_log::{LeaderClient, LogLocation};
 use domain::{Catalogue, Clock, Timestamp, World};
 use feeds::sandbox::Simulation;
-use market::{Health, Lifetimes, Limits, Load, Operation, Vitals};
+use market::{Health, Lifetimes, Limits, Load, Operation, Vitals, Wire};
 use tokio::sync::{OwnedMutexGuard, watch};
 
 use crate::error::{NotTaken, OperateError};
@@ -43,6 +43,8 @@ pub struct WorldOptions {
     pub catalogue: Arc<Catalogue>,
     pub refresh_interval: Duration,
     pub stale_after: Duration,
+    /// What snapshots are rendered for when they are cut.
+    pub wires: &'static [&'static dyn Wire],
     pub lifetimes: Lifetimes,
     /// How much it may hold.
     pub limits: Limits,

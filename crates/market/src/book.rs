@@ -9,8 +9,8 @@ mod decide;
 mod doubts;
 mod event;
 mod field;
+mod identity_memory;
 mod image;
-mod memory;
 mod operate;
 mod place;
 mod resolve;
@@ -27,28 +27,19 @@ use serde::{Deserialize, Serialize};
 use domain::message::{Body, FeedMessage, Fixture, Reject};
 use domain::{BookmakerId, Catalogue, EventId, Market, RecordId, SportId, Timestamp};
 
-use crate::change::Change;
+use crate::change::{Change, Ids};
 use crate::freshness::{Source, Vitals};
-use crate::matching::{Contest, Evidence, Hashed, Index, Lexicon, Sketch};
-pub use event::{Event, EventTexts, Outcome, OutcomeName, Record};
+use crate::matching::{Contest, Evidence, Hashed, Index, Lexicon, NameSignature};
+pub use event::{Event, EventDetails, Outcome, OutcomeName, Record};
 pub(crate) use event::{FeedIx, Slot, SlotKey};
+use identity_memory::IdentityMemory;
 pub use image::{IMAGE_VERSION, ImageError};
-use memory::Memory;
 pub use operate::{NotDone, Operation, Profile, ProfileRef, Unsure};
 pub use settle::DOUBTS_MAX;
 pub use weight::{HORIZON, Limits, Load, UNIT_BYTES};
 
 /// Events that go with one snapshot at the most, so that none is late for them: the rest goes with the next.
 pub const EXPIRED_AT_ONCE_MAX: usize = 50_000;
-
-/// How event ids come about in a world.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ids {
-    /// The next of a sequence, scrambled with the installation's salt.
-    Minted { salt: u64 },
-    /// From the feed's ref, so that every process has the same ids (the sandbox).
-    Derived { salt: u64 },
-}
 
 /// How long things stay when nobody speaks of them any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +121,7 @@ pub(crate) struct Offer {
     pub(crate) fixture: Fixture,
     /// Who takes part, ready to be compared: every listing that comes may be compared with it.
     pub(crate) contest: Contest,
-    pub(crate) sketch: Sketch,
+    pub(crate) signature: NameSignature,
     pub(crate) placed: Placed,
     /// The event it was in before that was merged into this one.
     pub(crate) came_from: Option<EventId>,
@@ -158,7 +149,7 @@ pub struct Book {
     sources: BTreeMap<(SportId, BookmakerId), Source>,
     index: Index<EventId>,
     lexicon: Arc<Lexicon>,
-    memory: Memory,
+    memory: IdentityMemory,
     limits: Limits,
     /// All that it holds, in the measure of [`weight`].
     weight: u64,
@@ -191,7 +182,7 @@ impl Book {
             sources: BTreeMap::new(),
             index: Index::default(),
             lexicon,
-            memory: Memory::default(),
+            memory: IdentityMemory::default(),
             limits: Limits::DEFAULT,
             weight: 0,
         }
@@ -242,7 +233,7 @@ impl Book {
         message: &FeedMessage,
         now: Timestamp,
     ) -> Result<Decision, Reject> {
-        let (mut decision, heard) = self.judge(feed, message, now)?;
+        let (mut decision, facts) = self.judge(feed, message, now)?;
         let Some(change) = &decision.change else { return Ok(decision) };
         let stood_for = match &message.body {
             Body::Event { reference, .. } | Body::Remove { reference } => {
@@ -250,9 +241,9 @@ impl Book {
             }
             Body::Odds(_) | Body::Score(_) | Body::Heartbeat { .. } => None,
         };
-        let alone = heard.as_ref().is_some_and(|heard| heard.alone);
+        let alone = facts.as_ref().is_some_and(|facts| facts.alone);
         if let Change::Listed(listed) = change {
-            self.absorb_listed(listed, heard, now);
+            self.absorb_listed(listed, facts, now);
         } else {
             self.absorb(change, now);
         }

@@ -10,12 +10,20 @@ use domain::message::Fixture;
 use domain::score::Period;
 use domain::{EventId, Line, Market, Quote, Side, Status, Timestamp};
 
-use crate::book::Ids;
 use crate::matching::{Alias, Doubt, Evidence};
 
 /// Version of the entries written now, kept beside each in the log. New variants go to the end of
 /// [`Change`]; any other alteration needs a new version and a decoder for the old one.
 pub const CHANGE_VERSION: u8 = 1;
+
+/// How event ids come about in a world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ids {
+    /// The next of a sequence, scrambled with the installation's salt.
+    Minted { salt: u64 },
+    /// From the feed's ref, so that every process has the same ids (the sandbox).
+    Derived { salt: u64 },
+}
 
 /// One accepted change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,32 +1,30 @@
-//! From messages to answers: which event a message is about, the book of prices and scores, and the
-//! immutable snapshots that requests are answered from.
+//! From messages to rows: which event a message is about, the book of prices and scores, and the immutable snapshots
+//! that requests are answered from. How rows are written for clients is not known here ([`Wire`]).
 //!
 //! Everything here is a pure function of what it is given: no clock, no I/O, no randomness, no threads.
 
+pub mod analysis;
 pub mod book;
 pub mod change;
-mod cursor;
 pub mod freshness;
 mod matching;
-mod page;
 pub mod record;
-mod render;
+pub mod rendered;
 pub mod select;
-mod share;
 pub mod snapshot;
 
 pub use book::{
-    Book, DOUBTS_MAX, Decision, Ids, Lifetimes, Limits, Load, NotDone, Oddity, Operation, Profile,
+    Book, DOUBTS_MAX, Decision, Lifetimes, Limits, Load, NotDone, Oddity, Operation, Profile,
     ProfileRef, Unsure, Verdict,
 };
-pub use change::{By, CHANGE_VERSION, Change, ChangeError};
+pub use change::{By, CHANGE_VERSION, Change, ChangeError, Ids};
 pub use freshness::{Health, Source, Vitals};
 pub use matching::effort;
 pub use matching::plain_letters;
 pub use matching::{
-    ALIASES_MAX, ALIASES_OF_FEED_MAX, Alias, Doubt, Evidence, Found, Likeness, Meaning, Roll, Tie,
+    ALIASES_MAX, ALIASES_OF_FEED_MAX, Alias, BatchMatcher, Doubt, Evidence, Found, Likeness,
+    Meaning, Tie,
 };
-pub use page::OddsPage;
 pub use record::{Recorded, Recorder};
 pub use select::{BoutSelection, EventSelection, OddsSelection, Page, ScoreSelection};
-pub use snapshot::{Snapshot, SportView};
+pub use snapshot::{Snapshot, SportView, Wire};

@@ -3,18 +3,18 @@
 //! Names are taken apart into words ([`name`], [`word`]) and laid side by side ([`likeness`]); both participants
 //! together, in whichever order, with the time and the competition make [`judge`] say same, different, or not sure.
 //! Whom to compare with comes from an index by pairs of words ([`index`]), never from a scan, and most of those are
-//! told apart at a glance ([`sketch`]). What was learnt about names is in [`aliases`]. The book uses these for each
+//! told apart quickly ([`name_signature`]). What was learnt about names is in [`aliases`]. The book uses these for each
 //! listing as it comes and keeps to what it decided; [`solve`] does the same for whole recordings at once.
 
 mod aliases;
+mod batch_matcher;
 mod contest;
 pub mod effort;
 mod index;
 mod judge;
 mod likeness;
 mod name;
-mod roll;
-mod sketch;
+mod name_signature;
 mod solve;
 mod word;
 
@@ -22,14 +22,14 @@ use domain::message::{Fixture, Listing, PLAIN_BYTES_MAX, Reject, RejectCode, WOR
 
 pub(crate) use aliases::Aliases;
 pub use aliases::{ALIASES_MAX, ALIASES_OF_FEED_MAX, Alias, Meaning};
+pub use batch_matcher::{BatchMatcher, Found};
 pub(crate) use contest::{Contest, Lexicon, Party};
-pub(crate) use index::{Glance, Hashed, Index, Owner, keys_count};
+pub(crate) use index::{Hashed, Index, Owner, QuickCheck, keys_count};
 pub use judge::{Doubt, Evidence, Tie};
-pub(crate) use judge::{Face, Verdict};
+pub(crate) use judge::{ListingView, Verdict};
 pub use likeness::Likeness;
 pub(crate) use name::Name;
-pub use roll::{Found, Roll};
-pub(crate) use sketch::Sketch;
+pub(crate) use name_signature::NameSignature;
 
 /// The participants of a fixture, folded and in an order of their own: equal only for the same names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -69,7 +69,7 @@ impl Recorder {
         self.open();
         let touched = self.touched(change);
         self.book.absorb(change, at);
-        self.mirror.arrive(at, said_at(change).unwrap_or(at));
+        self.mirror.arrive(at, source_time(change).unwrap_or(at));
         match (touched, self.state) {
             (Touched::Nothing, _) | (_, State::Founded) => {}
             (Touched::Everything, _) => self.mirror.follow(&self.book),
@@ -152,7 +152,7 @@ impl Recorder {
 }
 
 /// When the source says that it happened.
-fn said_at(change: &Change) -> Option<Timestamp> {
+fn source_time(change: &Change) -> Option<Timestamp> {
     match change {
         Change::Listed(listed) => Some(listed.ts),
         Change::Quoted(quoted) => Some(quoted.ts),

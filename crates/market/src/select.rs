@@ -1,20 +1,15 @@
-//! Selections: the filters of odds, scores and events as pure functions of a snapshot (D4, D7, D8, D15, D16).
+//! Selections: which rows of a snapshot, in which order, from where on (D4, D7, D8, D15, D16).
 //!
 //! A selection is the normal form of a query: two queries that mean the same are the same selection. Each
 //! walks the smallest index that covers it and stops as soon as there is more than the page holds.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use domain::{
-    BookmakerId, BookmakerSet, Catalogue, EventId, Format, Market, SportId, Status, Timestamp,
+    BookmakerId, BookmakerSet, Catalogue, EventId, Market, RecordId, SportId, Status, Timestamp,
 };
 
-use crate::book::OutcomeName;
-use crate::cursor::RecordPlace;
-pub use crate::cursor::{Cursor, Paging};
-use crate::page::{Draft, OddsPage};
-use crate::render::push_json_str;
-use crate::share::Filter;
 use crate::snapshot::{EventRow, RecordRow, Snapshot, SportView};
 
 /// Event ids to scope an answer to, sorted and without repeats.
@@ -29,18 +24,16 @@ pub struct OddsSelection {
     pub bookmaker: Option<BookmakerId>,
     pub market: Option<Market>,
     pub events: EventIds,
-    pub format: Format,
     pub limit: usize,
     pub after: Option<Cursor>,
 }
 
-/// Which bouts, for the grouped shape (D7).
+/// Which events with their moneylines (D7).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BoutSelection {
     pub sport: SportId,
     pub bookmakers: BookmakerSet,
     pub events: EventIds,
-    pub format: Format,
     pub limit: usize,
     pub after: Option<Cursor>,
 }
@@ -67,6 +60,23 @@ pub struct EventSelection {
     pub to: Option<Timestamp>,
     pub limit: usize,
     pub after: Option<Cursor>,
+}
+
+/// Where a page ended (D15): the sort key of its last row, so that it means the same place in every epoch.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Cursor {
+    pub commence_time: Timestamp,
+    pub event: EventId,
+    /// Absent where whole events are paged through.
+    pub record: Option<RecordPlace>,
+}
+
+/// A record's place among those of its event.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RecordPlace {
+    pub bookmaker: Box<str>,
+    pub market: Market,
+    pub record: RecordId,
 }
 
 /// What was selected, and where the next page starts if there is one.
@@ -97,36 +107,50 @@ impl<T> Page<T> {
 }
 
 impl OddsSelection {
-    /// The page of records that is selected.
-    pub fn page(&self, snapshot: &Snapshot) -> OddsPage {
+    /// The records that are selected.
+    pub fn select<'a>(&self, snapshot: &'a Snapshot) -> Page<&'a RecordRow> {
         let view = snapshot.sport(self.sport);
-        let filter =
-            Filter { bookmakers: self.bookmakers, market: self.market, format: self.format };
+        // One more than fits tells that there are more.
+        let wanted = self.limit.saturating_add(1);
+        let mut items: Vec<&RecordRow> = Vec::new();
+        self.visit_events(snapshot, |event, from| {
+            let of_event = view.events.get(event).map_or(0..0, |event| event.records.clone());
+            let shown = (of_event.start.max(from)..of_event.end)
+                .filter_map(|at| view.record(at))
+                .filter(|row| self.bookmakers.contains(row.bookmaker))
+                .filter(|row| self.market.is_none_or(|market| market == row.market));
+            items.extend(shown.take(wanted - items.len()));
+            if items.len() < wanted { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        let more = items.len() > self.limit;
+        items.truncate(self.limit);
+        let last = items.last().filter(|_| more);
+        let next = last.map(|last| view.cursor_of(snapshot.catalogue(), last));
+        Page { items, next }
+    }
+
+    /// Visits the events that may have selected records, in order, until the visitor breaks: the position of each, and
+    /// the position of the first record that may be taken.
+    pub fn visit_events(
+        &self,
+        snapshot: &Snapshot,
+        mut visit: impl FnMut(usize, u32) -> ControlFlow<()>,
+    ) {
+        let view = snapshot.sport(self.sport);
         let start =
             self.after.as_ref().map_or(0, |after| view.records_up_to(snapshot.catalogue(), after));
-        let mut draft = Draft::new(self.format, self.limit);
-        let mut add = |event| {
-            draft.add(view, event, &filter, start);
-            !draft.more
-        };
-        match &self.events {
-            Some(ids) => {
-                let _whole = view.positions(ids).into_iter().all(&mut add);
-            }
-            None => {
-                let index = self.index(view);
-                let mut from = start;
-                while let Some(event) = view.next_event(index, from) {
-                    if !add(event) {
-                        break;
-                    }
-                    from = view.events.get(event).map_or(u32::MAX, |event| event.records.end);
-                }
-            }
+        if let Some(ids) = &self.events {
+            let _visited = view.positions(ids).into_iter().try_for_each(|at| visit(at, start));
+            return;
         }
-        let last = draft.last.filter(|_| draft.more).and_then(|last| view.record(last));
-        let next = last.map(|last| view.cursor_of(snapshot.catalogue(), last));
-        draft.end(next)
+        let index = self.index(view);
+        let mut from = start;
+        while let Some(event) = view.next_event(index, from) {
+            if visit(event, start).is_break() {
+                break;
+            }
+            from = view.events.get(event).map_or(u32::MAX, |event| event.records.end);
+        }
     }
 
     /// The smallest list of positions that covers the selection, if there is one.
@@ -161,71 +185,6 @@ impl BoutSelection {
         });
         Page::fill(bouts, self.limit, |(event, _)| Some(event.cursor()))
     }
-
-    /// The answer's body: the grouped shape.
-    pub fn write(
-        &self,
-        snapshot: &Snapshot,
-        bouts: &[(&EventRow, Vec<&RecordRow>)],
-        out: &mut String,
-    ) {
-        let catalogue = snapshot.catalogue();
-        let view = snapshot.sport(self.sport);
-        out.push_str("{\"sport\":\"");
-        out.push_str(&catalogue.sport(self.sport).key);
-        out.push_str("\",\"generated_at\":\"");
-        out.extend(snapshot.cut_at.millis_text().map(char::from));
-        out.push_str("\",\"sources\":[");
-        let sources = view.sources.iter().filter(|row| self.bookmakers.contains(row.bookmaker));
-        for (i, row) in sources.enumerate() {
-            out.push_str(if i == 0 { "{\"book\":\"" } else { ",{\"book\":\"" });
-            out.push_str(&catalogue.bookmaker(row.bookmaker).key);
-            push_last_update(row.source.read_at, out);
-            out.push_str(if row.stale { ",\"stale\":true" } else { ",\"stale\":false" });
-            out.push_str(",\"latency_ms\":");
-            out.push_str(&row.source.latency_ms.to_string());
-            out.push('}');
-        }
-        out.push_str("],\"bouts\":[");
-        for (i, (event, rows)) in bouts.iter().enumerate() {
-            if i > 0 {
-                out.push(',');
-            }
-            self.write_bout(catalogue, event, rows, out);
-        }
-        out.push_str("]}");
-    }
-
-    fn write_bout(
-        &self,
-        catalogue: &Catalogue,
-        event: &EventRow,
-        rows: &[&RecordRow],
-        out: &mut String,
-    ) {
-        out.push_str("{\"home\":");
-        push_json_str(&event.texts.home, out);
-        out.push_str(",\"away\":");
-        push_json_str(&event.texts.away, out);
-        out.push_str(",\"commence_time\":\"");
-        out.extend(event.commence_time.seconds_text().map(char::from));
-        out.push_str("\",\"books\":[");
-        for (i, row) in rows.iter().enumerate() {
-            out.push_str(if i == 0 { "{\"book\":\"" } else { ",{\"book\":\"" });
-            out.push_str(&catalogue.bookmaker(row.bookmaker).key);
-            push_last_update(row.last_update, out);
-            out.push_str(",\"outcomes\":[");
-            for (j, outcome) in row.record.outcomes.iter().enumerate() {
-                out.push_str(if j == 0 { "{\"name\":" } else { ",{\"name\":" });
-                push_json_str(bout_name(event, outcome.name), out);
-                out.push_str(",\"price\":");
-                outcome.quote.write_json(self.format, out);
-                out.push('}');
-            }
-            out.push_str("]}");
-        }
-        out.push_str("]}");
-    }
 }
 
 impl ScoreSelection {
@@ -233,11 +192,6 @@ impl ScoreSelection {
         let events = snapshot.sport(self.sport).events_after(&self.events, self.after.as_ref());
         let wanted = events.filter(|event| self.status.is_none_or(|status| status == event.status));
         Page::fill(wanted, self.limit, |event| Some(event.cursor()))
-    }
-
-    /// The answer's body: an array of scores.
-    pub fn write(rows: &[&EventRow], out: &mut Vec<u8>) {
-        write_array(rows.iter().map(|row| &*row.texts.score), out);
     }
 }
 
@@ -250,11 +204,6 @@ impl EventSelection {
                 && self.to.is_none_or(|to| event.commence_time < to)
         });
         Page::fill(wanted, self.limit, |event| Some(event.cursor()))
-    }
-
-    /// The answer's body: an array of events.
-    pub fn write(rows: &[&EventRow], out: &mut Vec<u8>) {
-        write_array(rows.iter().map(|row| &*row.texts.event), out);
     }
 }
 
@@ -324,7 +273,8 @@ impl SportView {
         u32::try_from(at).unwrap_or(u32::MAX)
     }
 
-    fn cursor_of(&self, catalogue: &Catalogue, row: &RecordRow) -> Cursor {
+    /// The cursor behind a record.
+    pub fn cursor_of(&self, catalogue: &Catalogue, row: &RecordRow) -> Cursor {
         let place = RecordPlace {
             bookmaker: catalogue.bookmaker(row.bookmaker).key.clone(),
             market: row.market,
@@ -338,33 +288,5 @@ impl SportView {
 
     fn event_of(&self, row: &RecordRow) -> Option<&EventRow> {
         self.events.get(usize::try_from(row.event).ok()?)
-    }
-}
-
-fn write_array<'a>(texts: impl Iterator<Item = &'a str>, out: &mut Vec<u8>) {
-    out.push(b'[');
-    for (i, text) in texts.enumerate() {
-        if i > 0 {
-            out.push(b',');
-        }
-        out.extend_from_slice(text.as_bytes());
-    }
-    out.push(b']');
-}
-
-fn push_last_update(at: Timestamp, out: &mut String) {
-    out.push_str("\",\"last_update\":\"");
-    out.extend(at.seconds_text().map(char::from));
-    out.push('"');
-}
-
-/// A moneyline's outcome in a bout.
-fn bout_name(event: &EventRow, name: OutcomeName) -> &str {
-    match name {
-        OutcomeName::Home => &event.texts.home,
-        OutcomeName::Away => &event.texts.away,
-        OutcomeName::Draw | OutcomeName::Over | OutcomeName::Under | OutcomeName::Entrant(_) => {
-            "Draw"
-        }
     }
 }

@@ -1,9 +1,10 @@
 //! A published state of one world: immutable, indexed, ready to be selected from.
 //!
-//! A snapshot shares the records' text with the book, so making one costs a pointer and a stamp for each
-//! record, whether or not it changed.
+//! A snapshot shares records with the book, and what wires have rendered of them, so making one costs a pointer and a
+//! stamp for each record, whether or not it changed.
 
 use std::collections::HashMap;
+use std::fmt::Debug;
 use std::hash::BuildHasherDefault;
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,11 +12,27 @@ use std::time::Duration;
 
 use domain::{BookmakerId, Catalogue, EventId, Market, RecordId, SportId, Status, Timestamp};
 
-use crate::book::{Book, Event, EventTexts, Record};
+use crate::book::{Book, Event, EventDetails, OutcomeName, Record};
 use crate::freshness::Source;
 use crate::matching::Hashed;
-use crate::render::{self, RecordText};
-use crate::share::Shares;
+use crate::rendered::{Rendered, WireSlot};
+
+/// A way to write rows for clients. Called on the thread that cuts a snapshot, once for each change.
+pub trait Wire: Debug + Sync {
+    /// Where its bytes are kept; no other wire may have the same.
+    fn slot(&self) -> WireSlot;
+
+    /// An event with its score.
+    fn render_event(&self, catalogue: &Catalogue, event: &EventRow) -> Rendered;
+
+    /// A record, without its freshness: that changes with every heartbeat.
+    fn render_record(
+        &self,
+        catalogue: &Catalogue,
+        event: &EventRow,
+        record: &RecordRow,
+    ) -> Rendered;
+}
 
 /// Everything answers of one epoch are made from.
 #[derive(Debug)]
@@ -48,7 +65,6 @@ pub struct SportView {
     /// Positions in `records`, for each bookmaker and each market.
     by_bookmaker: Vec<Vec<u32>>,
     by_market: Vec<Vec<u32>>,
-    pub(crate) shares: Shares,
 }
 
 /// One event.
@@ -57,7 +73,7 @@ pub struct EventRow {
     pub id: EventId,
     pub commence_time: Timestamp,
     pub status: Status,
-    pub texts: Arc<EventTexts>,
+    pub details: Arc<EventDetails>,
     /// Its records' positions.
     pub records: Range<u32>,
     /// The players of a field by their numbers; empty for head-to-head events.
@@ -87,8 +103,8 @@ pub struct SourceRow {
 }
 
 impl Snapshot {
-    /// The book as it stands, with freshness as of `cut_at`.
-    pub fn cut(book: &Book, cut_at: Timestamp, stale_after: Duration) -> Self {
+    /// The book as it stands, with freshness as of `cut_at`, rendered for some wires.
+    pub fn cut(book: &Book, cut_at: Timestamp, stale_after: Duration, wires: &[&dyn Wire]) -> Self {
         let catalogue = Arc::clone(book.catalogue());
         let mut listed: Vec<Vec<&Event>> = vec![Vec::new(); catalogue.sports().count()];
         for event in book.events().filter(|event| event.is_listed()) {
@@ -101,7 +117,8 @@ impl Snapshot {
             .zip(listed)
             .map(|((sport, _), mut events)| {
                 events.sort_unstable_by_key(|event| (event.commence_time, event.id));
-                SportView::cut(book, sport, &events, cut_at, stale_after)
+                let sources = source_rows(book, sport, cut_at, stale_after);
+                SportView::cut(book, &events, sources, wires)
             })
             .collect();
         Self { cut_at, catalogue, sports }
@@ -124,9 +141,21 @@ impl Snapshot {
         self.sports.iter().map(|sport| sport.records.len()).sum()
     }
 
-    /// What is kept of events' shares of answers, for an operator to watch.
-    pub fn shared_bytes(&self) -> usize {
-        self.sports.iter().map(|sport| sport.shares.kept_bytes()).sum()
+    /// What a wire made of an event; made now where the snapshot was not cut for that wire.
+    pub fn rendered_event<'a>(&self, wire: &impl Wire, event: &'a EventRow) -> &'a Rendered {
+        let render = || wire.render_event(&self.catalogue, event);
+        event.details.rendered.get_or_render(wire.slot(), render)
+    }
+
+    /// What a wire made of a record; made now where the snapshot was not cut for that wire.
+    pub fn rendered_record<'a>(
+        &self,
+        wire: &impl Wire,
+        event: &EventRow,
+        record: &'a RecordRow,
+    ) -> &'a Rendered {
+        let render = || wire.render_record(&self.catalogue, event, record);
+        record.record.rendered.get_or_render(wire.slot(), render)
     }
 
     pub fn events(&self) -> usize {
@@ -135,16 +164,8 @@ impl Snapshot {
 }
 
 impl SportView {
-    fn cut(
-        book: &Book,
-        sport_id: SportId,
-        listed: &[&Event],
-        cut_at: Timestamp,
-        stale_after: Duration,
-    ) -> Self {
+    fn cut(book: &Book, listed: &[&Event], sources: Vec<SourceRow>, wires: &[&dyn Wire]) -> Self {
         let catalogue = book.catalogue();
-        let sport = catalogue.sport(sport_id);
-        let sources = source_rows(book, sport_id, cut_at, stale_after);
         let mut view = Self {
             events: Vec::with_capacity(listed.len()),
             records: Vec::new(),
@@ -156,45 +177,34 @@ impl SportView {
             by_id: HashMap::with_capacity_and_hasher(listed.len(), BuildHasherDefault::default()),
             by_bookmaker: vec![Vec::new(); catalogue.bookmakers().count()],
             by_market: vec![Vec::new(); Market::ALL.len()],
-            shares: Shares::default(),
         };
         for (at, event) in (0_u32..).zip(listed) {
-            let texts = event.texts.get_or_init(|| Arc::new(render::event_texts(event, sport)));
             let from = view.next_record();
+            let mut row = EventRow::new(event, from);
+            for wire in wires {
+                let render = || wire.render_event(catalogue, &row);
+                row.details.rendered.get_or_render(wire.slot(), render);
+            }
             for (key, slot) in &event.slots {
-                let Some(record) = &slot.open else { continue };
-                record.text.get_or_init(|| {
-                    let bookmaker = &catalogue.bookmaker(key.bookmaker).key;
-                    let market = key.market.key();
-                    RecordText::render(
-                        event,
-                        sport,
-                        bookmaker,
-                        market,
-                        key.record,
-                        &record.outcomes,
-                    )
-                });
-                view.push_record(RecordRow {
-                    record: Arc::clone(record),
+                let Some(open) = &slot.open else { continue };
+                let record = RecordRow {
+                    record: Arc::clone(open),
                     id: key.record,
                     event: at,
                     bookmaker: key.bookmaker,
                     market: key.market,
-                    last_update: book.last_update(sport_id, key, slot),
-                });
+                    last_update: book.last_update(event.sport, key, slot),
+                };
+                for wire in wires {
+                    let render = || wire.render_record(catalogue, &row, &record);
+                    open.rendered.get_or_render(wire.slot(), render);
+                }
+                view.push_record(record);
             }
             view.by_id.insert(event.id, at);
             view.events_open += u32::from(event.score.status != Status::Final);
-            view.events.push(EventRow {
-                id: event.id,
-                commence_time: event.commence_time,
-                status: event.score.status,
-                texts: Arc::clone(texts),
-                records: from..view.next_record(),
-                entrants: Arc::clone(event.field.names()),
-                suspended: suspended(event),
-            });
+            row.records.end = view.next_record();
+            view.events.push(row);
         }
         for (younger, elder) in book.merged() {
             if let Some(at) = view.by_id.get(&elder).copied() {
@@ -206,7 +216,7 @@ impl SportView {
         view
     }
 
-    pub(crate) fn next_record(&self) -> u32 {
+    fn next_record(&self) -> u32 {
         u32::try_from(self.records.len()).unwrap_or(u32::MAX)
     }
 
@@ -230,12 +240,12 @@ impl SportView {
         usize::try_from(*self.by_id.get(&id)?).ok()
     }
 
-    pub(crate) fn record(&self, at: u32) -> Option<&RecordRow> {
+    pub fn record(&self, at: u32) -> Option<&RecordRow> {
         self.records.get(usize::try_from(at).ok()?)
     }
 
     /// Whose record it is, and of which market.
-    pub(crate) fn kind(&self, at: u32) -> Option<(BookmakerId, Market)> {
+    pub fn kind(&self, at: u32) -> Option<(BookmakerId, Market)> {
         self.kinds.get(usize::try_from(at).ok()?).copied()
     }
 
@@ -248,10 +258,32 @@ impl SportView {
     }
 }
 
-impl RecordRow {
-    /// The JSON pieces; always there in a snapshot.
-    pub(crate) fn text(&self) -> Option<&RecordText> {
-        self.record.text.get()
+impl EventRow {
+    /// An event before its records.
+    fn new(event: &Event, records_from: u32) -> Self {
+        Self {
+            id: event.id,
+            commence_time: event.commence_time,
+            status: event.score.status,
+            details: Arc::clone(event.details()),
+            records: records_from..records_from,
+            entrants: Arc::clone(event.field.names()),
+            suspended: suspended(event),
+        }
+    }
+
+    /// The text of an outcome's name.
+    pub fn outcome_text(&self, name: OutcomeName) -> &str {
+        let EventDetails { title, home, away, .. } = &*self.details;
+        let text = |side| title.as_ref().or(side).map_or("", |text| &**text);
+        match name {
+            OutcomeName::Home => text(home.as_ref()),
+            OutcomeName::Away => text(away.as_ref()),
+            OutcomeName::Draw => "Draw",
+            OutcomeName::Over => "Over",
+            OutcomeName::Under => "Under",
+            OutcomeName::Entrant(at) => self.entrants.get(usize::from(at)).map_or("", |name| name),
+        }
     }
 }
 

@@ -80,7 +80,7 @@ fn connections(page: &mut MetricsText, counters: &Counters, panics: &AtomicU64) 
     }
 }
 
-/// Bytes kept, answers made, answers that had to go.
+/// Bytes kept of answers and of fragments, answers made, answers that had to go.
 fn answer_figure(api: &Api, world: &WorldHandle, which: usize) -> String {
     api.answer_figures(world.world).get(which).map(u64::to_string).unwrap_or_default()
 }
@@ -132,19 +132,19 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 25] = [
         "linesman_answers_shared_bytes",
         "gauge",
         "Events' shares of answers kept for the epoch.",
-        |_, w| w.published().snapshot.shared_bytes().to_string(),
+        |api, w| answer_figure(api, w, 1),
     ),
     (
         "linesman_answers_made_total",
         "counter",
         "Answers made; all others were kept ready.",
-        |api, w| answer_figure(api, w, 1),
+        |api, w| answer_figure(api, w, 2),
     ),
     (
         "linesman_answers_evicted_total",
         "counter",
         "Kept answers that went to make room before their epoch was over.",
-        |api, w| answer_figure(api, w, 2),
+        |api, w| answer_figure(api, w, 3),
     ),
     (
         "linesman_matching_joins_total",

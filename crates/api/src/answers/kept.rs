@@ -22,6 +22,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::{Answer, Selector};
 use http::BodyFile;
 
+use crate::v1::wire::event_fragment::Fragments;
+
 /// The most that one epoch's answers may hold, in bytes: a few hundred of the largest usual ones, and far more than
 /// clients ask for in an epoch.
 const KEPT_BYTES_MAX: usize = 64 << 20;
@@ -40,6 +42,8 @@ pub(crate) struct Answers {
     kept_bytes: AtomicUsize,
     figures: Arc<Figures>,
     body_file: OnceLock<Option<Arc<BodyFile>>>,
+    /// What odds answers are made of.
+    pub(crate) fragments: Fragments,
 }
 
 /// A ready answer.
@@ -112,6 +116,7 @@ impl Answers {
             kept_bytes: AtomicUsize::new(0),
             figures,
             body_file: OnceLock::new(),
+            fragments: Fragments::default(),
         }
     }
 

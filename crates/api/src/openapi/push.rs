@@ -12,8 +12,8 @@ use crate::ingest::{BODY_BYTES_MAX, LINES_MAX, LISTED_MAX, PATH};
 use crate::openapi::caller::Caller;
 use crate::openapi::header::headers_for_anyone;
 use crate::openapi::response::Responses;
-use crate::openapi::schema::{meaning, record, text};
 use crate::openapi::{example, object, refer};
+use crate::v1::wire::object::{closed, schema, text};
 
 const MEANING: &str = "\
 For operators: how a source of prices delivers. The body is NDJSON, one message a line. An accepted message is \
@@ -139,7 +139,7 @@ fn message(kind: &str, meaning: &str, mut fields: Vec<(&str, Value)>, optional: 
 }
 
 fn open(meaning: &str, fields: Vec<(&str, Value)>, optional: &[&str]) -> Value {
-    let mut schema = record(meaning, fields, optional);
+    let mut schema = closed(meaning, fields, optional);
     if let Some(fields) = schema.as_object_mut() {
         fields.insert("additionalProperties".to_owned(), true.into());
     }
@@ -191,7 +191,7 @@ fn feed_odds() -> Value {
         "An outcome as the source names it.",
         vec![
             ("name", name("Participant or side.")),
-            ("price", meaning("Price", "In the message's format.")),
+            ("price", schema("Price", "In the message's format.")),
             (
                 "point",
                 json!({ "type": ["number", "null"], "multipleOf": 0.25, "description": "For spreads and totals." }),
@@ -208,7 +208,7 @@ fn feed_odds() -> Value {
     let fields = vec![
         ("ref", reference()),
         ("bookmaker", bookmaker()),
-        ("market", meaning("MarketKey", "The market.")),
+        ("market", schema("MarketKey", "The market.")),
         (
             "format",
             json!({ "type": "string", "enum": Format::ALL.map(Format::key), "description": "How prices are written." }),
@@ -245,7 +245,7 @@ fn feed_score() -> Value {
     );
     let fields = vec![
         ("ref", reference()),
-        ("status", meaning("Status", "How it stands.")),
+        ("status", schema("Status", "How it stands.")),
         ("home_score", score("Of the source's home.")),
         ("away_score", score("Of the source's away.")),
         ("periods", periods),
@@ -295,7 +295,7 @@ fn push_receipt() -> Value {
         ("rejected_total", count("Lines that were refused, listed or not.")),
         ("rejected", rejected),
     ];
-    record("What became of a push.", fields, &[])
+    closed("What became of a push.", fields, &[])
 }
 
 fn rejected_line() -> Value {
@@ -305,5 +305,5 @@ fn rejected_line() -> Value {
         ("code", json!({ "type": "string", "enum": codes, "description": "For programs." })),
         ("message", text("For people.")),
     ];
-    record("A line that was refused, and why.", fields, &[])
+    closed("A line that was refused, and why.", fields, &[])
 }

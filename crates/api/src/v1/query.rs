@@ -7,7 +7,7 @@ use domain::{
     BookmakerId, BookmakerSet, Catalogue, EventId, Format, Market, MarketAlias, Region, Sport,
     SportId, Status, Timestamp,
 };
-use market::select::{Cursor, EventIds, Paging};
+use market::select::{Cursor, EventIds};
 use market::{BoutSelection, EventSelection, OddsSelection, ScoreSelection};
 
 use crate::answers::Selector;
@@ -18,6 +18,7 @@ use crate::v1::param::{
 };
 use crate::v1::path::Place;
 use crate::v1::region::{RegionTable, Regions};
+use crate::v1::wire::cursor::{self, Paging};
 use http::percent::{decode, is_plain};
 use http::{Line, cut, parts};
 
@@ -177,26 +178,12 @@ impl Values<'_> {
         let limit = self.limit()?;
         if self.is_grouped(rules, market)? {
             let after = self.cursor(Paging::Events)?;
-            return Ok(Selector::Bouts(BoutSelection {
-                sport,
-                bookmakers,
-                events,
-                format,
-                limit,
-                after,
-            }));
+            let bouts = BoutSelection { sport, bookmakers, events, limit, after };
+            return Ok(Selector::Bouts(bouts, format));
         }
         let after = self.cursor(Paging::Records)?;
-        Ok(Selector::Odds(OddsSelection {
-            sport,
-            bookmakers,
-            bookmaker,
-            market,
-            events,
-            format,
-            limit,
-            after,
-        }))
+        let odds = OddsSelection { sport, bookmakers, bookmaker, market, events, limit, after };
+        Ok(Selector::Odds(odds, format))
     }
 
     fn market(&self, sport: &Sport) -> Result<Option<Market>, ApiError> {
@@ -317,7 +304,7 @@ impl Values<'_> {
 
     fn cursor(&self, paging: Paging) -> Result<Option<Cursor>, ApiError> {
         let Some(text) = self.get(Param::Cursor) else { return Ok(None) };
-        Cursor::decode(text, paging).map(Some).ok_or_else(|| {
+        cursor::decode(text, paging).map(Some).ok_or_else(|| {
             let text =
                 "`cursor` is not one of this endpoint's; take it from the `Link` header as it is";
             ApiError::param(Param::Cursor.name(), text)

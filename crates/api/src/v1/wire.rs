@@ -1,15 +1,65 @@
-//! Bodies: from a selection of a snapshot to JSON, fields exactly as the interface has them.
+//! The bodies of v1: from a selection of a snapshot to JSON, fields exactly as the interface has them (D12).
+//!
+//! Every name of a field stands once, in the table of its object, for the writer and for the OpenAPI document.
 
-use accounts::Limits;
-use domain::{Catalogue, Timestamp};
-use market::{EventSelection, Health, ScoreSelection, Snapshot};
-use serde_json::json;
+mod bout;
+pub(crate) mod cursor;
+mod event;
+pub(crate) mod event_fragment;
+pub(crate) mod object;
+mod page;
+mod record;
+mod score;
+mod service;
+
+#[cfg(test)]
+mod tests;
+
+use domain::Catalogue;
+use market::rendered::{Rendered, WireSlot};
+use market::snapshot::{EventRow, RecordRow};
+use market::{Snapshot, Wire};
 
 use crate::answers::{Answer, Selector};
 use crate::error::ApiError;
 use crate::v1::query::event_not_found;
+use crate::v1::wire::event_fragment::Fragments;
+use crate::v1::wire::page::OddsPage;
 use engine::Published;
 use http::Body;
+
+pub(crate) use bout::{Bout, BoutBook, BoutOutcome, BoutSource, GroupedBouts};
+pub(crate) use event::Event;
+pub(crate) use record::{OddsRecord, Outcome};
+pub(crate) use score::{Period, ScoreRecord};
+pub(crate) use service::{Bookmaker, RateLimit, ServiceStatus, Sport, SportList, status};
+
+/// The wires that snapshots are rendered for when they are cut.
+pub const WIRES: &[&dyn Wire] = &[&V1];
+
+/// Renders rows for v1.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct V1;
+
+impl Wire for V1 {
+    fn slot(&self) -> WireSlot {
+        const SLOT: WireSlot = WireSlot::new(0);
+        SLOT
+    }
+
+    fn render_event(&self, catalogue: &Catalogue, event: &EventRow) -> Rendered {
+        event::render(catalogue, event)
+    }
+
+    fn render_record(
+        &self,
+        catalogue: &Catalogue,
+        event: &EventRow,
+        record: &RecordRow,
+    ) -> Rendered {
+        record::render(catalogue, event, record)
+    }
+}
 
 /// Refuses what a snapshot does not have.
 pub(crate) fn check_found(selector: &Selector, published: &Published) -> Result<(), ApiError> {
@@ -20,102 +70,42 @@ pub(crate) fn check_found(selector: &Selector, published: &Published) -> Result<
         }
         Selector::Sports
         | Selector::Books
-        | Selector::Odds(_)
-        | Selector::Bouts(_)
+        | Selector::Odds(..)
+        | Selector::Bouts(..)
         | Selector::Scores(_)
         | Selector::Events(_) => Ok(()),
     }
 }
 
 /// Makes the answer to a selection.
-pub(crate) fn make(selector: &Selector, snapshot: &Snapshot) -> Answer {
-    let mut body = Vec::new();
-    let next = match selector {
-        Selector::Sports => {
-            body = sports(snapshot).into_bytes();
-            None
+pub(crate) fn make(selector: &Selector, snapshot: &Snapshot, fragments: &Fragments) -> Answer {
+    let texts = |event| event::texts(snapshot.rendered_event(&V1, event));
+    let (body, next) = match selector {
+        Selector::Sports => (service::sports(snapshot).into_bytes(), None),
+        Selector::Books => (service::books(snapshot.catalogue()).into_bytes(), None),
+        Selector::Odds(odds, format) => {
+            let page = OddsPage::new(odds, *format, snapshot, fragments);
+            let next = page.next.as_ref().map(cursor::encode);
+            return Answer::hashed(page.content_hash, Body::of_pieces(page.pieces), next);
         }
-        Selector::Books => {
-            body = books(snapshot.catalogue()).into_bytes();
-            None
-        }
-        Selector::Odds(odds) => {
-            let page = odds.page(snapshot);
-            return Answer::named(page.name, Body::of_pieces(page.pieces), page.next.as_ref());
-        }
-        Selector::Bouts(bouts) => {
+        Selector::Bouts(bouts, format) => {
             let page = bouts.select(snapshot);
             let mut text = String::new();
-            bouts.write(snapshot, &page.items, &mut text);
-            body = text.into_bytes();
-            page.next
+            bout::push(bouts, *format, snapshot, &page.items, &mut text);
+            (text.into_bytes(), page.next)
         }
         Selector::Scores(scores) => {
             let page = scores.select(snapshot);
-            ScoreSelection::write(&page.items, &mut body);
-            page.next
+            (page::array(page.items.into_iter().map(|event| texts(event).1)), page.next)
         }
         Selector::Events(events) => {
             let page = events.select(snapshot);
-            EventSelection::write(&page.items, &mut body);
-            page.next
+            (page::array(page.items.into_iter().map(|event| texts(event).0)), page.next)
         }
         Selector::Event(sport, id) => {
-            if let Some(event) = snapshot.sport(*sport).event(*id) {
-                body.extend_from_slice(event.texts.event.as_bytes());
-            }
-            None
+            let event = snapshot.sport(*sport).event(*id);
+            (event.map(|event| texts(event).0.to_vec()).unwrap_or_default(), None)
         }
     };
-    Answer::new(body, next.as_ref())
-}
-
-fn sports(snapshot: &Snapshot) -> String {
-    let sports: Vec<_> = snapshot
-        .catalogue()
-        .sports()
-        .map(|(id, sport)| {
-            let view = snapshot.sport(id);
-            json!({
-                "key": sport.key,
-                "title": sport.title,
-                "group": sport.group,
-                "active": view.active,
-                "events": view.events_open,
-                "books": view.bookmakers,
-            })
-        })
-        .collect();
-    json!({ "sports": sports }).to_string()
-}
-
-fn books(catalogue: &Catalogue) -> String {
-    let books: Vec<_> = catalogue
-        .bookmakers()
-        .map(|(_, bookmaker)| {
-            let regions: Vec<&str> = bookmaker.regions.iter().map(|region| region.key()).collect();
-            json!({ "key": bookmaker.key, "title": bookmaker.title, "regions": regions })
-        })
-        .collect();
-    serde_json::Value::from(books).to_string()
-}
-
-/// The service's status as a key sees it.
-pub(crate) fn status(maintenance: bool, health: Health, limits: &Limits, now: Timestamp) -> String {
-    let status = match (maintenance, health.degraded) {
-        (true, _) => "maintenance",
-        (false, true) => "degraded",
-        (false, false) => "ok",
-    };
-    json!({
-        "status": status,
-        "api_version": "v1",
-        "server_time": now.to_string(),
-        "rate_limit": {
-            "burst_per_minute": limits.burst_per_minute,
-            "requests_per_day": limits.requests_per_day,
-        },
-        "sports_active": health.sports_active,
-    })
-    .to_string()
+    Answer::new(body, next.as_ref().map(cursor::encode))
 }

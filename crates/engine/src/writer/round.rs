@@ -125,6 +125,7 @@ mod hostile {
             let catalogue = Arc::new(Catalogue::load(None).unwrap());
             let clock = Arc::new(ManualClock::at(Timestamp::from_millis(1_800_000_000_000)));
             let options = WorldOptions {
+                wires: &[],
                 world: World::Live,
                 log: LogLocation::Folder {
                     dir: dir.path().join("log"),

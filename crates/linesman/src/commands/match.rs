@@ -8,13 +8,13 @@ use anyhow::{Context, bail};
 use domain::Catalogue;
 use domain::message::{Body, FeedMessage, Reject};
 use feeds::push;
-use market::{Found, Roll};
+use market::{BatchMatcher, Found};
 use serde_json::json;
 
 use crate::cli::{MatchArgs, output};
 
 pub(crate) fn run(catalogue: &Arc<Catalogue>, args: &MatchArgs) -> anyhow::Result<()> {
-    let mut roll = Roll::new(Arc::clone(catalogue));
+    let mut matcher = BatchMatcher::new(Arc::clone(catalogue));
     let mut feeds = HashSet::new();
     let mut skipped = Skipped::default();
     for file in &args.files {
@@ -27,7 +27,7 @@ pub(crate) fn run(catalogue: &Arc<Catalogue>, args: &MatchArgs) -> anyhow::Resul
         for (number, line) in push::split_lines(&text) {
             match push::parse_line(line, catalogue, None) {
                 Ok(FeedMessage { body: Body::Event { reference, listing }, .. }) => {
-                    roll.list(&feed, &reference, listing);
+                    matcher.list(&feed, &reference, listing);
                 }
                 Ok(_) => {}
                 Err(reject) => skipped.note(file, number, &reject),
@@ -35,7 +35,7 @@ pub(crate) fn run(catalogue: &Arc<Catalogue>, args: &MatchArgs) -> anyhow::Resul
         }
     }
     skipped.print();
-    for found in roll.solve() {
+    for found in matcher.solve() {
         report(&found, args.json)?;
     }
     Ok(())

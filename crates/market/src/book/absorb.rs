@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use domain::{BookmakerId, EventId, RecordId, Timestamp};
 
-use crate::book::decide::Heard;
+use crate::book::decide::ListingFacts;
 use crate::book::event::{Event, Outcome, Record};
-use crate::book::memory::turned;
+use crate::book::identity_memory::turned;
 use crate::book::{Book, FeedIx, Offer, Placed, Slot, SlotKey};
 use crate::change::{By, Change, Joined, Listed, MarketKey, Quoted, Reported};
 use crate::freshness::Source;
-use crate::matching::{Alias, Contest, Likeness, Sketch, same_names};
+use crate::matching::{Alias, Contest, Likeness, NameSignature, same_names};
 
 impl Book {
     /// Applies a change. `at` is when it was accepted. A key that has left the catalogue since makes the
@@ -89,8 +89,13 @@ impl Book {
         }
     }
 
-    /// `heard` is what deciding on the listing has worked out, where it was decided on just now.
-    pub(super) fn absorb_listed(&mut self, listed: &Listed, heard: Option<Heard>, at: Timestamp) {
+    /// `facts` is what deciding on the listing has worked out, where it was decided on just now.
+    pub(super) fn absorb_listed(
+        &mut self,
+        listed: &Listed,
+        facts: Option<ListingFacts>,
+        at: Timestamp,
+    ) {
         let is_new = !self.events.contains_key(&listed.event);
         // Counted even where the sport is gone: an id once given is never given again.
         self.events_made += u64::from(is_new);
@@ -108,8 +113,8 @@ impl Book {
         let offers = self.feed(feed).map(|feed| &feed.offers);
         let before = offers.and_then(|offers| offers.get(&listed.reference));
         let stays = before.filter(|before| before.event == listed.event);
-        let (contest, keys) = match heard {
-            Some(heard) => (heard.contest, heard.keys),
+        let (contest, keys) = match facts {
+            Some(facts) => (facts.contest, facts.keys),
             None => (Contest::parse(&self.lexicon, sport, &listed.fixture), None),
         };
         let offer = Box::new(Offer {
@@ -120,7 +125,7 @@ impl Book {
             competition: listed.competition.clone(),
             commence_time: listed.commence_time,
             fixture: listed.fixture.clone(),
-            sketch: Sketch::of(&contest),
+            signature: NameSignature::of(&contest),
             contest,
             placed: stays.map_or(Placed::First, |before| before.placed.clone()),
             came_from: stays.and_then(|before| before.came_from),
@@ -270,8 +275,8 @@ impl Book {
         };
         event.mentioned_at = at;
         let score = event.score_from(report);
-        if score != event.score {
-            event.score = score;
+        if score != *event.score {
+            event.score = Arc::new(score);
             event.score_changed = ts;
             event.finished_at = event.is_final().then_some(at);
         }

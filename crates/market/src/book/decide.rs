@@ -17,7 +17,7 @@ use crate::matching::{Contest, Likeness, check_names, effort, same_names};
 
 /// What deciding on a listing has worked out, for taking it in.
 #[derive(Debug)]
-pub(super) struct Heard {
+pub(super) struct ListingFacts {
     pub(super) contest: Contest,
     /// What it is found by.
     pub(super) keys: Option<Vec<u64>>,
@@ -25,15 +25,15 @@ pub(super) struct Heard {
     pub(super) alone: bool,
 }
 
-/// When a message was said.
+/// When a message was sent, by its source.
 #[derive(Clone, Copy, Debug)]
-enum Said {
+enum SourceTime {
     At(Timestamp),
     /// It does not say, and arrived then.
     ByNow(Timestamp),
 }
 
-impl Said {
+impl SourceTime {
     fn at(self) -> Timestamp {
         match self {
             Self::At(ts) | Self::ByNow(ts) => ts,
@@ -70,10 +70,10 @@ impl Book {
         feed: &str,
         message: &FeedMessage,
         now: Timestamp,
-    ) -> Result<(Decision, Option<Heard>), Reject> {
+    ) -> Result<(Decision, Option<ListingFacts>), Reject> {
         effort::begin();
-        let said = message.ts.map_or(Said::ByNow(now), Said::At);
-        let ts = said.at();
+        let source_time = message.ts.map_or(SourceTime::ByNow(now), SourceTime::At);
+        let ts = source_time.at();
         if ts.as_millis() > now.as_millis().saturating_add(FUTURE_TS_MS_MAX) {
             let text = format!("`ts` {ts} is more than 5 s ahead of the service's clock, {now}");
             return Err(Reject::new(RejectCode::FutureTs, text));
@@ -81,12 +81,14 @@ impl Book {
         let decision = match &message.body {
             Body::Event { reference, listing } => {
                 self.check_start(listing.commence_time, now)?;
-                return self.decide_event(feed, reference, listing, said);
+                return self.decide_event(feed, reference, listing, source_time);
             }
-            Body::Odds(odds) => self.decide_odds(feed, odds, said)?,
-            Body::Score(score) => self.decide_score(feed, score, said, now)?,
-            Body::Remove { reference } => self.decide_remove(feed, reference, said)?,
-            Body::Heartbeat { bookmaker, sport } => self.decide_beat(*bookmaker, *sport, said),
+            Body::Odds(odds) => self.decide_odds(feed, odds, source_time)?,
+            Body::Score(score) => self.decide_score(feed, score, source_time, now)?,
+            Body::Remove { reference } => self.decide_remove(feed, reference, source_time)?,
+            Body::Heartbeat { bookmaker, sport } => {
+                self.decide_beat(*bookmaker, *sport, source_time)
+            }
         };
         Ok((decision, None))
     }
@@ -96,11 +98,12 @@ impl Book {
         feed: &str,
         reference: &str,
         listing: &Listing,
-        said: Said,
-    ) -> Result<(Decision, Option<Heard>), Reject> {
+        source_time: SourceTime,
+    ) -> Result<(Decision, Option<ListingFacts>), Reject> {
         let feed_ix = self.feed_ix(feed);
         let offer = self.offer(feed_ix, reference);
-        let Some(ts) = offer.map_or(Some(said.at()), |offer| said.after(offer.ts)) else {
+        let Some(ts) = offer.map_or(Some(source_time.at()), |offer| source_time.after(offer.ts))
+        else {
             return Ok((Decision::of(Verdict::Superseded), None));
         };
         if offer.is_some_and(|offer| offer.active && self.says_the_same(offer, listing)) {
@@ -108,28 +111,28 @@ impl Book {
         }
         check_names(listing)?;
         let contest = Contest::parse(&self.lexicon, listing.sport, &listing.fixture);
-        let heard = (&*listing.competition, &listing.fixture);
+        let listed = (&*listing.competition, &listing.fixture);
         let held = offer.map_or(0, |offer| offer.weight(reference));
-        let more = Self::weigh_listing(reference, heard, &contest).saturating_sub(held);
-        let founds = Self::weigh_event(heard);
+        let more = Self::weigh_listing(reference, listed, &contest).saturating_sub(held);
+        let founds = Self::weigh_event(listed);
         // Before the work of looking for its event. What is new may need one of its own.
         self.check_room(feed_ix, if offer.is_none() { more + founds } else { more })?;
-        let face = self.listing_face(feed, listing, &contest);
+        let view = self.listing_face(feed, listing, &contest);
         let known = feed_ix.zip(offer);
         let stays =
-            known.filter(|(ix, offer)| self.stays_with((*ix, reference), offer, (listing, &face)));
+            known.filter(|(ix, offer)| self.stays_with((*ix, reference), offer, (listing, &view)));
         let mut follow = Vec::new();
         let mut oddity = None;
         let (mut keys, mut alone) = (None, false);
         let (event, swapped) = match stays {
             Some((_, offer)) => {
                 let event = self.event(offer.event);
-                let swapped = event.is_some_and(|event| self.is_turned(feed, event, &face));
+                let swapped = event.is_some_and(|event| self.is_turned(feed, event, &view));
                 oddity = self.oddity_of_correction(offer, (listing, &contest), swapped);
                 (offer.event, swapped)
             }
             None => {
-                let place = self.place((feed_ix, reference), listing, &face);
+                let place = self.place((feed_ix, reference), listing, &view);
                 (keys, alone) = (Some(place.keys), offer.is_none() && place.alone);
                 let reused = offer.is_some_and(|offer| offer.active);
                 let duplicate = place.duplicate.then_some(Oddity::Duplicate);
@@ -141,7 +144,7 @@ impl Book {
                     }
                     Some((id, None)) => {
                         let event = self.event(id);
-                        (id, event.is_some_and(|event| self.is_turned(feed, event, &face)))
+                        (id, event.is_some_and(|event| self.is_turned(feed, event, &view)))
                     }
                     None => {
                         self.check_room(feed_ix, more + founds)?;
@@ -162,7 +165,7 @@ impl Book {
             ts,
         };
         let decision = Decision { follow, oddity, ..Decision::change(Change::Listed(listed)) };
-        Ok((decision, Some(Heard { contest, keys, alone })))
+        Ok((decision, Some(ListingFacts { contest, keys, alone })))
     }
 
     /// Why a ref was taken for an event, and what that teaches about its feed's names.
@@ -206,7 +209,12 @@ impl Book {
             && self.event(offer.event).is_some_and(|event| event.sport == listing.sport)
     }
 
-    fn decide_odds(&self, feed: &str, odds: &OddsBody, said: Said) -> Result<Decision, Reject> {
+    fn decide_odds(
+        &self,
+        feed: &str,
+        odds: &OddsBody,
+        source_time: SourceTime,
+    ) -> Result<Decision, Reject> {
         let (offer, event) = self.offered(feed, &odds.reference)?;
         let sport = self.catalogue.sport(event.sport);
         check_market(sport, odds)?;
@@ -229,7 +237,8 @@ impl Book {
             market: odds.market,
             group: odds.group.clone(),
         };
-        let Some(ts) = slot.map_or(Some(said.at()), |slot| said.after(slot.ts)) else {
+        let Some(ts) = slot.map_or(Some(source_time.at()), |slot| source_time.after(slot.ts))
+        else {
             return Ok(Decision::of(Verdict::Superseded));
         };
         if let Some(slot) = slot {
@@ -257,14 +266,14 @@ impl Book {
         &self,
         feed: &str,
         body: &ScoreBody,
-        said: Said,
+        source_time: SourceTime,
         now: Timestamp,
     ) -> Result<Decision, Reject> {
         let (offer, event) = self.offered(feed, &body.reference)?;
         self.check_begun(body.status, event.commence_time.min(offer.commence_time), now)?;
         // What was said with a time ahead of ours does not make others' reports look old until that has come.
-        let after = |held: Timestamp| said.after(held.min(now)).map(|ts| ts.max(held));
-        let Some(ts) = event.score_ts.map_or(Some(said.at()), after) else {
+        let after = |held: Timestamp| source_time.after(held.min(now)).map(|ts| ts.max(held));
+        let Some(ts) = event.score_ts.map_or(Some(source_time.at()), after) else {
             return Ok(Decision::of(Verdict::Superseded));
         };
         let (sport, lexicon) = (self.catalogue.sport(event.sport), &*self.lexicon);
@@ -290,10 +299,15 @@ impl Book {
         Ok(Decision::change(Change::Scored { event: event.id, score: report, ts }))
     }
 
-    fn decide_remove(&self, feed: &str, reference: &str, said: Said) -> Result<Decision, Reject> {
+    fn decide_remove(
+        &self,
+        feed: &str,
+        reference: &str,
+        source_time: SourceTime,
+    ) -> Result<Decision, Reject> {
         let offer =
             self.offer(self.feed_ix(feed), reference).ok_or_else(|| unknown_ref(reference))?;
-        let Some(ts) = said.after(offer.ts) else {
+        let Some(ts) = source_time.after(offer.ts) else {
             return Ok(Decision::of(Verdict::Superseded));
         };
         if !offer.active {
@@ -306,8 +320,13 @@ impl Book {
         }))
     }
 
-    fn decide_beat(&self, bookmaker: BookmakerId, sport: Option<SportId>, said: Said) -> Decision {
-        let ts = said.at();
+    fn decide_beat(
+        &self,
+        bookmaker: BookmakerId,
+        sport: Option<SportId>,
+        source_time: SourceTime,
+    ) -> Decision {
+        let ts = source_time.at();
         let beats: Vec<Timestamp> = match sport {
             Some(sport) => {
                 vec![self.sources.get(&(sport, bookmaker)).unwrap_or(&Source::NEVER).beat_at]
@@ -323,7 +342,8 @@ impl Book {
                 ts,
             });
         }
-        let older = !beats.is_empty() && beats.iter().all(|held| said.after(*held).is_none());
+        let older =
+            !beats.is_empty() && beats.iter().all(|held| source_time.after(*held).is_none());
         Decision::of(if older { Verdict::Superseded } else { Verdict::Unchanged })
     }
 

@@ -8,12 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use domain::message::Fixture;
 use domain::score::{Leader, Score, Side};
-use domain::{BookmakerId, EventId, Line, Market, Quote, RecordId, SportId, Status, Timestamp};
+use domain::{
+    BookmakerId, EventId, Line, Market, Period, Quote, RecordId, SportId, Status, Timestamp,
+};
 
 use crate::book::field::Field;
-use crate::book::weight::Counted;
 use crate::change::{Reported, Who};
-use crate::render::RecordText;
+use crate::rendered::Slots;
 
 /// An event.
 #[derive(Debug)]
@@ -36,7 +37,8 @@ pub struct Event {
     pub(crate) born: u64,
     /// When a feed last spoke of it, by our clock.
     pub(crate) mentioned_at: Timestamp,
-    pub score: Score,
+    /// Shared with snapshots.
+    pub score: Arc<Score>,
     /// When the source says the held score stood.
     pub(crate) score_ts: Option<Timestamp>,
     /// When the score last changed (D29).
@@ -44,21 +46,43 @@ pub struct Event {
     /// When the score of an event that is final was taken, by our clock.
     pub(crate) finished_at: Option<Timestamp>,
     pub(crate) slots: BTreeMap<SlotKey, Slot>,
-    /// The event's and the score's JSON; empty when something they show has changed.
-    pub(crate) texts: OnceLock<Arc<EventTexts>>,
+    /// Made for the first snapshot after something in it has changed.
+    pub(crate) details: OnceLock<Arc<EventDetails>>,
+}
+
+/// What was counted of an event, and to whom; kept by `weight`.
+#[derive(Debug, Default)]
+pub(crate) struct Counted {
+    /// The event itself with its players and score.
+    pub(super) own: u64,
+    pub(super) owner: Option<FeedIx>,
+    /// Its markets, by the feed that sent them.
+    pub(super) slots: Vec<(FeedIx, u64)>,
+    /// Players that are in `players_bytes`.
+    pub(super) players: usize,
+    pub(super) players_bytes: usize,
 }
 
 /// A feed's position in the book's list of feeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct FeedIx(pub(crate) u32);
 
-/// Ready-made JSON of an event.
-#[derive(Debug, PartialEq, Eq)]
-pub struct EventTexts {
-    pub event: Box<str>,
-    pub score: Box<str>,
-    pub home: Box<str>,
-    pub away: Box<str>,
+/// What is shown of an event beside its prices. Snapshots share it until something in it changes.
+#[derive(Debug)]
+pub struct EventDetails {
+    pub sport: SportId,
+    pub competition: Box<str>,
+    /// Of a field; head-to-head events have none.
+    pub title: Option<Box<str>>,
+    /// The sides; of a field the leader and the runner-up, once there are any.
+    pub home: Option<Box<str>>,
+    pub away: Option<Box<str>>,
+    pub score: Arc<Score>,
+    /// When the score last changed (D29).
+    pub score_changed: Timestamp,
+    /// Markets with prices, in the order of their keys.
+    pub markets: Box<[Market]>,
+    pub(crate) rendered: Slots,
 }
 
 /// Orders an event's records as answers are ordered (D15).
@@ -83,11 +107,11 @@ pub(crate) struct Slot {
     pub(crate) weight: u64,
 }
 
-/// Prices on offer, with their JSON once a snapshot needed it.
+/// Prices on offer.
 #[derive(Debug)]
 pub struct Record {
     pub outcomes: Arc<[Outcome]>,
-    pub(crate) text: OnceLock<RecordText>,
+    pub(crate) rendered: Slots,
 }
 
 /// One priced outcome.
@@ -141,12 +165,12 @@ impl Event {
             first_known: ts,
             born: 0,
             mentioned_at: at,
-            score: Score::none_yet(),
+            score: Arc::new(Score::none_yet()),
             score_ts: None,
             score_changed: ts,
             finished_at: None,
             slots: BTreeMap::new(),
-            texts: OnceLock::new(),
+            details: OnceLock::new(),
         }
     }
 
@@ -163,7 +187,7 @@ impl Event {
     pub(crate) fn knows(&self, feed: FeedIx) -> bool {
         self.owner == Some(feed)
             || self.is_listed_by(feed)
-            || self.counted.holds(feed)
+            || self.counted.slots.iter().any(|(held, _)| *held == feed)
             || self
                 .withdrawn
                 .range((feed, Box::default())..)
@@ -252,12 +276,39 @@ impl Event {
         self.touch();
     }
 
-    /// What is shown of the event has changed: its texts are made anew for the next snapshot.
+    /// What is shown of the event has changed: its details are made anew for the next snapshot.
     pub(crate) fn touch(&mut self) {
-        self.texts = OnceLock::new();
+        self.details = OnceLock::new();
     }
 
-    /// A side's name changed: records that print it are rendered anew too. The sides come first in a record.
+    /// What is shown of it now.
+    pub(crate) fn details(&self) -> &Arc<EventDetails> {
+        self.details.get_or_init(|| {
+            let leader = |place: usize| {
+                let leader = self.score.leaders.get(place)?;
+                Some(self.field.name(leader.entrant).into())
+            };
+            let (title, home, away) = match &self.fixture {
+                Fixture::HeadToHead { home, away } => {
+                    (None, Some(home.clone()), Some(away.clone()))
+                }
+                Fixture::Field { title } => (Some(title.clone()), leader(0), leader(1)),
+            };
+            Arc::new(EventDetails {
+                sport: self.sport,
+                competition: self.competition.clone(),
+                title,
+                home,
+                away,
+                score: Arc::clone(&self.score),
+                score_changed: self.score_changed,
+                markets: self.open_markets().into(),
+                rendered: Slots::default(),
+            })
+        })
+    }
+
+    /// A side's name changed: records that show it are rendered anew too. The sides come first in a record.
     pub(crate) fn touch_records(&mut self) {
         for slot in self.slots.values_mut() {
             let prints = |record: &&Arc<Record>| {
@@ -278,6 +329,20 @@ impl Event {
 
 impl Record {
     pub(crate) fn new(outcomes: Arc<[Outcome]>) -> Self {
-        Self { outcomes, text: OnceLock::new() }
+        Self { outcomes, rendered: Slots::default() }
+    }
+}
+
+impl EventDetails {
+    /// The score by periods; of a field the rounds of the leader and the runner-up, as far as both have played (D10).
+    pub fn periods(&self) -> impl Iterator<Item = Period> {
+        let rounds = match &*self.score.leaders {
+            [leader, runner_up, ..] => (&*leader.rounds, &*runner_up.rounds),
+            [_] | [] => Default::default(),
+        };
+        let rounds = (1..).zip(rounds.0.iter().zip(rounds.1));
+        let rounds =
+            rounds.map(|(number, (home, away))| Period { number, home: *home, away: *away });
+        rounds.chain(self.score.periods.iter().copied())
     }
 }

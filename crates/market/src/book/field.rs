@@ -8,7 +8,6 @@ use std::sync::Arc;
 use domain::message::OUTCOMES_MAX;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::book::weight::json_bytes;
 use crate::matching::{Hashed, Likeness, Name, fold};
 
 /// Players that a spelling is compared with: those who share most of its words.
@@ -23,8 +22,8 @@ pub(crate) struct Field {
     /// Shared with snapshots; copied when a player is added while one still holds it.
     names: Arc<Vec<Box<str>>>,
     parsed: Vec<Name>,
-    /// How many bytes each name has in JSON.
-    json_bytes: Vec<usize>,
+    /// How many bytes each name has where it is rendered.
+    escaped_bytes: Vec<usize>,
     /// By a hash of the name as it is written: most names come as they came before, and need no folding.
     by_name: HashMap<u64, u16, BuildHasherDefault<Hashed>>,
     by_folded: HashMap<Box<str>, u16>,
@@ -71,7 +70,7 @@ impl Field {
         let words = self.hash.of(&parsed.folded());
         self.by_words.entry(words).and_modify(|held| *held = None).or_insert(Some(at));
         self.parsed.push(parsed);
-        self.json_bytes.push(json_bytes(name));
+        self.escaped_bytes.push(escaped_bytes(name));
         self.by_name.insert(self.hash.of(name), at);
     }
 
@@ -110,8 +109,8 @@ impl Field {
         self.names.get(usize::from(at)).map_or("", |name| name)
     }
 
-    pub(crate) fn json_bytes(&self, at: u16) -> usize {
-        self.json_bytes.get(usize::from(at)).copied().unwrap_or(0)
+    pub(crate) fn escaped_bytes(&self, at: u16) -> usize {
+        self.escaped_bytes.get(usize::from(at)).copied().unwrap_or(0)
     }
 
     /// The player of a name, but for what folding takes away.
@@ -151,4 +150,9 @@ impl Field {
     pub(crate) fn room(&self) -> usize {
         OUTCOMES_MAX.saturating_sub(self.names.len())
     }
+}
+
+/// A text as wires render it, with quotes and backslashes escaped.
+pub(super) fn escaped_bytes(text: &str) -> usize {
+    text.len() + text.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count()
 }

@@ -12,12 +12,12 @@ use serde::{Deserialize, Serialize};
 use domain::message::Fixture;
 use domain::{Catalogue, EventId, Market, Score, Timestamp};
 
-use crate::book::event::{Event, Outcome, Record, Slot};
+use crate::book::event::{Counted, Event, Outcome, Record, Slot};
 use crate::book::field::Field;
-use crate::book::weight::Counted;
-use crate::book::{Book, Feed, FeedIx, Ids, Offer, Placed, slot_key_of};
+use crate::book::{Book, Feed, FeedIx, Offer, Placed, slot_key_of};
+use crate::change::Ids;
 use crate::freshness::Source;
-use crate::matching::{Alias, Contest, Doubt, Evidence, Sketch};
+use crate::matching::{Alias, Contest, Doubt, Evidence, NameSignature};
 
 /// Version of the images written now.
 pub const IMAGE_VERSION: u8 = 3;
@@ -299,7 +299,7 @@ impl Book {
                 competition: offer.competition.into_owned().into(),
                 commence_time: offer.commence_time,
                 fixture,
-                sketch: Sketch::of(&contest),
+                signature: NameSignature::of(&contest),
                 contest,
                 placed: Placed::First,
                 came_from: None,
@@ -352,12 +352,12 @@ impl Book {
             first_known: image.first_known,
             born: 0,
             mentioned_at: image.mentioned_at,
-            score: image.score.into_owned(),
+            score: Arc::new(image.score.into_owned()),
             score_ts: image.score_ts,
             score_changed: image.score_changed,
             finished_at: None,
             slots,
-            texts: OnceLock::new(),
+            details: OnceLock::new(),
         };
         self.events.insert(event.id, Box::new(event));
     }
@@ -399,7 +399,7 @@ fn event_image<'a>(event: &'a Event, catalogue: &'a Catalogue) -> EventImage<'a>
         listed_by: event.listed_by.iter().map(|(ix, r)| (ix.0, Cow::Borrowed(&**r))).collect(),
         first_known: event.first_known,
         mentioned_at: event.mentioned_at,
-        score: Cow::Borrowed(&event.score),
+        score: Cow::Borrowed(&*event.score),
         score_ts: event.score_ts,
         score_changed: event.score_changed,
         slots: slots.collect(),

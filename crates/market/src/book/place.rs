@@ -7,9 +7,11 @@ use domain::message::Listing;
 use domain::{EventId, SportId};
 
 use crate::book::event::{Event, FeedIx};
-use crate::book::{Book, Ids, Offer, Placed};
+use crate::book::{Book, Offer, Placed};
+use crate::change::Ids;
 use crate::matching::{
-    Contest, Doubt, Evidence, Face, Glance, Likeness, Party, Sketch, Verdict, effort, same_names,
+    Contest, Doubt, Evidence, Likeness, ListingView, NameSignature, Party, QuickCheck, Verdict,
+    effort, same_names,
 };
 
 /// A listing seen against an event.
@@ -67,11 +69,11 @@ impl Book {
         feed: &str,
         listing: &'a Listing,
         contest: &'a Contest,
-    ) -> Face<'a> {
+    ) -> ListingView<'a> {
         let contest = self.meaning(feed, listing.sport, contest);
-        let sketch = Sketch::of(&contest);
+        let signature = NameSignature::of(&contest);
         let Listing { commence_time, competition, .. } = listing;
-        Face { contest, commence_time: *commence_time, competition, sketch }
+        ListingView { contest, commence_time: *commence_time, competition, signature }
     }
 
     /// The same of a listing that is held.
@@ -80,22 +82,27 @@ impl Book {
         feed: FeedIx,
         sport: SportId,
         offer: &'a Offer,
-    ) -> Face<'a> {
+    ) -> ListingView<'a> {
         let name = self.feed(feed).map_or("", |feed| &*feed.name);
         let contest = self.meaning(name, sport, &offer.contest);
-        let sketch = match contest {
-            Cow::Borrowed(_) => offer.sketch,
-            Cow::Owned(_) => Sketch::BLANK,
+        let signature = match contest {
+            Cow::Borrowed(_) => offer.signature,
+            Cow::Owned(_) => NameSignature::BLANK,
         };
         let (commence_time, competition) = (offer.commence_time, &*offer.competition);
-        Face { contest, commence_time, competition, sketch }
+        ListingView { contest, commence_time, competition, signature }
     }
 
     /// An event as it is shown, and as a feed would mean it.
-    fn shown_face<'a>(&self, feed: &str, event: &'a Event, contest: &'a Contest) -> Face<'a> {
+    fn shown_face<'a>(
+        &self,
+        feed: &str,
+        event: &'a Event,
+        contest: &'a Contest,
+    ) -> ListingView<'a> {
         let contest = self.meaning(feed, event.sport, contest);
         let (commence_time, competition) = (event.commence_time, &*event.competition);
-        Face { contest, commence_time, competition, sketch: Sketch::BLANK }
+        ListingView { contest, commence_time, competition, signature: NameSignature::BLANK }
     }
 
     /// How far from the eldest listing of an event a listing can start and be the same.
@@ -104,22 +111,27 @@ impl Book {
         self.catalogue.sport(sport).other_event_after + Duration::from_secs(60)
     }
 
-    /// False where a glance shows that two listings are two events: the starts, how words begin.
-    fn may_be(&self, sport: SportId, one: Glance, other: Glance) -> bool {
+    /// False where a quick check shows that two listings are two events: the starts, how words begin.
+    fn may_be(&self, sport: SportId, one: QuickCheck, other: QuickCheck) -> bool {
         let apart = one.at.as_millis().abs_diff(other.at.as_millis());
         u128::from(apart) <= self.candidates_within(sport).as_millis()
-            && one.sketch.may_be(&other.sketch)
+            && one.signature.may_be(&other.signature)
     }
 
     /// The evidence, minding what an operator said of names.
-    pub(super) fn evidence(&self, sport: SportId, one: &Face<'_>, other: &Face<'_>) -> Evidence {
+    pub(super) fn evidence(
+        &self,
+        sport: SportId,
+        one: &ListingView<'_>,
+        other: &ListingView<'_>,
+    ) -> Evidence {
         self.minding(sport, (one, other), Evidence::gather(one, other))
     }
 
     fn minding(
         &self,
         sport: SportId,
-        (one, other): (&Face<'_>, &Face<'_>),
+        (one, other): (&ListingView<'_>, &ListingView<'_>),
         mut evidence: Evidence,
     ) -> Evidence {
         if self.memory.aliases.is_empty() {
@@ -153,14 +165,14 @@ impl Book {
 
     /// How a listing fits an event: as well as with the best of those who list it, and not at all if it is another
     /// event than any of them has. What is not compared any more, as enough was, does not fit.
-    pub(super) fn fit(&self, face: &Face<'_>, event: &Event) -> Option<Fit> {
-        self.fit_without(face, event, &[])
+    pub(super) fn fit(&self, view: &ListingView<'_>, event: &Event) -> Option<Fit> {
+        self.fit_without(view, event, &[])
     }
 
     /// The same, as if some feeds did not list it.
     pub(super) fn fit_without(
         &self,
-        face: &Face<'_>,
+        view: &ListingView<'_>,
         event: &Event,
         ignored: &[FeedIx],
     ) -> Option<Fit> {
@@ -175,7 +187,7 @@ impl Book {
             })
         };
         // The cheap question first.
-        if !faces().all(|(.., theirs)| self.may_be(event.sport, theirs.glance(), face.glance())) {
+        if !faces().all(|(.., theirs)| self.may_be(event.sport, theirs.check(), view.check())) {
             return None;
         }
         let mut best: Option<Fit> = None;
@@ -184,8 +196,8 @@ impl Book {
             if effort::is_exhausted() {
                 return None;
             }
-            let evidence = Evidence::gather_alike(&theirs, face)?;
-            let evidence = self.minding(event.sport, (&theirs, face), evidence);
+            let evidence = Evidence::gather_alike(&theirs, view)?;
+            let evidence = self.minding(event.sport, (&theirs, view), evidence);
             if evidence.weaker() <= Likeness::Conflict || evidence.gap() > sport.other_event_after {
                 return None;
             }
@@ -208,9 +220,9 @@ impl Book {
     }
 
     /// Events that might be the same as a listing, the likeliest first.
-    pub(super) fn candidates(&self, sport: SportId, face: &Face<'_>) -> Vec<EventId> {
-        let keys = self.index.keys(sport, &face.contest);
-        self.index.find(&keys, face.glance(), self.candidates_within(sport))
+    pub(super) fn candidates(&self, sport: SportId, view: &ListingView<'_>) -> Vec<EventId> {
+        let keys = self.index.keys(sport, &view.contest);
+        self.index.find(&keys, view.check(), self.candidates_within(sport))
     }
 
     /// Finds the event that a listing is the same as.
@@ -218,7 +230,7 @@ impl Book {
         &self,
         (feed, reference): (Option<FeedIx>, &str),
         listing: &Listing,
-        face: &Face<'_>,
+        view: &ListingView<'_>,
     ) -> Place {
         // What it stood for it does not mean any more.
         let former = feed.and_then(|feed| self.feed(feed)?.offer(reference));
@@ -226,9 +238,9 @@ impl Book {
         let mut place = Place { alone: true, ..Place::default() };
         let mut fits: Vec<(EventId, Fit)> = Vec::new();
         let mut left: Option<(u64, EventId)> = None;
-        place.keys = self.index.keys(listing.sport, &face.contest);
+        place.keys = self.index.keys(listing.sport, &view.contest);
         let within = self.candidates_within(listing.sport);
-        for id in self.index.find(&place.keys, face.glance(), within) {
+        for id in self.index.find(&place.keys, view.check(), within) {
             if effort::is_exhausted() {
                 place.alone = false;
                 break;
@@ -244,7 +256,7 @@ impl Book {
                 }
                 continue;
             }
-            let Some(fit) = self.fit(face, event) else { continue };
+            let Some(fit) = self.fit(view, event) else { continue };
             match fit.verdict {
                 Verdict::Same if taken => place.duplicate = true,
                 Verdict::Same => fits.push((id, fit)),
@@ -252,7 +264,7 @@ impl Book {
             }
             place.alone = false;
         }
-        place.same = match self.choose(face, fits) {
+        place.same = match self.choose(view, fits) {
             Choice::One(id, fit) => Some((id, Some(fit))),
             Choice::Nothing => left.map(|(_, id)| (id, None)),
             Choice::Rivals(_) => None,
@@ -265,14 +277,14 @@ impl Book {
     /// A feed that lists two of them contradicts itself or repeats itself, so its word counts only where nobody else
     /// has one: who floods us with duplicates cannot draw others' listings of one event to different ones. Where the
     /// events are those of different people the names decide, and if they do not it cannot be told.
-    pub(super) fn choose(&self, face: &Face<'_>, mut fits: Vec<(EventId, Fit)>) -> Choice {
+    pub(super) fn choose(&self, view: &ListingView<'_>, mut fits: Vec<(EventId, Fit)>) -> Choice {
         if fits.len() < 2 {
             return fits.pop().map_or(Choice::Nothing, |(id, fit)| Choice::One(id, fit));
         }
         let doubled = self.listed_twice(fits.iter().map(|(id, _)| *id));
         if !doubled.is_empty() {
             let upheld = |id: EventId| {
-                let fit = self.event(id).and_then(|event| self.fit_without(face, event, &doubled));
+                let fit = self.event(id).and_then(|event| self.fit_without(view, event, &doubled));
                 fit.filter(|fit| fit.verdict == Verdict::Same)
             };
             let upheld: Vec<_> =
@@ -305,21 +317,21 @@ impl Book {
 
     /// Whether a listing that stood for an event of several feeds now surely is another that others list: what it
     /// says agrees with nobody here any more, or with nobody but a feed that lists both.
-    fn has_moved(&self, feed: FeedIx, event: &Event, face: &Face<'_>) -> bool {
+    fn has_moved(&self, feed: FeedIx, event: &Event, view: &ListingView<'_>) -> bool {
         let is_same = |fit: &Fit| fit.verdict == Verdict::Same;
         let elsewhere: Vec<&Event> = self
-            .candidates(event.sport, face)
+            .candidates(event.sport, view)
             .into_iter()
             .filter(|id| *id != event.id && !self.memory.are_apart(*id, event.id))
             .filter_map(|id| self.event(id))
             .filter(|other| other.is_listed() && !other.is_listed_by(feed))
-            .filter(|other| self.fit(face, other).as_ref().is_some_and(is_same))
+            .filter(|other| self.fit(view, other).as_ref().is_some_and(is_same))
             .collect();
         if elsewhere.is_empty() {
             return false;
         }
         let fits = |event: &Event, ignored: &[FeedIx]| {
-            self.fit_without(face, event, ignored).as_ref().is_some_and(is_same)
+            self.fit_without(view, event, ignored).as_ref().is_some_and(is_same)
         };
         if !fits(event, &[feed]) {
             return true;
@@ -370,7 +382,7 @@ impl Book {
         &self,
         (feed, reference): (FeedIx, &str),
         offer: &Offer,
-        (listing, face): (&Listing, &Face<'_>),
+        (listing, view): (&Listing, &ListingView<'_>),
     ) -> bool {
         let Some(event) = self.event(offer.event).filter(|event| event.sport == listing.sport)
         else {
@@ -381,7 +393,7 @@ impl Book {
             return false;
         }
         let sport = self.catalogue.sport(event.sport);
-        let own = self.evidence(event.sport, &self.offer_face(feed, event.sport, offer), face);
+        let own = self.evidence(event.sport, &self.offer_face(feed, event.sport, offer), view);
         if event.is_final() && own.gap() > sport.same_event_within {
             // A ref used anew for the next meeting of the two.
             return false;
@@ -405,26 +417,26 @@ impl Book {
         let agrees = others.all(|(lister, _, offer)| {
             let theirs = self.offer_face(lister, event.sport, offer);
             let is_kin = || {
-                let evidence = || self.evidence(event.sport, &theirs, face);
+                let evidence = || self.evidence(event.sport, &theirs, view);
                 !effort::is_exhausted() && evidence().weaker() >= Likeness::Kin
             };
             // So far from theirs it is another event, whatever it was before.
-            Evidence::gap_between(&theirs, face) <= sport.other_event_after
+            Evidence::gap_between(&theirs, view) <= sport.other_event_after
                 && (same_names || is_kin())
         });
         // Somebody whom it would not be taken for under this name may be somebody else by now.
         let is_known = || {
-            let fit = self.fit_without(face, event, &[feed]);
+            let fit = self.fit_without(view, event, &[feed]);
             own.weaker().is_firm() || fit.is_some_and(|fit| fit.verdict == Verdict::Same)
         };
-        agrees && (same_names || is_known()) && !self.has_moved(feed, event, face)
+        agrees && (same_names || is_known()) && !self.has_moved(feed, event, view)
     }
 
     /// Which way round a listing names the participants of the event it stays with.
-    pub(super) fn is_turned(&self, feed: &str, event: &Event, face: &Face<'_>) -> bool {
+    pub(super) fn is_turned(&self, feed: &str, event: &Event, view: &ListingView<'_>) -> bool {
         let contest = self.contest_of(event);
         let shown = self.shown_face(feed, event, &contest);
-        let evidence = self.evidence(event.sport, &shown, face);
+        let evidence = self.evidence(event.sport, &shown, view);
         // Somebody else's order says nothing about ours.
         evidence.weaker() >= Likeness::Kin && evidence.swapped
     }

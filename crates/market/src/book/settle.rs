@@ -12,7 +12,9 @@ use crate::book::Book;
 use crate::book::event::{Event, FeedIx};
 use crate::book::place::{Choice, Fit};
 use crate::change::{By, Change};
-use crate::matching::{Alias, Doubt, Evidence, Face, Glance, Name, Sketch, Verdict, effort};
+use crate::matching::{
+    Alias, Doubt, Evidence, ListingView, Name, NameSignature, QuickCheck, Verdict, effort,
+};
 
 /// Steps that one listing can lead to; a chain of events that fall together is shorter.
 const STEPS_MAX: usize = 32;
@@ -88,7 +90,7 @@ impl Book {
         let Some(sport) = self.catalogue.sport_id(&alias.sport) else { return Vec::new() };
         let name = Name::parse(&alias.name);
         let keys = self.index.keys_of_name(sport, &name);
-        let anybody = Glance { at: Timestamp::from_millis(0), sketch: Sketch::BLANK };
+        let anybody = QuickCheck { at: Timestamp::from_millis(0), signature: NameSignature::BLANK };
         let mut events = self.index.find(&keys, anybody, Duration::MAX);
         if by == By::Operator {
             events.extend(self.memory.doubts.iter().flat_map(|((one, other), _)| [one, other]));
@@ -122,8 +124,8 @@ impl Book {
         let event = self.event(offer.event)?;
         let mut doubted = Vec::new();
         let mut fits = Vec::new();
-        let face = self.offer_face(feed, event.sport, offer);
-        let near = self.index.near(event.id, face.glance(), self.candidates_within(event.sport));
+        let view = self.offer_face(feed, event.sport, offer);
+        let near = self.index.near(event.id, view.check(), self.candidates_within(event.sport));
         for id in near {
             let Some(other) =
                 self.event(id).filter(|other| other.id != event.id && other.is_listed())
@@ -135,7 +137,7 @@ impl Book {
             if self.memory.are_apart(event.id, id) || two {
                 continue;
             }
-            let Some(fit) = self.fit_without(&face, other, &shared) else { continue };
+            let Some(fit) = self.fit_without(&view, other, &shared) else { continue };
             match fit.verdict {
                 Verdict::Same if self.may_be_one(event, other) => fits.push((id, fit)),
                 Verdict::Same => doubted.push((id, Doubt::Rival, fit.evidence)),
@@ -143,7 +145,7 @@ impl Book {
                 Verdict::Different => {}
             }
         }
-        let choice = self.choose(&face, fits);
+        let choice = self.choose(&view, fits);
         if effort::is_exhausted() {
             // Not all was compared: what is doubtful cannot be told.
             return None;
@@ -199,8 +201,8 @@ impl Book {
             if effort::is_exhausted() {
                 return true;
             }
-            let face = self.offer_face(feed, one.sport, offer);
-            self.fit(&face, other).is_some_and(|fit| fit.verdict != Verdict::Different)
+            let view = self.offer_face(feed, one.sport, offer);
+            self.fit(&view, other).is_some_and(|fit| fit.verdict != Verdict::Different)
         })
     }
 
@@ -210,12 +212,12 @@ impl Book {
         let sport = self.catalogue.sport(one.sport);
         feeds.iter().all(|feed| {
             let theirs = self.faces_of(other, *feed);
-            self.faces_of(one, *feed).iter().all(|face| {
+            self.faces_of(one, *feed).iter().all(|view| {
                 theirs.iter().all(|their_face| {
                     if effort::is_exhausted() {
                         return false;
                     }
-                    let evidence = self.evidence(one.sport, face, their_face);
+                    let evidence = self.evidence(one.sport, view, their_face);
                     evidence.weaker().is_firm() && evidence.verdict(sport) == Verdict::Same
                 })
             })
@@ -223,7 +225,7 @@ impl Book {
     }
 
     /// What one feed says of an event.
-    fn faces_of<'a>(&'a self, event: &'a Event, of: FeedIx) -> Vec<Face<'a>> {
+    fn faces_of<'a>(&'a self, event: &'a Event, of: FeedIx) -> Vec<ListingView<'a>> {
         let offers = self.offers_of(event).filter(|(feed, ..)| *feed == of);
         offers.map(|(feed, _, offer)| self.offer_face(feed, event.sport, offer)).collect()
     }
@@ -236,12 +238,12 @@ impl Book {
             .map(|(feed, _, offer)| self.offer_face(feed, other.sport, offer))
             .collect();
         self.offers_of(one).all(|(feed, _, offer)| {
-            let face = self.offer_face(feed, one.sport, offer);
+            let view = self.offer_face(feed, one.sport, offer);
             theirs.iter().all(|their_face| {
                 if effort::is_exhausted() {
                     return false;
                 }
-                let evidence = self.evidence(one.sport, &face, their_face);
+                let evidence = self.evidence(one.sport, &view, their_face);
                 evidence.is_compatible() && evidence.gap() <= sport.other_event_after
             })
         })

@@ -11,7 +11,8 @@ use std::time::Duration;
 use domain::message::{Fixture, Reject, RejectCode};
 use domain::{EventId, Score, Side, Status, Timestamp};
 
-use crate::book::event::{Event, FeedIx, OutcomeName, Slot};
+use crate::book::event::{Counted, Event, FeedIx, OutcomeName, Slot};
+use crate::book::field::escaped_bytes;
 use crate::book::{Book, Feed, Offer};
 use crate::change::{QuotedOutcome, Reported, Who};
 use crate::matching::{Contest, keys_count};
@@ -63,31 +64,11 @@ pub struct Load {
     pub feeds: Vec<(Box<str>, u64)>,
 }
 
-/// What was counted of an event, and to whom.
-#[derive(Debug, Default)]
-pub(crate) struct Counted {
-    /// The event itself with its players and score.
-    own: u64,
-    owner: Option<FeedIx>,
-    /// Its markets, by the feed that sent them.
-    slots: Vec<(FeedIx, u64)>,
-    /// Players that are in `players_bytes`.
-    players: usize,
-    players_bytes: usize,
-}
-
-impl Counted {
-    /// Whether a feed has sent markets of it.
-    pub(super) fn holds(&self, feed: FeedIx) -> bool {
-        self.slots.iter().any(|(held, _)| *held == feed)
-    }
-}
-
 fn units(bytes: usize) -> u64 {
     u64::try_from(bytes / UNIT_BYTES).unwrap_or(u64::MAX).saturating_add(1)
 }
 
-/// A text that is kept as it is, as JSON and in plain letters, which for some signs are a word each.
+/// A text that is kept as it is, rendered and in plain letters, which for some signs are a word each.
 fn text_bytes(text: &str) -> usize {
     let more = |byte: u8| match byte {
         b'"' | b'\\' => 1,
@@ -96,11 +77,6 @@ fn text_bytes(text: &str) -> usize {
         _ => 0,
     };
     text.len() + text.bytes().map(more).sum::<usize>()
-}
-
-/// A text as JSON.
-pub(super) fn json_bytes(text: &str) -> usize {
-    text.len() + text.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count()
 }
 
 fn names_bytes(fixture: &Fixture) -> usize {
@@ -161,18 +137,18 @@ impl Offer {
 }
 
 impl Event {
-    /// Weighs its markets; how long a name is in JSON is looked at once, however many outcomes have it.
+    /// Weighs its markets; how long a rendered name is, is looked at once, however many outcomes have it.
     fn slot_weigher(&self) -> impl Fn(&Slot) -> u64 {
-        let side = |side: Side| json_bytes(self.outcome_text(side.into()));
+        let side = |side: Side| escaped_bytes(self.outcome_text(side.into()));
         let (home, away) = (side(Side::Home), side(Side::Away));
         move |slot| {
             let outcomes = slot.open.iter().flat_map(|record| &*record.outcomes);
             let name_bytes = outcomes.map(|outcome| match outcome.name {
                 OutcomeName::Home => home,
                 OutcomeName::Away => away,
-                OutcomeName::Entrant(at) => self.field.json_bytes(at),
+                OutcomeName::Entrant(at) => self.field.escaped_bytes(at),
                 name @ (OutcomeName::Draw | OutcomeName::Over | OutcomeName::Under) => {
-                    json_bytes(self.outcome_text(name))
+                    escaped_bytes(self.outcome_text(name))
                 }
             });
             slot_weight(slot.group.as_deref(), name_bytes)
@@ -317,7 +293,7 @@ impl Book {
             Who::Player(name) => name,
         });
         let before = held.map_or(0, |slot| slot.weight);
-        let more = slot_weight(group, names.map(json_bytes)).saturating_sub(before);
+        let more = slot_weight(group, names.map(escaped_bytes)).saturating_sub(before);
         let players = outcomes.iter().filter_map(|outcome| match &outcome.who {
             Who::Player(name) => Some(&**name),
             Who::Side(_) | Who::Draw | Who::Over | Who::Under => None,

@@ -16,7 +16,7 @@ use domain::{SportId, Timestamp};
 
 use super::contest::{Contest, Key};
 use super::name::Name;
-use super::sketch::Sketch;
+use super::name_signature::NameSignature;
 
 /// How many of those that share most are looked at, which bounds what one listing can cost.
 pub(crate) const CANDIDATES_MAX: usize = 48;
@@ -60,7 +60,7 @@ pub(crate) enum Owner {
 #[derive(Debug)]
 struct Entry<Id> {
     id: Id,
-    glance: Glance,
+    check: QuickCheck,
     owner: Owner,
     /// Where it is found, in order.
     keys: Box<[u64]>,
@@ -68,9 +68,9 @@ struct Entry<Id> {
 
 /// What one is looked for by, and found by.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Glance {
+pub(crate) struct QuickCheck {
     pub(crate) at: Timestamp,
-    pub(crate) sketch: Sketch,
+    pub(crate) signature: NameSignature,
 }
 
 /// A quick hasher, for keys that nobody outside can aim: hashes of words under a key of our own, ids that we gave.
@@ -137,21 +137,21 @@ impl<Id: Copy + Eq + Hash + Ord> Index<Id> {
     }
 
     /// Puts `id` where its keys are, in place of where it was.
-    pub(crate) fn set(&mut self, id: Id, glance: Glance, owner: Owner, mut keys: Vec<u64>) {
+    pub(crate) fn set(&mut self, id: Id, check: QuickCheck, owner: Owner, mut keys: Vec<u64>) {
         keys.sort_unstable();
         keys.dedup();
         if let Some(held) = self.entry_mut(id)
             && *held.keys == *keys
         {
-            (held.glance, held.owner) = (glance, owner);
+            (held.check, held.owner) = (check, owner);
             return;
         }
         self.remove(id);
-        self.add(id, glance, owner, keys);
+        self.add(id, check, owner, keys);
     }
 
     /// Puts `id` where these keys are too.
-    pub(crate) fn add(&mut self, id: Id, glance: Glance, owner: Owner, mut keys: Vec<u64>) {
+    pub(crate) fn add(&mut self, id: Id, check: QuickCheck, owner: Owner, mut keys: Vec<u64>) {
         let before = self.entry_mut(id).map(|held| std::mem::take(&mut held.keys));
         let before = before.unwrap_or_default();
         let place = self.place_of(id);
@@ -160,7 +160,7 @@ impl<Id: Copy + Eq + Hash + Ord> Index<Id> {
         keys.retain(|key| before.binary_search(key).is_err() && self.post(*key, place, owner));
         keys.extend(&before);
         keys.sort_unstable();
-        let entry = Entry { id, glance, owner, keys: keys.into() };
+        let entry = Entry { id, check, owner, keys: keys.into() };
         if let Some(held) = self.entries.get_mut(at(place)) {
             *held = Some(entry);
         }
@@ -216,19 +216,19 @@ impl<Id: Copy + Eq + Hash + Ord> Index<Id> {
     }
 
     /// Those who share any key with one that is in the index, itself among them.
-    pub(crate) fn near(&self, id: Id, glance: Glance, within: Duration) -> Vec<Id> {
+    pub(crate) fn near(&self, id: Id, check: QuickCheck, within: Duration) -> Vec<Id> {
         let entry = self.places.get(&id).and_then(|place| self.entry(*place));
-        entry.map(|entry| self.find(&entry.keys, glance, within)).unwrap_or_default()
+        entry.map(|entry| self.find(&entry.keys, check, within)).unwrap_or_default()
     }
 
-    /// Those who share any of the keys and may be the same at a glance: the most alike first, of these the nearest,
+    /// Those who share any of the keys and pass the quick check: the most alike first, of these the nearest,
     /// and of each owner the best before the second best of any.
-    pub(crate) fn find(&self, keys: &[u64], glance: Glance, within: Duration) -> Vec<Id> {
+    pub(crate) fn find(&self, keys: &[u64], check: QuickCheck, within: Duration) -> Vec<Id> {
         let within = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
-        let apart = |entry: &Entry<Id>| entry.glance.at.as_millis().abs_diff(glance.at.as_millis());
+        let apart = |entry: &Entry<Id>| entry.check.at.as_millis().abs_diff(check.at.as_millis());
         let may_be = |place: &u32| {
             self.entry(*place).is_some_and(|entry| {
-                apart(entry) <= within && glance.sketch.may_be(&entry.glance.sketch)
+                apart(entry) <= within && check.signature.may_be(&entry.check.signature)
             })
         };
         let mut hits: Vec<u32> = Vec::new();
@@ -330,8 +330,8 @@ mod tests {
 
     const DAY: Duration = Duration::from_secs(86_400);
 
-    fn glance(secs: i64) -> Glance {
-        Glance { at: Timestamp::from_secs(secs), sketch: Sketch::BLANK }
+    fn check(secs: i64) -> QuickCheck {
+        QuickCheck { at: Timestamp::from_secs(secs), signature: NameSignature::BLANK }
     }
 
     struct Shelf {
@@ -355,11 +355,11 @@ mod tests {
 
         fn put(&mut self, id: u32, owner: Owner, secs: i64, (home, away): (&str, &str)) {
             let keys = self.keys(home, away);
-            self.index.set(id, glance(secs), owner, keys);
+            self.index.set(id, check(secs), owner, keys);
         }
 
         fn find(&self, home: &str, away: &str) -> Vec<u32> {
-            self.index.find(&self.keys(home, away), glance(0), DAY)
+            self.index.find(&self.keys(home, away), check(0), DAY)
         }
     }
 

@@ -10,9 +10,9 @@ use domain::{Sport, Timestamp};
 
 use super::contest::{Agreement, Contest};
 use super::effort;
-use super::index::Glance;
+use super::index::QuickCheck;
 use super::likeness::Likeness;
-use super::sketch::Sketch;
+use super::name_signature::NameSignature;
 
 /// Names that are only nearly the same need starts this close: the same session.
 pub(super) const SESSION: Duration = Duration::from_secs(36 * 3600);
@@ -59,37 +59,41 @@ pub enum Tie {
 
 /// What of a listing is compared.
 #[derive(Clone, Debug)]
-pub(crate) struct Face<'a> {
+pub(crate) struct ListingView<'a> {
     pub(crate) contest: Cow<'a, Contest>,
     pub(crate) commence_time: Timestamp,
     pub(crate) competition: &'a str,
-    /// To tell at a glance who cannot be the same.
-    pub(crate) sketch: Sketch,
+    /// To rule out quickly who cannot be the same.
+    pub(crate) signature: NameSignature,
 }
 
-impl Face<'_> {
-    pub(crate) fn glance(&self) -> Glance {
-        Glance { at: self.commence_time, sketch: self.sketch }
+impl ListingView<'_> {
+    pub(crate) fn check(&self) -> QuickCheck {
+        QuickCheck { at: self.commence_time, signature: self.signature }
     }
 }
 
 impl Evidence {
-    pub(crate) fn gather(one: &Face<'_>, other: &Face<'_>) -> Self {
+    pub(crate) fn gather(one: &ListingView<'_>, other: &ListingView<'_>) -> Self {
         Self::with(one.contest.compare(&other.contest), one, other)
     }
 
     /// The same, unless the names show that they are two.
-    pub(crate) fn gather_alike(one: &Face<'_>, other: &Face<'_>) -> Option<Self> {
+    pub(crate) fn gather_alike(one: &ListingView<'_>, other: &ListingView<'_>) -> Option<Self> {
         Some(Self::with(one.contest.agree(&other.contest)?, one, other))
     }
 
-    fn with(Agreement { sides, swapped }: Agreement, one: &Face<'_>, other: &Face<'_>) -> Self {
+    fn with(
+        Agreement { sides, swapped }: Agreement,
+        one: &ListingView<'_>,
+        other: &ListingView<'_>,
+    ) -> Self {
         let gap_minutes = minutes_between(one, other);
         Self { sides, swapped, gap_minutes, competition: tie(one.competition, other.competition) }
     }
 
     /// The gap alone, without a look at the names.
-    pub(crate) fn gap_between(one: &Face<'_>, other: &Face<'_>) -> Duration {
+    pub(crate) fn gap_between(one: &ListingView<'_>, other: &ListingView<'_>) -> Duration {
         Duration::from_secs(60 * u64::from(minutes_between(one, other)))
     }
 
@@ -207,7 +211,7 @@ impl fmt::Display for Doubt {
     }
 }
 
-fn minutes_between(one: &Face<'_>, other: &Face<'_>) -> u32 {
+fn minutes_between(one: &ListingView<'_>, other: &ListingView<'_>) -> u32 {
     let gap = one.commence_time.as_millis().abs_diff(other.commence_time.as_millis()) / 60_000;
     u32::try_from(gap).unwrap_or(u32::MAX)
 }

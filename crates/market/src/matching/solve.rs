@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use domain::{Catalogue, SportId};
 
-use super::index::{Glance, Index, Owner};
-use super::judge::{Doubt, Evidence, Face, Tie, Verdict};
+use super::index::{Index, Owner, QuickCheck};
+use super::judge::{Doubt, Evidence, ListingView, Tie, Verdict};
 use super::likeness::Likeness;
 
 /// A listing of a feed.
@@ -18,7 +18,7 @@ use super::likeness::Likeness;
 pub(crate) struct Item<'a> {
     pub(crate) feed: usize,
     pub(crate) sport: SportId,
-    pub(crate) face: Face<'a>,
+    pub(crate) view: ListingView<'a>,
 }
 
 /// Two listings of two feeds that may be the same.
@@ -101,19 +101,19 @@ fn candidates(catalogue: &Catalogue, items: &[Item<'_>]) -> Vec<Edge> {
     let mut edges = Vec::new();
     for (at, item) in items.iter().enumerate() {
         let within = catalogue.sport(item.sport).other_event_after;
-        let keys = index.keys(item.sport, &item.face.contest);
-        let glance = Glance { at: item.face.commence_time, sketch: item.face.sketch };
-        for found in index.find(&keys, glance, within) {
+        let keys = index.keys(item.sport, &item.view.contest);
+        let check = QuickCheck { at: item.view.commence_time, signature: item.view.signature };
+        for found in index.find(&keys, check, within) {
             let Some(other) = items.get(found).filter(|other| other.feed != item.feed) else {
                 continue;
             };
-            let evidence = Evidence::gather(&other.face, &item.face);
+            let evidence = Evidence::gather(&other.view, &item.view);
             if evidence.sides.iter().max() >= Some(&Likeness::Near) {
                 edges.push(Edge { one: found, other: at, evidence });
             }
         }
         // A recording holds years: the same two meet often, and nobody floods us.
-        index.set(at, glance, Owner::Anybody, keys);
+        index.set(at, check, Owner::Anybody, keys);
     }
     edges
 }
@@ -219,7 +219,7 @@ impl Solver<'_> {
             .iter()
             .flat_map(|item| {
                 let spelt =
-                    item.face.contest.sides().iter().filter_map(super::contest::Party::spelling);
+                    item.view.contest.sides().iter().filter_map(super::contest::Party::spelling);
                 spelt.map(|spelling| (item.feed, item.sport, spelling))
             })
             .collect();
@@ -267,8 +267,8 @@ impl Solver<'_> {
         }
         let at = usize::from(away < home);
         let their_at = if edge.evidence.swapped { 1 - at } else { at };
-        let name = one.face.contest.sides().get(at)?;
-        let their_name = other.face.contest.sides().get(their_at)?;
+        let name = one.view.contest.sides().get(at)?;
+        let their_name = other.view.contest.sides().get(their_at)?;
         (name.is_full() || their_name.is_full()).then_some(())?;
         Some((name.spelling()?, their_name.spelling()?))
     }
@@ -288,7 +288,7 @@ struct Rank {
 }
 
 fn signed_gap(one: &Item<'_>, other: &Item<'_>) -> ((SportId, usize, usize), i64) {
-    let minutes = |item: &Item<'_>| item.face.commence_time.as_millis() / 60_000;
+    let minutes = |item: &Item<'_>| item.view.commence_time.as_millis() / 60_000;
     if one.feed < other.feed {
         ((one.sport, one.feed, other.feed), minutes(other) - minutes(one))
     } else {
@@ -300,7 +300,7 @@ impl Ties {
     fn key(item: &Item<'_>) -> u64 {
         use std::hash::{DefaultHasher, Hash, Hasher};
         let mut hasher = DefaultHasher::new();
-        (item.sport, &item.face.competition).hash(&mut hasher);
+        (item.sport, &item.view.competition).hash(&mut hasher);
         hasher.finish()
     }
 
@@ -369,7 +369,7 @@ impl Groups {
                 let (Some(one), Some(other)) = (items.get(*ours), items.get(*theirs)) else {
                     return false;
                 };
-                let evidence = Evidence::gather(&one.face, &other.face);
+                let evidence = Evidence::gather(&one.view, &other.view);
                 let sport = catalogue.sport(one.sport);
                 evidence.weaker() > Likeness::Conflict && evidence.gap() <= sport.other_event_after
             })

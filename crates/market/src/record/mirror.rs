@@ -15,9 +15,9 @@ use domain::score::Score;
 use domain::{Catalogue, EventId, Side, SportId, Timestamp};
 
 use crate::book::{
-    Book, Event, Ids, Limits, Offer, Outcome, OutcomeName, Record, Slot, SlotKey, slot_key_of,
+    Book, Event, Limits, Offer, Outcome, OutcomeName, Record, Slot, SlotKey, slot_key_of,
 };
-use crate::change::{Change, MarketKey};
+use crate::change::{Change, Ids, MarketKey};
 use crate::freshness::Source;
 use crate::record::Recorded;
 
@@ -191,7 +191,7 @@ impl Mirror {
             self.renew(event.id);
         }
         // An event that nobody has a score of has the time of its listing for it.
-        let is_unscored = event.score == Score::none_yet();
+        let is_unscored = *event.score == Score::none_yet();
         let ts = if is_unscored { event.score_changed } else { event.first_known };
         // A new ref must make a new event, whoever is left from earlier on: which of those a service would take
         // it for can depend on its own ids.

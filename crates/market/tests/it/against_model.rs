@@ -12,10 +12,9 @@ use domain::{
     BookmakerId, BookmakerSet, EventId, Format, Line, Market, Period, Quote, Region, SportId,
     Status, Timestamp,
 };
-use linesman_market::select::{Cursor, EventIds, Paging};
+use linesman_market::select::{Cursor, EventIds};
 use linesman_market::{
-    BoutSelection, Change, EventSelection, Ids, OddsPage, OddsSelection, ScoreSelection, Snapshot,
-    Verdict,
+    BoutSelection, Change, EventSelection, Ids, OddsSelection, ScoreSelection, Snapshot, Verdict,
 };
 use proptest::prelude::*;
 use serde_json::Value;
@@ -28,6 +27,7 @@ use crate::histories::{
     BOOKMAKERS, Names, Pick, Prices, REFS, SPORTS, Scored, Step, What, When, a_step,
 };
 use crate::model::{Happening, Model};
+use crate::shown;
 use crate::vocabulary::{LINES, PEOPLE, PRICES, TITLES};
 
 const IDS: Ids = Ids::Minted { salt: SALT };
@@ -192,6 +192,7 @@ impl Pair {
     fn compare(&self) {
         let now = self.desk.now;
         let snapshot = self.desk.snapshot();
+        shown::check(&snapshot);
         let health = self.desk.book.vitals().health(now, STALE_AFTER);
         assert_eq!(health.degraded, self.model.is_degraded(now, STALE_AFTER));
         let mut active = 0;
@@ -248,14 +249,10 @@ impl Pair {
                         .filter(|row| events.as_ref().is_none_or(|e| e.contains(&row.event)))
                         .map(|row| &row.answers[format])
                         .collect();
-                    let whole = OddsSelection {
-                        bookmakers,
-                        bookmaker,
-                        market,
-                        events,
-                        ..all_odds(sport, Format::ALL[format])
-                    };
-                    compare_odds_pages(&whole, snapshot, &expected, 1 + turn.get() % 4);
+                    let whole =
+                        OddsSelection { bookmakers, bookmaker, market, events, ..all_odds(sport) };
+                    let pages = (whole, Format::ALL[format]);
+                    compare_odds_pages(&pages, snapshot, &expected, 1 + turn.get() % 4);
                 }
             }
         }
@@ -278,10 +275,8 @@ impl Pair {
                 let page = |after: Option<Cursor>| {
                     let events = events.clone();
                     let of = ScoreSelection { status, events, limit, after, ..all_scores(sport) };
-                    let page = of.select(snapshot);
-                    let mut out = Vec::new();
-                    ScoreSelection::write(&page.items, &mut out);
-                    (parsed(&out), through_text(page.next, Paging::Events))
+                    let page = shown::scores(snapshot, &of);
+                    (page.items, page.next)
                 };
                 assert_eq!(walk(page), expected);
             }
@@ -306,10 +301,8 @@ impl Pair {
                         after,
                         ..all_events(sport)
                     };
-                    let page = of.select(snapshot);
-                    let mut out = Vec::new();
-                    EventSelection::write(&page.items, &mut out);
-                    (parsed(&out), through_text(page.next, Paging::Events))
+                    let page = shown::events(snapshot, &of);
+                    (page.items, page.next)
                 };
                 assert_eq!(walk(page), expected);
             }
@@ -334,18 +327,12 @@ impl Pair {
             let passes = |id| bookmakers.contains(id);
             let now = self.desk.now;
             let expected = self.model.grouped_json(sport, passes, format, now, STALE_AFTER);
-            let whole = BoutSelection { bookmakers, ..all_bouts(sport, format) };
-            let write = |selection: &BoutSelection| {
-                let page = selection.select(snapshot);
-                let mut out = String::new();
-                selection.write(snapshot, &page.items, &mut out);
-                (serde_json::from_str::<Value>(&out).unwrap(), page.next)
-            };
-            assert_eq!(write(&whole).0, expected);
+            let whole = BoutSelection { bookmakers, ..all_bouts(sport) };
+            assert_eq!(shown::bouts(snapshot, &whole, format).0, expected);
             let page = |after: Option<Cursor>| {
-                let (json, next) = write(&BoutSelection { limit: 1, after, ..whole.clone() });
-                let bouts = json["bouts"].as_array().unwrap().clone();
-                (bouts, through_text(next, Paging::Events))
+                let one = BoutSelection { limit: 1, after, ..whole.clone() };
+                let (json, next) = shown::bouts(snapshot, &one, format);
+                (json["bouts"].as_array().unwrap().clone(), next)
             };
             assert_eq!(Value::Array(walk(page)), expected["bouts"]);
         }
@@ -353,28 +340,21 @@ impl Pair {
 }
 
 fn compare_odds_pages(
-    whole: &OddsSelection,
+    (whole, format): &(OddsSelection, Format),
     snapshot: &Snapshot,
     expected: &[&Value],
     limit: usize,
 ) {
-    let shown = |page: &OddsPage| {
-        let mut out = Vec::new();
-        page.write(&mut out);
-        let shown = parsed(&out);
-        assert_eq!(shown.len(), page.records);
-        shown
-    };
-    let rows = whole.page(snapshot);
+    let rows = shown::records(snapshot, whole, *format);
     assert!(rows.next.is_none());
-    let rows = shown(&rows);
-    assert_eq!(rows.iter().collect::<Vec<&Value>>(), expected, "{whole:?}");
+    assert_eq!(rows.items.iter().collect::<Vec<&Value>>(), expected, "{whole:?}");
     let paged = walk(|after| {
-        let page = OddsSelection { limit, after, ..whole.clone() }.page(snapshot);
-        assert!(page.records <= limit);
-        (shown(&page), through_text(page.next, Paging::Records))
+        let of = OddsSelection { limit, after, ..whole.clone() };
+        let page = shown::records(snapshot, &of, *format);
+        assert!(page.items.len() <= limit);
+        (page.items, page.next)
     });
-    assert_eq!(paged, rows, "{whole:?}");
+    assert_eq!(paged, rows.items, "{whole:?}");
 }
 
 fn offered(prices: &Prices, pair: (usize, usize), market: Market) -> Vec<OfferedOutcome> {
@@ -432,19 +412,6 @@ fn scored(reference: &str, body: &Scored) -> ScoreBody {
         leaders: leaders.collect(),
         correction: if body.correction { Correction::Yes } else { Correction::No },
     }
-}
-
-fn parsed(out: &[u8]) -> Vec<Value> {
-    serde_json::from_slice(out).unwrap()
-}
-
-/// A cursor as a client holds it.
-fn through_text(cursor: Option<Cursor>, paging: Paging) -> Option<Cursor> {
-    cursor.map(|cursor| {
-        let back = Cursor::decode(&cursor.encode(), paging).unwrap();
-        assert_eq!(back, cursor);
-        back
-    })
 }
 
 proptest! {

@@ -20,6 +20,8 @@ use linesman_market::{
 use proptest::test_runner::Config as ProptestConfig;
 use serde_json::Value;
 
+use crate::shown::{self, AllFields};
+
 /// 2026-11-14T12:00:00Z, when every test begins.
 pub(crate) const START_S: i64 = 1_794_657_600;
 /// D22.
@@ -103,7 +105,7 @@ impl Desk {
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {
-        Snapshot::cut(&self.book, self.now, STALE_AFTER)
+        cut(&self.book, self.now)
     }
 
     pub(crate) fn sport(&self, key: &str) -> SportId {
@@ -114,32 +116,17 @@ impl Desk {
         self.catalogue.bookmaker_id(key).unwrap()
     }
 
-    pub(crate) fn odds_text(&self, sport: &str, format: Format) -> String {
-        odds_text(&self.snapshot(), self.sport(sport), format)
-    }
-
     pub(crate) fn odds(&self, sport: &str) -> Vec<Value> {
-        array(&self.odds_text(sport, Format::American))
-    }
-
-    pub(crate) fn scores_text(&self, sport: &str) -> String {
-        scores_text(&self.snapshot(), self.sport(sport))
+        let all = all_odds(self.sport(sport));
+        shown::records(&self.snapshot(), &all, Format::American).items
     }
 
     pub(crate) fn scores(&self, sport: &str) -> Vec<Value> {
-        array(&self.scores_text(sport))
-    }
-
-    pub(crate) fn events_text(&self, sport: &str) -> String {
-        events_text(&self.snapshot(), self.sport(sport))
+        shown::scores(&self.snapshot(), &all_scores(self.sport(sport))).items
     }
 
     pub(crate) fn events(&self, sport: &str) -> Vec<Value> {
-        array(&self.events_text(sport))
-    }
-
-    pub(crate) fn bouts_text(&self, sport: &str) -> String {
-        bouts_text(&self.snapshot(), self.sport(sport))
+        shown::events(&self.snapshot(), &all_events(self.sport(sport))).items
     }
 
     /// The id of the `n`th event made.
@@ -278,22 +265,21 @@ pub(crate) fn period(number: u32, home: i32, away: i32) -> Period {
 }
 
 /// Every record of a sport.
-pub(crate) fn all_odds(sport: SportId, format: Format) -> OddsSelection {
+pub(crate) fn all_odds(sport: SportId) -> OddsSelection {
     OddsSelection {
         sport,
         bookmakers: BookmakerSet::ALL,
         bookmaker: None,
         market: None,
         events: None,
-        format,
         limit: LIMIT,
         after: None,
     }
 }
 
-pub(crate) fn all_bouts(sport: SportId, format: Format) -> BoutSelection {
+pub(crate) fn all_bouts(sport: SportId) -> BoutSelection {
     let (bookmakers, events, after) = (BookmakerSet::ALL, None, None);
-    BoutSelection { sport, bookmakers, events, format, limit: LIMIT, after }
+    BoutSelection { sport, bookmakers, events, limit: LIMIT, after }
 }
 
 pub(crate) fn all_scores(sport: SportId) -> ScoreSelection {
@@ -305,43 +291,17 @@ pub(crate) fn all_events(sport: SportId) -> EventSelection {
     EventSelection { sport, status: None, events: None, from, to, limit: LIMIT, after: None }
 }
 
-pub(crate) fn odds_text(snapshot: &Snapshot, sport: SportId, format: Format) -> String {
-    let selection = all_odds(sport, format);
-    let mut out = Vec::new();
-    selection.page(snapshot).write(&mut out);
-    String::from_utf8(out).unwrap()
-}
-
-pub(crate) fn bouts_text(snapshot: &Snapshot, sport: SportId) -> String {
-    let selection = all_bouts(sport, Format::American);
-    let mut out = String::new();
-    selection.write(snapshot, &selection.select(snapshot).items, &mut out);
-    out
-}
-
-pub(crate) fn scores_text(snapshot: &Snapshot, sport: SportId) -> String {
-    let mut out = Vec::new();
-    ScoreSelection::write(&all_scores(sport).select(snapshot).items, &mut out);
-    String::from_utf8(out).unwrap()
-}
-
-pub(crate) fn events_text(snapshot: &Snapshot, sport: SportId) -> String {
-    let mut out = Vec::new();
-    EventSelection::write(&all_events(sport).select(snapshot).items, &mut out);
-    String::from_utf8(out).unwrap()
+pub(crate) fn cut(book: &Book, now: Timestamp) -> Snapshot {
+    Snapshot::cut(book, now, STALE_AFTER, &[&AllFields])
 }
 
 /// All that can be asked of a book, as one text.
 pub(crate) fn everything(book: &Book, now: Timestamp) -> String {
-    let snapshot = Snapshot::cut(book, now, STALE_AFTER);
+    let snapshot = cut(book, now);
+    shown::check(&snapshot);
     let mut out = format!("{:?}\n", book.vitals());
     for (sport, _) in book.catalogue().sports() {
-        for format in Format::ALL {
-            out += &odds_text(&snapshot, sport, format);
-        }
-        out += &events_text(&snapshot, sport);
-        out += &scores_text(&snapshot, sport);
-        out += &bouts_text(&snapshot, sport);
+        out += &shown::all(&snapshot, sport).to_string();
         let view = snapshot.sport(sport);
         out += &format!("\n{} {} {}\n", view.active, view.events_open, view.bookmakers);
     }
@@ -374,7 +334,7 @@ pub(crate) fn restored(book: &Book) -> Book {
     again
 }
 
-/// Walks pages to the end through the cursors' texts.
+/// Walks pages to the end.
 pub(crate) fn walk<T>(mut page: impl FnMut(Option<Cursor>) -> (Vec<T>, Option<Cursor>)) -> Vec<T> {
     let (mut all, mut after) = (Vec::new(), None);
     loop {
@@ -386,10 +346,6 @@ pub(crate) fn walk<T>(mut page: impl FnMut(Option<Cursor>) -> (Vec<T>, Option<Cu
         }
         after = next;
     }
-}
-
-fn array(text: &str) -> Vec<Value> {
-    serde_json::from_str(text).unwrap()
 }
 
 /// So many cases of a property, other ones in every run; `PROPTEST_CASES=2560` tries ten times as many.

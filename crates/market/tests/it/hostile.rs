@@ -10,7 +10,6 @@ use std::sync::Arc;
 use domain::message::{Body, ScoreBody};
 use domain::{Catalogue, Market, Status};
 use linesman_market::book::{IMAGE_VERSION, ImageError};
-use linesman_market::select::{Cursor, Paging};
 use linesman_market::{Book, CHANGE_VERSION, Change, ChangeError, Ids, Operation};
 use proptest::prelude::*;
 
@@ -166,15 +165,6 @@ proptest! {
         let catalogue = Arc::new(Catalogue::load(None).unwrap());
         if let Ok(book) = Book::from_image(IMAGE_VERSION, &bytes, catalogue) {
             use_it(Desk { book, ..Desk::open() });
-        }
-    }
-
-    #[test]
-    fn any_text_is_a_cursor_or_refused(text in "[A-Za-z0-9_-]{0,120}|\\PC{0,40}") {
-        for paging in [Paging::Records, Paging::Events] {
-            if let Some(cursor) = Cursor::decode(&text, paging) {
-                prop_assert_eq!(Cursor::decode(&cursor.encode(), paging), Some(cursor));
-            }
         }
     }
 

@@ -23,6 +23,6 @@ mod outcomes;
 mod record;
 mod refusals;
 mod scores;
-mod shapes;
+mod shown;
 mod vocabulary;
 mod world;

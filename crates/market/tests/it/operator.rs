@@ -1,7 +1,7 @@
 //! What an operator says of identities outranks everything and stays said.
 
 use domain::message::Body;
-use domain::{BookmakerSet, EventId, Format, Market, Status};
+use domain::{BookmakerSet, EventId, Market, Status};
 use linesman_market::{Change, Ids, Meaning, Operation};
 
 use crate::desk::{
@@ -66,9 +66,9 @@ fn a_merge_shows_one_event_that_answers_to_both_ids() {
             let odds = linesman_market::OddsSelection {
                 events: Clone::clone(&events),
                 bookmakers: BookmakerSet::ALL,
-                ..all_odds(sport, Format::American)
+                ..all_odds(sport)
             };
-            assert_eq!(odds.page(&snapshot).records, 2);
+            assert_eq!(odds.select(&snapshot).items.len(), 2);
             let of = linesman_market::EventSelection {
                 events: Clone::clone(&events),
                 ..all_events(sport)

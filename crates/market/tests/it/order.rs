@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use linesman_market::{Ids, Roll};
+use linesman_market::{BatchMatcher, Ids};
 use proptest::prelude::*;
 
 use crate::desk::{
@@ -29,9 +29,9 @@ fn shuffled() -> impl Strategy<Value = (World, Vec<Message>)> {
     })
 }
 
-fn partition_of(roll: &Roll) -> Partition {
+fn partition_of(matcher: &BatchMatcher) -> Partition {
     let mut groups: BTreeMap<_, BTreeSet<(String, String)>> = BTreeMap::new();
-    for found in roll.solve() {
+    for found in matcher.solve() {
         let listed = (found.feed.to_string(), found.reference.to_string());
         groups.entry(found.event).or_default().insert(listed);
     }
@@ -55,11 +55,11 @@ proptest! {
     fn a_roll_is_the_same_whatever_the_order_it_is_called_in((world, messages) in shuffled()) {
         let desk = Desk::open();
         let called = |messages: &[Message]| {
-            let mut roll = Roll::new(Arc::clone(&desk.catalogue));
+            let mut matcher = BatchMatcher::new(Arc::clone(&desk.catalogue));
             for message in messages.iter().filter(|message| message.last) {
-                roll.list(message.feed, &message.reference, message.listing(&desk.catalogue));
+                matcher.list(message.feed, &message.reference, message.listing(&desk.catalogue));
             }
-            roll
+            matcher
         };
         let (one, other) = (called(&world.messages), called(&messages));
         prop_assert_eq!(one.solve(), other.solve());

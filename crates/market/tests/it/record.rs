@@ -11,25 +11,23 @@ use serde_json::{Value, json};
 
 use crate::against_model::Pair;
 use crate::desk::{
-    ACCEPTED, Desk, SALT, STALE_AFTER, at, events_text, head_to_head, odds_text, outcome, remove,
-    report, score, scores_text,
+    ACCEPTED, Desk, SALT, all_events, all_odds, all_scores, at, cut, head_to_head, outcome, remove,
+    report, score,
 };
 use crate::histories::{Step, a_step};
+use crate::shown;
 
 const IDS: Ids = Ids::Minted { salt: SALT };
 
 /// What users see of a book, event by event, without ids.
 fn shown(book: &Book, now: Timestamp) -> Vec<String> {
-    let snapshot = linesman_market::Snapshot::cut(book, now, STALE_AFTER);
+    let snapshot = cut(book, now);
     let mut shown = Vec::new();
     for (sport, _) in book.catalogue().sports() {
-        let parse = |text: String| serde_json::from_str::<Vec<Value>>(&text).unwrap();
-        let odds: Vec<Vec<Value>> = Format::ALL
-            .into_iter()
-            .map(|format| parse(odds_text(&snapshot, sport, format)))
-            .collect();
-        let scores = parse(scores_text(&snapshot, sport));
-        for event in parse(events_text(&snapshot, sport)) {
+        let odds =
+            Format::ALL.map(|format| shown::records(&snapshot, &all_odds(sport), format).items);
+        let scores = shown::scores(&snapshot, &all_scores(sport)).items;
+        for event in shown::events(&snapshot, &all_events(sport)).items {
             let id = &event["id"];
             let of_event = |row: &&Value| row["event_id"] == *id;
             let mut odds: Vec<String> =

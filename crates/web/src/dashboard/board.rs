@@ -4,7 +4,6 @@
 //! Made from the snapshot in force, as the API's answers are, once for everybody who looks at the same. The pages
 //! work as they stand; a script lets them renew themselves with every publication ([`live`]).
 
-mod chance;
 mod chart;
 mod choice;
 mod delta;

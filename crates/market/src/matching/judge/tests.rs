@@ -22,18 +22,18 @@ impl Bench {
     }
 
     /// "Home v Away [competition]".
-    fn face<'a>(&self, sport: &str, text: &'a str, secs: i64) -> Face<'a> {
+    fn view<'a>(&self, sport: &str, text: &'a str, secs: i64) -> ListingView<'a> {
         let (names, competition) = text.split_once(" [").unwrap_or((text, ""));
         let fixture = match names.split_once(" v ") {
             Some((home, away)) => Fixture::HeadToHead { home: home.into(), away: away.into() },
             None => Fixture::Field { title: names.into() },
         };
         let sport = self.catalogue.sport_id(sport).unwrap();
-        Face {
+        ListingView {
             contest: Cow::Owned(Contest::parse(&self.lexicon, sport, &fixture)),
             commence_time: Timestamp::from_secs(secs),
             competition: competition.trim_end_matches(']'),
-            sketch: Sketch::BLANK,
+            signature: NameSignature::BLANK,
         }
     }
 
@@ -42,7 +42,7 @@ impl Bench {
         let judge = |one: &str, other: &str, apart_s: i64| {
             let start = 1_800_000_000;
             let (one, other) =
-                (self.face(sport, one, start), self.face(sport, other, start + apart_s));
+                (self.view(sport, one, start), self.view(sport, other, start + apart_s));
             Evidence::gather(&one, &other).verdict(rules)
         };
         let verdict = judge(one, other, apart_s);
@@ -191,8 +191,8 @@ fn a_surer_match_has_more_confidence() {
     let bench = Bench::new();
     let rules = bench.catalogue.sport(bench.catalogue.sport_id("mma").unwrap());
     let confidence = |other: &str, apart_s: i64| {
-        let one = bench.face("mma", "Tomas Veldt v Oren Castellane [Cage 12]", 0);
-        Evidence::gather(&one, &bench.face("mma", other, apart_s)).confidence(rules)
+        let one = bench.view("mma", "Tomas Veldt v Oren Castellane [Cage 12]", 0);
+        Evidence::gather(&one, &bench.view("mma", other, apart_s)).confidence(rules)
     };
     let falling = [
         confidence("Tomas Veldt v Oren Castellane [Cage 12]", 0),
@@ -209,7 +209,7 @@ fn a_surer_match_has_more_confidence() {
 fn the_evidence_is_told_in_words() {
     let bench = Bench::new();
     let told = |one: &str, other: &str, apart_s: i64| {
-        let (one, other) = (bench.face("mma", one, 0), bench.face("mma", other, apart_s));
+        let (one, other) = (bench.view("mma", one, 0), bench.view("mma", other, apart_s));
         Evidence::gather(&one, &other).to_string()
     };
     assert_eq!(

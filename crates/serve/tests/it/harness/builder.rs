@@ -216,6 +216,7 @@ impl Builder {
         let catalogue = Arc::new(Catalogue::load(None).unwrap());
         let (servers, joining) = (self.log_servers.as_ref(), self.joining.as_ref());
         let options = |world: World, seed: Option<u64>| WorldOptions {
+            wires: api::v1::WIRES,
             world,
             log: shared::place(servers, joining, dir.path(), world),
             catalogue: Arc::clone(&catalogue),

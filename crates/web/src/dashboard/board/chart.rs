@@ -2,8 +2,8 @@
 use std::time::Duration;
 
 use domain::{Format, Price, Quote, Timestamp};
+use market::analysis::WHOLE;
 
-use crate::dashboard::board::chance::WHOLE;
 use crate::dashboard::board::history::Path;
 
 /// How far back it looks at the most.

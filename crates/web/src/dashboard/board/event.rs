@@ -3,17 +3,16 @@ use std::sync::{Arc, PoisonError};
 
 use askama::Template;
 use domain::market::OutcomeRule;
-use domain::{EventId, Format, Status};
-use market::book::OutcomeName;
-use market::snapshot::EventRow;
+use domain::{EventId, Format, Period, Status};
+use market::analysis::{Probability, implied_probability, margin, median, winners, without_margin};
+use market::book::{EventDetails, OutcomeName};
 
 use crate::context::Web;
-use crate::dashboard::board::chance::{Chance, chance, fair, margin, median, percent, winners};
 use crate::dashboard::board::chart::{self, Chart};
 use crate::dashboard::board::choice::Link;
 use crate::dashboard::board::history::History;
 use crate::dashboard::board::live::PageKey;
-use crate::dashboard::board::screen::{Cell, Row, Screen, Start, Words, price_text};
+use crate::dashboard::board::screen::{self, Cell, Row, Screen, Start, price_text};
 use crate::dashboard::board::{Frame, chart::price_at};
 use crate::dashboard::page::{Shell, Trouble};
 
@@ -47,7 +46,7 @@ struct EventPage {
 
 /// The score by rounds, sets or quarters.
 struct Periods {
-    numbers: Vec<i64>,
+    numbers: Vec<u32>,
     sides: [(String, Vec<String>, String); 2],
 }
 
@@ -82,7 +81,6 @@ pub(crate) fn render(
     let world = web.api.world(web.settings.board.ok_or(Trouble::NotFound)?);
     let published = world.published();
     let event = published.snapshot.sport(choice.sport).event(id).ok_or(Trouble::NotFound)?;
-    let words = Words::read(event);
     let sport = web.api.catalogue.sport(choice.sport);
     let path = format!("/board/event/{id}");
     let rows = screen.fixtures.first().map(|fixture| fixture.rows.as_slice()).unwrap_or_default();
@@ -97,12 +95,12 @@ pub(crate) fn render(
         frame: Frame::new(web, &choice, &path, screen.cut),
         sport: sport.title.to_string(),
         back: format!("/board/{}{}", sport.key, choice.query()),
-        competition: words.competition.clone(),
+        competition: event.details.competition.to_string(),
         status: event.status,
         starts: Start::new(event.commence_time),
-        score: words.score.clone(),
-        periods: periods(event, &words),
-        title: words.title,
+        score: screen::score(event),
+        periods: periods(&event.details),
+        title: screen::title(event),
         query: choice.query(),
         linked: false,
         outcomes: rows
@@ -162,12 +160,12 @@ impl About<'_> {
     }
 
     /// A bookmaker's prices for the block; `None` where one is missing, as they would not add up.
-    fn prices(&self, column: usize) -> Option<Vec<Chance>> {
+    fn prices(&self, column: usize) -> Option<Vec<Probability>> {
         let price = |row: &Row| match row.cells.get(column) {
-            Some(Cell::Priced(priced)) => Some(chance(priced.price)),
+            Some(Cell::Priced(priced)) => Some(implied_probability(priced.price)),
             Some(Cell::Nothing | Cell::Suspended) | None => None,
         };
-        let prices: Option<Vec<Chance>> = self.block.iter().map(price).collect();
+        let prices: Option<Vec<Probability>> = self.block.iter().map(price).collect();
         prices.filter(|prices| prices.len() > 1)
     }
 
@@ -187,10 +185,9 @@ impl About<'_> {
                     point: None,
                 });
                 let prices = self.prices(at);
-                let chance = prices
-                    .as_deref()
-                    .zip(place)
-                    .and_then(|(prices, place)| fair(prices, self.winners).get(place).copied());
+                let chance = prices.as_deref().zip(place).and_then(|(prices, place)| {
+                    without_margin(prices, self.winners).get(place).copied()
+                });
                 BookRow {
                     colour: at,
                     title: column.title.clone(),
@@ -209,14 +206,15 @@ impl About<'_> {
     /// The middle of what bookmakers that are not late think.
     fn fair(&self) -> Vec<FairRow> {
         let fresh = self.screen.columns.iter().enumerate().filter(|(_, own)| own.late.is_empty());
-        let views: Vec<Vec<u32>> =
-            fresh.filter_map(|(at, _)| Some(fair(&self.prices(at)?, self.winners))).collect();
-        let middles: Option<Vec<Chance>> = (0..self.block.len())
+        let views: Vec<Vec<u32>> = fresh
+            .filter_map(|(at, _)| Some(without_margin(&self.prices(at)?, self.winners)))
+            .collect();
+        let middles: Option<Vec<Probability>> = (0..self.block.len())
             .map(|at| median(views.iter().filter_map(|view| view.get(at).copied()).collect()))
-            .map(|middle| middle.and_then(Chance::new))
+            .map(|middle| middle.and_then(Probability::new))
             .collect();
         // Middles of each add up to a little more or less than the whole.
-        let middles = fair(&middles.unwrap_or_default(), self.winners);
+        let middles = without_margin(&middles.unwrap_or_default(), self.winners);
         let rows = self.block.iter().zip(middles).take(FAIR_MAX);
         rows.map(|(row, middle)| FairRow {
             name: row.name.clone(),
@@ -228,23 +226,28 @@ impl About<'_> {
     }
 }
 
-fn periods(event: &EventRow, words: &Words) -> Option<Periods> {
-    let score: serde_json::Value = serde_json::from_str(&event.texts.score).ok()?;
-    let periods = score.get("periods")?.as_array()?;
+fn periods(details: &EventDetails) -> Option<Periods> {
+    let periods: Vec<Period> = details.periods().collect();
     if periods.is_empty() {
         return None;
     }
-    let number = |period: &serde_json::Value, field: &str| period.get(field)?.as_i64();
-    let side = |name: &str, field: &str| {
-        let each = periods.iter().map(|period| number(period, field));
-        let total = number(&score, field).map(|total| total.to_string()).unwrap_or_default();
-        let each = each.map(|own| own.map_or_else(String::new, |own| own.to_string())).collect();
-        (name.to_owned(), each, total)
+    let side = |name: &Option<Box<str>>, total: Option<i32>, of: fn(&Period) -> i32| {
+        let name = name.as_deref().unwrap_or_default().to_owned();
+        let each = periods.iter().map(|period| of(period).to_string()).collect();
+        (name, each, total.map(|total| total.to_string()).unwrap_or_default())
     };
-    Some(Periods {
-        numbers: periods.iter().filter_map(|period| number(period, "number")).collect(),
-        sides: [side(&words.home, "home_score"), side(&words.away, "away_score")],
-    })
+    let sides = [
+        side(&details.home, details.score.home, |period| period.home),
+        side(&details.away, details.score.away, |period| period.away),
+    ];
+    Some(Periods { numbers: periods.iter().map(|period| period.number).collect(), sides })
+}
+
+/// `52.4 %`, from billionths.
+fn percent(billionths: i64) -> String {
+    let tenths = (billionths + 500_000 * billionths.signum()) / 1_000_000;
+    let sign = if tenths < 0 { "\u{2212}" } else { "" };
+    format!("{sign}{}.{}\u{a0}%", tenths.abs() / 10, tenths.abs() % 10)
 }
 
 /// An outcome in an address.
@@ -256,5 +259,17 @@ fn code(name: OutcomeName) -> String {
         OutcomeName::Over => "o".to_owned(),
         OutcomeName::Under => "u".to_owned(),
         OutcomeName::Entrant(number) => format!("e{number}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_written_in_tenths_of_a_percent() {
+        assert_eq!(percent(47_619_048), "4.8\u{a0}%");
+        assert_eq!(percent(-47_619_048), "\u{2212}4.8\u{a0}%");
+        assert_eq!(percent(598_999_999), "59.9\u{a0}%");
     }
 }

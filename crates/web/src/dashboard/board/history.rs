@@ -9,9 +9,8 @@ use std::sync::Arc;
 
 use domain::{EventId, Line, Quote, RecordId, Status, Timestamp};
 use market::Snapshot;
+use market::analysis::{Probability, implied_probability, main_outcome};
 use market::book::{Outcome, OutcomeName, Record};
-
-use crate::dashboard::board::chance::{Chance, chance};
 
 /// Outcomes at bookmakers whose changes are kept; those of further records are not.
 const PATHS_MAX: usize = 40_000;
@@ -22,7 +21,7 @@ const POINTS_MAX: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Point {
     at_s: u32,
-    pub(crate) chance: Option<Chance>,
+    pub(crate) chance: Option<Probability>,
     pub(crate) line: Option<Line>,
 }
 
@@ -118,17 +117,17 @@ impl History {
         }
         followed.record = Some(Arc::clone(record));
         for (name, path) in &mut followed.paths {
-            let point = main_offer(&record.outcomes, *name);
+            let point = main_outcome(&record.outcomes, *name);
             path.push(
                 at_s,
-                point.map(|offer| chance(offer.quote.price)),
+                point.map(|offer| implied_probability(offer.quote.price)),
                 point.and_then(|o| o.point),
             );
         }
         let mut added = 0;
         for outcome in &*record.outcomes {
             let is_new = !followed.paths.iter().any(|(name, _)| *name == outcome.name);
-            let Some(offer) = main_offer(&record.outcomes, outcome.name) else { continue };
+            let Some(offer) = main_outcome(&record.outcomes, outcome.name) else { continue };
             if is_new && added < room {
                 followed.paths.push((outcome.name, Path::open(offer, at_s)));
                 added += 1;
@@ -158,7 +157,7 @@ impl History {
 impl Path {
     fn open(offer: &Outcome, at_s: u32) -> Self {
         let mut path = Self { opened: offer.quote, points: VecDeque::new() };
-        path.push(at_s, Some(chance(offer.quote.price)), offer.point);
+        path.push(at_s, Some(implied_probability(offer.quote.price)), offer.point);
         path
     }
 
@@ -195,15 +194,6 @@ impl Path {
     }
 }
 
-/// A record may have several lines for one outcome; its main line is the one nearest to even money.
-pub(crate) fn main_offer(outcomes: &[Outcome], name: OutcomeName) -> Option<&Outcome> {
-    let even = 500_000_000_u32;
-    outcomes
-        .iter()
-        .filter(|outcome| outcome.name == name)
-        .min_by_key(|outcome| chance(outcome.quote.price).get().abs_diff(even))
-}
-
 #[cfg(test)]
 mod tests {
     use domain::{Format, Quote};
@@ -219,7 +209,7 @@ mod tests {
     fn a_path_keeps_changes_only_and_no_more_than_its_share() {
         let mut path = Path::open(&offer("2"), 0);
         for at_s in 1..10 {
-            path.push(at_s, Some(chance(offer("2").quote.price)), None);
+            path.push(at_s, Some(implied_probability(offer("2").quote.price)), None);
         }
         assert_eq!(path.points.len(), 1);
         for at_s in 10..10 + 2 * u32::try_from(POINTS_MAX).unwrap() {
@@ -239,25 +229,13 @@ mod tests {
     fn what_was_before_comes_in_front() {
         let mut before = Path::open(&offer("2"), 0);
         for (at_s, price) in [(10, "2.1"), (20, "2.2"), (90, "9")] {
-            before.push(at_s, Some(chance(offer(price).quote.price)), None);
+            before.push(at_s, Some(implied_probability(offer(price).quote.price)), None);
         }
         let mut path = Path::open(&offer("2.2"), 50);
-        path.push(60, Some(chance(offer("2.3").quote.price)), None);
+        path.push(60, Some(implied_probability(offer("2.3").quote.price)), None);
         path.lead_in(before);
         let times: Vec<u32> = path.points.iter().map(|point| point.at_s).collect();
         assert_eq!(times, [0, 10, 20, 60], "the same price is not a change");
         assert_eq!(path.opened, offer("2").quote);
-    }
-
-    #[test]
-    fn of_several_lines_the_one_nearest_to_even_money_is_followed() {
-        let line = |price: &str, quarters| Outcome {
-            point: Some(Line::from_quarters(quarters)),
-            ..offer(price)
-        };
-        let outcomes = [line("1.3", -4), line("1.95", -14), line("3.4", -28)];
-        let main = main_offer(&outcomes, OutcomeName::Home).unwrap();
-        assert_eq!(main.point, Some(Line::from_quarters(-14)));
-        assert!(main_offer(&outcomes, OutcomeName::Away).is_none());
     }
 }

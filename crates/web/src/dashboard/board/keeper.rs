@@ -112,7 +112,7 @@ fn play_at(web: &Web, world: World, at: Timestamp, past: &Mutex<History>) {
     for message in simulation.world_at(at) {
         play_back(&mut book, &message, at);
     }
-    let snapshot = Snapshot::cut(&book, at, handle.stale_after());
+    let snapshot = Snapshot::cut(&book, at, handle.stale_after(), &[]);
     past.lock().unwrap_or_else(PoisonError::into_inner).note(&snapshot);
 }
 
@@ -136,7 +136,7 @@ fn read_back(
         if let Change::Cut { at } = change {
             let due = noted.is_none_or(|noted| at.since(noted) >= LOG_STEP);
             if due && at < until {
-                let snapshot = Snapshot::cut(&base.book, at, handle.stale_after());
+                let snapshot = Snapshot::cut(&base.book, at, handle.stale_after(), &[]);
                 past.lock().unwrap_or_else(PoisonError::into_inner).note(&snapshot);
                 noted = Some(at);
             }

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use domain::market::OutcomeRule;
 use domain::{BookmakerId, EventId, Format, Line, Price, RecordId, Status, Timestamp};
+use market::analysis::{best_price, implied_probability, main_outcome, median, usual_line};
 use market::book::{Outcome, OutcomeName};
 use market::snapshot::{EventRow, RecordRow};
 use market::{Snapshot, SportView};
 
-use crate::dashboard::board::chance::{chance, median};
 use crate::dashboard::board::choice::Choice;
-use crate::dashboard::board::history::{History, main_offer};
+use crate::dashboard::board::history::History;
 use crate::dashboard::board::spark;
 
 /// Events on one board: the next ones.
@@ -197,11 +197,10 @@ struct Painter<'a> {
 impl Painter<'_> {
     /// An event with prices, or with suspended ones; `None` for one that has neither.
     fn fixture(&self, event: &EventRow) -> Option<Fixture> {
-        let words = Words::read(event);
-        let mut rows = self.rows(event, &words);
+        let mut rows = self.rows(event);
         let is_closed = |column: &Column| self.is_suspended(event, column.id);
         if rows.is_empty() && self.columns.iter().any(is_closed) {
-            rows = self.closed_rows(event, &words);
+            rows = self.closed_rows(event);
         }
         if rows.is_empty() {
             return None;
@@ -220,9 +219,9 @@ impl Painter<'_> {
         }
         Some(Fixture {
             id: event.id.to_string(),
-            score: if event.status == Status::Scheduled { String::new() } else { words.score },
-            title: words.title,
-            competition: words.competition,
+            score: if event.status == Status::Scheduled { String::new() } else { score(event) },
+            title: title(event),
+            competition: event.details.competition.to_string(),
             live: event.status == Status::Live,
             starts: Start::new(event.commence_time),
             rows,
@@ -238,7 +237,7 @@ impl Painter<'_> {
         }
     }
 
-    fn rows(&self, event: &EventRow, words: &Words) -> Vec<Row> {
+    fn rows(&self, event: &EventRow) -> Vec<Row> {
         let mut blocks: BTreeMap<Vec<OutcomeName>, BTreeMap<OutcomeName, Offers<'_>>> =
             BTreeMap::new();
         let shown = |row: &&RecordRow| {
@@ -254,7 +253,7 @@ impl Painter<'_> {
             let key = if pairing { names.clone() } else { Vec::new() };
             let block = blocks.entry(key).or_default();
             for name in names {
-                if let Some(offer) = main_offer(&row.record.outcomes, name) {
+                if let Some(offer) = main_outcome(&row.record.outcomes, name) {
                     block.entry(name).or_default().insert(row.bookmaker, (row, *offer));
                 }
             }
@@ -265,14 +264,15 @@ impl Painter<'_> {
             if !self.is_between_sides() {
                 // Favourites first.
                 ordered.sort_by_cached_key(|(name, offers)| {
-                    let chances = offers.values().map(|(_, own)| chance(own.quote.price).get());
-                    (std::cmp::Reverse(median(chances.collect())), words.outcome(event, *name))
+                    let each =
+                        offers.values().map(|(_, own)| implied_probability(own.quote.price).get());
+                    (std::cmp::Reverse(median(each.collect())), event.outcome_text(*name))
                 });
             }
             let whole = ordered.into_iter().enumerate();
             rows.extend(whole.map(|(at, (name, offers))| Row {
                 leads: at == 0,
-                ..self.row(event, words.outcome(event, name), name, &offers)
+                ..self.row(event, name, &offers)
             }));
         }
         rows
@@ -280,13 +280,7 @@ impl Painter<'_> {
 
     /// One outcome at every bookmaker. The best is the best price that is not late, among those on the line that
     /// most bookmakers have: prices on other lines are prices of other bets.
-    fn row(
-        &self,
-        event: &EventRow,
-        name: String,
-        outcome: OutcomeName,
-        offers: &Offers<'_>,
-    ) -> Row {
+    fn row(&self, event: &EventRow, outcome: OutcomeName, offers: &Offers<'_>) -> Row {
         let usual = usual_line(offers.values().map(|(_, offer)| offer.point));
         let fresh = || {
             self.columns.iter().filter_map(|column| {
@@ -295,10 +289,9 @@ impl Painter<'_> {
                 counts.then_some((offer, column))
             })
         };
-        // Of equals the first, so that nothing changes hands while prices stand still.
-        let best = fresh().rev().max_by_key(|(offer, _)| offer.quote.price);
-        let best_price = best.map(|(offer, _)| offer.quote.price);
-        let ties = fresh().filter(|(offer, _)| Some(offer.quote.price) == best_price).count();
+        let best = best_price(fresh(), |(offer, _)| offer.quote.price);
+        let top = best.map(|(offer, _)| offer.quote.price);
+        let ties = fresh().filter(|(offer, _)| Some(offer.quote.price) == top).count();
         // What nearly everybody offers is not worth a mark.
         let marks = ties < TIES_MIN || ties * 3 <= fresh().count() * 2;
         let cell = |column: &Column| {
@@ -309,7 +302,7 @@ impl Painter<'_> {
             let age = self.age(column, row);
             let price = offer.quote.price;
             let is_best =
-                marks && age.is_empty() && best_price == Some(price) && Some(offer.point) == usual;
+                marks && age.is_empty() && top == Some(price) && Some(offer.point) == usual;
             Cell::Priced(Priced {
                 price,
                 text: price_text(offer, self.choice.format),
@@ -320,7 +313,7 @@ impl Painter<'_> {
         };
         Row {
             outcome,
-            name,
+            name: event.outcome_text(outcome).to_owned(),
             leads: false,
             best: best.map_or_else(Best::default, |(offer, column)| Best {
                 price: price_text(offer, self.choice.format),
@@ -337,17 +330,14 @@ impl Painter<'_> {
     }
 
     /// Both sides of an event whose every price is suspended.
-    fn closed_rows(&self, event: &EventRow, words: &Words) -> Vec<Row> {
+    fn closed_rows(&self, event: &EventRow) -> Vec<Row> {
         let names: &[OutcomeName] = match self.choice.market.outcome_rule() {
             OutcomeRule::Sides => &[OutcomeName::Home, OutcomeName::Away],
             OutcomeRule::OverUnder => &[OutcomeName::Over, OutcomeName::Under],
             OutcomeRule::Entrants | OutcomeRule::Pairing => &[],
         };
         let none = Offers::new();
-        names
-            .iter()
-            .map(|name| self.row(event, words.outcome(event, *name), *name, &none))
-            .collect()
+        names.iter().map(|name| self.row(event, *name, &none)).collect()
     }
 
     fn is_suspended(&self, event: &EventRow, bookmaker: BookmakerId) -> bool {
@@ -370,49 +360,20 @@ impl Painter<'_> {
     }
 }
 
-/// An event's texts, out of its JSON.
-pub(crate) struct Words {
-    pub(crate) title: String,
-    pub(crate) competition: String,
-    pub(crate) score: String,
-    pub(crate) home: String,
-    pub(crate) away: String,
+/// How an event is called: its title, or both sides.
+pub(crate) fn title(event: &EventRow) -> String {
+    let details = &event.details;
+    let side = |name: &Option<Box<str>>| name.as_deref().unwrap_or_default().to_owned();
+    match &details.title {
+        Some(title) => title.to_string(),
+        None => format!("{} v {}", side(&details.home), side(&details.away)),
+    }
 }
 
-impl Words {
-    pub(crate) fn read(event: &EventRow) -> Self {
-        let parsed =
-            |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap_or_default();
-        let own = parsed(&event.texts.event);
-        let score = parsed(&event.texts.score);
-        let text = |field: &str| own.get(field).and_then(|value| value.as_str());
-        let (home, away) = (event.texts.home.to_string(), event.texts.away.to_string());
-        let side = |field: &str| score.get(field).and_then(serde_json::Value::as_i64);
-        let score = match (side("home_score"), side("away_score")) {
-            (Some(home), Some(away)) => format!("{home}\u{2013}{away}"),
-            (Some(_) | None, _) => String::new(),
-        };
-        Self {
-            title: text("title").map_or_else(|| format!("{home} v {away}"), str::to_owned),
-            competition: text("competition").unwrap_or_default().to_owned(),
-            score,
-            home,
-            away,
-        }
-    }
-
-    pub(crate) fn outcome(&self, event: &EventRow, name: OutcomeName) -> String {
-        match name {
-            OutcomeName::Home => self.home.clone(),
-            OutcomeName::Away => self.away.clone(),
-            OutcomeName::Draw => "Draw".to_owned(),
-            OutcomeName::Over => "Over".to_owned(),
-            OutcomeName::Under => "Under".to_owned(),
-            OutcomeName::Entrant(number) => event
-                .entrants
-                .get(usize::from(number))
-                .map_or_else(String::new, ToString::to_string),
-        }
+pub(crate) fn score(event: &EventRow) -> String {
+    match (event.details.score.home, event.details.score.away) {
+        (Some(home), Some(away)) => format!("{home}\u{2013}{away}"),
+        (Some(_) | None, _) => String::new(),
     }
 }
 
@@ -433,15 +394,6 @@ impl Start {
         let date = date.rsplit_once(' ').map_or(date, |(date, _)| date);
         Self { iso, text: format!("{date}, {}", time.trim_end_matches(" UTC")) }
     }
-}
-
-/// The line that most have; of equals the lowest.
-fn usual_line(points: impl Iterator<Item = Option<Line>>) -> Option<Option<Line>> {
-    let mut counts: BTreeMap<Option<i32>, (u32, Option<Line>)> = BTreeMap::new();
-    for point in points {
-        counts.entry(point.map(Line::quarters)).or_insert((0, point)).0 += 1;
-    }
-    counts.into_values().rev().max_by_key(|(count, _)| *count).map(|(_, point)| point)
 }
 
 /// A price as the board writes it: with its sign, and with at least two places, so that columns line up.

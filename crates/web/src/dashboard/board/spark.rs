@@ -2,8 +2,8 @@
 use std::time::Duration;
 
 use domain::{Line, Timestamp};
+use market::analysis::{WHOLE, median};
 
-use crate::dashboard::board::chance::{WHOLE, median};
 use crate::dashboard::board::history::{Path, Point};
 
 /// How far back it looks at the most.

@@ -1,12 +1,12 @@
-//! What can be seen of two names at a glance: whether their words begin alike. Most of those who share two words by
-//! chance are told apart by that, at a fiftieth of the cost of laying the names side by side.
+//! A signature of a name, to compare two names quickly: whether their words begin alike. Most of those who share two
+//! words by chance are told apart by that, at a fiftieth of the cost of laying the names side by side.
 
 use super::contest::{Contest, Party};
 use super::word::{Kind, Word};
 
-/// The two sides of an event, sketched.
+/// The signatures of both sides of an event.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sketch([Side; 2]);
+pub(crate) struct NameSignature([Side; 2]);
 
 /// The sounds that the words of a name begin with, as bits.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ const PARTIAL: u32 = 1 << 31;
 /// Words may begin with anything: clubs, pairs, a name that has got another meaning.
 const LOOSE: Side = Side(u32::MAX);
 
-impl Sketch {
+impl NameSignature {
     /// Tells nothing.
     pub(crate) const BLANK: Self = Self([LOOSE; 2]);
 
@@ -104,7 +104,7 @@ mod tests {
     }
 
     fn may_be(one: &Contest, other: &Contest) -> bool {
-        let (one, other) = (Sketch::of(one), Sketch::of(other));
+        let (one, other) = (NameSignature::of(one), NameSignature::of(other));
         assert_eq!(one.may_be(&other), other.may_be(&one));
         one.may_be(&other)
     }
@@ -133,7 +133,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4000))]
 
-        /// Whatever the closer look would not tell apart is not told apart by the sketch.
+        /// Whatever the closer look would not tell apart is not told apart by the signature.
         #[test]
         fn a_sketch_never_hides_what_may_be_one(
             one in (a_name(), a_name()),

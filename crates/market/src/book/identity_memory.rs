@@ -11,11 +11,11 @@ use crate::book::doubts::Doubts;
 use crate::book::event::{Event, Outcome, OutcomeName, Record, Slot, SlotKey};
 use crate::book::{Book, FeedIx, Placed};
 use crate::change::By;
-use crate::matching::{Aliases, Glance, Hashed, Owner, Sketch};
+use crate::matching::{Aliases, Hashed, NameSignature, Owner, QuickCheck};
 
 /// Identities, as far as they are not the events' own.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
+pub(crate) struct IdentityMemory {
     /// Ids of events that turned out to be another, and which: never one that is merged itself.
     pub(crate) merged: BTreeMap<EventId, EventId>,
     /// The same the other way round.
@@ -27,7 +27,7 @@ pub(crate) struct Memory {
     pub(crate) aliases: Aliases,
 }
 
-impl Memory {
+impl IdentityMemory {
     pub(crate) fn are_apart(&self, one: EventId, other: EventId) -> bool {
         self.apart.contains(&(one, other))
     }
@@ -210,16 +210,16 @@ impl Book {
         };
         let mut keys: Vec<u64> = Vec::new();
         for (feed, _, offer) in self.offers_of(event) {
-            let face = self.offer_face(feed, event.sport, offer);
-            keys.extend(self.index.keys(event.sport, &face.contest));
+            let view = self.offer_face(feed, event.sport, offer);
+            keys.extend(self.index.keys(event.sport, &view.contest));
         }
         if !event.is_listed() {
             let contest = self.contest_of(event);
             let meant = self.meaning("", event.sport, &contest);
             keys.extend(self.index.keys(event.sport, &meant));
         }
-        let (glance, owner) = (self.glance_of(event), owner_of(event));
-        self.index.set(id, glance, owner, keys);
+        let (check, owner) = (self.glance_of(event), owner_of(event));
+        self.index.set(id, check, owner, keys);
     }
 
     /// Puts an event where the words of one more who lists it are, too.
@@ -232,21 +232,21 @@ impl Book {
         let offer = self.feed(feed).and_then(|feed| feed.offer(reference));
         let (Some(event), Some(offer)) = (self.events.get(&id), offer) else { return };
         let keys = keys.unwrap_or_else(|| {
-            let face = self.offer_face(feed, event.sport, offer);
-            self.index.keys(event.sport, &face.contest)
+            let view = self.offer_face(feed, event.sport, offer);
+            self.index.keys(event.sport, &view.contest)
         });
-        let (glance, owner) = (self.glance_of(event), owner_of(event));
-        self.index.add(id, glance, owner, keys);
+        let (check, owner) = (self.glance_of(event), owner_of(event));
+        self.index.add(id, check, owner, keys);
     }
 
     /// By the eldest who lists it, whose names and start are the event's.
-    fn glance_of(&self, event: &Event) -> Glance {
+    fn glance_of(&self, event: &Event) -> QuickCheck {
         let mut offers = self.offers_of(event);
         let eldest =
             offers.next().map(|(feed, _, offer)| self.offer_face(feed, event.sport, offer));
-        // What nobody lists comes back under the same names only, which no sketch can tell.
-        let sketch = eldest.map_or(Sketch::BLANK, |face| face.sketch);
-        Glance { at: event.commence_time, sketch }
+        // What nobody lists comes back under the same names only, which no signature can tell.
+        let signature = eldest.map_or(NameSignature::BLANK, |view| view.signature);
+        QuickCheck { at: event.commence_time, signature }
     }
 }
 
@@ -268,12 +268,13 @@ impl Event {
         self.first_known = self.first_known.min(gone.first_known);
         self.mentioned_at = at;
         if gone.score_ts > self.score_ts {
-            let mut score = if swapped { gone.score.swapped() } else { gone.score };
+            let score = Arc::unwrap_or_clone(gone.score);
+            let mut score = if swapped { score.swapped() } else { score };
             for leader in &mut score.leaders {
                 let name = names.get(usize::from(leader.entrant)).map_or("", |name| name);
                 leader.entrant = self.field.intern(name).unwrap_or(leader.entrant);
             }
-            self.score = score;
+            self.score = Arc::new(score);
             (self.score_ts, self.score_changed) = (gone.score_ts, gone.score_changed);
             self.finished_at = gone.finished_at;
         }

@@ -1,18 +1,17 @@
-//! What one large world costs: `cargo bench -p linesman-market`. 2,000 events and 200,000 odds records of
+//! What one large world costs: `cargo bench -p linesman-serve --bench scale`. 2,000 events and 200,000 odds records of
 //! invented names; memory as the kernel counts it, times as CPU of one core.
 #![expect(clippy::print_stdout, reason = "a bench is read from the terminal")]
 #![expect(clippy::indexing_slicing, reason = "a bench may stop where its invented data is wrong")]
 
 use std::error::Error;
-use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 
 use domain::market::PointRule;
 use domain::message::{Body, FeedMessage, Fixture, Listing, OddsBody, OfferedOutcome};
 use domain::{BookmakerId, Catalogue, Format, Line, Market, Quote, Shape, SportId, Timestamp};
-use linesman_market::book::IMAGE_VERSION;
-use linesman_market::{Book, Ids, Limits, OddsSelection, Snapshot};
+use market::book::IMAGE_VERSION;
+use market::{Book, Ids, Limits, Snapshot};
 
 const EVENTS: usize = 2_000;
 const RECORDS: usize = 200_000;
@@ -44,7 +43,7 @@ fn main() -> Result<(), Failure> {
     for message in world.listings.iter().chain(&world.odds) {
         book.apply("bench", message, START)?;
     }
-    let snapshot = Snapshot::cut(&book, START, STALE_AFTER);
+    let snapshot = Snapshot::cut(&book, START, STALE_AFTER, api::v1::WIRES);
     let held = resident_kib()? - before;
     println!("{} events, {} records", snapshot.events(), snapshot.records());
     println!("book and one snapshot          {:8} MiB", held / 1024);
@@ -52,8 +51,7 @@ fn main() -> Result<(), Failure> {
     let (book, last) = publish(book, &world, snapshot, before)?;
     hear_known(book, &world)?;
     drop(last);
-    restart(&world, &catalogue)?;
-    answer(&world, &catalogue)
+    restart(&world, &catalogue)
 }
 
 /// Prices move, every source beats, the next snapshot is cut: what happens every 30 s.
@@ -78,7 +76,7 @@ fn publish(
         }
         applying += cpu()? - started;
         let started = cpu()?;
-        let next = Snapshot::cut(&book, now, STALE_AFTER);
+        let next = Snapshot::cut(&book, now, STALE_AFTER, api::v1::WIRES);
         cutting += cpu()? - started;
         drop(moved);
         two_held = two_held.max(resident_kib()? - before);
@@ -126,44 +124,11 @@ fn restart(world: &World, catalogue: &Arc<Catalogue>) -> Result<(), Failure> {
     let started = cpu()?;
     let book = Book::from_image(IMAGE_VERSION, &image, Arc::clone(catalogue))?;
     let read = cpu()? - started;
-    let snapshot = Snapshot::cut(&book, START, STALE_AFTER);
+    let snapshot = Snapshot::cut(&book, START, STALE_AFTER, api::v1::WIRES);
     let whole = cpu()? - started;
     println!("from_image                     {:8} ms", ms(read));
     println!("from_image and first cut       {:8} ms (target 1000)", ms(whole));
     println!("records after the restart      {:8}", snapshot.records());
-    Ok(())
-}
-
-/// A full page out of the middle of the largest sport.
-fn answer(world: &World, catalogue: &Arc<Catalogue>) -> Result<(), Failure> {
-    let mut book = Book::new(Arc::clone(catalogue), Ids::Minted { salt: 7 });
-    book.set_limits(Limits::NONE);
-    for message in world.listings.iter().chain(&world.odds) {
-        book.apply("bench", message, START)?;
-    }
-    let snapshot = Snapshot::cut(&book, START, STALE_AFTER);
-    let sport = catalogue.sport_id("tennis").ok_or("tennis is in the catalogue")?;
-    let mut selection = OddsSelection {
-        sport,
-        bookmakers: domain::BookmakerSet::ALL,
-        bookmaker: None,
-        market: Some(Market::Moneyline),
-        events: None,
-        format: Format::Decimal,
-        limit: 500,
-        after: None,
-    };
-    let (mut pages, mut out) = (0_u32, Vec::new());
-    let started = cpu()?;
-    while pages < 2_000 {
-        out.clear();
-        let page = black_box(&selection).page(&snapshot);
-        page.write(&mut out);
-        black_box(&out);
-        selection.after = page.next;
-        pages += 1;
-    }
-    println!("page of 500 records            {:8} us", (cpu()? - started).as_micros() / 2_000);
     Ok(())
 }
 

@@ -8,13 +8,13 @@ use domain::message::{Fixture, Listing};
 use domain::{Catalogue, EventId};
 
 use super::contest::{Contest, Lexicon};
-use super::judge::Face;
-use super::sketch::Sketch;
+use super::judge::ListingView;
+use super::name_signature::NameSignature;
 use super::solve::{Item, Solved, solve};
 
 /// What feeds list.
 #[derive(Debug)]
-pub struct Roll {
+pub struct BatchMatcher {
     catalogue: Arc<Catalogue>,
     /// In an order of its own, so that the outcome does not depend on theirs.
     listings: BTreeMap<(Box<str>, Box<str>), Listing>,
@@ -37,7 +37,7 @@ const SURE: u16 = 1000;
 /// A ref kept apart although something resembles it.
 const UNSURE: u16 = 500;
 
-impl Roll {
+impl BatchMatcher {
     pub fn new(catalogue: Arc<Catalogue>) -> Self {
         Self { catalogue, listings: BTreeMap::new() }
     }
@@ -56,13 +56,13 @@ impl Roll {
             if feeds.last() != Some(&&**feed) {
                 feeds.push(feed);
             }
-            let face = Face {
+            let view = ListingView {
                 contest: Cow::Owned(Contest::parse(&lexicon, listing.sport, &listing.fixture)),
                 commence_time: listing.commence_time,
                 competition: &listing.competition,
-                sketch: Sketch::BLANK,
+                signature: NameSignature::BLANK,
             };
-            items.push(Item { feed: feeds.len(), sport: listing.sport, face });
+            items.push(Item { feed: feeds.len(), sport: listing.sport, view });
         }
         let solved = solve(&self.catalogue, &items);
         let entries: Vec<_> = self.listings.iter().collect();

@@ -1,0 +1,101 @@
+//! The text of a cursor (D15). Opaque to clients; checked when it comes back.
+
+use data_encoding::BASE64URL_NOPAD;
+use market::select::{Cursor, RecordPlace};
+
+/// What a cursor pages through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Paging {
+    Records,
+    Events,
+}
+
+/// First byte of every cursor, so that its form can change.
+const VERSION: u8 = 1;
+/// What most cursors take.
+const BYTES: usize = 64;
+/// A cursor is far shorter; a longer text is not one.
+const TEXT_MAX: usize = 200;
+
+pub(super) fn encode(cursor: &Cursor) -> String {
+    let mut bytes = Vec::with_capacity(BYTES);
+    bytes.push(VERSION);
+    let place = cursor.record.as_ref().map(|at| (&at.bookmaker, at.market, at.record));
+    let fields = (cursor.commence_time, cursor.event, place);
+    BASE64URL_NOPAD.encode(&postcard::to_extend(&fields, bytes).unwrap_or_default())
+}
+
+/// Reads a cursor that pages through the expected kind of thing.
+pub(crate) fn decode(text: &str, paging: Paging) -> Option<Cursor> {
+    if text.len() > TEXT_MAX {
+        return None;
+    }
+    let bytes = BASE64URL_NOPAD.decode(text.as_bytes()).ok()?;
+    let (&version, rest) = bytes.split_first()?;
+    let ((commence_time, event, place), left) = postcard::take_from_bytes(rest).ok()?;
+    let record =
+        Option::map(place, |(bookmaker, market, record)| RecordPlace { bookmaker, market, record });
+    let fits = record.is_some() == (paging == Paging::Records);
+    let cursor = Cursor { commence_time, event, record };
+    (version == VERSION && left.is_empty() && fits).then_some(cursor)
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{EventId, Market, RecordId, Timestamp};
+
+    use super::*;
+
+    fn cursors() -> [(Cursor, Paging); 2] {
+        let events = Cursor {
+            commence_time: Timestamp::from_secs(1_800_000_000),
+            event: EventId::from_number(77),
+            record: None,
+        };
+        let place = RecordPlace {
+            bookmaker: "fanduel".into(),
+            market: Market::Spread,
+            record: RecordId::from_number(5),
+        };
+        let records = Cursor { record: Some(place), ..events.clone() };
+        [(events, Paging::Events), (records, Paging::Records)]
+    }
+
+    #[test]
+    fn a_cursor_comes_back_as_it_went_and_nothing_else_does() {
+        let [(events, _), (records, _)] = cursors();
+        assert_eq!(decode(&encode(&events), Paging::Events), Some(events.clone()));
+        assert_eq!(decode(&encode(&records), Paging::Records), Some(records.clone()));
+        assert_eq!(decode(&encode(&records), Paging::Events), None);
+        assert_eq!(decode(&encode(&events), Paging::Records), None);
+        let long = "A".repeat(10_000);
+        for bad in ["", "x", "!!!!", "AAAA", &long] {
+            assert_eq!(decode(bad, Paging::Events), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_text_is_what_clients_hold() {
+        let texts = cursors().map(|(cursor, _)| encode(&cursor));
+        assert_eq!(texts, ["AYDA4oXjaE0A", "AYDA4oXjaE0BB2ZhbmR1ZWwEBQ"]);
+    }
+
+    /// Every text that differs in one letter from a cursor's is a cursor or refused.
+    #[test]
+    fn a_damaged_text_is_a_cursor_or_refused() {
+        for (cursor, paging) in cursors() {
+            let text = encode(&cursor);
+            for (at, letter) in (0..text.len()).flat_map(|at| (0..=127_u8).map(move |l| (at, l))) {
+                let mut bytes = text.clone().into_bytes();
+                bytes[at] = letter;
+                let damaged = String::from_utf8(bytes).unwrap();
+                if let Some(read) = decode(&damaged, paging) {
+                    assert_eq!(decode(&encode(&read), paging), Some(read));
+                }
+                let mut short = text.clone();
+                short.truncate(at);
+                assert_eq!(decode(&short, paging), None);
+            }
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Event fragments: those of an event's records that a filter lets through, side by side.
+//!
+//! Most clients use one of a few filters: their region, their format, perhaps a market. The first answer of an epoch
+//! that needs an event under such a filter puts the event's records together, with their freshness stamped in; every
+//! further one, whatever else it selects, takes the fragment in one piece, without a copy and without looking at a
+//! single record. An answer then costs what its events are, not what its records are, and does not go through the
+//! memory of a large market record by record.
+//!
+//! Fragments live and die with the publication, so their stamps are always right. Both the filters and the bytes that
+//! are kept are bounded; what comes after is put together for its answer alone, no further than the answer needs.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use domain::{BookmakerId, BookmakerSet, Format, Market, SportId};
+use market::snapshot::{EventRow, RecordRow};
+use market::{Snapshot, SportView};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::v1::wire::V1;
+use crate::v1::wire::record::RecordText;
+
+/// Which records of an event an answer shows, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Filter {
+    pub(super) bookmakers: BookmakerSet,
+    pub(super) market: Option<Market>,
+    pub(super) format: Format,
+}
+
+/// The records of an event that a filter lets through, in order, each followed by a comma.
+#[derive(Debug)]
+pub(super) struct EventFragment {
+    pub(super) text: Bytes,
+    pub(super) entries: Box<[Entry]>,
+    /// Of all entries.
+    content_hash: u64,
+}
+
+/// One record of a fragment.
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// Where it stands among the sport's records.
+    pub(super) position: u32,
+    /// Where its text ends.
+    pub(super) end: u32,
+    /// Of the record and its freshness.
+    content_hash: u64,
+}
+
+/// The fragments kept for one publication.
+#[derive(Debug, Default)]
+pub(crate) struct Fragments(OnceLock<Box<[SportFragments]>>);
+
+/// The fragments kept for each of the first filters of an epoch.
+#[derive(Debug, Default)]
+struct SportFragments {
+    layers: [OnceLock<Layer>; LAYERS],
+    kept_bytes: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct Layer {
+    filter: Filter,
+    /// For each event of the sport.
+    fragments: Box<[OnceLock<Arc<EventFragment>>]>,
+}
+
+/// Filters that fragments are kept for.
+const LAYERS: usize = 16;
+/// What may be kept for each record of the sport. A record's texts take about twice as much.
+const KEPT_BYTES_PER_RECORD: usize = 512;
+
+/// Makes the fragments of one sport under one filter.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FragmentSource<'a> {
+    snapshot: &'a Snapshot,
+    view: &'a SportView,
+    kept: Option<&'a SportFragments>,
+    filter: Filter,
+}
+
+/// The part of an event that an answer still needs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Need {
+    /// The first position.
+    pub(super) from: u32,
+    /// The most records.
+    pub(super) count: usize,
+}
+
+impl Filter {
+    fn lets_through(&self, (bookmaker, market): (BookmakerId, Market)) -> bool {
+        self.bookmakers.contains(bookmaker) && self.market.is_none_or(|wanted| wanted == market)
+    }
+}
+
+impl Fragments {
+    pub(super) fn source<'a>(
+        &'a self,
+        snapshot: &'a Snapshot,
+        sport: SportId,
+        filter: Filter,
+    ) -> FragmentSource<'a> {
+        let sports = || snapshot.catalogue().sports().map(|_| SportFragments::default()).collect();
+        let kept = self.0.get_or_init(sports).get(sport.index());
+        FragmentSource { snapshot, view: snapshot.sport(sport), kept, filter }
+    }
+
+    /// For an operator to watch.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.0.get().into_iter().flatten().map(SportFragments::kept_bytes).sum()
+    }
+}
+
+impl FragmentSource<'_> {
+    /// An event's fragment: at least what is needed of it, and all of it where it is kept.
+    pub(super) fn fragment(&self, event: usize, need: Need) -> Option<Arc<EventFragment>> {
+        let row = self.view.events.get(event)?;
+        let layer = self.kept.and_then(|kept| {
+            let cells = kept.layer(&self.filter, self.view.events.len())?;
+            Some((kept, cells.fragments.get(event)?))
+        });
+        let Some((kept, cell)) = layer else {
+            return Some(Arc::new(self.put_together(row, need)));
+        };
+        if let Some(fragment) = cell.get() {
+            return Some(Arc::clone(fragment));
+        }
+        if kept.kept_bytes() >= KEPT_BYTES_PER_RECORD * self.view.records.len() {
+            return Some(Arc::new(self.put_together(row, need)));
+        }
+        let fragment = cell.get_or_init(|| {
+            let whole = self.put_together(row, Need { from: 0, count: usize::MAX });
+            kept.kept_bytes.fetch_add(whole.bytes(), Ordering::Relaxed);
+            Arc::new(whole)
+        });
+        Some(Arc::clone(fragment))
+    }
+
+    fn put_together(&self, event: &EventRow, need: Need) -> EventFragment {
+        let Self { snapshot, view, filter, .. } = self;
+        let positions = event.records.start.max(need.from)..event.records.end;
+        let wanted =
+            positions.filter(|at| view.kind(*at).is_some_and(|kind| filter.lets_through(kind)));
+        let rows = wanted.take(need.count).filter_map(|at| {
+            let row = view.record(at)?;
+            Some((at, row, RecordText(snapshot.rendered_record(&V1, event, row))))
+        });
+        EventFragment::new(&rows.collect::<Vec<_>>(), filter.format)
+    }
+}
+
+impl SportFragments {
+    /// The fragments of a filter, if it is or becomes one of those that fragments are kept for.
+    fn layer(&self, filter: &Filter, events: usize) -> Option<&Layer> {
+        let make = || {
+            let fragments: Box<[_]> = std::iter::repeat_with(OnceLock::new).take(events).collect();
+            self.kept_bytes.fetch_add(size_of_val(&*fragments), Ordering::Relaxed);
+            Layer { filter: *filter, fragments }
+        };
+        let mut layers = self.layers.iter().map(|cell| cell.get_or_init(make));
+        layers.find(|layer| layer.filter == *filter)
+    }
+
+    fn kept_bytes(&self) -> usize {
+        self.kept_bytes.load(Ordering::Relaxed)
+    }
+}
+
+impl EventFragment {
+    fn new(rows: &[(u32, &RecordRow, RecordText<'_>)], format: Format) -> Self {
+        // Texts lie all over the memory of a large market. Asking for their lengths first brings them in while nothing
+        // waits for them yet, and gives the copy its true size.
+        let length = rows.iter().map(|(_, _, record)| record.len(format) + 1).sum();
+        let mut text = Vec::with_capacity(length);
+        let mut entries = Vec::with_capacity(rows.len());
+        // Neighbouring records mostly share their freshness to the second.
+        let mut stamp = (i64::MIN, [0; 20]);
+        for (position, row, record) in rows {
+            let second = row.last_update.as_secs();
+            if stamp.0 != second {
+                stamp = (second, row.last_update.seconds_text());
+            }
+            record.write(format, &stamp.1, &mut text);
+            text.push(b',');
+            let end = u32::try_from(text.len()).unwrap_or(u32::MAX);
+            let content_hash = content_hash(record.0.hash, second);
+            entries.push(Entry { position: *position, end, content_hash });
+        }
+        let content_hash = hash_of(&entries);
+        Self { text: text.into(), entries: entries.into(), content_hash }
+    }
+
+    /// The text of entries.
+    pub(super) fn text_of(&self, from: usize, to: usize) -> &[u8] {
+        let end_before = |place: usize| {
+            let last = place.checked_sub(1).and_then(|last| self.entries.get(last));
+            last.map_or(0, |entry| usize::try_from(entry.end).unwrap_or(usize::MAX))
+        };
+        self.text.get(end_before(from)..end_before(to)).unwrap_or_default()
+    }
+
+    /// The content hash of entries: others have the same only by chance.
+    pub(super) fn content_hash(&self, from: usize, to: usize) -> u64 {
+        if from == 0 && to == self.entries.len() {
+            return self.content_hash;
+        }
+        hash_of(self.entries.get(from..to).unwrap_or_default())
+    }
+
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.text.len() + size_of_val(&*self.entries)
+    }
+}
+
+fn hash_of(entries: &[Entry]) -> u64 {
+    let mut hashes = Vec::with_capacity(size_of::<u64>() * entries.len());
+    entries.iter().for_each(|entry| hashes.extend_from_slice(&entry.content_hash.to_le_bytes()));
+    xxh3_64(&hashes)
+}
+
+/// Of a record and its freshness.
+fn content_hash(text: u64, second: i64) -> u64 {
+    /// An odd number without a pattern: it sends seconds that are near each other far apart.
+    const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+    text ^ second.cast_unsigned().wrapping_mul(SPREAD)
+}

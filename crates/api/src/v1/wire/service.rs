@@ -1,0 +1,107 @@
+//! The sports, the bookmakers, and how the service is.
+
+use accounts::Limits;
+use domain::{Catalogue, Region, Timestamp};
+use market::{Health, Snapshot};
+use serde_json::{Value, json};
+
+use crate::v1::wire::object::{count, flag, list, object, one_of, schema, text};
+
+object!(SportList: "All sports." {
+    SPORTS: "sports" = list("Sport", "In the catalogue's order."),
+});
+
+object!(Sport: "A sport." {
+    KEY: "key" = text("Sport key."),
+    TITLE: "title" = text("Display name."),
+    GROUP: "group" = text("Sport group: the unit to which production keys can be restricted."),
+    ACTIVE: "active" = flag(
+        "False when every source of the sport is stale or there is none: skip it instead of retrying.",
+    ),
+    EVENTS: "events" = count("Scheduled and live events."),
+    BOOKS: "books" = count("Bookmakers pricing the sport."),
+});
+
+object!(Bookmaker: "A bookmaker." {
+    KEY: "key" = text("Bookmaker key."),
+    TITLE: "title" = text("Display name."),
+    REGIONS: "regions" = json!({
+        "type": "array",
+        "items": { "type": "string", "enum": Region::ALL.map(Region::key) },
+        "minItems": 1,
+        "uniqueItems": true,
+        "description": "Where it is offered.",
+    }),
+});
+
+object!(ServiceStatus: "How the service is, as the key sees it." {
+    STATUS: "status" = one_of(
+        STATUSES,
+        "`degraded`: at least one source is stale, its prices still served. \
+         `maintenance`: every other endpoint answers 503.",
+    ),
+    API_VERSION: "api_version" = json!({
+        "type": "string",
+        "const": VERSION,
+        "description": "The version.",
+    }),
+    SERVER_TIME: "server_time" = schema("Timestamp", "Now."),
+    RATE_LIMIT: "rate_limit" = schema("RateLimit", "The limits of the calling key."),
+    SPORTS_ACTIVE: "sports_active" = count("Sports with a source that is not stale."),
+});
+
+object!(RateLimit: "The limits of the calling key." {
+    BURST_PER_MINUTE: "burst_per_minute" = count("Requests in one UTC minute."),
+    REQUESTS_PER_DAY: "requests_per_day" = count("Requests in one UTC day."),
+});
+
+const VERSION: &str = "v1";
+const STATUSES: [&str; 3] = ["ok", "degraded", "maintenance"];
+
+pub(super) fn sports(snapshot: &Snapshot) -> String {
+    let sports = snapshot.catalogue().sports().map(|(id, sport)| {
+        let view = snapshot.sport(id);
+        json!({
+            (Sport::KEY.name): sport.key,
+            (Sport::TITLE.name): sport.title,
+            (Sport::GROUP.name): sport.group,
+            (Sport::ACTIVE.name): view.active,
+            (Sport::EVENTS.name): view.events_open,
+            (Sport::BOOKS.name): view.bookmakers,
+        })
+    });
+    json!({ (SportList::SPORTS.name): sports.collect::<Value>() }).to_string()
+}
+
+pub(super) fn books(catalogue: &Catalogue) -> String {
+    let books = catalogue.bookmakers().map(|(_, bookmaker)| {
+        let regions: Vec<&str> = bookmaker.regions.iter().map(|region| region.key()).collect();
+        json!({
+            (Bookmaker::KEY.name): bookmaker.key,
+            (Bookmaker::TITLE.name): bookmaker.title,
+            (Bookmaker::REGIONS.name): regions,
+        })
+    });
+    books.collect::<Value>().to_string()
+}
+
+/// The service's status as a key sees it.
+pub(crate) fn status(maintenance: bool, health: Health, limits: &Limits, now: Timestamp) -> String {
+    let [ok, degraded, closed] = STATUSES;
+    let status = match (maintenance, health.degraded) {
+        (true, _) => closed,
+        (false, true) => degraded,
+        (false, false) => ok,
+    };
+    json!({
+        (ServiceStatus::STATUS.name): status,
+        (ServiceStatus::API_VERSION.name): VERSION,
+        (ServiceStatus::SERVER_TIME.name): now.to_string(),
+        (ServiceStatus::RATE_LIMIT.name): {
+            (RateLimit::BURST_PER_MINUTE.name): limits.burst_per_minute,
+            (RateLimit::REQUESTS_PER_DAY.name): limits.requests_per_day,
+        },
+        (ServiceStatus::SPORTS_ACTIVE.name): health.sports_active,
+    })
+    .to_string()
+}
