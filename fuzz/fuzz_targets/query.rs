@@ -11,7 +11,7 @@ static CATALOGUE: LazyLock<Catalogue> =
 
 fuzz_target!(|target: &str| {
     let (path, query) = target.split_once('?').unwrap_or(("/v1/sports/mma/odds", target));
-    if let Err(code) = serve::check_target(path, query, &CATALOGUE) {
+    if let Err(code) = api::v1::check_target(path, query, &CATALOGUE) {
         assert!(matches!(code.status(), 400 | 404), "{code:?}");
     }
 });
