@@ -1,4 +1,4 @@
-//! A log in a folder or on servers, behind one face.
+//! A log in a folder or on servers, with one interface.
 
 use std::{ops::RangeInclusive, path::PathBuf};
 
@@ -19,7 +19,7 @@ pub enum LogLocation {
     Folder { dir: PathBuf, options: Options },
     /// On servers, reached by the runtime's tasks.
     Stream { runtime: Handle, location: StreamLocation },
-    /// Nowhere: for what can be made again from nothing. Numbers are given out and everything is forgotten.
+    /// Nowhere: numbers are assigned and nothing is kept.
     Nowhere,
 }
 
@@ -37,6 +37,17 @@ pub enum Entries {
     Folder(Box<Reader>),
     Stream(Box<StreamReader>),
     None,
+}
+
+/// The same call on whichever log it is.
+macro_rules! on_log {
+    ($self:ident, $log:ident => $call:expr, $last_seq:pat => $nowhere:expr) => {
+        match $self {
+            Self::Folder($log) => $call,
+            Self::Stream($log) => $call,
+            Self::Nowhere { last_seq: $last_seq } => $nowhere,
+        }
+    };
 }
 
 impl Log {
@@ -59,8 +70,8 @@ impl Log {
     /// Appends a batch, and returns the numbers of its entries once it is durable.
     ///
     /// # Errors
-    /// An entry is too large, the batch could not be made durable, or an earlier failure has to be mended first by
-    /// opening the log again.
+    /// An entry is too large, the batch could not be made durable, or the log must be opened again after an
+    /// earlier failure.
     pub fn append<'a>(
         &mut self,
         at_ms: i64,
@@ -77,10 +88,10 @@ impl Log {
         }
     }
 
-    /// Makes sure that nobody else has written since this log was opened. In a folder nobody can have.
+    /// Makes sure that no other writer has written since this log was opened. In a folder there is none.
     ///
     /// # Errors
-    /// Somebody has, or it cannot be known.
+    /// One has, or it cannot be known.
     pub fn fence(&mut self, at_ms: i64) -> Result<(), LogError> {
         match self {
             Self::Stream(log) => log.fence(at_ms),
@@ -110,11 +121,7 @@ impl Log {
         version: u8,
         payload: &[u8],
     ) -> Result<(), LogError> {
-        match self {
-            Self::Folder(log) => log.write_checkpoint(seq, version, payload),
-            Self::Stream(log) => log.write_checkpoint(seq, version, payload),
-            Self::Nowhere { .. } => Ok(()),
-        }
+        on_log!(self, log => log.write_checkpoint(seq, version, payload), _ => Ok(()))
     }
 
     /// Reads the newest whole checkpoint.
@@ -122,11 +129,7 @@ impl Log {
     /// # Errors
     /// It cannot be read, or a newer program wrote it.
     pub fn latest_checkpoint(&mut self) -> Result<Option<Checkpoint>, LogError> {
-        match self {
-            Self::Folder(log) => log.latest_checkpoint(),
-            Self::Stream(log) => log.latest_checkpoint(),
-            Self::Nowhere { .. } => Ok(None),
-        }
+        on_log!(self, log => log.latest_checkpoint(), _ => Ok(None))
     }
 
     /// Deletes old entries that the older of two checkpoints covers, and says how many pieces went.
@@ -134,29 +137,17 @@ impl Log {
     /// # Errors
     /// The log cannot be reached.
     pub fn retain(&mut self, before_ms: i64, keep_from: u64) -> Result<u64, LogError> {
-        match self {
-            Self::Folder(log) => log.retain(before_ms, keep_from),
-            Self::Stream(log) => log.retain(before_ms, keep_from),
-            Self::Nowhere { .. } => Ok(0),
-        }
+        on_log!(self, log => log.retain(before_ms, keep_from), _ => Ok(0))
     }
 
     /// The first number that can be in the log; the next one to be given out when it is empty.
     pub fn first_seq(&self) -> u64 {
-        match self {
-            Self::Folder(log) => log.first_seq(),
-            Self::Stream(log) => log.first_seq(),
-            Self::Nowhere { last_seq } => last_seq + 1,
-        }
+        on_log!(self, log => log.first_seq(), last_seq => last_seq + 1)
     }
 
     /// The last number spent, 0 at first; the next append begins one after it.
     pub fn last_seq(&self) -> u64 {
-        match self {
-            Self::Folder(log) => log.last_seq(),
-            Self::Stream(log) => log.last_seq(),
-            Self::Nowhere { last_seq } => *last_seq,
-        }
+        on_log!(self, log => log.last_seq(), last_seq => *last_seq)
     }
 
     /// What the last entry is known by, where it may be replaced by another ([`StreamLog::last_checksum`]).
@@ -169,11 +160,7 @@ impl Log {
 
     /// The bytes that the entries take.
     pub fn bytes(&self) -> u64 {
-        match self {
-            Self::Folder(log) => log.bytes(),
-            Self::Stream(log) => log.bytes(),
-            Self::Nowhere { .. } => 0,
-        }
+        on_log!(self, log => log.bytes(), _ => 0)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What can go wrong, in words an operator can act on.
+//! The errors of a log.
 
 use std::{io, path::PathBuf};
 
@@ -12,19 +12,19 @@ pub enum Damage {
     #[error("the checksum does not match")]
     Checksum,
     /// A frame or payload claims more bytes than the file has left.
-    #[error("{claimed} bytes are claimed where {left} are left")]
+    #[error("{claimed} bytes expected, {left} present")]
     Overrun { claimed: u64, left: u64 },
     /// A whole entry carries another number than the one that is due.
-    #[error("entry {found} stands where {expected} is due")]
+    #[error("entry {found} found in place of entry {expected}")]
     Order { found: u64, expected: u64 },
     /// Entries before a segment are not there: a file is gone, or damage at the end of the log was cut off.
     #[error("entry {next} comes after entry {last}")]
     Missing { last: u64, next: u64 },
     /// A finished segment goes on after its last entry.
-    #[error("bytes follow the last entry of a finished segment")]
+    #[error("bytes after the last entry of a finished segment")]
     Trailing,
     /// The bytes are whole, but of a format that this program does not read.
-    #[error("format {0} is not known")]
+    #[error("unknown format {0}")]
     Format(u32),
 }
 
@@ -41,27 +41,27 @@ pub enum LogError {
     #[error("{} has format {format}, and this program reads format {known}", path.display())]
     UnknownFormat { path: PathBuf, format: u32, known: u32 },
     /// An entry is over the configured bound; nothing of its batch was written.
-    #[error("an entry of {bytes} bytes is over the bound of {bytes_max}")]
+    #[error("an entry of {bytes} bytes exceeds the maximum of {bytes_max}")]
     TooLarge { bytes: u64, bytes_max: u64 },
     /// The entry asked for was deleted by retention.
     #[error("entry {seq} is no longer kept; the log begins after entry {follows}")]
     NotKept { seq: u64, follows: u64 },
-    /// Retention deleted a segment before the reader came to it.
-    #[error("{} was deleted while the log was being read", path.display())]
+    /// Retention deleted entries that the reader had not read: it was behind for longer than retention waits.
+    #[error("retention deleted {} before it was read; read again from the newest checkpoint", path.display())]
     CannotCatchUp { path: PathBuf },
     /// A checkpoint must not be older than the newest one, nor beyond the log.
     #[error("a checkpoint at {seq} is outside {newest}..={last}")]
     CheckpointOutOfRange { seq: u64, newest: u64, last: u64 },
-    /// The servers that hold the log do not answer. Worth another try, once the log was opened again.
+    /// The servers that hold the log do not answer. Open the log again and retry.
     #[error("the change log's servers do not answer")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The servers answer, and have no such log.
-    #[error("the servers have no stream {name}; what is lost is not made anew")]
+    #[error("the servers have no stream {name}; restore it: a lost log is not created again")]
     Missing { name: String },
-    /// Somebody else has written since this log was opened; nothing was written.
-    #[error("another writer has gone on with the change log; open it again")]
+    /// Another writer has written since this log was opened; nothing was written.
+    #[error("another writer has written to the change log; open it again")]
     Overtaken,
     /// An earlier failure could not be undone on disk.
-    #[error("the log refuses writes after a failure it could not undo; reopen it")]
+    #[error("the log refuses writes after a failed write that could not be undone; reopen it")]
     Poisoned,
 }

@@ -194,7 +194,7 @@ impl Folder {
         }
         if spent > keep.last {
             let (from, to) = (keep.last + 1, spent);
-            error!(dir = %self.dir.display(), from, to, "change log gives up these entry numbers");
+            error!(event = "log.numbers_skipped", dir = %self.dir.display(), from, to, "entry numbers skipped after damage");
             recovery.skipped = Some(from..=to);
         }
         Ok(recovery)
@@ -205,7 +205,12 @@ impl Folder {
         for segment in take_superseded(&mut self.segments) {
             let saved_as = retire(&self.dir, &segment)?;
             let file = name_of(&segment.path);
-            warn!(file, ?saved_as, "change log finishes an interrupted cut");
+            warn!(
+                event = "log.repair_finished",
+                file,
+                ?saved_as,
+                "interrupted repair of the change log finished"
+            );
         }
         Ok(())
     }
@@ -244,7 +249,7 @@ fn retire(dir: &Path, segment: &Segment) -> Result<Option<String>, LogError> {
     files::set_aside(dir, &name_of(&segment.path)).map(Some)
 }
 
-/// Says in the log what is cut from one file, and returns it for the owner.
+/// Logs what is cut from one file, and returns it for the owner.
 fn report(segment: &Segment, keep: &Keep, offset: u64, saved_as: Option<String>) -> Cut {
     let cut = Cut {
         file: name_of(&segment.path),
@@ -255,9 +260,10 @@ fn report(segment: &Segment, keep: &Keep, offset: u64, saved_as: Option<String>)
         saved_as,
     };
     // A torn write was never acknowledged; anything else may have been.
-    macro_rules! say {
+    macro_rules! log_cut {
         ($level:ident) => {
             $level!(
+                event = "log.cut",
                 path = %segment.path.display(),
                 offset = cut.offset,
                 bytes_cut = cut.bytes_cut,
@@ -269,9 +275,9 @@ fn report(segment: &Segment, keep: &Keep, offset: u64, saved_as: Option<String>)
         };
     }
     if cut.saved_as.is_none() {
-        say!(warn);
+        log_cut!(warn);
     } else {
-        say!(error);
+        log_cut!(error);
     }
     cut
 }

@@ -6,7 +6,7 @@
 
 use crate::{
     bytes::{take, take_u32, take_u64},
-    error::Damage,
+    error::{Damage, LogError},
 };
 
 /// Bytes of a frame before its payload: the size of the smallest frame.
@@ -37,8 +37,26 @@ pub fn decode_frame(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, Damage> 
     Ok(decode_whole(whole)?.map(|frame| (frame, whole.len())))
 }
 
-/// Appends one frame to `out`. The caller has checked that the payload's length fits.
-pub(crate) fn encode_frame(out: &mut Vec<u8>, frame: Frame<'_>, payload_bytes: u32) {
+/// Appends frames to `out`, numbered after `last`, of entries with their times and versions. Gives the last number.
+pub(crate) fn encode_batch<'a>(
+    out: &mut Vec<u8>,
+    mut last: u64,
+    payload_bytes_max: u32,
+    entries: impl IntoIterator<Item = (i64, u8, &'a [u8])>,
+) -> Result<u64, LogError> {
+    for (at_ms, version, payload) in entries {
+        let payload_bytes = u32::try_from(payload.len()).ok().filter(|n| *n <= payload_bytes_max);
+        let payload_bytes = payload_bytes.ok_or(LogError::TooLarge {
+            bytes: payload.len() as u64,
+            bytes_max: u64::from(payload_bytes_max),
+        })?;
+        last += 1;
+        encode_frame(out, Frame { seq: last, at_ms, version, payload }, payload_bytes);
+    }
+    Ok(last)
+}
+
+fn encode_frame(out: &mut Vec<u8>, frame: Frame<'_>, payload_bytes: u32) {
     let start = out.len();
     out.extend_from_slice(&[0; 4]);
     out.extend_from_slice(&payload_bytes.to_le_bytes());
@@ -102,44 +120,4 @@ fn decode_fields(mut rest: &[u8]) -> Option<Frame<'_>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn encoded(seq: u64, payload: &[u8]) -> Vec<u8> {
-        let mut out = Vec::new();
-        let frame = Frame { seq, at_ms: -5, version: 3, payload };
-        encode_frame(&mut out, frame, u32::try_from(payload.len()).unwrap());
-        out
-    }
-
-    #[test]
-    fn a_frame_comes_back_and_every_prefix_is_unfinished() {
-        let bytes = encoded(7, b"hello");
-        let (frame, used) = decode_frame(&bytes).unwrap().unwrap();
-        assert_eq!((frame.seq, frame.at_ms, frame.version), (7, -5, 3));
-        assert_eq!((frame.payload, used), (&b"hello"[..], bytes.len()));
-        for end in 0..bytes.len() {
-            assert_eq!(decode_frame(&bytes[..end]), Ok(None));
-        }
-    }
-
-    #[test]
-    fn lost_frames_are_counted_where_their_lengths_are_whole() {
-        let mut bytes = [encoded(7, b"hello"), encoded(8, b""), encoded(9, b"after")].concat();
-        bytes[FRAME_HEAD_BYTES] ^= 1;
-        assert_eq!((count_lost(&bytes), count_lost(&[])), (3, 0));
-        bytes[5] ^= 1;
-        assert_eq!((count_lost(&bytes), count_lost(&[1])), (3, 1), "as many as there is room for");
-    }
-
-    proptest! {
-        #[test]
-        fn any_bytes_decode_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            if let Ok(Some((frame, used))) = decode_frame(&bytes) {
-                prop_assert_eq!(encoded(frame.seq, frame.payload).len(), used);
-            }
-        }
-    }
-}
+mod tests;

@@ -1,13 +1,14 @@
 //! The change log: an embedded, append-only, numbered, durable list of opaque entries, with checkpoints.
 //!
-//! One instance owns one folder (one per world). Payloads are bytes with a version chosen by the
-//! caller; this crate knows nothing of markets. It is synchronous: its owner is a writer thread.
-//! Locking the folder against a second process is the program's job; a [`LogView`] needs no lock.
+//! A [`ChangeLog`] owns a folder, a [`StreamLog`] writes to NATS JetStream; [`Log`] is either. Payloads are bytes with
+//! a version chosen by the caller. Calls block: the owner is a writer thread. The program locks the folder against a
+//! second writer; a [`LogView`] reads without.
 //!
-//! Invariants: an entry is acknowledged only after it is on disk; a number is not given out twice as
-//! far as the folder can tell; damage costs the entries it hit and none behind them, and is never silent.
+//! Invariants: an entry is acknowledged only after it is on disk; a number is not assigned
+//! twice as far as the folder shows; damage costs the entries that it hit and no others, and is always reported.
 
 mod any;
+mod batch;
 mod bytes;
 mod checkpoint;
 mod error;
@@ -15,6 +16,7 @@ mod files;
 mod folder;
 mod frame;
 mod log;
+mod position;
 mod read;
 mod reader;
 mod segment;
@@ -23,11 +25,13 @@ mod view;
 
 pub use crate::{
     any::{Entries, Log, LogLocation},
+    batch::{BatchLimit, Batches},
     checkpoint::{Checkpoint, decode_checkpoint},
     error::{Damage, LogError},
     folder::{Cut, Recovery},
     frame::{FRAME_HEAD_BYTES, Frame, decode_frame},
     log::{ChangeLog, Options},
+    position::{Position, READER_DELAY_MAX},
     read::ReadLog,
     reader::{Entry, Gap, Losses, Reader},
     stream::{

@@ -7,14 +7,15 @@ use std::{
     path::Path,
 };
 
-use tracing::error;
+use tracing::{debug, error, warn};
 
 use crate::{
     checkpoint::{self, Checkpoint, checkpoint_name},
     error::LogError,
     files::{self, io_at, name_of},
     folder::{Folder, Recovery},
-    frame::{Frame, encode_frame},
+    frame::encode_batch,
+    position::{self, Position},
     reader::{Reader, Tail},
     segment::{Segment, scan, segment_name},
 };
@@ -120,7 +121,10 @@ impl ChangeLog {
             return Err(LogError::Poisoned);
         }
         let first = self.last_seq + 1;
-        let last = self.encode_batch(at_ms, entries)?;
+        self.buffer.clear();
+        let entries = entries.into_iter().map(|(version, payload)| (at_ms, version, payload));
+        let bytes_max = self.options.entry_bytes_max;
+        let last = encode_batch(&mut self.buffer, self.last_seq, bytes_max, entries)?;
         if last >= first {
             self.roll_when_full()?;
             self.write_batch(at_ms)?;
@@ -177,7 +181,7 @@ impl ChangeLog {
                         .then(|| files::set_aside(&self.folder.dir, &name_of(&path)))
                         .transpose()?;
                     let path = path.display();
-                    error!(%path, %reason, saved_as, "checkpoint damaged, the one before it is used");
+                    error!(event = "checkpoint.damaged", %path, %reason, saved_as, "checkpoint damaged, the one before it is used");
                     self.checkpoints.pop();
                 }
                 other => return other.map(Some),
@@ -189,7 +193,8 @@ impl ChangeLog {
     /// Deletes old segments, and returns how many.
     ///
     /// A segment goes only when all its readable entries are from before `before_ms`, all its numbers are
-    /// below `keep_from`, and the older of two checkpoints covers it. The last segment always stays.
+    /// below `keep_from`, the older of two checkpoints covers it, and no reader is still to read it (for at most
+    /// [`crate::READER_DELAY_MAX`]). The last segment always stays.
     ///
     /// # Errors
     /// When the file system refuses.
@@ -201,8 +206,18 @@ impl ChangeLog {
         let seq_max = covered.min(keep_from.saturating_sub(1));
         let mut deleted = 0;
         while let [oldest, next, ..] = self.folder.segments.as_mut_slice() {
-            if next.follows > seq_max || newest_ms(oldest)? >= before_ms {
+            let newest_ms = newest_ms(oldest)?;
+            if next.follows > seq_max || newest_ms >= before_ms {
                 break;
+            }
+            let locked = position::lock_for_deletion(&oldest.path)?;
+            if locked.is_none() {
+                let path = oldest.path.display();
+                if newest_ms >= position::before_forced_ms(before_ms) {
+                    debug!(event = "retention.delayed", %path, "log segment is kept for a reader");
+                    break;
+                }
+                warn!(event = "retention.forced", %path, "log segment is deleted before a reader has read it");
             }
             files::remove(&oldest.path)?;
             self.folder.segments.remove(0);
@@ -212,6 +227,15 @@ impl ChangeLog {
             files::sync_folder(&self.folder.dir)?;
         }
         Ok(deleted)
+    }
+
+    /// Keeps what the log has now from being deleted ([`Position`]).
+    ///
+    /// # Errors
+    /// When the file system refuses.
+    pub fn register(&self) -> Result<Position, LogError> {
+        let oldest = self.folder.segments.first();
+        oldest.map_or_else(|| Ok(Position::none()), |oldest| Position::at_segment(&oldest.path))
     }
 
     /// The first number that can be in the log; the next one to be given out when it is empty.
@@ -231,28 +255,6 @@ impl ChangeLog {
         self.folder.segments.iter().map(|segment| segment.bytes).sum()
     }
 
-    /// Puts the batch into the buffer and returns the number of its last entry.
-    fn encode_batch<'a>(
-        &mut self,
-        at_ms: i64,
-        entries: impl IntoIterator<Item = (u8, &'a [u8])>,
-    ) -> Result<u64, LogError> {
-        self.buffer.clear();
-        let bytes_max = self.options.entry_bytes_max;
-        let mut seq = self.last_seq;
-        for (version, payload) in entries {
-            let payload_bytes = u32::try_from(payload.len()).ok().filter(|n| *n <= bytes_max);
-            let payload_bytes = payload_bytes.ok_or(LogError::TooLarge {
-                bytes: payload.len() as u64,
-                bytes_max: u64::from(bytes_max),
-            })?;
-            seq += 1;
-            let frame = Frame { seq, at_ms, version, payload };
-            encode_frame(&mut self.buffer, frame, payload_bytes);
-        }
-        Ok(seq)
-    }
-
     /// Begins a new segment when the batch in the buffer would make this one too long.
     fn roll_when_full(&mut self) -> Result<(), LogError> {
         let batch = self.buffer.len() as u64;
@@ -268,7 +270,7 @@ impl ChangeLog {
         match rolled {
             Ok(active) => self.active = active,
             Err(error) => {
-                // Once the new name may be on disk, appending to the old segment would hide entries.
+                // Where the new file may exist, entries appended to the old segment would not be read.
                 let path = self.folder.dir.join(segment_name(first));
                 if path.try_exists().unwrap_or(true) {
                     self.poison();
@@ -279,7 +281,7 @@ impl ChangeLog {
         Ok(())
     }
 
-    /// Writes and syncs the buffer, or takes the file back to what it was.
+    /// Writes and syncs the buffer, or restores the file.
     fn write_batch(&mut self, at_ms: i64) -> Result<(), LogError> {
         let Some(segment) = self.folder.segments.last_mut() else {
             return Err(LogError::Poisoned);
@@ -306,7 +308,7 @@ impl ChangeLog {
 
     fn poison(&mut self) {
         let dir = self.folder.dir.display();
-        error!(%dir, "change log cannot undo a failed write and refuses writes until it is reopened");
+        error!(event = "log.poisoned", %dir, "failed write could not be undone; the change log refuses writes until it is reopened");
         self.health = Health::Poisoned;
     }
 }

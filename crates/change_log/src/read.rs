@@ -1,10 +1,12 @@
-//! One face for everybody who reads a log from a checkpoint on: a log in a folder, seen by its owner or from outside,
-//! and a log on servers.
+//! One interface to read logs: in a folder, by the owner or beside it, and on servers.
 
 use crate::{
     any::{Entries, Log, LogLocation},
+    batch::{BatchLimit, Batches},
     checkpoint::Checkpoint,
     error::LogError,
+    position::Position,
+    reader::Entry,
     stream::StreamLog,
     view::LogView,
 };
@@ -25,6 +27,25 @@ pub trait ReadLog {
     /// # Errors
     /// Retention has deleted that entry, or the log cannot be reached.
     fn read_from(&self, seq: u64) -> Result<Entries, LogError>;
+
+    /// The same in batches, so that a caller that collects entries holds no more than `limit` allows.
+    ///
+    /// # Errors
+    /// As for [`Self::read_from`].
+    fn read_batches(
+        &self,
+        seq: u64,
+        limit: BatchLimit,
+    ) -> Result<Batches<Entries, Entry, LogError>, LogError> {
+        Ok(Batches::new(self.read_from(seq)?, limit, |entry| entry.payload.len()))
+    }
+
+    /// Registers a reader that has not begun to read yet: retention deletes nothing that the log has now. Readers
+    /// register themselves.
+    ///
+    /// # Errors
+    /// The log cannot be reached, or was deleted.
+    fn register(&self) -> Result<Position, LogError>;
 }
 
 impl ReadLog for Log {
@@ -38,6 +59,14 @@ impl ReadLog for Log {
 
     fn read_from(&self, seq: u64) -> Result<Entries, LogError> {
         self.read_from(seq)
+    }
+
+    fn register(&self) -> Result<Position, LogError> {
+        match self {
+            Self::Folder(log) => log.register(),
+            Self::Stream(log) => log.register(),
+            Self::Nowhere { .. } => Ok(Position::none()),
+        }
     }
 }
 
@@ -59,6 +88,10 @@ impl ReadLog for LogView {
     fn read_from(&self, seq: u64) -> Result<Entries, LogError> {
         Ok(Entries::Folder(Box::new(self.read_from(seq)?)))
     }
+
+    fn register(&self) -> Result<Position, LogError> {
+        self.register()
+    }
 }
 
 impl ReadLog for StreamLog {
@@ -73,10 +106,14 @@ impl ReadLog for StreamLog {
     fn read_from(&self, seq: u64) -> Result<Entries, LogError> {
         Ok(Entries::Stream(Box::new(self.read_from(seq)?)))
     }
+
+    fn register(&self) -> Result<Position, LogError> {
+        self.register()
+    }
 }
 
 impl LogLocation {
-    /// Opens a log to read it, beside whoever writes it. `None`: nothing is kept.
+    /// Opens a log to read it beside its writer. `None`: nothing is kept.
     ///
     /// # Errors
     /// There is none, or it cannot be reached.

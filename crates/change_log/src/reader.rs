@@ -1,18 +1,19 @@
 //! Reading entries in order across segments.
 //!
 //! A reader sees the log as it was when the reader was made; one made by the owner never sees bytes that are
-//! not yet durable. It goes on after damage with the next whole entry, and says what it missed: [`Losses`].
+//! not yet durable. After damage it continues with the next whole entry and reports what it missed: [`Losses`].
 
-use std::{io, ops::RangeInclusive, path::PathBuf, vec};
+use std::{fs::File, ops::RangeInclusive, path::PathBuf, vec};
 
 use crate::{
     error::{Damage, LogError},
     files::{self, name_of},
-    frame::count_lost,
+    frame::{Frame, count_lost},
+    position::lock_for_reading,
     segment::{Frames, Header, Segment, Skip},
 };
 
-/// Gaps that are told one by one; a disk that has gone bad can have any number.
+/// Gaps that are listed; a failing disk can have any number.
 const GAPS_LISTED_MAX: usize = 100;
 
 /// A place where entries are missing or bytes are damaged.
@@ -43,7 +44,7 @@ impl Gap {
     }
 }
 
-/// What a reader could not read. No gap is silent.
+/// What a reader could not read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Losses {
     /// How many entries are lost; at the most, where the damage does not say how many there were.
@@ -72,9 +73,16 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Tells this entry from another one that was written with the same number.
+    /// Distinguishes this entry from another one that was written with the same number.
     pub fn checksum(&self) -> u32 {
         checksum(self.at_ms, self.version, &self.payload)
+    }
+}
+
+impl From<Frame<'_>> for Entry {
+    fn from(frame: Frame<'_>) -> Self {
+        let Frame { seq, at_ms, version, payload } = frame;
+        Self { seq, at_ms, version, payload: payload.to_vec() }
     }
 }
 
@@ -93,6 +101,8 @@ pub struct Reader {
     from: u64,
     segments: vec::IntoIter<Segment>,
     current: Option<Frames>,
+    /// The segment that is read, or was read last: retention deletes neither it nor those after it.
+    registered: Option<File>,
     /// The last number that was read or is known to be lost, once a segment was opened.
     last: Option<u64>,
     tail: Tail,
@@ -117,8 +127,10 @@ impl Reader {
             return Err(LogError::NotKept { seq: from, follows });
         }
         let begin = segments.iter().rposition(|s| s.follows < from).unwrap_or(0);
-        let segments = segments.get(begin..).unwrap_or_default().to_vec().into_iter();
-        Ok(Self { from, segments, current: None, last: None, tail, losses: Losses::default() })
+        let segments = segments.get(begin..).unwrap_or_default();
+        let registered = segments.first().map(|first| lock_for_reading(&first.path)).transpose()?;
+        let (segments, losses) = (Vec::from(segments).into_iter(), Losses::default());
+        Ok(Self { from, segments, current: None, registered, last: None, tail, losses })
     }
 
     /// What could not be read so far, from the entry on that was asked for.
@@ -138,19 +150,15 @@ impl Reader {
                 self.finish_segment()?;
                 continue;
             };
-            let entry = Entry {
-                seq: frame.seq,
-                at_ms: frame.at_ms,
-                version: frame.version,
-                payload: if frame.seq < self.from { Vec::new() } else { frame.payload.to_vec() },
-            };
+            let seq = frame.seq;
+            let entry = (seq >= self.from).then(|| Entry::from(frame));
             if let Some(skipped) = frames.take_skipped() {
                 let path = frames.path().to_owned();
-                self.miss(path, skipped, entry.seq - 1);
+                self.miss(path, skipped, seq - 1);
             }
-            self.last = Some(entry.seq);
-            if entry.seq >= self.from {
-                return Ok(Some(entry));
+            self.last = Some(seq);
+            if entry.is_some() {
+                return Ok(entry);
             }
         }
     }
@@ -170,12 +178,9 @@ impl Reader {
             self.miss(segment.path.clone(), at_head(missing), segment.first - 1);
         }
         let seq_max = self.segments.as_slice().first().map(|next| next.follows);
-        self.current = match Frames::open(&segment, seq_max) {
-            Err(LogError::Io { path, source }) if source.kind() == io::ErrorKind::NotFound => {
-                return Err(LogError::CannotCatchUp { path });
-            }
-            opened => Some(opened?),
-        };
+        // Registered there before it is unregistered here.
+        self.registered = Some(lock_for_reading(&segment.path)?);
+        self.current = Some(Frames::open(&segment, seq_max)?);
         Ok(true)
     }
 
@@ -220,7 +225,7 @@ impl Iterator for Reader {
         let entry = self.read();
         if entry.is_err() {
             self.segments = Vec::new().into_iter();
-            self.current = None;
+            (self.current, self.registered) = (None, None);
         }
         entry.transpose()
     }

@@ -34,8 +34,8 @@ const READ_BYTES: usize = 256 * 1024;
 /// How far numbers may jump over damage: more than the entries of a whole segment.
 const JUMP_MAX: u64 = 1 << 22;
 
-/// Checksums over what only looks like a frame may cover the segment so many times. Bytes that somebody made to look
-/// like the beginnings of many long frames cost no more than that; what stands behind them is then lost with them.
+/// Candidates for frames may be checksummed over this many times the bytes of the segment. Bytes crafted to look like
+/// many long frames cost no more; what follows them is then lost too.
 const RESYNC_PASSES: u64 = 4;
 
 /// What is known of one segment file without reading its entries.

@@ -1,12 +1,11 @@
 //! The change log on NATS JetStream: the same entries and numbers as in files, replicated by the servers.
 //!
-//! A batch is one run of frames, cut into messages ([`part`]). Every message says which one it must come after, so that
-//! of two writers one is refused: whoever was overtaken has to open the log again and read what it missed. Every
-//! message has an id, so that a repetition after a lost acknowledgement is not a second message. Entries have numbers
-//! of their own; the stream's count messages and stay inside here.
+//! A batch is one run of frames, cut into messages ([`part`]). Every message names the one it must follow, so that one
+//! of two writers is refused and has to open the log again. Every message has an id, so that a retry after a lost
+//! acknowledgement is no second message. Entries have numbers of their own; the stream's numbers count messages.
 //!
-//! Checkpoints are runs in a stream of their own. The calls wait for the servers, with a bound: they are for a
-//! thread of its own, never for a task.
+//! Checkpoints are runs in another stream. Calls block until the servers answer or a timeout: use them on a thread of
+//! their own, never in a task.
 
 mod checkpoints;
 mod connection;
@@ -14,6 +13,7 @@ mod message_stream;
 mod part;
 mod reader;
 mod request;
+mod retention;
 
 use std::{
     collections::hash_map::RandomState, hash::BuildHasher as _, ops::RangeInclusive, sync::Arc,
@@ -21,11 +21,12 @@ use std::{
 
 use async_nats::{ConnectOptions, jetstream::context::ContextBuilder};
 use tokio::runtime::Handle;
+use tracing::warn;
 
 use crate::{
     checkpoint::Checkpoint,
     error::LogError,
-    frame::{Frame, encode_frame},
+    frame::encode_batch,
     reader::{Entry, checksum},
     stream::{
         checkpoints::Checkpoints,
@@ -35,16 +36,18 @@ use crate::{
     },
 };
 
+pub(crate) use crate::stream::message_stream::RegisteredConsumer;
 pub use crate::stream::{
     connection::{check_addresses, with_login},
     reader::{Follower, StreamReader},
     request::{LeaderClient, LeaderServer, NoAnswer, Request},
 };
 
-/// The body of one message. Servers take a mebibyte where nobody has said otherwise.
+/// The body of one message. Servers take a mebibyte by default.
 const PART_BYTES: usize = 512 * 1024;
 /// What a message has beside its body: our head, and the names and numbers that go with it.
 const OVERHEAD_BYTES: usize = PART_HEAD_BYTES + 1024;
+
 /// Where a log is.
 #[derive(Debug, Clone)]
 pub struct StreamLocation {
@@ -59,7 +62,7 @@ pub struct StreamLocation {
     pub entry_bytes_max: u32,
 }
 
-/// An open log. It has one owner; that it has only one is found out by writing.
+/// An open log. It has one owner; a second one is detected by writing.
 #[derive(Debug)]
 pub struct StreamLog {
     runtime: Handle,
@@ -80,16 +83,16 @@ pub struct StreamLog {
     health: Health,
 }
 
-/// How far a log reaches, at a glance.
+/// The end of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tip {
-    /// The last number given out, as far as a glance can tell.
+    /// The last number assigned.
     pub last_seq: u64,
-    /// Somebody else has written since this log was opened or looked at.
+    /// Another writer has written since this log was opened or refreshed.
     pub overtaken: bool,
 }
 
-/// What becomes of a log that the servers do not have.
+/// What to do where the servers have no such log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Absent {
     Create,
@@ -104,7 +107,7 @@ enum Health {
 }
 
 impl StreamLog {
-    /// Connects and looks how far the log reaches. Makes it where there is none.
+    /// Connects, and creates the log where there is none.
     ///
     /// # Errors
     /// The servers do not answer, or a newer program wrote the log.
@@ -112,8 +115,8 @@ impl StreamLog {
         runtime.block_on(Self::connect(runtime, location, Absent::Create))
     }
 
-    /// The same for a log that is there. Whoever knows that there was one must not make another: an empty log in its
-    /// place would be taken for all there ever was.
+    /// The same for a log that exists. Where one existed before, another must not be created: the empty log would be
+    /// taken for the whole one.
     ///
     /// # Errors
     /// The servers have none, do not answer, or a newer program wrote it.
@@ -162,15 +165,14 @@ impl StreamLog {
         Ok(log)
     }
 
-    /// Calls `on_answer` for every answer of the servers to what is asked or written from here on. A checkpoint takes
-    /// many answers.
+    /// Calls `on_answer` for every answer of the servers from here on. A checkpoint takes many answers.
     pub fn on_answer(&mut self, on_answer: impl Fn() + Send + Sync + 'static) {
         let on_answer = AnswerListener(Arc::new(on_answer));
         self.checkpoints.set_on_answer(on_answer.clone());
         self.stream.on_answer = Some(on_answer);
     }
 
-    /// Looks again how far the log reaches: after a failure, or where somebody else may have written.
+    /// Reads again where the log ends: after a failure, or where another writer may have written.
     ///
     /// # Errors
     /// The servers do not answer, or a newer program has written meanwhile.
@@ -184,7 +186,7 @@ impl StreamLog {
     async fn look(&mut self) -> Result<(), LogError> {
         let extent = self.stream.extent().await?;
         (self.last_message, self.bytes) = (extent.last, extent.bytes);
-        // Behind the last whole batch there may be parts of one that was given up.
+        // After the last whole batch there may be parts of an abandoned one.
         let mut at = extent.last;
         let written = (self.last_seq, self.last_checksum.take());
         self.last_seq = 0;
@@ -217,40 +219,37 @@ impl StreamLog {
         at_ms: i64,
         entries: impl IntoIterator<Item = (u8, &'a [u8])>,
     ) -> Result<RangeInclusive<u64>, LogError> {
-        if self.health == Health::Unknown {
-            return Err(LogError::Poisoned);
-        }
         let first = self.last_seq + 1;
         let mut newest = None;
-        let entries = entries.into_iter().inspect(|(version, payload)| {
-            newest = Some((*version, *payload));
-        });
-        let (run, last) = self.encode(at_ms, entries)?;
-        if last < first {
-            return Ok(first..=last);
+        let entries = entries.into_iter().inspect(|entry| newest = Some(*entry));
+        self.append_at(entries.map(|(version, payload)| (at_ms, version, payload)), at_ms)?;
+        if let Some((version, payload)) = newest {
+            self.last_checksum = Some(checksum(at_ms, version, payload));
         }
-        self.publish(RunHead { writer: self.writer, first, last, tag: at_ms }, &run)?;
-        self.last_checksum = newest.map(|(version, payload)| checksum(at_ms, version, payload));
-        Ok(first..=last)
+        Ok(first..=self.last_seq)
     }
 
-    fn encode<'a>(
-        &self,
-        at_ms: i64,
-        entries: impl IntoIterator<Item = (u8, &'a [u8])>,
-    ) -> Result<(Vec<u8>, u64), LogError> {
+    /// Appends entries with their own times in one batch, which has the time `tag`.
+    fn append_at<'a>(
+        &mut self,
+        entries: impl IntoIterator<Item = (i64, u8, &'a [u8])>,
+        tag: i64,
+    ) -> Result<(), LogError> {
         let mut run = Vec::new();
-        let mut seq = self.last_seq;
-        for (version, payload) in entries {
-            let payload_bytes = self.check_length(payload)?;
-            seq += 1;
-            encode_frame(&mut run, Frame { seq, at_ms, version, payload }, payload_bytes);
-        }
+        let first = self.last_seq + 1;
+        let last = encode_batch(&mut run, self.last_seq, self.entry_bytes_max, entries)?;
         if run.len() > RUN_BYTES_MAX {
             let (bytes, bytes_max) = (run.len() as u64, RUN_BYTES_MAX as u64);
             return Err(LogError::TooLarge { bytes, bytes_max });
         }
-        Ok((run, seq))
+        if last < first {
+            return self.check_health();
+        }
+        self.publish(RunHead { writer: self.writer, first, last, tag }, &run)
+    }
+
+    fn check_health(&self) -> Result<(), LogError> {
+        if self.health == Health::Unknown { Err(LogError::Poisoned) } else { Ok(()) }
     }
 
     /// Lets the numbers of a log that is still empty begin after `seq`: it goes on where another one ended.
@@ -272,47 +271,25 @@ impl StreamLog {
     /// # Errors
     /// As for [`Self::append`].
     pub fn copy(&mut self, entries: &[Entry]) -> Result<(), LogError> {
-        if self.health == Health::Unknown {
-            return Err(LogError::Poisoned);
-        }
-        let mut run = Vec::new();
-        let first = self.last_seq + 1;
-        let (mut last, mut tag) = (self.last_seq, 0);
-        for Entry { at_ms, version, payload, .. } in entries {
-            let payload_bytes = self.check_length(payload)?;
-            (last, tag) = (last + 1, *at_ms);
-            let frame = Frame { seq: last, at_ms: *at_ms, version: *version, payload };
-            encode_frame(&mut run, frame, payload_bytes);
-        }
-        if last < first {
-            return Ok(());
-        }
+        let tag = entries.last().map_or(0, |last| last.at_ms);
+        let entries = entries.iter().map(|entry| (entry.at_ms, entry.version, &*entry.payload));
+        self.append_at(entries, tag)?;
         self.last_checksum = None;
-        self.publish(RunHead { writer: self.writer, first, last, tag }, &run)
+        Ok(())
     }
 
-    fn check_length(&self, payload: &[u8]) -> Result<u32, LogError> {
-        let fits = u32::try_from(payload.len()).ok().filter(|n| *n <= self.entry_bytes_max);
-        fits.ok_or(LogError::TooLarge {
-            bytes: payload.len() as u64,
-            bytes_max: u64::from(self.entry_bytes_max),
-        })
-    }
-
-    /// Makes sure that nobody else has written, by writing a batch of nothing: from then on, whoever has not read it is
-    /// refused. No number is spent.
+    /// Makes sure that no other writer has written, by writing an empty batch: from then on, a writer that has not read
+    /// it is refused. No number is used.
     ///
     /// # Errors
     /// As for [`Self::append`].
     pub fn fence(&mut self, at_ms: i64) -> Result<(), LogError> {
-        if self.health == Health::Unknown {
-            return Err(LogError::Poisoned);
-        }
         let (first, last) = (self.last_seq + 1, self.last_seq);
         self.publish(RunHead { writer: self.writer, first, last, tag: at_ms }, &[])
     }
 
     fn publish(&mut self, head: RunHead, run: &[u8]) -> Result<(), LogError> {
+        self.check_health()?;
         let messages = part::cut(head, run, self.part_bytes);
         self.batches += 1;
         let id = format!("{:016x}-{}", self.writer, self.batches);
@@ -325,7 +302,7 @@ impl StreamLog {
         Ok(())
     }
 
-    /// Asks once, without patience, how far the log reaches by now, whoever wrote it.
+    /// Where the log ends now, whichever node wrote it. Asks once, without retries.
     ///
     /// # Errors
     /// The servers do not answer at once.
@@ -378,35 +355,10 @@ impl StreamLog {
         Ok((found.unwrap_or(extent.first), extent.last))
     }
 
-    /// The last message that begins a batch for which `holds`, which is true up to some message and false after it.
-    async fn last_where(
-        &self,
-        first: u64,
-        last: u64,
-        holds: impl Fn(&RunHead) -> bool,
-    ) -> Result<Option<u64>, LogError> {
-        let (mut low, mut high, mut found) = (first, last, None);
-        while low <= high {
-            let middle = low + (high - low) / 2;
-            let part = self.stream.get(middle).await?.part;
-            // A batch is judged by its beginning, wherever in it the search has come.
-            let begin = middle.saturating_sub(u64::from(part.part)).max(first);
-            if holds(&part.head) {
-                found = Some(begin);
-                low = middle + 1;
-            } else if begin > low {
-                high = begin - 1;
-            } else {
-                break;
-            }
-        }
-        Ok(found)
-    }
-
     /// Writes the owner's state after entry `seq`, and keeps the newest two checkpoints.
     ///
     /// # Errors
-    /// `seq` is beyond the log or before the newest checkpoint, somebody else wrote one meanwhile, or the servers do
+    /// `seq` is beyond the log or before the newest checkpoint, another writer wrote one meanwhile, or the servers do
     /// not answer.
     pub fn write_checkpoint(
         &mut self,
@@ -442,9 +394,10 @@ impl StreamLog {
             if is_of_log {
                 return Ok(Some(checkpoint));
             }
-            tracing::warn!(
+            warn!(
+                event = "checkpoint.skipped",
                 seq = checkpoint.seq,
-                "a checkpoint is of entries that the log has not any more; the one before it is used"
+                "the log no longer has the entries of a checkpoint; the one before it is used"
             );
             self.checkpoints.skip_newest();
         }
@@ -454,32 +407,6 @@ impl StreamLog {
     /// The entry that the newest checkpoint covers, 0 where there is none.
     pub fn checkpoint_seq(&self) -> u64 {
         self.checkpoints.newest()
-    }
-
-    /// Deletes old batches, and returns how many messages they were.
-    ///
-    /// A batch goes only when it is from before `before_ms`, all its numbers are below `keep_from`, and the older
-    /// of two checkpoints covers it. The last such batch stays.
-    ///
-    /// # Errors
-    /// The servers do not answer.
-    pub fn retain(&mut self, before_ms: i64, keep_from: u64) -> Result<u64, LogError> {
-        let seq_max = self.checkpoints.covered().min(keep_from.saturating_sub(1));
-        self.runtime.clone().block_on(async {
-            let extent = self.stream.extent().await?;
-            let goes = |head: &RunHead| head.last <= seq_max && head.tag < before_ms;
-            // The last that may go stays: it is easier to be sure of where it begins than of where it ends.
-            let kept = self.last_where(extent.first, extent.last, goes).await?;
-            let Some(kept) = kept.filter(|kept| *kept > extent.first) else {
-                return Ok(0);
-            };
-            self.stream.purge_before(kept).await?;
-            // Only where it begins by now. Where it ends is what this owner has read or written: whatever another
-            // writer has added is not known here, and whoever does not know it must be refused.
-            self.first_seq = self.stream.get(kept).await?.part.head.first;
-            self.bytes = self.stream.extent().await?.bytes;
-            Ok(kept - extent.first)
-        })
     }
 
     /// The first number that can be in the log; the next one to be given out when it is empty.
@@ -492,7 +419,7 @@ impl StreamLog {
         self.last_seq
     }
 
-    /// What the owner knows the last entry by, because it has read it.
+    /// Sets the checksum of the last entry, which the owner has read.
     pub fn set_last_checksum(&mut self, checksum: Option<u32>) {
         self.last_checksum = checksum;
     }
@@ -502,8 +429,8 @@ impl StreamLog {
         self.last_checksum
     }
 
-    /// Whether the log still has the entry that this checksum is of. A log that does not reach so far, or begins
-    /// later, has not.
+    /// Whether the log still has the entry that this checksum is of: `false` also where it ends before that entry or
+    /// begins after it.
     ///
     /// # Errors
     /// The servers do not answer, or what they hold is damaged.

@@ -1,8 +1,7 @@
-//! A log looked at from outside, also while its owner writes to it.
+//! A read-only view of a log in a folder, also while its owner writes to it.
 //!
-//! Opens nothing for writing and repairs nothing: what [`crate::ChangeLog::open`] would cut or set aside is only
-//! left out here. An unfinished write at the very end is where reading ends; any other damage is passed over and told,
-//! as for the owner. What is read was written, though its sync may still be under way.
+//! It repairs nothing: what [`crate::ChangeLog::open`] would cut is left out. Reading ends at an unfinished write at
+//! the end of the log; other damage is skipped and reported, as for the owner. What is read may not be synced yet.
 
 use std::{
     fs, io,
@@ -14,6 +13,7 @@ use crate::{
     error::LogError,
     files::{io_at, name_of},
     folder::take_superseded,
+    position::Position,
     reader::{Losses, Reader, Tail},
     segment::{Segment, parse_segment_name},
 };
@@ -44,7 +44,7 @@ impl LogView {
         let mut segments = Vec::with_capacity(firsts.len());
         for first in firsts {
             match Segment::read(dir, first) {
-                // Retention got there first.
+                // Deleted by retention since the folder was listed.
                 Err(LogError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
                 read => segments.push(read?),
             }
@@ -79,6 +79,16 @@ impl LogView {
             }
         }
         Ok(entries.losses().clone())
+    }
+
+    /// Keeps what this view has from being deleted ([`Position`]).
+    ///
+    /// # Errors
+    /// The oldest segment was deleted since the log was looked at, or the file system refuses.
+    pub fn register(&self) -> Result<Position, LogError> {
+        self.segments
+            .first()
+            .map_or_else(|| Ok(Position::none()), |oldest| Position::at_segment(&oldest.path))
     }
 
     /// The numbers of the checkpoints, oldest first.

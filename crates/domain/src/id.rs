@@ -37,21 +37,8 @@ impl EventId {
         Self(xxh3_64_with_seed(reference.as_bytes(), salt))
     }
 
-    pub const fn from_number(number: u64) -> Self {
-        Self(number)
-    }
-
-    pub const fn number(self) -> u64 {
-        self.0
-    }
-
     pub fn parse(text: &str) -> Option<Self> {
         parse_base62(text.strip_prefix(Self::PREFIX)?).map(Self)
-    }
-
-    pub fn push_to(self, out: &mut String) {
-        out.push_str(Self::PREFIX);
-        push_base62(self.0, out);
     }
 }
 
@@ -66,48 +53,42 @@ impl RecordId {
         }
         Self(xxh3_64_with_seed(text.as_bytes(), event.0))
     }
-
-    pub const fn from_number(number: u64) -> Self {
-        Self(number)
-    }
-
-    pub const fn number(self) -> u64 {
-        self.0
-    }
-
-    pub fn push_to(self, out: &mut String) {
-        out.push_str(Self::PREFIX);
-        push_base62(self.0, out);
-    }
 }
 
-impl fmt::Display for EventId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = String::with_capacity(16);
-        self.push_to(&mut text);
-        f.write_str(&text)
-    }
+macro_rules! number_with_prefix {
+    ($($id:ident)*) => {$(
+        impl fmt::Display for $id {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let mut text = String::with_capacity(16);
+                self.push_to(&mut text);
+                f.write_str(&text)
+            }
+        }
+
+        impl fmt::Debug for $id {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+
+        impl $id {
+            pub const fn from_number(number: u64) -> Self {
+                Self(number)
+            }
+
+            pub const fn number(self) -> u64 {
+                self.0
+            }
+
+            pub fn push_to(self, out: &mut String) {
+                out.push_str(Self::PREFIX);
+                push_base62(self.0, out);
+            }
+        }
+    )*};
 }
 
-impl fmt::Debug for EventId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl fmt::Display for RecordId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = String::with_capacity(16);
-        self.push_to(&mut text);
-        f.write_str(&text)
-    }
-}
-
-impl fmt::Debug for RecordId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+number_with_prefix! { EventId RecordId }
 
 /// Fixed-width base 62 of a number, most significant digit first.
 pub fn base62(mut number: u64) -> [u8; DIGITS] {
@@ -157,51 +138,4 @@ pub const fn scramble(n: u64) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::HashSet;
-
-    use super::*;
-
-    #[test]
-    fn ids_round_trip_and_sort_as_text() {
-        let mut ids: Vec<EventId> = (0..1000).map(|n| EventId::minted(7, n)).collect();
-        ids.push(EventId::from_number(u64::MAX));
-        ids.push(EventId::from_number(0));
-        ids.sort_unstable();
-        let texts: Vec<String> = ids.iter().map(ToString::to_string).collect();
-        assert!(texts.is_sorted());
-        for (id, text) in ids.iter().zip(&texts) {
-            assert_eq!(EventId::parse(text), Some(*id));
-        }
-        for bad in [
-            "",
-            "evt_",
-            "evt_zzzzzzzzzzz",
-            "odd_00000000000",
-            "evt_0000000000-",
-            "evt_000000000000",
-        ] {
-            assert_eq!(EventId::parse(bad), None, "{bad}");
-        }
-    }
-
-    #[test]
-    fn minted_ids_never_repeat() {
-        let made: HashSet<EventId> = (0..100_000).map(|n| EventId::minted(42, n)).collect();
-        assert_eq!(made.len(), 100_000);
-    }
-
-    #[test]
-    fn a_record_is_told_apart_by_each_of_its_parts() {
-        let event = EventId::from_number(5);
-        let ids: HashSet<RecordId> = [
-            RecordId::new(event, "a", Market::Matchup, None),
-            RecordId::new(event, "b", Market::Matchup, None),
-            RecordId::new(event, "a", Market::ThreeBall, None),
-            RecordId::new(event, "a", Market::Matchup, Some("1")),
-            RecordId::new(EventId::from_number(6), "a", Market::Matchup, None),
-        ]
-        .into();
-        assert_eq!(ids.len(), 5);
-    }
-}
+mod tests;

@@ -1,8 +1,9 @@
 //! What things are: exact prices, lines, markets, the catalogue of sports and bookmakers, scores,
-//! identifiers, instants and the message model of the feed door. No I/O, no async, no clock.
+//! identifiers, instants and the messages that feeds push. No I/O, no async, no clock.
 
 pub mod catalogue;
 pub mod id;
+mod keyed;
 pub mod line;
 pub mod market;
 pub mod message;
@@ -24,8 +25,11 @@ pub use score::{Period, Score, Side, Status};
 pub use time::{Clock, ManualClock, Timestamp};
 
 use std::fmt;
+use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
+
+use crate::keyed::keyed;
 
 /// Simulated and real data never meet (D19): two books, two logs; a key's kind picks the world once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -34,19 +38,24 @@ pub enum World {
     Sandbox,
 }
 
-impl World {
-    pub const ALL: [Self; 2] = [Self::Live, Self::Sandbox];
-
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::Live => "live",
-            Self::Sandbox => "sandbox",
-        }
-    }
-}
+keyed!(World, key {
+    Live = "live",
+    Sandbox = "sandbox",
+});
 
 impl fmt::Display for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.key())
+    }
+}
+
+/// The source that limits count an address under: an IPv6 network of 64 bits is one, as anybody has all its addresses.
+pub fn source_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => {
+            let [a, b, c, d, ..] = v6.segments();
+            IpAddr::from([a, b, c, d, 0, 0, 0, 0])
+        }
+        v4 @ IpAddr::V4(_) => v4,
     }
 }

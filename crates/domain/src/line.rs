@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::price::{exact, shorten};
+use crate::price::{quarters, shorten};
 
 /// Quarter points; -3.5 is -14.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -24,7 +24,7 @@ impl Line {
     /// # Errors
     /// It is no number, no multiple of a quarter, or beyond ±10000.
     pub fn parse(text: &str) -> Result<Self, LineError> {
-        exact::quarters(text)
+        quarters(text)
             .filter(|quarters| quarters.abs() <= QUARTERS_MAX)
             .map(Self)
             .ok_or_else(|| LineError(shorten(text)))

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::keyed::keyed;
+
 /// The interface's market keys. Declared in the order of their keys, so that `Ord` is the order of answers
 /// (D15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -43,41 +45,21 @@ pub enum OutcomeRule {
     Pairing,
 }
 
+keyed!(Market, key {
+    Matchup = "matchup",
+    Moneyline = "moneyline",
+    Outright = "outright",
+    RoundLeader = "round_leader",
+    Spread = "spread",
+    ThreeBall = "three_ball",
+    Top10 = "top10",
+    Top20 = "top20",
+    Top5 = "top5",
+    TotalPoints = "total_points",
+    TotalRounds = "total_rounds",
+});
+
 impl Market {
-    pub const ALL: [Self; 11] = [
-        Self::Matchup,
-        Self::Moneyline,
-        Self::Outright,
-        Self::RoundLeader,
-        Self::Spread,
-        Self::ThreeBall,
-        Self::Top10,
-        Self::Top20,
-        Self::Top5,
-        Self::TotalPoints,
-        Self::TotalRounds,
-    ];
-
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::Matchup => "matchup",
-            Self::Moneyline => "moneyline",
-            Self::Outright => "outright",
-            Self::RoundLeader => "round_leader",
-            Self::Spread => "spread",
-            Self::ThreeBall => "three_ball",
-            Self::Top10 => "top10",
-            Self::Top20 => "top20",
-            Self::Top5 => "top5",
-            Self::TotalPoints => "total_points",
-            Self::TotalRounds => "total_rounds",
-        }
-    }
-
-    pub fn parse(key: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|market| market.key() == key)
-    }
-
     /// Position in [`Market::ALL`].
     pub const fn index(self) -> usize {
         self as usize

@@ -1,8 +1,9 @@
-//! The message model of the feed door: whatever a source speaks, it becomes one of these.
+//! The messages that feeds push.
 
 use std::fmt;
 
 use crate::catalogue::{BookmakerId, SportId};
+use crate::keyed::keyed;
 use crate::line::Line;
 use crate::market::Market;
 use crate::price::Quote;
@@ -15,7 +16,7 @@ pub const REF_BYTES_MAX: usize = 128;
 pub const NAME_BYTES_MAX: usize = 200;
 /// Most words in one name. Those of people have up to eight, of tournaments with their sponsors up to twenty.
 pub const WORDS_MAX: usize = 24;
-/// Longest name in plain Latin letters, in bytes: a sign of some scripts is a word of its own in them.
+/// Longest name in plain Latin letters, in bytes: a character of some scripts becomes several letters.
 pub const PLAIN_BYTES_MAX: usize = 400;
 /// Most outcomes in one market and most players in one field; the largest real fields have 156.
 pub const OUTCOMES_MAX: usize = 512;
@@ -115,7 +116,7 @@ pub enum Correction {
     No,
 }
 
-/// Why one message was not taken. The slugs are the door's contract.
+/// Why one message was refused. The slugs are part of the push API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RejectCode {
     InvalidJson,
@@ -135,45 +136,23 @@ pub enum RejectCode {
     TooLarge,
 }
 
-impl RejectCode {
-    pub const ALL: [Self; 15] = [
-        Self::InvalidJson,
-        Self::InvalidMessage,
-        Self::UnknownType,
-        Self::UnknownSport,
-        Self::UnknownBookmaker,
-        Self::WrongBookmaker,
-        Self::UnknownMarket,
-        Self::MarketNotInSport,
-        Self::InvalidPrice,
-        Self::InvalidPoint,
-        Self::UnknownRef,
-        Self::UnknownOutcome,
-        Self::FutureTs,
-        Self::IllegalTransition,
-        Self::TooLarge,
-    ];
-
-    pub const fn slug(self) -> &'static str {
-        match self {
-            Self::InvalidJson => "invalid_json",
-            Self::InvalidMessage => "invalid_message",
-            Self::UnknownType => "unknown_type",
-            Self::UnknownSport => "unknown_sport",
-            Self::UnknownBookmaker => "unknown_bookmaker",
-            Self::WrongBookmaker => "wrong_bookmaker",
-            Self::UnknownMarket => "unknown_market",
-            Self::MarketNotInSport => "market_not_in_sport",
-            Self::InvalidPrice => "invalid_price",
-            Self::InvalidPoint => "invalid_point",
-            Self::UnknownRef => "unknown_ref",
-            Self::UnknownOutcome => "unknown_outcome",
-            Self::FutureTs => "future_ts",
-            Self::IllegalTransition => "illegal_transition",
-            Self::TooLarge => "too_large",
-        }
-    }
-}
+keyed!(RejectCode, slug {
+    InvalidJson = "invalid_json",
+    InvalidMessage = "invalid_message",
+    UnknownType = "unknown_type",
+    UnknownSport = "unknown_sport",
+    UnknownBookmaker = "unknown_bookmaker",
+    WrongBookmaker = "wrong_bookmaker",
+    UnknownMarket = "unknown_market",
+    MarketNotInSport = "market_not_in_sport",
+    InvalidPrice = "invalid_price",
+    InvalidPoint = "invalid_point",
+    UnknownRef = "unknown_ref",
+    UnknownOutcome = "unknown_outcome",
+    FutureTs = "future_ts",
+    IllegalTransition = "illegal_transition",
+    TooLarge = "too_large",
+});
 
 /// A message refused: the code for programs, the sentence for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

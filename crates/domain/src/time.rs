@@ -1,7 +1,7 @@
 //! Instants: milliseconds since the Unix epoch, and where they come from.
 //!
-//! One type from the wire to the log. Nothing in this crate reads a clock: whoever needs the time takes
-//! a [`Clock`], so that tests and replays decide what "now" is.
+//! One type from the wire to the log. Nothing in this crate reads a clock: code that needs the time takes a [`Clock`],
+//! so that tests and replays decide what "now" is.
 
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -107,25 +107,14 @@ impl Timestamp {
         let (year, month, day) = civil_from_days(self.0.div_euclid(86_400_000));
         let (secs, millis) = (ms_of_day / 1000, ms_of_day % 1000);
         let (hour, minute, second) = (secs / 3600, secs / 60 % 60, secs % 60);
-        [
-            digit(year / 1000),
-            digit(year / 100),
-            digit(year / 10),
-            digit(year),
-            digit(month / 10),
-            digit(month),
-            digit(day / 10),
-            digit(day),
-            digit(hour / 10),
-            digit(hour),
-            digit(minute / 10),
-            digit(minute),
-            digit(second / 10),
-            digit(second),
-            digit(millis / 100),
-            digit(millis / 10),
-            digit(millis),
-        ]
+        let mut digits = [b'0'; 17];
+        let (pairs, thousandths) = digits.split_at_mut(14);
+        let numbers = [year / 100, year, month, day, hour, minute, second];
+        for (pair, n) in pairs.as_chunks_mut().0.iter_mut().zip(numbers) {
+            *pair = [digit(n / 10), digit(n)];
+        }
+        thousandths.copy_from_slice(&[digit(millis / 100), digit(millis / 10), digit(millis)]);
+        digits
     }
 }
 
@@ -140,7 +129,7 @@ pub trait Clock: Send + Sync + fmt::Debug {
     fn now(&self) -> Timestamp;
 }
 
-/// A clock that stands still until it is told otherwise.
+/// A clock that stands still until it is set.
 #[derive(Debug, Default)]
 pub struct ManualClock(AtomicI64);
 
@@ -166,34 +155,13 @@ impl Clock for ManualClock {
 
 /// The form nearly every feed sends, `2026-11-14T23:38:00Z`, without the general parser's cost.
 fn parse_plain(text: &[u8]) -> Option<Timestamp> {
-    let &[
-        y1,
-        y2,
-        y3,
-        y4,
-        b'-',
-        m1,
-        m2,
-        b'-',
-        d1,
-        d2,
-        b'T',
-        h1,
-        h2,
-        b':',
-        n1,
-        n2,
-        b':',
-        s1,
-        s2,
-        b'Z',
-    ] = text
-    else {
+    let separators = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':'), (19, b'Z')];
+    if text.len() != 20 || separators.iter().any(|(at, byte)| text.get(*at) != Some(byte)) {
         return None;
-    };
-    let year = number(&[y1, y2, y3, y4])?;
-    let (month, day) = (number(&[m1, m2])?, number(&[d1, d2])?);
-    let (hour, minute, second) = (number(&[h1, h2])?, number(&[n1, n2])?, number(&[s1, s2])?);
+    }
+    let two_digits = |at: usize| number(text.get(at..at + 2)?);
+    let (year, month, day) = (number(text.get(..4)?)?, two_digits(5)?, two_digits(8)?);
+    let (hour, minute, second) = (two_digits(11)?, two_digits(14)?, two_digits(17)?);
     // Days 29 to 31 and leap seconds are left to the general parser, which knows the calendar.
     let plain = (1900..=9999).contains(&year)
         && (1..=12).contains(&month)

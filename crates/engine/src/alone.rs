@@ -8,9 +8,10 @@ use domain::Clock;
 use market::Operation;
 use market::book::IMAGE_VERSION;
 
-use crate::error::WorldError;
-use crate::start::{Entries, Start};
-use crate::world::{OperateError, WorldOptions};
+use crate::entries::Entries;
+use crate::error::{OperateError, WorldError};
+use crate::start::Start;
+use crate::world::WorldOptions;
 
 /// An operation on a world that nobody runs was not carried out.
 #[derive(Debug, thiserror::Error)]

@@ -8,10 +8,10 @@ use domain::message::{Body, FeedMessage, Reject};
 use market::{Book, Change, Verdict};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use crate::feed_stats::Odd;
+use crate::entries::Entries;
+use crate::error::NotTaken;
 use crate::identities::Tracker;
-use crate::start::Entries;
-use crate::world::NotTaken;
+use crate::receipt::{Anomaly, Receipt};
 
 /// Lines by number, each a message or the reason why it is none.
 pub type Lines = Vec<(usize, Result<FeedMessage, Reject>)>;
@@ -132,7 +132,7 @@ impl Batch {
                     (decision.oddity, &message.body)
                 {
                     let text = format!("ref `{reference}`: {}", listing.fixture);
-                    receipt.odd.push(Odd { line, what, text });
+                    receipt.odd.push(Anomaly { line, what, text });
                 }
             }
             Err(reject) => receipt.rejected.push((line, reject)),
@@ -152,28 +152,4 @@ pub(crate) struct Turn<'a> {
     pub(crate) tracker: Option<&'a mut Tracker>,
     pub(crate) entries: &'a mut Entries,
     pub(crate) now: Timestamp,
-}
-
-/// What became of a batch, durably.
-#[derive(Debug, Default)]
-pub struct Receipt {
-    pub accepted: u64,
-    pub unchanged: u64,
-    pub superseded: u64,
-    pub rejected: Vec<(usize, Reject)>,
-    pub odd: Vec<Odd>,
-    /// Refs that were taken for an event that another feed lists.
-    pub joins: u64,
-}
-
-impl Receipt {
-    /// Adds what became of a further part of the same batch.
-    pub(crate) fn add(&mut self, part: Self) {
-        self.accepted += part.accepted;
-        self.unchanged += part.unchanged;
-        self.superseded += part.superseded;
-        self.joins += part.joins;
-        self.rejected.extend(part.rejected);
-        self.odd.extend(part.odd);
-    }
 }

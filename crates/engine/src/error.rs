@@ -1,8 +1,8 @@
 //! Why a world cannot be opened or followed.
 
 use change_log::LogError;
-use market::ChangeError;
 use market::book::ImageError;
+use market::{ChangeError, NotDone};
 
 /// A world could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +50,54 @@ impl WorldError {
     /// whole and not understood is not damaged, but of a version, or has a variant, that this program does not know.
     pub(crate) fn is_of_newer_program(&self) -> bool {
         matches!(self, Self::Change(_) | Self::Image(_) | Self::Log(LogError::UnknownFormat { .. }))
+    }
+}
+
+/// A batch was not made durable as a whole. Some of it may be stored; to send it again is safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotTaken {
+    LogFailed,
+    Stopped,
+    /// Another node writes now.
+    Overtaken,
+    /// No node that writes was reached, or it did not answer.
+    NoWriter,
+    /// It was handed over, and came too late.
+    Overdue,
+    /// The feed may not push any more.
+    Withdrawn,
+}
+
+/// An operator's word could not be carried out; nothing changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OperateError {
+    #[error(transparent)]
+    NotDone(#[from] NotDone),
+    #[error("it could not be made durable; try again")]
+    LogFailed,
+    #[error("the service is busy or stopping; try again shortly")]
+    Busy,
+    /// Another node has written since; it is tried elsewhere.
+    #[error("another node writes now; try again")]
+    Overtaken,
+    #[error(
+        "no node that writes was reached, so it is not known whether it was done; look, and try again shortly"
+    )]
+    NoWriter,
+}
+
+/// An error with its causes, for a log line.
+pub(crate) struct Chain<'a>(pub(crate) &'a dyn std::error::Error);
+
+impl std::fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut cause = self.0.source();
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
     }
 }
 

@@ -10,7 +10,7 @@ use domain::{MetricsText, Timestamp};
 use market::Oddity;
 use serde_json::{Value, json};
 
-use crate::batch::Receipt;
+use crate::receipt::Receipt;
 use rate::{BOUNDS_MS, Pace};
 pub use rate::{Recent, Stamps};
 
@@ -21,10 +21,10 @@ const SAMPLE_CHARS_MAX: usize = 300;
 
 /// An account for every feed.
 #[derive(Debug, Default)]
-pub struct Ledger(Mutex<BTreeMap<String, Account>>);
+pub struct FeedStats(Mutex<BTreeMap<String, FeedCounts>>);
 
 #[derive(Debug, Default)]
-struct Account {
+struct FeedCounts {
     accepted: u64,
     unchanged: u64,
     superseded: u64,
@@ -74,16 +74,8 @@ pub struct FeedFigures {
     pub last_push: Option<Timestamp>,
 }
 
-/// A message that was taken although a sound source rarely sends such.
-#[derive(Debug)]
-pub struct Odd {
-    pub line: usize,
-    pub what: Oddity,
-    pub text: String,
-}
-
-impl Ledger {
-    fn accounts(&self) -> MutexGuard<'_, BTreeMap<String, Account>> {
+impl FeedStats {
+    fn accounts(&self) -> MutexGuard<'_, BTreeMap<String, FeedCounts>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -200,7 +192,7 @@ impl Ledger {
             "histogram",
             "From a message's own time, or its arrival where it has none, until it was durable.",
         );
-        for (feed, Account { pace, .. }) in &*accounts {
+        for (feed, FeedCounts { pace, .. }) in &*accounts {
             let mut total = 0;
             for (bound, count) in BOUNDS_MS.iter().map(Some).chain([None]).zip(&pace.buckets) {
                 total += count;
@@ -242,7 +234,7 @@ impl Ledger {
     }
 }
 
-impl Account {
+impl FeedCounts {
     fn keep(&mut self, sample: Sample) {
         if self.samples.len() == SAMPLES_MAX {
             self.samples.pop_front();

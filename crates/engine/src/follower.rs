@@ -8,17 +8,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use change_log::{Follower, LogError, StreamLog};
+use change_log::{BatchLimit, Follower, LogError, Position, StreamLog};
 use domain::Timestamp;
 use market::{Book, Change, Ids};
 
 use crate::error::WorldError;
 use crate::identities::Tracker;
 use crate::leadership::Seat;
-use crate::node::Waiting;
 use crate::replay::{Base, Logged, Replay};
+use crate::worker::Post;
+use crate::worker::Waiting;
 use crate::world::WorldOptions;
-use crate::writer::Post;
 
 /// How long a reader waits for the next entry before it looks around.
 const NAP: Duration = Duration::from_millis(50);
@@ -27,6 +27,9 @@ const NAP: Duration = Duration::from_millis(50);
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// The same while a snapshot is overdue.
 const LOOK_SOON: Duration = Duration::from_secs(1);
+
+/// Entries that are held decoded until it is known whether a snapshot follows them: two batches at most.
+const BATCH: BatchLimit = BatchLimit { items: 25_000, bytes: 16 * 1024 * 1024 };
 
 /// A book as of an entry of the log.
 #[derive(Debug)]
@@ -45,8 +48,12 @@ pub(crate) struct Held {
 
 impl Held {
     /// From the newest checkpoint, or from the log's first entry. `None`: nothing was ever written.
-    fn begin(log: &mut StreamLog, options: &WorldOptions) -> Result<Option<Self>, WorldError> {
-        let Base { book, seq, missing } = Base::newest(log, &options.catalogue)?;
+    /// The position is for the time until the entries after it are read.
+    fn begin(
+        log: &mut StreamLog,
+        options: &WorldOptions,
+    ) -> Result<Option<(Self, Position)>, WorldError> {
+        let Base { book, seq, missing, position } = Base::newest(log, &options.catalogue)?;
         if seq == 0 && log.last_seq() == 0 {
             return Ok(None);
         }
@@ -55,7 +62,7 @@ impl Held {
             return Err(WorldError::MissingPrefix { first: log.first_seq() });
         }
         let tracker = Tracker::of(&book);
-        Ok(Some(Self::of(book, seq, tracker)))
+        Ok(Some((Self::of(book, seq, tracker), position)))
     }
 
     fn of(book: Book, seq: u64, tracker: Tracker) -> Self {
@@ -63,7 +70,7 @@ impl Held {
     }
 
     fn absorb(&mut self, read: &Logged) {
-        let Logged { seq, checksum, at, change } = read;
+        let Logged { seq, checksum, at, change, .. } = read;
         self.tracker.before_change(&self.book, change);
         self.book.absorb(change, *at);
         self.tracker.after(change);
@@ -112,24 +119,15 @@ impl Post {
         let gone = |held: &Held| held.seq + 1 < log.first_seq();
         // Past an entry that cannot be read there may be a checkpoint by now.
         let passed = |held: &Held| self.is_stuck() && held.seq < log.checkpoint_seq();
+        let mut position = None;
         if held.as_ref().is_none_or(|held| gone(held) || passed(held)) {
-            *held = Held::begin(log, &self.options)?;
+            (*held, position) = Held::begin(log, &self.options)?.unzip();
         }
         let Some(held) = held else { return Ok(()) };
-        // What came after the last snapshot waits until it is known to be the last.
-        let mut waiting: Vec<Logged> = Vec::new();
-        let mut read = || -> Result<(), WorldError> {
-            for entry in Replay::from(log, held.seq + 1)? {
-                let entry = entry?;
-                let is_cut = matches!(entry.change, Change::Cut { .. });
-                waiting.push(entry);
-                if is_cut {
-                    waiting.drain(..).for_each(|read| held.absorb(&read));
-                }
-            }
-            Ok(())
-        };
-        let read = read();
+        let replay = Replay::from(log, held.seq + 1);
+        drop(position);
+        let mut waiting = Vec::new();
+        let read = replay.and_then(|replay| self.read_on(replay, held, &mut waiting));
         // Also where it could not be read to the end: what stands before that is as it was shown. But who has begun
         // anew and did not come as far as before shows nothing older for it.
         let shown = self.handle.published().snapshot.cut_at;
@@ -139,6 +137,36 @@ impl Post {
         waiting.iter().for_each(|read| held.absorb(read));
         self.refresh(held);
         read
+    }
+
+    /// Reads entries into the book, up to the last snapshot among them. Those after it wait until it is known to be the
+    /// last. Where they are too many to wait, the snapshot is published although another may follow.
+    fn read_on(
+        &mut self,
+        replay: Replay,
+        held: &mut Held,
+        waiting: &mut Vec<Logged>,
+    ) -> Result<(), WorldError> {
+        for batch in replay.batches(BATCH) {
+            let mut batch = batch?;
+            let last_cut = batch.iter().rposition(|read| matches!(read.change, Change::Cut { .. }));
+            let rest = match last_cut {
+                Some(last_cut) => batch.split_off(last_cut + 1),
+                None => std::mem::take(&mut batch),
+            };
+            if last_cut.is_none() && !waiting.is_empty() {
+                let is_newer = held.last_cut > Some(self.handle.published().snapshot.cut_at);
+                if is_newer || !self.handle.has_begun() {
+                    self.show(held);
+                }
+                // The book goes on: a snapshot that is not published now cannot be published later.
+                let shown = self.handle.published().snapshot.cut_at;
+                held.last_cut = held.last_cut.filter(|at| *at == shown);
+            }
+            waiting.drain(..).chain(batch).for_each(|read| held.absorb(&read));
+            *waiting = rest;
+        }
+        Ok(())
     }
 
     /// Publishes the last snapshot that was read of, unless it is in force. It is of an earlier instant than the one

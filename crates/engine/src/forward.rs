@@ -18,11 +18,12 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 
-use crate::batch::{Lines, Outcome, Receipt, Terms};
-use crate::feed_stats::Odd;
+use crate::batch::{Lines, Outcome, Terms};
+use crate::error::{NotTaken, OperateError};
 use crate::piece::{PIECE_BYTES_MAX, Piece};
 use crate::queue::Reserved;
-use crate::world::{NotTaken, OperateError, Shared, WorldHandle};
+use crate::receipt::{Anomaly, Receipt};
+use crate::world::{Shared, WorldHandle};
 
 /// For how long it is tried again while nobody writes: about as long as another node needs to take over.
 const NOBODY_TIME_MAX: Duration = Duration::from_secs(5);
@@ -129,7 +130,7 @@ impl From<Taken> for Receipt {
                 .map(|(line, slug, message)| (line, Reject::new(code(&slug), message)))
                 .collect(),
             odd: odd
-                .filter_map(|(line, slug, text)| Some(Odd { line, what: oddity(&slug)?, text }))
+                .filter_map(|(line, slug, text)| Some(Anomaly { line, what: oddity(&slug)?, text }))
                 .collect(),
         }
     }
@@ -345,6 +346,33 @@ fn words(said: &impl Serialize) -> Vec<u8> {
 }
 
 impl WorldHandle {
+    /// Hands a piece of a push to another node that writes, and waits until it is durable.
+    pub async fn hand_over(&self, from: Sender<'_>, piece: &Piece) -> Outcome {
+        match &self.shared {
+            Some(shared) => shared.hand_over(from, piece).await,
+            None => Err(NotTaken::Stopped),
+        }
+    }
+
+    /// Carries out an operator's word, and says how many changes it made once they are durable. They show with the
+    /// next snapshot.
+    ///
+    /// # Errors
+    /// It cannot be done, or not now.
+    pub async fn operate(&self, operation: Operation) -> Result<usize, OperateError> {
+        let done = if self.leads() {
+            self.operate_here(operation.clone()).await
+        } else {
+            Err(OperateError::Overtaken)
+        };
+        match (&self.shared, done) {
+            (Some(shared), Err(OperateError::Overtaken)) => {
+                operate(&shared.caller, &operation).await
+            }
+            (_, done) => done,
+        }
+    }
+
     async fn take_question(&self, question: Bytes) -> Told {
         let Some(shared) = &self.shared else { return Told::NotUnderstood };
         let head = question.split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -426,7 +454,7 @@ mod tests {
             superseded: 1,
             joins: 4,
             rejected: vec![(7, Reject::new(RejectCode::FutureTs, "too early"))],
-            odd: vec![Odd { line: 9, what: Oddity::Turned, text: "turned".to_owned() }],
+            odd: vec![Anomaly { line: 9, what: Oddity::Turned, text: "turned".to_owned() }],
         };
         let before = format!("{receipt:?}");
         let told = words(&Told::Taken(receipt.into()));

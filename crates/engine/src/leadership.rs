@@ -3,6 +3,8 @@
 //! Told by whoever keeps the lead (a row in the database); believed only as far as the log agrees: it refuses whoever
 //! has not read on, whatever is said here.
 
+use domain::Timestamp;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -143,6 +145,17 @@ impl Seat {
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A node's turn to write.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    pub(crate) seat: Arc<Seat>,
+    /// When the servers last answered, or did not.
+    pub(crate) looked: Instant,
+    pub(crate) misses: u32,
+    /// The latest instant of which a snapshot was shown.
+    pub(crate) furthest_cut: Option<Timestamp>,
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@
 mod alone;
 mod batch;
 mod checkpoint_schedule;
+mod entries;
 mod error;
-mod failure;
 pub mod feed_stats;
 mod follower;
 mod forward;
@@ -18,15 +18,16 @@ mod node;
 mod piece;
 mod publication;
 mod queue;
+mod receipt;
 mod replay;
-mod round;
 mod start;
+mod worker;
 mod world;
 mod writer;
 
 pub use alone::{AloneError, operate_alone};
-pub use batch::{Lines, Outcome, Receipt, Terms};
-pub use error::WorldError;
+pub use batch::{Lines, Outcome, Terms};
+pub use error::{NotTaken, OperateError, WorldError};
 pub use forward::{Sender, keep_desk, operate_from_afar};
 pub use identities::{EventView, Identities, RefView};
 pub use leadership::Seat;
@@ -34,9 +35,8 @@ pub use node::{Membership, Node};
 pub use piece::Piece;
 pub use publication::Published;
 pub use queue::Reserved;
+pub use receipt::{Anomaly, Receipt};
 pub use replay::{Base, Logged, Replay, replay_book};
 pub use start::{SANDBOX_IDS, play_back};
-pub use world::{
-    NotTaken, OperateError, Past, Shared, WorldHandle, WorldOptions, WorldStats, Worlds,
-};
+pub use world::{Past, Shared, WorldHandle, WorldOptions, WorldStats, Worlds};
 pub use writer::Writer;

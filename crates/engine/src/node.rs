@@ -13,15 +13,19 @@ use domain::{Clock, Timestamp};
 use market::{Book, CHANGE_VERSION, Change, Ids, Snapshot};
 
 use crate::checkpoint_schedule::Pace;
-use crate::error::WorldError;
-use crate::failure::Failure;
+use crate::error::Chain;
+use crate::error::{NotTaken, WorldError};
 use crate::follower::{Followed, Held};
+use crate::leadership::Turn;
 use crate::leadership::{ANSWER_TIME_MAX, Seat};
 use crate::publication::Published;
-use crate::queue::{self, Intake, Queue};
+use crate::queue::{Intake, Queue};
 use crate::start::{epoch_start, new_ids, new_salt};
-use crate::world::{NotTaken, Shared, WorldHandle, WorldOptions};
-use crate::writer::{Chain, Next, Post, Writer};
+use crate::worker::Next;
+use crate::worker::Post;
+use crate::worker::Waiting;
+use crate::world::{Shared, WorldHandle, WorldOptions};
+use crate::writer::{Failure, Writer};
 
 /// How long a node waits before it tries again to reach the log: at first, and at the most.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
@@ -52,23 +56,6 @@ pub struct Membership {
 pub struct Node {
     post: Post,
     seat: Option<Arc<Seat>>,
-}
-
-/// A node's turn to write.
-#[derive(Debug)]
-pub(crate) struct Turn {
-    pub(crate) seat: Arc<Seat>,
-    /// When the servers last answered, or did not.
-    pub(crate) looked: Instant,
-    misses: u32,
-    /// The latest instant of which a snapshot was shown.
-    pub(crate) furthest_cut: Option<Timestamp>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Waiting {
-    GoOn,
-    Stop,
 }
 
 impl WorldHandle {
@@ -289,23 +276,6 @@ impl Post {
         }
         tracing::warn!(%world, error = %Chain(error), "the log is not followed; what was last read is still served");
         (2 * pause).min(PAUSE_MAX)
-    }
-
-    /// Sends away what came to a node that does not write.
-    pub(crate) fn turn_away(&self) -> Waiting {
-        self.wait(Duration::ZERO)
-    }
-
-    fn wait(&self, pause: Duration) -> Waiting {
-        let begun = Instant::now();
-        loop {
-            match self.queue.wait(pause.saturating_sub(begun.elapsed())) {
-                queue::Waiting::Stop => return Waiting::Stop,
-                queue::Waiting::Operation((_, answer)) => queue::refuse_operation(answer),
-                queue::Waiting::Batches => self.queue.refuse_batches(NotTaken::Overtaken),
-                queue::Waiting::Nothing => return Waiting::GoOn,
-            }
-        }
     }
 }
 

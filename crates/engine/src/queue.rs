@@ -13,7 +13,7 @@ use market::Operation;
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::batch::{Batch, Lines, Outcome, Terms};
-use crate::world::{NotTaken, OperateError};
+use crate::error::{NotTaken, OperateError};
 
 /// What a feed may have parsed and waiting: bytes of text, and so many for each line on top. Parsed, a message takes
 /// two to five times that.

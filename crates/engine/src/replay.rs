@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use change_log::{Entries, Entry, Losses, ReadLog};
+use change_log::{BatchLimit, Batches, Entries, Entry, Losses, Position, ReadLog};
 use domain::{Catalogue, Timestamp};
 use market::{Book, Change, Ids};
 
@@ -16,6 +16,8 @@ pub struct Logged {
     pub checksum: u32,
     pub at: Timestamp,
     pub change: Change,
+    /// The length of the encoded change.
+    pub bytes: usize,
 }
 
 impl Logged {
@@ -24,7 +26,8 @@ impl Logged {
     pub fn decode(entry: &Entry) -> Result<Self, WorldError> {
         let change = Change::decode(entry.version, &entry.payload)?;
         let at = Timestamp::from_millis(entry.at_ms);
-        Ok(Self { seq: entry.seq, checksum: entry.checksum(), at, change })
+        let (checksum, bytes) = (entry.checksum(), entry.payload.len());
+        Ok(Self { seq: entry.seq, checksum, at, change, bytes })
     }
 }
 
@@ -36,6 +39,8 @@ pub struct Base {
     pub seq: u64,
     /// Entries between the checkpoint and the first that the log still holds.
     pub missing: u64,
+    /// Keeps the entries after it from being deleted until they are read.
+    pub position: Position,
 }
 
 impl Base {
@@ -48,13 +53,14 @@ impl Base {
         catalogue: &Arc<Catalogue>,
     ) -> Result<Self, WorldError> {
         let catalogue = Arc::clone(catalogue);
+        let position = log.register()?;
         let (book, seq) = match log.latest_checkpoint()? {
             Some(held) => (Book::from_image(held.version, &held.payload, catalogue)?, held.seq),
             // Ids are what the log's first entry says.
             None => (Book::new(catalogue, Ids::Minted { salt: 0 }), 0),
         };
         let missing = log.first_seq().saturating_sub(seq + 1);
-        Ok(Self { book, seq, missing })
+        Ok(Self { book, seq, missing, position })
     }
 }
 
@@ -77,6 +83,11 @@ impl Replay {
     /// The log cannot be read.
     pub fn from<L: ReadLog + ?Sized>(log: &L, seq: u64) -> Result<Self, WorldError> {
         Ok(Self(log.read_from(seq)?))
+    }
+
+    /// The same in batches of bounded size.
+    pub fn batches(self, limit: BatchLimit) -> Batches<Self, Logged, WorldError> {
+        Batches::new(self, limit, |logged| logged.bytes)
     }
 
     /// Entries that are lost to damage among those read so far.

@@ -8,40 +8,20 @@ use std::time::Duration;
 use change_log::{Gap, Log, LogLocation, LogView, Losses};
 use domain::Timestamp;
 use domain::message::{Body, FeedMessage};
-use market::{Book, CHANGE_VERSION, Change, Ids, Snapshot};
+use market::{Book, Change, Ids, Snapshot};
 
+use crate::entries::Entries;
+use crate::error::Chain;
 use crate::error::WorldError;
 use crate::publication::Published;
 use crate::replay::{Base, Logged, Replay};
 use crate::world::{WorldHandle, WorldOptions};
-use crate::writer::Chain;
 
 /// The feed name of the simulator; feeds of the push door live in the other world.
 const SANDBOX_FEED: &str = "sandbox";
 
 /// So many entries after the last snapshot are held decoded while a log is read.
 const WAITING_MAX: usize = 50_000;
-
-/// A batch of changes as the log takes them.
-#[derive(Default)]
-pub(crate) struct Entries {
-    bytes: Vec<u8>,
-    pub(crate) ends: Vec<usize>,
-}
-
-impl Entries {
-    pub(crate) fn push(&mut self, change: &Change) {
-        change.encode(&mut self.bytes);
-        self.ends.push(self.bytes.len());
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u8, &[u8])> {
-        let starts = [0].into_iter().chain(self.ends.iter().copied());
-        starts
-            .zip(&self.ends)
-            .map(|(from, to)| (CHANGE_VERSION, self.bytes.get(from..*to).unwrap_or_default()))
-    }
-}
 
 /// The sandbox's ids come from the refs of the seed's schedule alone, so that they are the same everywhere.
 pub const SANDBOX_IDS: Ids = Ids::Derived { salt: 0x5a4d_b0c5 };
@@ -112,7 +92,7 @@ impl Start {
     }
 
     fn from_checkpoint(base: Base, options: &WorldOptions) -> Self {
-        let Base { mut book, seq, missing } = base;
+        let Base { mut book, seq, missing, position: _ } = base;
         if missing > 0 {
             tracing::error!(
                 checkpoint = seq,

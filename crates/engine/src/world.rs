@@ -9,11 +9,10 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use change_log::{LeaderClient, LogLocation};
 use domain::{Catalogue, Clock, Timestamp, World};
 use feeds::sandbox::Simulation;
-use market::{Health, Lifetimes, Limits, Load, NotDone, Operation, Vitals};
+use market::{Health, Lifetimes, Limits, Load, Operation, Vitals};
 use tokio::sync::{OwnedMutexGuard, watch};
 
-use crate::batch::Outcome;
-use crate::forward::{self, Sender};
+use crate::error::{NotTaken, OperateError};
 use crate::identities::Identities;
 use crate::piece::Piece;
 use crate::publication::Published;
@@ -53,39 +52,6 @@ pub struct WorldOptions {
     pub simulation: Option<Simulation>,
     /// A folder for what is worth keeping over a restart and is no part of the world.
     pub notes: Option<PathBuf>,
-}
-
-/// A batch was not made durable as a whole. Some of it may be stored; to send it again is safe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotTaken {
-    LogFailed,
-    Stopped,
-    /// Another node writes now.
-    Overtaken,
-    /// No node that writes was reached, or it did not answer.
-    NoWriter,
-    /// It was handed over, and came too late.
-    Overdue,
-    /// The feed may not push any more.
-    Withdrawn,
-}
-
-/// An operator's word could not be carried out; nothing changed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OperateError {
-    #[error(transparent)]
-    NotDone(#[from] NotDone),
-    #[error("it could not be made durable; try again")]
-    LogFailed,
-    #[error("the service is busy or stopping; try again shortly")]
-    Busy,
-    /// Another node has written since; it is tried elsewhere.
-    #[error("another node writes now; try again")]
-    Overtaken,
-    #[error(
-        "no node that writes was reached, so it is not known whether it was done; look, and try again shortly"
-    )]
-    NoWriter,
 }
 
 /// Figures the writer keeps for `/metrics`.
@@ -298,33 +264,6 @@ impl WorldHandle {
     /// Waits for the turn of a feed's push to be worked on.
     pub async fn turn(&self, feed: &str) -> OwnedMutexGuard<()> {
         self.queue.turn(feed).await
-    }
-
-    /// Hands a piece of a push to another node that writes, and waits until it is durable.
-    pub async fn hand_over(&self, from: Sender<'_>, piece: &Piece) -> Outcome {
-        match &self.shared {
-            Some(shared) => shared.hand_over(from, piece).await,
-            None => Err(NotTaken::Stopped),
-        }
-    }
-
-    /// Carries out an operator's word, and says how many changes it made once they are durable. They show with the
-    /// next snapshot.
-    ///
-    /// # Errors
-    /// It cannot be done, or not now.
-    pub async fn operate(&self, operation: Operation) -> Result<usize, OperateError> {
-        let done = if self.leads() {
-            self.operate_here(operation.clone()).await
-        } else {
-            Err(OperateError::Overtaken)
-        };
-        match (&self.shared, done) {
-            (Some(shared), Err(OperateError::Overtaken)) => {
-                forward::operate(&shared.caller, &operation).await
-            }
-            (_, done) => done,
-        }
     }
 
     pub(crate) async fn operate_here(&self, operation: Operation) -> Result<usize, OperateError> {

@@ -1,5 +1,8 @@
 //! The one writer of a world: takes batches, makes them durable, cuts snapshots on time.
 
+mod failure;
+mod round;
+
 use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,19 +12,22 @@ use arc_swap::ArcSwap;
 use change_log::Log;
 use domain::{Clock, Timestamp};
 use market::book::IMAGE_VERSION;
-use market::{Book, Change, Operation, Snapshot};
+use market::{Book, Change, Operation};
 use tokio::sync::watch;
 
 use crate::checkpoint_schedule::Pace;
-use crate::error::WorldError;
-use crate::failure::Failure;
+use crate::entries::Entries;
+use crate::error::Chain;
+use crate::error::{NotTaken, OperateError, WorldError};
 use crate::identities::{Identities, Tracker};
 use crate::leadership::ANSWER_TIME_MAX;
-use crate::node::Turn;
+use crate::leadership::Turn;
 use crate::publication::Published;
 use crate::queue::{Asked, Intake, Queue, Waiting};
-use crate::start::{Entries, SANDBOX_IDS, Start, check_older, epoch_start, play};
-use crate::world::{NotTaken, OperateError, Past, Shared, WorldHandle, WorldOptions, WorldStats};
+use crate::start::{SANDBOX_IDS, Start, check_older, epoch_start, play};
+use crate::worker::{Next, Post};
+use crate::world::{Past, Shared, WorldHandle, WorldOptions, WorldStats};
+pub(crate) use crate::writer::failure::Failure;
 
 /// A sandbox that was asleep for longer, or whose clock was set back, is made anew for the instant.
 const REFOUND_AFTER: Duration = Duration::from_secs(3600);
@@ -51,56 +57,6 @@ pub struct Writer {
     pub(crate) unlogged: bool,
     /// Set where other nodes may write.
     pub(crate) turn: Option<Turn>,
-}
-
-/// What a thread has that runs a world, whatever it does for it at the moment.
-#[derive(Debug)]
-pub(crate) struct Post {
-    pub(crate) options: WorldOptions,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) handle: Arc<WorldHandle>,
-    pub(crate) queue: Intake,
-    /// The snapshot before the one in force: dropped here rather than by whichever request is the last.
-    pub(crate) retired: Option<Arc<Published>>,
-}
-
-impl Post {
-    /// Puts the snapshot of a book in force.
-    pub(crate) fn publish(&mut self, book: &Book, at: Timestamp) {
-        let begun = Instant::now();
-        let Self { options, handle, .. } = self;
-        let snapshot = Snapshot::cut(book, at, options.stale_after);
-        let until = epoch_start(at, options.refresh_interval).plus(options.refresh_interval);
-        let published = Published::new(snapshot, until);
-        self.retired = Some(handle.published.swap(Arc::new(published)));
-        if let Some(shared) = &handle.shared {
-            shared.begun.store(true, Ordering::Release);
-        }
-        handle.vitals.store(Arc::new(book.vitals()));
-        handle.stats.load.store(Arc::new(book.load()));
-        handle.news.send_replace(());
-        let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-        handle.stats.cut_us_last.store(took, Ordering::Relaxed);
-        WorldHandle::count(&handle.stats.snapshots, 1);
-    }
-
-    /// Shows operators what has changed of identities since the last time.
-    pub(crate) fn publish_identities(&self, book: &Book, tracker: Option<&mut Tracker>) {
-        if let Some(identities) = tracker.and_then(|tracker| tracker.refresh(book)) {
-            self.handle.identities.store(identities);
-        }
-    }
-
-    pub(crate) fn note_identities(&self, book: &Book) {
-        let (merged, unsure, aliases) = book.remembered();
-        let stats = &self.handle.stats;
-        stats.load.store(Arc::new(book.load()));
-        for (figure, count) in
-            [(&stats.merged_ids, merged), (&stats.unsure_pairs, unsure), (&stats.aliases, aliases)]
-        {
-            figure.store(u64::try_from(count).unwrap_or(u64::MAX), Ordering::Relaxed);
-        }
-    }
 }
 
 impl WorldHandle {
@@ -401,28 +357,5 @@ impl Writer {
         WorldHandle::count(&stats.log_entries, u64::try_from(entries).unwrap_or(0));
         stats.log_seq.store(self.log.last_seq(), Ordering::Relaxed);
         stats.log_bytes.store(self.log.bytes(), Ordering::Relaxed);
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    GoOn,
-    Stop,
-    /// Another node writes from now on, or should.
-    StepDown,
-}
-
-/// An error with its causes, for a log line.
-pub(crate) struct Chain<'a>(pub(crate) &'a dyn std::error::Error);
-
-impl std::fmt::Display for Chain<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut cause = self.0.source();
-        while let Some(error) = cause {
-            write!(f, ": {error}")?;
-            cause = error.source();
-        }
-        Ok(())
     }
 }

@@ -1,7 +1,7 @@
-//! The push door's parser: a body of NDJSON lines to [`FeedMessage`]s, and back.
+//! The parser of pushes: a body of NDJSON lines to [`FeedMessage`]s, and back.
 //!
-//! It knows the catalogue and the line in hand, nothing else: whether a `ref` is known, a market belongs to
-//! the event's sport or a `ts` is ahead of the clock is for whoever holds the book and the clock.
+//! It knows the catalogue and the current line, nothing else: whether a `ref` is known, a market belongs to
+//! the event's sport or a `ts` is ahead of the clock is checked where the book and the clock are.
 //! Prices and points are taken from the text of the JSON number, never through floating point (D6).
 //! Nothing a feed sends may panic here or make us hold more than a small multiple of the line.
 
@@ -9,9 +9,9 @@ use domain::catalogue::{BookmakerId, Catalogue};
 use domain::message::{Body, FeedMessage, Reject, RejectCode};
 
 mod field;
+mod invisible;
 mod object;
 mod read;
-mod sign;
 mod write;
 
 #[cfg(test)]

@@ -2,8 +2,7 @@
 //!
 //! It is a function of a seed and an instant. Nothing is stored and nothing is carried from one call to the next:
 //! [`Simulation::world_at`] builds the state at any instant from nothing, [`Simulation::between`] says what happens
-//! from one instant to another, and a book that took either way shows the same. It speaks only the messages of the
-//! feed door and has no other way in.
+//! from one instant to another, and both give the same book. Its only output is feed messages.
 //!
 //! Where things are: `schedule` knows which slot holds which event; `fight`, `tennis`, `football` and `golf` play
 //! the contests and know the fair chances at any moment of them; `bookmaker`, `grid`, `offer` and `field` turn
@@ -21,7 +20,7 @@ use self::event::{Contest, Event, Names, Revision};
 use self::golf::{Leaders, Tournament};
 use self::grid::Ladder;
 use self::noise::to_tick;
-use self::offer::{Desk, Offer, Priced, Read};
+use self::offer::{Offer, Priced, Pricer, Read};
 use self::schedule::{Discipline, Schedule};
 
 mod board;
@@ -52,7 +51,7 @@ const KEPT_S: i64 = KEPT_MS / 1000;
 pub struct Simulation {
     schedule: Schedule,
     catalogue: Arc<Catalogue>,
-    desks: Vec<(BookmakerId, &'static Profile, Ladder)>,
+    pricers: Vec<(BookmakerId, &'static Profile, Ladder)>,
     sports: Vec<(Discipline, SportId)>,
 }
 
@@ -72,7 +71,7 @@ struct Outbox(Vec<(i64, Rank, FeedMessage)>);
 impl Simulation {
     /// The sandbox of a seed. Sports and bookmakers that the catalogue lacks are left out.
     pub fn new(seed: u64, catalogue: Arc<Catalogue>) -> Self {
-        let desks = PROFILES
+        let pricers = PROFILES
             .iter()
             .filter_map(|profile| {
                 let id = catalogue.bookmaker_id(profile.key)?;
@@ -83,7 +82,7 @@ impl Simulation {
             .into_iter()
             .filter_map(|sport| Some((sport, catalogue.sport_id(sport.key())?)))
             .collect();
-        Self { schedule: Schedule { seed }, catalogue, desks, sports }
+        Self { schedule: Schedule { seed }, catalogue, pricers, sports }
     }
 
     /// Everything that brings an empty book to the state at `at`: events, scores, odds, heartbeats, each with the
@@ -110,7 +109,7 @@ impl Simulation {
                 self.standing_odds(&event, now, &mut outbox);
             }
         }
-        for (id, profile, _) in &self.desks {
+        for (id, profile, _) in &self.pricers {
             for &(sport, sport_id) in &self.sports {
                 if profile.sports.contains(&sport) {
                     let arrival = profile.last_read(sport, now);
@@ -148,7 +147,7 @@ impl Simulation {
             outbox.scores_between(&event, from, to);
             self.moving_odds(&event, from, to, &mut outbox);
         }
-        for (id, profile, _) in &self.desks {
+        for (id, profile, _) in &self.pricers {
             for &(sport, sport_id) in &self.sports {
                 if profile.sports.contains(&sport) {
                     for arrival in profile.reads(sport, from, to) {
@@ -166,24 +165,24 @@ impl Simulation {
     }
 
     /// The bookmakers that carry an event.
-    fn desks_on<'a>(&'a self, event: &Event) -> impl Iterator<Item = (BookmakerId, Desk<'a>)> {
+    fn pricers_on<'a>(&'a self, event: &Event) -> impl Iterator<Item = (BookmakerId, Pricer<'a>)> {
         let key = event.key;
         let carried: Vec<_> =
-            self.desks.iter().filter(|(_, profile, _)| profile.carries(event)).collect();
-        debug_assert!(!carried.is_empty(), "nobody carries {key:x}");
-        carried.into_iter().map(|(id, profile, ladder)| (*id, Desk { profile, ladder }))
+            self.pricers.iter().filter(|(_, profile, _)| profile.carries(event)).collect();
+        debug_assert!(!carried.is_empty(), "no bookmaker carries {key:x}");
+        carried.into_iter().map(|(id, profile, ladder)| (*id, Pricer { profile, ladder }))
     }
 
     /// The odds as of each bookmaker's last read.
     fn standing_odds(&self, event: &Event, now: i64, outbox: &mut Outbox) {
         let priced = Priced::new(event);
-        for (id, desk) in self.desks_on(event) {
-            let arrival = desk.profile.last_read(event.discipline, now);
+        for (id, pricer) in self.pricers_on(event) {
+            let arrival = pricer.profile.last_read(event.discipline, now);
             if event.renamed_within(arrival, now) || !event.is_open(arrival) {
                 continue;
             }
-            let read = Read { at: arrival - desk.profile.lag_s(), arrival };
-            for offer in &desk.offers(&priced, desk.view(event, read)) {
+            let read = Read { at: arrival - pricer.profile.lag_s(), arrival };
+            for offer in &pricer.offers(&priced, pricer.view(event, read)) {
                 self.send(event, id, read, offer, offer.outcomes(event, read.at), outbox);
             }
         }
@@ -192,16 +191,16 @@ impl Simulation {
     /// The odds that changed at each read. While a bookmaker goes by the same as before nothing is computed.
     fn moving_odds(&self, event: &Event, from: i64, to: i64, outbox: &mut Outbox) {
         let priced = Priced::new(event);
-        for (id, desk) in self.desks_on(event) {
-            let lag = desk.profile.lag_s();
+        for (id, pricer) in self.pricers_on(event) {
+            let lag = pricer.profile.lag_s();
             let view_at = |arrival: i64| {
                 let read = Read { at: arrival - lag, arrival };
-                event.is_open(arrival).then(|| desk.view(event, read))
+                event.is_open(arrival).then(|| pricer.view(event, read))
             };
-            let mut before = desk.profile.last_read(event.discipline, from);
+            let mut before = pricer.profile.last_read(event.discipline, from);
             let mut view = view_at(before);
             let mut held: Option<Vec<Offer>> = None;
-            for arrival in desk.profile.reads(event.discipline, from, to) {
+            for arrival in pricer.profile.reads(event.discipline, from, to) {
                 let now = view_at(arrival);
                 let withdrawn = event.renamed_within(before, arrival);
                 let previous = if withdrawn { None } else { view };
@@ -216,9 +215,9 @@ impl Simulation {
                 let old = match (held.take(), previous) {
                     (_, None) => Vec::new(),
                     (Some(held), Some(_)) => held,
-                    (None, Some(previous)) => desk.offers(&priced, previous),
+                    (None, Some(previous)) => pricer.offers(&priced, previous),
                 };
-                let new = desk.offers(&priced, now);
+                let new = pricer.offers(&priced, now);
                 let read = Read { at: arrival - lag, arrival };
                 for gone in old.iter().filter(|old| old.among(&new).is_none()) {
                     self.send(event, id, read, gone, Vec::new(), outbox);

@@ -51,7 +51,7 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         Flags::default()
     };
     if let Verb::Openapi = &cli.verb {
-        return Ok(output::print_line(&serve::openapi_document())?);
+        return Ok(output::print_line(&api::openapi::document())?);
     }
     if let Verb::Config(ConfigArgs { explain: Some(path), .. }) = &cli.verb {
         let explained = config::explain(path).map_err(anyhow::Error::msg)?;

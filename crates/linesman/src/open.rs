@@ -128,7 +128,7 @@ async fn note_operations(
     let store = open_store(config, folder).await?;
     let registry = Registry::new(store.clone(), Arc::new(SystemClock));
     for operation in operations {
-        let (deed, subject, detail) = serve::operation_words(operation);
+        let (deed, subject, detail) = web::operation_words(operation);
         registry.note(&Actor::command_line(), deed, &subject, &detail).await?;
     }
     store.close().await;

@@ -1,44 +1,12 @@
-//! HTTP: the v1 API, the push door, the docs, the dashboard, health and metrics; and the running worlds behind them.
+//! The service put together: which part answers a request at which listener, health, readiness and metrics.
 
-mod answers;
-mod app;
-mod dashboard;
-mod date;
-mod docs;
-mod encoding;
-mod error;
-mod http2;
-mod ingest;
-mod lane;
+mod entrance;
 mod metrics;
 mod not_ready;
-mod openapi;
 mod ops;
-mod patience;
-mod peer;
-mod percent;
-mod places;
-mod pressure;
-mod proxy;
-mod reply;
-mod request;
-mod request_id;
-mod server;
+mod route;
 mod service;
-mod spool;
-mod unread;
-mod v1;
 
-pub use app::{App, Parts, Settings};
-pub use dashboard::{
-    DashboardSettings, RouteView, Who, keep_pages, operation_words, routes as dashboard_routes,
-};
-pub use date::http_date;
-pub use error::ErrorCode;
-pub use ingest::PushLimits;
-pub use not_ready::wait_at;
-pub use openapi::document as openapi_document;
-pub use proxy::{Network, NotANetwork, Proxies, ProxyHeader};
-pub use server::{Door, Tls, run};
-pub use service::Doors;
-pub use v1::check_target;
+pub use entrance::Entrance;
+pub use not_ready::answer_until;
+pub use service::{Doors, Service};

@@ -5,189 +5,87 @@
 
 mod node;
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use api::Api;
+use api::metrics::seconds;
 use domain::{MetricsText, World};
-
-use crate::app::App;
-use crate::error::ErrorCode;
-use crate::pressure::Pressure;
-use crate::reply::Reply;
-use crate::unread::Unread;
-use crate::v1::endpoint::Endpoint;
 use engine::WorldHandle;
-use engine::feed_stats::Ledger;
+use http::{Counters, LoadShedding};
 
-/// Upper bounds of the latency buckets, in microseconds.
-const BUCKETS_US: [u64; 10] =
-    [50, 100, 250, 500, 1_000, 5_000, 25_000, 100_000, 500_000, 2_000_000];
-
-/// Counters of requests, connections and pushes.
-#[derive(Debug, Default)]
-pub(crate) struct Metrics {
-    endpoints: [EndpointCounts; Endpoint::ALL.len()],
-    refusals: [AtomicU64; ErrorCode::ALL.len()],
-    pub(crate) connections_open: AtomicI64,
-    pub(crate) connections_total: AtomicU64,
-    pub(crate) connections_refused: AtomicU64,
-    pub(crate) connections_refused_source: AtomicU64,
-    pub(crate) cut_slow_head: AtomicU64,
-    pub(crate) cut_slow_reader: AtomicU64,
-    /// What clients hold by not reading it.
-    pub(crate) unread: Unread,
-    pub(crate) panics: AtomicU64,
-    pub(crate) ledger: Ledger,
-}
-
-#[derive(Debug, Default)]
-struct EndpointCounts {
-    ok: AtomicU64,
-    not_modified: AtomicU64,
-    refused: AtomicU64,
-    failed: AtomicU64,
-    micros: AtomicU64,
-    buckets: [AtomicU64; BUCKETS_US.len() + 1],
-}
-
-impl Metrics {
-    pub(crate) fn note_answer(&self, endpoint: Endpoint, reply: &Reply, took: Duration) {
-        let Some(counts) = self.endpoints.get(endpoint.index()) else { return };
-        let counter = match reply.status {
-            304 => &counts.not_modified,
-            200..=299 => &counts.ok,
-            500.. => &counts.failed,
-            _ => &counts.refused,
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
-        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        counts.micros.fetch_add(micros, Ordering::Relaxed);
-        let bucket = BUCKETS_US.partition_point(|bound| *bound < micros);
-        if let Some(bucket) = counts.buckets.get(bucket) {
-            bucket.fetch_add(1, Ordering::Relaxed);
-        }
-        self.note_refusal(reply);
-    }
-
-    pub(crate) fn note_refusal(&self, reply: &Reply) {
-        let position = reply.code.and_then(|code| ErrorCode::ALL.iter().position(|c| *c == code));
-        if let Some(counter) = position.and_then(|at| self.refusals.get(at)) {
-            counter.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-}
+use crate::service::Service;
 
 /// The `/metrics` page.
-pub(crate) fn render(app: &App) -> String {
+pub(crate) fn render(service: &Service) -> String {
     let mut page = MetricsText::default();
-    requests(&mut page, &app.metrics);
-    connections(&mut page, &app.metrics);
-    pressure(&mut page, &app.pressure);
-    app.pushes.render(&mut page);
-    app.metrics.ledger.render(&mut page);
-    app.metrics.ledger.render_pace(&mut page);
-    paused(&mut page, app);
-    worlds(&mut page, app);
-    feed_records(&mut page, app);
-    node::render(&mut page, app);
-    sources(&mut page, app);
-    accounts(&mut page, app);
-    boards(&mut page, app);
+    let api = &*service.api;
+    api::metrics::render(&mut page, &api.metrics);
+    connections(&mut page, &api.server.counters, &api.metrics.panics);
+    load(&mut page, &api.server.load);
+    api.pushes.render(&mut page);
+    api.feed_stats.render(&mut page);
+    api.feed_stats.render_pace(&mut page);
+    paused(&mut page, api);
+    worlds(&mut page, api);
+    feed_records(&mut page, api);
+    node::render(&mut page, api);
+    sources(&mut page, api);
+    accounts(&mut page, service);
+    service.web.render_metrics(&mut page);
     page.finish()
 }
 
-fn requests(page: &mut MetricsText, metrics: &Metrics) {
-    page.family(
-        "linesman_requests_total",
-        "counter",
-        "Requests under /v1 by endpoint and outcome.",
-    );
-    for (endpoint, counts) in Endpoint::ALL.iter().zip(&metrics.endpoints) {
-        let name = endpoint.name();
-        for (outcome, counter) in [
-            ("ok", &counts.ok),
-            ("not_modified", &counts.not_modified),
-            ("refused", &counts.refused),
-            ("failed", &counts.failed),
-        ] {
-            let count = counter.load(Ordering::Relaxed);
-            page.line(format_args!(
-                "linesman_requests_total{{endpoint=\"{name}\",outcome=\"{outcome}\"}} {count}"
-            ));
-        }
-    }
-    page.family("linesman_refusals_total", "counter", "Refused requests by error code and status.");
-    for (code, counter) in ErrorCode::ALL.iter().zip(&metrics.refusals) {
-        let (slug, status) = (code.slug(), code.status());
-        let count = counter.load(Ordering::Relaxed);
-        page.line(format_args!(
-            "linesman_refusals_total{{code=\"{slug}\",status=\"{status}\"}} {count}"
-        ));
-    }
-    let name = "linesman_request_duration_seconds";
-    page.family(name, "histogram", "Time to answer a request under /v1, without sending it.");
-    for (endpoint, counts) in Endpoint::ALL.iter().zip(&metrics.endpoints) {
-        let endpoint = endpoint.name();
-        let mut total = 0;
-        for (bound, bucket) in BUCKETS_US.iter().map(Some).chain([None]).zip(&counts.buckets) {
-            total += bucket.load(Ordering::Relaxed);
-            let bound = bound.map_or("+Inf".to_owned(), |us| seconds(*us));
-            page.line(format_args!(
-                "{name}_bucket{{endpoint=\"{endpoint}\",le=\"{bound}\"}} {total}"
-            ));
-        }
-        let sum = seconds(counts.micros.load(Ordering::Relaxed));
-        page.line(format_args!("{name}_sum{{endpoint=\"{endpoint}\"}} {sum}"));
-        page.line(format_args!("{name}_count{{endpoint=\"{endpoint}\"}} {total}"));
-    }
-}
-
-fn pressure(page: &mut MetricsText, pressure: &Pressure) {
-    let lag = seconds(pressure.lag_us());
+fn load(page: &mut MetricsText, load: &LoadShedding) {
+    let lag = seconds(load.lag_us());
     page.family("linesman_lag_seconds", "gauge", "How late the service was at its last pulse.");
     page.line(format_args!("linesman_lag_seconds {lag}"));
     let name = "linesman_requests_shed_total";
     page.family(name, "counter", "Requests refused because the service was late.");
-    page.line(format_args!("{name} {}", read(pressure.shed())));
+    page.line(format_args!("{name} {}", read(load.shed())));
 }
 
-fn connections(page: &mut MetricsText, metrics: &Metrics) {
-    let open = metrics.connections_open.load(Ordering::Relaxed);
+fn connections(page: &mut MetricsText, counters: &Counters, panics: &AtomicU64) {
+    let open = counters.open.load(Ordering::Relaxed);
     page.family("linesman_connections_open", "gauge", "Connections open now.");
     page.line(format_args!("linesman_connections_open {open}"));
     let name = "linesman_answers_unread_bytes";
     page.family(name, "gauge", "Bytes of answers that only a client which is slow to read holds.");
-    page.line(format_args!("{name} {}", metrics.unread.bytes()));
+    page.line(format_args!("{name} {}", counters.unread_bytes()));
     for (name, help, counter) in [
-        ("linesman_connections_total", "Connections accepted.", &metrics.connections_total),
+        ("linesman_connections_total", "Connections accepted.", &counters.total),
         (
             "linesman_connections_refused_total",
             "Connections refused because too many were open.",
-            &metrics.connections_refused,
+            &counters.refused,
         ),
         (
             "linesman_connections_refused_source_total",
             "Connections refused because too many were open from their address.",
-            &metrics.connections_refused_source,
+            &counters.refused_source,
         ),
         (
             "linesman_connections_cut_slow_head_total",
             "Connections cut because a request's head did not arrive in time.",
-            &metrics.cut_slow_head,
+            &counters.cut_slow_head,
         ),
         (
             "linesman_connections_cut_slow_reader_total",
             "Connections cut because an answer was not taken in time.",
-            &metrics.cut_slow_reader,
+            &counters.cut_slow_reader,
         ),
-        ("linesman_panics_total", "Requests that panicked; every one is a bug.", &metrics.panics),
+        ("linesman_panics_total", "Requests that panicked; every one is a bug.", panics),
     ] {
         page.family(name, "counter", help);
         page.line(format_args!("{name} {}", counter.load(Ordering::Relaxed)));
     }
 }
 
-type Reading = fn(&App, &WorldHandle) -> String;
+/// Bytes kept, answers made, answers that had to go.
+fn answer_figure(api: &Api, world: &WorldHandle, which: usize) -> String {
+    api.answer_figures(world.world).get(which).map(u64::to_string).unwrap_or_default()
+}
+
+type Reading = fn(&Api, &WorldHandle) -> String;
 
 /// Name, type, help and reading of every series that has one value for each world.
 const WORLD_SERIES: [(&str, &str, &str, Reading); 25] = [
@@ -213,8 +111,8 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 25] = [
         "linesman_snapshot_age_seconds",
         "gauge",
         "Time since the snapshot in force was cut.",
-        |app, w| {
-            let age = app.clock.now().since(w.published().snapshot.cut_at);
+        |api, w| {
+            let age = api.clock.now().since(w.published().snapshot.cut_at);
             seconds(u64::try_from(age.as_micros()).unwrap_or(u64::MAX))
         },
     ),
@@ -227,8 +125,8 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 25] = [
     ("linesman_snapshots_total", "counter", "Snapshots published.", |_, w| {
         read(&w.stats.snapshots)
     }),
-    ("linesman_answers_kept_bytes", "gauge", "Ready answers kept for the epoch.", |app, w| {
-        app.answers(w.world, &w.published()).kept_bytes().to_string()
+    ("linesman_answers_kept_bytes", "gauge", "Ready answers kept for the epoch.", |api, w| {
+        answer_figure(api, w, 0)
     }),
     (
         "linesman_answers_shared_bytes",
@@ -240,13 +138,13 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 25] = [
         "linesman_answers_made_total",
         "counter",
         "Answers made; all others were kept ready.",
-        |app, w| read(&app.figures(w.world).made),
+        |api, w| answer_figure(api, w, 1),
     ),
     (
         "linesman_answers_evicted_total",
         "counter",
         "Kept answers that went to make room before their epoch was over.",
-        |app, w| read(&app.figures(w.world).evicted),
+        |api, w| answer_figure(api, w, 2),
     ),
     (
         "linesman_matching_joins_total",
@@ -305,18 +203,18 @@ const WORLD_SERIES: [(&str, &str, &str, Reading); 25] = [
     }),
 ];
 
-fn worlds(page: &mut MetricsText, app: &App) {
+fn worlds(page: &mut MetricsText, api: &Api) {
     for (name, kind, help, reading) in WORLD_SERIES {
         page.family(name, kind, help);
         for world in World::ALL {
-            let value = reading(app, app.world(world));
+            let value = reading(api, api.world(world));
             page.line(format_args!("{name}{{world=\"{world}\"}} {value}"));
         }
     }
 }
 
-fn feed_records(page: &mut MetricsText, app: &App) {
-    let live = app.world(World::Live);
+fn feed_records(page: &mut MetricsText, api: &Api) {
+    let live = api.world(World::Live);
     let name = "linesman_market_feed_records_weight";
     page.family(name, "gauge", "What a feed makes the book hold, counted likewise.");
     for (feed, records) in &live.stats.load.load().feeds {
@@ -328,8 +226,8 @@ fn feed_records(page: &mut MetricsText, app: &App) {
     page.line(format_args!("{name} {}", live.limits.records_per_feed_max));
 }
 
-fn sources(page: &mut MetricsText, app: &App) {
-    let now = app.clock.now();
+fn sources(page: &mut MetricsText, api: &Api) {
+    let now = api.clock.now();
     for (name, help) in [
         ("linesman_source_age_seconds", "Time since a bookmaker's last good read in a sport."),
         ("linesman_source_stale", "1 when the source has had no good read for market.stale_after."),
@@ -337,7 +235,7 @@ fn sources(page: &mut MetricsText, app: &App) {
     ] {
         page.family(name, "gauge", help);
         for world in World::ALL {
-            let handle = app.world(world);
+            let handle = api.world(world);
             for (sport, bookmaker, source) in &handle.vitals().sources {
                 let value = match name {
                     "linesman_source_stale" => {
@@ -352,26 +250,26 @@ fn sources(page: &mut MetricsText, app: &App) {
                 };
                 page.line(format_args!(
                     "{name}{{world=\"{world}\",sport=\"{}\",bookmaker=\"{}\"}} {value}",
-                    app.catalogue.sport(*sport).key,
-                    app.catalogue.bookmaker(*bookmaker).key,
+                    api.catalogue.sport(*sport).key,
+                    api.catalogue.bookmaker(*bookmaker).key,
                 ));
             }
         }
     }
 }
 
-fn paused(page: &mut MetricsText, app: &App) {
+fn paused(page: &mut MetricsText, api: &Api) {
     let name = "linesman_feed_paused";
     page.family(name, "gauge", "1 while an operator has the feed's pushes refused.");
-    for feed in app.accounts.feeds.list() {
+    for feed in api.accounts.feeds.list() {
         let paused = u8::from(feed.paused_at.is_some());
         page.line(format_args!("{name}{{feed=\"{}\"}} {paused}", feed.name));
     }
 }
 
 /// Only a node of several has to ask for the right to let keys in.
-fn trust(page: &mut MetricsText, app: &App) {
-    let Some(figures) = app.accounts.key_lease() else { return };
+fn trust(page: &mut MetricsText, api: &Api) {
+    let Some(figures) = api.accounts.key_lease() else { return };
     let name = "linesman_key_trust_seconds_left";
     let help = "How long keys are let in from now on if nobody vouches any more; 0 means they are refused with 503.";
     page.family(name, "gauge", help);
@@ -390,17 +288,18 @@ fn trust(page: &mut MetricsText, app: &App) {
     page.line(format_args!("{name} {}", figures.unconfirmed));
 }
 
-fn accounts(page: &mut MetricsText, app: &App) {
-    let keys = app.accounts.keys.len();
+fn accounts(page: &mut MetricsText, service: &Service) {
+    let api = &*service.api;
+    let keys = api.accounts.keys.len();
     page.family("linesman_keys", "gauge", "API keys that are let in.");
     page.line(format_args!("linesman_keys {keys}"));
-    let leases = app.accounts.leases();
+    let leases = api.accounts.leases();
     page.family("linesman_quota_leases_total", "counter", "Slices of limits taken from the store.");
     page.line(format_args!("linesman_quota_leases_total {}", leases.granted));
     page.family("linesman_quota_lease_failures_total", "counter", "Leases the store did not give.");
     page.line(format_args!("linesman_quota_lease_failures_total {}", leases.failed));
-    trust(page, app);
-    let mail = app.people.mail_stats();
+    trust(page, api);
+    let mail = service.web.people.mail_stats();
     page.family("linesman_mail_queued", "gauge", "Letters that wait for the mail server.");
     page.line(format_args!("linesman_mail_queued {}", mail.queued));
     page.family("linesman_mail_letters_total", "counter", "Letters by what became of them.");
@@ -409,32 +308,11 @@ fn accounts(page: &mut MetricsText, app: &App) {
     {
         page.line(format_args!("linesman_mail_letters_total{{outcome=\"{outcome}\"}} {count}"));
     }
-    let closed = u8::from(app.accounts.maintenance() != accounts::Maintenance::Off);
+    let closed = u8::from(api.accounts.maintenance() != accounts::Maintenance::Off);
     page.family("linesman_maintenance", "gauge", "1 while the service is closed for maintenance.");
     page.line(format_args!("linesman_maintenance {closed}"));
 }
 
-fn boards(page: &mut MetricsText, app: &App) {
-    let name = "linesman_board_watchers";
-    page.family(name, "gauge", "Browsers that watch a board now.");
-    page.line(format_args!("{name} {}", app.board.gallery.watchers()));
-    let [dropped, refused] = app.board.gallery.losses();
-    let name = "linesman_board_watchers_dropped_total";
-    page.family(name, "counter", "Watchers let go because they did not keep up; they come back.");
-    page.line(format_args!("{name} {}", read(dropped)));
-    let name = "linesman_board_watchers_refused_total";
-    page.family(name, "counter", "Watchers turned away because too many watched.");
-    page.line(format_args!("{name} {}", read(refused)));
-    let name = "linesman_board_paths";
-    page.family(name, "gauge", "Outcomes at bookmakers whose price changes are kept in memory.");
-    page.line(format_args!("{name} {}", app.board.paths()));
-}
-
 fn read(counter: &AtomicU64) -> String {
     counter.load(Ordering::Relaxed).to_string()
-}
-
-/// Microseconds as decimal seconds, exactly.
-fn seconds(micros: u64) -> String {
-    format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }

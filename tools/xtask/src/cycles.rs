@@ -9,8 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use shell::repository::TextFile;
 
 /// Crates with files in cycles, and how many. Lower a number when you have taken one apart.
-const FILES_IN_CYCLES: [(&str, usize); 3] =
-    [("crates/engine", 11), ("crates/market", 7), ("crates/serve", 24)];
+const FILES_IN_CYCLES: [(&str, usize); 2] = [("crates/market", 7), ("crates/web", 7)];
 
 /// A module by the names on the way to it; empty for the crate's root.
 type Module = Vec<String>;

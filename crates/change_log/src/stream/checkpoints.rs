@@ -59,7 +59,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Whom to tell of every answer of the servers.
+    /// Sets what is called for every answer of the servers.
     pub(super) fn set_on_answer(&mut self, on_answer: AnswerListener) {
         self.stream.on_answer = Some(on_answer);
     }
@@ -119,12 +119,13 @@ impl Checkpoints {
             match self.read(whole).await {
                 Ok(read) if read.0.seq <= last_seq => return Ok(Some(read)),
                 Ok(_) => tracing::warn!(
+                    event = "checkpoint.skipped",
                     seq,
                     last_seq,
                     "a checkpoint is beyond the log; the one before it is used"
                 ),
                 Err(LogError::Corrupt { reason, .. }) => {
-                    tracing::warn!(seq, first_message, last_message, %reason, "checkpoint damaged, the one before it is used");
+                    tracing::warn!(event = "checkpoint.damaged", seq, first_message, last_message, %reason, "checkpoint damaged, the one before it is used");
                 }
                 Err(error) => return Err(error),
             }
@@ -133,7 +134,7 @@ impl Checkpoints {
         Ok(None)
     }
 
-    /// Takes the newest for none.
+    /// Ignores the newest.
     pub(super) fn skip_newest(&mut self) {
         self.whole = self.whole.split_off(self.whole.len().min(1));
     }

@@ -9,7 +9,7 @@ use async_nats::{Client, ConnectOptions, ServerAddr};
 
 use crate::{error::LogError, stream::StreamLocation};
 
-/// How long a connection may take to be made: whoever waits for longer tries the next server, or again.
+/// Timeout of a connection attempt, after which the next server is tried.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(3);
 /// The longest pause between two attempts to connect again: a node that is reached again should not be late by more.
 const RECONNECT_PAUSE_MAX: Duration = Duration::from_millis(500);
@@ -19,7 +19,7 @@ const PING_EVERY: Duration = Duration::from_millis(1500);
 /// The first one that lost nothing where 2.9 did (`docs/operations/faults.md`).
 const OLDEST: (u32, u32) = (2, 10);
 
-/// How long to wait before the next attempt, after so many.
+/// How long to wait before the next attempt.
 fn reconnect_pause(attempts: usize) -> Duration {
     let attempts = u32::try_from(attempts).unwrap_or(u32::MAX);
     Duration::from_millis(50).saturating_mul(attempts).min(RECONNECT_PAUSE_MAX)
@@ -43,14 +43,14 @@ pub(super) async fn connect(
     Ok(client)
 }
 
-/// Tells the operator once where the servers are older than should be trusted. It goes on all the same: one server
-/// that is never cut off from others loses nothing.
+/// Logs once that the servers are too old. They are used all the same: a single server loses nothing.
 fn warn_if_old(version: &str) {
-    static TOLD: AtomicBool = AtomicBool::new(false);
-    if is_old(version) && !TOLD.swap(true, Ordering::Relaxed) {
+    static WARNED: AtomicBool = AtomicBool::new(false);
+    if is_old(version) && !WARNED.swap(true, Ordering::Relaxed) {
         tracing::warn!(
+            event = "nats.outdated",
             version,
-            "this version of NATS may lose what it has acknowledged when its servers are cut off from each other; run 2.10 or newer"
+            "this version of NATS may lose acknowledged messages when its servers lose contact; run 2.10 or newer"
         );
     }
 }

@@ -1,10 +1,13 @@
-//! One JetStream stream: messages in with a fence and without doubles, messages out in order.
+//! One JetStream stream: fenced and deduplicated writes, ordered reads.
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use async_nats::jetstream::{
     Context, ErrorCode,
-    consumer::{DeliverPolicy, pull::OrderedConfig},
+    consumer::{
+        AckPolicy, DeliverPolicy,
+        pull::{Config as PullConfig, OrderedConfig},
+    },
     context::{CreateStreamErrorKind, GetStreamErrorKind, PublishErrorKind},
     message::PublishMessage,
     stream::{Config, DiscardPolicy, RawMessageErrorKind, RetentionPolicy, StorageType, Stream},
@@ -12,9 +15,11 @@ use async_nats::jetstream::{
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use tokio::{
+    runtime::Handle,
     sync::mpsc,
     time::{Instant, sleep, timeout},
 };
+use tracing::{debug, warn};
 
 use crate::{
     error::{Damage, LogError},
@@ -30,22 +35,27 @@ const RETRY_DELAY: Duration = Duration::from_millis(100);
 const ASK_TIME_MAX: Duration = Duration::from_secs(10);
 /// How often either is tried at least, however long that takes.
 const TRIES_MIN: u32 = 3;
-/// How long a reader hears nothing before it doubts its consumer. One that was asked over a connection that is gone
-/// never answers, and the client's own way to find out takes two heartbeats of 15 s. Servers that are reached send what
-/// they have within milliseconds, and within a second where the machine is busy: two are not exceeded for nothing, and
-/// another consumer costs one question where they are.
+/// How long a reader waits before it replaces its consumer. One created over a lost connection never answers, and the
+/// client notices after two heartbeats of 15 s. Servers send what they have within milliseconds, or a second on a busy
+/// machine; another consumer costs one request.
 const QUIET_TIME_MAX: Duration = Duration::from_secs(2);
 /// Consumers in a row that may stay silent though there is something to send: as long as a question may take.
 const SILENT_MAX: u32 = 5;
-/// How long the servers remember which messages they have: a repetition comes much sooner. One of a process that was
-/// held still for longer is refused for its place in the stream, and counts as overtaken.
+/// How long the servers recognise retries, which come much sooner. A retry of a process that was paused for longer is
+/// refused by its position in the stream.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
-/// On how many servers a log lies where nobody has said: one may then fail without anybody noticing.
+/// Replicas of a log by default: one server may fail.
 const REPLICAS_USUAL: usize = 3;
 /// Messages on their way at once.
 const WINDOW_PARTS: usize = 32;
-/// Messages read ahead of whoever takes them.
+/// Messages read ahead.
 const READ_AHEAD: usize = 16;
+
+/// Messages that a consumer may have delivered and that were not read: two requests of the client, and
+/// [`READ_AHEAD`].
+const DELIVERED_AHEAD_MAX: u64 = 512;
+/// How long a reader stays registered that does not begin to read: longer than a checkpoint takes to load.
+const REGISTERED_TIME_MAX: Duration = Duration::from_secs(600);
 
 /// A message with its number in the stream.
 #[derive(Debug)]
@@ -54,7 +64,7 @@ pub(crate) struct Numbered {
     pub(crate) part: Part,
 }
 
-/// Whom to tell of every answer of the servers.
+/// Called for every answer of the servers.
 #[derive(Clone)]
 pub(crate) struct AnswerListener(pub(crate) Arc<dyn Fn() + Send + Sync>);
 
@@ -74,6 +84,26 @@ pub(crate) struct MessageStream {
     pub(crate) on_answer: Option<AnswerListener>,
 }
 
+/// A consumer that only registers a position; it is deleted when this is dropped.
+#[derive(Debug)]
+pub(crate) struct RegisteredConsumer {
+    runtime: Handle,
+    stream: Stream,
+    consumer: String,
+}
+
+impl Drop for RegisteredConsumer {
+    fn drop(&mut self) {
+        let (stream, consumer) = (self.stream.clone(), std::mem::take(&mut self.consumer));
+        self.runtime.spawn(async move {
+            if let Err(error) = stream.delete_consumer(&consumer).await {
+                // The servers delete it themselves after a while.
+                debug!(event = "reader.unregister_failed", %consumer, %error, "position is still registered");
+            }
+        });
+    }
+}
+
 /// How far a stream reaches; `last` is `first - 1` where it is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extent {
@@ -89,22 +119,16 @@ impl MessageStream {
         name: String,
         subject: String,
     ) -> Result<Self, LogError> {
-        let mut limit = RetryLimit::of(ASK_TIME_MAX);
-        let stream = loop {
-            match context.get_stream(&name).await {
-                Ok(stream) => break stream,
-                Err(error)
-                    if matches!(error.kind(), GetStreamErrorKind::JetStream(error)
-                        if error.error_code() == ErrorCode::STREAM_NOT_FOUND) =>
-                {
-                    return Err(LogError::Missing { name });
-                }
-                Err(error) if limit.is_exhausted() => {
-                    return Err(LogError::Unavailable(Box::new(error)));
-                }
-                Err(_) => sleep(RETRY_DELAY).await,
+        let stream = retry(async || match context.get_stream(&name).await {
+            Err(error)
+                if matches!(error.kind(), GetStreamErrorKind::JetStream(error)
+                    if error.error_code() == ErrorCode::STREAM_NOT_FOUND) =>
+            {
+                Err(LogError::Missing { name: name.clone() })
             }
-        };
+            found => found.map_err(unavailable),
+        });
+        let stream = stream.await?;
         Ok(Self { context: context.clone(), stream, name, subject, on_answer: None })
     }
 
@@ -127,35 +151,33 @@ impl MessageStream {
             deny_delete: true,
             ..Config::default()
         };
-        let mut limit = RetryLimit::of(ASK_TIME_MAX);
-        let stream = loop {
-            match context.get_or_create_stream(config.clone()).await {
-                Ok(stream) => break stream,
-                // Not "too few are up": this server says that it has no others.
-                Err(error)
-                    if replicas.is_none()
-                        && config.num_replicas > 1
-                        && matches!(error.kind(), CreateStreamErrorKind::JetStream(error)
-                            if error.error_code() == ErrorCode::STREAM_REPLICAS_NOT_SUPPORTED) =>
-                {
-                    tracing::warn!(stream = %config.name, "a single NATS server: the log is not replicated");
-                    config.num_replicas = 1;
-                }
-                Err(error) if limit.is_exhausted() => {
-                    return Err(LogError::Unavailable(Box::new(error)));
-                }
-                Err(_) => sleep(RETRY_DELAY).await,
+        let stream = retry(async || match context.get_or_create_stream(config.clone()).await {
+            // Not "too few are up": this server says that it has no others.
+            Err(error)
+                if replicas.is_none()
+                    && matches!(error.kind(), CreateStreamErrorKind::JetStream(error)
+                        if error.error_code() == ErrorCode::STREAM_REPLICAS_NOT_SUPPORTED) =>
+            {
+                warn!(event = "log.not_replicated", stream = %config.name, "a single NATS server: the log is not replicated");
+                config.num_replicas = 1;
+                context.get_or_create_stream(config.clone()).await.map_err(unavailable)
             }
-        };
+            created => created.map_err(unavailable),
+        });
+        let stream = stream.await?;
         Ok(Self { context: context.clone(), stream, name, subject, on_answer: None })
     }
 
-    /// Notes that the servers have answered. Something long consists of many answers: who looks for the next one finds
-    /// out that they are gone as soon as in something short.
+    /// Notes that the servers have answered. A long operation has many answers, so that lost servers are noticed as
+    /// soon as in a short one.
     fn tell(&self) {
         if let Some(AnswerListener(on_answer)) = &self.on_answer {
             on_answer();
         }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     /// How far the stream reaches, as its leader says.
@@ -166,7 +188,7 @@ impl MessageStream {
     /// The same, asked once.
     pub(crate) async fn extent_now(&self) -> Result<Extent, LogError> {
         let info = self.stream.get_info().await;
-        let state = info.map_err(|error| LogError::Unavailable(Box::new(error)))?.state;
+        let state = info.map_err(unavailable)?.state;
         self.tell();
         Ok(Extent {
             first: state.first_sequence.max(1),
@@ -191,7 +213,7 @@ impl MessageStream {
         let message = match self.stream.get_raw_message(at).await {
             Ok(message) => message,
             Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => return Ok(None),
-            Err(error) => return Err(LogError::Unavailable(Box::new(error))),
+            Err(error) => return Err(unavailable(error)),
         };
         self.tell();
         self.decode(at, &message.payload).map(Some)
@@ -199,7 +221,7 @@ impl MessageStream {
 
     /// Publishes messages in order, right after message `last`, each of them once; gives the number of the last.
     ///
-    /// `id` names them: a repetition whose first attempt arrived after all is told from a new message.
+    /// `id` names them, so that the servers recognise a retry whose first attempt had arrived.
     pub(crate) async fn publish(
         &self,
         id: &str,
@@ -207,22 +229,13 @@ impl MessageStream {
         mut last: u64,
     ) -> Result<u64, LogError> {
         for (window, some) in messages.chunks(WINDOW_PARTS).enumerate() {
-            let mut limit = RetryLimit::of(PUBLISH_TIME_MAX);
-            loop {
-                match self.attempt(&format!("{id}-{window}"), some, last).await {
-                    Ok(published) => break last = published,
-                    Err(Failed::Overtaken) => return Err(LogError::Overtaken),
-                    Err(Failed::NotYet(error)) if limit.is_exhausted() => {
-                        return Err(LogError::Unavailable(error));
-                    }
-                    Err(Failed::NotYet(_)) => sleep(RETRY_DELAY).await,
-                }
-            }
+            let id = format!("{id}-{window}");
+            last = retry_for(PUBLISH_TIME_MAX, || self.attempt(&id, some, last)).await?;
         }
         Ok(last)
     }
 
-    async fn attempt(&self, id: &str, messages: &[Bytes], last: u64) -> Result<u64, Failed> {
+    async fn attempt(&self, id: &str, messages: &[Bytes], last: u64) -> Result<u64, LogError> {
         let mut acknowledgements = Vec::with_capacity(messages.len());
         for (expected, (n, message)) in (last..).zip(messages.iter().enumerate()) {
             let message = PublishMessage::build()
@@ -231,8 +244,7 @@ impl MessageStream {
                 .expected_stream(&self.name)
                 .expected_last_sequence(expected);
             let sent = self.context.send_publish(self.subject.clone(), message).await;
-            acknowledgements
-                .push((expected, sent.map_err(|error| Failed::NotYet(Box::new(error)))?));
+            acknowledgements.push((expected, sent.map_err(unavailable)?));
         }
         let mut published = last;
         // In order: behind one that did not arrive, all others are refused, which says nothing about the fence.
@@ -242,11 +254,10 @@ impl MessageStream {
                     published = acknowledged.sequence;
                     self.tell();
                 }
-                Ok(_) => return Err(Failed::Overtaken),
-                Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => {
-                    return Err(Failed::Overtaken);
+                Err(error) if error.kind() != PublishErrorKind::WrongLastSequence => {
+                    return Err(unavailable(error));
                 }
-                Err(error) => return Err(Failed::NotYet(Box::new(error))),
+                Ok(_) | Err(_) => return Err(LogError::Overtaken),
             }
         }
         Ok(published)
@@ -259,14 +270,41 @@ impl MessageStream {
             return Ok(());
         }
         let purged = timeout(ASK_TIME_MAX, async { self.stream.purge().sequence(at).await }).await;
-        match purged {
-            Ok(Ok(_)) => {
-                self.tell();
-                Ok(())
-            }
-            Ok(Err(error)) => Err(LogError::Unavailable(Box::new(error))),
-            Err(elapsed) => Err(LogError::Unavailable(Box::new(elapsed))),
+        purged.map_err(unavailable)?.map_err(unavailable)?;
+        self.tell();
+        Ok(())
+    }
+
+    /// Registers a reader that begins with a message.
+    pub(crate) async fn register(&self, from: u64) -> Result<RegisteredConsumer, LogError> {
+        let config = PullConfig {
+            deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: from },
+            ack_policy: AckPolicy::None,
+            inactive_threshold: REGISTERED_TIME_MAX,
+            memory_storage: true,
+            ..PullConfig::default()
+        };
+        let consumer = retry(async || {
+            let created = self.stream.create_consumer(config.clone()).await;
+            created.map_err(unavailable)
+        });
+        let consumer = consumer.await?.cached_info().name.clone();
+        Ok(RegisteredConsumer { runtime: Handle::current(), stream: self.stream.clone(), consumer })
+    }
+
+    /// The first message that a reader may still need, of all readers on all nodes.
+    pub(crate) async fn lowest_position(&self) -> Result<Option<u64>, LogError> {
+        let mut consumers = self.stream.consumers();
+        let mut lowest = None;
+        while let Some(consumer) = consumers.next().await {
+            let consumer = consumer.map_err(unavailable)?;
+            let delivered = consumer.delivered.stream_sequence;
+            // What was delivered is asked for again where the connection is lost before it was read.
+            let position = (delivered + 1).saturating_sub(DELIVERED_AHEAD_MAX);
+            lowest = Some(lowest.map_or(position, |lowest: u64| lowest.min(position)));
         }
+        self.tell();
+        Ok(lowest)
     }
 
     /// Reads messages from one on, to another or for ever, into a channel that ends after an error.
@@ -279,11 +317,11 @@ impl MessageStream {
         let stream = self.clone();
         tokio::spawn(async move {
             tokio::select! {
-                // Whoever reads may stop at any time; a consumer that waits must not outlive them.
+                // The reader may stop at any time; a waiting consumer must not outlive it.
                 () = sender.closed() => {}
                 read = stream.pump(from, to, &sender) => {
                     if let Err(error) = read && sender.send(Err(error)).await.is_err() {
-                        tracing::debug!("a reader of the log is gone");
+                        debug!(event = "reader.gone", "a reader of the log is gone");
                     }
                 }
             }
@@ -305,10 +343,10 @@ impl MessageStream {
         loop {
             let message = match timeout(QUIET_TIME_MAX, messages.next()).await {
                 Ok(Some(Ok(message))) => message,
-                // Nothing is there to be sent, or nobody can say so.
+                // There is nothing to send, or that cannot be found out.
                 Err(_) if to.is_none() && !self.reaches(next).await => continue,
                 Err(elapsed) if silent >= SILENT_MAX => {
-                    return Err(LogError::Unavailable(Box::new(elapsed)));
+                    return Err(unavailable(elapsed));
                 }
                 Err(_) => {
                     silent += 1;
@@ -324,7 +362,7 @@ impl MessageStream {
             silent = 0;
             let at = message.info().map_err(LogError::Unavailable)?.stream_sequence;
             if at != next {
-                return Err(LogError::NotKept { seq: next, follows: at - 1 });
+                return Err(LogError::CannotCatchUp { path: self.name.clone().into() });
             }
             next = at + 1;
             let numbered = self.decode(at, &message.payload)?;
@@ -348,19 +386,15 @@ impl MessageStream {
             ..OrderedConfig::default()
         };
         let mut limit = RetryLimit::of(ASK_TIME_MAX);
+        // Not `retry`: the compiler does not see that its future can be sent to another thread.
         loop {
-            let made = async {
-                let consumer =
-                    self.stream.create_consumer(config.clone()).await.map_err(Box::new)?;
-                let messages = consumer.messages().await.map_err(Box::new)?;
-                Ok::<_, async_nats::Error>(messages)
+            let created = async {
+                let consumer = self.stream.create_consumer(config.clone()).await;
+                consumer.map_err(unavailable)?.messages().await.map_err(unavailable)
             };
-            match made.await {
-                Ok(messages) => return Ok(messages),
-                Err(error) if limit.is_exhausted() => {
-                    return Err(LogError::Unavailable(error));
-                }
-                Err(_) => sleep(RETRY_DELAY).await,
+            match created.await {
+                Err(_) if !limit.is_exhausted() => sleep(RETRY_DELAY).await,
+                created => return created,
             }
         }
     }
@@ -381,9 +415,16 @@ impl MessageStream {
     }
 }
 
-/// Asks again and again while the servers do not answer, for as long as a question may take.
-async fn retry<T>(mut ask: impl AsyncFnMut() -> Result<T, LogError>) -> Result<T, LogError> {
-    let mut limit = RetryLimit::of(ASK_TIME_MAX);
+/// Repeats what fails because the servers do not answer, for as long as a request may take.
+async fn retry<T>(ask: impl AsyncFnMut() -> Result<T, LogError>) -> Result<T, LogError> {
+    retry_for(ASK_TIME_MAX, ask).await
+}
+
+async fn retry_for<T>(
+    time_max: Duration,
+    mut ask: impl AsyncFnMut() -> Result<T, LogError>,
+) -> Result<T, LogError> {
+    let mut limit = RetryLimit::of(time_max);
     loop {
         match ask().await {
             Err(LogError::Unavailable(_)) if !limit.is_exhausted() => sleep(RETRY_DELAY).await,
@@ -392,7 +433,11 @@ async fn retry<T>(mut ask: impl AsyncFnMut() -> Result<T, LogError>) -> Result<T
     }
 }
 
-/// For how long something that fails is tried: for a time, and a few times. A process that was held still has lost the
+fn unavailable(error: impl Into<async_nats::Error>) -> LogError {
+    LogError::Unavailable(error.into())
+}
+
+/// How long a failing request is retried: for a time, and at least a few times. A process that was paused has lost the
 /// time and tried nothing.
 #[derive(Debug)]
 struct RetryLimit {
@@ -406,18 +451,11 @@ impl RetryLimit {
         Self { begun: Instant::now(), time_max, tries_left: TRIES_MIN }
     }
 
-    /// Counts something that failed, and says whether that was the last time.
+    /// Counts a failure; `true` where there is no further attempt.
     fn is_exhausted(&mut self) -> bool {
         self.tries_left = self.tries_left.saturating_sub(1);
         self.tries_left == 0 && self.begun.elapsed() >= self.time_max
     }
-}
-
-enum Failed {
-    /// Somebody else has written.
-    Overtaken,
-    /// It is not known to be there; worth a repetition.
-    NotYet(async_nats::Error),
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Entries out of messages, in order.
 
-use std::{collections::VecDeque, ops::RangeInclusive, time::Duration};
+use std::{ops::RangeInclusive, time::Duration};
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use tokio::{runtime::Handle, sync::mpsc, time::timeout};
 
 use crate::{
@@ -11,62 +11,69 @@ use crate::{
     reader::Entry,
     stream::{
         message_stream::{MessageStream, Numbered},
-        part::{Assembler, RunHead},
+        part::Assembler,
     },
 };
 
-/// Entries that messages hold, from one number on.
+/// Entries that messages hold, from one number on, decoded one at a time.
 #[derive(Debug)]
 struct Entries {
     stream: MessageStream,
     assembler: Assembler,
     /// The first entry that is wanted.
     from: u64,
-    /// The last entry seen, wanted or not.
-    last: Option<u64>,
-    /// The number of the last message that was read, and what it is known by.
+    /// The number that the next entry must have, once a batch was read.
+    due: Option<u64>,
+    /// The number of the last message that was read, and its checksum.
     read: Option<(u64, u32)>,
-    ready: VecDeque<Entry>,
+    /// What is not decoded yet of the batch that this message ended.
+    run: Bytes,
 }
 
 impl Entries {
+    fn new(stream: &MessageStream, from: u64) -> Self {
+        Self {
+            stream: stream.clone(),
+            assembler: Assembler::default(),
+            from,
+            due: None,
+            read: None,
+            run: Bytes::new(),
+        }
+    }
+
     fn has_read(&self, message: u64) -> bool {
         self.read.is_some_and(|(at, _)| at >= message)
     }
 
-    fn take(&mut self, Numbered { at, part }: Numbered) -> Result<(), LogError> {
+    /// Takes the next message; all entries of the one before have been taken out.
+    fn take(&mut self, Numbered { at, part }: Numbered) {
         self.read = Some((at, part.checksum()));
         if let Some((head, run)) = self.assembler.take(&part) {
-            self.take_run(at, head, &run)?;
+            self.due.get_or_insert(head.first);
+            self.run = run;
         }
-        Ok(())
     }
 
-    fn take_run(&mut self, at: u64, head: RunHead, run: &Bytes) -> Result<(), LogError> {
-        let mut rest: &[u8] = run;
-        let mut due = self.last.map_or(head.first, |last| last + 1);
-        while !rest.is_empty() {
-            let decoded = decode_frame(rest).map_err(|reason| self.stream.corrupt(at, reason))?;
-            let Some((frame, bytes)) = decoded else {
-                return Err(self.stream.corrupt(at, Damage::Header));
-            };
-            if frame.seq != due {
-                let order = Damage::Order { found: frame.seq, expected: due };
-                return Err(self.stream.corrupt(at, order));
+    /// The next entry of the messages taken so far.
+    fn next(&mut self) -> Result<Option<Entry>, LogError> {
+        let (at, _) = self.read.unwrap_or_default();
+        let corrupt = |reason| self.stream.corrupt(at, reason);
+        while !self.run.is_empty() {
+            let decoded = decode_frame(&self.run).map_err(corrupt)?;
+            let (frame, bytes) = decoded.ok_or_else(|| corrupt(Damage::Header))?;
+            let expected = self.due.unwrap_or_default();
+            if frame.seq != expected {
+                return Err(corrupt(Damage::Order { found: frame.seq, expected }));
             }
-            self.last = Some(due);
-            due += 1;
-            if frame.seq >= self.from {
-                self.ready.push_back(Entry {
-                    seq: frame.seq,
-                    at_ms: frame.at_ms,
-                    version: frame.version,
-                    payload: frame.payload.to_vec(),
-                });
+            let entry = (frame.seq >= self.from).then(|| Entry::from(frame));
+            self.due = Some(expected + 1);
+            self.run.advance(bytes);
+            if entry.is_some() {
+                return Ok(entry);
             }
-            rest = rest.get(bytes..).unwrap_or_default();
         }
-        Ok(())
+        Ok(None)
     }
 }
 
@@ -89,7 +96,16 @@ impl StreamReader {
         let _entered = runtime.enter();
         let last = (!messages.is_empty()).then_some(*messages.end());
         let messages = stream.read(*messages.start(), Some(*messages.end()));
-        Self { entries: entries(stream, seq), messages, last }
+        Self { entries: Entries::new(stream, seq), messages, last }
+    }
+
+    /// Ends the reading with an error.
+    fn fail(&mut self, error: LogError) -> Option<Result<Entry, LogError>> {
+        self.last = None;
+        self.entries.run.clear();
+        self.messages.close();
+        while self.messages.try_recv().is_ok() {}
+        Some(Err(error))
     }
 }
 
@@ -98,27 +114,25 @@ impl Iterator for StreamReader {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Some(entry) = self.entries.ready.pop_front() {
-                return Some(Ok(entry));
+            match self.entries.next() {
+                Ok(Some(entry)) => return Some(Ok(entry)),
+                Ok(None) => {}
+                Err(error) => return self.fail(error),
             }
             let Some(message) = self.messages.blocking_recv() else {
-                // Whoever takes this for the end of the log would go on without the rest.
+                // Not the end of the log: the rest would be missed.
                 let is_short = self.last.take().is_some_and(|last| !self.entries.has_read(last));
-                return is_short
-                    .then(|| Err(LogError::Unavailable("reading has ended early".into())));
+                return is_short.then(|| Err(LogError::Unavailable("reading ended early".into())));
             };
-            let taken = message.and_then(|message| self.entries.take(message));
-            if let Err(error) = taken {
-                self.last = None;
-                self.messages.close();
-                while self.messages.try_recv().is_ok() {}
-                return Some(Err(error));
+            match message {
+                Ok(message) => self.entries.take(message),
+                Err(error) => return self.fail(error),
             }
         }
     }
 }
 
-/// Entries as they are written, for whoever serves what another node writes.
+/// Entries as another node writes them.
 #[derive(Debug)]
 pub struct Follower {
     runtime: Handle,
@@ -130,7 +144,7 @@ impl Follower {
     pub(super) fn new(runtime: &Handle, stream: &MessageStream, seq: u64, from: u64) -> Self {
         let _entered = runtime.enter();
         let messages = stream.read(from, None);
-        Self { runtime: runtime.clone(), entries: entries(stream, seq), messages }
+        Self { runtime: runtime.clone(), entries: Entries::new(stream, seq), messages }
     }
 
     /// The next entry; `None` where none came within `wait`.
@@ -140,21 +154,20 @@ impl Follower {
     /// use then; another one goes on after the last entry.
     pub fn next(&mut self, wait: Duration) -> Result<Option<Entry>, LogError> {
         loop {
-            if let Some(entry) = self.entries.ready.pop_front() {
+            if let Some(entry) = self.entries.next()? {
                 return Ok(Some(entry));
             }
             let receiving = self.messages.recv();
             match self.runtime.block_on(async { timeout(wait, receiving).await }) {
                 Err(_) => return Ok(None),
-                Ok(Some(message)) => self.entries.take(message?)?,
+                Ok(Some(message)) => self.entries.take(message?),
                 Ok(None) => return Err(LogError::Unavailable("the reader has ended".into())),
             }
         }
     }
 
-    /// Asks once whether the last message that was read is still the one of that number. Servers that took messages
-    /// back and were given others go on with those as if nothing had been. `true` also where they have none of that
-    /// number.
+    /// Whether the last message that was read is still the one of that number: servers may lose messages and then take
+    /// others. `true` also where they have none of that number. Asks once.
     ///
     /// # Errors
     /// The servers do not answer, or what they hold is damaged.
@@ -162,16 +175,5 @@ impl Follower {
         let Some((at, checksum)) = self.entries.read else { return Ok(true) };
         let found = self.runtime.block_on(self.entries.stream.find_now(at))?;
         Ok(found.is_none_or(|found| found.part.checksum() == checksum))
-    }
-}
-
-fn entries(stream: &MessageStream, from: u64) -> Entries {
-    Entries {
-        stream: stream.clone(),
-        assembler: Assembler::default(),
-        from,
-        last: None,
-        read: None,
-        ready: VecDeque::new(),
     }
 }

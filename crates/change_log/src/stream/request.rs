@@ -1,7 +1,6 @@
-//! How a node that does not write reaches the one that does: a question, and its answer, over the same servers.
+//! Requests to the leader, the node that writes the log, over the same servers.
 //!
-//! Nothing of it is kept: a question that nobody took is gone, and whoever asked says so. What has to last is in the
-//! log before it is answered.
+//! Requests are not stored. What has to last is in the log before the leader answers.
 
 use std::time::Duration;
 
@@ -16,18 +15,18 @@ use crate::{
     stream::{OVERHEAD_BYTES, StreamLocation, connection::connect},
 };
 
-/// Why a question was not answered.
+/// Why a request was not answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoAnswer {
-    /// Nobody got it: there is no writer at this moment, or the servers are not reached.
-    #[error("nobody is there to answer")]
+    /// No node received it: there is no leader, or the servers are not reached.
+    #[error("no leader is reachable")]
     Nobody,
-    /// Somebody may have got it.
-    #[error("no answer came in time")]
+    /// The leader may have received it.
+    #[error("the leader did not answer in time")]
     Late,
 }
 
-/// Asks, and opens the desk at which it is answered.
+/// Sends requests to the leader; the leader receives them with [`Self::serve`].
 #[derive(Debug, Clone)]
 pub struct LeaderClient {
     client: Client,
@@ -38,28 +37,28 @@ impl LeaderClient {
     /// Begins to connect, and goes on trying for as long as it lives.
     ///
     /// # Errors
-    /// The address is none.
+    /// The address is not valid.
     pub async fn open(location: &StreamLocation) -> Result<Self, LogError> {
         let client = connect(location, ConnectOptions::new().retry_on_initial_connect()).await?;
         Ok(Self { client, subject: format!("linesman.{}.call", location.name).into() })
     }
 
-    /// The longest question or answer; `None` before a server was reached that could say.
+    /// The longest request or answer; `None` until a server was reached.
     pub fn bytes_max(&self) -> Option<usize> {
         let allowed = self.client.try_server_info()?.max_payload;
         Some(allowed.saturating_sub(OVERHEAD_BYTES)).filter(|bytes| *bytes > 0)
     }
 
-    /// Asks whoever is at the desk.
+    /// Sends a request and waits for the answer.
     ///
     /// # Errors
-    /// Nobody is, or the answer does not come in time.
-    pub async fn ask(&self, question: Vec<u8>, within: Duration) -> Result<Bytes, NoAnswer> {
-        // It would be kept for when the servers are back, which is not when it was asked.
+    /// There is no leader, or its answer does not come in time.
+    pub async fn ask(&self, request: Vec<u8>, within: Duration) -> Result<Bytes, NoAnswer> {
+        // The client would send it once the servers are back, which is too late.
         if self.client.connection_state() != State::Connected {
             return Err(NoAnswer::Nobody);
         }
-        let request = async_nats::Request::new().payload(question.into()).timeout(Some(within));
+        let request = async_nats::Request::new().payload(request.into()).timeout(Some(within));
         match self.client.send_request(self.subject.clone(), request).await {
             Ok(answer) => Ok(answer.payload),
             Err(error) if error.kind() == RequestErrorKind::NoResponders => Err(NoAnswer::Nobody),
@@ -67,7 +66,7 @@ impl LeaderClient {
         }
     }
 
-    /// Takes questions from now on, until it is dropped.
+    /// Receives requests from now on, until it is dropped.
     ///
     /// # Errors
     /// The connection has ended for good.
@@ -78,7 +77,7 @@ impl LeaderClient {
     }
 }
 
-/// Where questions come in.
+/// Receives requests on the leader.
 #[derive(Debug)]
 pub struct LeaderServer {
     client: Client,
@@ -86,7 +85,7 @@ pub struct LeaderServer {
 }
 
 impl LeaderServer {
-    /// The next question; `None` once the connection has ended for good.
+    /// The next request; `None` once the connection has ended for good.
     pub async fn next(&mut self) -> Option<Request> {
         loop {
             let message = self.taken.next().await?;
@@ -98,7 +97,7 @@ impl LeaderServer {
     }
 }
 
-/// A question that waits for its answer. Dropped, it is not answered.
+/// A request that waits for its answer. Dropped, it is not answered.
 #[derive(Debug)]
 pub struct Request {
     client: Client,
@@ -107,10 +106,10 @@ pub struct Request {
 }
 
 impl Request {
-    /// Sends the answer; whether it arrives is for whoever asked to find out.
+    /// Sends the answer. That it is lost is found out by the sender of the request.
     pub async fn answer(self, answer: Vec<u8>) {
         if let Err(error) = self.client.publish(self.reply, answer.into()).await {
-            tracing::debug!(%error, "an answer could not be sent");
+            tracing::debug!(event = "answer.failed", %error, "answer could not be sent");
         }
     }
 }

@@ -1,6 +1,11 @@
 //! What holds for a log in a folder and for one on servers alike.
 
-use change_log::{Checkpoint, Entry, Log, LogError, LogLocation, Options, StreamLocation};
+use std::time::{Duration, Instant};
+
+use change_log::{
+    BatchLimit, Checkpoint, Entry, Log, LogError, LogLocation, Options, READER_DELAY_MAX, ReadLog,
+    StreamLocation,
+};
 use test_servers::Nats;
 use tokio::runtime::Runtime;
 
@@ -20,6 +25,8 @@ macro_rules! for_each_case {
             the_newest_checkpoint_is_read_and_nothing_out_of_range_is_written
             a_large_checkpoint_comes_back
             old_entries_go_once_two_checkpoints_cover_them
+            retention_waits_for_readers_and_not_for_ever
+            batches_have_all_entries_and_a_bounded_size
             numbers_go_on_after_a_reopening_however_little_is_kept
         }
     };
@@ -223,6 +230,54 @@ fn old_entries_go_once_two_checkpoints_cover_them(place: &LogLocation) {
     assert!(matches!(gone, Some(LogError::NotKept { .. })), "{gone:?}");
     let log = Log::open(place).unwrap();
     assert_eq!((log.first_seq(), log.last_seq()), (first, 30));
+}
+
+fn retention_waits_for_readers_and_not_for_ever(place: &LogLocation) {
+    // More messages than servers deliver before they are read.
+    const COUNT: u64 = 1500;
+    // All entries are old, but none is older than retention waits for a reader.
+    let before_ms = i64::try_from(READER_DELAY_MAX.as_millis()).unwrap();
+    assert!(at_ms(COUNT) < before_ms);
+    let mut log = Log::open(place).unwrap();
+    for _ in 0..COUNT {
+        append_one(&mut log);
+    }
+    log.write_checkpoint(COUNT - 20, 1, b"").unwrap();
+    log.write_checkpoint(COUNT - 10, 1, b"").unwrap();
+    let position = ReadLog::register(&log).unwrap();
+    assert_eq!(log.retain(before_ms, u64::MAX).unwrap(), 0, "a reader is registered");
+    assert_eq!(log.first_seq(), 1);
+    let mut reader = log.read_from(1).unwrap();
+    assert_eq!(reader.next().unwrap().unwrap().seq, 1);
+    drop(position);
+    let begun = Instant::now();
+    while log.retain(before_ms, 600).unwrap() == 0 && begun.elapsed() < Duration::from_secs(2) {}
+    let seqs: Vec<u64> = reader.map(|entry| entry.unwrap().seq).collect();
+    assert_eq!(seqs, (2..=COUNT).collect::<Vec<_>>(), "also those that retention wanted to delete");
+
+    let first = log.first_seq();
+    let mut stuck = log.read_from(first).unwrap();
+    assert_eq!(stuck.next().unwrap().unwrap().seq, first);
+    assert!(
+        log.retain(2 * before_ms, u64::MAX).unwrap() > 0,
+        "the reader was waited for long enough"
+    );
+    let error = stuck.find_map(Result::err);
+    assert!(matches!(error, Some(LogError::CannotCatchUp { .. })), "{error:?}");
+    let first = log.first_seq();
+    assert!(first > 1 && read_all(&log, first).last() == Some(&COUNT));
+}
+
+fn batches_have_all_entries_and_a_bounded_size(place: &LogLocation) {
+    let mut log = Log::open(place).unwrap();
+    log.append(at_ms(1), (0..50).map(|_| (1, [7; 10].as_slice()))).unwrap();
+    for (limit, longest) in [((7, 1_000), 7), ((100, 35), 4), ((100, 1), 1)] {
+        let limit = BatchLimit { items: limit.0, bytes: limit.1 };
+        let batches: Vec<_> = log.read_batches(3, limit).unwrap().map(Result::unwrap).collect();
+        assert_eq!(batches.iter().map(Vec::len).max(), Some(longest));
+        let seqs: Vec<u64> = batches.iter().flatten().map(|entry| entry.seq).collect();
+        assert_eq!(seqs, (3..=50).collect::<Vec<_>>());
+    }
 }
 
 fn numbers_go_on_after_a_reopening_however_little_is_kept(place: &LogLocation) {

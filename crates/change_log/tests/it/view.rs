@@ -9,7 +9,7 @@ use crate::{append_one, files, filled, open};
 /// The numbers a view reads, up to its end or its first error.
 fn read(view: &LogView, from: u64) -> Result<Vec<u64>, (Vec<u64>, LogError)> {
     let mut seqs = Vec::new();
-    for entry in view.read_from(from).unwrap() {
+    for entry in view.read_from(from).map_err(|error| (Vec::new(), error))? {
         match entry {
             Ok(entry) => seqs.push(entry.seq),
             Err(error) => return Err((seqs, error)),

@@ -172,7 +172,7 @@ impl Followed {
             }
         }
         for name in self.players.keys() {
-            // Who was cut has no chance left; a market that nobody has is another matter.
+            // Selection was cut has no chance left; a market that nobody has is another matter.
             chances.entry(name.clone()).or_insert(offered.map(|offered| offered.then_some(0.0)));
         }
         for (name, row) in chances {

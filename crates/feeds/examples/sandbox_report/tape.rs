@@ -177,11 +177,11 @@ impl Tape {
                 *counts.entry((sport, "competitions")).or_default() += 1;
             }
         }
-        let mut desks = BTreeSet::new();
+        let mut pricers = BTreeSet::new();
         for ((reference, bookmaker, market, _), record) in &book.odds {
             let sport = book.events[reference].listing.sport;
             *counts.entry((sport, "records")).or_default() += 1;
-            if desks.insert((sport, *bookmaker)) {
+            if pricers.insert((sport, *bookmaker)) {
                 *counts.entry((sport, "bookmakers")).or_default() += 1;
             }
             if matches!(market, Market::Moneyline | Market::Outright) {

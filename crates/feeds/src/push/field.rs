@@ -9,8 +9,8 @@ use domain::time::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::push::invisible;
 use crate::push::object::AtMost;
-use crate::push::sign;
 
 /// A field and where it is, for the refusal: `ref`, or `outcomes[2].price`.
 #[derive(Clone, Copy)]
@@ -108,8 +108,8 @@ impl<'a> Field<'a> {
         let AtMost(items) =
             serde_json::from_str::<AtMost<T, MAX>>(self.json()?).map_err(|_| self.must_be(what))?;
         if items.len() > MAX {
-            let told = format!("has more than {MAX} items");
-            return Err(self.refuse(RejectCode::TooLarge, &told));
+            let problem = format!("has more than {MAX} items");
+            return Err(self.refuse(RejectCode::TooLarge, &problem));
         }
         Ok(items)
     }
@@ -120,8 +120,8 @@ impl<'a> Field<'a> {
     }
 
     /// A refusal that begins with the field's name.
-    pub(super) fn refuse(self, code: RejectCode, told: &str) -> Reject {
-        Reject::new(code, format!("{self} {told}"))
+    pub(super) fn refuse(self, code: RejectCode, problem: &str) -> Reject {
+        Reject::new(code, format!("{self} {problem}"))
     }
 
     fn bounded(self, text: &str, bytes_max: usize) -> Result<Box<str>, Reject> {
@@ -129,12 +129,12 @@ impl<'a> Field<'a> {
             return Err(self.refuse(RejectCode::InvalidMessage, "is empty"));
         }
         if text.len() > bytes_max {
-            let told = format!("has {} bytes; at most {bytes_max} are taken", text.len());
-            return Err(self.refuse(RejectCode::TooLarge, &told));
+            let problem = format!("has {} bytes; at most {bytes_max} are taken", text.len());
+            return Err(self.refuse(RejectCode::TooLarge, &problem));
         }
-        if let Some(sign) = sign::find_invisible(text) {
-            let told = format!("has U+{:04X}, a character that is not seen", u32::from(sign));
-            return Err(self.refuse(RejectCode::InvalidMessage, &told));
+        if let Some(character) = invisible::find_invisible(text) {
+            let problem = format!("has U+{:04X}, an invisible character", u32::from(character));
+            return Err(self.refuse(RejectCode::InvalidMessage, &problem));
         }
         Ok(text.into())
     }
@@ -142,7 +142,7 @@ impl<'a> Field<'a> {
 
 /// The offending text, short and plain enough for an error message.
 pub(super) fn shorten(text: &str) -> String {
-    text.chars().take(40).map(|c| if sign::is_invisible(c) { '\u{fffd}' } else { c }).collect()
+    text.chars().take(40).map(|c| if invisible::is_invisible(c) { '\u{fffd}' } else { c }).collect()
 }
 
 /// What a raw JSON string says; `None` where it is no string, or its escapes make no text (`"\ud800"`).

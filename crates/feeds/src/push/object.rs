@@ -15,9 +15,9 @@ use serde_json::value::RawValue;
 /// Reads a line as a message object.
 pub(super) fn parse_message(text: &str) -> Result<Message<'_>, Reject> {
     serde_json::from_str(text).map_err(|error| {
-        let told = error.to_string();
+        let problem = error.to_string();
         // The position that serde_json adds speaks of "line 1", which is not the line of the body.
-        let what = told.split(" at line ").next().unwrap_or_default();
+        let what = problem.split(" at line ").next().unwrap_or_default();
         Reject::new(
             RejectCode::InvalidJson,
             format!("not a JSON object: {what}, at column {}", error.column()),
@@ -26,7 +26,7 @@ pub(super) fn parse_message(text: &str) -> Result<Message<'_>, Reject> {
 }
 
 /// A list that is read to its end but keeps at most one item more than `MAX`, so that a long list costs no
-/// memory and can still be told from one that fits.
+/// memory and can still be problem from one that fits.
 pub(super) struct AtMost<T, const MAX: usize>(pub(super) Vec<T>);
 
 /// Declares an object whose fields are raw. Unlike serde's derived form it refuses a JSON list in place of

@@ -19,7 +19,7 @@ use domain::suggest::did_you_mean;
 
 /// A side's score: nothing that is counted here goes below zero, and nothing comes near the upper end.
 const SCORE: RangeInclusive<i32> = 0..=9_999;
-/// A period's score or a golf round. Wide enough for any sport and for rounds told relative to par.
+/// A period's score or a golf round. Wide enough for any sport and for rounds problem relative to par.
 const PERIOD_SCORE: RangeInclusive<i32> = -1_000..=9_999;
 /// A period's number.
 const PERIOD_NUMBER: RangeInclusive<i32> = 1..=9_999;
@@ -100,8 +100,8 @@ impl Reader<'_> {
     fn bookmaker(self, raw: &Message<'_>) -> Result<BookmakerId, Reject> {
         let field = Field::top("bookmaker", raw.bookmaker);
         let Some(field) = field.given() else {
-            let told = "is missing, and the feed token is not bound to a bookmaker";
-            return self.bound.ok_or_else(|| field.refuse(RejectCode::InvalidMessage, told));
+            let problem = "is missing, and the feed token is not bound to a bookmaker";
+            return self.bound.ok_or_else(|| field.refuse(RejectCode::InvalidMessage, problem));
         };
         let key = field.text()?;
         let named = self.catalogue.bookmaker_id(&key).ok_or_else(|| {
@@ -111,8 +111,8 @@ impl Reader<'_> {
         match self.bound {
             Some(bound) if bound != named => {
                 let bound = &self.catalogue.bookmaker(bound).key;
-                let told = format!("the feed token speaks for `{bound}`, not for `{key}`");
-                Err(Reject::new(RejectCode::WrongBookmaker, told))
+                let problem = format!("the feed token is for `{bound}`, not for `{key}`");
+                Err(Reject::new(RejectCode::WrongBookmaker, problem))
             }
             _ => Ok(named),
         }
@@ -147,8 +147,8 @@ fn market(field: Field<'_>) -> Result<Market, Reject> {
             Some(MarketAlias::TheSportsTotals) => "total_points` or `total_rounds",
             None => return unknown(RejectCode::UnknownMarket, "market", &key, market_keys()),
         };
-        let told = format!("`{key}` is not a market; did you mean `{instead}`?");
-        Reject::new(RejectCode::UnknownMarket, told)
+        let problem = format!("`{key}` is not a market; did you mean `{instead}`?");
+        Reject::new(RejectCode::UnknownMarket, problem)
     })
 }
 
@@ -178,8 +178,8 @@ fn outcomes(raw: &Message<'_>, market: Market) -> Result<Vec<OfferedOutcome>, Re
     }
     match duplicate(&outcomes) {
         Some(twice) => {
-            let told = format!("has `{}` twice at the same point", shorten(twice));
-            Err(field.refuse(RejectCode::InvalidMessage, &told))
+            let problem = format!("has `{}` twice at the same point", shorten(twice));
+            Err(field.refuse(RejectCode::InvalidMessage, &problem))
         }
         None => Ok(outcomes),
     }
@@ -199,7 +199,7 @@ fn quote(field: Field<'_>, format: Format) -> Result<Quote, Reject> {
 }
 
 fn point(field: Field<'_>, market: Market) -> Result<Option<Line>, Reject> {
-    let refuse = |told: &str| Err(field.refuse(RejectCode::InvalidPoint, told));
+    let refuse = |problem: &str| Err(field.refuse(RejectCode::InvalidPoint, problem));
     let Some(given) = field.given() else {
         return match market.point_rule() {
             PointRule::None => Ok(None),
@@ -303,12 +303,12 @@ fn leaders(raw: &Message<'_>) -> Result<Vec<Leader>, Reject> {
 
 fn unknown_type(kind: &str) -> Reject {
     let near = did_you_mean(kind, TYPES.into_iter());
-    let told = if near.is_empty() {
+    let problem = if near.is_empty() {
         format!("`{}` is not a message type; the types are {}", shorten(kind), TYPES.join(", "))
     } else {
         format!("`{}` is not a message type{near}", shorten(kind))
     };
-    Reject::new(RejectCode::UnknownType, told)
+    Reject::new(RejectCode::UnknownType, problem)
 }
 
 fn unknown<'k>(

@@ -91,7 +91,7 @@ impl Schedule {
         if let Contest::Duel(duel) = &mut event.contest {
             let mut form =
                 duel.forms.first().copied().unwrap_or(Form { strength: 0.0, tempo: 0.0 });
-            // Who steps in late is mostly the lesser fighter.
+            // Selection steps in late is mostly the lesser fighter.
             form.strength += 0.35 + 0.3 * gauss(mix(duel.key, 0x5b));
             duel.forms.push(form);
             duel.news = None;

@@ -7,7 +7,7 @@ use super::board::{best_of_three, duel, places};
 use super::event::Event;
 use super::golf::Tournament;
 use super::noise::{below, mix};
-use super::offer::{Desk, Group, Offer, Who, row};
+use super::offer::{Group, Offer, Pricer, Selection, row};
 use super::schedule::Discipline;
 
 /// Fair chances of a whole field at an instant.
@@ -128,16 +128,16 @@ impl FieldFair {
 }
 
 /// What a bookmaker makes of it.
-pub(crate) fn field_offers(desk: Desk<'_>, event: &Event, fair: &FieldFair) -> Vec<Offer> {
+pub(crate) fn field_offers(pricer: Pricer<'_>, event: &Event, fair: &FieldFair) -> Vec<Offer> {
     let mut offers = Vec::new();
-    let margin = desk.profile.long_margin;
-    let offered = |market| desk.profile.offers(Discipline::Golf, market);
+    let margin = pricer.profile.long_margin;
+    let offered = |market| pricer.profile.offers(Discipline::Golf, market);
     let mut listed = |market: Market, chances: &[f64], winners: usize, margin: f64| {
-        let Some(quotes) = desk.many_way(chances, winners, margin) else {
+        let Some(quotes) = pricer.many_way(chances, winners, margin) else {
             return;
         };
         let rows = fair.players.iter().zip(quotes);
-        let rows = rows.map(|(i, quote)| row(Who::Player(*i), quote, None)).collect();
+        let rows = rows.map(|(i, quote)| row(Selection::Player(*i), quote, None)).collect();
         offers.push(Offer { market, group: Group::Only, rows });
     };
     for (at, (market, winners)) in MARKETS.into_iter().zip(PLACES).enumerate() {
@@ -153,19 +153,19 @@ pub(crate) fn field_offers(desk: Desk<'_>, event: &Event, fair: &FieldFair) -> V
     }
     for pairing in fair.pairings.iter().filter(|pairing| offered(pairing.market)) {
         // Not everybody takes every pairing.
-        let taken = below(desk.profile.hash(mix(event.key, pairing.salt)), 4) != 0;
+        let taken = below(pricer.profile.hash(mix(event.key, pairing.salt)), 4) != 0;
         let decided = pairing.chances.iter().any(|p| *p > 0.94);
         if !taken || decided {
             continue;
         }
-        let Some(quotes) = desk.many_way(&pairing.chances, 1, desk.profile.margin * 1.3) else {
+        let Some(quotes) = pricer.many_way(&pairing.chances, 1, pricer.profile.margin * 1.3) else {
             continue;
         };
         let rows = pairing.players.iter().zip(quotes);
         offers.push(Offer {
             market: pairing.market,
             group: pairing.group,
-            rows: rows.map(|(i, quote)| row(Who::Player(*i), quote, None)).collect(),
+            rows: rows.map(|(i, quote)| row(Selection::Player(*i), quote, None)).collect(),
         });
     }
     offers

@@ -1,7 +1,7 @@
 //! Fights: rounds by the ten-point must, a finish or a decision.
 //!
 //! In each round either fighter may finish it; otherwise one of them wins the round 10-9. The bout goes to whoever
-//! finishes it or leads the cards, an even card to the judges' whim. There are no draws and no 10-8 rounds.
+//! finishes it or leads the cards, an even card to the judges' variant. There are no draws and no 10-8 rounds.
 
 use domain::{Period, Side, Status};
 

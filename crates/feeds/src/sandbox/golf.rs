@@ -31,7 +31,7 @@ pub(crate) struct Tournament {
 #[derive(Clone, Debug)]
 pub(crate) struct Course {
     pub(crate) players: Vec<Player>,
-    /// Who plays in the last two rounds.
+    /// Selection plays in the last two rounds.
     survivors: Vec<bool>,
     names: OnceCell<Vec<Box<str>>>,
 }
@@ -97,7 +97,7 @@ impl Tournament {
         (0..self.rounds).find(|&round| at < self.round_end(round))
     }
 
-    /// Whether somebody is on the course.
+    /// Whether any player is on the course.
     pub(crate) fn playing(&self, at: i64) -> bool {
         self.round_at(at).is_some_and(|round| at >= self.round_start(round))
     }
@@ -154,7 +154,7 @@ impl Tournament {
         Player { person, skill, after, tees, fate: mix(holes, 9), group: place / 3 }
     }
 
-    /// Tee times by the standing: the leaders go out last. Who was cut never does.
+    /// Tee times by the standing: the leaders go out last. Selection was cut never does.
     fn send_out(&self, round: i64, players: &mut [Player], survivors: &[bool]) {
         let done = usize::try_from(round * 18).unwrap_or(0);
         let mut order: Vec<(i32, u64, usize)> = players
@@ -177,7 +177,7 @@ impl Tournament {
         }
     }
 
-    /// Who is still in it at an instant.
+    /// Selection is still in it at an instant.
     pub(crate) fn in_it(&self, at: i64) -> impl Iterator<Item = (usize, &Player)> {
         let course = self.course();
         let cut = at >= self.cut_at();

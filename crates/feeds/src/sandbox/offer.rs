@@ -27,16 +27,16 @@ pub(crate) struct Offer {
     pub(crate) rows: Vec<Row>,
 }
 
-/// One price. Who it is for is a name only when it is sent: most offers are only compared.
+/// One price. Selection it is for is a name only when it is sent: most offers are only compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Row {
-    pub(crate) who: Who,
+    pub(crate) selection: Selection,
     pub(crate) quote: Quote,
     pub(crate) point: Option<Line>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Who {
+pub(crate) enum Selection {
     Home,
     Away,
     Draw,
@@ -81,20 +81,24 @@ impl Offer {
             Contest::Field(tournament) => tournament.names(),
             Contest::Duel(_) => &[],
         };
-        let name = |who: Who| -> Option<&str> {
-            match (who, names) {
-                (Who::Home, Some(Names::Sides { home, .. })) => Some(home),
-                (Who::Away, Some(Names::Sides { away, .. })) => Some(away),
-                (Who::Draw, _) => Some("Draw"),
-                (Who::Over, _) => Some("Over"),
-                (Who::Under, _) => Some("Under"),
-                (Who::Player(i), _) => field.get(i).map(|name| &**name),
-                (Who::Home | Who::Away, Some(Names::Title(_)) | None) => None,
+        let name = |selection: Selection| -> Option<&str> {
+            match (selection, names) {
+                (Selection::Home, Some(Names::Sides { home, .. })) => Some(home),
+                (Selection::Away, Some(Names::Sides { away, .. })) => Some(away),
+                (Selection::Draw, _) => Some("Draw"),
+                (Selection::Over, _) => Some("Over"),
+                (Selection::Under, _) => Some("Under"),
+                (Selection::Player(i), _) => field.get(i).map(|name| &**name),
+                (Selection::Home | Selection::Away, Some(Names::Title(_)) | None) => None,
             }
         };
         let rows = self.rows.iter();
         rows.filter_map(|row| {
-            Some(OfferedOutcome { name: name(row.who)?.into(), quote: row.quote, point: row.point })
+            Some(OfferedOutcome {
+                name: name(row.selection)?.into(),
+                quote: row.quote,
+                point: row.point,
+            })
         })
         .collect()
     }
@@ -128,7 +132,7 @@ pub(crate) struct Priced<'a> {
 
 /// A bookmaker at work: its profile and its grid.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Desk<'a> {
+pub(crate) struct Pricer<'a> {
     pub(crate) profile: &'a Profile,
     pub(crate) ladder: &'a Ladder,
 }
@@ -147,7 +151,7 @@ const DOUBT: f64 = 0.1;
 const DRAW: f64 = 0.02;
 /// Where lines are held at standard juice, chances this close to even are even.
 const JUICE_BAND: f64 = 0.012;
-/// A golf desk works through its tournaments in turns of so many seconds, in play and out of it.
+/// How often bookmakers price a golf tournament again, in seconds: in play, and otherwise.
 const GOLF_LIVE_S: i64 = 180;
 const GOLF_QUIET_S: i64 = 1800;
 
@@ -167,7 +171,7 @@ impl<'a> Priced<'a> {
     }
 }
 
-impl Desk<'_> {
+impl Pricer<'_> {
     /// What this bookmaker goes by. The event is open at the arrival.
     pub(crate) fn view(&self, event: &Event, read: Read) -> View {
         let opened = read.at >= self.profile.opens(event)
@@ -181,7 +185,7 @@ impl Desk<'_> {
             }
             Contest::Field(tournament) => {
                 let at = opened.then(|| Self::golf_turn(tournament, read.at));
-                // A desk that has not had its turn since it opened has no prices yet.
+                // No prices until the first turn after the opening.
                 View::Field(at.filter(|at| *at >= self.profile.opens(event)))
             }
         }
@@ -202,7 +206,7 @@ impl Desk<'_> {
         let timeline = duel.timeline();
         let hold = delay + SUSPENDED_S;
         let step = timeline.step_at(at);
-        // Nobody leaves the old price up while he works out what a new score means.
+        // The old price is withdrawn until the new score is priced.
         let fresh = timeline.step_at(at - delay) != step;
         if at >= timeline.closed || fresh || timeline.incident_within(at - hold, at) {
             return None;
@@ -212,7 +216,7 @@ impl Desk<'_> {
 
     fn golf_turn(tournament: &Tournament, at: i64) -> i64 {
         let every = if tournament.playing(at) { GOLF_LIVE_S } else { GOLF_QUIET_S };
-        // All desks look at a tournament at the same moment, at each tournament at another.
+        // All bookmakers price a tournament at the same moment, each tournament at another.
         let phase = tournament.key.cast_signed().rem_euclid(GOLF_LIVE_S / PUBLISHED_S);
         turn(at, every, phase * PUBLISHED_S)
     }
@@ -250,13 +254,13 @@ impl Desk<'_> {
                 self.two_way(p * (1.0 - DRAW), (1.0 - p) * (1.0 - DRAW))?;
             let draw = self.ladder.at_least(DRAW * 1.4)?;
             vec![
-                row(Who::Home, home_quote, None),
-                row(Who::Draw, draw, None),
-                row(Who::Away, away_quote, None),
+                row(Selection::Home, home_quote, None),
+                row(Selection::Draw, draw, None),
+                row(Selection::Away, away_quote, None),
             ]
         } else {
             let [home_quote, away_quote] = self.two_way(p, 1.0 - p)?;
-            vec![row(Who::Home, home_quote, None), row(Who::Away, away_quote, None)]
+            vec![row(Selection::Home, home_quote, None), row(Selection::Away, away_quote, None)]
         };
         Some(Offer { market: Market::Moneyline, group: Group::Only, rows })
     }
@@ -271,8 +275,8 @@ impl Desk<'_> {
             market: Market::Spread,
             group: Group::Only,
             rows: vec![
-                row(Who::Home, home_quote, Some(Line::from_quarters(-2 * half))),
-                row(Who::Away, away_quote, Some(Line::from_quarters(2 * half))),
+                row(Selection::Home, home_quote, Some(Line::from_quarters(-2 * half))),
+                row(Selection::Away, away_quote, Some(Line::from_quarters(2 * half))),
             ],
         })
     }
@@ -292,7 +296,10 @@ impl Desk<'_> {
         Some(Offer {
             market,
             group: Group::Only,
-            rows: vec![row(Who::Over, over, Some(point)), row(Who::Under, under, Some(point))],
+            rows: vec![
+                row(Selection::Over, over, Some(point)),
+                row(Selection::Under, under, Some(point)),
+            ],
         })
     }
 
@@ -344,13 +351,13 @@ impl Desk<'_> {
     }
 }
 
-/// The last moment at which desks that work every so often looked, `phase` publications apart from others. They
-/// look ten seconds after a publication, so that every feed is read once before the next.
+/// The last moment at which prices were made that are made every `every` seconds, shifted by `phase`. It is ten seconds
+/// after a publication, so that every feed is read once before the next.
 fn turn(at: i64, every: i64, phase: i64) -> i64 {
     let first = phase + TICK_S;
     (at - first).div_euclid(every) * every + first
 }
 
-pub(crate) const fn row(who: Who, quote: Quote, point: Option<Line>) -> Row {
-    Row { who, quote, point }
+pub(crate) const fn row(selection: Selection, quote: Quote, point: Option<Line>) -> Row {
+    Row { selection, quote, point }
 }

@@ -26,7 +26,7 @@ const STRIDE: u64 = 4871;
 
 impl Circuit {
     /// Which share of the names is this circuit's, of how many.
-    const fn lane(self) -> (u64, u64) {
+    const fn share(self) -> (u64, u64) {
         match self {
             Self::Mma => (0, 4),
             Self::Boxing => (1, 4),
@@ -44,9 +44,9 @@ impl Circuit {
 
 /// The name of the `index`th person of a circuit (below 2400 for men, 3000 for women).
 pub(crate) fn name(seed: u64, circuit: Circuit, index: u64) -> Box<str> {
-    let (lane, lanes) = circuit.lane();
+    let (share, shares) = circuit.share();
     let all = if circuit.women() { WOMEN } else { MEN };
-    let position = ((index + lane * (all / lanes)) * STRIDE + below(mix(seed, 0x9e0), all)) % all;
+    let position = ((index + share * (all / shares)) * STRIDE + below(mix(seed, 0x9e0), all)) % all;
     let (region, rest) = (position % REGIONS, position / REGIONS);
     let (surname, given) = (rest % 50, rest / 50);
     let Some(origin) = usize::try_from(region).ok().and_then(|i| ORIGINS.get(i)) else {
@@ -63,20 +63,20 @@ pub(crate) fn name(seed: u64, circuit: Circuit, index: u64) -> Box<str> {
         text.push_str(word(endings, n / 10 % 5));
     };
     // What is special about a name depends on the name, so the plain form of a special one never occurs.
-    let whim = mix(position, 0x517);
+    let variant = mix(position, 0x517);
     for mark in origin.marks {
         if let Mark::Particle(particle) = mark
-            && whim.is_multiple_of(13)
+            && variant.is_multiple_of(13)
         {
             text.push_str(particle);
         }
     }
     family(&mut text, surname);
-    if origin.marks.contains(&Mark::Doubled) && whim % 9 == 1 {
+    if origin.marks.contains(&Mark::Doubled) && variant % 9 == 1 {
         text.push('-');
         family(&mut text, surname + 17);
     }
-    if origin.marks.contains(&Mark::Junior) && whim % 11 == 2 {
+    if origin.marks.contains(&Mark::Junior) && variant % 11 == 2 {
         text.push_str(" Jr.");
     }
     text.into()
@@ -106,108 +106,4 @@ pub(crate) fn at_turn(key: u64, turn: i64, group: u64) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::HashSet;
-
-    use super::*;
-
-    const ALL: [(Circuit, u64); 6] = [
-        (Circuit::Mma, 2400),
-        (Circuit::Boxing, 2400),
-        (Circuit::TennisMen, 2400),
-        (Circuit::GolfMen, 2400),
-        (Circuit::TennisWomen, 3000),
-        (Circuit::GolfWomen, 3000),
-    ];
-
-    #[test]
-    fn nobody_shares_a_name_not_even_when_accents_and_jr_are_dropped() {
-        let fold = |name: &str| -> String {
-            let plain = name.trim_end_matches(" Jr.").to_lowercase();
-            plain.chars().filter(char::is_ascii).collect()
-        };
-        let (mut names, mut folded) = (HashSet::new(), HashSet::new());
-        for (circuit, people) in ALL {
-            for i in 0..people {
-                let name = name(5, circuit, i);
-                assert!(folded.insert(fold(&name)), "{name} twice when folded");
-                assert!(names.insert(name));
-            }
-        }
-        for (mark, least) in [("-", 200), (" Jr.", 30), ("'", 50), ("é", 50), ("ł", 1), ("ø", 50)]
-        {
-            let have = names.iter().filter(|name| name.contains(mark)).count();
-            assert!(have >= least, "{have} names with {mark}");
-        }
-    }
-
-    #[test]
-    fn nobody_is_a_known_athlete() {
-        const STARS: &[&str] = &[
-            "Djokovic",
-            "Nadal",
-            "Federer",
-            "Alcaraz",
-            "Sinner",
-            "Medvedev",
-            "Swiatek",
-            "Świątek",
-            "Williams",
-            "Osaka",
-            "Sabalenka",
-            "Gauff",
-            "McGregor",
-            "Nurmagomedov",
-            "Makhachev",
-            "Pereira",
-            "Procházka",
-            "Jones",
-            "Adesanya",
-            "Usman",
-            "Volkanovski",
-            "Topuria",
-            "Fury",
-            "Usyk",
-            "Joshua",
-            "Canelo",
-            "Álvarez",
-            "Crawford",
-            "Inoue",
-            "Mayweather",
-            "Pacquiao",
-            "Tyson",
-            "Woods",
-            "McIlroy",
-            "Scheffler",
-            "Rahm",
-            "Koepka",
-            "Spieth",
-            "DeChambeau",
-            "Schauffele",
-            "Morikawa",
-            "Hovland",
-            "Matsuyama",
-            "Mickelson",
-            "Korda",
-            "Ashcroft",
-            "Stanley",
-            "Ferrari",
-            "Lombardi",
-        ];
-        for (circuit, people) in ALL {
-            for i in 0..people {
-                let name = name(5, circuit, i);
-                let mut words = name.split([' ', '-', '\'']).skip(1);
-                assert!(!words.any(|word| STARS.contains(&word)), "{name}");
-            }
-        }
-    }
-
-    #[test]
-    fn who_came_up_stays_out_for_a_while() {
-        let turns: Vec<u64> = (-1000..3000).map(|turn| at_turn(4, turn, 400)).collect();
-        for window in turns.windows(1200) {
-            assert_eq!(window.iter().filter(|&&who| who == window[0]).count(), 1);
-        }
-    }
-}
+mod tests;

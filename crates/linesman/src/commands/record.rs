@@ -91,6 +91,8 @@ fn record(
         }
         opened => opened?,
     };
+    // The reader below registers itself; this holds until it has begun.
+    let position = view.register()?;
     let start = find_start(&view, catalogue, span.from)?;
     let mut recorder = Recorder::new(start.book, span.from.unwrap_or(start.reaches));
     let mut line = String::new();
@@ -103,6 +105,7 @@ fn record(
         Ok(())
     };
     let mut replay = Replay::from(&view, start.after + 1)?;
+    drop(position);
     for logged in replay.by_ref() {
         let Logged { at, change, .. } = logged?;
         if at > span.to {

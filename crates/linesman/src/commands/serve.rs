@@ -12,10 +12,13 @@ use accounts::{
     PeopleRules,
 };
 use anyhow::{Context, bail};
+use api::ingest::PushLimits;
+use api::{Api, ApiSettings};
 use domain::{Clock, World};
 use engine::{WorldHandle, Worlds};
+use http::{Listener, Proxies, Server, ServerSettings, Tls};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use serve::{App, DashboardSettings, Door, Doors, Parts, Proxies, PushLimits, Settings, Tls};
+use serve::{Doors, Entrance, Service};
 use store::Store;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -27,6 +30,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_util::sync::CancellationToken;
+use web::{Web, WebSettings};
 
 use crate::cli::{Role, ServeArgs, output};
 use crate::clock::SystemClock;
@@ -86,36 +90,36 @@ async fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result
         // With many nodes, each would show a key and end the link that the one before has shown.
         Some(_) => FirstStart::default(),
     };
-    let app = Arc::new(App::new(Parts {
-        catalogue,
-        clock,
-        accounts,
-        people,
-        settings: settings(config, role),
-        worlds: Worlds { live: Arc::clone(&live), sandbox: Arc::clone(&sandbox) },
-    }));
+    let worlds = Worlds { live: Arc::clone(&live), sandbox: Arc::clone(&sandbox) };
+    let server = Server::new(clock, server_settings(config));
+    let api = Api::new(catalogue, accounts, worlds, api_settings(config), server);
+    let web = Web::new(Arc::clone(&api), people, web_settings(config, role));
+    let ingest_on_main = config.server.ingest_listen.is_none();
+    let service =
+        Arc::new(Service { api: Arc::clone(&api), web: Arc::clone(&web), ingest_on_main });
     let worlds = [Arc::clone(&live), Arc::clone(&sandbox)];
     if let Some(reserve) = reserve {
         tasks.spawn("the keeper of the reserve", reserve.keep(worlds));
     }
-    tasks.spawn("the keeper of accounts", maintain_accounts(Arc::clone(&app)));
+    tasks.spawn("the keeper of accounts", maintain_accounts(Arc::clone(&web)));
     if config.cluster.is_some() {
         // A process that is alone makes all changes of keys itself.
-        let app = Arc::clone(&app);
-        tasks.spawn("the follower of keys", async move { app.accounts.follow().await });
+        let api = Arc::clone(&api);
+        tasks.spawn("the follower of keys", async move { api.accounts.follow().await });
     }
     let url = public_url(config, &listeners);
-    tasks.spawn("the control socket", Arc::clone(&control).run(Arc::clone(&app), url));
+    tasks.spawn("the control socket", Arc::clone(&control).run(Arc::clone(&api), url));
 
     let stop = CancellationToken::new();
     // Before anybody is told that the service is there, and might tell it to stop.
     let signals = Signals::catch()?;
     print_banner_or_warn(config, role, &listeners, &first_start, data);
     let mut serving = JoinSet::new();
-    for door in listeners.doors {
-        serving.spawn(serve::run(Arc::clone(&app), door, stop.clone()));
+    for (listener, doors) in listeners.sockets.into_iter().zip(listeners.doors) {
+        let entrance = Arc::new(Entrance { service: Arc::clone(&service), doors });
+        serving.spawn(http::run(entrance, listener, stop.clone()));
     }
-    serving.spawn(serve::keep_pages(Arc::clone(&app), stop.clone()));
+    serving.spawn(web::keep_pages(Arc::clone(&web), stop.clone()));
     let outcome = wait_for_stop(signals, &mut ended).await;
 
     stop.cancel();
@@ -130,8 +134,8 @@ async fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result
     if let Some(leader_tasks) = leader_tasks {
         leader_tasks.stop().await;
     }
-    maintain_accounts_once(&app).await;
-    let released = app.accounts.release().await;
+    maintain_accounts_once(&web).await;
+    let released = api.accounts.release().await;
     leasing.stop();
     store.close().await;
     released.context("unspent leases could not be given back")?;
@@ -255,42 +259,48 @@ async fn open_accounts(
     };
     tracing::info!(listen = %listeners.main, operator = %listeners.operator, "listening; ready once the database was read");
     let why = "this node waits for the database";
-    let joined =
-        serve::wait_at(&listeners.doors, Arc::new(SystemClock), why, cluster::join(cluster))
-            .await?;
+    let server = Server::new(Arc::new(SystemClock), server_settings(config));
+    let joining = cluster::join(cluster);
+    let joined = serve::answer_until(server, &listeners.sockets, why, joining).await?;
     let (store, clock, (accounts, worker)) = joined;
     tokio::spawn(Arc::clone(&clock).keep(store.clone()));
     Ok(Opened { store, clock, accounts, worker })
 }
 
-fn settings(config: &Config, role: Role) -> Settings {
-    let dashboard = &config.dashboard;
-    let pages = role != Role::Ingest;
-    Settings {
+fn api_settings(config: &Config) -> ApiSettings {
+    ApiSettings {
         query_key_enabled: config.api.query_key_enabled,
-        query_key_sunset: serve::http_date(config.api.query_key_sunset),
-        ingest_on_main: config.server.ingest_listen.is_none(),
-        connections_max: config.server.connections_max,
-        connections_per_source_max: config.server.connections_per_source_max(),
-        drain: config.server.drain,
-        shed_after: config.server.shed_after,
+        query_key_sunset: http::http_date(config.api.query_key_sunset),
         pushes: PushLimits {
             bytes_max: config.server.push_memory_max_mib << 20,
             feed_bytes_max: config.server.push_memory_per_feed_max_mib << 20,
         },
+    }
+}
+
+fn server_settings(config: &Config) -> ServerSettings {
+    ServerSettings {
+        connections_max: config.server.connections_max,
+        connections_per_source_max: config.server.connections_per_source_max(),
+        drain: config.server.drain,
+        shed_after: config.server.shed_after,
         proxies: Proxies {
             trusted: config.server.trusted_proxies.clone().unwrap_or_default(),
             header: config.server.proxy_header,
         },
-        dashboard: DashboardSettings {
-            enabled: dashboard.enabled && pages,
-            public_url: dashboard.public_url.clone(),
-            status_page: dashboard.status_page,
-            board: dashboard.board,
-            board_watchers_max: dashboard.board_watchers_max,
-            board_watchers_per_source_max: dashboard.board_watchers_per_source_max,
-            docs: dashboard.docs,
-        },
+    }
+}
+
+fn web_settings(config: &Config, role: Role) -> WebSettings {
+    let dashboard = &config.dashboard;
+    WebSettings {
+        enabled: dashboard.enabled && role != Role::Ingest,
+        public_url: dashboard.public_url.clone(),
+        status_page: dashboard.status_page,
+        board: dashboard.board,
+        board_watchers_max: dashboard.board_watchers_max,
+        board_watchers_per_source_max: dashboard.board_watchers_per_source_max,
+        docs: dashboard.docs,
     }
 }
 
@@ -299,8 +309,8 @@ fn open_mail(config: &Config, tasks: &Tasks) -> anyhow::Result<Option<Outbox>> {
     let Some(mail) = config.mail.as_ref().filter(|_| config.dashboard.enabled) else {
         return Ok(None);
     };
-    let (outbox, postbag) = accounts::outbox(&mail.public_url);
-    tasks.spawn("the mail", mail::deliver(mail, postbag)?);
+    let (outbox, email_queue) = accounts::outbox(&mail.public_url);
+    tasks.spawn("the mail", mail::deliver(mail, email_queue)?);
     Ok(Some(outbox))
 }
 
@@ -327,25 +337,25 @@ async fn first_key(accounts: &Accounts) -> anyhow::Result<Option<KeySecret>> {
 /// How often the uses of keys are written down, quotas looked at, and what has ended is forgotten.
 const MAINTAIN_EVERY: Duration = Duration::from_secs(60);
 
-async fn maintain_accounts(app: Arc<App>) {
+async fn maintain_accounts(web: Arc<Web>) {
     let mut every = tokio::time::interval(MAINTAIN_EVERY);
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         every.tick().await;
-        maintain_accounts_once(&app).await;
+        maintain_accounts_once(&web).await;
     }
 }
 
 /// What fails here is tried again a minute later and harms nobody meanwhile.
-async fn maintain_accounts_once(app: &App) {
-    if let Err(error) = app.accounts.record_key_uses().await {
+async fn maintain_accounts_once(web: &Web) {
+    if let Err(error) = web.api.accounts.record_key_uses().await {
         tracing::warn!(error = &error as &dyn std::error::Error, "keys' last uses are not written");
     }
-    if let Err(error) = app.write_usage().await {
+    if let Err(error) = web.api.write_usage().await {
         tracing::warn!(error = &error as &dyn std::error::Error, "usage is not written down yet");
     }
-    app.tell_quotas().await;
-    if let Err(error) = app.people.prune().await {
+    web.send_quota_alerts().await;
+    if let Err(error) = web.people.prune().await {
         tracing::warn!(error = &error as &dyn std::error::Error, "ended sessions are still kept");
     }
 }
@@ -369,7 +379,9 @@ struct Listeners {
     main: SocketAddr,
     ingest: Option<SocketAddr>,
     operator: SocketAddr,
-    doors: Vec<Door>,
+    sockets: Vec<Listener>,
+    /// What each of them is for.
+    doors: Vec<Doors>,
 }
 
 impl Listeners {
@@ -395,17 +407,22 @@ impl Listeners {
             main: main.local_addr()?,
             ingest: None,
             operator: operator.local_addr()?,
-            doors: vec![
-                Door { listener: main, doors: main_doors(role), tls: tls.clone() },
-                Door { listener: operator, doors: Doors::Operator, tls: None },
-            ],
+            sockets: Vec::new(),
+            doors: Vec::new(),
         };
+        listeners.add(main, main_doors(role), tls.clone());
+        listeners.add(operator, Doors::Operator, None);
         if let Some(address) = server.ingest_listen {
             let listener = bind(address, "server.ingest_listen").await?;
             listeners.ingest = Some(listener.local_addr()?);
-            listeners.doors.push(Door { listener, doors: Doors::Ingest, tls });
+            listeners.add(listener, Doors::Ingest, tls);
         }
         Ok(listeners)
+    }
+
+    fn add(&mut self, socket: TcpListener, doors: Doors, tls: Option<Tls>) {
+        self.sockets.push(Listener { socket, tls, measures_load: doors == Doors::Main });
+        self.doors.push(doors);
     }
 }
 

@@ -10,8 +10,8 @@ use std::{
 
 use accounts::SignUp;
 use domain::{Timestamp, World};
+use http::{Network, ProxyHeader};
 use lettre::{AsyncSmtpTransport, Tokio1Executor, message::Mailbox};
-use serve::{Network, ProxyHeader};
 
 use crate::config::{
     duration::{parse_duration, show_ms},
@@ -322,7 +322,7 @@ mod tests {
         check::<Span<100, 3_600_000>>(&["100ms", "1h"], &["99ms", "61m", "10"]);
         check::<Switch>(&["false"], &["no"]);
         check::<Date>(&["2028-02-29"], &["2027-02-29", "2027-12-31T00:00:00Z"]);
-        check::<LogFilter>(&["info,serve::v1=debug", "off"], &["info,=debug", "loud"]);
+        check::<LogFilter>(&["info,api::v1=debug", "off"], &["info,=debug", "loud"]);
         check::<OneOf<LogFormat>>(&["json"], &["JSON"]);
         check::<OneOf<Option<World>>>(&["sandbox"], &["true"]);
         check::<OneOf<SignUp>>(&["invitation"], &["invite"]);

@@ -5,7 +5,7 @@
 
 use accounts::SignUp;
 use domain::World;
-use serve::ProxyHeader;
+use http::ProxyHeader;
 
 use crate::config::{
     duration::LONGEST_MS,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use api::Api;
 use domain::World;
-use serve::App;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
@@ -47,16 +47,16 @@ impl Control {
     }
 
     /// Answers commands for as long as the server runs.
-    pub(crate) async fn run(self: Arc<Self>, app: Arc<App>, url: String) {
+    pub(crate) async fn run(self: Arc<Self>, api: Arc<Api>, url: String) {
         let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         loop {
             // The semaphore is never closed.
             let Ok(permit) = Arc::clone(&connections).acquire_owned().await else { return };
             match self.listener.accept().await {
                 Ok((stream, _)) => {
-                    let (app, url) = (Arc::clone(&app), url.clone());
+                    let (api, url) = (Arc::clone(&api), url.clone());
                     tokio::spawn(async move {
-                        if timeout(ANSWER_TIME_MAX, answer(&app, &url, stream)).await.is_err() {
+                        if timeout(ANSWER_TIME_MAX, answer(&api, &url, stream)).await.is_err() {
                             tracing::warn!("a control command took too long");
                         }
                         drop(permit);
@@ -79,12 +79,12 @@ impl Control {
 }
 
 /// Reads one command and answers it.
-async fn answer(app: &App, url: &str, mut stream: UnixStream) {
+async fn answer(api: &Api, url: &str, mut stream: UnixStream) {
     let (reader, mut writer) = stream.split();
     let mut line = String::new();
     let mut reader = BufReader::new(reader.take(COMMAND_BYTES_MAX));
     let answer = match timeout(COMMAND_TIME_MAX, reader.read_line(&mut line)).await {
-        Ok(Ok(_)) => execute(app, url, line.trim()).await,
+        Ok(Ok(_)) => execute(api, url, line.trim()).await,
         Ok(Err(error)) => Err(format!("the command cannot be read: {error}")),
         Err(_) => {
             tracing::debug!("a control connection sent no command");
@@ -101,12 +101,12 @@ async fn answer(app: &App, url: &str, mut stream: UnixStream) {
 }
 
 /// Executes a command, and gives what is to be shown as one line.
-async fn execute(app: &App, url: &str, command: &str) -> Result<String, String> {
+async fn execute(api: &Api, url: &str, command: &str) -> Result<String, String> {
     let command = serde_json::from_str(command)
         .map_err(|_| "the server does not know this command; is it of the same version?")?;
-    let live = app.world(World::Live);
+    let live = api.world(World::Live);
     match command {
-        ControlCommand::Reload => match app.accounts.reload().await {
+        ControlCommand::Reload => match api.accounts.reload().await {
             Ok(()) => Ok(String::new()),
             Err(error) => Err(format!("the server cannot read its store: {error}")),
         },
@@ -116,7 +116,7 @@ async fn execute(app: &App, url: &str, command: &str) -> Result<String, String> 
             done.map(|_| String::new()).map_err(|error| error.to_string())
         }
         ControlCommand::Show(event) => {
-            let shown = EventView::published(&live.identities(), event, &app.catalogue);
+            let shown = EventView::published(&live.identities(), event, &api.catalogue);
             let shown = shown.ok_or_else(|| format!("there is no event {event}"))?;
             serde_json::to_string(&shown).map_err(|error| error.to_string())
         }

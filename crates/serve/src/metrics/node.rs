@@ -2,13 +2,14 @@
 
 use std::sync::atomic::Ordering;
 
+use api::Api;
+use api::metrics::seconds;
 use domain::{MetricsText, World};
 
-use crate::app::App;
-use crate::metrics::{read, seconds};
+use crate::metrics::read;
 use engine::{Shared, WorldHandle};
 
-type Reading = fn(&App, &WorldHandle, &Shared) -> String;
+type Reading = fn(&Api, &WorldHandle, &Shared) -> String;
 
 /// Name, type, help and reading of every series of a world that is shared.
 const SERIES: [(&str, &str, &str, Reading); 9] = [
@@ -16,8 +17,8 @@ const SERIES: [(&str, &str, &str, Reading); 9] = [
         "linesman_follower_lag_seconds",
         "gauge",
         "For how long the snapshot in force should have been followed by another.",
-        |app, w, _| {
-            let lag = w.lag(app.clock.now());
+        |api, w, _| {
+            let lag = w.lag(api.clock.now());
             seconds(u64::try_from(lag.as_micros()).unwrap_or(u64::MAX))
         },
     ),
@@ -68,9 +69,9 @@ const SERIES: [(&str, &str, &str, Reading); 9] = [
     ),
 ];
 
-pub(super) fn render(page: &mut MetricsText, app: &App) {
+pub(super) fn render(page: &mut MetricsText, api: &Api) {
     let shared = World::ALL.into_iter().filter_map(|world| {
-        let handle = app.world(world);
+        let handle = api.world(world);
         Some((world, handle, handle.shared.as_ref()?))
     });
     let shared: Vec<_> = shared.collect();
@@ -80,7 +81,7 @@ pub(super) fn render(page: &mut MetricsText, app: &App) {
     for (name, kind, help, reading) in SERIES {
         page.family(name, kind, help);
         for (world, handle, shared) in &shared {
-            let value = reading(app, handle, shared);
+            let value = reading(api, handle, shared);
             page.line(format_args!("{name}{{world=\"{world}\"}} {value}"));
         }
     }

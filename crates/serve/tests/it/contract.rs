@@ -26,7 +26,7 @@ enum Security {
 }
 
 fn operations(bout: &str) -> Vec<Operation> {
-    let document: Value = serde_json::from_str(&serve::openapi_document()).unwrap();
+    let document: Value = serde_json::from_str(&api::openapi::document()).unwrap();
     let mut operations = Vec::new();
     for (template, item) in document["paths"].as_object().unwrap() {
         for method in ["get", "head", "post", "put", "patch", "delete", "options"] {
@@ -95,9 +95,9 @@ async fn every_operation_refuses_whoever_has_no_valid_key() {
     let elsewhere = TestApp::start().await;
     let unknown = elsewhere.live_key().await;
     let revoked = app.live_key().await;
-    app.app.accounts.revoke_key(&revoked, &Actor::command_line()).await.unwrap();
+    app.service.api.accounts.revoke_key(&revoked, &Actor::command_line()).await.unwrap();
     let rotated = app.live_key().await;
-    app.app.accounts.rotate_key(&rotated, None, &Actor::command_line()).await.unwrap();
+    app.service.api.accounts.rotate_key(&rotated, None, &Actor::command_line()).await.unwrap();
     let refused = "authentication_failed";
     for operation in under_v1(&board).await {
         operation.check(app, None, 401, refused, "without a key").await;
@@ -151,7 +151,7 @@ async fn every_operation_but_status_is_closed_in_maintenance() {
     let board = Board::start().await;
     let operations = under_v1(&board).await;
     let closed = Maintenance::On { retry_after_s: 60 };
-    board.app.app.accounts.set_maintenance(closed, &Actor::command_line()).await.unwrap();
+    board.app.service.api.accounts.set_maintenance(closed, &Actor::command_line()).await.unwrap();
     for operation in operations {
         let status = if operation.is_status { 200 } else { 503 };
         operation.check(&board.app, Some(&board.key), status, "maintenance", "closed").await;
@@ -191,7 +191,7 @@ async fn the_push_operation_refuses_whoever_has_no_live_token() {
     let elsewhere = TestApp::start().await;
     let unknown = elsewhere.any_feed().await;
     let revoked = board.app.feed("gone", None).await;
-    board.app.app.accounts.revoke_feed("gone", &Actor::command_line()).await.unwrap();
+    board.app.service.api.accounts.revoke_feed("gone", &Actor::command_line()).await.unwrap();
     for (why, token, status) in [
         ("malformed", "fk_short", 401),
         ("an API key", &board.key, 401),

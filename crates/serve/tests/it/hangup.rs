@@ -59,7 +59,7 @@ async fn a_form_whose_browser_hangs_up_is_taken_to_its_end() {
     // Hashing passwords takes turns, and these are taken: the form waits while its browser goes.
     let others = ["one@example.com", "two@example.com", "three@example.com"];
     let busy = others.map(|email| {
-        let app = std::sync::Arc::clone(&app.app);
+        let app = std::sync::Arc::clone(&app.service.web);
         let new = account(email, "Somebody");
         tokio::spawn(async move { app.people.sign_up(new, &nowhere()).await })
     });
@@ -89,7 +89,7 @@ async fn a_form_whose_browser_hangs_up_is_taken_to_its_end() {
     // The account, and what is written down about it.
     let begun = Instant::now();
     let made = async || {
-        let log = app.app.people.audit(None, None).await.unwrap();
+        let log = app.service.web.people.audit(None, None).await.unwrap();
         log.iter().any(|line| line.action == "account.created" && line.who == "ann@example.com")
     };
     while !made().await {

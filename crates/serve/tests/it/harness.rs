@@ -18,9 +18,10 @@ use std::time::{Duration, Instant};
 
 use accounts::{Actor, KeyKind, Limits, NewKey, Scores};
 use domain::{Clock, ManualClock, Timestamp, World};
+use http::Listener;
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
-use serve::{App, Door, Doors};
+use serve::{Doors, Entrance, Service};
 use store::Store;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -60,7 +61,7 @@ pub(crate) enum PushDoor {
 /// A running service.
 #[derive(Debug)]
 pub(crate) struct TestApp {
-    pub(crate) app: Arc<App>,
+    pub(crate) service: Arc<Service>,
     /// The main listener.
     pub(crate) addr: SocketAddr,
     /// The push door's own listener; it is open whether or not the main one takes pushes too.
@@ -91,7 +92,7 @@ impl TestApp {
     }
 
     pub(crate) fn now(&self) -> Timestamp {
-        self.app.clock.now()
+        self.service.api.clock.now()
     }
 
     /// Moves the clock without waiting for anything.
@@ -116,12 +117,13 @@ impl TestApp {
 
     /// Whether no letter is waiting.
     pub(crate) fn no_letter(&self) -> bool {
-        self.app.people.mail_stats().queued == 0
+        self.service.web.people.mail_stats().queued == 0
     }
 
     /// Makes a key as described.
     pub(crate) async fn key(&self, new: NewKey) -> String {
-        self.app
+        self.service
+            .api
             .accounts
             .create_key(new, &Actor::command_line())
             .await
@@ -156,7 +158,8 @@ impl TestApp {
 
     /// A token for a feed, bound to a bookmaker where one is named.
     pub(crate) async fn feed(&self, name: &str, bookmaker: Option<&str>) -> String {
-        self.app
+        self.service
+            .api
             .accounts
             .create_feed(name, bookmaker, Scores::OfUnbound, &Actor::command_line())
             .await
@@ -214,7 +217,7 @@ impl TestApp {
         let [new, unchanged] = ["accepted", "unchanged"].map(|it| receipt[it].as_u64().unwrap());
         assert_eq!(new + unchanged, lines.len() as u64, "{receipt}");
         // Of a line that was handed over to another node twice, the second copy is unchanged.
-        assert!(unchanged == 0 || !self.app.world(World::Live).leads(), "{receipt}");
+        assert!(unchanged == 0 || !self.service.api.world(World::Live).leads(), "{receipt}");
         assert_eq!((&receipt["superseded"], &receipt["rejected"]), (&json!(0), &json!([])));
     }
 
@@ -251,7 +254,7 @@ impl TestApp {
     /// As [`TestApp::publish`], and waits for the sandbox too, whose writer cannot be woken from its nap.
     pub(crate) async fn publish_both(&self) {
         self.publish().await;
-        let cut_at = |world: World| self.app.world(world).published().snapshot.cut_at;
+        let cut_at = |world: World| self.service.api.world(world).published().snapshot.cut_at;
         wait_for("the sandbox", || cut_at(World::Sandbox) >= cut_at(World::Live)).await;
     }
 
@@ -264,7 +267,7 @@ impl TestApp {
     }
 
     async fn wait_for_cut(&self, due: Timestamp) {
-        let cut_at = || self.app.world(World::Live).published().snapshot.cut_at;
+        let cut_at = || self.service.api.world(World::Live).published().snapshot.cut_at;
         self.wake_writer().await;
         wait_for("the next snapshot", || cut_at() >= due).await;
     }
@@ -315,7 +318,7 @@ impl TestApp {
     /// Stops as an operator would stop it, and gives the folder back.
     pub(crate) async fn stop(mut self) -> TempDir {
         self.stop.cancel();
-        self.app.accounts.release().await.unwrap();
+        self.service.api.accounts.release().await.unwrap();
         self.stop_writers();
         self.store.close().await;
         self.dir.take().unwrap()
@@ -327,7 +330,7 @@ impl TestApp {
 
     /// Ends a world's writer, as if it had died.
     pub(crate) fn stop_writer(&mut self, world: World) {
-        self.app.world(world).stop();
+        self.service.api.world(world).stop();
         for (_, writer) in self.writers.extract_if(.., |(of, _)| *of == world) {
             assert!(writer.join().is_ok(), "a writer panicked");
         }
@@ -388,11 +391,12 @@ pub(crate) fn client() -> Client {
     Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap()
 }
 
-async fn listen(app: &Arc<App>, doors: Doors, stopping: &CancellationToken) -> SocketAddr {
+async fn listen(service: &Arc<Service>, doors: Doors, stopping: &CancellationToken) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
-    let door = Door { listener, doors, tls: None };
-    tokio::spawn(serve::run(Arc::clone(app), door, stopping.clone()));
+    let listener = Listener { socket: listener, tls: None, measures_load: doors == Doors::Main };
+    let entrance = Entrance { service: Arc::clone(service), doors };
+    tokio::spawn(http::run(Arc::new(entrance), listener, stopping.clone()));
     addr
 }
 

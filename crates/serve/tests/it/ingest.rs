@@ -290,7 +290,7 @@ async fn only_a_live_token_opens_the_door() {
     }
     let lower = app.client.post(&url).header("Authorization", format!("bearer {feed}"));
     assert_eq!(Answer::of(lower.body(event().to_string())).await.json(), receipt(1, 0, 0));
-    app.app.accounts.revoke_feed("acme", &accounts::Actor::command_line()).await.unwrap();
+    app.service.api.accounts.revoke_feed("acme", &accounts::Actor::command_line()).await.unwrap();
     assert_eq!(app.post(&feed, b"x".to_vec(), None).await.refusal(), refused);
 }
 
@@ -394,23 +394,43 @@ async fn a_body_still_arriving_is_refused_when_its_feed_is_paused_or_revoked_mea
         raw
     };
     let mut raw = begin().await;
-    app.app.accounts.pause_feed("slow", true, &accounts::Actor::command_line()).await.unwrap();
+    app.service
+        .api
+        .accounts
+        .pause_feed("slow", true, &accounts::Actor::command_line())
+        .await
+        .unwrap();
     raw.send(rest.as_bytes()).await;
     let refused = raw.read_answer().await.unwrap();
     assert_eq!(refused.refusal(), (409, "feed_paused".to_owned()));
     assert_eq!(refused.header("retry-after"), Some("60"));
     let counted = "linesman_feed_pushes_paused_total{feed=\"slow\"} 1";
     assert!(app.get_operator("/metrics").await.text().contains(counted));
-    app.app.accounts.pause_feed("slow", false, &accounts::Actor::command_line()).await.unwrap();
+    app.service
+        .api
+        .accounts
+        .pause_feed("slow", false, &accounts::Actor::command_line())
+        .await
+        .unwrap();
     assert_eq!(app.push(&feed, &*lines).await, receipt(2, 0, 0), "nothing of it was taken");
     // A pause that is over when the body is there has refused nothing.
     let mut raw = begin().await;
-    app.app.accounts.pause_feed("slow", true, &accounts::Actor::command_line()).await.unwrap();
-    app.app.accounts.pause_feed("slow", false, &accounts::Actor::command_line()).await.unwrap();
+    app.service
+        .api
+        .accounts
+        .pause_feed("slow", true, &accounts::Actor::command_line())
+        .await
+        .unwrap();
+    app.service
+        .api
+        .accounts
+        .pause_feed("slow", false, &accounts::Actor::command_line())
+        .await
+        .unwrap();
     raw.send(rest.as_bytes()).await;
     assert_eq!(raw.read_answer().await.unwrap().json(), receipt(0, 2, 0));
     let mut raw = begin().await;
-    app.app.accounts.revoke_feed("slow", &accounts::Actor::command_line()).await.unwrap();
+    app.service.api.accounts.revoke_feed("slow", &accounts::Actor::command_line()).await.unwrap();
     raw.send(rest.as_bytes()).await;
     let refused = raw.read_answer().await.unwrap();
     assert_eq!(refused.refusal(), (401, "authentication_failed".to_owned()));

@@ -30,7 +30,7 @@ const REQUEST_ID: &str = "req_7hK2mQ9xL4t";
 const SHORTENED: usize = 4;
 
 fn document() -> Value {
-    serde_json::from_str(&serve::openapi_document()).unwrap()
+    serde_json::from_str(&api::openapi::document()).unwrap()
 }
 
 /// A service whose events get the same ids in every run, with the scenario published.
@@ -39,7 +39,8 @@ async fn start() -> (TestApp, Value) {
     found(&dir.path().join(World::Live.to_string()));
     let app = TestApp::builder().on(dir).starting_at(at(START)).start().await;
     let feed = app.feed("lines", None).await;
-    let receipt = app.push(&feed, include_str!("../../src/openapi/examples/push.ndjson")).await;
+    let receipt =
+        app.push(&feed, include_str!("../../../api/src/openapi/examples/push.ndjson")).await;
     let scenario = app.push(&feed, include_str!("openapi/scenario.ndjson")).await;
     assert_eq!(scenario["rejected"], json!([]));
     app.publish().await;
@@ -77,7 +78,7 @@ impl Differences {
         let folder = folder();
         assert!(
             self.0.is_empty(),
-            "{}what is new lies in {}; if it is right, copy it to crates/serve/src/openapi/examples",
+            "{}what is new lies in {}; if it is right, copy it to crates/api/src/openapi/examples",
             self.0,
             folder.display()
         );
@@ -154,7 +155,8 @@ async fn every_refusal_is_what_the_service_answers() {
     refusals.sort_keys();
 
     let held: Value =
-        serde_json::from_str(include_str!("../../src/openapi/examples/refusals.json")).unwrap();
+        serde_json::from_str(include_str!("../../../api/src/openapi/examples/refusals.json"))
+            .unwrap();
     let mut differences = Differences::default();
     differences.compare("refusals.json", &held, &Value::Object(refusals));
     differences.assert_none();
@@ -187,14 +189,20 @@ async fn refuse_clients(app: &TestApp, document: &Value, refusals: &mut Refusals
     let busy = app.limited_key(60, 50, None).await;
     let answer = ask_until_refused(app, "/v1/books", &busy).await;
     keep("RateLimitedOrQuotaExceeded", "QuotaExceeded", &answer);
-    app.app
+    app.service
+        .api
         .accounts
         .set_maintenance(Maintenance::On { retry_after_s: 600 }, &Actor::command_line())
         .await
         .unwrap();
     let answer = app.get("/v1/books", &key).await;
     keep("MaintenanceOrUnavailable", "Maintenance", &answer);
-    app.app.accounts.set_maintenance(Maintenance::Off, &Actor::command_line()).await.unwrap();
+    app.service
+        .api
+        .accounts
+        .set_maintenance(Maintenance::Off, &Actor::command_line())
+        .await
+        .unwrap();
 }
 
 async fn ask_until_refused(app: &TestApp, path: &str, key: &str) -> Answer {
@@ -229,7 +237,7 @@ async fn refuse_feeds(app: &TestApp, document: &Value, refusals: &mut Refusals) 
     let answer = app.post(&left, b"{}\n".to_vec(), None).await;
     keep("PushForbidden", "PushForbidden", &answer);
     let resting = app.feed("resting", None).await;
-    app.app.accounts.pause_feed("resting", true, &Actor::command_line()).await.unwrap();
+    app.service.api.accounts.pause_feed("resting", true, &Actor::command_line()).await.unwrap();
     keep("PushFeedPaused", "FeedPaused", &app.post(&resting, b"{}\n".to_vec(), None).await);
     let answer = Answer::of(app.request(Method::GET, DOOR)).await;
     keep("PushMethodNotAllowed", "PushMethodNotAllowed", &answer);
@@ -240,10 +248,10 @@ async fn refuse_feeds(app: &TestApp, document: &Value, refusals: &mut Refusals) 
 /// Ends the service bit by bit.
 async fn refuse_everybody(app: &TestApp, document: &Value, refusals: &mut Refusals) {
     let (key, feed) = (app.live_key().await, app.any_feed().await);
-    app.app.accounts.release().await.unwrap();
+    app.service.api.accounts.release().await.unwrap();
     let answer = app.get("/v1/books", &key).await;
     keep(refusals, document, "MaintenanceOrUnavailable", "Unavailable", &answer);
-    app.app.world(World::Live).stop();
+    app.service.api.world(World::Live).stop();
     let mut answer = app.post(&feed, b"\n".to_vec(), None).await;
     while answer.status == 200 {
         answer = app.post(&feed, b"\n".to_vec(), None).await;
@@ -269,7 +277,7 @@ async fn what_is_unchanged_is_told_with_the_headers_of_the_document() {
 async fn the_document_and_the_docs_are_served_to_anybody() {
     let app = TestApp::start().await;
     let answer = app.get_without_key("/openapi.json").await;
-    assert_eq!(answer.text(), serve::openapi_document());
+    assert_eq!(answer.text(), api::openapi::document());
     let etag = answer.header("etag").unwrap();
     let again = app.request(Method::GET, "/openapi.json").header("If-None-Match", etag);
     assert_eq!(Answer::of(again).await.status, 304);
@@ -290,9 +298,9 @@ async fn the_document_and_the_docs_are_served_to_anybody() {
 #[test]
 fn the_committed_document_is_what_the_program_prints() {
     let committed = include_str!("../../../../openapi.json");
-    if committed != serve::openapi_document() {
+    if committed != api::openapi::document() {
         let mut differences = Differences::default();
-        differences.note("openapi.json", &serve::openapi_document());
+        differences.note("openapi.json", &api::openapi::document());
         panic!("openapi.json at the root is out of date: run `cargo xtask openapi`");
     }
 }

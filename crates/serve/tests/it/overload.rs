@@ -101,7 +101,7 @@ async fn a_client_that_is_slow_to_read_holds_no_snapshot() {
         answered = (answered.1, series(&board.app, ok).await);
     }
     assert!(answered.1 < 20_000, "the service was never held up");
-    let held = Arc::downgrade(&board.app.app.world(World::Live).published());
+    let held = Arc::downgrade(&board.app.service.api.world(World::Live).published());
     assert!(held.upgrade().is_some());
     // The writer lets go of a snapshot when the one after it is retired.
     for _ in 0..3 {

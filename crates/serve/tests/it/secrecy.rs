@@ -50,7 +50,7 @@ async fn keys_and_tokens_reach_no_log_no_metric_and_no_answer() {
     let (key, feed) = (board.key.clone(), board.feed.clone());
     let sandbox = board.app.sandbox_key().await;
     let revoked = board.app.key(unlimited(KeyKind::Production)).await;
-    board.app.app.accounts.revoke_key(&revoked, &Actor::command_line()).await.unwrap();
+    board.app.service.api.accounts.revoke_key(&revoked, &Actor::command_line()).await.unwrap();
     let (wrong, wrong_feed) = (mistyped(&key), mistyped(&feed));
     let mut secrets = vec![sandbox.clone(), key, revoked, wrong];
     let mut shown = String::new();

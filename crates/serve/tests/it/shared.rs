@@ -24,7 +24,7 @@ const ODDS: &str = "/v1/sports/mma/odds";
 const EPOCH: Duration = Duration::from_secs(30);
 
 fn cut_at(app: &TestApp) -> Timestamp {
-    app.app.world(World::Live).published().snapshot.cut_at
+    app.service.api.world(World::Live).published().snapshot.cut_at
 }
 
 /// Gives a node its turn as the keeper of the lead does: whenever it could write and has none, for servers that have
@@ -34,7 +34,7 @@ async fn lead(app: &TestApp, seat: &Seat, term: i64) {
         if seat.is_fit() && seat.term().is_none() {
             seat.grant(term);
         }
-        app.app.world(World::Live).leads()
+        app.service.api.world(World::Live).leads()
     };
     wait_for("its turn", keep).await;
 }
@@ -226,9 +226,10 @@ async fn a_writer_that_was_replaced_while_it_slept_writes_nothing_and_reads_on()
     // What it takes now is not taken by its own book, which knows nothing of the price.
     let receipt = cluster.writer.push(&feed, ndjson(std::slice::from_ref(&price))).await;
     assert_eq!((&receipt["accepted"], &receipt["unchanged"]), (&json!(0), &json!(1)));
-    wait_for("the old one to step down", || !cluster.writer.app.world(World::Live).leads()).await;
+    wait_for("the old one to step down", || !cluster.writer.service.api.world(World::Live).leads())
+        .await;
     assert_eq!(cluster.seat.term(), None, "it does not take its turn back by itself");
-    assert!(heir.app.world(World::Live).leads());
+    assert!(heir.service.api.world(World::Live).leads());
     let [_, one, two] = cluster.nodes();
     publish(&cluster.joining.clock, &[&cluster.writer, one, two, &heir]).await;
     let mut bodies = Vec::new();
@@ -261,7 +262,7 @@ async fn a_writer_that_is_cut_off_is_unfit_and_follows_once_it_is_back() {
     let price = line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155));
     heir.push_all(&feed, std::slice::from_ref(&price)).await;
     proxy.restore();
-    wait_for("the old one to step down", || !old.app.world(World::Live).leads()).await;
+    wait_for("the old one to step down", || !old.service.api.world(World::Live).leads()).await;
     wait_for("the old one to keep up", || seat.is_fit()).await;
     publish(&joining.clock, &[&old, &heir]).await;
     let bodies = [
@@ -302,11 +303,12 @@ async fn an_operators_word_at_any_node_is_carried_out_by_the_one_that_writes() {
     let events = two.get("/v1/sports/mma/events", &two.live_key().await).await.json();
     let id = |at: usize| domain::EventId::parse(events[at]["id"].as_str().unwrap()).unwrap();
     let merge = market::Operation::Merge { one: id(0), other: id(1) };
-    assert!(one.app.world(World::Live).operate(merge.clone()).await.unwrap() > 0);
-    let refused = two.app.world(World::Live).operate(merge).await.unwrap_err();
+    assert!(one.service.api.world(World::Live).operate(merge.clone()).await.unwrap() > 0);
+    let refused = two.service.api.world(World::Live).operate(merge).await.unwrap_err();
     assert!(refused.to_string().contains("already"), "{refused}");
-    let seen =
-        || two.app.world(World::Live).identities().event(id(1)).map(|event| event.refs.len());
+    let seen = || {
+        two.service.api.world(World::Live).identities().event(id(1)).map(|event| event.refs.len())
+    };
     wait_for("the merge to be seen", || seen() == Some(2)).await;
 }
 
@@ -323,7 +325,7 @@ async fn a_standby_goes_on_where_a_writer_that_died_has_stopped() {
     // It dies within an epoch, with something taken that was not published yet.
     let price = line::moneyline("bout-1", "betmgm", (ANN, 171), (BEA, -199));
     assert_eq!(one_push(one, &feed, &price).await, 200);
-    cluster.writer.app.world(World::Live).stop();
+    cluster.writer.service.api.world(World::Live).stop();
     lead(&heir, &heirs_seat, 2).await;
     publish(&cluster.joining.clock, &[one, two, &heir]).await;
     assert_eq!(one.get("/v1/sports/mma/events", &key).await.json(), before, "ids stay");
@@ -386,6 +388,6 @@ async fn an_entry_of_a_newer_program_is_told_and_what_was_read_before_it_is_stil
     let feed = one.any_feed().await;
     let price = line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155));
     assert_eq!(one_push(one, &feed, &price).await, 503, "nobody takes what they cannot place");
-    assert!(!cluster.writer.app.world(World::Live).leads());
-    assert!(!standby.app.world(World::Live).leads());
+    assert!(!cluster.writer.service.api.world(World::Live).leads());
+    assert!(!standby.service.api.world(World::Live).leads());
 }

@@ -138,7 +138,14 @@ async fn a_key_that_a_connection_is_known_by_is_looked_at_with_every_request() {
         statuses.push(raw.read_answer().await.unwrap().status);
     }
     assert_eq!(statuses, [200, 200, 200, 429, 200, 401]);
-    board.app.app.accounts.revoke_key(&board.key, &accounts::Actor::command_line()).await.unwrap();
+    board
+        .app
+        .service
+        .api
+        .accounts
+        .revoke_key(&board.key, &accounts::Actor::command_line())
+        .await
+        .unwrap();
     raw.send(&request(&board.key)).await;
     assert_eq!(
         raw.read_answer().await.unwrap().refusal(),

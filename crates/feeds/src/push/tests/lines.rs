@@ -37,10 +37,10 @@ fn read_odds(line: &str) -> OddsBody {
 }
 
 #[track_caller]
-fn check(line: &str, code: RejectCode, told: &str) {
+fn check(line: &str, code: RejectCode, problem: &str) {
     let reject = parse(line).expect_err(line);
     assert_eq!(reject.code, code, "{line}: {reject}");
-    assert!(reject.message.contains(told), "{line}: {reject} should say {told:?}");
+    assert!(reject.message.contains(problem), "{line}: {reject} should say {problem:?}");
 }
 
 #[test]
@@ -167,11 +167,11 @@ fn every_line_of_the_table_is_refused_as_it_says() {
             continue;
         }
         let cells: Vec<&str> = row.splitn(3, " | ").collect();
-        let &[code, told, line] = cells.as_slice() else {
+        let &[code, problem, line] = cells.as_slice() else {
             panic!("{row}");
         };
         let code = RejectCode::ALL.into_iter().find(|c| c.slug() == code);
-        check(line, code.unwrap(), told);
+        check(line, code.unwrap(), problem);
         codes.insert(code.unwrap());
     }
     use RejectCode as C;
@@ -232,9 +232,9 @@ fn every_size_has_a_bound() {
         (&group, 128, "`group` has 129 bytes"),
         (&long, LINE_BYTES_MAX, "the line has 1048577 bytes"),
     ];
-    for (line, most, told) in table {
-        assert!(parse(&line(most)).is_ok(), "{told} at {most}");
-        check(&line(most + 1), RejectCode::TooLarge, told);
+    for (line, most, problem) in table {
+        assert!(parse(&line(most)).is_ok(), "{problem} at {most}");
+        check(&line(most + 1), RejectCode::TooLarge, problem);
     }
 }
 

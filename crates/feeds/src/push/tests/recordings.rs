@@ -54,7 +54,7 @@ fn real_recordings_are_read_whole() {
         assert!(looks_like_text(&body), "{}", file.display());
         for (number, line) in split_lines(&body) {
             let place = format!("{}:{number}", file.display());
-            let told = match parse_line(line, embedded, None) {
+            let problem = match parse_line(line, embedded, None) {
                 Ok(_) => "read",
                 Err(reject) => {
                     // Everything else about the line must be right, which the second catalogue shows.
@@ -65,7 +65,7 @@ fn real_recordings_are_read_whole() {
             let message = parse_line(line, &extended, None);
             let message = message.unwrap_or_else(|reject| panic!("{place}: {reject}"));
             let again = written(&message, &extended);
-            *counts.entry(told).or_default() += 1;
+            *counts.entry(problem).or_default() += 1;
             *counts.entry(kind(&message.body)).or_default() += 1;
             assert_eq!(parse_line(again.as_bytes(), &extended, None), Ok(message), "{place}");
         }

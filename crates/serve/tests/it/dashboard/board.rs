@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 use accounts::PeopleRules;
 use domain::World;
 use serde_json::{Value, json};
-use serve::DashboardSettings;
+use web::WebSettings;
 
 use super::browser::{Browser, between};
 use crate::board::{ANN, BEA, Board};
 use crate::harness::{Answer, TestApp, line};
 
 /// Pages that show the live market, which tests can push to.
-pub(crate) fn live() -> DashboardSettings {
-    DashboardSettings { board: Some(World::Live), ..DashboardSettings::default() }
+pub(crate) fn live() -> WebSettings {
+    WebSettings { board: Some(World::Live), ..WebSettings::default() }
 }
 
 pub(crate) async fn live_board() -> Board {
@@ -193,7 +193,7 @@ async fn whatever_a_name_has_in_it_stays_text() {
 async fn a_market_of_a_hundred_events_and_twelve_bookmakers_is_small() {
     let board = live_board().await;
     let books: Vec<String> = {
-        let catalogue = &board.app.app.catalogue;
+        let catalogue = &board.app.service.api.catalogue;
         catalogue.bookmakers().take(12).map(|(_, own)| own.key.to_string()).collect()
     };
     assert_eq!(books.len(), 12);
@@ -265,7 +265,7 @@ async fn a_page_of_somebody_signed_in_is_theirs_alone() {
 #[tokio::test]
 async fn the_board_is_of_the_world_that_the_operator_opened() {
     for (board, status) in [(None, 404), (Some(World::Live), 200)] {
-        let pages = DashboardSettings { board, ..DashboardSettings::default() };
+        let pages = WebSettings { board, ..WebSettings::default() };
         let app = TestApp::builder().sandbox(7).pages(PeopleRules::default(), pages).start().await;
         app.publish_both().await;
         let mut browser = Browser::new(&app);

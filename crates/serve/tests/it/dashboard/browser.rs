@@ -35,7 +35,7 @@ impl<'a> Browser<'a> {
     /// Somebody who has signed up and in.
     pub(crate) async fn developer(app: &'a TestApp, email: &str) -> Self {
         let mut browser = Self::new(app);
-        app.app.people.sign_up(account(email, "A Developer"), &nowhere()).await.unwrap();
+        app.service.web.people.sign_up(account(email, "A Developer"), &nowhere()).await.unwrap();
         browser.sign_in(email).await;
         browser
     }
@@ -43,7 +43,7 @@ impl<'a> Browser<'a> {
     /// Somebody who came in by the link that the first start prints.
     pub(crate) async fn operator(app: &'a TestApp) -> Self {
         let mut browser = Self::new(app);
-        let link = app.app.people.first_operator_link().await.unwrap().unwrap();
+        let link = app.service.web.people.first_operator_link().await.unwrap().unwrap();
         let path = format!("/link/{}", link.expose());
         assert_eq!(browser.get(&path).await.status, 200);
         let fields = [("name", "Op"), ("email", "op@example.com"), ("password", PASSWORD)];
@@ -148,7 +148,7 @@ pub(crate) fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'
 
 /// The id of the account with this address.
 pub(crate) async fn account_id(app: &TestApp, email: &str) -> String {
-    let accounts = app.app.people.accounts().await.unwrap();
+    let accounts = app.service.web.people.accounts().await.unwrap();
     accounts.into_iter().find(|account| account.email == email).unwrap().id
 }
 

@@ -29,13 +29,13 @@ async fn two_names(app: &TestApp) -> (String, String) {
     push(app, &north, &[line::event("n-1", "mma", "Bobby Vance", "Tom Reed")]).await;
     push(app, &south, &[line::event("s-1", "mma", "King Vance", "Tom Reed")]).await;
     app.publish().await;
-    let identities = app.app.world(World::Live).identities();
+    let identities = app.service.api.world(World::Live).identities();
     let [pair] = identities.unsure() else { panic!("{:?}", identities.unsure()) };
     (pair.one.to_string(), pair.other.to_string())
 }
 
 async fn deeds(app: &TestApp) -> Vec<(String, String, String)> {
-    let log = app.app.people.audit(None, None).await.unwrap();
+    let log = app.service.web.people.audit(None, None).await.unwrap();
     log.into_iter()
         .map(|row| (row.action, row.who, format!("{} {}", row.subject, row.detail)))
         .collect()
@@ -269,7 +269,7 @@ async fn an_accounts_limits_hold_at_once_for_the_keys_it_has_and_will_have() {
     let mut ann = Browser::developer(&app, "ann@example.com").await;
     let mut op = Browser::operator(&app).await;
     ann.post("/dashboard/access", &[("purpose", "A comparison page for readers.")]).await;
-    let request = app.app.people.access_requests(None).await.unwrap()[0].id.clone();
+    let request = app.service.web.people.access_requests(None).await.unwrap()[0].id.clone();
     assert_eq!(op.post(&format!("/console/requests/{request}/approve"), &[]).await.status, 303);
     let secret = |page: &Answer| between(page.text(), "id=\"secret\">", "<").unwrap().to_owned();
     let key = secret(&ann.post("/dashboard/keys", &[("kind", "production")]).await);
@@ -332,7 +332,8 @@ async fn the_audit_log_is_searched_and_read_to_its_beginning() {
     for n in 0..230 {
         let actor = accounts::Actor::command_line();
         let subject = format!("feed-{n}");
-        app.app
+        app.service
+            .web
             .people
             .note(&actor, accounts::AuditAction::FeedCreated, &subject, "100%_sure")
             .await
@@ -369,14 +370,19 @@ async fn write_evil_everywhere(app: &TestApp) -> Vec<String> {
     let title = line::tournament(&format!("t{EVIL}"), EVIL);
     push(app, &one, &[title]).await;
     app.publish().await;
-    app.app.people.sign_up(account("ann@example.com", EVIL), &nowhere()).await.unwrap();
+    app.service.web.people.sign_up(account("ann@example.com", EVIL), &nowhere()).await.unwrap();
     let mut ann = Browser::new(app);
     ann.sign_in("ann@example.com").await;
     ann.post("/dashboard/keys", &[("name", EVIL), ("kind", "sandbox")]).await;
     ann.post("/dashboard/access", &[("purpose", EVIL)]).await;
     let actor = accounts::Actor::command_line();
-    app.app.people.note(&actor, accounts::AuditAction::KeyCreated, EVIL, EVIL).await.unwrap();
-    let identities = app.app.world(World::Live).identities();
+    app.service
+        .web
+        .people
+        .note(&actor, accounts::AuditAction::KeyCreated, EVIL, EVIL)
+        .await
+        .unwrap();
+    let identities = app.service.api.world(World::Live).identities();
     identities.events().map(|event| event.id.to_string()).collect()
 }
 

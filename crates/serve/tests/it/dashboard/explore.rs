@@ -79,11 +79,11 @@ async fn a_production_key_is_never_used_and_a_restricted_one_only_for_what_it_ma
         account_id: Some(id.clone()),
         ..accounts::NewKey::of_kind(KeyKind::Production)
     };
-    let (_, live) = app.app.accounts.create_key(new, &Actor::command_line()).await.unwrap();
+    let (_, live) = app.service.api.accounts.create_key(new, &Actor::command_line()).await.unwrap();
     let fields = [("endpoint", "list_books"), ("key", live.id.as_str())];
     let ran = run(&mut ann, &fields).await;
     assert_eq!(ran.status, 400, "there is no sandbox key");
-    let views = app.app.accounts.keys_of(&id).await.unwrap();
+    let views = app.service.api.accounts.keys_of(&id).await.unwrap();
     assert_eq!((views[0].last_used, views[0].today.map(|day| day.used)), (None, Some(0)));
     ann.post("/dashboard/keys", &[("kind", "sandbox"), ("group", "golf")]).await;
     let ran = run(

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use accounts::{PeopleRules, SignUp};
-use serve::DashboardSettings;
+use web::WebSettings;
 
 use super::browser::{Browser, PASSWORD, account, account_id, between, nowhere};
 use crate::harness::TestApp;
@@ -214,7 +214,7 @@ async fn sessions_are_listed_and_ended_and_the_password_changed() {
 #[tokio::test]
 async fn an_invitation_makes_an_account_where_sign_up_is_not_open() {
     let rules = PeopleRules { sign_up: SignUp::Invitation, ..PeopleRules::default() };
-    let app = TestApp::builder().pages(rules, DashboardSettings::default()).start().await;
+    let app = TestApp::builder().pages(rules, WebSettings::default()).start().await;
     let mut op = Browser::operator(&app).await;
     let issued = op.post("/console/accounts/invite", &[("email", "ann@example.com")]).await;
     let url = secret(issued.text());
@@ -234,7 +234,7 @@ async fn an_invitation_makes_an_account_where_sign_up_is_not_open() {
 #[tokio::test]
 async fn an_operators_link_sets_a_forgotten_password() {
     let app = TestApp::start().await;
-    app.app.people.sign_up(account("ann@example.com", "Ann"), &nowhere()).await.unwrap();
+    app.service.web.people.sign_up(account("ann@example.com", "Ann"), &nowhere()).await.unwrap();
     let mut op = Browser::operator(&app).await;
     let id = account_id(&app, "ann@example.com").await;
     let issued = op.post(&format!("/console/accounts/{id}/reset"), &[]).await;

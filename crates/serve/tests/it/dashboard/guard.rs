@@ -2,7 +2,7 @@
 
 use accounts::PeopleRules;
 use domain::World;
-use serve::{DashboardSettings, RouteView, Who, dashboard_routes};
+use web::{RouteView, WebSettings, Who, routes as dashboard_routes};
 
 use super::browser::{Browser, PASSWORD, account, account_id, between, cookies, machine, nowhere};
 use crate::harness::{Answer, TestApp};
@@ -43,7 +43,7 @@ async fn ann(app: &TestApp) -> (Browser<'_>, Things) {
     let purpose = [("purpose", "A comparison page for readers.")];
     assert_eq!(ann.post("/dashboard/access", &purpose).await.status, 303);
     let event = an_event(app).await;
-    let people = &app.app.people;
+    let people = &app.service.web.people;
     let page = ann.get("/dashboard").await;
     let security = ann.get("/dashboard/security").await;
     let things = Things {
@@ -64,7 +64,7 @@ async fn an_event(app: &TestApp) -> String {
     let listed = r#"{"type":"event","ref":"b-1","sport":"mma","competition":"UFC 331","commence_time":"2026-11-22T03:00:00Z","home":"Jiri Prochazka","away":"Alex Pereira"}"#;
     assert_eq!(app.post(&feed, listed.into(), None).await.status, 200);
     app.publish().await;
-    let identities = app.app.world(World::Live).identities();
+    let identities = app.service.api.world(World::Live).identities();
     identities.events().next().unwrap().id.to_string()
 }
 
@@ -78,13 +78,13 @@ async fn ask(browser: &mut Browser<'_>, route: &RouteView, path: &str) -> Answer
 
 /// Everything that could have been changed, as it stands.
 async fn standing(app: &TestApp) -> String {
-    let (accounts, people) = (&app.app.accounts, &app.app.people);
+    let (accounts, people) = (&app.service.api.accounts, &app.service.web.people);
     let keys = accounts.list_keys().await.unwrap();
     let feeds = accounts.list_feeds().await.unwrap();
     let requests = people.access_requests(None).await.unwrap();
     let audit = people.audit(None, None).await.unwrap().len();
     let maintenance = accounts.maintenance();
-    let identities = app.app.world(World::Live).identities();
+    let identities = app.service.api.world(World::Live).identities();
     let mut events: Vec<String> = identities.events().map(|event| format!("{event:?}")).collect();
     events.sort_unstable();
     format!(
@@ -213,7 +213,7 @@ async fn a_form_of_another_site_or_session_does_nothing() {
 #[tokio::test]
 async fn signing_in_never_keeps_the_token_that_the_browser_came_with() {
     let app = TestApp::start().await;
-    app.app.people.sign_up(account("ann@example.com", "Ann"), &nowhere()).await.unwrap();
+    app.service.web.people.sign_up(account("ann@example.com", "Ann"), &nowhere()).await.unwrap();
     let mut browser = Browser::new(&app);
     browser.get("/signin").await;
     let planted = browser.cookie.clone().unwrap();
@@ -238,9 +238,9 @@ async fn signing_in_never_keeps_the_token_that_the_browser_came_with() {
 
 #[tokio::test]
 async fn over_tls_the_cookie_is_bound_to_it() {
-    let pages = DashboardSettings {
+    let pages = WebSettings {
         public_url: Some("https://odds.example.com".to_owned()),
-        ..DashboardSettings::default()
+        ..WebSettings::default()
     };
     let app = TestApp::builder().pages(PeopleRules::default(), pages).start().await;
     let mut browser = Browser::new(&app);
@@ -264,7 +264,7 @@ async fn over_tls_the_cookie_is_bound_to_it() {
 #[tokio::test]
 async fn nobody_is_sent_to_another_site_after_signing_in() {
     let app = TestApp::start().await;
-    app.app.people.sign_up(account("ann@example.com", "Ann"), &nowhere()).await.unwrap();
+    app.service.web.people.sign_up(account("ann@example.com", "Ann"), &nowhere()).await.unwrap();
     for next in
         ["https://evil.example", "//evil.example", "/\\evil.example", "/signout", "/dashboard/../x"]
     {
@@ -281,7 +281,7 @@ async fn nobody_is_sent_to_another_site_after_signing_in() {
 async fn what_people_type_is_shown_as_text() {
     const EVIL: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>";
     let app = TestApp::start().await;
-    app.app.people.sign_up(account("ann@example.com", EVIL), &nowhere()).await.unwrap();
+    app.service.web.people.sign_up(account("ann@example.com", EVIL), &nowhere()).await.unwrap();
     let mut ann = Browser::new(&app);
     ann.sign_in("ann@example.com").await;
     let made = ann.post("/dashboard/keys", &[("name", EVIL), ("kind", "sandbox")]).await;
@@ -311,7 +311,7 @@ async fn what_people_type_is_shown_as_text() {
 #[tokio::test]
 async fn a_wrong_password_and_an_unknown_account_are_answered_with_the_same_page() {
     let app = TestApp::start().await;
-    app.app.people.sign_up(account("ann@example.com", "Ann"), &nowhere()).await.unwrap();
+    app.service.web.people.sign_up(account("ann@example.com", "Ann"), &nowhere()).await.unwrap();
     let mut pages = Vec::new();
     for email in ["ann@example.com", "bob@example.com"] {
         let mut browser = Browser::new(&app);

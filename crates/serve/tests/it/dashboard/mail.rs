@@ -84,7 +84,7 @@ async fn an_address_with_an_account_is_written_to_and_the_page_says_the_same() {
 #[tokio::test]
 async fn a_forgotten_password_is_set_by_mail_and_strangers_learn_nothing() {
     let app = TestApp::builder().mail().start().await;
-    app.app.people.sign_up(account(ANN, "Ann"), &nowhere()).await.unwrap();
+    app.service.web.people.sign_up(account(ANN, "Ann"), &nowhere()).await.unwrap();
     app.letter().await;
     let mut browser = Browser::new(&app);
     assert!(browser.get("/signin").await.text().contains("href=\"/forgot\""));
@@ -122,23 +122,24 @@ async fn a_forgotten_password_is_set_by_mail_and_strangers_learn_nothing() {
 #[tokio::test]
 async fn nobodys_mailbox_is_filled_from_here() {
     let app = TestApp::builder().mail().start().await;
-    app.app.people.sign_up(account(ANN, "Ann"), &nowhere()).await.unwrap();
+    app.service.web.people.sign_up(account(ANN, "Ann"), &nowhere()).await.unwrap();
     for n in 0..20 {
         let from = accounts::Origin {
             address: Some(std::net::IpAddr::from([10, 0, 0, n])),
             agent: String::new(),
             device: None,
         };
-        assert_eq!(app.app.people.admit_reset(&from), accounts::Attempt::Done);
-        app.app
+        assert_eq!(app.service.web.people.admit_reset(&from), accounts::Attempt::Done);
+        app.service
+            .web
             .people
             .mail_reset(&accounts::EmailAddress::parse(ANN).unwrap(), &from)
             .await
             .unwrap();
     }
-    assert_eq!(app.app.people.mail_stats().queued, 3);
+    assert_eq!(app.service.web.people.mail_stats().queued, 3);
     let from = nowhere();
-    let attempts: Vec<_> = (0..6).map(|_| app.app.people.admit_reset(&from)).collect();
+    let attempts: Vec<_> = (0..6).map(|_| app.service.web.people.admit_reset(&from)).collect();
     assert!(matches!(attempts[5], accounts::Attempt::Throttled { .. }), "{attempts:?}");
 }
 
@@ -169,7 +170,7 @@ async fn a_decision_about_access_is_written() {
     let mut op = Browser::operator(&app).await;
     let purpose = [("purpose", "A comparison page for readers.")];
     assert_eq!(op.post("/dashboard/access", &purpose).await.status, 303);
-    let id = app.app.people.access_requests(None).await.unwrap()[0].id.clone();
+    let id = app.service.web.people.access_requests(None).await.unwrap()[0].id.clone();
     op.get("/console/requests").await;
     assert_eq!(
         op.post(&format!("/console/requests/{id}/approve"), &[("note", "")]).await.status,

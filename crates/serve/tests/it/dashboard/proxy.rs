@@ -31,14 +31,14 @@ async fn guess(browser: &Browser<'_>, from: impl Fn(usize) -> String) -> usize {
 #[tokio::test]
 async fn behind_a_proxy_each_client_is_a_source_of_its_own() {
     let app = TestApp::builder().behind_a_proxy().start().await;
-    app.app.people.sign_up(account(ANN, "Ann"), &nowhere()).await.unwrap();
+    app.service.web.people.sign_up(account(ANN, "Ann"), &nowhere()).await.unwrap();
     let mut browser = Browser::new(&app);
     browser.get("/signin").await;
     // Whatever a client claims about those before it, the proxy adds where it has the request from.
     assert_eq!(guess(&browser, |n| format!("198.51.100.{n}, 203.0.113.9")).await, 10);
     let entered = sign_in(&browser, PASSWORD, "192.0.2.7").await;
     assert_eq!(entered.status, 303, "somebody else's guesses are not theirs: {}", entered.text());
-    let log = app.app.people.audit(None, None).await.unwrap();
+    let log = app.service.web.people.audit(None, None).await.unwrap();
     let entry = log.iter().find(|entry| entry.action == "session.started").unwrap();
     assert_eq!(entry.address, "192.0.2.7");
 }
@@ -46,7 +46,7 @@ async fn behind_a_proxy_each_client_is_a_source_of_its_own() {
 #[tokio::test]
 async fn nobody_else_is_believed_about_where_they_are() {
     let app = TestApp::start().await;
-    app.app.people.sign_up(account(ANN, "Ann"), &nowhere()).await.unwrap();
+    app.service.web.people.sign_up(account(ANN, "Ann"), &nowhere()).await.unwrap();
     let mut browser = Browser::new(&app);
     browser.get("/signin").await;
     assert_eq!(guess(&browser, |n| format!("203.0.113.{n}")).await, 10);
@@ -57,7 +57,7 @@ async fn nobody_else_is_believed_about_where_they_are() {
 #[tokio::test]
 async fn a_browser_that_somebody_signed_in_with_is_not_kept_out_by_strangers() {
     let app = TestApp::start().await;
-    app.app.people.sign_up(account(ANN, "Ann"), &nowhere()).await.unwrap();
+    app.service.web.people.sign_up(account(ANN, "Ann"), &nowhere()).await.unwrap();
     let mut own = Browser::new(&app);
     own.sign_in(ANN).await;
     assert_eq!(own.post("/signout", &[]).await.status, 303);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use accounts::PeopleRules;
-use serve::DashboardSettings;
+use web::WebSettings;
 
 use super::browser::{Browser, between};
 use crate::board::Board;
@@ -65,7 +65,7 @@ async fn a_day_is_told_in_quarters_of_an_hour_and_outlives_a_restart() {
     let now = board.app.now();
     let stopping = tokio_util::sync::CancellationToken::new();
     stopping.cancel();
-    serve::keep_pages(Arc::clone(&board.app.app), stopping).await;
+    web::keep_pages(Arc::clone(&board.app.service.web), stopping).await;
     let dir = board.app.stop().await;
     let app = TestApp::builder().on(dir).starting_at(now).keeping_pages().start().await;
     let mut browser = Browser::new(&app);
@@ -97,15 +97,15 @@ async fn assets_are_kept_for_good_under_names_of_their_content_and_packed() {
 
 #[tokio::test]
 async fn pages_that_are_switched_off_are_not_there() {
-    let off = DashboardSettings { enabled: false, ..DashboardSettings::default() };
+    let off = WebSettings { enabled: false, ..WebSettings::default() };
     let app = TestApp::builder().pages(PeopleRules::default(), off).start().await;
     for path in ["/signin", "/dashboard", "/status", "/console"] {
         assert_eq!(app.get_without_key(path).await.refusal(), (404, "not_found".to_owned()));
     }
-    let private = DashboardSettings { status_page: false, ..DashboardSettings::default() };
+    let private = WebSettings { status_page: false, ..WebSettings::default() };
     let app = TestApp::builder().pages(PeopleRules::default(), private).start().await;
     let mut browser = Browser::new(&app);
-    let closed = DashboardSettings { docs: false, ..DashboardSettings::default() };
+    let closed = WebSettings { docs: false, ..WebSettings::default() };
     let quiet = TestApp::builder().pages(PeopleRules::default(), closed).start().await;
     assert_eq!(quiet.get_without_key("/docs").await.status, 404);
     assert_eq!(quiet.get_without_key("/openapi.json").await.status, 200);

@@ -17,7 +17,8 @@ async fn key_of(app: &TestApp, email: &str, name: &str, per_day: u32) -> (String
         account_id: Some(account_id(app, email).await),
         ..NewKey::of_kind(KeyKind::Sandbox)
     };
-    let (secret, record) = app.app.accounts.create_key(new, &Actor::command_line()).await.unwrap();
+    let (secret, record) =
+        app.service.api.accounts.create_key(new, &Actor::command_line()).await.unwrap();
     (secret.expose().to_owned(), record.id.as_str().to_owned())
 }
 
@@ -41,8 +42,8 @@ async fn every_request_is_shown_once_before_and_after_it_is_written_and_after_a_
     for there in ["List bookmakers", "Get odds", "API status", "Answered", "site"] {
         assert!(page.text().contains(there), "{there}");
     }
-    app.app.write_usage().await.unwrap();
-    app.app.write_usage().await.unwrap();
+    app.service.api.write_usage().await.unwrap();
+    app.service.api.write_usage().await.unwrap();
     assert_eq!(total(ann.get("/dashboard/usage").await.text()), "9");
     for range in ["24h", "7d", "30d", "1y"] {
         let path = format!("/dashboard/usage?range={range}&key={id}");
@@ -118,14 +119,14 @@ async fn nobody_sees_anybody_elses_usage_or_failures() {
 #[tokio::test]
 async fn a_quota_running_low_is_told_on_every_page_and_by_mail_once() {
     let app = TestApp::builder().mail().start().await;
-    let people = &app.app.people;
+    let people = &app.service.web.people;
     let mut ann = Browser::operator(&app).await;
     let (key, _) = key_of(&app, "op@example.com", "site", 20).await;
     let spend = async |n: usize| {
         for _ in 0..n {
             assert_eq!(app.get("/v1/books", &key).await.status, 200);
         }
-        app.app.tell_quotas().await;
+        app.service.web.send_quota_alerts().await;
     };
     spend(9).await;
     assert!(!ann.get("/dashboard/usage").await.text().contains("has spent"));
@@ -148,7 +149,7 @@ async fn a_quota_running_low_is_told_on_every_page_and_by_mail_once() {
     spend(4).await;
     assert!(app.letter().await.subject.starts_with("95 %"));
     assert!(ann.get("/dashboard/usage").await.text().contains("Spent: requests are answered 429"));
-    app.app.tell_quotas().await;
+    app.service.web.send_quota_alerts().await;
     assert_eq!(people.mail_stats().queued, 3);
 }
 

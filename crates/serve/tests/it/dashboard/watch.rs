@@ -5,7 +5,7 @@ use std::time::Duration;
 use accounts::PeopleRules;
 use reqwest::{Method, Response};
 use serde_json::Value;
-use serve::DashboardSettings;
+use web::WebSettings;
 
 use super::board::live;
 use crate::board::{ANN, BEA, Board};
@@ -13,11 +13,11 @@ use crate::harness::{Answer, Builder, TestApp, line};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-async fn kept(pages: DashboardSettings) -> Board {
+async fn kept(pages: WebSettings) -> Board {
     kept_on(TestApp::builder(), pages).await
 }
 
-async fn kept_on(builder: Builder, pages: DashboardSettings) -> Board {
+async fn kept_on(builder: Builder, pages: WebSettings) -> Board {
     let app = builder.pages(PeopleRules::default(), pages).keeping_pages().start().await;
     Board::on(app).await
 }
@@ -146,7 +146,7 @@ async fn events_that_come_and_go_come_as_rows_that_are_text() {
 
 #[tokio::test]
 async fn places_are_bounded_and_come_free_again() {
-    let board = kept(DashboardSettings { board_watchers_max: 2, ..live() }).await;
+    let board = kept(WebSettings { board_watchers_max: 2, ..live() }).await;
     let (first, second) =
         (Stream::open(&board, STREAM, None).await, Stream::open(&board, STREAM, None).await);
     let third = Answer::of(board.app.request(Method::GET, STREAM)).await;
@@ -165,7 +165,7 @@ async fn places_are_bounded_and_come_free_again() {
 
 #[tokio::test]
 async fn nobody_takes_all_places_alone() {
-    let pages = DashboardSettings { board_watchers_per_source_max: 2, ..live() };
+    let pages = WebSettings { board_watchers_per_source_max: 2, ..live() };
     let board = kept_on(TestApp::builder().behind_a_proxy(), pages).await;
     let ask = async |from: &str| {
         let request = board.app.request(Method::GET, STREAM).header("x-forwarded-for", from);
@@ -222,7 +222,7 @@ fn views() -> Vec<String> {
 #[tokio::test]
 async fn views_that_are_watched_are_bounded_and_those_there_take_more_watchers() {
     const VIEWS_MAX: usize = 256;
-    let board = kept(DashboardSettings { board_watchers_per_source_max: 1000, ..live() }).await;
+    let board = kept(WebSettings { board_watchers_per_source_max: 1000, ..live() }).await;
     let views = views();
     let (first, others) = views.split_at(VIEWS_MAX);
     let mut streams = Vec::new();

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use http::HeaderMap;
 use reqwest::RequestBuilder;
+use reqwest::header::HeaderMap;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
@@ -167,8 +167,8 @@ impl Raw {
         let status = response.code.unwrap();
         let mut headers = HeaderMap::new();
         for line in &*response.headers {
-            let name = http::HeaderName::from_bytes(line.name.as_bytes()).unwrap();
-            headers.append(name, http::HeaderValue::from_bytes(line.value).unwrap());
+            let name = reqwest::header::HeaderName::from_bytes(line.name.as_bytes()).unwrap();
+            headers.append(name, reqwest::header::HeaderValue::from_bytes(line.value).unwrap());
         }
         let length = headers.get("content-length").map_or(0, |value| {
             let bodiless = method == "HEAD" || status == 304;

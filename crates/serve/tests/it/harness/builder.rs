@@ -5,14 +5,18 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use accounts::{Cluster, People, PeopleRules};
+use api::ingest::PushLimits;
+use api::{Api, ApiSettings};
 use domain::{Catalogue, Clock, ManualClock, Timestamp, World};
 use engine::{WorldHandle, WorldOptions, Worlds};
 use feeds::sandbox::Simulation;
+use http::{Proxies, Server, ServerSettings};
 use market::{Lifetimes, Limits};
-use serve::{App, DashboardSettings, Doors, Parts, Proxies, PushLimits, Settings};
+use serve::{Doors, Service};
 use store::Store;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
+use web::{Web, WebSettings};
 
 use super::{
     DAY, Joining, LogServers, PushDoor, START, SystemClock, TestApp, Time, at, client, listen,
@@ -28,7 +32,10 @@ pub(crate) struct Builder {
     refresh_interval: Duration,
     stale_after: Duration,
     limits: Limits,
-    settings: Settings,
+    api: ApiSettings,
+    server: ServerSettings,
+    web: WebSettings,
+    ingest_on_main: bool,
     sandbox_seed: Option<u64>,
     people: PeopleRules,
     log_servers: Option<LogServers>,
@@ -48,15 +55,17 @@ impl Builder {
             stale_after: Duration::from_secs(90),
             // Most tests report of events without waiting for their start.
             limits: Limits { begin_early_max: Duration::MAX, ..Limits::DEFAULT },
-            settings: Settings {
+            api: ApiSettings {
                 query_key_enabled: true,
                 query_key_sunset: "Sun, 01 Nov 2027 00:00:00 GMT".to_owned(),
-                ingest_on_main: true,
-                connections_max: 1000,
                 pushes: PushLimits { bytes_max: 128 << 20, feed_bytes_max: 32 << 20 },
+            },
+            web: WebSettings::default(),
+            ingest_on_main: true,
+            server: ServerSettings {
+                connections_max: 1000,
                 connections_per_source_max: 1000,
                 drain: Duration::ZERO,
-                dashboard: DashboardSettings::default(),
                 proxies: Proxies::default(),
                 // A slow machine is no reason to refuse anything in a test of something else.
                 shed_after: Duration::from_secs(600),
@@ -130,25 +139,25 @@ impl Builder {
 
     /// The operator has switched `api_key` off.
     pub(crate) fn without_query_key(mut self) -> Self {
-        self.settings.query_key_enabled = false;
+        self.api.query_key_enabled = false;
         self
     }
 
     pub(crate) fn push_door(mut self, door: PushDoor) -> Self {
-        self.settings.ingest_on_main = door == PushDoor::OnMain;
+        self.ingest_on_main = door == PushDoor::OnMain;
         self
     }
 
     /// What the operator decided about people and pages.
-    pub(crate) fn pages(mut self, people: PeopleRules, pages: DashboardSettings) -> Self {
+    pub(crate) fn pages(mut self, people: PeopleRules, pages: WebSettings) -> Self {
         self.people = people;
-        self.settings.dashboard = pages;
+        self.web = pages;
         self
     }
 
     /// Connections from this machine are a proxy's.
     pub(crate) fn behind_a_proxy(mut self) -> Self {
-        self.settings.proxies.trusted = vec!["127.0.0.1".parse().unwrap()];
+        self.server.proxies.trusted = vec!["127.0.0.1".parse().unwrap()];
         self
     }
 
@@ -159,29 +168,29 @@ impl Builder {
     }
 
     pub(crate) fn connections_max(mut self, max: usize) -> Self {
-        self.settings.connections_max = max;
+        self.server.connections_max = max;
         self
     }
 
     /// How much memory pushes may take, over all feeds and of one.
     pub(crate) fn push_bytes(mut self, bytes_max: usize, feed_bytes_max: usize) -> Self {
-        self.settings.pushes = PushLimits { bytes_max, feed_bytes_max };
+        self.api.pushes = PushLimits { bytes_max, feed_bytes_max };
         self
     }
 
     pub(crate) fn connections_per_source_max(mut self, max: usize) -> Self {
-        self.settings.connections_per_source_max = max;
+        self.server.connections_per_source_max = max;
         self
     }
 
     /// Connections are still taken for this long once the service stops.
     pub(crate) fn drain(mut self, time: Duration) -> Self {
-        self.settings.drain = time;
+        self.server.drain = time;
         self
     }
 
     pub(crate) fn shed_after(mut self, late: Duration) -> Self {
-        self.settings.shed_after = late;
+        self.server.shed_after = late;
         self
     }
 
@@ -230,29 +239,25 @@ impl Builder {
         };
         let (sandbox, sandbox_writer) = open(options(World::Sandbox, self.sandbox_seed));
         let writers = vec![(World::Live, live_writer), (World::Sandbox, sandbox_writer)];
-        let app = Arc::new(App::new(Parts {
-            catalogue,
-            clock,
-            accounts,
-            people,
-            settings: self.settings,
-            worlds: Worlds { live, sandbox },
-        }));
+        let server = Server::new(clock, self.server);
+        let api = Api::new(catalogue, accounts, Worlds { live, sandbox }, self.api, server);
+        let web = Web::new(Arc::clone(&api), people, self.web);
+        let service = Arc::new(Service { api, web, ingest_on_main: self.ingest_on_main });
         let stop = CancellationToken::new();
         if self.keeps_pages {
-            tokio::spawn(serve::keep_pages(Arc::clone(&app), stop.clone()));
+            tokio::spawn(web::keep_pages(Arc::clone(&service.web), stop.clone()));
         }
         TestApp {
-            addr: listen(&app, Doors::Main, &stop).await,
-            push_addr: listen(&app, Doors::Ingest, &stop).await,
-            operator_addr: listen(&app, Doors::Operator, &stop).await,
+            addr: listen(&service, Doors::Main, &stop).await,
+            push_addr: listen(&service, Doors::Ingest, &stop).await,
+            operator_addr: listen(&service, Doors::Operator, &stop).await,
             client: client(),
             refresh_interval: self.refresh_interval,
             waker: tokio::sync::OnceCell::new(),
             names: AtomicU32::new(0),
             email_queue: tokio::sync::Mutex::new(email_queue),
             time: self.time,
-            app,
+            service,
             manual,
             store,
             dir: Some(dir),

@@ -14,7 +14,7 @@ async fn limited<'a>(app: &'a TestApp, limits: &[(&str, &str)]) -> (Browser<'a>,
     let mut ann = Browser::developer(app, "ann@example.com").await;
     let mut op = Browser::operator(app).await;
     ann.post("/dashboard/access", &[("purpose", "A comparison page for readers.")]).await;
-    let request = app.app.people.access_requests(None).await.unwrap()[0].id.clone();
+    let request = app.service.web.people.access_requests(None).await.unwrap()[0].id.clone();
     assert_eq!(op.post(&format!("/console/requests/{request}/approve"), &[]).await.status, 303);
     let id = account_id(app, "ann@example.com").await;
     let set = op.post(&format!("/console/accounts/{id}/limits"), limits).await;
@@ -24,7 +24,7 @@ async fn limited<'a>(app: &'a TestApp, limits: &[(&str, &str)]) -> (Browser<'a>,
 
 async fn revoke_all(app: &TestApp, browser: &mut Browser<'_>) {
     let id = account_id(app, "ann@example.com").await;
-    for key in app.app.accounts.live_keys_of(&id).await.unwrap() {
+    for key in app.service.api.accounts.live_keys_of(&id).await.unwrap() {
         let path = format!("/dashboard/keys/{}/revoke", key.record.id);
         assert_eq!(browser.post(&path, &[]).await.status, 303);
     }

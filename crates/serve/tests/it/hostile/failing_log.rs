@@ -21,7 +21,7 @@ fn fill_disk(full: bool) {
 }
 
 fn cut_at(app: &TestApp) -> i64 {
-    app.app.world(World::Live).published().snapshot.cut_at.as_millis()
+    app.service.api.world(World::Live).published().snapshot.cut_at.as_millis()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -78,6 +78,6 @@ async fn a_batch_that_fails_leaves_nothing_in_what_is_shown() {
     assert_eq!(refused.status, 503);
     let before = cut_at(&app);
     wait_for("more snapshots", || cut_at(&app) > before + 500).await;
-    assert_eq!(app.app.world(World::Live).published().snapshot.events(), 1);
+    assert_eq!(app.service.api.world(World::Live).published().snapshot.events(), 1);
     fill_disk(false);
 }

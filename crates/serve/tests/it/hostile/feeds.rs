@@ -23,7 +23,7 @@ async fn a_bound_token_reports_scores_only_with_the_right_to() {
     let bound = app.feed("bound", Some("fanduel")).await;
     let got = app.push(&bound, ndjson(&[event.clone(), live.clone()])).await;
     assert_eq!(codes(&got), ["wrong_bookmaker"], "{got}");
-    let (accounts, by) = (&app.app.accounts, Actor::command_line());
+    let (accounts, by) = (&app.service.api.accounts, Actor::command_line());
     let made = accounts.create_feed("official", Some("fanduel"), Scores::Allowed, &by).await;
     let official = made.unwrap().0.expose().to_owned();
     let got = app.push(&official, ndjson(&[event.clone(), live.clone()])).await;
@@ -67,7 +67,7 @@ async fn a_full_service_refuses_what_is_new_shows_it_and_gets_room_by_a_drop() {
     let metrics = answer.text();
     assert!(metrics.contains("linesman_market_records_max{world=\"live\"} 60"), "{metrics}");
     assert!(metrics.contains("linesman_market_feed_records_weight{feed=\"one\"}"), "{metrics}");
-    let live = app.app.world(World::Live);
+    let live = app.service.api.world(World::Live);
     live.operate(Operation::Drop { feed: "one".into() }).await.unwrap();
     assert!(live.operate(Operation::Drop { feed: "nobody".into() }).await.is_err());
     app.publish().await;

@@ -63,7 +63,7 @@ async fn another_feed_an_operator_and_the_next_snapshot_do_not_wait_for_a_busy_f
     assert!(is_busy(&pushes), "it was answered behind the others");
     let unknown = domain::EventId::minted(1, 1);
     let nothing = Operation::Merge { one: unknown, other: unknown };
-    assert!(app.app.world(World::Live).operate(nothing).await.is_err());
+    assert!(app.service.api.world(World::Live).operate(nothing).await.is_err());
     assert!(is_busy(&pushes), "the operator waited for them");
     app.publish().await;
     assert!(is_busy(&pushes), "the snapshot was cut after them");
@@ -81,9 +81,9 @@ async fn revoking_or_pausing_a_feed_ends_its_pushes_between_two_messages() {
         let pushes = busy(&app, &token).await;
         let by = accounts::Actor::command_line();
         if revoked {
-            app.app.accounts.revoke_feed("busy", &by).await.unwrap();
+            app.service.api.accounts.revoke_feed("busy", &by).await.unwrap();
         } else {
-            app.app.accounts.pause_feed("busy", true, &by).await.unwrap();
+            app.service.api.accounts.pause_feed("busy", true, &by).await.unwrap();
         }
         for push in pushes {
             let answer = push.await.unwrap();
@@ -100,7 +100,7 @@ async fn a_stop_does_not_wait_for_what_is_queued() {
     let app = Arc::new(TestApp::start().await);
     let token = app.any_feed().await;
     let pushes = busy(&app, &token).await;
-    app.app.world(World::Live).end_pushes();
+    app.service.api.world(World::Live).end_pushes();
     for push in pushes {
         let answer = push.await.unwrap();
         assert_eq!(answer.refusal(), (503, "unavailable".to_owned()));
@@ -114,7 +114,7 @@ async fn a_stop_does_not_wait_for_what_is_queued() {
     // Snapshots go on until the writer is told to end.
     let due = app.now().plus(Duration::from_secs(30));
     app.advance(Duration::from_secs(60));
-    let cut_at = || app.app.world(World::Live).published().snapshot.cut_at;
+    let cut_at = || app.service.api.world(World::Live).published().snapshot.cut_at;
     wait_for("the next snapshot", || cut_at() >= due).await;
     // What was stored of the pushes is whole, and sending them again completes them.
     let Ok(app) = Arc::try_unwrap(app) else { panic!("somebody still has it") };

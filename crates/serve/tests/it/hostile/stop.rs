@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serve::{Door, Doors};
+use serve::{Doors, Entrance};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -25,8 +25,9 @@ async fn listen(app: &TestApp) -> Listener {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
-    let door = Door { listener, doors: Doors::Main, tls: None };
-    let running = tokio::spawn(serve::run(Arc::clone(&app.app), door, stop.clone()));
+    let listener = http::Listener { socket: listener, tls: None, measures_load: true };
+    let entrance = Entrance { service: Arc::clone(&app.service), doors: Doors::Main };
+    let running = tokio::spawn(http::run(Arc::new(entrance), listener, stop.clone()));
     Listener { addr, stop, running }
 }
 
@@ -112,7 +113,7 @@ async fn while_it_drains_it_is_not_ready_and_answers_everybody() {
     kept.send(REQUEST).await;
     assert_eq!(kept.read_answer().await.unwrap().status, 200);
     app.begin_stop();
-    wait_for("/readyz", || !app.app.is_ready()).await;
+    wait_for("/readyz", || !app.service.is_ready()).await;
     let refused = app.raw_one("GET /readyz HTTP/1.1\r\nhost: a\r\n\r\n").await;
     assert_eq!(refused.refusal(), (503, "unavailable".to_owned()));
     assert!(refused.message().contains("stopping"), "{}", refused.message());

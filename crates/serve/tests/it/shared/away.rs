@@ -60,7 +60,7 @@ async fn when_the_servers_come_back_every_node_catches_up_without_a_restart() {
         assert_eq!(node.get("/v1/status", key).await.json()["status"], "degraded");
     }
     word_that_nobody_writes(&cluster, &keys[0]).await;
-    let leads_still = || cluster.writer.app.world(World::Live).leads();
+    let leads_still = || cluster.writer.service.api.world(World::Live).leads();
     wait_for("the writer to step down", || !leads_still()).await;
     cluster.bed.nats.start_again(0).unwrap();
     lead(&cluster.writer, &cluster.seat, 2).await;
@@ -75,7 +75,7 @@ async fn when_the_servers_come_back_every_node_catches_up_without_a_restart() {
 /// Where nobody writes, nobody is ahead: a balancer that asks is not left without any node.
 async fn word_that_nobody_writes(cluster: &Cluster, key: &str) {
     let (node, clock) = (&cluster.readers[0], &cluster.joining.clock);
-    let [live, sandbox] = [World::Live, World::Sandbox].map(|world| node.app.world(world));
+    let [live, sandbox] = [World::Live, World::Sandbox].map(|world| node.service.api.world(world));
     wait_for("the sandbox", || sandbox.is_current(clock.now())).await;
     assert!(live.is_late(clock.now()));
     live.note_led(Some(false), clock.now());

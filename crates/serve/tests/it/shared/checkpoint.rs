@@ -111,3 +111,26 @@ async fn whoever_starts_reads_a_checkpoint_that_is_not_much_older_than_a_minute(
     let metrics = late.get_operator("/metrics").await;
     assert!(metrics.text().contains("linesman_follower_catch_up_seconds{world=\"live\"} "));
 }
+
+/// More than one batch of entries that wait for a snapshot after them (`BATCH` of the follower).
+const AFTER_THE_SNAPSHOT: u32 = 40_000;
+
+#[tokio::test]
+async fn a_node_that_starts_after_many_changes_within_an_epoch_shows_the_same_snapshot() {
+    let cluster = Cluster::start().await;
+    let feed = cluster.writer.any_feed().await;
+    let price = |american| line::moneyline("a", "fanduel", (ANN, american), (BEA, -155));
+    cluster.writer.push_all(&feed, &[line::event("a", "mma", ANN, BEA), price(135)]).await;
+    cluster.publish().await;
+    cluster.writer.push_all(&feed, &[price(140)]).await;
+    fill(&cluster, AFTER_THE_SNAPSHOT).await;
+    let late = TestApp::builder().joining(cluster.joining.clone()).start().await;
+    wait_for("what was published", || cut_at(&late) == cut_at(&cluster.writer)).await;
+    let key = late.live_key().await;
+    let shown = late.get(ODDS, &key).await;
+    assert_eq!(shown.json()[0]["outcomes"][0]["price"], 135);
+    let writer = &cluster.writer;
+    assert_eq!(shown.text(), writer.get(ODDS, &writer.live_key().await).await.text());
+    publish(&cluster.joining.clock, &[writer, &late]).await;
+    assert_eq!(late.get(ODDS, &key).await.json()[0]["outcomes"][0]["price"], 140);
+}

@@ -57,7 +57,7 @@ async fn a_clock_set_back_stops_no_node_and_no_epoch_is_shown_differently() {
 
     // Set back once more, and nobody writes.
     cluster.seat.withdraw();
-    wait_for("the writer to step down", || !writer.app.world(World::Live).leads()).await;
+    wait_for("the writer to step down", || !writer.service.api.world(World::Live).leads()).await;
     clock.set(right);
     assert_eq!(status(&nodes).await, ["degraded"; 4]);
     clock.set(later);

@@ -36,7 +36,8 @@ async fn an_id_that_was_lost_with_the_log_is_not_given_again() {
     };
     let lead_again = async |bed: &mut Bed, term| {
         bed.nats.start_again(0).unwrap();
-        wait_for("the writer to step down", || !writer.app.world(World::Live).leads()).await;
+        wait_for("the writer to step down", || !writer.service.api.world(World::Live).leads())
+            .await;
         lead(&writer, &seat, term).await;
     };
     take_away(&mut bed);

@@ -19,7 +19,7 @@ async fn a_log_without_its_beginning_is_not_taken_for_a_whole_one() {
     let (seated, seat) = joining.seated();
     let standby = TestApp::builder().joining(seated).start().await;
     seat.grant(1);
-    let live = standby.app.world(World::Live);
+    let live = standby.service.api.world(World::Live);
     let begun = std::time::Instant::now();
     while !standby.get_operator("/readyz").await.text().contains("the log begins with entry 42") {
         assert!(begun.elapsed() < std::time::Duration::from_secs(60), "it does not say so");

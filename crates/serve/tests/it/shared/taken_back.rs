@@ -29,7 +29,8 @@ async fn a_node_whose_log_was_rewritten_shows_what_is_in_it_now() {
     };
     let lead_again = async |bed: &mut Bed, term| {
         bed.nats.start_again(0).unwrap();
-        wait_for("the writer to step down", || !writer.app.world(World::Live).leads()).await;
+        wait_for("the writer to step down", || !writer.service.api.world(World::Live).leads())
+            .await;
         lead(&writer, &seat, term).await;
     };
     take_away(&mut bed);

@@ -90,7 +90,7 @@ async fn a_clock_set_back_stops_neither_snapshots_nor_the_end_of_caching() {
         )])
         .await;
     wait_for("a snapshot of the time that is now", || {
-        board.app.app.world(World::Live).published().snapshot.cut_at == board.app.now()
+        board.app.service.api.world(World::Live).published().snapshot.cut_at == board.app.now()
     })
     .await;
     board.app.publish().await;

@@ -47,14 +47,15 @@ async fn two_key_headers_are_no_valid_key_even_if_both_are_right() {
 async fn a_revoked_key_is_refused_at_once_even_on_a_connection_it_opened() {
     let app = TestApp::start().await;
     let (secret, record) = app
-        .app
+        .service
+        .api
         .accounts
         .create_key(unlimited(KeyKind::Production), &Actor::command_line())
         .await
         .unwrap();
     let key = secret.expose();
     assert_eq!(app.get("/v1/books", key).await.status, 200);
-    app.app.accounts.revoke_key(record.id.as_str(), &Actor::command_line()).await.unwrap();
+    app.service.api.accounts.revoke_key(record.id.as_str(), &Actor::command_line()).await.unwrap();
     for path in ["/v1/books", "/v1/status", "/v1/nowhere"] {
         let answer = app.get(path, key).await;
         assert_eq!(answer.refusal(), (401, "authentication_failed".to_owned()), "{path}");
@@ -67,11 +68,12 @@ async fn a_rotated_key_goes_on_with_limits_and_use_and_the_old_one_ends_on_time(
     let limits =
         accounts::Limits { burst_per_minute: 100, requests_per_day: 5, requests_per_month: None };
     let new = NewKey { limits, ..NewKey::of_kind(KeyKind::Production) };
-    let (old, _) = app.app.accounts.create_key(new, &Actor::command_line()).await.unwrap();
+    let (old, _) = app.service.api.accounts.create_key(new, &Actor::command_line()).await.unwrap();
     assert_eq!(app.get("/v1/books", old.expose()).await.requests_used(), 1);
     let overlap = Some(Duration::from_secs(3600));
     let fresh = app
-        .app
+        .service
+        .api
         .accounts
         .rotate_key(old.expose(), overlap, &Actor::command_line())
         .await
@@ -83,7 +85,8 @@ async fn a_rotated_key_goes_on_with_limits_and_use_and_the_old_one_ends_on_time(
     assert_eq!(app.get("/v1/books", old.expose()).await.status, 401);
     assert_eq!(app.get("/v1/books", fresh.expose()).await.requests_remaining(), 1);
     let last = app
-        .app
+        .service
+        .api
         .accounts
         .rotate_key(fresh.expose(), None, &Actor::command_line())
         .await

@@ -8,7 +8,7 @@ use crate::harness::TestApp;
 const CLOSED: Maintenance = Maintenance::On { retry_after_s: 120 };
 
 async fn close(app: &TestApp) {
-    app.app.accounts.set_maintenance(CLOSED, &Actor::command_line()).await.unwrap();
+    app.service.api.accounts.set_maintenance(CLOSED, &Actor::command_line()).await.unwrap();
 }
 
 #[tokio::test]

@@ -63,7 +63,7 @@ async fn a_sport_counts_scheduled_and_live_events_and_not_final_ones() {
 async fn books_are_every_covered_bookmaker_with_its_regions() {
     let board = Board::start().await;
     let books = board.list("/v1/books").await;
-    let catalogue = &board.app.app.catalogue;
+    let catalogue = &board.app.service.api.catalogue;
     assert_eq!(books.len(), catalogue.bookmakers().count());
     let bet365 = books.iter().find(|book| book["key"] == "bet365").unwrap();
     let expected =
@@ -134,7 +134,7 @@ async fn maintenance_closes_everything_but_status_and_outlives_a_restart() {
     let key = board.key.clone();
     let event = format!("/v1/sports/mma/events/{}", board.bout_id().await);
     let closed = Maintenance::On { retry_after_s: 300 };
-    board.app.app.accounts.set_maintenance(closed, &Actor::command_line()).await.unwrap();
+    board.app.service.api.accounts.set_maintenance(closed, &Actor::command_line()).await.unwrap();
     let now = board.app.now();
     let dir = board.app.stop().await;
     let app = TestApp::builder().starting_at(now).on(dir).start().await;
@@ -152,6 +152,11 @@ async fn maintenance_closes_everything_but_status_and_outlives_a_restart() {
         assert!(answer.header("x-requests-used").is_some());
     }
     assert_eq!(app.get("/v1/status", &key).await.json()["status"], "maintenance");
-    app.app.accounts.set_maintenance(Maintenance::Off, &Actor::command_line()).await.unwrap();
+    app.service
+        .api
+        .accounts
+        .set_maintenance(Maintenance::Off, &Actor::command_line())
+        .await
+        .unwrap();
     assert_eq!(app.get("/v1/sports", &key).await.status, 200);
 }

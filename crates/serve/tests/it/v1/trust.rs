@@ -74,7 +74,7 @@ async fn a_node_that_cannot_vouch_for_keys_answers_503_and_not_401() {
     assert_eq!(ready.status, 503);
     assert!(ready.text().contains("key authority lost"), "{}", ready.text());
 
-    app.app.accounts.renew_from_store().await.unwrap();
+    app.service.api.accounts.renew_from_store().await.unwrap();
     assert_eq!(app.get_operator("/readyz").await.status, 200);
     assert_eq!(app.get("/v1/books", &key).await.status, 200);
     assert_eq!(app.push(&token, "").await["accepted"], 0);

@@ -1,0 +1,167 @@
+//! Ready answers of one epoch: made once for each selection and kept until the next snapshot (D14).
+//!
+//! They live and die with the snapshot they were made from, so nothing is ever invalidated. A reply takes the bytes
+//! of a body along and nothing else: a client that is slow to read it holds no snapshot.
+
+mod kept;
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use data_encoding::BASE64URL_NOPAD;
+use domain::{EventId, SportId};
+use market::select::Cursor;
+use market::{BoutSelection, EventSelection, OddsSelection, ScoreSelection};
+use xxhash_rust::xxh3::xxh3_128;
+
+use http::{Body, Encoding, FILE_BODY_BYTES_MIN, FileBody, Head};
+
+pub(crate) use kept::{Answers, Figures};
+
+/// What is asked of a snapshot, in normal form.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Selector {
+    Sports,
+    Books,
+    Odds(OddsSelection),
+    Bouts(BoutSelection),
+    Scores(ScoreSelection),
+    Events(EventSelection),
+    Event(SportId, EventId),
+}
+
+impl Selector {
+    /// What its list of events takes beside it.
+    fn list_bytes(&self) -> usize {
+        let events = match self {
+            Self::Sports | Self::Books | Self::Event(..) => None,
+            Self::Odds(odds) => odds.events.as_ref(),
+            Self::Bouts(bouts) => bouts.events.as_ref(),
+            Self::Scores(scores) => scores.events.as_ref(),
+            Self::Events(events) => events.events.as_ref(),
+        };
+        events.map_or(0, |events| size_of_val(&**events))
+    }
+}
+
+/// A body with its encodings, and where the next page starts.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// The next page's cursor.
+    pub(crate) next: Option<Box<str>>,
+    identity: Encoded,
+    zstd: OnceLock<Encoded>,
+    brotli: OnceLock<Encoded>,
+    gzip: OnceLock<Encoded>,
+}
+
+/// A body in one encoding, with the header lines that go with it.
+#[derive(Debug)]
+pub(crate) struct Encoded {
+    pub(crate) body: Body,
+    pub(crate) etag: String,
+    /// `etag` and `vary`, which a 304 has too.
+    pub(crate) validators: Head,
+    encoding: Encoding,
+    file: OnceLock<Option<Arc<FileBody>>>,
+}
+
+/// A tag with the name of its encoding and quotes.
+const ETAG_BYTES: usize = 32;
+/// The lines that a tag makes.
+const VALIDATORS_BYTES: usize = 80;
+
+impl Answer {
+    pub(crate) fn new(mut body: Vec<u8>, next: Option<&Cursor>) -> Self {
+        // What is kept is counted by its length.
+        body.shrink_to_fit();
+        let name = xxh3_128(&body);
+        Self::named(name, Body::Whole(Bytes::from(body)), next)
+    }
+
+    /// An answer whose body has a name already.
+    ///
+    /// The name tells bodies apart, so the tag made of it is the same on every node and across epochs that changed
+    /// nothing. A further page is told in a header: an answer with one is not the answer without.
+    pub(crate) fn named(name: u128, body: Body, next: Option<&Cursor>) -> Self {
+        let tag = BASE64URL_NOPAD.encode(&(name ^ u128::from(next.is_some())).to_be_bytes());
+        Self {
+            next: next.map(|next| next.encode().into()),
+            identity: Encoded::new(body, &tag, Encoding::Identity),
+            zstd: OnceLock::new(),
+            brotli: OnceLock::new(),
+            gzip: OnceLock::new(),
+        }
+    }
+
+    /// The body in the best encoding the client accepts; packed when first asked for.
+    pub(crate) fn encoded(&self, accept_encoding: Option<&[u8]>) -> &Encoded {
+        let encoding = Encoding::negotiate(accept_encoding, self.identity.body.len());
+        let cell = match encoding {
+            Encoding::Identity => return &self.identity,
+            Encoding::Zstd => &self.zstd,
+            Encoding::Brotli => &self.brotli,
+            Encoding::Gzip => &self.gzip,
+        };
+        cell.get_or_init(|| {
+            let tag = self.identity.etag.trim_matches('"');
+            match encoding.encode(&self.identity.body.whole()) {
+                Some(packed) => Encoded::new(Body::Whole(Bytes::from(packed)), tag, encoding),
+                None => Encoded::new(self.identity.body.clone(), tag, Encoding::Identity),
+            }
+        })
+    }
+
+    fn body_bytes(&self) -> usize {
+        self.identity.body.len()
+    }
+}
+
+impl Encoded {
+    fn new(body: Body, tag: &str, encoding: Encoding) -> Self {
+        let mut etag = String::with_capacity(ETAG_BYTES);
+        etag.extend(["\"", tag]);
+        if encoding != Encoding::Identity {
+            etag.extend(["-", encoding.token()]);
+        }
+        etag.push('"');
+        let mut validators = Head::with_room(VALIDATORS_BYTES);
+        validators.put_bytes("etag", etag.as_bytes());
+        validators.put_bytes("vary", b"X-API-Key, Accept-Encoding");
+        Self { body, etag, validators, encoding, file: OnceLock::new() }
+    }
+
+    /// Appends the header that names the encoding, where there is one.
+    pub(crate) fn put_encoding(&self, head: &mut Head) {
+        if self.encoding != Encoding::Identity {
+            head.put_bytes("content-encoding", self.encoding.token().as_bytes());
+        }
+    }
+
+    /// The body where the kernel can send it by itself, if that is worth it; put there when first asked for.
+    pub(crate) fn file(&self, answers: &Answers) -> Option<Arc<FileBody>> {
+        if self.body.len() < FILE_BODY_BYTES_MIN {
+            return None;
+        }
+        self.file.get_or_init(|| answers.body_file()?.put(self.body.pieces())).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_tell_encodings_and_further_pages_apart() {
+        let body = vec![b'x'; 1000];
+        let whole = Answer::new(body.clone(), None);
+        let tags: Vec<&str> = [None, Some("gzip"), Some("br"), Some("zstd")]
+            .map(|accept| whole.encoded(accept.map(str::as_bytes)).etag.as_str())
+            .into();
+        let mut distinct = tags.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert_eq!(distinct.len(), tags.len(), "{tags:?}");
+        assert_eq!(Answer::new(body, None).encoded(None).etag, whole.encoded(None).etag);
+    }
+}

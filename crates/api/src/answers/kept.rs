@@ -1,0 +1,436 @@
+//! What is kept of an epoch's answers, and what goes when there is no more room.
+//!
+//! A client may ask for a million different selections. That may neither grow memory nor push out what everybody
+//! asks for, so
+//!
+//! - what is kept is bounded in bytes;
+//! - while half of that is free, an answer is kept when it is first made. From then on it has to be asked for
+//!   twice: what is asked once leaves a mark of eight bytes in a table of fixed size and nothing else;
+//! - when there is no room, what was not asked for since the hand last came by goes first (the CLOCK algorithm). A
+//!   popular answer is asked for again before the hand is round; one of a million is not.
+//!
+//! Hashes are keyed anew for each epoch, so that nobody can choose selections that meet in one place.
+
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::{Answer, Selector};
+use http::BodyFile;
+
+/// The most that one epoch's answers may hold, in bytes: a few hundred of the largest usual ones, and far more than
+/// clients ask for in an epoch.
+const KEPT_BYTES_MAX: usize = 64 << 20;
+/// Fewer threads meet at each lock.
+const SHARDS: usize = 16;
+/// Marks of selections asked for once, in each shard; a newer one takes the place of an older. All together they
+/// take half a mebibyte.
+const MARKS: usize = 4 << 10;
+
+/// The answers kept for one snapshot.
+#[derive(Debug)]
+pub(crate) struct Answers {
+    bytes_max: usize,
+    shards: [Mutex<Shard>; SHARDS],
+    keyed: Keyed,
+    kept_bytes: AtomicUsize,
+    figures: Arc<Figures>,
+    body_file: OnceLock<Option<Arc<BodyFile>>>,
+}
+
+/// A ready answer.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub(crate) answer: Arc<Answer>,
+    /// Request for so often that it may be worth another copy of it.
+    pub(crate) popular: bool,
+}
+
+/// An answer that is not ready, and whether it is to be kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Missing {
+    hash: u64,
+    keep: bool,
+    /// Request for in this epoch already, as far as is remembered.
+    pub(crate) asked_before: bool,
+}
+
+/// How answers come and go in a world, over all its epochs, for an operator to watch.
+#[derive(Debug, Default)]
+pub(crate) struct Figures {
+    pub(crate) made: AtomicU64,
+    pub(crate) evicted: AtomicU64,
+}
+
+impl Figures {
+    /// Answers made and answers that had to go.
+    pub(crate) fn read(&self) -> [u64; 2] {
+        [&self.made, &self.evicted].map(|figure| figure.load(Ordering::Relaxed))
+    }
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    kept: HashMap<u64, Kept, BuildHasherDefault<AsIs>>,
+    /// The hashes of all that is kept, in no order.
+    ring: Vec<u64>,
+    /// Where the next to go is looked for.
+    hand: usize,
+    /// Selections asked for once, by hash; made when first needed.
+    marks: Vec<u64>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    selector: Selector,
+    answer: Arc<Answer>,
+    /// Request for since the hand came by.
+    used: bool,
+}
+
+impl Default for Answers {
+    fn default() -> Self {
+        Self::bounded(KEPT_BYTES_MAX, Arc::default())
+    }
+}
+
+impl Answers {
+    /// No answers yet; what becomes of them is counted where it was for the epoch before.
+    pub(crate) fn counted_in(figures: &Arc<Figures>) -> Self {
+        Self::bounded(KEPT_BYTES_MAX, Arc::clone(figures))
+    }
+
+    fn bounded(bytes_max: usize, figures: Arc<Figures>) -> Self {
+        Self {
+            bytes_max,
+            shards: Default::default(),
+            keyed: Keyed::default(),
+            kept_bytes: AtomicUsize::new(0),
+            figures,
+            body_file: OnceLock::new(),
+        }
+    }
+
+    /// The answer if it is ready.
+    pub(crate) fn find(&self, selector: &Selector) -> Result<Ready, Missing> {
+        let hash = self.keyed.hash_one(selector);
+        let mut shard = self.shard(hash);
+        if let Some(kept) = shard.find(hash, selector) {
+            return Ok(kept);
+        }
+        let asked_before = shard.was_asked(hash);
+        let keep = asked_before || self.kept_bytes() < self.bytes_max / 2;
+        Err(Missing { hash, keep, asked_before })
+    }
+
+    /// Makes an answer that was not ready, and keeps it where it is worth it.
+    pub(crate) fn make(
+        &self,
+        selector: &Selector,
+        Missing { hash, keep, .. }: Missing,
+        make: impl FnOnce() -> Answer,
+    ) -> Arc<Answer> {
+        self.figures.made.fetch_add(1, Ordering::Relaxed);
+        let answer = Arc::new(make());
+        if keep {
+            self.keep(hash, selector, &answer);
+        }
+        answer
+    }
+
+    /// The file that bodies of kept answers are put into, made when first needed.
+    pub(crate) fn body_file(&self) -> Option<&Arc<BodyFile>> {
+        self.body_file.get_or_init(BodyFile::open).as_ref()
+    }
+
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.kept_bytes.load(Ordering::Relaxed)
+    }
+
+    fn keep(&self, hash: u64, selector: &Selector, answer: &Arc<Answer>) {
+        let cost = cost(selector, answer);
+        // Taken before it is used, so that threads together stay within the bound.
+        let mut over = (self.kept_bytes.fetch_add(cost, Ordering::Relaxed) + cost)
+            .saturating_sub(self.bytes_max);
+        for step in 0..SHARDS {
+            if over == 0 {
+                break;
+            }
+            over = over.saturating_sub(self.make_room(hash.wrapping_add(nth(step)), over));
+        }
+        let mut shard = self.shard(hash);
+        if over > 0 || shard.kept.contains_key(&hash) {
+            // There is no room even so, or somebody else made it meanwhile.
+            self.kept_bytes.fetch_sub(cost, Ordering::Relaxed);
+            return;
+        }
+        let (selector, answer) = (selector.clone(), Arc::clone(answer));
+        shard.kept.insert(hash, Kept { selector, answer, used: false });
+        shard.ring.push(hash);
+    }
+
+    /// Lets go of answers in one shard until so many bytes are free, or the hand was round. Says how many are.
+    fn make_room(&self, hash: u64, wanted: usize) -> usize {
+        let mut shard = self.shard(hash);
+        let mut freed = 0;
+        for _ in 0..shard.ring.len() {
+            if freed >= wanted {
+                break;
+            }
+            let Some(gone) = shard.pass() else { continue };
+            freed += cost(&gone.selector, &gone.answer);
+            self.figures.evicted.fetch_add(1, Ordering::Relaxed);
+        }
+        self.kept_bytes.fetch_sub(freed, Ordering::Relaxed);
+        freed
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "a remainder of the length is within it")]
+    fn shard(&self, hash: u64) -> MutexGuard<'_, Shard> {
+        let at = usize::try_from(hash % nth(SHARDS)).unwrap_or(0);
+        // Nothing in here panics half-way through a change.
+        self.shards[at].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shard {
+    fn find(&mut self, hash: u64, selector: &Selector) -> Option<Ready> {
+        let kept = self.kept.get_mut(&hash).filter(|kept| kept.selector == *selector)?;
+        let popular = std::mem::replace(&mut kept.used, true);
+        Some(Ready { answer: Arc::clone(&kept.answer), popular })
+    }
+
+    /// Whether this was asked for before, as far as the marks remember; it is marked for the next time.
+    fn was_asked(&mut self, hash: u64) -> bool {
+        if self.marks.is_empty() {
+            self.marks = vec![0; MARKS];
+        }
+        // Which shard it is took the lowest bits.
+        let at = usize::try_from((hash >> 32) % nth(MARKS)).unwrap_or(0);
+        self.marks.get_mut(at).is_some_and(|mark| std::mem::replace(mark, hash) == hash)
+    }
+
+    /// Moves the hand by one: what was used is spared this once, what was not goes.
+    fn pass(&mut self) -> Option<Kept> {
+        if self.hand >= self.ring.len() {
+            self.hand = 0;
+        }
+        let hash = *self.ring.get(self.hand)?;
+        if let Some(kept) = self.kept.get_mut(&hash)
+            && std::mem::take(&mut kept.used)
+        {
+            self.hand += 1;
+            return None;
+        }
+        self.ring.swap_remove(self.hand);
+        self.kept.remove(&hash)
+    }
+}
+
+/// What keeping an answer takes. Each body is counted three times: for its encodings, which together are smaller,
+/// and for the file it may be sent from.
+fn cost(selector: &Selector, answer: &Answer) -> usize {
+    /// The entry itself, its place in the map and the ring, and the heads of four encodings.
+    const ENTRY_BYTES: usize = 1 << 10;
+    ENTRY_BYTES + selector.list_bytes() + 3 * answer.body_bytes()
+}
+
+fn nth(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+/// A keyed hash of what a selector is made of. Its dozen small fields are gathered and hashed at once, which is a
+/// third of the work of the standard library's hash and as unknown to a client.
+#[derive(Debug)]
+struct Keyed(u64);
+
+impl Default for Keyed {
+    fn default() -> Self {
+        Self(RandomState::new().hash_one("kept answers"))
+    }
+}
+
+impl BuildHasher for Keyed {
+    type Hasher = Gathered;
+
+    fn build_hasher(&self) -> Gathered {
+        Gathered { bytes: [0; GATHERED_BYTES], length: 0, seed: self.0 }
+    }
+}
+
+/// More than a selector without a list of events or a cursor has.
+const GATHERED_BYTES: usize = 160;
+
+struct Gathered {
+    bytes: [u8; GATHERED_BYTES],
+    length: usize,
+    seed: u64,
+}
+
+impl Hasher for Gathered {
+    fn write(&mut self, bytes: &[u8]) {
+        let end = self.length + bytes.len();
+        if let Some(room) = self.bytes.get_mut(self.length..end) {
+            room.copy_from_slice(bytes);
+            self.length = end;
+        } else {
+            // What was gathered is in the seed of what follows.
+            self.seed = self.finish();
+            self.length = 0;
+            self.seed = xxh3_64_with_seed(bytes, self.seed);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        xxh3_64_with_seed(self.bytes.get(..self.length).unwrap_or_default(), self.seed)
+    }
+}
+
+/// The keys are hashes already.
+#[derive(Clone, Copy, Debug, Default)]
+struct AsIs(u64);
+
+impl Hasher for AsIs {
+    fn write(&mut self, _: &[u8]) {}
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{Catalogue, EventId};
+
+    use super::*;
+
+    impl Answers {
+        fn get_or_make(&self, selector: &Selector, make: impl FnOnce() -> Answer) -> Arc<Answer> {
+            match self.find(selector) {
+                Ok(ready) => ready.answer,
+                Err(missing) => self.make(selector, missing, make),
+            }
+        }
+    }
+
+    fn selectors() -> impl Fn(u64) -> Selector {
+        let mma = Catalogue::load(None).unwrap().sport_id("mma").unwrap();
+        move |number| Selector::Event(mma, EventId::from_number(number))
+    }
+
+    /// A mebibyte, so that the bound is reached soon.
+    const BYTES_MAX: usize = 1 << 20;
+
+    fn answers() -> Answers {
+        Answers::bounded(BYTES_MAX, Arc::default())
+    }
+
+    /// Sixteen kibibytes of counted cost: sixty-four such answers are all there is room for.
+    fn body() -> Answer {
+        Answer::new(vec![b'x'; 5 << 10], None)
+    }
+
+    fn is_kept(answers: &Answers, selector: &Selector) -> bool {
+        let mut made = false;
+        answers.get_or_make(selector, || {
+            made = true;
+            body()
+        });
+        !made
+    }
+
+    #[test]
+    fn what_is_kept_is_the_same_answer() {
+        let (answers, selector) = (answers(), selectors());
+        let first = answers.get_or_make(&selector(0), body);
+        let again = answers.get_or_make(&selector(0), || panic!("it was kept"));
+        assert!(Arc::ptr_eq(&first, &again));
+    }
+
+    #[test]
+    fn a_million_selections_asked_once_are_not_kept_and_leave_the_popular_ones_alone() {
+        let (answers, selector) = (answers(), selectors());
+        let popular = 20;
+        for number in 0..1_000_000 {
+            answers.get_or_make(&selector(1_000 + number), || Answer::new(vec![b'x'; 64], None));
+            if number % 500 == 0 {
+                answers.get_or_make(&selector(number / 500 % popular), body);
+            }
+        }
+        assert!(answers.kept_bytes() <= BYTES_MAX, "{}", answers.kept_bytes());
+        for number in 0..popular {
+            assert!(is_kept(&answers, &selector(number)), "popular answer {number} is gone");
+        }
+        let held: usize = answers.shards.iter().map(|shard| shard.lock().unwrap().ring.len()).sum();
+        assert!(held < 1_024, "{held} answers take more than they were counted for");
+    }
+
+    #[test]
+    fn selections_asked_twice_push_out_each_other_but_not_what_everybody_asks() {
+        let (answers, selector) = (answers(), selectors());
+        for number in 0..2_000 {
+            for _ in 0..2 {
+                answers.get_or_make(&selector(1_000 + number), body);
+            }
+            for popular in 0..10 {
+                answers.get_or_make(&selector(popular), body);
+            }
+            assert!(answers.kept_bytes() <= BYTES_MAX);
+        }
+        for popular in 0..10 {
+            assert!(is_kept(&answers, &selector(popular)), "popular answer {popular} is gone");
+        }
+        assert!(answers.figures.evicted.load(Ordering::Relaxed) > 1_500);
+        let made = answers.figures.made.load(Ordering::Relaxed);
+        // Each of the two thousand is made twice at the most, and the ten hardly more often.
+        assert!(made < 4_300, "{made} were made");
+    }
+
+    #[test]
+    fn an_answer_larger_than_all_there_is_room_for_is_sent_and_not_kept() {
+        let (answers, selector) = (answers(), selectors());
+        for _ in 0..3 {
+            answers.get_or_make(&selector(0), || Answer::new(vec![b'x'; BYTES_MAX], None));
+        }
+        assert_eq!(answers.kept_bytes(), 0);
+    }
+
+    #[test]
+    fn the_hash_tells_apart_what_differs_anywhere_and_is_another_in_every_epoch() {
+        let (one, other) = (Keyed::default(), Keyed::default());
+        let mut seen = std::collections::HashSet::new();
+        // Longer and longer lists go beyond what is gathered at once.
+        for length in 0..60_u64 {
+            let list: Vec<u64> = (0..length).collect();
+            for changed in 0..list.len() {
+                let mut list = list.clone();
+                list[changed] = 1_000;
+                assert!(seen.insert(one.hash_one(&list)), "{list:?}");
+                assert_ne!(one.hash_one(&list), other.hash_one(&list));
+            }
+        }
+    }
+
+    #[test]
+    fn threads_that_make_the_same_answers_count_them_once() {
+        let (answers, selector) = (answers(), selectors());
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for number in 0..50 {
+                        answers.get_or_make(&selector(number), || Answer::new(vec![0; 100], None));
+                    }
+                });
+            }
+        });
+        assert_eq!(answers.kept_bytes(), 50 * cost(&selector(0), &Answer::new(vec![0; 100], None)));
+    }
+}

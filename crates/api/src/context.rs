@@ -1,0 +1,116 @@
+//! Everything an answer of the API may need, shared by all connections.
+
+use std::sync::{Arc, OnceLock};
+
+use accounts::{AccountError, Accounts};
+use domain::{Catalogue, Clock, World};
+use engine::feed_stats::FeedStats;
+use engine::{Published, WorldHandle, Worlds};
+use http::{RequestId, RequestIds, Server};
+
+use crate::answers::{Answers, Figures};
+use crate::asset::Asset;
+use crate::ingest::budget::{Budget, PushLimits};
+use crate::metrics::Metrics;
+use crate::v1::endpoint::Endpoint;
+use crate::v1::query::Lookup;
+use crate::v1::region::RegionTable;
+
+/// What the operator decided about the API.
+#[derive(Clone, Debug)]
+pub struct ApiSettings {
+    pub query_key_enabled: bool,
+    /// When the query form of the key ends, as an HTTP date.
+    pub query_key_sunset: String,
+    /// How much memory pushes may take.
+    pub pushes: PushLimits,
+}
+
+/// The API.
+#[derive(Debug)]
+pub struct Api {
+    pub catalogue: Arc<Catalogue>,
+    pub clock: Arc<dyn Clock>,
+    pub accounts: Accounts,
+    pub worlds: Worlds,
+    pub settings: ApiSettings,
+    pub server: Arc<Server>,
+    pub metrics: Metrics,
+    /// What each feed has sent and what became of it.
+    pub feed_stats: FeedStats,
+    pub pushes: Arc<Budget>,
+    pub(crate) openapi: OnceLock<Asset>,
+    /// How ready answers come and go, in each world.
+    figures: [Arc<Figures>; World::ALL.len()],
+    regions: RegionTable,
+    request_ids: RequestIds,
+}
+
+impl Api {
+    pub fn new(
+        catalogue: Arc<Catalogue>,
+        accounts: Accounts,
+        worlds: Worlds,
+        settings: ApiSettings,
+        server: Arc<Server>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            regions: RegionTable::new(&catalogue),
+            pushes: Budget::new(settings.pushes),
+            catalogue,
+            clock: Arc::clone(&server.clock),
+            accounts,
+            worlds,
+            settings,
+            server,
+            metrics: Metrics::default(),
+            feed_stats: FeedStats::default(),
+            openapi: OnceLock::new(),
+            figures: Default::default(),
+            request_ids: RequestIds::default(),
+        })
+    }
+
+    pub fn world(&self, world: World) -> &WorldHandle {
+        self.worlds.get(world)
+    }
+
+    /// Writes down what keys were used for since the last time.
+    ///
+    /// # Errors
+    /// The store cannot be written; it is tried again with the next call.
+    pub async fn write_usage(&self) -> Result<(), AccountError> {
+        self.accounts.write_usage(&Endpoint::names()).await
+    }
+
+    pub fn next_request_id(&self) -> RequestId {
+        self.request_ids.next()
+    }
+
+    /// The ready answers of a publication.
+    pub(crate) fn answers<'a>(&self, world: World, published: &'a Published) -> &'a Answers {
+        published.per_publication(|| Answers::counted_in(self.figures(world)))
+    }
+
+    /// How ready answers come and go in a world.
+    pub(crate) fn figures(&self, world: World) -> &Arc<Figures> {
+        let [live, sandbox] = &self.figures;
+        match world {
+            World::Live => live,
+            World::Sandbox => sandbox,
+        }
+    }
+
+    /// Bytes of the answers that are kept ready, answers made and answers that had to go, for `/metrics`.
+    pub fn answer_figures(&self, world: World) -> [u64; 3] {
+        let published = self.world(world).published();
+        let kept = self.answers(world, &published).kept_bytes();
+        let [made, evicted] = self.figures(world).read();
+        [u64::try_from(kept).unwrap_or(u64::MAX), made, evicted]
+    }
+
+    /// Where names in queries are looked up.
+    pub(crate) fn lookup(&self) -> Lookup<'_> {
+        Lookup { catalogue: &self.catalogue, regions: &self.regions }
+    }
+}

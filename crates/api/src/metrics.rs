@@ -1,0 +1,112 @@
+//! How often each endpoint was called, how it went and how long it took.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use domain::MetricsText;
+use http::Reply;
+
+use crate::error::ErrorCode;
+use crate::v1::endpoint::Endpoint;
+
+/// Upper bounds of the latency buckets, in microseconds.
+const BUCKETS_US: [u64; 10] =
+    [50, 100, 250, 500, 1_000, 5_000, 25_000, 100_000, 500_000, 2_000_000];
+
+/// Counters of requests, connections and pushes.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    endpoints: [EndpointCounts; Endpoint::ALL.len()],
+    refusals: [AtomicU64; ErrorCode::ALL.len()],
+    pub panics: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct EndpointCounts {
+    ok: AtomicU64,
+    not_modified: AtomicU64,
+    refused: AtomicU64,
+    failed: AtomicU64,
+    micros: AtomicU64,
+    buckets: [AtomicU64; BUCKETS_US.len() + 1],
+}
+
+impl Metrics {
+    pub fn note_answer(&self, endpoint: Endpoint, reply: &Reply, took: Duration) {
+        let Some(counts) = self.endpoints.get(endpoint.index()) else { return };
+        let counter = match reply.status {
+            304 => &counts.not_modified,
+            200..=299 => &counts.ok,
+            500.. => &counts.failed,
+            _ => &counts.refused,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        counts.micros.fetch_add(micros, Ordering::Relaxed);
+        let bucket = BUCKETS_US.partition_point(|bound| *bound < micros);
+        if let Some(bucket) = counts.buckets.get(bucket) {
+            bucket.fetch_add(1, Ordering::Relaxed);
+        }
+        self.note_refusal(reply);
+    }
+
+    pub fn note_refusal(&self, reply: &Reply) {
+        let code = reply.code.and_then(|code| ErrorCode::find(code, reply.status));
+        let position = code.and_then(|code| ErrorCode::ALL.iter().position(|own| *own == code));
+        if let Some(counter) = position.and_then(|at| self.refusals.get(at)) {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Writes the series of `/metrics`.
+pub fn render(page: &mut MetricsText, metrics: &Metrics) {
+    page.family(
+        "linesman_requests_total",
+        "counter",
+        "Requests under /v1 by endpoint and outcome.",
+    );
+    for (endpoint, counts) in Endpoint::ALL.iter().zip(&metrics.endpoints) {
+        let name = endpoint.name();
+        for (outcome, counter) in [
+            ("ok", &counts.ok),
+            ("not_modified", &counts.not_modified),
+            ("refused", &counts.refused),
+            ("failed", &counts.failed),
+        ] {
+            let count = counter.load(Ordering::Relaxed);
+            page.line(format_args!(
+                "linesman_requests_total{{endpoint=\"{name}\",outcome=\"{outcome}\"}} {count}"
+            ));
+        }
+    }
+    page.family("linesman_refusals_total", "counter", "Refused requests by error code and status.");
+    for (code, counter) in ErrorCode::ALL.iter().zip(&metrics.refusals) {
+        let (slug, status) = (code.slug(), code.status());
+        let count = counter.load(Ordering::Relaxed);
+        page.line(format_args!(
+            "linesman_refusals_total{{code=\"{slug}\",status=\"{status}\"}} {count}"
+        ));
+    }
+    let name = "linesman_request_duration_seconds";
+    page.family(name, "histogram", "Time to answer a request under /v1, without sending it.");
+    for (endpoint, counts) in Endpoint::ALL.iter().zip(&metrics.endpoints) {
+        let endpoint = endpoint.name();
+        let mut total = 0;
+        for (bound, bucket) in BUCKETS_US.iter().map(Some).chain([None]).zip(&counts.buckets) {
+            total += bucket.load(Ordering::Relaxed);
+            let bound = bound.map_or("+Inf".to_owned(), |us| seconds(*us));
+            page.line(format_args!(
+                "{name}_bucket{{endpoint=\"{endpoint}\",le=\"{bound}\"}} {total}"
+            ));
+        }
+        let sum = seconds(counts.micros.load(Ordering::Relaxed));
+        page.line(format_args!("{name}_sum{{endpoint=\"{endpoint}\"}} {sum}"));
+        page.line(format_args!("{name}_count{{endpoint=\"{endpoint}\"}} {total}"));
+    }
+}
+
+/// Microseconds as seconds.
+pub fn seconds(micros: u64) -> String {
+    format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
+}

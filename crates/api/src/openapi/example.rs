@@ -1,0 +1,151 @@
+//! Examples: answers of the real service to an invented scenario.
+//!
+//! `tests/it/openapi.rs` plays the scenario, sends each request below and compares. Nobody writes these
+//! answers by hand.
+
+use serde_json::{Value, json};
+
+use crate::error::{ApiError, ErrorCode};
+use crate::openapi::caller::Caller;
+use crate::openapi::object;
+use crate::v1::endpoint::Endpoint;
+
+/// A request and its answer.
+struct Example {
+    endpoint: Endpoint,
+    name: &'static str,
+    summary: &'static str,
+    target: &'static str,
+    body: &'static str,
+    extent: Extent,
+}
+
+/// How much of the answer is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    Whole,
+    /// The first few of a long list.
+    Beginning,
+}
+
+/// An event of the scenario.
+pub(super) const EVENT_ID: &str = "evt_CMcfuPHZ7vj";
+
+/// Stands for the id that differs from one request to the next.
+pub(super) const REQUEST_ID: &str = "req_7hK2mQ9xL4t";
+
+/// A push of the scenario, and what the door answers.
+pub(super) const PUSH: &str = include_str!("examples/push.ndjson");
+const RECEIPT: &str = include_str!("examples/push_receipt.json");
+/// A refusal for each code.
+const REFUSALS: &str = include_str!("examples/refusals.json");
+
+macro_rules! example {
+    ($endpoint:ident, $name:literal, $summary:literal, $target:expr, $extent:ident) => {
+        Example {
+            endpoint: Endpoint::$endpoint,
+            name: $name,
+            summary: $summary,
+            target: $target,
+            body: include_str!(concat!("examples/", $name, ".json")),
+            extent: Extent::$extent,
+        }
+    };
+}
+
+const EXAMPLES: [Example; 14] = [
+    example!(Sports, "sports", "All sports", "/v1/sports", Whole),
+    example!(Odds, "odds", "Every market of the coming fights", "/v1/sports/mma/odds", Whole),
+    example!(
+        Odds,
+        "odds_bouts",
+        "The moneyline, bout by bout",
+        "/v1/sports/mma/odds?group_by=bout",
+        Whole
+    ),
+    example!(
+        Odds,
+        "odds_decimal",
+        "Point spreads in decimal odds",
+        "/v1/sports/american_football/odds?market=spread&odds_format=decimal",
+        Whole
+    ),
+    example!(
+        Odds,
+        "odds_fractional",
+        "One bookmaker's outright prices in fractional odds",
+        "/v1/sports/golf/odds?bookmaker=skybet&market=outright&odds_format=fractional",
+        Whole
+    ),
+    example!(
+        Scores,
+        "scores_live",
+        "Matches in progress",
+        "/v1/sports/tennis/scores?status=live",
+        Whole
+    ),
+    example!(
+        Scores,
+        "scores_final",
+        "Finished fights",
+        "/v1/sports/mma/scores?status=final",
+        Whole
+    ),
+    example!(Scores, "scores_golf", "A golf tournament", "/v1/sports/golf/scores", Whole),
+    example!(Events, "events", "Coming fights", "/v1/sports/mma/events?status=scheduled", Whole),
+    example!(
+        Events,
+        "events_window",
+        "Games of one day",
+        "/v1/sports/american_football/events?commence_from=2027-03-13T00:00:00Z&commence_to=2027-03-14T00:00:00Z",
+        Whole
+    ),
+    example!(Event, "event", "A fight", "/v1/sports/mma/events/evt_CMcfuPHZ7vj", Whole),
+    example!(
+        Event,
+        "event_golf",
+        "A golf tournament",
+        "/v1/sports/golf/events/evt_E4z2NoSN6No",
+        Whole
+    ),
+    example!(Books, "books", "The first few of all bookmakers", "/v1/books", Beginning),
+    example!(Status, "status", "All is well", "/v1/status", Whole),
+];
+
+/// The examples of an endpoint, each with the request that gets it.
+pub(super) fn of(endpoint: Endpoint) -> Value {
+    object(EXAMPLES.iter().filter(|example| example.endpoint == endpoint).map(|example| {
+        let mut shown = json!({
+            "summary": example.summary,
+            "value": parse(example.body),
+            "x-request": format!("GET {}", example.target),
+        });
+        if let (Extent::Beginning, Some(fields)) = (example.extent, shown.as_object_mut()) {
+            fields.insert("x-shortened".to_owned(), true.into());
+        }
+        (example.name.to_owned(), shown)
+    }))
+}
+
+pub(super) fn receipt() -> Value {
+    parse(RECEIPT)
+}
+
+/// A refusal as this kind of caller gets it.
+pub(super) fn refusal(caller: Caller, code: ErrorCode) -> Value {
+    // Nobody knows how to make the service fail, so this one is not a file.
+    if code == ErrorCode::Internal {
+        let reply = ApiError::internal().into_reply(REQUEST_ID);
+        return serde_json::from_slice(&reply.body.whole()).unwrap_or_default();
+    }
+    let refusals = parse(REFUSALS);
+    let found = [caller.prefix(), ""]
+        .into_iter()
+        .find_map(|prefix| refusals.get(format!("{prefix}{code:?}")).cloned());
+    found.unwrap_or_default()
+}
+
+/// A file beside the code; a test finds out about one that is not JSON.
+fn parse(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_default()
+}

@@ -1,0 +1,92 @@
+//! Paths that need no key.
+
+use serde_json::{Map, Value, json};
+
+use crate::error::ErrorCode;
+use crate::openapi::caller::Caller;
+use crate::openapi::header::headers_for_anyone;
+use crate::openapi::object;
+use crate::openapi::response::Responses;
+
+/// A page that anybody may read.
+struct Page {
+    path: &'static str,
+    name: &'static str,
+    title: &'static str,
+    meaning: &'static str,
+    content_type: &'static str,
+    schema: fn() -> Value,
+    refusals: &'static [ErrorCode],
+}
+
+const EVERYWHERE: [ErrorCode; 4] = [
+    ErrorCode::MethodNotAllowed,
+    ErrorCode::TargetTooLong,
+    ErrorCode::HeadTooLarge,
+    ErrorCode::Internal,
+];
+
+const PAGES: [Page; 4] = [
+    Page {
+        path: "/healthz",
+        name: "get_health",
+        title: "Health",
+        meaning: "Whether the process is up.",
+        content_type: "text/plain; charset=utf-8",
+        schema: || json!({ "type": "string", "const": "ok\n" }),
+        refusals: &[],
+    },
+    Page {
+        path: "/readyz",
+        name: "get_readiness",
+        title: "Readiness",
+        meaning: "Whether current snapshots are being served; 503 `unavailable` when not.",
+        content_type: "text/plain; charset=utf-8",
+        schema: || json!({ "type": "string", "const": "ready\n" }),
+        refusals: &[ErrorCode::Unavailable],
+    },
+    Page {
+        path: "/openapi.json",
+        name: "get_openapi",
+        title: "This document",
+        meaning: "The OpenAPI document of the running service, with its own sports and bookmakers.",
+        content_type: "application/json",
+        schema: || json!({ "type": "object" }),
+        refusals: &[],
+    },
+    Page {
+        path: "/docs",
+        name: "get_docs",
+        title: "Documentation",
+        meaning: "The reference for people, also at `/`.",
+        content_type: "text/html; charset=utf-8",
+        schema: || json!({ "type": "string" }),
+        refusals: &[],
+    },
+];
+
+/// Path items of what needs no key.
+pub(crate) fn paths(responses: &mut Responses) -> Map<String, Value> {
+    PAGES.iter().map(|page| (page.path.to_owned(), path_item(page, responses))).collect()
+}
+
+fn path_item(page: &Page, responses: &mut Responses) -> Value {
+    let codes = EVERYWHERE.iter().chain(page.refusals).copied();
+    let success = json!({
+        "description": page.meaning,
+        "headers": headers_for_anyone(),
+        "content": { (page.content_type): { "schema": (page.schema)() } },
+    });
+    let mut answers = vec![("200".to_owned(), success)];
+    answers.extend(responses.refusals(Caller::Anyone, codes));
+    json!({
+        "get": {
+            "tags": ["Service"],
+            "operationId": page.name,
+            "summary": page.title,
+            "description": page.meaning,
+            "security": [],
+            "responses": object(answers),
+        },
+    })
+}

@@ -1,0 +1,173 @@
+//! Parameters: each with its exact type, bounds and default.
+
+use domain::{Catalogue, Format, Market, MarketAlias, Region, Sport, Status};
+use serde_json::{Value, json};
+
+use crate::openapi::{object, refer};
+use crate::v1::endpoint::Endpoint;
+use crate::v1::param::{
+    EVENT_IDS_MAX, GROUP_BY_BOUT, LIMIT_DEFAULT, LIMIT_MAX, Param, REGION_DEFAULT,
+};
+
+/// A cursor is a short text of this alphabet, to be sent back as it came.
+const CURSOR_PATTERN: &str = "^[A-Za-z0-9_-]+$";
+
+/// The parameters of an endpoint, by reference. `api_key` is a security scheme instead.
+pub fn of(endpoint: Endpoint) -> Vec<Value> {
+    let template = endpoint.template().unwrap_or_default();
+    let in_path = ["sport_key", "event_id"].into_iter().filter(|name| template.contains(name));
+    let in_query = endpoint.params().iter().filter(|param| **param != Param::ApiKey);
+    let conditional = (endpoint != Endpoint::Status).then_some("If-None-Match");
+    in_path
+        .chain(in_query.map(|param| param.name()))
+        .chain(conditional)
+        .map(|name| refer("parameters", name))
+        .collect()
+}
+
+/// Every parameter of every endpoint.
+pub fn all(catalogue: &Catalogue) -> Value {
+    let mut params: Vec<Param> =
+        Endpoint::ALL.iter().flat_map(|endpoint| endpoint.params()).copied().collect();
+    params.sort_by_key(|param| param.index());
+    params.dedup();
+    let in_query = params.into_iter().filter(|param| *param != Param::ApiKey);
+    let in_query = in_query.map(|param| (param.name().to_owned(), in_query_of(param, catalogue)));
+    object(in_path(catalogue).into_iter().chain(in_query).chain([if_none_match()]))
+}
+
+fn in_path(catalogue: &Catalogue) -> [(String, Value); 2] {
+    let sports: Vec<&str> = catalogue.sports().map(|(_, sport)| &*sport.key).collect();
+    let sport_key = json!({
+        "name": "sport_key",
+        "in": "path",
+        "required": true,
+        "description": "The sport's key, as `/v1/sports` lists it.",
+        "schema": { "type": "string", "enum": sports },
+    });
+    let event_id = json!({
+        "name": "event_id",
+        "in": "path",
+        "required": true,
+        "description": "The event's id, as odds, scores and events give it.",
+        "schema": { "type": "string" },
+        "example": super::example::EVENT_ID,
+    });
+    [("sport_key".to_owned(), sport_key), ("event_id".to_owned(), event_id)]
+}
+
+fn if_none_match() -> (String, Value) {
+    let name = "If-None-Match".to_owned();
+    let value = json!({
+        "name": name,
+        "in": "header",
+        "description": "The `ETag` of the answer you hold: 304 while it is still the answer.",
+        "schema": { "type": "string" },
+    });
+    (name, value)
+}
+
+fn in_query_of(param: Param, catalogue: &Catalogue) -> Value {
+    let mut parameter = json!({
+        "name": param.name(),
+        "in": "query",
+        "description": param.meaning(),
+    });
+    if let Some(fields) = parameter.as_object_mut() {
+        if param == Param::Region {
+            fields.insert("deprecated".to_owned(), true.into());
+        }
+        if is_list(param) {
+            fields.insert("style".to_owned(), "form".into());
+            fields.insert("explode".to_owned(), false.into());
+        }
+        fields.insert("schema".to_owned(), schema(param, catalogue));
+    }
+    parameter
+}
+
+fn is_list(param: Param) -> bool {
+    matches!(param, Param::Regions | Param::Region | Param::EventIds)
+}
+
+fn schema(param: Param, catalogue: &Catalogue) -> Value {
+    match param {
+        Param::Market => market(catalogue),
+        Param::Bookmaker => {
+            let keys: Vec<&str> = catalogue.bookmakers().map(|(_, held)| &*held.key).collect();
+            json!({ "type": "string", "enum": keys })
+        }
+        Param::Regions => {
+            let mut schema = regions();
+            if let Some(fields) = schema.as_object_mut() {
+                fields.insert("default".to_owned(), json!([REGION_DEFAULT.key()]));
+            }
+            schema
+        }
+        Param::Region => regions(),
+        Param::OddsFormat => json!({
+            "type": "string",
+            "enum": Format::ALL.map(Format::key),
+            "default": Format::American.key(),
+        }),
+        Param::EventIds => json!({
+            "type": "array",
+            "items": { "type": "string", "pattern": "^[^,]+$" },
+            "minItems": 1,
+            "maxItems": EVENT_IDS_MAX,
+        }),
+        Param::GroupBy => json!({ "type": "string", "enum": [GROUP_BY_BOUT] }),
+        Param::Status => json!({ "type": "string", "enum": Status::ALL.map(Status::key) }),
+        Param::CommenceFrom | Param::CommenceTo => {
+            json!({ "type": "string", "format": "date-time", "examples": ["2026-11-14T23:38:00Z"] })
+        }
+        Param::Limit => json!({
+            "type": "integer",
+            "minimum": 1,
+            "maximum": LIMIT_MAX,
+            "default": LIMIT_DEFAULT,
+        }),
+        Param::Cursor => json!({
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 200,
+            "pattern": CURSOR_PATTERN,
+        }),
+        Param::ApiKey => json!({ "type": "string" }),
+    }
+}
+
+fn regions() -> Value {
+    json!({
+        "type": "array",
+        "items": { "type": "string", "enum": Region::ALL.map(Region::key) },
+        "minItems": 1,
+    })
+}
+
+/// The market keys, and the prior interface's names with what they stand for.
+fn market(catalogue: &Catalogue) -> Value {
+    let alias = |name: &'static str| {
+        json!({
+            "const": name,
+            "deprecated": true,
+            "description": format!("Prior name of {}.", meant(name, catalogue)),
+        })
+    };
+    let keys = json!({ "enum": Market::ALL.map(Market::key) });
+    let any_of: Vec<Value> = [keys].into_iter().chain(MarketAlias::KEYS.map(alias)).collect();
+    json!({ "type": "string", "anyOf": any_of })
+}
+
+fn meant(alias: &str, catalogue: &Catalogue) -> String {
+    match MarketAlias::parse(alias) {
+        Some(MarketAlias::Is(market)) => format!("`{}`", market.key()),
+        Some(MarketAlias::TheSportsTotals) => {
+            let of = |(_, sport): (_, &Sport)| {
+                Some(format!("`{}` ({})", sport.totals?.key(), sport.key))
+            };
+            catalogue.sports().filter_map(of).collect::<Vec<_>>().join(", ")
+        }
+        None => "nothing".to_owned(),
+    }
+}

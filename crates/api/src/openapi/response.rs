@@ -1,0 +1,136 @@
+//! Refusals, shared by all operations.
+
+use serde_json::{Map, Value, json};
+
+use crate::error::ErrorCode;
+use crate::openapi::caller::Caller;
+use crate::openapi::header::{
+    ALLOW, CACHE_CONTROL, ETAG, LINK, REQUEST_ID, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
+    refer_to_headers, standing,
+};
+use crate::openapi::{example, object, refer};
+
+/// The refusals that operations refer to, each written once.
+#[derive(Debug, Default)]
+pub(crate) struct Responses(Map<String, Value>);
+
+impl Responses {
+    /// One entry for each status among the codes.
+    pub(crate) fn refusals(
+        &mut self,
+        caller: Caller,
+        codes: impl Iterator<Item = ErrorCode>,
+    ) -> Vec<(String, Value)> {
+        let codes: Vec<ErrorCode> = codes.collect();
+        let mut statuses: Vec<u16> = codes.iter().map(|code| code.status()).collect();
+        statuses.sort_unstable();
+        statuses.dedup();
+        let entry = |status: u16| {
+            let with_status = codes.iter().copied().filter(|code| code.status() == status);
+            let codes: Vec<ErrorCode> = with_status.collect();
+            (status.to_string(), self.refusal(caller, &codes))
+        };
+        statuses.into_iter().map(entry).collect()
+    }
+
+    fn refusal(&mut self, caller: Caller, codes: &[ErrorCode]) -> Value {
+        let names: Vec<String> = codes.iter().map(|code| format!("{code:?}")).collect();
+        let name = format!("{}{}", caller.prefix(), names.join("Or"));
+        if !self.0.contains_key(&name) {
+            self.0.insert(name.clone(), refusal(caller, codes));
+        }
+        refer("responses", &name)
+    }
+
+    /// The answer to a request for what the client already holds.
+    pub(crate) fn not_modified(&mut self) -> (String, Value) {
+        let headers = [REQUEST_ID, ETAG, CACHE_CONTROL, VARY, LINK].into_iter().chain(standing());
+        let response = json!({
+            "description": "Nothing has changed since the answer named by `If-None-Match`. Costs no quota.",
+            "headers": refer_to_headers(headers),
+        });
+        self.0.insert("NotModified".to_owned(), response);
+        ("304".to_owned(), refer("responses", "NotModified"))
+    }
+
+    pub(crate) fn into_components(self) -> Value {
+        Value::Object(self.0)
+    }
+}
+
+fn refusal(caller: Caller, codes: &[ErrorCode]) -> Value {
+    let meanings: Vec<String> =
+        codes.iter().map(|code| format!("`{}`: {}", code.slug(), code.meaning())).collect();
+    let slugs: Vec<&str> = codes.iter().map(|code| code.slug()).collect();
+    let examples = codes.iter().map(|code| {
+        let shown = json!({ "summary": code.meaning(), "value": example::refusal(caller, *code) });
+        (code.slug().to_owned(), shown)
+    });
+    let mut headers = vec![REQUEST_ID, CACHE_CONTROL];
+    headers.extend(codes.iter().filter_map(|code| header_of(*code)).take(1));
+    // Before the key is known there is nothing to tell of it.
+    if caller == Caller::Key && codes.iter().all(|code| is_after_key(*code)) {
+        headers.extend(standing());
+    }
+    json!({
+        "description": meanings.join("\n\n"),
+        "headers": refer_to_headers(headers.into_iter()),
+        "content": {
+            "application/json": {
+                "schema": {
+                    "allOf": [
+                        refer("schemas", "Error"),
+                        { "properties": { "error": { "properties": { "code": { "enum": slugs } } } } },
+                    ],
+                },
+                "examples": object(examples),
+            },
+        },
+    })
+}
+
+/// The header that goes with a code.
+fn header_of(code: ErrorCode) -> Option<&'static str> {
+    match code {
+        ErrorCode::RateLimited
+        | ErrorCode::QuotaExceeded
+        | ErrorCode::FeedPaused
+        | ErrorCode::Maintenance
+        | ErrorCode::Unavailable => Some(RETRY_AFTER),
+        ErrorCode::MethodNotAllowed => Some(ALLOW),
+        ErrorCode::AuthenticationFailed => Some(WWW_AUTHENTICATE),
+        ErrorCode::InvalidParameter
+        | ErrorCode::InvalidBody
+        | ErrorCode::Forbidden
+        | ErrorCode::SportNotFound
+        | ErrorCode::EventNotFound
+        | ErrorCode::NotFound
+        | ErrorCode::BodyTooLarge
+        | ErrorCode::TargetTooLong
+        | ErrorCode::HeadTooLarge
+        | ErrorCode::Internal => None,
+    }
+}
+
+/// Whether a request that gets this code had its key looked at before.
+fn is_after_key(code: ErrorCode) -> bool {
+    match code {
+        ErrorCode::InvalidParameter
+        | ErrorCode::Forbidden
+        | ErrorCode::SportNotFound
+        | ErrorCode::EventNotFound
+        | ErrorCode::NotFound
+        | ErrorCode::MethodNotAllowed
+        | ErrorCode::TargetTooLong
+        | ErrorCode::RateLimited
+        | ErrorCode::QuotaExceeded
+        | ErrorCode::Maintenance
+        | ErrorCode::Unavailable => true,
+        ErrorCode::AuthenticationFailed
+        | ErrorCode::InvalidBody
+        | ErrorCode::FeedPaused
+        | ErrorCode::BodyTooLarge
+        | ErrorCode::HeadTooLarge
+        | ErrorCode::Internal => false,
+    }
+}

@@ -1,0 +1,438 @@
+//! The v1 API: authentication, limits, and the seven endpoints, in the order of checks of D3.
+
+pub(crate) mod endpoint;
+pub(crate) mod fault;
+mod habit;
+pub(crate) mod param;
+pub(crate) mod path;
+pub(crate) mod query;
+pub(crate) mod region;
+mod trail;
+mod wire;
+
+use std::sync::Arc;
+
+use accounts::{
+    Call, Charge, ConnectionKey, Grant, KeyEntry, KeyKind, KeyRefusal, Maintenance, Outcome, Owner,
+    Refusal, Standing, Window,
+};
+use domain::{Catalogue, SportId, Timestamp, World};
+use tokio::time::Instant;
+
+use crate::answers::{Answer, Encoded, Selector};
+use crate::context::Api;
+use crate::error::{self, ApiError, ErrorCode};
+use crate::panics::catch_panics;
+pub use crate::v1::endpoint::Endpoint;
+use crate::v1::fault::Fault;
+use crate::v1::habit::{Habit, Meaning};
+pub use crate::v1::param::Param;
+use crate::v1::path::Place;
+use crate::v1::query::Lookup;
+use crate::v1::query::Query;
+use crate::v1::region::RegionTable;
+use engine::Published;
+use http::{ConnectionState, Head, Method, Reply, Request, RequestId, SingleHeader};
+
+/// What is remembered of a connection: the key it sent last, and what its last request meant.
+#[derive(Debug, Default)]
+pub struct Memory {
+    key: ConnectionKey,
+    last: Habit,
+}
+
+type Connection = ConnectionState<Memory>;
+
+/// Longest `Retry-After` we hand out for a full store or queue.
+const UNAVAILABLE_RETRY_S: u32 = 1;
+
+/// Answers a request under `/v1`. The endpoint is for the books we keep.
+pub async fn answer(
+    api: &Api,
+    request: &Request<'_>,
+    connection: &mut Connection,
+    request_id: RequestId,
+) -> (Endpoint, Reply) {
+    let now = connection.now;
+    let query = Query::new(request.query);
+    let (entry, way) = match authenticate(api, request, &query, connection) {
+        Ok(let_in) => let_in,
+        Err(refusal) => {
+            let error = match refusal {
+                KeyRefusal::Unknown => no_valid_key(),
+                KeyRefusal::Unconfirmed => cannot_vouch(),
+            };
+            return (Endpoint::Unknown, error.into_reply(request_id));
+        }
+    };
+    let sends_file = connection.sends_files && request.method == Method::Get;
+    let visit =
+        Visit { api, request, query, entry: &entry, now, begun: connection.begun, sends_file };
+    let (endpoint, mut reply) = visit.answer(request_id, &mut connection.memory.last).await;
+    if way == KeyWay::Query {
+        // RFC 9745 and RFC 8594: since when the query form is discouraged, and when it ends.
+        reply.head.put("deprecation", QUERY_KEY_DEPRECATED_SINCE);
+        reply.head.put("sunset", &api.settings.query_key_sunset);
+    }
+    (endpoint, reply)
+}
+
+/// Answers a request that a page makes for somebody, with a key of theirs. Everything but the connection is as if they
+/// had sent it themselves.
+pub async fn answer_as(api: &Api, request: &Request<'_>, entry: &KeyEntry) -> Reply {
+    let request_id = api.next_request_id();
+    let (now, begun) = (api.clock.now(), Instant::now());
+    let answering = async {
+        let query = Query::new(request.query);
+        let visit = Visit { api, request, query, entry, now, begun, sends_file: false };
+        let (endpoint, reply) = visit.answer(request_id, &mut Habit::default()).await;
+        api.metrics.note_answer(endpoint, &reply, begun.elapsed());
+        Ok(reply)
+    };
+    let answered = catch_panics(&api.metrics, answering).await;
+    let mut reply = answered.unwrap_or_else(|error| error.into_reply(request_id));
+    request_id.put(&mut reply.head);
+    reply
+}
+
+/// 2026-11-01T00:00:00Z, when this service began and the header was preferred from the start.
+const QUERY_KEY_DEPRECATED_SINCE: &str = "@1793491200";
+
+/// How a key came.
+#[derive(PartialEq)]
+enum KeyWay {
+    Header,
+    Query,
+}
+
+fn authenticate(
+    api: &Api,
+    request: &Request<'_>,
+    query: &Query<'_>,
+    connection: &mut Connection,
+) -> Result<(Arc<KeyEntry>, KeyWay), KeyRefusal> {
+    let keys = &api.accounts.keys;
+    let now = connection.now;
+    let known = &mut connection.memory.key;
+    match request.key {
+        SingleHeader::Once(key) => Ok((keys.authenticate_again(key, now, known)?, KeyWay::Header)),
+        SingleHeader::Repeated => Err(KeyRefusal::Unknown),
+        SingleHeader::Absent if api.settings.query_key_enabled => {
+            let key = query.first(Param::ApiKey.name()).ok_or(KeyRefusal::Unknown)?;
+            Ok((keys.authenticate_again(key.as_bytes(), now, known)?, KeyWay::Query))
+        }
+        SingleHeader::Absent => Err(KeyRefusal::Unknown),
+    }
+}
+
+fn no_valid_key() -> ApiError {
+    let text = "a valid API key is needed in the request header X-API-Key";
+    let mut error = ApiError::new(ErrorCode::AuthenticationFailed, text);
+    error.challenge = Some("ApiKey realm=\"linesman\", header=\"X-API-Key\"");
+    error
+}
+
+/// The key may be good; this node has been out of touch for too long to say so.
+pub(crate) fn cannot_vouch() -> ApiError {
+    let text = "key status is temporarily unknown on this node; retry";
+    ApiError::new(ErrorCode::Unavailable, text).retry_after(UNAVAILABLE_RETRY_S)
+}
+
+/// One authenticated request.
+struct Visit<'a> {
+    api: &'a Api,
+    request: &'a Request<'a>,
+    query: Query<'a>,
+    entry: &'a KeyEntry,
+    now: Timestamp,
+    begun: Instant,
+    /// Whether the body may be sent from where it is spooled.
+    sends_file: bool,
+}
+
+/// Whether a path and query under `/v1` would be understood, without answering them.
+///
+/// # Errors
+/// The code of the refusal.
+pub fn check_target(path: &str, query: &str, catalogue: &Catalogue) -> Result<(), ErrorCode> {
+    let place = Place::parse(path).ok_or(ErrorCode::NotFound)?;
+    let sport = match place.sport() {
+        Some(key) => Some(catalogue.sport_id(key).ok_or(ErrorCode::SportNotFound)?),
+        None => None,
+    };
+    let values = Query::new(query).values(place.endpoint(), true).map_err(|error| error.code)?;
+    let regions = &RegionTable::new(catalogue);
+    values
+        .selector(&place, sport, Lookup { catalogue, regions })
+        .map(drop)
+        .map_err(|error| error.code)
+}
+
+type Answered = Result<(Reply, Option<Standing>), ApiError>;
+
+impl Visit<'_> {
+    /// Answers and counts it to the key.
+    async fn answer(&self, request_id: RequestId, habit: &mut Habit) -> (Endpoint, Reply) {
+        let (entry, now) = (self.entry, self.now);
+        let mut endpoint = Endpoint::Unknown;
+        let (mut reply, standing) = match self.run(&mut endpoint, habit).await {
+            Ok((reply, standing)) => (reply, standing),
+            Err(error) => {
+                trail::note(entry, self.request, &error, request_id, now);
+                (error.into_reply(request_id), None)
+            }
+        };
+        let outcome = Outcome::of_status(reply.status);
+        entry.count(Call { operation: endpoint.index(), outcome, agent: self.request.agent }, now);
+        let mut standing = standing.unwrap_or_else(|| entry.meters.standing(now));
+        if let Ok(Some(fault)) = Fault::parse(self.request.fault, entry) {
+            fault.bend(&mut standing);
+        }
+        put_standing(&mut reply.head, &entry.grant, &standing, now);
+        (endpoint, reply)
+    }
+
+    async fn run(&self, endpoint: &mut Endpoint, habit: &mut Habit) -> Answered {
+        charged(self.api.accounts.charge_burst(self.entry, self.now).await)?;
+        error::check_target(self.request)?;
+        *endpoint = match habit.recall(self.request) {
+            Some(meaning) => meaning.endpoint,
+            None => Place::parse(self.request.path).ok_or_else(no_such_path)?.endpoint(),
+        };
+        if !self.request.method.reads() {
+            let text = "this path answers GET and HEAD only";
+            let mut error = ApiError::new(ErrorCode::MethodNotAllowed, text);
+            error.allow = Some("GET, HEAD");
+            return Err(error);
+        }
+        if let Maintenance::On { retry_after_s } = self.api.accounts.maintenance()
+            && *endpoint != Endpoint::Status
+        {
+            return Err(closed(retry_after_s));
+        }
+        if let Some(fault) = self.fault()? {
+            fault.strike(&self.entry.meters.standing(self.now), self.now).await?;
+        }
+        let read;
+        let meaning = match habit.recall(self.request) {
+            Some(meaning) => {
+                meaning.sport.map(|sport| self.admit(sport)).transpose()?;
+                meaning
+            }
+            None => {
+                read = self.read()?;
+                habit.learn(self.request, &read);
+                &read
+            }
+        };
+        if *endpoint == Endpoint::Status {
+            return Ok((self.status(), None));
+        }
+        self.select(&meaning.selector).await
+    }
+
+    /// What the path and the query mean, for a key that may know.
+    fn read(&self) -> Result<Meaning, ApiError> {
+        let place = Place::parse(self.request.path).ok_or_else(no_such_path)?;
+        let endpoint = place.endpoint();
+        let sport = place.sport().map(|key| self.open_sport(key)).transpose()?;
+        let values = self.query.values(endpoint, self.api.settings.query_key_enabled)?;
+        let selector = values.selector(&place, sport, self.api.lookup())?;
+        Ok(Meaning { endpoint, sport, selector })
+    }
+
+    /// The answer to a selection: the ready one of this epoch, or one made now.
+    async fn select(&self, selector: &Selector) -> Answered {
+        let world = self.api.world(self.world());
+        if !world.has_begun() {
+            return Err(not_yet());
+        }
+        let published = world.published();
+        wire::check_found(selector, &published)?;
+        let answers = self.api.answers(self.world(), &published);
+        let mut sends_file = false;
+        let answer = match answers.find(selector) {
+            Ok(ready) => {
+                sends_file = self.sends_file && ready.popular;
+                ready.answer
+            }
+            // What everybody asks is asked again at once. Refusing it until the line is shorter would refuse everybody
+            // after each publication; refusing what is asked once is what makes the line shorter.
+            Err(missing) if !missing.asked_before && self.api.server.load.sheds(self.begun) => {
+                return Err(too_busy());
+            }
+            Err(missing) => {
+                let make = || wire::make(selector, &published.snapshot);
+                answers.make(selector, missing, make)
+            }
+        };
+        let encoded = answer.encoded(self.request.accept_encoding.as_deref());
+        let (mut reply, standing) = self.deliver(&published, &answer, encoded).await?;
+        if sends_file && reply.status == 200 {
+            reply.file = encoded.file(answers);
+        }
+        Ok((reply, standing))
+    }
+
+    /// The sport a path names, if the key may read it.
+    fn open_sport(&self, key: &str) -> Result<SportId, ApiError> {
+        let catalogue = &self.api.catalogue;
+        let sport = catalogue.sport_id(key).ok_or_else(|| {
+            let keys: Vec<&str> = catalogue.sports().map(|(_, sport)| &*sport.key).collect();
+            let text = format!("there is no such sport; the sports are {}", keys.join(", "));
+            ApiError::new(ErrorCode::SportNotFound, text)
+        })?;
+        self.admit(sport)?;
+        Ok(sport)
+    }
+
+    /// Refuses a sport that the key may not read.
+    fn admit(&self, sport: SportId) -> Result<(), ApiError> {
+        let grant = &self.entry.grant;
+        if !grant.odds_read {
+            let text = "this key has no permission odds:read, which odds, events and scores need";
+            return Err(ApiError::new(ErrorCode::Forbidden, text));
+        }
+        let group = &self.api.catalogue.sport(sport).group;
+        if !grant.covers_group(group) {
+            let text = format!("this key is restricted to other sport groups than `{group}`");
+            return Err(ApiError::new(ErrorCode::Forbidden, text));
+        }
+        Ok(())
+    }
+
+    fn world(&self) -> World {
+        match self.entry.grant.kind {
+            KeyKind::Sandbox => World::Sandbox,
+            KeyKind::Production => World::Live,
+        }
+    }
+
+    fn status(&self) -> Reply {
+        let health = self.api.world(self.world()).health(self.now);
+        let maintenance = self.api.accounts.maintenance() != Maintenance::Off;
+        let body = wire::status(maintenance, health, &self.entry.grant.limits, self.now);
+        let mut reply = Reply::new(200, "application/json", body);
+        // The present is not for keeping (D14).
+        reply.head.put("cache-control", "no-store");
+        reply
+    }
+
+    async fn deliver(&self, published: &Published, answer: &Answer, encoded: &Encoded) -> Answered {
+        let mut head = Head::roomy();
+        head.put_lines(&encoded.validators);
+        // For how long it may be kept: the whole seconds left in the epoch, rounded down (D14).
+        head.line("cache-control", |line| {
+            line.text("private, max-age=");
+            line.number(published.until.since(self.now).as_secs());
+        });
+        if let Some(next) = &answer.next {
+            head.line("link", |line| self.query.put_next_page(line, self.request.path, next));
+        }
+        if self.request.holds(&encoded.etag) {
+            return Ok((Reply::empty(304, head), None));
+        }
+        let standing = Some(charged(self.api.accounts.charge_quota(self.entry, self.now).await)?);
+        head.put_bytes("content-type", b"application/json");
+        encoded.put_encoding(&mut head);
+        let reply = Reply { body: encoded.body.clone(), ..Reply::empty(200, head) };
+        Ok((reply, standing))
+    }
+
+    /// The fault a sandbox key asks to be shown.
+    fn fault(&self) -> Result<Option<Fault>, ApiError> {
+        Fault::parse(self.request.fault, self.entry)
+    }
+}
+
+/// More is asked than can be answered, and this one is not ready.
+fn too_busy() -> ApiError {
+    ApiError::unavailable("the service is busy and this answer is not ready; try again shortly")
+}
+
+/// This node has not read the log yet.
+fn not_yet() -> ApiError {
+    ApiError::unavailable("this node is starting and has nothing to show yet; try again shortly")
+}
+
+fn no_such_path() -> ApiError {
+    let text = "there is no such path; /docs lists the endpoints";
+    ApiError::new(ErrorCode::NotFound, text)
+}
+
+/// The service is closed by its operator.
+fn closed(retry_after_s: u32) -> ApiError {
+    let text = "the service is closed for maintenance; try again later";
+    ApiError::new(ErrorCode::Maintenance, text).retry_after(retry_after_s)
+}
+
+fn charged(charge: Charge) -> Result<Standing, ApiError> {
+    match charge {
+        Charge::Granted(standing) => Ok(standing),
+        Charge::Refused(refusal) => Err(refused(refusal)),
+        Charge::Unavailable => {
+            let text = "requests cannot be counted at the moment; try again shortly";
+            Err(ApiError::new(ErrorCode::Unavailable, text).retry_after(UNAVAILABLE_RETRY_S))
+        }
+    }
+}
+
+fn refused(refusal: Refusal) -> ApiError {
+    let limit = refusal.limit;
+    let whose = match refusal.owner {
+        Owner::Key => "",
+        Owner::Account => " of the account",
+    };
+    let (code, what, span) = match refusal.window {
+        Window::Minute => (ErrorCode::RateLimited, "rate limit", "minute"),
+        Window::Day => (ErrorCode::QuotaExceeded, "quota", "day (UTC)"),
+        Window::Month => (ErrorCode::QuotaExceeded, "quota", "month (UTC)"),
+    };
+    let text = format!("{what}{whose} reached: {limit} requests per {span}");
+    ApiError::new(code, text).retry_after(refusal.retry_after_s)
+}
+
+/// Where the key stands, in the prior interface's headers and in the IETF's.
+fn put_standing(head: &mut Head, grant: &Grant, standing: &Standing, now: Timestamp) {
+    let (burst, quota) = (&standing.burst, &standing.quota);
+    head.put_number("x-requests-remaining", quota.remaining);
+    head.put_number("x-requests-used", quota.used);
+    let left = |until: Timestamp| {
+        let left = until.since(now);
+        left.as_secs() + u64::from(left.subsec_nanos() > 0)
+    };
+    head.line("ratelimit", |line| {
+        line.text("\"burst\";r=");
+        line.number(burst.remaining);
+        line.text(";t=");
+        line.number(left(burst.resets_at));
+        line.text(", \"");
+        line.text(policy_name(quota.window));
+        line.text("\";r=");
+        line.number(quota.remaining);
+        line.text(";t=");
+        line.number(left(quota.resets_at));
+    });
+    let limits = &grant.limits;
+    head.line("ratelimit-policy", |line| {
+        line.text("\"burst\";q=");
+        line.number(limits.burst_per_minute);
+        line.text(";w=60, \"daily\";q=");
+        line.number(limits.requests_per_day);
+        line.text(";w=86400");
+        if let Some(monthly) = limits.requests_per_month {
+            // Months differ; the longest is the bound a client can rely on.
+            line.text(", \"monthly\";q=");
+            line.number(monthly);
+            line.text(";w=2678400");
+        }
+    });
+}
+
+fn policy_name(window: Window) -> &'static str {
+    match window {
+        Window::Minute => "burst",
+        Window::Day => "daily",
+        Window::Month => "monthly",
+    }
+}

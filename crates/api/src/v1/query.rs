@@ -1,0 +1,406 @@
+//! From a query string to a selection: strict, with words that help (D4, D16).
+
+use std::borrow::Cow;
+
+use domain::suggest::did_you_mean;
+use domain::{
+    BookmakerId, BookmakerSet, Catalogue, EventId, Format, Market, MarketAlias, Region, Sport,
+    SportId, Status, Timestamp,
+};
+use market::select::{Cursor, EventIds, Paging};
+use market::{BoutSelection, EventSelection, OddsSelection, ScoreSelection};
+
+use crate::answers::Selector;
+use crate::error::{ApiError, ErrorCode};
+use crate::v1::endpoint::Endpoint;
+use crate::v1::param::{
+    EVENT_IDS_MAX, GROUP_BY_BOUT, LIMIT_DEFAULT, LIMIT_MAX, Param, REGION_DEFAULT,
+};
+use crate::v1::path::Place;
+use crate::v1::region::{RegionTable, Regions};
+use http::percent::{decode, is_plain};
+use http::{Line, cut, parts};
+
+/// A query string as it came.
+#[derive(Clone, Copy)]
+pub(crate) struct Query<'a> {
+    text: &'a str,
+    /// Nothing in it is encoded.
+    plain: bool,
+}
+
+/// The parameters of an endpoint, each known, given once and not empty.
+#[derive(Debug, Default)]
+pub(crate) struct Values<'a>([Option<Cow<'a, str>>; Param::COUNT]);
+
+/// Where the names in a query are looked up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lookup<'a> {
+    pub(crate) catalogue: &'a Catalogue,
+    pub(crate) regions: &'a RegionTable,
+}
+
+impl<'a> Query<'a> {
+    pub(crate) fn new(query: &'a str) -> Self {
+        Self { text: query, plain: is_plain(query) }
+    }
+
+    fn decode(self, text: &'a str) -> Option<Cow<'a, str>> {
+        if self.plain { Some(Cow::Borrowed(text)) } else { decode(text) }
+    }
+
+    fn pairs(self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let pairs = parts(self.text, b'&');
+        pairs.filter(|pair| !pair.is_empty()).map(|pair| cut(pair, b'=').unwrap_or((pair, "")))
+    }
+
+    /// The first value of a parameter, before anything is checked.
+    pub(crate) fn first(self, name: &str) -> Option<Cow<'a, str>> {
+        let named = |(key, _): &(&'a str, &str)| self.decode(key).is_some_and(|key| key == name);
+        self.pairs().find(named).and_then(|(_, value)| self.decode(value))
+    }
+
+    pub(crate) fn values(
+        self,
+        endpoint: Endpoint,
+        query_key: bool,
+    ) -> Result<Values<'a>, ApiError> {
+        let mut values = Values::default();
+        for (name, value) in self.pairs() {
+            let name = self.decode(name).ok_or_else(|| {
+                ApiError::new(ErrorCode::InvalidParameter, "a parameter's name is not UTF-8 text")
+            })?;
+            let known = endpoint.params().iter().find(|param| param.name() == name);
+            let Some(&param) = known.filter(|param| query_key || **param != Param::ApiKey) else {
+                return Err(unknown(endpoint, &name));
+            };
+            let slot = values.0.get_mut(param.index());
+            if slot.as_ref().is_some_and(|slot| slot.is_some()) {
+                return Err(ApiError::param(
+                    param.name(),
+                    format!("`{name}` is sent more than once"),
+                ));
+            }
+            let value = self.decode(value).ok_or_else(|| {
+                ApiError::param(param.name(), format!("`{name}` is not UTF-8 text"))
+            })?;
+            if value.is_empty() {
+                let text = format!("`{name}` is empty; leave it out or give it a value");
+                return Err(ApiError::param(param.name(), text));
+            }
+            if let Some(slot) = slot {
+                *slot = Some(value);
+            }
+        }
+        Ok(values)
+    }
+
+    /// Writes the `Link` to the same request after `cursor`. The key stays out of it.
+    pub(crate) fn put_next_page(self, line: &mut Line<'_>, path: &str, cursor: &str) {
+        // Neither of the two readers of requests lets control characters into a target.
+        line.text("<");
+        line.text(path);
+        line.text("?");
+        // An encoded name is the same name: `api%5Fkey` holds a key, too.
+        let left_out = |name: &'a str| {
+            self.decode(name).is_none_or(|name| {
+                [Param::Cursor, Param::ApiKey].iter().any(|param| param.name() == name)
+            })
+        };
+        for (name, value) in self.pairs().filter(|(name, _)| !left_out(name)) {
+            line.text(name);
+            line.text("=");
+            line.text(value);
+            line.text("&");
+        }
+        line.text(Param::Cursor.name());
+        line.text("=");
+        line.text(cursor);
+        line.text(">; rel=\"next\"");
+    }
+}
+
+impl std::fmt::Debug for Query<'_> {
+    /// A query may hold a key.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Query")
+    }
+}
+
+impl Values<'_> {
+    fn get(&self, param: Param) -> Option<&str> {
+        self.0.get(param.index())?.as_deref()
+    }
+
+    /// What the request selects, in normal form.
+    pub(crate) fn selector(
+        &self,
+        place: &Place<'_>,
+        sport: Option<SportId>,
+        lookup: Lookup<'_>,
+    ) -> Result<Selector, ApiError> {
+        let selector = match (place, sport) {
+            (Place::Books, _) => Selector::Books,
+            (Place::Odds(_), Some(sport)) => self.odds(sport, lookup)?,
+            (Place::Scores(_), Some(sport)) => Selector::Scores(ScoreSelection {
+                sport,
+                status: self.status()?,
+                events: self.event_ids()?,
+                limit: self.limit()?,
+                after: self.cursor(Paging::Events)?,
+            }),
+            (Place::Events(_), Some(sport)) => Selector::Events(EventSelection {
+                sport,
+                status: self.status()?,
+                events: self.event_ids()?,
+                from: self.instant(Param::CommenceFrom)?,
+                to: self.instant(Param::CommenceTo)?,
+                limit: self.limit()?,
+                after: self.cursor(Paging::Events)?,
+            }),
+            (Place::Event(_, id), Some(sport)) => {
+                // What is no id at all is no known event either.
+                Selector::Event(sport, EventId::parse(id).ok_or_else(event_not_found)?)
+            }
+            (Place::Sports | Place::Status, _) | (_, None) => Selector::Sports,
+        };
+        Ok(selector)
+    }
+
+    fn odds(&self, sport: SportId, lookup: Lookup<'_>) -> Result<Selector, ApiError> {
+        let rules = lookup.catalogue.sport(sport);
+        let market = self.market(rules)?;
+        let bookmaker = self.bookmaker(lookup.catalogue)?;
+        let bookmakers = self.bookmakers(bookmaker, lookup.regions)?;
+        let format = self.format()?;
+        let events = self.event_ids()?;
+        let limit = self.limit()?;
+        if self.is_grouped(rules, market)? {
+            let after = self.cursor(Paging::Events)?;
+            return Ok(Selector::Bouts(BoutSelection {
+                sport,
+                bookmakers,
+                events,
+                format,
+                limit,
+                after,
+            }));
+        }
+        let after = self.cursor(Paging::Records)?;
+        Ok(Selector::Odds(OddsSelection {
+            sport,
+            bookmakers,
+            bookmaker,
+            market,
+            events,
+            format,
+            limit,
+            after,
+        }))
+    }
+
+    fn market(&self, sport: &Sport) -> Result<Option<Market>, ApiError> {
+        let Some(name) = self.get(Param::Market) else { return Ok(None) };
+        if let Some(market) = Market::parse(name) {
+            return Ok(Some(market));
+        }
+        let meant = match MarketAlias::parse(name) {
+            Some(MarketAlias::Is(market)) => Some(market).filter(|market| sport.offers(*market)),
+            Some(MarketAlias::TheSportsTotals) => sport.totals,
+            None => {
+                let keys = || Market::ALL.iter().map(|market| market.key());
+                let text = unknown_value("market", name, keys());
+                return Err(ApiError::param(Param::Market.name(), text));
+            }
+        };
+        meant.map(Some).ok_or_else(|| {
+            let keys: Vec<&str> = sport.markets.iter().map(|market| market.key()).collect();
+            let text = format!("{} has no market `{name}`; it has {}", sport.key, keys.join(", "));
+            ApiError::param(Param::Market.name(), text)
+        })
+    }
+
+    fn bookmaker(&self, catalogue: &Catalogue) -> Result<Option<BookmakerId>, ApiError> {
+        let Some(key) = self.get(Param::Bookmaker) else { return Ok(None) };
+        catalogue.bookmaker_id(key).map(Some).ok_or_else(|| {
+            let near = did_you_mean(key, catalogue.bookmakers().map(|(_, held)| &*held.key));
+            let text =
+                format!("there is no bookmaker `{}`; /v1/books lists them{near}", short(key));
+            ApiError::param(Param::Bookmaker.name(), text)
+        })
+    }
+
+    /// The bookmakers that may appear (D16).
+    fn bookmakers(
+        &self,
+        bookmaker: Option<BookmakerId>,
+        table: &RegionTable,
+    ) -> Result<BookmakerSet, ApiError> {
+        // Both are checked, though at most one is used.
+        let alias = self.region_list(Param::Region)?;
+        let regions = self.region_list(Param::Regions)?.or(alias);
+        let request = bookmaker.map(BookmakerSet::just);
+        Ok(match (request, regions) {
+            (Some(request), None) => request,
+            (Some(request), Some(regions)) => request.intersection(table.bookmakers(regions)),
+            (None, Some(regions)) => table.bookmakers(regions),
+            (None, None) => table.bookmakers(Regions::just(REGION_DEFAULT)),
+        })
+    }
+
+    fn region_list(&self, param: Param) -> Result<Option<Regions>, ApiError> {
+        let Some(list) = self.get(param) else { return Ok(None) };
+        let mut regions = Regions::default();
+        for key in list.split(',') {
+            regions.insert(Region::parse(key).ok_or_else(|| {
+                let keys = Region::ALL.iter().map(|region| region.key());
+                ApiError::param(param.name(), unknown_value("region", key, keys))
+            })?);
+        }
+        Ok(Some(regions))
+    }
+
+    fn format(&self) -> Result<Format, ApiError> {
+        let Some(key) = self.get(Param::OddsFormat) else { return Ok(Format::American) };
+        Format::parse(key).ok_or_else(|| {
+            let keys = Format::ALL.iter().map(|format| format.key());
+            ApiError::param(Param::OddsFormat.name(), unknown_value("odds format", key, keys))
+        })
+    }
+
+    fn status(&self) -> Result<Option<Status>, ApiError> {
+        let Some(key) = self.get(Param::Status) else { return Ok(None) };
+        Status::parse(key).map(Some).ok_or_else(|| {
+            let keys = Status::ALL.iter().map(|status| status.key());
+            ApiError::param(Param::Status.name(), unknown_value("status", key, keys))
+        })
+    }
+
+    fn event_ids(&self) -> Result<EventIds, ApiError> {
+        let name = Param::EventIds.name();
+        let Some(list) = self.get(Param::EventIds) else { return Ok(None) };
+        // Three of them are usual.
+        let mut ids = Vec::with_capacity(4);
+        for (count, text) in (1..).zip(parts(list, b',')) {
+            if text.is_empty() {
+                return Err(ApiError::param(
+                    name,
+                    "`event_ids` has an empty id; separate ids by single commas",
+                ));
+            }
+            if count > EVENT_IDS_MAX {
+                return Err(ApiError::param(
+                    name,
+                    format!("`event_ids` takes at most {EVENT_IDS_MAX} ids"),
+                ));
+            }
+            // A text that is no id of ours is an id nobody has.
+            ids.extend(EventId::parse(text));
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        Ok(Some(ids.into()))
+    }
+
+    fn limit(&self) -> Result<usize, ApiError> {
+        let Some(text) = self.get(Param::Limit) else { return Ok(LIMIT_DEFAULT) };
+        // As a number is written: digits, and no zero before them.
+        let digits = text.len() <= 3
+            && text.bytes().all(|byte| byte.is_ascii_digit())
+            && !text.starts_with('0');
+        let limit = text.parse().ok().filter(|limit| digits && (1..=LIMIT_MAX).contains(limit));
+        limit.ok_or_else(|| {
+            let text = format!("`limit` must be a whole number from 1 to {LIMIT_MAX}");
+            ApiError::param(Param::Limit.name(), text)
+        })
+    }
+
+    fn cursor(&self, paging: Paging) -> Result<Option<Cursor>, ApiError> {
+        let Some(text) = self.get(Param::Cursor) else { return Ok(None) };
+        Cursor::decode(text, paging).map(Some).ok_or_else(|| {
+            let text =
+                "`cursor` is not one of this endpoint's; take it from the `Link` header as it is";
+            ApiError::param(Param::Cursor.name(), text)
+        })
+    }
+
+    fn instant(&self, param: Param) -> Result<Option<Timestamp>, ApiError> {
+        let Some(text) = self.get(param) else { return Ok(None) };
+        Timestamp::parse(text).map(Some).map_err(|_| {
+            let name = param.name();
+            let text =
+                format!("`{name}` must be an RFC 3339 timestamp such as 2026-11-14T23:38:00Z");
+            ApiError::param(name, text)
+        })
+    }
+
+    fn is_grouped(&self, sport: &Sport, market: Option<Market>) -> Result<bool, ApiError> {
+        let name = Param::GroupBy.name();
+        let Some(by) = self.get(Param::GroupBy) else { return Ok(false) };
+        if by != GROUP_BY_BOUT {
+            let text = unknown_value("grouping", by, [GROUP_BY_BOUT].into_iter());
+            return Err(ApiError::param(name, text));
+        }
+        if !sport.bouts {
+            let text = format!("`group_by=bout` is for fight sports; {} is none", sport.key);
+            return Err(ApiError::param(name, text));
+        }
+        if market.is_some_and(|market| market != Market::Moneyline) {
+            let text = "`group_by=bout` shows the moneyline; leave `market` out or send moneyline";
+            return Err(ApiError::param(Param::Market.name(), text));
+        }
+        Ok(true)
+    }
+}
+
+pub(crate) fn event_not_found() -> ApiError {
+    let text = "there is no such event; it may have been cancelled, removed or never listed";
+    ApiError::new(ErrorCode::EventNotFound, text)
+}
+
+fn unknown(endpoint: Endpoint, name: &str) -> ApiError {
+    if name == Param::ApiKey.name() {
+        let text = "`api_key` is not accepted here; send the key in the request header X-API-Key";
+        return ApiError::param(Param::ApiKey.name(), text);
+    }
+    let known = || {
+        endpoint.params().iter().map(|param| param.name()).filter(|n| *n != Param::ApiKey.name())
+    };
+    let near = did_you_mean(name, known());
+    let list: Vec<&str> = known().collect();
+    let takes = if list.is_empty() {
+        "this endpoint takes no parameters".to_owned()
+    } else {
+        format!("this endpoint takes {}", list.join(", "))
+    };
+    let name = short(name);
+    ApiError::param(name.clone(), format!("unknown parameter `{name}`; {takes}{near}"))
+}
+
+fn unknown_value<'a>(
+    what: &str,
+    given: &str,
+    keys: impl Iterator<Item = &'a str> + Clone,
+) -> String {
+    let near = did_you_mean(given, keys.clone());
+    let list: Vec<&str> = keys.collect();
+    format!("there is no {what} `{}`; use one of {}{near}", short(given), list.join(", "))
+}
+
+/// What a client sent, short enough to be sent back, and never a key.
+fn short(text: &str) -> String {
+    if looks_secret(text) { "…".to_owned() } else { text.chars().take(40).collect() }
+}
+
+/// Whether a text may have a key or a token in it, or a part of one: they are 32 letters and digits behind a prefix,
+/// which is easily left out. No name that we know has ten of them in a row with a digit among them, or twenty at all.
+fn looks_secret(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let mut runs = lower.split(|c: char| !c.is_ascii_alphanumeric());
+    lower.contains("sk_")
+        || lower.contains("fk_")
+        || runs.any(|run| {
+            let has_digit = run.bytes().any(|byte| byte.is_ascii_digit());
+            run.len() >= 20 || (run.len() >= 10 && has_digit)
+        })
+}

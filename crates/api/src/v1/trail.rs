@@ -1,0 +1,93 @@
+//! What is kept of a request that was refused, for the developer whose key it came with.
+
+use accounts::{Failure, KeyEntry};
+use domain::Timestamp;
+
+use crate::error::ApiError;
+use crate::v1::param::Param;
+use http::percent::decode;
+use http::{Request, RequestId};
+
+/// What stands for a key in an address.
+const MASK: &str = "***";
+
+/// Takes a refusal down in the key's own trail.
+pub(crate) fn note(
+    entry: &KeyEntry,
+    request: &Request<'_>,
+    error: &ApiError,
+    request_id: RequestId,
+    now: Timestamp,
+) {
+    entry.note_failure(Failure {
+        at: now,
+        request_id: request_id.to_string().into(),
+        method: request.method.name(),
+        target: target(request.path, request.query).into(),
+        status: error.code.status(),
+        code: error.code.slug(),
+        message: (*error.message).into(),
+        times: 1,
+    });
+}
+
+/// Path and query without what may be a secret: the key's parameter, however it is spelt, and any value that looks
+/// like a key.
+fn target(path: &str, query: &str) -> String {
+    let path = masked(path);
+    if query.is_empty() {
+        return path;
+    }
+    let pairs: Vec<String> = query
+        .split('&')
+        .map(|pair| match pair.split_once('=') {
+            Some((name, _)) if is_key_name(name) => format!("{name}={MASK}"),
+            Some((name, value)) => format!("{}={}", masked(name), masked(value)),
+            None => masked(pair),
+        })
+        .collect();
+    format!("{path}?{}", pairs.join("&"))
+}
+
+/// However it is spelt and encoded; what cannot be decoded is taken for one.
+fn is_key_name(name: &str) -> bool {
+    let Some(name) = decode(name) else {
+        return true;
+    };
+    let plain: String =
+        name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
+    let own: String = Param::ApiKey.name().chars().filter(char::is_ascii_alphanumeric).collect();
+    plain.contains(&own) || plain.contains("token") || plain.contains("secret")
+}
+
+fn masked(text: &str) -> String {
+    let is_key = decode(text).is_none_or(|text| {
+        let text = text.to_ascii_lowercase();
+        ["sk_", "fk_"].iter().any(|start| text.contains(start))
+    });
+    if is_key { MASK.to_owned() } else { text.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_kept_without_what_may_be_a_secret() {
+        for (path, query, kept) in [
+            ("/v1/books", "", "/v1/books"),
+            ("/v1/books", "limit=0&x", "/v1/books?limit=0&x"),
+            ("/v1/books", "api_key=sk_test_abc&limit=0", "/v1/books?api_key=***&limit=0"),
+            ("/v1/books", "apiKey=abc", "/v1/books?apiKey=***"),
+            ("/v1/books", "X-API-Key=abc", "/v1/books?X-API-Key=***"),
+            ("/v1/books", "key=sk_live_abc", "/v1/books?key=***"),
+            ("/v1/books", "key=sk%5Flive_abc", "/v1/books?key=***"),
+            ("/v1/books", "sk_live_abc", "/v1/books?***"),
+            ("/v1/books", "api%5Fkey=abc", "/v1/books?api%5Fkey=***"),
+            ("/v1/books", "x=%73k_live_abc&y=%zz", "/v1/books?x=***&y=***"),
+            ("/v1/sk_live_abc", "", "***"),
+        ] {
+            assert_eq!(target(path, query), kept);
+        }
+    }
+}

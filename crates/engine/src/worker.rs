@@ -1,0 +1,97 @@
+//! What the thread of a world works with, whether it writes or follows.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use domain::{Clock, Timestamp};
+use market::{Book, Snapshot};
+
+use crate::error::NotTaken;
+use crate::identities::Tracker;
+use crate::publication::Published;
+use crate::queue::{self, Intake};
+use crate::start::epoch_start;
+use crate::world::{WorldHandle, WorldOptions};
+
+/// What a thread has that runs a world, whatever it does for it at the moment.
+#[derive(Debug)]
+pub(crate) struct Post {
+    pub(crate) options: WorldOptions,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) handle: Arc<WorldHandle>,
+    pub(crate) queue: Intake,
+    /// The snapshot before the one in force: dropped here rather than by whichever request is the last.
+    pub(crate) retired: Option<Arc<Published>>,
+}
+
+impl Post {
+    /// Puts the snapshot of a book in force.
+    pub(crate) fn publish(&mut self, book: &Book, at: Timestamp) {
+        let begun = Instant::now();
+        let Self { options, handle, .. } = self;
+        let snapshot = Snapshot::cut(book, at, options.stale_after);
+        let until = epoch_start(at, options.refresh_interval).plus(options.refresh_interval);
+        let published = Published::new(snapshot, until);
+        self.retired = Some(handle.published.swap(Arc::new(published)));
+        if let Some(shared) = &handle.shared {
+            shared.begun.store(true, Ordering::Release);
+        }
+        handle.vitals.store(Arc::new(book.vitals()));
+        handle.stats.load.store(Arc::new(book.load()));
+        handle.news.send_replace(());
+        let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        handle.stats.cut_us_last.store(took, Ordering::Relaxed);
+        WorldHandle::count(&handle.stats.snapshots, 1);
+    }
+
+    /// Shows operators what has changed of identities since the last time.
+    pub(crate) fn publish_identities(&self, book: &Book, tracker: Option<&mut Tracker>) {
+        if let Some(identities) = tracker.and_then(|tracker| tracker.refresh(book)) {
+            self.handle.identities.store(identities);
+        }
+    }
+
+    pub(crate) fn note_identities(&self, book: &Book) {
+        let (merged, unsure, aliases) = book.remembered();
+        let stats = &self.handle.stats;
+        stats.load.store(Arc::new(book.load()));
+        for (figure, count) in
+            [(&stats.merged_ids, merged), (&stats.unsure_pairs, unsure), (&stats.aliases, aliases)]
+        {
+            figure.store(u64::try_from(count).unwrap_or(u64::MAX), Ordering::Relaxed);
+        }
+    }
+
+    /// Sends away what came to a node that does not write.
+    pub(crate) fn turn_away(&self) -> Waiting {
+        self.wait(Duration::ZERO)
+    }
+
+    pub(crate) fn wait(&self, pause: Duration) -> Waiting {
+        let begun = Instant::now();
+        loop {
+            match self.queue.wait(pause.saturating_sub(begun.elapsed())) {
+                queue::Waiting::Stop => return Waiting::Stop,
+                queue::Waiting::Operation((_, answer)) => queue::refuse_operation(answer),
+                queue::Waiting::Batches => self.queue.refuse_batches(NotTaken::Overtaken),
+                queue::Waiting::Nothing => return Waiting::GoOn,
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waiting {
+    GoOn,
+    Stop,
+}
+
+/// What a thread does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    GoOn,
+    Stop,
+    /// Another node writes from now on, or should.
+    StepDown,
+}

@@ -1,0 +1,206 @@
+//! A log that cannot be written: what the writer refuses meanwhile, and how it finds out that it can again.
+//!
+//! Where a single process has the log, the writer goes on: batches are refused at once, snapshots are shown as they
+//! fall due, and from time to time it is tried whether a snapshot can be written down. Only where something was
+//! applied that is not in the log has the book to be read back. Where other nodes may write, the writer steps down
+//! instead.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use change_log::{Log, LogError};
+use domain::Timestamp;
+
+use crate::entries::Entries;
+use crate::error::Chain;
+use crate::error::{NotTaken, WorldError};
+use crate::identities::Tracker;
+use crate::leadership::ANSWER_TIME_MAX;
+use crate::start::Start;
+use crate::world::WorldHandle;
+use crate::writer::Writer;
+
+/// How long nothing is taken after a failure: at first, and at the most where it keeps failing.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_secs(10);
+/// Reading the book back takes the writer at most one part in so many of its time.
+const READ_BACK_REST: u32 = 4;
+
+/// Failures of the log, one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Failure {
+    /// When it is tried again; `None` where the log is written.
+    retry_at: Option<Instant>,
+    /// For how long nothing was taken after the last failure; zero where a batch was stored since.
+    pause: Duration,
+    /// The book was read back since, or could not be.
+    tried: bool,
+    /// How long that took when it was last done.
+    read_back: Duration,
+}
+
+impl Failure {
+    /// Whether nothing is taken at the moment.
+    pub(crate) fn is_open(&self) -> bool {
+        self.retry_at.is_some()
+    }
+
+    /// A batch was stored.
+    pub(crate) fn note_success(&mut self) {
+        self.pause = Duration::ZERO;
+    }
+
+    fn note(&mut self) {
+        self.tried = false;
+        self.postpone();
+    }
+
+    fn postpone(&mut self) {
+        self.pause = (2 * self.pause).clamp(PAUSE_MIN, PAUSE_MAX);
+        self.retry_at = Some(Instant::now() + self.pause.max(READ_BACK_REST * self.read_back));
+    }
+
+    fn is_due(&self) -> bool {
+        self.retry_at.is_some_and(|retry_at| Instant::now() >= retry_at)
+    }
+}
+
+impl Writer {
+    /// Makes entries durable that the book has already. When that fails, whoever has sent something is refused, and
+    /// the book goes back to what the log holds with [`Self::recover`].
+    pub(crate) fn store(&mut self, now: Timestamp, entries: &Entries) -> bool {
+        if self.append(now, entries) {
+            return true;
+        }
+        self.ahead = true;
+        let queue = &self.post.queue;
+        queue.refuse_begun(self.round, self.refusal);
+        // Where other nodes may write, that is for whoever follows the log.
+        if self.turn.is_none() {
+            queue.refuse_batches(self.refusal);
+        }
+        false
+    }
+
+    /// Makes entries durable.
+    pub(crate) fn append(&mut self, now: Timestamp, entries: &Entries) -> bool {
+        if self.post.options.simulation.is_some() && self.post.handle.is_disk_full() {
+            // What can be made again from nothing does not take the last room on a disk.
+            self.unlogged = true;
+            return true;
+        }
+        let begun = Instant::now();
+        let (log, at_ms) = (&mut self.log, now.as_millis());
+        let written = match &mut self.turn {
+            None if entries.ends.is_empty() => return true,
+            // It would not follow on what the log holds.
+            None if self.ahead => return false,
+            None => log.append(at_ms, entries.iter()).map(drop),
+            Some(turn) => {
+                let written = turn.seat.asking(ANSWER_TIME_MAX, || match entries.ends.is_empty() {
+                    // Nor may it be said of a book that another node has left behind that nothing changed.
+                    true => log.fence(at_ms),
+                    false => log.append(at_ms, entries.iter()).map(drop),
+                });
+                turn.looked = Instant::now();
+                written
+            }
+        };
+        match written {
+            Ok(()) => {
+                self.unlogged = false;
+                let stats = &self.post.handle.stats;
+                let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+                WorldHandle::count(&stats.append_us, took);
+                WorldHandle::count(&stats.appends, 1);
+                self.note_log(entries.ends.len());
+                true
+            }
+            Err(error) => {
+                self.note_failure(&error);
+                false
+            }
+        }
+    }
+
+    fn note_failure(&mut self, error: &LogError) {
+        let overtaken = matches!(error, LogError::Overtaken);
+        self.refusal = if overtaken { NotTaken::Overtaken } else { NotTaken::LogFailed };
+        let world = self.post.options.world;
+        if self.turn.is_some() && overtaken {
+            tracing::warn!(%world, "another node writes the log now; this one only reads on");
+        } else {
+            WorldHandle::count(&self.post.handle.stats.log_failures, 1);
+            tracing::error!(%world, error = %Chain(error), "the change log cannot be written; pushes are refused until it can");
+        }
+        if self.turn.is_some() {
+            self.ahead = true;
+        } else if self.post.options.simulation.is_some() {
+            // What is simulated follows from the seed and the clock, whatever its log holds.
+            self.reopen();
+        } else {
+            // It may hold what was not acknowledged, and may not.
+            self.ahead |= matches!(error, LogError::Poisoned);
+            self.post.queue.set_log_failed(true);
+            self.failure.note();
+        }
+    }
+
+    /// After a failure, reads the book back where it has to be. After a pause, looks whether the log can be written,
+    /// with a snapshot that changes nothing.
+    pub(crate) fn recover(&mut self) {
+        let due = self.failure.is_due();
+        if self.ahead && (due || !self.failure.tried) {
+            self.read_back();
+        }
+        if !due {
+            return;
+        }
+        let now = self.post.clock.now();
+        if self.ahead {
+            self.failure.postpone();
+        } else if self.store_cut(now) {
+            self.failure.retry_at = None;
+            self.post.queue.set_log_failed(false);
+            tracing::info!(world = %self.post.options.world, "the change log can be written again");
+            self.show(now, true);
+        }
+    }
+
+    fn reopen(&mut self) {
+        match Log::open(&self.post.options.log) {
+            Ok(log) => self.log = log,
+            Err(error) => {
+                tracing::error!(world = %self.post.options.world, error = %Chain(&error), "the change log cannot be opened");
+            }
+        }
+    }
+
+    /// Reads the book back as the log has it.
+    fn read_back(&mut self) {
+        let begun = Instant::now();
+        WorldHandle::count(&self.post.handle.stats.read_backs, 1);
+        let reopened = Log::open(&self.post.options.log);
+        let recovered = reopened.map_err(WorldError::from).and_then(|mut log| {
+            let start = Start::recover(&mut log, &self.post.options)?;
+            Ok((log, start.book))
+        });
+        match recovered {
+            Ok((log, book)) => {
+                self.log = log;
+                self.book = book;
+                self.ahead = false;
+                if let Some(tracker) = &mut self.tracker {
+                    *tracker = Tracker::of(&self.book);
+                    self.post.handle.identities.store(Arc::new(tracker.held().clone()));
+                }
+                self.post.handle.vitals.store(Arc::new(self.book.vitals()));
+                self.post.note_identities(&self.book);
+            }
+            Err(error) => {
+                tracing::error!(world = %self.post.options.world, error = %Chain(&error), "the book cannot be read back; nothing is taken until it can");
+            }
+        }
+        (self.failure.tried, self.failure.read_back) = (true, begun.elapsed());
+    }
+}

@@ -1,0 +1,216 @@
+//! Feeds in turn: how the writer shares its time between those who push, and makes what they sent durable together.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use domain::Timestamp;
+
+use crate::batch::{Batch, Turn};
+use crate::entries::Entries;
+use crate::queue::Line;
+use crate::world::WorldHandle;
+use crate::writer::Writer;
+
+/// How long the writer works for one feed before the next has its turn.
+const TURN_TIME_MAX: Duration = Duration::from_millis(20);
+/// How long turns go on before what they brought is made durable and answered.
+const ROUND_TIME_MAX: Duration = Duration::from_millis(100);
+
+impl Writer {
+    /// Gives every feed that waits its turn, with one write to the disk for all. A round ends early where a snapshot
+    /// is due or an operator waits; a batch that is not finished goes on in the next.
+    pub(crate) fn take_round(&mut self) {
+        let begun = Instant::now();
+        let now = self.post.clock.now();
+        self.round += 1;
+        let mut entries = Entries::default();
+        let mut done = Vec::new();
+        // One turn at least, however late snapshots are.
+        while let Some(mut line) = self.post.queue.next_line() {
+            let until = Instant::now() + TURN_TIME_MAX;
+            while let Some(batch) = self.take_turn(&mut line, now, until, &mut entries) {
+                done.push(batch);
+            }
+            self.post.queue.put_back(line);
+            if begun.elapsed() >= ROUND_TIME_MAX || self.is_called_off() {
+                break;
+            }
+        }
+        let durable = self.store(now, &entries);
+        if durable {
+            if !entries.ends.is_empty() {
+                self.failure.note_success();
+            }
+            let joins = done.iter().map(Batch::joins).sum();
+            WorldHandle::count(&self.post.handle.stats.joins, joins);
+            // Before the receipts: whoever has one and looks at this node's status sees what it brought.
+            self.post.handle.vitals.store(Arc::new(self.book.vitals()));
+            self.post.note_identities(&self.book);
+        }
+        for batch in done {
+            if durable {
+                batch.answer();
+            } else {
+                batch.refuse(self.refusal);
+            }
+        }
+    }
+
+    /// Works on a feed's first batch, and gives it where it is finished. `None`: the feed's turn is over, or it has
+    /// no more.
+    fn take_turn(
+        &mut self,
+        line: &mut Line,
+        now: Timestamp,
+        until: Instant,
+        entries: &mut Entries,
+    ) -> Option<Batch> {
+        let mut batch = loop {
+            let batch = line.batches.pop_front()?;
+            match batch.refusal(now) {
+                Some(why) => batch.refuse(why),
+                None => break batch,
+            }
+        };
+        batch.round = self.round;
+        let (book, tracker) = (&mut self.book, self.tracker.as_mut());
+        let mut turn = Turn { book, tracker, entries, now };
+        if batch.apply(line.feed(), &mut turn, || Instant::now() >= until) {
+            return Some(batch);
+        }
+        line.batches.push_front(batch);
+        None
+    }
+
+    /// Whether something waits that comes before the next feed's turn.
+    fn is_called_off(&self) -> bool {
+        self.post.clock.now() >= self.next_cut || self.post.queue.is_urgent()
+    }
+}
+
+#[cfg(test)]
+mod hostile {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use change_log::{LogLocation, Options};
+    use domain::{Catalogue, ManualClock, World};
+    use feeds::push;
+    use market::{Lifetimes, Limits};
+    use tempfile::TempDir;
+    use tokio::sync::oneshot::Receiver;
+    use tokio::sync::oneshot::error::TryRecvError;
+
+    use super::*;
+    use crate::batch::{Outcome, Terms};
+    use crate::error::NotTaken;
+    use crate::worker::Next;
+    use crate::world::WorldOptions;
+
+    const INTERVAL: Duration = Duration::from_secs(30);
+    /// Far more than one round is enough for, in any build.
+    const MANY: usize = 400_000;
+
+    /// A writer that works when the test says so.
+    struct Stage {
+        writer: Writer,
+        handle: Arc<WorldHandle>,
+        clock: Arc<ManualClock>,
+        catalogue: Arc<Catalogue>,
+        _dir: TempDir,
+    }
+
+    impl Stage {
+        fn new() -> Self {
+            let dir = TempDir::new().unwrap();
+            let catalogue = Arc::new(Catalogue::load(None).unwrap());
+            let clock = Arc::new(ManualClock::at(Timestamp::from_millis(1_800_000_000_000)));
+            let options = WorldOptions {
+                world: World::Live,
+                log: LogLocation::Folder {
+                    dir: dir.path().join("log"),
+                    options: Options::default(),
+                },
+                catalogue: Arc::clone(&catalogue),
+                refresh_interval: INTERVAL,
+                stale_after: 3 * INTERVAL,
+                lifetimes: Lifetimes {
+                    final_retention: 100 * INTERVAL,
+                    forget_after: 100 * INTERVAL,
+                },
+                limits: Limits::DEFAULT,
+                log_retention: INTERVAL,
+                simulation: None,
+                notes: None,
+            };
+            let (handle, writer) = WorldHandle::open(options, Arc::clone(&clock) as _).unwrap();
+            Self { writer, handle, clock, catalogue, _dir: dir }
+        }
+
+        /// Puts a batch of heartbeats into the queue that is good for as long as `stands`.
+        fn put(&self, feed: &str, lines: usize, stands: &Arc<AtomicBool>) -> Receiver<Outcome> {
+            let line = br#"{"type":"heartbeat","bookmaker":"caesars","sport":"mma"}"#;
+            let message = push::parse_line(line, &self.catalogue, None).unwrap();
+            let lines = (1..=lines).map(|number| (number, Ok(message.clone()))).collect();
+            let stands = Arc::clone(stands);
+            let stands = move || stands.load(Ordering::Relaxed);
+            let terms = Terms { before: None, stands: Some(Arc::new(stands)) };
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let reserved = runtime.block_on(self.handle.queue.reserve(feed, 1, 1)).unwrap();
+            reserved.put(lines, terms).unwrap()
+        }
+    }
+
+    fn is_waiting(taken: &mut Receiver<Outcome>) -> bool {
+        matches!(taken.try_recv(), Err(TryRecvError::Empty))
+    }
+
+    #[test]
+    fn a_batch_without_end_delays_another_feed_and_a_snapshot_by_one_round() {
+        let mut stage = Stage::new();
+        let stands = Arc::new(AtomicBool::new(true));
+        let mut large = stage.put("large", MANY, &stands);
+        let mut small = stage.put("small", 1, &stands);
+        let mut next = stage.put("large", 1, &stands);
+        assert_eq!(stage.writer.work(), Next::GoOn);
+        small.try_recv().unwrap().unwrap();
+        assert!(is_waiting(&mut large) && is_waiting(&mut next));
+        stage.clock.advance(INTERVAL);
+        let due = stage.writer.next_cut;
+        assert_eq!(stage.writer.work(), Next::GoOn);
+        assert!(stage.handle.published().snapshot.cut_at >= due);
+        assert!(is_waiting(&mut large));
+        // What its feed sent later comes after it.
+        while is_waiting(&mut large) {
+            assert!(is_waiting(&mut next));
+            assert_eq!(stage.writer.work(), Next::GoOn);
+        }
+    }
+
+    #[test]
+    fn a_batch_ends_between_two_messages_once_its_feed_may_not_push_any_more() {
+        let mut stage = Stage::new();
+        let stands = Arc::new(AtomicBool::new(true));
+        let mut taken = stage.put("large", MANY, &stands);
+        let mut waiting = stage.put("large", 1, &stands);
+        assert_eq!(stage.writer.work(), Next::GoOn);
+        assert!(is_waiting(&mut taken));
+        stands.store(false, Ordering::Relaxed);
+        assert_eq!(stage.writer.work(), Next::GoOn);
+        for taken in [&mut taken, &mut waiting] {
+            assert_eq!(taken.try_recv().unwrap().unwrap_err(), NotTaken::Withdrawn);
+        }
+    }
+
+    #[test]
+    fn a_stop_comes_before_whatever_waits() {
+        let mut stage = Stage::new();
+        let stands = Arc::new(AtomicBool::new(true));
+        let mut taken = stage.put("large", MANY, &stands);
+        assert_eq!(stage.writer.work(), Next::GoOn);
+        stage.handle.stop();
+        assert_eq!(stage.writer.work(), Next::Stop);
+        assert!(is_waiting(&mut taken));
+        drop(stage.writer);
+        assert_eq!(taken.try_recv().unwrap().unwrap_err(), NotTaken::Stopped);
+    }
+}

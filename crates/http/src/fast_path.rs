@@ -1,0 +1,202 @@
+//! The hot path: a connection of HTTP/1.1, from its first byte to the last of its answers.
+//!
+//! Nearly every request is a GET without a body on a connection kept alive, and should cost what a file server
+//! needs to send the same bytes. Most of that is the kernel's. What is ours stays small because
+//!
+//! - a head is read into the stack of one poll and parsed once, by `httparse`, where it lies ([`head`]); what it asks
+//!   ([`crate::request::Request`]) borrows from it. Between two requests a connection holds no buffer;
+//! - a connection has one timer ([`crate::timeout`]), which is moved when it goes off and not with every request;
+//! - status line, header lines and a body that is kept ready for the epoch leave in one write ([`wire`]), and a larger
+//!   body that is asked for again is sent by the kernel from where it lies ([`crate::sendfile`]). Nothing is encoded on
+//!   the way to the socket.
+//!
+//! There is no second contract here: keys, limits, parameters, errors and header names are [`Service::answer`]'s, and
+//! every refusal, of malformed and oversized heads too, is ours (D1). A request with a body is read here as well
+//! ([`body`]), so that every head of a connection is looked at in the same way. HTTP/2 is handed over with the bytes
+//! read so far to hyper ([`http2`]), which ends in the same [`Service::answer`].
+
+mod body;
+mod head;
+mod wire;
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use domain::Timestamp;
+use hyper::body::Body;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use self::body::{Framing, Incoming};
+use self::head::{ParsedHead, Reading, examine};
+use self::wire::{Outgoing, Wire};
+use crate::http2::{self, Begun};
+use crate::peer::Peer;
+use crate::reply::Reply;
+use crate::request::Request;
+use crate::sendfile::Socket;
+use crate::server::{Counters, Phase};
+use crate::service::{ConnectionState, Service};
+use crate::timeout::{HEAD_TIME_MAX, IDLE_TIME_MAX};
+
+/// How much of a body that nobody needs is read so that the connection can go on.
+const DISCARDED_BYTES_MAX: u64 = 256 << 10;
+
+/// Serves a connection until it ends or the service stops.
+pub(crate) async fn serve<S, T>(
+    service: Arc<T>,
+    stream: S,
+    peer: Peer,
+    phase: watch::Receiver<Phase>,
+) where
+    S: Socket,
+    T: Service,
+{
+    let server = Arc::clone(service.server());
+    let counters = &server.counters;
+    let mut wire = Wire::new(stream, phase.clone());
+    let mut held = Vec::new();
+    let mut head_since = None;
+    let mut connection = ConnectionState::new(&*server.clock, peer);
+    connection.sends_files = S::SENDS_FILES;
+    loop {
+        let answered = match examine(&held) {
+            Reading::More => {
+                if !held.is_empty() && head_since.is_none() {
+                    let now = Instant::now();
+                    head_since = Some(now);
+                    wire.timeout.allow_from(now, HEAD_TIME_MAX);
+                }
+                if !wire.fill(&mut held, counters).await {
+                    return;
+                }
+                continue;
+            }
+            Reading::Request(ParsedHead { request, head_bytes, close, framing, .. })
+                if is_plain(&*service, &request, framing) =>
+            {
+                connection.begin_request(&server);
+                let reply = service.answer(&request, &mut connection).await;
+                let close = close || wire.is_stopping();
+                let answer = Outgoing { reply, method: request.method, close, at: connection.now };
+                if !wire.send(answer, counters).await {
+                    return;
+                }
+                if close {
+                    return wire.finish().await;
+                }
+                head_bytes
+            }
+            Reading::Request(_) => {
+                connection.begin_request(&server);
+                // Boxed, or every connection would be as large as one with a body.
+                match Box::pin(answer_unusual(&*service, &mut connection, wire, held)).await {
+                    Some((same, rest)) => (wire, held) = (same, rest),
+                    None => return,
+                }
+                // The body may have taken its time.
+                connection.begun = Instant::now();
+                0
+            }
+            Reading::Refused(refusal, message) => {
+                let reply = service.refuse(refusal, message);
+                if wire.send(Outgoing::last(reply, server.clock.now()), counters).await {
+                    wire.finish().await;
+                }
+                return;
+            }
+            Reading::Http2 => {
+                let at = head_since.unwrap_or_else(Instant::now);
+                let begun = Begun { first: held.into(), stream: wire.stream, at };
+                // Boxed, or every connection would be as large as one of hyper's.
+                return Box::pin(http2::serve(service, begun, peer, phase)).await;
+            }
+        };
+        held.drain(..answered);
+        head_since = None;
+        wire.was_asked = true;
+        wire.timeout.allow_from(connection.begun, IDLE_TIME_MAX);
+    }
+}
+
+/// Whether the head is all there is to a request, and the answer has an end.
+fn is_plain<T: Service>(service: &T, request: &Request<'_>, framing: Framing) -> bool {
+    framing.is_done() && service.is_plain(request)
+}
+
+/// Answers a client that has not asked yet, and closes the connection.
+pub(crate) async fn turn_away<S: Socket>(
+    counters: &Counters,
+    stream: S,
+    reply: Reply,
+    at: Timestamp,
+    phase: watch::Receiver<Phase>,
+) {
+    let mut wire = Wire::new(stream, phase);
+    if wire.send(Outgoing::last(reply, at), counters).await {
+        wire.finish().await;
+    }
+}
+
+/// Answers a request that is more than a head: it has a body, or its answer has no end. Gives the connection back where
+/// it goes on, with what was read beyond the request. What was begun is carried to its end when the client hangs up
+/// meanwhile: nobody listens for that.
+async fn answer_unusual<S: Socket, T: Service>(
+    service: &T,
+    connection: &mut ConnectionState<T::Memory>,
+    mut wire: Wire<S>,
+    mut head: Vec<u8>,
+) -> Option<(Wire<S>, Vec<u8>)> {
+    let Reading::Request(ParsedHead { head_bytes, .. }) = examine(&head) else { return None };
+    let rest = head.split_off(head_bytes);
+    let Reading::Request(parsed) = examine(&head) else { return None };
+    let ParsedHead { request, close, framing, expects, .. } = parsed;
+    let (peer, at, counters) = (connection.peer, connection.now, &service.server().counters);
+    let mut body = Incoming::new(&mut wire, rest, framing, expects);
+    let mut reply = peer.serve(service.answer_with_body(&request, connection, &mut body)).await;
+    if let Some(stream) = reply.stream.take() {
+        wire.send_stream(reply, at, stream, counters).await;
+        return None;
+    }
+    let left = body.framing().left().unwrap_or(0);
+    let close = close
+        || (!body.framing().is_done() && (body.is_uninvited() || left > DISCARDED_BYTES_MAX))
+        || body.wire().is_stopping();
+    let answer = Outgoing { reply, method: request.method, close, at };
+    if !body.wire().send(answer, counters).await {
+        return None;
+    }
+    if close || !discard(&mut body).await {
+        wire.finish().await;
+        return None;
+    }
+    let rest = body.into_rest();
+    Some((wire, rest))
+}
+
+/// Reads what is left of a body, if it is little and comes soon.
+async fn discard<S: Socket>(body: &mut Incoming<'_, S>) -> bool {
+    if body.framing().is_done() {
+        return true;
+    }
+    body.wire().wait_for_rest();
+    let mut left = DISCARDED_BYTES_MAX;
+    loop {
+        let frame = poll_fn(|context| {
+            let frame = Pin::new(&mut *body).poll_frame(context);
+            match frame {
+                Poll::Pending if body.wire().timeout.is_over(context) => Poll::Ready(None),
+                frame @ (Poll::Ready(_) | Poll::Pending) => frame,
+            }
+        });
+        let Some(Ok(frame)) = frame.await else { return body.framing().is_done() };
+        let bytes =
+            frame.data_ref().map_or(0, |data| u64::try_from(data.len()).unwrap_or(u64::MAX));
+        match left.checked_sub(bytes) {
+            Some(fewer) => left = fewer,
+            None => return false,
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! A request's head: what the bytes read so far are, and what is refused. Every head of HTTP/1.x comes through here,
+//! the first of a connection and all that follow.
+
+use std::mem::MaybeUninit;
+
+use super::body::Framing;
+use crate::request::{HEAD_BYTES_MAX, HEADERS_MAX, Request};
+use crate::service::Refusal;
+
+/// How every HTTP/2 connection begins.
+const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n";
+
+/// What the bytes read so far are.
+#[expect(clippy::large_enum_variant, reason = "looked at where it was made, never kept")]
+pub(crate) enum Reading<'a> {
+    More,
+    Request(ParsedHead<'a>),
+    /// The beginning of a connection of HTTP/2.
+    Http2,
+    Refused(Refusal, &'static str),
+}
+
+/// A whole head.
+pub(crate) struct ParsedHead<'a> {
+    pub(crate) request: Request<'a>,
+    pub(crate) head_bytes: usize,
+    pub(crate) close: bool,
+    /// How the body after it ends.
+    pub(crate) framing: Framing,
+    /// The client waits to be asked for the body.
+    pub(crate) expects: bool,
+}
+
+/// Looks at what has been read, without taking it.
+pub(crate) fn examine(held: &[u8]) -> Reading<'_> {
+    if held.is_empty() {
+        return Reading::More;
+    }
+    let preface = held.len().min(HTTP2_PREFACE.len());
+    if held.get(..preface) == HTTP2_PREFACE.get(..preface) {
+        return if preface == HTTP2_PREFACE.len() { Reading::Http2 } else { Reading::More };
+    }
+    let mut headers = [MaybeUninit::uninit(); HEADERS_MAX];
+    let mut request = httparse::Request::new(&mut []);
+    match request.parse_with_uninit_headers(held, &mut headers) {
+        Ok(httparse::Status::Complete(head_bytes)) if head_bytes <= HEAD_BYTES_MAX => {
+            classify(&request, head_bytes)
+        }
+        Ok(_) if held.len() > HEAD_BYTES_MAX => too_large(held),
+        Ok(_) => Reading::More,
+        Err(httparse::Error::TooManyHeaders) => {
+            Reading::Refused(Refusal::HeadTooLarge, "the request has more than 64 headers")
+        }
+        Err(_) => Reading::Refused(Refusal::NotHttp, "this is not an HTTP/1.1 request"),
+    }
+}
+
+/// Which part is too large: a request line that never ends, or the headers after it.
+fn too_large(held: &[u8]) -> Reading<'_> {
+    let line_end = held.iter().position(|byte| *byte == b'\n');
+    if line_end.is_some_and(|end| end < HEAD_BYTES_MAX) {
+        Reading::Refused(Refusal::HeadTooLarge, "the request's headers are larger than 16 KiB")
+    } else {
+        Reading::Refused(Refusal::TargetTooLong, "the path and query are longer than 8 KiB")
+    }
+}
+
+/// What is asked, and what follows the head.
+fn classify<'a>(parsed: &httparse::Request<'_, 'a>, head_bytes: usize) -> Reading<'a> {
+    let target = origin_form(parsed.path.unwrap_or_default());
+    let mut request = Request::new(parsed.method.unwrap_or_default(), target);
+    let mut close = parsed.version == Some(0);
+    let mut hosts = 0;
+    let mut length: Option<&[u8]> = None;
+    let mut framing = Framing::NONE;
+    let mut chunked = false;
+    let mut expects = false;
+    for header in &*parsed.headers {
+        let is = |name: &str| header.name.eq_ignore_ascii_case(name);
+        if is("host") {
+            hosts += 1;
+            request.page.host = Some(header.value);
+        } else if is("connection") {
+            let value = std::str::from_utf8(header.value).unwrap_or_default();
+            let says =
+                |word: &str| value.split(',').any(|part| part.trim().eq_ignore_ascii_case(word));
+            close = says("close") || (close && !says("keep-alive"));
+        } else if is("content-length") {
+            let digits = !header.value.is_empty() && header.value.iter().all(u8::is_ascii_digit);
+            if !digits || length.is_some_and(|length| length != header.value) {
+                return bad_framing();
+            }
+            let Some(bytes) = number(header.value) else {
+                return Reading::Refused(Refusal::BodyTooLarge, "the body is too large");
+            };
+            length = Some(header.value);
+            framing = Framing::of_length(bytes);
+        } else if is("transfer-encoding") {
+            if chunked || !header.value.eq_ignore_ascii_case(b"chunked") {
+                return bad_framing();
+            }
+            chunked = true;
+        } else if is("expect") {
+            expects = header.value.eq_ignore_ascii_case(b"100-continue");
+        } else {
+            request.header(header.name, header.value);
+        }
+    }
+    // Two ways to say where the body ends are a way to smuggle (RFC 9112, 6.3).
+    if chunked && (length.is_some() || parsed.version == Some(0)) {
+        return bad_framing();
+    }
+    if hosts > 1 || (parsed.version == Some(1) && hosts == 0) {
+        return Reading::Refused(Refusal::NotHttp, "an HTTP/1.1 request needs one Host header");
+    }
+    if chunked {
+        framing = Framing::chunked();
+    }
+    Reading::Request(ParsedHead { request, head_bytes, close, framing, expects })
+}
+
+/// Digits as a number; `None` where it is larger than any body.
+fn number(digits: &[u8]) -> Option<u64> {
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+fn bad_framing<'a>() -> Reading<'a> {
+    Reading::Refused(
+        Refusal::NotHttp,
+        "ambiguous body length: send Content-Length once or Transfer-Encoding: chunked",
+    )
+}
+
+/// `http://host/path` means `/path` here.
+fn origin_form(target: &str) -> &str {
+    let rest = target.strip_prefix("http://").or_else(|| target.strip_prefix("https://"));
+    match rest {
+        Some(rest) => rest.find('/').and_then(|slash| rest.get(slash..)).unwrap_or("/"),
+        None => target,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_says_what_follows_it() {
+        let read = |text: &str| match examine(text.as_bytes()) {
+            Reading::Request(ParsedHead { close, framing, expects, .. }) => {
+                Some((close, framing.left(), expects))
+            }
+            Reading::More | Reading::Http2 | Reading::Refused(..) => None,
+        };
+        let plain = (false, Some(0), false);
+        assert_eq!(read("GET / HTTP/1.1\r\nhost: a\r\n\r\n"), Some(plain));
+        assert_eq!(read("GET / HTTP/1.0\r\n\r\n"), Some((true, Some(0), false)));
+        assert_eq!(
+            read("GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"),
+            Some((true, Some(0), false))
+        );
+        assert_eq!(
+            read("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 3\r\n\r\nabc"),
+            Some((false, Some(3), false))
+        );
+        assert_eq!(
+            read("GET / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"),
+            Some((false, None, false))
+        );
+        assert_eq!(
+            read(
+                "PUT / HTTP/1.1\r\nhost: a\r\nexpect: 100-Continue\r\ncontent-length: 3\r\n\r\nabc"
+            ),
+            Some((false, Some(3), true))
+        );
+        // What we do not upgrade to is answered as if it had not been asked for.
+        assert_eq!(
+            read("GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n"),
+            Some(plain)
+        );
+        assert!(matches!(examine(b"PRI * HTTP/2.0\r\n\r\nSM"), Reading::Http2));
+        assert!(matches!(examine(b"PRI"), Reading::More));
+    }
+
+    #[test]
+    fn what_cannot_be_read_one_way_is_refused() {
+        let refused = |text: &str| match examine(text.as_bytes()) {
+            Reading::Refused(code, _) => code,
+            Reading::More | Reading::Http2 | Reading::Request(_) => panic!("{text:?} was taken"),
+        };
+        for bad in [
+            "nonsense\r\n\r\n",
+            "GET / HTTP/1.1\r\n\r\n",
+            "GET / HTTP/1.1\r\nhost: a\r\nhost: a\r\n\r\n",
+            "GET / HTTP/1.0\r\nhost: a\r\nhost: b\r\n\r\n",
+            "GET / HTTP/2.0\r\nhost: a\r\n\r\n",
+            "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n",
+            "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 3\r\ncontent-length: 4\r\n\r\n",
+            "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: +3\r\n\r\n",
+            "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 3, 3\r\n\r\n",
+            "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: identity\r\n\r\n",
+            "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: gzip, chunked\r\n\r\n",
+            "POST / HTTP/1.0\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n",
+        ] {
+            assert_eq!(refused(bad), Refusal::NotHttp, "{bad:?}");
+        }
+        let endless =
+            "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 99999999999999999999999\r\n\r\n";
+        assert_eq!(refused(endless), Refusal::BodyTooLarge);
+        let long = format!("GET /{} HTTP/1.1\r\n", "a".repeat(20_000));
+        assert_eq!(refused(&long), Refusal::TargetTooLong);
+        let heavy = format!("GET / HTTP/1.1\r\nhost: a\r\nx: {}", "a".repeat(20_000));
+        assert_eq!(refused(&heavy), Refusal::HeadTooLarge);
+    }
+
+    #[test]
+    fn a_token_that_comes_twice_is_none() {
+        let token = |lines: &str| {
+            let head = format!("POST / HTTP/1.1\r\nhost: a\r\n{lines}\r\n");
+            let Reading::Request(ParsedHead { request, .. }) = examine(head.as_bytes()) else {
+                panic!("{head:?} is no request")
+            };
+            request.page.authorization.once().map(<[u8]>::to_vec)
+        };
+        assert_eq!(token("Authorization: one\r\nx: 1\r\nX: 2\r\n"), Some(b"one".to_vec()));
+        assert_eq!(token("authorization: one\r\nAuthorization: one\r\n"), None);
+        assert_eq!(token("x: 1\r\n"), None);
+    }
+}

@@ -1,0 +1,296 @@
+//! A connection's bytes, and how long they are waited for.
+
+use std::future::{Future, poll_fn};
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use domain::Timestamp;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::watch;
+
+use crate::date::http_date_bytes;
+use crate::reply::{BodyStream, Reply, Unsent, status_line};
+use crate::request::Method;
+use crate::sendfile::Socket;
+use crate::server::{self, Counters, Phase};
+use crate::timeout::{FIRST_TIME_AT_CLOSE, HEAD_TIME_MAX, IDLE_TIME_MAX, LINGER_TIME_MAX, Timeout};
+
+/// How much is read at a time: more than nearly every head, and little for a stack.
+pub(super) const READ_BYTES: usize = 4 << 10;
+/// How much is read of what a client sends after it was told to go.
+const LINGER_READS_MAX: usize = 4_096;
+/// Pieces of an answer that leave in one write.
+const PIECES_AT_ONCE: usize = 16;
+
+/// An answer and how it is to go out.
+pub(super) struct Outgoing {
+    pub(super) reply: Reply,
+    pub(super) method: Method,
+    pub(super) close: bool,
+    pub(super) at: Timestamp,
+}
+
+impl Outgoing {
+    /// What is told to a client before the connection is closed on it.
+    pub(super) fn last(reply: Reply, at: Timestamp) -> Self {
+        Self { reply, method: Method::Get, close: true, at }
+    }
+}
+
+/// A connection.
+pub(super) struct Wire<S> {
+    pub(super) stream: S,
+    pub(super) timeout: Timeout,
+    closing: Pin<Box<dyn Future<Output = ()> + Send>>,
+    phase: watch::Receiver<Phase>,
+    listens: bool,
+    /// Whether a request was answered.
+    pub(super) was_asked: bool,
+}
+
+impl<S: Socket> Wire<S> {
+    pub(super) fn new(stream: S, phase: watch::Receiver<Phase>) -> Self {
+        let mut signal = phase.clone();
+        let closing = Box::pin(async move { server::reached(&mut signal, Phase::Closing).await });
+        let timeout = Timeout::new(IDLE_TIME_MAX);
+        Self { stream, timeout, closing, phase, listens: false, was_asked: false }
+    }
+
+    /// Whether answers are the last on their connection.
+    pub(super) fn is_stopping(&self) -> bool {
+        *self.phase.borrow() >= Phase::Draining
+    }
+
+    /// Whether the service closes; if not, the task is woken when it does. A task is woken the same way all its life,
+    /// so while the service runs it asks for that once, and looks from then on. The wake-up of the drain uses that up.
+    fn is_closing(&mut self, context: &mut Context<'_>) -> bool {
+        if self.listens && *self.phase.borrow() == Phase::Serving {
+            return false;
+        }
+        self.listens = true;
+        self.closing.as_mut().poll(context).is_ready()
+    }
+
+    /// Waits for more bytes. False when the connection ended or took too long, or when the service closes
+    /// between two requests: one that has begun to arrive is still answered.
+    pub(super) async fn fill(&mut self, held: &mut Vec<u8>, counters: &Counters) -> bool {
+        let idle = held.is_empty();
+        if idle {
+            // An idle connection holds no buffer.
+            *held = Vec::new();
+        }
+        let mut hurried = false;
+        poll_fn(|context| {
+            if let Poll::Ready(read) = poll_read::<READ_BYTES, S>(&mut self.stream, held, context) {
+                return Poll::Ready(read.is_ok_and(|read| read > 0));
+            }
+            if idle && !hurried && self.is_closing(context) {
+                if self.was_asked && !self.stream.has_unread() {
+                    return Poll::Ready(false);
+                }
+                // Who has just come has not had the time to ask.
+                hurried = true;
+                self.timeout.allow(FIRST_TIME_AT_CLOSE);
+            }
+            if self.timeout.is_over(context) {
+                if !idle {
+                    counters.cut_slow_head.fetch_add(1, Ordering::Relaxed);
+                }
+                return Poll::Ready(false);
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Sends an answer, in one write where the socket takes it. False when the client did not take it.
+    pub(super) async fn send(&mut self, answer: Outgoing, counters: &Counters) -> bool {
+        let Outgoing { mut reply, method, close, at } = answer;
+        if reply.status != 304 {
+            reply.head.put_number("content-length", reply.body.len());
+        }
+        put_end(&mut reply, at, close);
+        let status = status_line(reply.status).as_bytes();
+        let body = if method == Method::Head { &[] } else { reply.body.pieces() };
+        let mut lines = status.chain(reply.head.as_bytes());
+        let mut file = reply.file.as_deref().map(|body| (body, 0));
+        let mut rest = (&mut lines).chain(Unsent { pieces: body, sent: 0 });
+        let mut waiting = None;
+        let sent = poll_fn(|context| {
+            let sent = match &mut file {
+                Some((body, sent)) => {
+                    self.stream.poll_send_file(rest.first_mut(), body, sent, context)
+                }
+                None => poll_write_all(&mut self.stream, &mut rest, context),
+            };
+            if sent.is_ready() {
+                return sent;
+            }
+            if waiting.is_none() {
+                waiting = Some(Waiting::begin(counters, reply.body.unshared_bytes()));
+                self.timeout.allow(counters.unread.write_time());
+            }
+            self.poll_lost(counters, context)
+        });
+        sent.await.is_ok()
+    }
+
+    /// Sends an answer that goes on for as long as somebody watches; its end is the connection's. The client's system
+    /// says when the client is gone.
+    pub(super) async fn send_stream(
+        mut self,
+        mut head: Reply,
+        at: Timestamp,
+        mut stream: BodyStream,
+        counters: &Counters,
+    ) {
+        put_end(&mut head, at, true);
+        let lines = [status_line(head.status).as_bytes(), head.head.as_bytes()].concat();
+        let mut phase = self.phase.clone();
+        let mut stop = Box::pin(server::reached(&mut phase, Phase::Draining));
+        let mut next = Some(Bytes::from(lines));
+        while let Some(mut part) = next {
+            self.timeout.allow(counters.unread.write_time());
+            let sent = poll_fn(|context| {
+                let sent = poll_write_all(&mut self.stream, &mut part, context);
+                if sent.is_ready() { sent } else { self.poll_lost(counters, context) }
+            });
+            if sent.await.is_err() {
+                return;
+            }
+            let mut scrap = Vec::new();
+            next = poll_fn(|context| {
+                let read = poll_read::<READ_BYTES, S>(&mut self.stream, &mut scrap, context);
+                let gone = match read {
+                    Poll::Ready(Ok(0) | Err(_)) => true,
+                    Poll::Ready(Ok(_)) => {
+                        // What is asked behind a request without an end is not answered.
+                        scrap.clear();
+                        context.waker().wake_by_ref();
+                        false
+                    }
+                    Poll::Pending => false,
+                };
+                if gone || stop.as_mut().poll(context).is_ready() {
+                    return Poll::Ready(None);
+                }
+                stream.poll_next(context)
+            })
+            .await;
+        }
+        drop(stop);
+        self.finish().await;
+    }
+
+    /// Comes back with an error when the client has been waited for long enough to read.
+    fn poll_lost(
+        &mut self,
+        counters: &Counters,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.timeout.is_over(context) {
+            counters.cut_slow_reader.fetch_add(1, Ordering::Relaxed);
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        Poll::Pending
+    }
+
+    /// Begins to wait for the rest of a body that nobody needs.
+    pub(super) fn wait_for_rest(&mut self) {
+        self.timeout.allow(HEAD_TIME_MAX);
+    }
+
+    /// Lets the client read what was written before the connection goes: closing with unread bytes would
+    /// reset it.
+    pub(super) async fn finish(mut self) {
+        self.timeout.allow(LINGER_TIME_MAX);
+        let shut = poll_fn(|context| match Pin::new(&mut self.stream).poll_shutdown(context) {
+            Poll::Pending if self.timeout.is_over(context) => {
+                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+            }
+            shut @ (Poll::Ready(_) | Poll::Pending) => shut,
+        });
+        if shut.await.is_err() {
+            return;
+        }
+        let mut scrap = Vec::new();
+        // A client that keeps sending is not listened to for long.
+        for _ in 0..LINGER_READS_MAX {
+            scrap.clear();
+            let heard = poll_fn(|context| {
+                // Looked at first: somebody who always has more to say would never be late.
+                if self.timeout.is_over(context) {
+                    return Poll::Ready(false);
+                }
+                poll_read::<READ_BYTES, S>(&mut self.stream, &mut scrap, context)
+                    .map(|read| read.is_ok_and(|read| read > 0))
+            });
+            if !heard.await {
+                return;
+            }
+        }
+    }
+}
+
+/// The last header lines, and the end of the head.
+fn put_end(reply: &mut Reply, at: Timestamp, close: bool) {
+    reply.head.put_bytes("date", &http_date_bytes(at));
+    if close {
+        reply.head.put("connection", "close");
+    }
+    reply.head.end();
+}
+
+/// Counts what a client holds by not reading it.
+struct Waiting<'a> {
+    counters: &'a Counters,
+    bytes: usize,
+}
+
+impl<'a> Waiting<'a> {
+    fn begin(counters: &'a Counters, bytes: usize) -> Self {
+        counters.unread.add(bytes);
+        Self { counters, bytes }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.counters.unread.take(self.bytes);
+    }
+}
+
+/// Reads what is there into the stack, and what was read from there to the end of `held`.
+pub(super) fn poll_read<const BYTES: usize, S: AsyncRead + Unpin>(
+    stream: &mut S,
+    held: &mut Vec<u8>,
+    context: &mut Context<'_>,
+) -> Poll<io::Result<usize>> {
+    let mut space = [MaybeUninit::uninit(); BYTES];
+    let mut read = ReadBuf::uninit(&mut space);
+    ready!(Pin::new(stream).poll_read(context, &mut read))?;
+    held.extend_from_slice(read.filled());
+    Poll::Ready(Ok(read.filled().len()))
+}
+
+fn poll_write_all<S: AsyncWrite + Unpin>(
+    stream: &mut S,
+    rest: &mut impl Buf,
+    context: &mut Context<'_>,
+) -> Poll<io::Result<()>> {
+    while rest.has_remaining() {
+        let mut slices = [IoSlice::new(&[]); PIECES_AT_ONCE];
+        let filled = rest.chunks_vectored(&mut slices);
+        let slices = slices.get(..filled).unwrap_or_default();
+        let written = ready!(Pin::new(&mut *stream).poll_write_vectored(context, slices))?;
+        if written == 0 {
+            return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+        }
+        rest.advance(written);
+    }
+    Pin::new(stream).poll_flush(context)
+}

@@ -1,0 +1,235 @@
+//! What a connection of HTTP/2 is waited for, and since when: the time-outs of the lane hold there, too (D32).
+//!
+//! Hyper keeps a connection for as long as it answers pings, and never gives up on a client that does not read. So the
+//! stream says what comes and when nothing can go, every request is counted while it is answered, and every body on
+//! its way out holds a mark until hyper has written all of it, whatever it waits for: the socket, or the client's
+//! leave.
+
+use std::collections::BTreeMap;
+use std::io::IoSlice;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Buf;
+use tokio::time::Instant;
+
+use super::frames::Frames;
+use crate::reply::{Body, Unsent};
+use crate::server::Server;
+use crate::timeout::{FIRST_TIME_AT_CLOSE, HEAD_TIME_MAX, IDLE_TIME_MAX, LINGER_TIME_MAX};
+
+/// Shared by a connection's stream, its requests and its answers.
+#[derive(Debug)]
+pub(crate) struct Waits {
+    server: Arc<Server>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    frames: Frames,
+    /// Until when the first request has to be there; `None` once it was.
+    first_until: Option<Instant>,
+    /// Requests being answered.
+    answering: u64,
+    /// How many of them were counted as clients that ask, and in which interval.
+    counted: u64,
+    beat: u64,
+    /// Since when nothing has been under way, if nothing is.
+    idle_since: Instant,
+    idle_max: Duration,
+    write_since: Option<Instant>,
+    /// Until when each body has to be taken.
+    bodies: BTreeMap<u64, Instant>,
+    bodies_ever: u64,
+}
+
+/// What was waited for in vain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Late {
+    Head,
+    Reader,
+    /// Nothing was under way.
+    Idle,
+}
+
+impl Waits {
+    /// A connection whose first byte came at that time.
+    pub(super) fn new(server: &Arc<Server>, begun: Instant) -> Arc<Self> {
+        let state = State {
+            frames: Frames::default(),
+            first_until: Some(begun + HEAD_TIME_MAX),
+            answering: 0,
+            counted: 0,
+            beat: 0,
+            idle_since: begun,
+            idle_max: IDLE_TIME_MAX,
+            write_since: None,
+            bodies: BTreeMap::new(),
+            bodies_ever: 0,
+        };
+        Arc::new(Self { server: Arc::clone(server), state: Mutex::new(state) })
+    }
+
+    pub(super) fn note_read(&self, bytes: &[u8]) {
+        self.lock().frames.note(bytes, Instant::now());
+    }
+
+    pub(super) fn note_write(&self, done: bool) {
+        let mut state = self.lock();
+        if done {
+            state.write_since = None;
+        } else if state.write_since.is_none() {
+            state.write_since = Some(Instant::now());
+        }
+    }
+
+    /// A head was whole; the request is under way until what this gives is dropped.
+    pub(super) fn begin_answer(self: &Arc<Self>) -> Answering {
+        let mut state = self.lock();
+        state.first_until = None;
+        state.answering += 1;
+        // Requests that overlap are as many clients; those that follow each other are one.
+        let beat = self.server.load.beat();
+        if state.beat != beat {
+            (state.beat, state.counted) = (beat, 0);
+        }
+        if state.answering > state.counted {
+            self.server.load.add_askers(state.answering - state.counted);
+            state.counted = state.answering;
+        }
+        Answering(Arc::clone(self))
+    }
+
+    /// A body on its way, of which nobody else holds so many bytes; it is waited for until the mark is dropped.
+    pub(super) fn mark(self: &Arc<Self>, bytes: usize) -> Mark {
+        let unread = &self.server.counters.unread;
+        unread.add(bytes);
+        let mut state = self.lock();
+        state.bodies_ever += 1;
+        let number = state.bodies_ever;
+        state.bodies.insert(number, Instant::now() + unread.write_time());
+        Mark { waits: Arc::clone(self), number, bytes }
+    }
+
+    /// Whether a request has come.
+    pub(super) fn was_asked(&self) -> bool {
+        self.lock().first_until.is_none()
+    }
+
+    /// The service stops: who has not asked yet has little time to.
+    pub(super) fn hurry(&self) {
+        let mut state = self.lock();
+        let soon = Instant::now() + FIRST_TIME_AT_CLOSE;
+        state.first_until = state.first_until.map(|until| until.min(soon));
+    }
+
+    /// The client was told that the connection ends; when nothing is under way, it is not waited for.
+    pub(super) fn leave(&self) {
+        let mut state = self.lock();
+        state.idle_since = Instant::now();
+        state.idle_max = LINGER_TIME_MAX;
+    }
+
+    /// When what is waited for is late first, and what that is.
+    pub(super) fn deadline(&self) -> Option<(Instant, Late)> {
+        let state = self.lock();
+        let rest = state.frames.incomplete_since().map(|since| since + HEAD_TIME_MAX);
+        let head = [state.first_until, rest].into_iter().flatten().min();
+        let write = state.write_since.map(|since| since + self.server.counters.unread.write_time());
+        let reader = state.bodies.values().copied().chain(write).min();
+        let under_way = state.answering > 0 || !state.bodies.is_empty();
+        let idle = (!under_way).then(|| state.idle_since + state.idle_max);
+        let named = |until: Option<Instant>, late| until.map(|until| (until, late));
+        [named(head, Late::Head), named(reader, Late::Reader), named(idle, Late::Idle)]
+            .into_iter()
+            .flatten()
+            .min_by_key(|(until, _)| *until)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing in here panics half-way through a change.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request that is being answered, also where its client has given it up.
+#[derive(Debug)]
+pub(super) struct Answering(Arc<Waits>);
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.answering = state.answering.saturating_sub(1);
+        state.idle_since = Instant::now();
+    }
+}
+
+/// Stands for a body until hyper has written all of it.
+#[derive(Debug)]
+pub(super) struct Mark {
+    waits: Arc<Waits>,
+    number: u64,
+    /// What nobody else holds of it.
+    bytes: usize,
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        self.waits.server.counters.unread.take(self.bytes);
+        let mut state = self.waits.lock();
+        state.bodies.remove(&self.number);
+        state.idle_since = Instant::now();
+    }
+}
+
+/// A body in hyper's hands. It holds the bytes, which others may hold too, and their mark; no snapshot.
+#[derive(Debug)]
+pub(super) struct Piece {
+    body: Body,
+    /// The piece it is at, and how much of that is gone.
+    at: usize,
+    sent: usize,
+    _mark: Mark,
+}
+
+impl Piece {
+    pub(super) fn new(body: Body, mark: Mark) -> Self {
+        let mut piece = Self { body, at: 0, sent: 0, _mark: mark };
+        // Beyond what is empty.
+        piece.advance(0);
+        piece
+    }
+
+    fn unsent(&self) -> Unsent<'_> {
+        let pieces = self.body.pieces().get(self.at..).unwrap_or_default();
+        Unsent { pieces, sent: self.sent }
+    }
+}
+
+impl Buf for Piece {
+    fn remaining(&self) -> usize {
+        self.unsent().remaining()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        self.body.pieces().get(self.at).and_then(|piece| piece.get(self.sent..)).unwrap_or_default()
+    }
+
+    fn chunks_vectored<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
+        let unsent = self.body.pieces().iter().skip(self.at).enumerate();
+        let unsent = unsent.filter_map(|(nth, piece)| {
+            let from = if nth == 0 { self.sent } else { 0 };
+            piece.get(from..).filter(|rest| !rest.is_empty())
+        });
+        slices.iter_mut().zip(unsent).map(|(slice, rest)| *slice = IoSlice::new(rest)).count()
+    }
+
+    fn advance(&mut self, count: usize) {
+        let mut unsent = self.unsent();
+        unsent.advance(count);
+        let (left, sent) = (unsent.pieces.len(), unsent.sent);
+        self.at = self.body.pieces().len().saturating_sub(left);
+        self.sent = sent;
+    }
+}

@@ -1,0 +1,42 @@
+//! HTTP, and nothing of what is served over it: connections, heads and bodies, time-outs, encodings, limits on
+//! connections, what is refused before anybody is asked.
+//!
+//! HTTP/1.1 is the hot path and ours ([`fast_path`]); HTTP/2 is hyper's ([`http2`]). Both end in the same [`Service`].
+
+mod date;
+mod encoding;
+mod fast_path;
+mod http2;
+mod listener;
+mod load_shedding;
+mod not_ready;
+mod peer;
+pub mod percent;
+mod proxy;
+mod reply;
+mod request;
+mod request_id;
+mod sendfile;
+mod server;
+mod service;
+mod slots;
+mod timeout;
+mod unread;
+
+pub use date::http_date;
+pub use encoding::Encoding;
+pub use listener::{Listener, Tls, run};
+pub use load_shedding::LoadShedding;
+pub use not_ready::{NotReady, answer_until};
+pub use peer::Peer;
+pub use proxy::{Network, NotANetwork, Proxies, ProxyHeader};
+pub use reply::{Body, BodyStream, Head, Line, Reply, StreamBody};
+pub use request::{
+    FAULT_HEADER, HEAD_BYTES_MAX, HEADERS_MAX, Method, PageHeaders, Request, SingleHeader,
+    TARGET_BYTES_MAX, cut, parts,
+};
+pub use request_id::{RequestId, RequestIds};
+pub use sendfile::{BodyFile, FILE_BODY_BYTES_MIN, FileBody};
+pub use server::{Counters, Server, ServerSettings};
+pub use service::{ConnectionState, Refusal, RequestBody, Service};
+pub use slots::{Slot, SlotLimits, Slots};

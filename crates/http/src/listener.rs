@@ -1,0 +1,251 @@
+//! Listeners: accept, encrypt where asked, serve, and stop without breaking anything under way.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+use crate::fast_path;
+use crate::load_shedding::PULSE_EVERY;
+use crate::peer::Peer;
+use crate::server::{Phase, Server};
+use crate::service::{Refusal, Service};
+use crate::slots::{Slot, SlotLimits};
+
+/// A TLS handshake that takes longer is given up.
+const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long all connections may take to finish once the service stops.
+const STOP_TIME_MAX: Duration = Duration::from_secs(25);
+/// After an accept that failed for want of descriptors or memory.
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// What the system keeps for a client that does not read; twice that with its own overhead. More than nearly every
+/// answer, and a few megabytes a second over the widest ocean.
+const SEND_BUFFER_BYTES: usize = 256 << 10;
+
+/// Connections beyond the cap that are being told so, on one listener.
+const TURNED_AWAY_MAX: usize = 256;
+
+/// A socket that connections come to.
+#[derive(Debug)]
+pub struct Listener {
+    pub socket: TcpListener,
+    pub tls: Option<Tls>,
+    /// Whether this one measures how late the service is; one of a service's listeners does.
+    pub measures_load: bool,
+}
+
+/// Encryption for a listener.
+#[derive(Clone)]
+pub struct Tls(pub TlsAcceptor);
+
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tls")
+    }
+}
+
+/// Serves a listener until the service stops, goes on taking connections for the drain time, and waits for what is
+/// under way.
+pub async fn run<T: Service>(service: Arc<T>, listener: Listener, stopping: CancellationToken) {
+    let Listener { socket, tls, measures_load } = listener;
+    bound_send_buffers(&socket);
+    let (phase, watched) = watch::channel(Phase::Serving);
+    let turned_away = Arc::new(Semaphore::new(TURNED_AWAY_MAX));
+    let connections = JoinSet::new();
+    let server = Arc::clone(service.server());
+    let mut gate = Gate { service, tls, phase: watched, turned_away, connections };
+    let mut pulse = tokio::time::interval(PULSE_EVERY);
+    pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut end = None;
+    loop {
+        // All of these lose nothing when dropped half-way. Which comes first when several are ready is left to
+        // chance, so that none waits for another for long: not new clients for those that leave, nor the pulse for
+        // either.
+        tokio::select! {
+            accepted = socket.accept() => match accepted {
+                Ok((stream, address)) => gate.take(stream, address),
+                Err(error) => {
+                    tracing::warn!(event = "connection.accept_failed", %error, "accept failed");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            },
+            () = stopping.cancelled(), if end.is_none() => {
+                server.note_stop();
+                phase.send_replace(Phase::Draining);
+                end = Some(Instant::now());
+            }
+            () = elapsed(end, server.settings.drain) => break,
+            Some(_) = gate.connections.join_next() => {}
+            due = pulse.tick(), if measures_load => server.load.note_pulse(due, Instant::now()),
+        }
+    }
+    if let Err(error) = gate.take_waiting(socket) {
+        let event = "connection.accept_failed";
+        tracing::warn!(event, %error, "connections that waited could not be accepted");
+    }
+    phase.send_replace(Phase::Closing);
+    let drained = async { while gate.connections.join_next().await.is_some() {} };
+    let until = end.unwrap_or_else(Instant::now) + STOP_TIME_MAX;
+    if tokio::time::timeout_at(until, drained).await.is_err() {
+        let event = "connection.cut_at_stop";
+        tracing::warn!(event, "some connections were cut off: they did not end in time");
+    }
+}
+
+/// Comes back some time after a moment; never while there was none.
+async fn elapsed(since: Option<Instant>, time: Duration) {
+    match since {
+        Some(since) => tokio::time::sleep_until(since + time).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Connections inherit it. Left to itself, the system keeps up to megabytes for every client that does not read.
+fn bound_send_buffers(listener: &TcpListener) {
+    let set = rustix::net::sockopt::set_socket_send_buffer_size(listener, SEND_BUFFER_BYTES);
+    if let Err(error) = set {
+        tracing::debug!(%error, "a listener does not take SO_SNDBUF");
+    }
+}
+
+/// What a listener does with connections.
+struct Gate<T> {
+    service: Arc<T>,
+    tls: Option<Tls>,
+    phase: watch::Receiver<Phase>,
+    turned_away: Arc<Semaphore>,
+    connections: JoinSet<()>,
+}
+
+impl<T: Service> Gate<T> {
+    fn take(&mut self, stream: TcpStream, address: SocketAddr) {
+        let Self { service, tls, phase, turned_away, connections } = self;
+        let peer = Peer { address: Some(address.ip()), encrypted: tls.is_some() };
+        match Guard::enter(service.server(), service.limits_connections(), address.ip()) {
+            Ok(guard) => {
+                let serving =
+                    connection(Arc::clone(service), tls.clone(), stream, peer, phase.clone());
+                connections.spawn(async move {
+                    let _guard = guard;
+                    serving.await;
+                });
+            }
+            Err(why) => {
+                // What is encrypted would have to be agreed on first. And those who wait for the answer are not more
+                // than a few: the others find the connection closed.
+                let place = Arc::clone(turned_away).try_acquire_owned();
+                if let (None, Ok(place)) = (tls, place) {
+                    let service = Arc::clone(service);
+                    connections.spawn(turn_away(service, stream, why, place, phase.clone()));
+                }
+            }
+        }
+    }
+
+    /// Takes everybody who has connected by now, and nobody else. The runtime may not have heard of them yet, so the
+    /// system is asked.
+    fn take_waiting(&mut self, listener: TcpListener) -> io::Result<()> {
+        let listener = listener.into_std()?;
+        loop {
+            match listener.accept() {
+                Ok((stream, address)) => {
+                    stream.set_nonblocking(true)?;
+                    self.take(TcpStream::from_std(stream)?, address);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Serves one connection, encrypted or not.
+pub(crate) async fn connection<T: Service>(
+    service: Arc<T>,
+    tls: Option<Tls>,
+    stream: TcpStream,
+    peer: Peer,
+    phase: watch::Receiver<Phase>,
+) {
+    // Answers are written whole: waiting to fill a packet only delays them.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "a socket does not take TCP_NODELAY");
+    }
+    match tls {
+        None => fast_path::serve(service, stream, peer, phase).await,
+        Some(Tls(acceptor)) => {
+            match tokio::time::timeout(HANDSHAKE_TIME_MAX, acceptor.accept(stream)).await {
+                // Boxed, or every connection would be as large as an encrypted one.
+                Ok(Ok(stream)) => {
+                    Box::pin(fast_path::serve(service, stream, peer, phase)).await;
+                }
+                Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+                Err(_) => tracing::debug!("a TLS handshake took too long"),
+            }
+        }
+    }
+}
+
+/// Counts a connection while it is open.
+struct Guard {
+    server: Arc<Server>,
+    /// Its source's. A proxy stands for many, and the operators' listener is open also when the others are full.
+    _slot: Option<Slot>,
+}
+
+impl Guard {
+    /// A slot for a connection.
+    ///
+    /// # Errors
+    /// What to tell a client for whom there is none.
+    fn enter(server: &Arc<Server>, limited: bool, address: IpAddr) -> Result<Self, &'static str> {
+        let Server { counters, settings, .. } = &**server;
+        counters.total.fetch_add(1, Ordering::Relaxed);
+        counters.open.fetch_add(1, Ordering::Relaxed);
+        let mut guard = Self { server: Arc::clone(server), _slot: None };
+        if !limited {
+            return Ok(guard);
+        }
+        let open = usize::try_from(counters.open.load(Ordering::Relaxed)).unwrap_or(0);
+        if open > settings.connections_max {
+            counters.refused.fetch_add(1, Ordering::Relaxed);
+            return Err("too many connections are open; try again shortly");
+        }
+        if !settings.proxies.trusts(address.to_canonical()) {
+            let max = SlotLimits { all: usize::MAX, source: settings.connections_per_source_max };
+            guard._slot = Some(server.sources.take(Some(address), max).ok_or_else(|| {
+                counters.refused_source.fetch_add(1, Ordering::Relaxed);
+                "too many connections are open from your address; use those you have, or try again shortly"
+            })?);
+        }
+        Ok(guard)
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.server.counters.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// One connection too many gets a clear answer instead of a queue. Its slot is free for others while it reads that.
+async fn turn_away<T: Service>(
+    service: Arc<T>,
+    stream: TcpStream,
+    why: &'static str,
+    _place: OwnedSemaphorePermit,
+    phase: watch::Receiver<Phase>,
+) {
+    let reply = service.refuse(Refusal::TooManyConnections, why);
+    let server = service.server();
+    fast_path::turn_away(&server.counters, stream, reply, server.clock.now(), phase).await;
+}

@@ -1,0 +1,225 @@
+//! Whether more is asked than can be answered, and what is left undone then.
+//!
+//! The main listener's loop takes a pulse, which waits in line for a turn like every request: how late it comes is how
+//! long requests wait. A ready answer costs microseconds, one that has to be made ten to a hundred times as much. So
+//! under overload, ready answers, status and health go on as ever, and what is neither ready nor asked for before in
+//! the epoch is refused with a clear 503 at once. Otherwise a few clients with unusual wishes would make everybody
+//! wait, then everybody would time out and ask again, and soon nothing but answers that nobody waits for any more
+//! would be made.
+//!
+//! A late pulse alone is no overload: the machine may have stood still, or given its cores to others. There has to be
+//! a line, that is, many clients who asked since the pulse before, and it has to stay: several pulses in a row, as
+//! `CoDel` looks at the least that packets waited over an interval and not at the most.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// How often the pulse is taken.
+pub(crate) const PULSE_EVERY: Duration = Duration::from_millis(50);
+/// Late pulses in a row that make an overload.
+const LATE_PULSES: u32 = 3;
+/// With fewer clients asking, nobody waits for the others.
+const ASKERS_MIN: u64 = 16;
+/// Under overload, the line is given this long to become shorter; refusals say to come back after it.
+const RELIEF: Duration = Duration::from_secs(1);
+/// So long after an overload, one late pulse says that it goes on.
+const REMEMBERED: Duration = Duration::from_secs(10);
+
+#[derive(Debug)]
+pub struct LoadShedding {
+    origin: Instant,
+    /// The number of the interval between two pulses.
+    beat: AtomicU64,
+    /// Clients that asked in it.
+    askers: AtomicU64,
+    judge: Mutex<Judge>,
+    /// Microseconds after `origin`.
+    sheds_until_us: AtomicU64,
+    lag_us: AtomicU64,
+    shed: AtomicU64,
+}
+
+impl LoadShedding {
+    pub fn new(shed_after: Duration) -> Self {
+        Self {
+            origin: Instant::now(),
+            beat: AtomicU64::new(1),
+            askers: AtomicU64::new(0),
+            judge: Mutex::new(Judge { shed_after, late: 0, shed_until: None }),
+            sheds_until_us: AtomicU64::new(0),
+            lag_us: AtomicU64::new(0),
+            shed: AtomicU64::new(0),
+        }
+    }
+
+    /// Somebody asks who was last counted in that interval. Who asks again and again is one who waits, not many.
+    pub fn note_asker(&self, last: &mut u64) {
+        let beat = self.beat();
+        if *last != beat {
+            *last = beat;
+            self.add_askers(1);
+        }
+    }
+
+    /// The interval that it is.
+    pub fn beat(&self) -> u64 {
+        self.beat.load(Ordering::Relaxed)
+    }
+
+    /// So many more ask in this interval.
+    pub fn add_askers(&self, count: u64) {
+        self.askers.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// Takes note of a pulse that was due at `due`.
+    pub fn note_pulse(&self, due: Instant, now: Instant) {
+        let waited = now.duration_since(due);
+        self.lag_us.store(micros(waited), Ordering::Relaxed);
+        self.beat.fetch_add(1, Ordering::Relaxed);
+        let askers = self.askers.swap(0, Ordering::Relaxed);
+        // Two numbers: nothing in there panics half-way.
+        let mut judge = self.judge.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(until) = judge.look(now.duration_since(self.origin), Pulse { waited, askers }) {
+            self.sheds_until_us.store(micros(until), Ordering::Relaxed);
+        }
+    }
+
+    /// Whether something that costs more than a ready answer is to be refused; a refusal is counted.
+    pub fn sheds(&self, now: Instant) -> bool {
+        let at = micros(now.duration_since(self.origin));
+        let sheds = at < self.sheds_until_us.load(Ordering::Relaxed);
+        if sheds {
+            self.shed.fetch_add(1, Ordering::Relaxed);
+        }
+        sheds
+    }
+
+    /// How late the last pulse was, in microseconds.
+    pub fn lag_us(&self) -> u64 {
+        self.lag_us.load(Ordering::Relaxed)
+    }
+
+    /// Requests refused so far.
+    pub fn shed(&self) -> &AtomicU64 {
+        &self.shed
+    }
+}
+
+/// What a pulse found.
+#[derive(Clone, Copy, Debug)]
+struct Pulse {
+    waited: Duration,
+    /// Clients that asked since the pulse before.
+    askers: u64,
+}
+
+/// Tells an overload from a machine that stood still.
+#[derive(Debug)]
+struct Judge {
+    shed_after: Duration,
+    /// Late pulses in a row.
+    late: u32,
+    /// Until when the last overload was, since the origin.
+    shed_until: Option<Duration>,
+}
+
+impl Judge {
+    /// Until when to shed, where the pulse says that there is an overload. Times are since the origin.
+    fn look(&mut self, now: Duration, pulse: Pulse) -> Option<Duration> {
+        if pulse.waited <= self.shed_after || pulse.askers < ASKERS_MIN {
+            self.late = 0;
+            return None;
+        }
+        self.late += 1;
+        let goes_on = self.shed_until.is_some_and(|until| now < until + REMEMBERED);
+        if self.late < LATE_PULSES && !goes_on {
+            return None;
+        }
+        self.shed_until = Some(now + RELIEF);
+        self.shed_until
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ON_TIME: Pulse = Pulse { waited: Duration::from_millis(250), askers: 10_000 };
+    const STALLED: Pulse = Pulse { waited: Duration::from_secs(5), askers: ASKERS_MIN - 1 };
+    const LATE: Pulse = Pulse { waited: Duration::from_millis(251), askers: ASKERS_MIN };
+
+    /// Which of these pulses, one each second, are followed by shedding.
+    fn shedding(pulses: &[Pulse]) -> Vec<bool> {
+        let shed_after = Duration::from_millis(250);
+        let mut judge = Judge { shed_after, late: 0, shed_until: None };
+        let at = |second: usize| Duration::from_secs(u64::try_from(second).unwrap());
+        pulses.iter().enumerate().map(|(n, pulse)| judge.look(at(n), *pulse).is_some()).collect()
+    }
+
+    #[test]
+    fn a_line_that_stays_is_an_overload() {
+        assert_eq!(shedding(&[LATE, LATE, LATE, LATE]), [false, false, true, true]);
+    }
+
+    #[test]
+    fn a_machine_that_stood_still_is_none() {
+        // Stopped and continued, with a line that was answered at once.
+        let longest = Pulse { waited: Duration::from_secs(60), askers: 10_000 };
+        let once = [ON_TIME, longest, ON_TIME, LATE, LATE, ON_TIME, LATE, LATE];
+        assert!(!shedding(&once).contains(&true));
+    }
+
+    #[test]
+    fn few_clients_are_none_however_late_everything_is() {
+        assert!(!shedding(&[STALLED; 100]).contains(&true));
+        assert!(!shedding(&[LATE, LATE, STALLED, LATE, LATE]).contains(&true));
+    }
+
+    #[test]
+    fn an_overload_that_comes_back_is_known_at_once_and_forgotten_in_time() {
+        let mut pulses = vec![LATE, LATE, LATE, ON_TIME, ON_TIME, LATE];
+        assert_eq!(shedding(&pulses).last(), Some(&true));
+        pulses.extend([ON_TIME; 11]);
+        pulses.push(LATE);
+        assert_eq!(shedding(&pulses).last(), Some(&false));
+    }
+
+    #[test]
+    fn who_asks_again_and_again_is_counted_once_between_two_pulses() {
+        let pressure = LoadShedding::new(Duration::from_millis(250));
+        let (mut one, mut other) = (0, 0);
+        for _ in 0..1_000 {
+            pressure.note_asker(&mut one);
+        }
+        pressure.note_asker(&mut other);
+        assert_eq!(pressure.askers.load(Ordering::Relaxed), 2);
+        pressure.note_pulse(pressure.origin, pressure.origin);
+        pressure.note_asker(&mut one);
+        assert_eq!(pressure.askers.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn an_overload_sheds_for_a_second() {
+        let pressure = LoadShedding::new(Duration::from_millis(250));
+        let mut now = pressure.origin;
+        for _ in 0..LATE_PULSES {
+            assert!(!pressure.sheds(now));
+            for _ in 0..ASKERS_MIN {
+                pressure.note_asker(&mut 0);
+            }
+            now += LATE.waited;
+            pressure.note_pulse(now - LATE.waited, now);
+        }
+        assert!(pressure.sheds(now));
+        assert!(pressure.sheds(now + Duration::from_millis(900)), "the line needs time");
+        assert!(!pressure.sheds(now + Duration::from_millis(1_001)));
+        assert_eq!(pressure.shed().load(Ordering::Relaxed), 2);
+    }
+}

@@ -1,0 +1,330 @@
+//! An answer before it meets a connection: a status, header lines as HTTP/1.1 writes them, a body.
+//!
+//! Header names are lower case, so the same lines serve HTTP/2.
+
+use std::io::IoSlice;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, Bytes};
+use hyper::header::{CONTENT_LENGTH, HeaderName, HeaderValue};
+use hyper::{Response, StatusCode};
+
+use crate::sendfile::FileBody;
+
+/// Header lines, each `name: value` and a line break.
+#[derive(Clone, Debug, Default)]
+pub struct Head(Vec<u8>);
+
+/// One header line being written.
+#[derive(Debug)]
+pub struct Line<'a>(&'a mut Vec<u8>);
+
+impl Head {
+    /// What an answer's header lines take; with room for them all, none is moved to make room for the next.
+    const ROOM: usize = 1 << 10;
+
+    /// An empty head with room for all lines of an answer.
+    pub fn roomy() -> Self {
+        Self::with_room(Self::ROOM)
+    }
+
+    pub fn with_room(bytes: usize) -> Self {
+        Self(Vec::with_capacity(bytes))
+    }
+
+    pub fn put(&mut self, name: &str, value: impl AsRef<str>) {
+        self.line(name, |line| line.foreign(value.as_ref()));
+    }
+
+    /// Appends a header whose value was written before and is known to be on one line.
+    #[inline(always)]
+    pub fn put_bytes(&mut self, name: &str, value: &[u8]) {
+        self.line(name, |line| line.bytes(value));
+    }
+
+    #[inline(always)]
+    pub fn put_number(&mut self, name: &str, value: impl itoa::Integer) {
+        self.line(name, |line| line.number(value));
+    }
+
+    /// Appends a header made of pieces. Inlined with all of them: names and texts are known to the compiler, which
+    /// writes them in a few stores instead of a call for each.
+    #[inline(always)]
+    pub fn line(&mut self, name: &str, write: impl FnOnce(&mut Line<'_>)) {
+        self.0.extend_from_slice(name.as_bytes());
+        self.0.extend_from_slice(b": ");
+        write(&mut Line(&mut self.0));
+        self.0.extend_from_slice(b"\r\n");
+    }
+
+    /// Appends lines made before.
+    pub fn put_lines(&mut self, lines: &Self) {
+        self.0.extend_from_slice(&lines.0);
+    }
+
+    /// Appends the empty line after the last header, for HTTP/1.1.
+    pub fn end(&mut self) {
+        self.0.extend_from_slice(b"\r\n");
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Names and values, for a connection that writes headers its own way.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.0.split(|byte| *byte == b'\n').filter_map(|line| {
+            let line = line.strip_suffix(b"\r")?;
+            let colon = line.iter().position(|byte| *byte == b':')?;
+            Some((line.get(..colon)?, line.get(colon + 2..)?))
+        })
+    }
+}
+
+impl Line<'_> {
+    /// Appends text of ours, which is known to be on one line.
+    #[inline(always)]
+    pub fn text(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
+    }
+
+    /// The same for text that was never a `str`.
+    #[inline(always)]
+    pub fn bytes(&mut self, text: &[u8]) {
+        debug_assert!(!text.iter().copied().any(ends_line));
+        self.0.extend_from_slice(text);
+    }
+
+    /// Appends text from outside. Line breaks cannot get in: the byte that would end the line is dropped.
+    pub fn foreign(&mut self, text: &str) {
+        // Without a way out in the middle, the compiler looks at many bytes at a time.
+        if text.bytes().fold(false, |found, byte| found | ends_line(byte)) {
+            self.0.extend(text.bytes().filter(|byte| !ends_line(*byte)));
+        } else {
+            self.0.extend_from_slice(text.as_bytes());
+        }
+    }
+
+    pub fn number(&mut self, number: impl itoa::Integer) {
+        self.0.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+    }
+}
+
+const fn ends_line(byte: u8) -> bool {
+    matches!(byte, b'\r' | b'\n' | 0)
+}
+
+/// What follows the header lines.
+#[derive(Clone, Debug)]
+pub enum Body {
+    Whole(Bytes),
+    /// Pieces of something larger, that follow each other.
+    Pieces {
+        pieces: Arc<[Bytes]>,
+        length: usize,
+    },
+}
+
+impl Body {
+    pub fn of_pieces(pieces: Vec<Bytes>) -> Self {
+        let length = pieces.iter().map(Bytes::len).sum();
+        Self::Pieces { pieces: pieces.into(), length }
+    }
+
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Whole(body) => body.len(),
+            Self::Pieces { length, .. } => *length,
+        }
+    }
+
+    pub fn pieces(&self) -> &[Bytes] {
+        match self {
+            Self::Whole(body) => std::slice::from_ref(body),
+            Self::Pieces { pieces, .. } => pieces,
+        }
+    }
+
+    /// How much of it nobody else holds.
+    pub fn unshared_bytes(&self) -> usize {
+        match self {
+            Self::Whole(body) if body.is_unique() => body.len(),
+            Self::Pieces { pieces, .. } if Arc::strong_count(pieces) == 1 => {
+                pieces.iter().filter(|piece| piece.is_unique()).map(Bytes::len).sum()
+            }
+            Self::Whole(_) | Self::Pieces { .. } => 0,
+        }
+    }
+
+    /// The body in one piece, for who cannot take it otherwise.
+    pub fn whole(&self) -> Bytes {
+        match self {
+            Self::Whole(body) => body.clone(),
+            Self::Pieces { pieces, .. } => pieces.concat().into(),
+        }
+    }
+}
+
+/// What is left of a body in pieces.
+pub(crate) struct Unsent<'a> {
+    pub(crate) pieces: &'a [Bytes],
+    /// How much of the first of them is gone.
+    pub(crate) sent: usize,
+}
+
+impl Buf for Unsent<'_> {
+    fn remaining(&self) -> usize {
+        self.pieces.iter().map(Bytes::len).sum::<usize>().saturating_sub(self.sent)
+    }
+
+    fn chunk(&self) -> &[u8] {
+        self.pieces.first().and_then(|piece| piece.get(self.sent..)).unwrap_or_default()
+    }
+
+    fn chunks_vectored<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
+        let unsent = self.pieces.iter().enumerate().filter_map(|(at, piece)| {
+            let from = if at == 0 { self.sent } else { 0 };
+            piece.get(from..).filter(|rest| !rest.is_empty())
+        });
+        let filled = slices.iter_mut().zip(unsent).map(|(slice, rest)| *slice = IoSlice::new(rest));
+        filled.count()
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.sent += count;
+        while let Some(first) = self.pieces.first().filter(|first| first.len() <= self.sent) {
+            self.sent -= first.len();
+            self.pieces = self.pieces.get(1..).unwrap_or_default();
+        }
+    }
+}
+
+/// A whole answer.
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    /// The error's code, where it is one.
+    pub code: Option<&'static str>,
+    pub head: Head,
+    pub body: Body,
+    /// The body once more, where the kernel can send it by itself.
+    pub file: Option<Arc<FileBody>>,
+    /// What follows the body, for as long as there is something; then the connection ends.
+    pub stream: Option<BodyStream>,
+}
+
+/// A body without an end of its own.
+pub trait StreamBody: std::fmt::Debug + Send {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>>;
+}
+
+pub type BodyStream = Box<dyn StreamBody>;
+
+impl Reply {
+    /// An answer without a body.
+    pub fn empty(status: u16, head: Head) -> Self {
+        let body = Body::Whole(Bytes::new());
+        Self { status, code: None, head, body, file: None, stream: None }
+    }
+
+    pub fn new(status: u16, content_type: &str, body: impl Into<Bytes>) -> Self {
+        let mut head = Head::default();
+        head.put("content-type", content_type);
+        Self { body: Body::Whole(body.into()), ..Self::empty(status, head) }
+    }
+
+    /// The answer as hyper takes it, with the body in the form that its connection wants. The length is this one's.
+    pub fn with_body<B>(&self, body: B) -> Response<B> {
+        let mut response = Response::new(body);
+        *response.status_mut() =
+            StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let headers = response.headers_mut();
+        for (name, value) in self.head.iter() {
+            let (name, value) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value));
+            if let (Ok(name), Ok(value)) = (name, value) {
+                headers.append(name, value);
+            }
+        }
+        if self.status != 304 {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(self.body.len()));
+        }
+        response
+    }
+}
+
+/// How HTTP/1.1 begins an answer.
+pub(crate) const fn status_line(status: u16) -> &'static str {
+    match status {
+        200 => "HTTP/1.1 200 OK\r\n",
+        303 => "HTTP/1.1 303 See Other\r\n",
+        304 => "HTTP/1.1 304 Not Modified\r\n",
+        400 => "HTTP/1.1 400 Bad Request\r\n",
+        401 => "HTTP/1.1 401 Unauthorized\r\n",
+        403 => "HTTP/1.1 403 Forbidden\r\n",
+        404 => "HTTP/1.1 404 Not Found\r\n",
+        405 => "HTTP/1.1 405 Method Not Allowed\r\n",
+        409 => "HTTP/1.1 409 Conflict\r\n",
+        413 => "HTTP/1.1 413 Content Too Large\r\n",
+        414 => "HTTP/1.1 414 URI Too Long\r\n",
+        429 => "HTTP/1.1 429 Too Many Requests\r\n",
+        431 => "HTTP/1.1 431 Request Header Fields Too Large\r\n",
+        503 => "HTTP/1.1 503 Service Unavailable\r\n",
+        _ => "HTTP/1.1 500 Internal Server Error\r\n",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_nobody_else_holds_of_a_body_is_its_clients_own() {
+        let whole = Body::Whole(Bytes::from(vec![1; 100]));
+        assert_eq!(whole.unshared_bytes(), 100);
+        let kept = whole.clone();
+        assert_eq!((whole.unshared_bytes(), kept.unshared_bytes()), (0, 0));
+        assert_eq!(Body::Whole(Bytes::from_static(b"fixed")).unshared_bytes(), 0);
+        let share = Bytes::from(vec![2; 1000]);
+        let pieces = Body::of_pieces(vec![share.clone(), Bytes::from(vec![3; 10])]);
+        assert_eq!(pieces.unshared_bytes(), 10);
+        let kept = pieces.clone();
+        assert_eq!((pieces.unshared_bytes(), kept.len()), (0, 1010));
+    }
+
+    #[test]
+    fn a_body_in_pieces_goes_on_where_a_write_has_ended() {
+        let whole = b"[abcdefghij,klmno,]";
+        let pieces = ["[", "abcdefghij,", "", "klmno,", "]"]
+            .map(|piece| Bytes::from_static(piece.as_bytes()));
+        // However much the socket takes each time.
+        for step in 1..=whole.len() {
+            let mut unsent = Unsent { pieces: &pieces, sent: 0 };
+            let mut sent = Vec::new();
+            while unsent.has_remaining() {
+                let mut slices = [IoSlice::new(&[]); 2];
+                let filled = unsent.chunks_vectored(&mut slices);
+                let offered: Vec<u8> =
+                    slices[..filled].iter().flat_map(|slice| slice.to_vec()).collect();
+                assert!(offered.starts_with(unsent.chunk()) && !offered.is_empty());
+                let taken = step.min(offered.len());
+                sent.extend_from_slice(&offered[..taken]);
+                unsent.advance(taken);
+            }
+            assert_eq!(sent, whole, "{step} at a time");
+        }
+    }
+
+    #[test]
+    fn headers_come_back_one_by_one_and_cannot_be_smuggled() {
+        let mut head = Head::default();
+        head.put("a", "1");
+        head.put("link", "</x>\r\nevil: yes; rel=\"next\"");
+        head.put_number("n", 7_u32);
+        let lines: Vec<(&[u8], &[u8])> = head.iter().collect();
+        assert_eq!(
+            lines,
+            [(&b"a"[..], &b"1"[..]), (b"link", b"</x>evil: yes; rel=\"next\""), (b"n", b"7"),]
+        );
+    }
+}

@@ -1,0 +1,220 @@
+//! What a request asks, the same whether HTTP/1.1 or HTTP/2 carried it.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// Longest path and query.
+pub const TARGET_BYTES_MAX: usize = 8 << 10;
+/// Largest request head in all.
+pub const HEAD_BYTES_MAX: usize = 16 << 10;
+/// Most header lines.
+pub const HEADERS_MAX: usize = 64;
+
+/// Asks the sandbox for a fault.
+pub const FAULT_HEADER: &str = "x-sandbox-fault";
+
+/// Methods the service tells apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    Get,
+    Head,
+    Post,
+    Other,
+}
+
+impl Method {
+    pub fn parse(method: &str) -> Self {
+        match method {
+            "GET" => Self::Get,
+            "HEAD" => Self::Head,
+            "POST" => Self::Post,
+            _ => Self::Other,
+        }
+    }
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Head => "HEAD",
+            Self::Post => "POST",
+            Self::Other => "other",
+        }
+    }
+
+    pub fn reads(self) -> bool {
+        matches!(self, Self::Get | Self::Head)
+    }
+}
+
+/// A header that may be sent once: a key, a token. Its value is never shown.
+#[derive(Clone, Copy, Default)]
+pub enum SingleHeader<'a> {
+    #[default]
+    Absent,
+    Once(&'a [u8]),
+    /// Which one is meant cannot be told.
+    Repeated,
+}
+
+impl<'a> SingleHeader<'a> {
+    fn set(&mut self, value: &'a [u8]) {
+        *self = match self {
+            Self::Absent => Self::Once(value),
+            Self::Once(_) | Self::Repeated => Self::Repeated,
+        };
+    }
+
+    /// The value, if there is exactly one.
+    pub fn once(self) -> Option<&'a [u8]> {
+        match self {
+            Self::Once(value) => Some(value),
+            Self::Absent | Self::Repeated => None,
+        }
+    }
+}
+
+impl fmt::Debug for SingleHeader<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SingleHeader")
+    }
+}
+
+/// The parts of a request that answers depend on.
+#[derive(Debug)]
+pub struct Request<'a> {
+    pub method: Method,
+    pub path: &'a str,
+    pub query: &'a str,
+    pub key: SingleHeader<'a>,
+    pub accept_encoding: Option<Cow<'a, [u8]>>,
+    pub if_none_match: Option<Cow<'a, [u8]>>,
+    /// The fault a sandbox client wants to see.
+    pub fault: Option<&'a [u8]>,
+    /// What the client calls itself.
+    pub agent: Option<&'a [u8]>,
+    /// What browsers tell beside; not looked at on the API's way.
+    pub page: PageHeaders<'a>,
+    is_api: bool,
+}
+
+/// The headers that pages for people need. The cookie is never shown.
+#[derive(Default)]
+pub struct PageHeaders<'a> {
+    pub authorization: SingleHeader<'a>,
+    pub content_encoding: SingleHeader<'a>,
+    pub cookie: Option<Cow<'a, [u8]>>,
+    pub host: Option<&'a [u8]>,
+    pub origin: Option<&'a [u8]>,
+    pub fetch_site: Option<&'a [u8]>,
+    /// What a browser that watches a board saw last.
+    pub last_event_id: Option<&'a [u8]>,
+    /// Whom a proxy has the request from; believed only as far as [`crate::Proxies`] says.
+    pub forwarded_for: Option<Cow<'a, [u8]>>,
+    pub forwarded: Option<Cow<'a, [u8]>>,
+}
+
+impl fmt::Debug for PageHeaders<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PageHeaders")
+    }
+}
+
+impl<'a> PageHeaders<'a> {
+    fn header(&mut self, name: &str, value: &'a [u8]) {
+        if name.eq_ignore_ascii_case("authorization") {
+            self.authorization.set(value);
+        } else if name.eq_ignore_ascii_case("content-encoding") {
+            self.content_encoding.set(value);
+        } else if name.eq_ignore_ascii_case("cookie") {
+            // HTTP/2 may part cookies into lines.
+            join(&mut self.cookie, b"; ", value);
+        } else if name.eq_ignore_ascii_case("host") {
+            self.host = Some(value);
+        } else if name.eq_ignore_ascii_case("origin") {
+            self.origin = Some(value);
+        } else if name.eq_ignore_ascii_case("sec-fetch-site") {
+            self.fetch_site = Some(value);
+        } else if name.eq_ignore_ascii_case("last-event-id") {
+            self.last_event_id = Some(value);
+        } else if name.eq_ignore_ascii_case("x-forwarded-for") {
+            join(&mut self.forwarded_for, b", ", value);
+        } else if name.eq_ignore_ascii_case("forwarded") {
+            join(&mut self.forwarded, b", ", value);
+        }
+    }
+}
+
+impl<'a> Request<'a> {
+    pub fn new(method: &str, target: &'a str) -> Self {
+        let (path, query) = cut(target, b'?').unwrap_or((target, ""));
+        Self {
+            method: Method::parse(method),
+            path,
+            query,
+            key: SingleHeader::Absent,
+            accept_encoding: None,
+            if_none_match: None,
+            fault: None,
+            agent: None,
+            page: PageHeaders::default(),
+            is_api: path.starts_with("/v1/"),
+        }
+    }
+
+    /// Takes note of a header line.
+    pub fn header(&mut self, name: &str, value: &'a [u8]) {
+        if name.eq_ignore_ascii_case("x-api-key") {
+            self.key.set(value);
+        } else if name.eq_ignore_ascii_case("accept-encoding") {
+            join(&mut self.accept_encoding, b", ", value);
+        } else if name.eq_ignore_ascii_case("if-none-match") {
+            join(&mut self.if_none_match, b", ", value);
+        } else if name.eq_ignore_ascii_case(FAULT_HEADER) {
+            self.fault = Some(value);
+        } else if name.eq_ignore_ascii_case("user-agent") {
+            self.agent = Some(value);
+        }
+        if !self.is_api {
+            self.page.header(name, value);
+        }
+    }
+
+    /// Whether the client already has what the tag names (RFC 9110, 13.1.2: weak comparison).
+    pub fn holds(&self, etag: &str) -> bool {
+        let tags = self.if_none_match.as_deref().and_then(|tags| std::str::from_utf8(tags).ok());
+        tags.is_some_and(|tags| {
+            tags.split(',')
+                .map(str::trim)
+                .any(|tag| tag == "*" || tag.trim_start_matches("W/") == etag)
+        })
+    }
+}
+
+/// What is before and after the first such byte, which is an ASCII one; in fewer instructions than `str::split_once`.
+pub fn cut(text: &str, at: u8) -> Option<(&str, &str)> {
+    let place = memchr::memchr(at, text.as_bytes())?;
+    Some((text.get(..place)?, text.get(place + 1..)?))
+}
+
+/// The parts between such bytes, as `str::split` gives them; in fewer instructions, too.
+pub fn parts(text: &str, at: u8) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let left = rest?;
+        let (part, after) = cut(left, at).map_or((left, None), |(part, after)| (part, Some(after)));
+        rest = after;
+        Some(part)
+    })
+}
+
+/// List headers may come in several lines, which mean one list.
+fn join<'a>(held: &mut Option<Cow<'a, [u8]>>, between: &[u8], value: &'a [u8]) {
+    match held {
+        None => *held = Some(Cow::Borrowed(value)),
+        Some(list) => {
+            let list = list.to_mut();
+            list.extend_from_slice(between);
+            list.extend_from_slice(value);
+        }
+    }
+}

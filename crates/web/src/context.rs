@@ -1,0 +1,111 @@
+//! Everything a page may need.
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use accounts::{People, QuotaAlert};
+use api::Api;
+use domain::{MetricsText, World};
+use http::Slots;
+use tokio::sync::Mutex;
+
+use crate::dashboard::{Board, StatusRecord};
+use crate::docs::Pages;
+
+/// Owners of keys who could not be notified of their quotas and are remembered; the others see the banner.
+const UNSENT_MAX: usize = 1000;
+
+/// What the operator decided about the pages.
+#[derive(Clone, Debug)]
+pub struct WebSettings {
+    /// Whether there are pages at all.
+    pub enabled: bool,
+    /// Where people reach the service, where that is not where it listens: `https://odds.example.com`.
+    pub public_url: Option<String>,
+    /// Whether the status page is open to everybody.
+    pub status_page: bool,
+    /// Which market the board shows to everybody; `None`: there is no board.
+    pub board: Option<World>,
+    /// Browsers that may watch boards at the same time.
+    pub board_watchers_max: usize,
+    /// The same from one source.
+    pub board_watchers_per_source_max: usize,
+    /// Whether the API's reference is open to everybody.
+    pub docs: bool,
+}
+
+impl Default for WebSettings {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            public_url: None,
+            status_page: true,
+            board: Some(World::Sandbox),
+            board_watchers_max: 1000,
+            board_watchers_per_source_max: 100,
+            docs: true,
+        }
+    }
+}
+
+/// The pages.
+#[derive(Debug)]
+pub struct Web {
+    pub api: Arc<Api>,
+    pub people: People,
+    pub settings: WebSettings,
+    /// Forms on their way in.
+    pub(crate) forms: Arc<Slots>,
+    pub(crate) pages: Pages,
+    pub(crate) board: Board,
+    pub(crate) status: StatusRecord,
+    /// Quotas running low whose owners could not be notified yet.
+    unsent: Mutex<Vec<QuotaAlert>>,
+}
+
+impl Web {
+    pub fn new(api: Arc<Api>, people: People, settings: WebSettings) -> Arc<Self> {
+        Arc::new(Self {
+            api,
+            people,
+            settings,
+            forms: Arc::default(),
+            pages: Pages::default(),
+            board: Board::default(),
+            status: StatusRecord::default(),
+            unsent: Mutex::default(),
+        })
+    }
+
+    /// Writes to the owners of keys whose quota runs low, once for each share and window. Who cannot be notified now is
+    /// with the next call.
+    pub async fn send_quota_alerts(&self) {
+        let mut unsent = self.unsent.lock().await;
+        unsent.extend(self.api.accounts.take_quota_alerts().await);
+        *unsent = self.people.mail_alerts(std::mem::take(&mut *unsent)).await;
+        unsent.truncate(UNSENT_MAX);
+    }
+    /// Writes the series of `/metrics`.
+    pub fn render_metrics(&self, page: &mut MetricsText) {
+        let name = "linesman_board_watchers";
+        page.family(name, "gauge", "Browsers that watch a board now.");
+        page.line(format_args!("{name} {}", self.board.gallery.watchers()));
+        let [dropped, refused] = self.board.gallery.losses();
+        let name = "linesman_board_watchers_dropped_total";
+        page.family(
+            name,
+            "counter",
+            "Watchers let go because they did not keep up; they come back.",
+        );
+        page.line(format_args!("{name} {}", dropped.load(Ordering::Relaxed)));
+        let name = "linesman_board_watchers_refused_total";
+        page.family(name, "counter", "Watchers turned away because too many watched.");
+        page.line(format_args!("{name} {}", refused.load(Ordering::Relaxed)));
+        let name = "linesman_board_paths";
+        page.family(
+            name,
+            "gauge",
+            "Outcomes at bookmakers whose price changes are kept in memory.",
+        );
+        page.line(format_args!("{name} {}", self.board.paths()));
+    }
+}

@@ -1,0 +1,183 @@
+//! Pages for people: signing in, the developers' dashboard, the operators' console, the board, the status page.
+//!
+//! Server-rendered, without inline script or style and without a request to anybody else. What there is, is in
+//! one table ([`route`]): a path, a method and who may. Every form is checked three ways: the browser says that
+//! it comes from here, it carries its session's form token, and its session may. Nothing a person typed is
+//! put into a page but through the templates, which escape it.
+
+mod access;
+mod asset;
+mod board;
+mod chart;
+mod console;
+mod explore;
+mod form;
+mod keys;
+mod moment;
+mod page;
+mod qr;
+mod route;
+mod security;
+mod sign;
+mod status;
+mod usage;
+mod visit;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use accounts::Stage;
+use http_body_util::{BodyExt, Limited};
+
+use crate::context::Web;
+use crate::dashboard::form::Form;
+use crate::dashboard::page::Trouble;
+use crate::dashboard::route::{Page, Route};
+use crate::dashboard::visit::Visit;
+use api::{ApiError, ErrorCode};
+use http::{Method, Peer, Reply, Request, RequestBody, RequestId, SlotLimits};
+
+pub(crate) use crate::dashboard::board::Board;
+pub use crate::dashboard::board::keep_pages;
+pub use crate::dashboard::console::operation_words;
+pub use crate::dashboard::route::{RouteView, Who, routes};
+pub(crate) use crate::dashboard::status::Record as StatusRecord;
+
+/// Largest form. The longest field is 2000 characters.
+const FORM_BYTES_MAX: usize = 32 << 10;
+/// Forms that may be read and worked on at the same time, and those from one source: people send one at a time, and
+/// each may hold 32 KiB for as long as it takes to arrive.
+const FORMS_MAX: usize = 512;
+const FORMS_PER_SOURCE_MAX: usize = 32;
+/// How long a form may take to arrive.
+const FORM_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Whether a path is one of the pages.
+pub fn covers(web: &Web, path: &str) -> bool {
+    web.settings.enabled && route::is_ours(path)
+}
+
+/// Whether a path may be watched: its answer has no end of its own.
+pub fn is_stream(path: &str) -> bool {
+    path.starts_with("/board/") && path.ends_with("/stream")
+}
+
+/// Begins to watch a board: the answer goes on as a stream.
+pub async fn watch(web: &Arc<Web>, request: &Request<'_>, request_id: RequestId) -> Reply {
+    if web.settings.board.is_none() {
+        return page::trouble_reply(Trouble::NotFound);
+    }
+    match board::watch(web, request).await {
+        Ok(watch) => {
+            let mut reply = page::guarded(Reply::new(200, "text/event-stream", ""));
+            reply.stream = Some(Box::new(watch));
+            reply
+        }
+        Err(board::NotWatched::Trouble(trouble)) => page::trouble_reply(trouble),
+        Err(board::NotWatched::NoPlace) => {
+            let text = "too many browsers watch boards at the moment, in all or from where you are; \
+                        try again shortly";
+            ApiError::unavailable(text).into_reply(request_id)
+        }
+    }
+}
+
+/// Answers a request without a body.
+pub async fn answer(web: &Arc<Web>, request: &Request<'_>) -> Reply {
+    respond(web, request, Form::default()).await
+}
+
+/// Reads a form and answers it.
+///
+/// # Errors
+/// It could not be read.
+pub async fn take_form(
+    web: &Arc<Web>,
+    request: &Request<'_>,
+    body: impl RequestBody,
+) -> Result<Reply, ApiError> {
+    let source = web.api.server.settings.proxies.client(Peer::current().address, &request.page);
+    let max = SlotLimits { all: FORMS_MAX, source: FORMS_PER_SOURCE_MAX };
+    let Some(_place) = web.forms.take(source, max) else {
+        let text = "too many forms are being sent at the moment, in all or from where you are; try again shortly";
+        return Err(ApiError::unavailable(text));
+    };
+    let read = tokio::time::timeout(FORM_TIME_MAX, Limited::new(body, FORM_BYTES_MAX).collect());
+    let Ok(Ok(body)) = read.await else {
+        let text = "the form is larger than 32 KiB, or did not arrive within 10 s";
+        return Err(ApiError::new(ErrorCode::BodyTooLarge, text));
+    };
+    let Some(form) = Form::parse(&body.to_bytes()) else {
+        let text = "this is not a form: application/x-www-form-urlencoded in UTF-8";
+        return Err(ApiError::new(ErrorCode::InvalidBody, text));
+    };
+    Ok(respond(web, request, form).await)
+}
+
+async fn respond(web: &Arc<Web>, request: &Request<'_>, form: Form) -> Reply {
+    if let Some(asset) = asset::find(request.path) {
+        if !request.method.reads() {
+            return page::trouble_reply(Trouble::WrongMethod { allow: route::READS });
+        }
+        return asset.reply(request);
+    }
+    let found = route::find(request.method, request.path);
+    let mut visit = match Visit::begin(web, request, form).await {
+        Ok(visit) => visit,
+        Err(trouble) => return page::trouble_reply(trouble),
+    };
+    let outcome = match found {
+        Ok((route, id)) => {
+            visit.id = id;
+            visit.look_at_quotas().await;
+            attend(&visit, route).await
+        }
+        Err(trouble) => Err(trouble),
+    };
+    let reply = outcome.unwrap_or_else(|trouble| page::trouble(&visit, trouble));
+    visit.finish(reply)
+}
+
+/// Lets a visitor through to what they asked for, if they may.
+async fn attend(visit: &Visit<'_>, route: &Route) -> Result<Reply, Trouble> {
+    let changes = route.method == Method::Post;
+    if changes && !visit.is_from_here() {
+        return Err(Trouble::Foreign);
+    }
+    let stage = visit.session.as_ref().map(|session| session.stage);
+    let is_operator = visit.is_operator();
+    match (route.who, stage) {
+        (Who::Anyone, _)
+        | (Who::HalfSignedIn, Some(Stage::Password))
+        | (Who::Developer, Some(Stage::Full)) => {}
+        (Who::Operator, Some(Stage::Full)) if is_operator => {}
+        (Who::Operator, Some(Stage::Full)) => return Err(Trouble::Forbidden),
+        (Who::HalfSignedIn, Some(Stage::Full)) => return Ok(page::redirect("/dashboard")),
+        (Who::Developer | Who::Operator, Some(Stage::Password)) => {
+            return Ok(page::redirect("/signin/code"));
+        }
+        (Who::HalfSignedIn | Who::Developer | Who::Operator, None) => {
+            return Ok(page::redirect(&sign::sign_in_path(visit, changes)));
+        }
+    }
+    // Only then: a form of a session that has ended leads to the sign-in, not to a riddle.
+    if changes && !visit.token.is_form_token(visit.form.get("form_token")) {
+        return Err(Trouble::Expired);
+    }
+    // Pages are larger than what else a connection waits for.
+    Box::pin(act(visit, route.page)).await
+}
+
+async fn act(visit: &Visit<'_>, page: Page) -> Result<Reply, Trouble> {
+    match page {
+        Page::Status(page) => status::answer(visit, page),
+        Page::Board(page) => board::answer(visit, page).await,
+        Page::Sign(page) => sign::answer(visit, page).await,
+        Page::Keys(page) => keys::answer(visit, page).await,
+        Page::Access(page) => access::answer(visit, page).await,
+        Page::Usage => usage::answer(visit).await,
+        Page::Explore(page) => explore::answer(visit, page).await,
+        Page::Security(page) => security::answer(visit, page).await,
+        Page::Console(page) => console::answer(visit, page).await,
+    }
+}

@@ -1,0 +1,164 @@
+//! The paths of one outcome's price at every bookmaker, as an SVG drawing: time to the right, longer prices up.
+use std::time::Duration;
+
+use domain::{Format, Price, Quote, Timestamp};
+
+use crate::dashboard::board::chance::WHOLE;
+use crate::dashboard::board::history::Path;
+
+/// How far back it looks at the most.
+const SPAN: Duration = Duration::from_secs(24 * 3600);
+/// The drawing's size, and the part of it that has the lines, in its own units.
+pub(crate) const WIDTH: i64 = 640;
+pub(crate) const HEIGHT: i64 = 300;
+const LEFT: i64 = 84;
+const RIGHT: i64 = WIDTH - 14;
+const TOP: i64 = 16;
+const BOTTOM: i64 = HEIGHT - 38;
+/// What the height stands for at the least: two percent, so that a flutter does not look like a storm.
+const RISE_MIN: i64 = 20_000_000;
+const ROWS: i64 = 4;
+const COLUMNS: i64 = 4;
+
+/// A drawing.
+#[derive(Debug)]
+pub(crate) struct Chart {
+    pub(crate) lines: Vec<Drawn>,
+    pub(crate) rows: Vec<Tick>,
+    pub(crate) columns: Vec<Tick>,
+    pub(crate) from: String,
+}
+
+/// One bookmaker's line; `colour` is its place among the colours.
+#[derive(Debug)]
+pub(crate) struct Drawn {
+    pub(crate) colour: usize,
+    pub(crate) title: String,
+    pub(crate) d: String,
+}
+
+/// A mark on an edge.
+#[derive(Debug)]
+pub(crate) struct Tick {
+    pub(crate) at: i64,
+    pub(crate) text: String,
+}
+
+struct Scale {
+    from_ms: i64,
+    span_ms: i64,
+    low: i64,
+    rise: i64,
+}
+
+impl Scale {
+    fn x(&self, at: Timestamp) -> i64 {
+        let passed = (at.as_millis() - self.from_ms).clamp(0, self.span_ms);
+        LEFT + (RIGHT - LEFT) * passed / self.span_ms.max(1)
+    }
+
+    fn y(&self, chance: i64) -> i64 {
+        TOP + (BOTTOM - TOP) * (chance - self.low) / self.rise.max(1)
+    }
+}
+
+/// `None` where there is nothing to draw yet.
+pub(crate) fn draw(
+    paths: &[(usize, String, &Path)],
+    now: Timestamp,
+    format: Format,
+) -> Option<Chart> {
+    let points = || paths.iter().flat_map(|(_, _, path)| path.points.iter());
+    let eldest = points().map(|point| point.at()).min()?;
+    let from = eldest.max(now.minus(SPAN));
+    let chances = || points().filter_map(|point| point.chance).map(|own| i64::from(own.get()));
+    let (low, high) = (chances().min()?, chances().max()?);
+    let rise = (high - low).max(RISE_MIN);
+    let pad = rise / 10;
+    let middle = i64::midpoint(low, high);
+    let low = (middle - rise / 2 - pad).max(1);
+    let span_ms = i64::try_from(now.since(from).as_millis()).unwrap_or(0);
+    let scale = Scale { from_ms: from.as_millis(), span_ms, low, rise: rise + 2 * pad };
+    let lines = paths
+        .iter()
+        .map(|(colour, title, path)| Drawn {
+            colour: *colour,
+            title: title.clone(),
+            d: trace(path, &scale, from, now),
+        })
+        .filter(|line| !line.d.is_empty())
+        .collect();
+    let rows = (0..=ROWS).map(|row| {
+        let chance = scale.low + scale.rise * row / ROWS;
+        Tick { at: scale.y(chance), text: price_at(chance, format) }
+    });
+    let columns = (0..=COLUMNS).map(|column| {
+        let at = Timestamp::from_millis(scale.from_ms + span_ms * column / COLUMNS);
+        Tick { at: scale.x(at), text: at.to_string().get(11..16).unwrap_or_default().to_owned() }
+    });
+    let from = crate::dashboard::moment::Moment::new(from, now).text;
+    Some(Chart { lines, rows: rows.collect(), columns: columns.collect(), from })
+}
+
+/// A price stands until it moves; where there was none, the line breaks.
+fn trace(path: &Path, scale: &Scale, from: Timestamp, now: Timestamp) -> String {
+    let mut d = String::new();
+    let mut drawing = false;
+    for point in &path.points {
+        let x = scale.x(point.at().max(from));
+        match point.chance {
+            Some(chance) => {
+                let y = scale.y(i64::from(chance.get()));
+                if drawing {
+                    d.push_str(&format!("H{x}V{y}"));
+                } else {
+                    d.push_str(&format!("M{x} {y}"));
+                }
+                drawing = true;
+            }
+            None if drawing => {
+                d.push_str(&format!("H{x}"));
+                drawing = false;
+            }
+            None => {}
+        }
+    }
+    if drawing {
+        d.push_str(&format!("H{}", scale.x(now)));
+    }
+    d
+}
+
+/// The price that a chance would be without a margin, rounded for an edge.
+pub(crate) fn price_at(chance: i64, format: Format) -> String {
+    let chance = u64::try_from(chance).unwrap_or(1).clamp(1, u64::from(WHOLE) - 1);
+    let Some(price) = Price::from_ratio(u64::from(WHOLE) - chance, chance) else {
+        return String::new();
+    };
+    match format {
+        Format::American => {
+            let american = price.american();
+            if american < 0 { format!("\u{2212}{}", -american) } else { format!("+{american}") }
+        }
+        // Fractions of a scale are no fractions that anybody knows.
+        Format::Decimal | Format::Fractional => {
+            let text = Quote { price, format: Format::Decimal }.to_json(Format::Decimal);
+            let (whole, places) = text.split_once('.').unwrap_or((&text, ""));
+            let places: String = places.chars().chain("00".chars()).take(2).collect();
+            format!("{whole}.{places}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chance_has_its_price_on_the_edge() {
+        assert_eq!(price_at(500_000_000, Format::Decimal), "2.00");
+        assert_eq!(price_at(500_000_000, Format::American), "+100");
+        assert_eq!(price_at(523_809_524, Format::American), "\u{2212}110");
+        assert_eq!(price_at(-5, Format::Decimal), "1000000000.00");
+    }
+}

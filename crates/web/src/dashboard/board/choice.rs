@@ -1,0 +1,140 @@
+//! What to look at: a sport's market, in a price format, at the bookmakers of a region.
+use domain::{Catalogue, Format, Market, Region, SportId};
+
+use crate::dashboard::form::Form;
+use crate::dashboard::page::Trouble;
+
+/// Markets in the order of the switch.
+const MARKETS: [Market; 11] = [
+    Market::Moneyline,
+    Market::Spread,
+    Market::TotalPoints,
+    Market::TotalRounds,
+    Market::Outright,
+    Market::Top5,
+    Market::Top10,
+    Market::Top20,
+    Market::RoundLeader,
+    Market::Matchup,
+    Market::ThreeBall,
+];
+
+/// What to show, as the address says; anything else in it means the default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Choice {
+    pub(crate) sport: SportId,
+    pub(crate) market: Market,
+    pub(crate) format: Format,
+    pub(crate) region: Option<Region>,
+}
+
+/// Another way to look at it.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) title: String,
+    pub(crate) href: String,
+    pub(crate) current: bool,
+}
+
+impl Choice {
+    /// # Errors
+    /// The sport has no market.
+    pub(crate) fn read(
+        catalogue: &Catalogue,
+        sport: SportId,
+        query: &Form,
+    ) -> Result<Self, Trouble> {
+        let offered = offered(&catalogue.sport(sport).markets);
+        let market = Market::parse(query.get("market")).filter(|own| offered.contains(own));
+        let market = market.or(offered.first().copied()).ok_or(Trouble::NotFound)?;
+        let format = Format::parse(query.get("format")).unwrap_or(Format::Decimal);
+        Ok(Self { sport, market, format, region: Region::parse(query.get("region")) })
+    }
+
+    /// The address's query for this choice.
+    pub(crate) fn query(&self) -> String {
+        let region = self.region.map_or("all", Region::key);
+        format!("?market={}&format={}&region={region}", self.market.key(), self.format.key())
+    }
+
+    /// The same, field by field.
+    pub(crate) fn fields(&self) -> [(&'static str, &'static str); 3] {
+        let region = self.region.map_or("all", Region::key);
+        [("market", self.market.key()), ("format", self.format.key()), ("region", region)]
+    }
+
+    pub(crate) fn market_title(&self) -> &'static str {
+        market_title(self.market)
+    }
+
+    /// Switches of market, format and region, under one path.
+    pub(crate) fn switches(&self, catalogue: &Catalogue, path: &str) -> [Vec<Link>; 3] {
+        let link = |title: &str, other: Self| Link {
+            title: title.to_owned(),
+            href: format!("{path}{}", other.query()),
+            current: other == *self,
+        };
+        let markets = offered(&catalogue.sport(self.sport).markets);
+        let markets = markets
+            .into_iter()
+            .map(|market| link(market_title(market), Self { market, ..*self }))
+            .collect();
+        let formats = Format::ALL
+            .into_iter()
+            .map(|format| link(format_title(format), Self { format, ..*self }))
+            .collect();
+        let regions = [None].into_iter().chain(Region::ALL.map(Some));
+        let regions = regions
+            .map(|region| {
+                let title = region.map_or("All".to_owned(), |own| own.key().to_uppercase());
+                link(&title, Self { region, ..*self })
+            })
+            .collect();
+        [markets, formats, regions]
+    }
+
+    /// Switches of sport. The format and the region go along; a market that a sport lacks does not.
+    pub(crate) fn sports(&self, catalogue: &Catalogue) -> Vec<Link> {
+        let shown = catalogue.sports().filter(|(_, sport)| !offered(&sport.markets).is_empty());
+        shown
+            .map(|(id, sport)| {
+                let market = offered(&sport.markets).first().copied().unwrap_or(self.market);
+                let market =
+                    if sport.markets.contains(&self.market) { self.market } else { market };
+                Link {
+                    title: sport.title.to_string(),
+                    href: format!("/board/{}{}", sport.key, Self { market, ..*self }.query()),
+                    current: id == self.sport,
+                }
+            })
+            .collect()
+    }
+}
+
+fn offered(markets: &[Market]) -> Vec<Market> {
+    MARKETS.into_iter().filter(|market| markets.contains(market)).collect()
+}
+
+const fn market_title(market: Market) -> &'static str {
+    match market {
+        Market::Moneyline => "Moneyline",
+        Market::Spread => "Spread",
+        Market::TotalPoints => "Total points",
+        Market::TotalRounds => "Total rounds",
+        Market::Outright => "Outright",
+        Market::Top5 => "Top 5",
+        Market::Top10 => "Top 10",
+        Market::Top20 => "Top 20",
+        Market::RoundLeader => "Round leader",
+        Market::Matchup => "Matchup",
+        Market::ThreeBall => "Three ball",
+    }
+}
+
+const fn format_title(format: Format) -> &'static str {
+    match format {
+        Format::American => "American",
+        Format::Decimal => "Decimal",
+        Format::Fractional => "Fractional",
+    }
+}

@@ -1,0 +1,120 @@
+//! Work of milliseconds, off the threads that answer requests: a bounded number at a time, whoever asks.
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::task::JoinError;
+
+/// Pages and screens made at the same time: a search makes one for everybody who asks, and the threads are others' too.
+const AT_ONCE_MAX: usize = 4;
+/// How long somebody waits for a turn.
+const WAIT_MAX: Duration = Duration::from_secs(2);
+
+#[derive(Debug)]
+pub(crate) struct Turns {
+    free: Arc<Semaphore>,
+    wait_max: Duration,
+}
+
+/// Why something was not made.
+#[derive(Debug)]
+pub(crate) enum NoTurn {
+    /// None came free in time.
+    Busy,
+    Failed(JoinError),
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self::new(AT_ONCE_MAX, WAIT_MAX)
+    }
+}
+
+impl Turns {
+    fn new(at_once_max: usize, wait_max: Duration) -> Self {
+        Self { free: Arc::new(Semaphore::new(at_once_max)), wait_max }
+    }
+
+    /// Does the work when its turn comes.
+    ///
+    /// # Errors
+    /// No turn came free in time, or the work failed.
+    pub(crate) async fn take<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, NoTurn> {
+        let turn =
+            tokio::time::timeout(self.wait_max, Arc::clone(&self.free).acquire_owned()).await;
+        let Ok(Ok(turn)) = turn else { return Err(NoTurn::Busy) };
+        let working = tokio::task::spawn_blocking(move || {
+            // The turn ends with the work, also where nobody waits for it any more.
+            let _turn = turn;
+            work()
+        });
+        working.await.map_err(NoTurn::Failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn so_many_work_at_once_and_the_next_is_told_to_come_back() {
+        let turns = Arc::new(Turns::new(2, Duration::from_millis(20)));
+        let (told, begun) = mpsc::channel();
+        let mut held = Vec::new();
+        for _ in 0..2 {
+            let (go, may_go) = mpsc::channel::<()>();
+            let (turns, told) = (Arc::clone(&turns), told.clone());
+            let working = tokio::spawn(async move {
+                let work = move || {
+                    told.send(()).unwrap();
+                    assert!(may_go.recv().is_err(), "only let go");
+                };
+                turns.take(work).await
+            });
+            held.push((working, go));
+        }
+        let begun = tokio::task::spawn_blocking(move || begun.iter().take(2).count());
+        assert_eq!(begun.await.unwrap(), 2);
+        assert!(matches!(turns.take(|| 1).await, Err(NoTurn::Busy)));
+        // Whoever asked may go: the work keeps its turn for as long as it takes.
+        let (gone, go) = held.pop().unwrap();
+        gone.abort();
+        assert!(gone.await.unwrap_err().is_cancelled());
+        assert!(matches!(turns.take(|| 1).await, Err(NoTurn::Busy)));
+        drop(go);
+        let patient = Turns { free: Arc::clone(&turns.free), wait_max: Duration::from_secs(60) };
+        assert_eq!(patient.take(|| 1).await.unwrap(), 1);
+        let (working, go) = held.pop().unwrap();
+        drop(go);
+        working.await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn who_waits_in_time_gets_a_turn_and_a_panic_gives_its_back() {
+        let turns = Arc::new(Turns::new(2, Duration::from_secs(60)));
+        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let mut all = tokio::task::JoinSet::new();
+        for n in 0..20 {
+            let (turns, now, most) = (Arc::clone(&turns), Arc::clone(&now), Arc::clone(&most));
+            all.spawn(async move {
+                let work = move || {
+                    let at_once = now.fetch_add(1, Ordering::SeqCst) + 1;
+                    most.fetch_max(at_once, Ordering::SeqCst);
+                    std::thread::yield_now();
+                    now.fetch_sub(1, Ordering::SeqCst);
+                    assert!(n % 5 != 0, "a page that cannot be made");
+                };
+                turns.take(work).await.is_ok()
+            });
+        }
+        let done = all.join_all().await;
+        assert_eq!(done.iter().filter(|made| **made).count(), 16);
+        assert!(most.load(Ordering::SeqCst) <= 2);
+    }
+}

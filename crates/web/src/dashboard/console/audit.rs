@@ -1,0 +1,89 @@
+//! The audit log: who did what, when and from where.
+
+use ::accounts::{AuditAction, AuditFilter, AuditRecord};
+use askama::Template;
+use domain::Timestamp;
+
+use crate::dashboard::form;
+use crate::dashboard::moment::Moment;
+use crate::dashboard::page::{self, Shell, Trouble};
+use crate::dashboard::visit::Visit;
+use http::Reply;
+
+/// Letters of a search that are looked for.
+const SEARCH_CHARS_MAX: usize = 200;
+
+/// A line of the log as the pages show it.
+pub(super) struct AuditLine {
+    pub(super) at: Moment,
+    pub(super) who: String,
+    pub(super) action: String,
+    pub(super) subject: String,
+    pub(super) detail: String,
+    pub(super) address: String,
+}
+
+impl AuditLine {
+    pub(super) fn new(row: AuditRecord, now: Timestamp) -> Self {
+        Self {
+            at: Moment::new(row.at, now),
+            who: row.who,
+            action: row.action,
+            subject: row.subject,
+            detail: row.detail,
+            address: row.address,
+        }
+    }
+}
+
+struct ActionChoice {
+    name: &'static str,
+    chosen: bool,
+}
+
+#[derive(Template)]
+#[template(path = "audit.html")]
+struct AuditPage {
+    shell: Shell,
+    lines: Vec<AuditLine>,
+    query: String,
+    actions: Vec<ActionChoice>,
+    /// Where the next older lines are.
+    older: Option<String>,
+    /// Whether these are not the newest.
+    is_older: bool,
+}
+
+pub(super) async fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    let query: String = visit.query.get("q").trim().chars().take(SEARCH_CHARS_MAX).collect();
+    // Only what can have been done is looked for.
+    let request = visit.query.get("action");
+    let action =
+        AuditAction::ALL.into_iter().map(AuditAction::as_str).find(|name| *name == request);
+    let filter = AuditFilter {
+        account_id: None,
+        action,
+        text: (!query.is_empty()).then_some(query.as_str()),
+        before: visit.query.get("before").parse().ok(),
+    };
+    let rows = visit.web.people.find_audit(&filter).await?;
+    let full = rows.len() >= ::accounts::AUDIT_ROWS_MAX;
+    let older = rows.last().filter(|_| full).map(|row| {
+        let before = row.seq.to_string();
+        let fields = [("q", query.as_str()), ("action", action.unwrap_or("")), ("before", &before)];
+        format!("/console/audit{}", form::query(&fields))
+    });
+    let page = AuditPage {
+        shell: Shell::new(visit, "Audit log", "audit"),
+        older,
+        is_older: filter.before.is_some(),
+        lines: rows.into_iter().map(|row| AuditLine::new(row, visit.now)).collect(),
+        actions: AuditAction::ALL
+            .into_iter()
+            .map(AuditAction::as_str)
+            .map(|name| ActionChoice { name, chosen: Some(name) == action })
+            .collect(),
+        query,
+    };
+    page::render(200, &page)
+}

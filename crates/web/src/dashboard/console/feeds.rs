@@ -1,0 +1,230 @@
+//! Feeds: how much they send and how late, what is refused of it, their tokens, and pausing them.
+
+use accounts::{FeedRecord, Scores};
+use askama::Template;
+use domain::{Timestamp, World};
+use market::Load;
+
+use crate::dashboard::moment::{Moment, a_second, latency, number, span};
+use crate::dashboard::page::{self, Notice, Shell, Trouble};
+use crate::dashboard::visit::Visit;
+use engine::feed_stats::FeedFigures;
+use http::Reply;
+
+/// A feed as the pages show it.
+struct FeedLine {
+    name: String,
+    bookmaker: String,
+    /// Whether it may report scores.
+    scores: bool,
+    /// What it makes the service hold.
+    records: String,
+    created: Moment,
+    /// `live`, `paused` or `revoked`, and since when it is not live.
+    state: &'static str,
+    since: Option<Moment>,
+    last_push: Option<Moment>,
+    a_second: String,
+    p50: String,
+    p95: String,
+    taken: String,
+    refused: String,
+    any_refused: bool,
+    refused_paused: u64,
+}
+
+impl FeedLine {
+    fn new(feed: FeedRecord, figures: &FeedFigures, load: &Load, now: Timestamp) -> Self {
+        let held = load.feeds.iter().find(|(name, _)| **name == *feed.name);
+        let recent = figures.recent;
+        let late = |ms: Option<u64>| ms.map_or_else(|| "–".to_owned(), latency);
+        let refused: u64 = figures.rejected.iter().map(|(_, count)| count).sum();
+        let (state, since) = match (feed.revoked_at, feed.paused_at) {
+            (Some(at), _) => ("revoked", Some(at)),
+            (None, Some(at)) => ("paused", Some(at)),
+            (None, None) => ("live", None),
+        };
+        Self {
+            name: feed.name,
+            bookmaker: feed.bookmaker.unwrap_or_else(|| "any".to_owned()),
+            scores: feed.scores,
+            records: number(held.map_or(0, |(_, records)| *records)),
+            created: Moment::new(feed.created_at, now),
+            state,
+            since: since.map(|at| Moment::new(at, now)),
+            last_push: figures.last_push.map(|at| Moment::new(at, now)),
+            a_second: a_second(recent.a_minute),
+            p50: late(recent.p50_ms),
+            p95: late(recent.p95_ms),
+            taken: number(figures.taken),
+            refused: number(refused),
+            any_refused: refused > 0,
+            refused_paused: figures.paused,
+        }
+    }
+
+    fn is_live(&self) -> bool {
+        self.state == "live"
+    }
+
+    fn is_paused(&self) -> bool {
+        self.state == "paused"
+    }
+}
+
+struct SourceLine {
+    sport: String,
+    bookmaker: String,
+    read: Moment,
+    age: String,
+    latency: String,
+    stale: bool,
+}
+
+#[derive(Template)]
+#[template(path = "feeds.html")]
+struct FeedsPage {
+    shell: Shell,
+    feeds: Vec<FeedLine>,
+    sources: Vec<SourceLine>,
+    bookmakers: Vec<(String, String)>,
+    stale_after: String,
+}
+
+#[derive(Template)]
+#[template(path = "feed_new.html")]
+struct NewFeedPage {
+    shell: Shell,
+    name: String,
+    secret: String,
+    base: String,
+}
+
+struct SampleLine {
+    at: Moment,
+    line: usize,
+    code: &'static str,
+    text: String,
+    sent: String,
+}
+
+#[derive(Template)]
+#[template(path = "feed.html")]
+struct FeedPage {
+    shell: Shell,
+    feed: FeedLine,
+    records_max: String,
+    reasons: Vec<(&'static str, String)>,
+    oddities: Vec<(&'static str, String)>,
+    samples: Vec<SampleLine>,
+}
+
+pub(super) async fn show(visit: &Visit<'_>, notice: Option<Notice>) -> Result<Reply, Trouble> {
+    let web = visit.web;
+    let load = web.api.world(World::Live).stats.load.load_full();
+    let mut feeds: Vec<FeedLine> = web
+        .api
+        .accounts
+        .list_feeds()
+        .await?
+        .into_iter()
+        .map(|feed| {
+            let figures = web.api.feed_stats.figures(&feed.name, visit.now);
+            FeedLine::new(feed, &figures, &load, visit.now)
+        })
+        .collect();
+    // What has ended is only looked for.
+    feeds.sort_by_key(|feed| feed.state == "revoked");
+    let live = web.api.world(World::Live);
+    let mut sources: Vec<SourceLine> = live
+        .vitals()
+        .sources
+        .iter()
+        .map(|(sport, bookmaker, source)| SourceLine {
+            sport: web.api.catalogue.sport(*sport).title.to_string(),
+            bookmaker: web.api.catalogue.bookmaker(*bookmaker).title.to_string(),
+            read: Moment::new(source.read_at, visit.now),
+            age: span(visit.now.since(source.read_at)),
+            latency: latency(u64::from(source.latency_ms)),
+            stale: source.is_stale(visit.now, live.stale_after()),
+        })
+        .collect();
+    // What needs a look comes first.
+    sources
+        .sort_by(|a, b| (b.stale, &a.sport, &a.bookmaker).cmp(&(a.stale, &b.sport, &b.bookmaker)));
+    let titled = |key: &str, title: &str| (key.to_owned(), title.to_owned());
+    let page = FeedsPage {
+        shell: Shell::new(visit, "Feeds", "feeds").with(notice),
+        feeds,
+        sources,
+        bookmakers: web
+            .api
+            .catalogue
+            .bookmakers()
+            .map(|(_, own)| titled(&own.key, &own.title))
+            .collect(),
+        stale_after: span(live.stale_after()),
+    };
+    page::render(200, &page)
+}
+
+pub(super) async fn one(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    let feeds = visit.web.api.accounts.list_feeds().await?;
+    let feed = feeds.into_iter().find(|feed| feed.name == visit.id).ok_or(Trouble::NotFound)?;
+    let ledger = &visit.web.api.feed_stats;
+    let figures = ledger.figures(&feed.name, visit.now);
+    let counted = |counts: &[(&'static str, u64)]| {
+        counts.iter().map(|(code, count)| (*code, number(*count))).collect()
+    };
+    let samples = ledger.samples(&feed.name).into_iter().map(|sample| SampleLine {
+        at: Moment::new(sample.at, visit.now),
+        line: sample.line,
+        code: sample.code,
+        text: sample.text,
+        sent: sample.sent,
+    });
+    let live = visit.web.api.world(World::Live);
+    let page = FeedPage {
+        shell: Shell::new(visit, "Feed", "feeds"),
+        reasons: counted(&figures.rejected),
+        oddities: counted(&figures.odd),
+        samples: samples.collect(),
+        records_max: number(live.limits.records_per_feed_max),
+        feed: FeedLine::new(feed, &figures, &live.stats.load.load(), visit.now),
+    };
+    page::render(200, &page)
+}
+
+pub(super) async fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    let name = visit.form.get("name").trim();
+    let bookmaker = Some(visit.form.get("bookmaker")).filter(|key| !key.is_empty());
+    if bookmaker.is_some_and(|key| visit.web.api.catalogue.bookmaker_id(key).is_none()) {
+        return Err(Trouble::Refused("There is no such bookmaker in the catalogue.".to_owned()));
+    }
+    let scores =
+        if visit.form.get("scores").is_empty() { Scores::OfUnbound } else { Scores::Allowed };
+    let by = visit.actor()?;
+    let (token, record) = visit.web.api.accounts.create_feed(name, bookmaker, scores, &by).await?;
+    let page = NewFeedPage {
+        shell: Shell::new(visit, "A feed's token", "feeds"),
+        name: record.name,
+        secret: token.expose().to_owned(),
+        base: visit.base(),
+    };
+    page::render(200, &page)
+}
+
+pub(super) async fn revoke(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    visit.web.api.accounts.revoke_feed(visit.id, &visit.actor()?).await?;
+    Ok(page::redirect("/console/feeds?done=feed-revoked"))
+}
+
+pub(super) async fn pause(visit: &Visit<'_>, paused: bool) -> Result<Reply, Trouble> {
+    let record = visit.web.api.accounts.pause_feed(visit.id, paused, &visit.actor()?).await?;
+    let done = if paused { "feed-paused" } else { "feed-resumed" };
+    // Back to where the button was pressed.
+    Ok(page::redirect(&match visit.form.get("back") {
+        "feed" => format!("/console/feeds/{}?done={done}", record.name),
+        _ => format!("/console/feeds?done={done}"),
+    }))
+}

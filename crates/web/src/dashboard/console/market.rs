@@ -1,0 +1,386 @@
+//! Events and where they come from; pairs that may be one; and an operator's word on them.
+//!
+//! What is shown is what the writer last published for operators: looking waits for nobody and disturbs nobody.
+
+use std::sync::Arc;
+
+use accounts::AuditAction;
+use askama::Template;
+use domain::message::Fixture;
+use domain::{Catalogue, EventId, SportId, World};
+use market::{Operation, Unsure};
+
+use crate::dashboard::form;
+use crate::dashboard::moment::{Moment, number};
+use crate::dashboard::page::{self, Shell, Trouble};
+use crate::dashboard::route::MarketAct;
+use crate::dashboard::visit::Visit;
+use engine::{EventView, Identities, OperateError, RefView};
+use http::Reply;
+
+/// Events on one page.
+const EVENTS_SHOWN_MAX: usize = 50;
+/// Pairs on one page: each takes half a screen.
+const PAIRS_SHOWN_MAX: usize = 20;
+/// Letters of a search that are looked for.
+const SEARCH_CHARS_MAX: usize = 200;
+
+/// A ref as the pages show it.
+struct RefLine {
+    feed: String,
+    reference: String,
+    names: String,
+    competition: String,
+    starts: Moment,
+    swapped: bool,
+    why: String,
+}
+
+struct EventLine {
+    id: String,
+    sport: String,
+    names: String,
+    competition: String,
+    starts: Moment,
+    refs: Vec<RefLine>,
+}
+
+struct Choice {
+    key: String,
+    title: String,
+    chosen: bool,
+}
+
+/// Where further pages are.
+struct Paging {
+    from: usize,
+    to: usize,
+    all: String,
+    before: Option<String>,
+    after: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "events.html")]
+struct EventsPage {
+    shell: Shell,
+    query: String,
+    sports: Vec<Choice>,
+    events: Vec<EventLine>,
+    paging: Paging,
+    unsure: usize,
+    left_out: usize,
+}
+
+#[derive(Template)]
+#[template(path = "event.html")]
+struct EventPage {
+    shell: Shell,
+    event: EventLine,
+    also: Vec<String>,
+    records: usize,
+    pairs: Vec<Pair>,
+}
+
+/// One line of a comparison.
+struct Compared {
+    what: &'static str,
+    one: String,
+    other: String,
+    differs: bool,
+}
+
+/// Two events that may be one, next to each other.
+struct Pair {
+    one: EventLine,
+    other: EventLine,
+    lines: Vec<Compared>,
+    doubt: String,
+    evidence: String,
+    turned: bool,
+}
+
+#[derive(Template)]
+#[template(path = "unsure.html")]
+struct UnsurePage {
+    shell: Shell,
+    pairs: Vec<Pair>,
+    paging: Paging,
+}
+
+pub(super) async fn answer(visit: &Visit<'_>, page: MarketAct) -> Result<Reply, Trouble> {
+    match page {
+        MarketAct::Events => events_page(visit).await,
+        MarketAct::Event => event_page(visit),
+        MarketAct::Unsure => unsure_page(visit),
+        MarketAct::Merge => {
+            let (one, other) = (event_in(visit, "one")?, event_in(visit, "other")?);
+            operate(visit, Operation::Merge { one, other }, "merged").await
+        }
+        MarketAct::Part => {
+            let (one, other) = (event_in(visit, "one")?, event_in(visit, "other")?);
+            operate(visit, Operation::Part { one, other }, "parted").await
+        }
+        MarketAct::Split => {
+            let event = EventId::parse(visit.id).ok_or(Trouble::NotFound)?;
+            let (feed, reference) = (visit.form.get("feed"), visit.form.get("reference"));
+            let (feed, reference) = (feed.into(), reference.into());
+            operate(visit, Operation::Split { event, feed, reference }, "split").await
+        }
+    }
+}
+
+/// An event that a form names.
+fn event_in(visit: &Visit<'_>, field: &str) -> Result<EventId, Trouble> {
+    EventId::parse(visit.form.get(field).trim()).ok_or_else(|| {
+        Trouble::Refused("An event's id is needed, such as evt_8ZDGX3VOhGx.".to_owned())
+    })
+}
+
+/// Carries out an operator's word, and writes down whose it was.
+async fn operate(
+    visit: &Visit<'_>,
+    operation: Operation,
+    done: &'static str,
+) -> Result<Reply, Trouble> {
+    let actor = visit.actor()?;
+    let (deed, subject, detail) = written(&operation);
+    let shown = match &operation {
+        Operation::Merge { one, .. } | Operation::Part { one, .. } => Some(*one),
+        Operation::Split { event, .. } => Some(*event),
+        Operation::Teach { .. } | Operation::Drop { .. } => None,
+    };
+    match visit.web.api.world(World::Live).operate(operation).await {
+        Ok(_) => {}
+        Err(
+            error @ (OperateError::NotDone(_)
+            | OperateError::Busy
+            | OperateError::Overtaken
+            | OperateError::NoWriter),
+        ) => {
+            return Err(Trouble::Refused(page::sentence(&error)));
+        }
+        Err(error @ OperateError::LogFailed) => return Err(Trouble::Failed(Box::new(error))),
+    }
+    visit.web.people.note(&actor, deed, &subject, &detail).await?;
+    Ok(page::redirect(&match (visit.form.get("back"), shown) {
+        ("unsure", _) | (_, None) => format!("/console/unsure?done={done}"),
+        (_, Some(event)) => format!("/console/events/{event}?done={done}"),
+    }))
+}
+
+/// An operation as the audit log has it: the deed, the event, the rest.
+pub fn written(operation: &Operation) -> (AuditAction, String, String) {
+    match operation {
+        Operation::Merge { one, other } => {
+            (AuditAction::EventsMerged, one.to_string(), format!("and {other} are one"))
+        }
+        Operation::Part { one, other } => {
+            (AuditAction::EventsParted, one.to_string(), format!("and {other} are two"))
+        }
+        Operation::Split { event, feed, reference } => {
+            (AuditAction::EventSplit, event.to_string(), format!("{feed}:{reference} is another"))
+        }
+        Operation::Teach { aliases } => {
+            (AuditAction::AliasesTaught, "names".to_owned(), format!("{} aliases", aliases.len()))
+        }
+        Operation::Drop { feed } => {
+            (AuditAction::FeedDropped, feed.to_string(), "all that it listed".to_owned())
+        }
+    }
+}
+
+async fn events_page(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    let query: String = visit.query.get("q").trim().chars().take(SEARCH_CHARS_MAX).collect();
+    let catalogue = &visit.web.api.catalogue;
+    let sport = catalogue.sport_id(visit.query.get("sport"));
+    let identities = Arc::clone(&visit.web.api.world(World::Live).identities());
+    let (unsure, left_out) = (identities.unsure().len(), identities.left_out());
+    // Looking through a hundred thousand events is not for a thread that answers requests.
+    let looked_for = query.clone();
+    let found = tokio::task::spawn_blocking(move || search(&identities, &looked_for, sport));
+    let found = found.await.map_err(|error| Trouble::Failed(Box::new(error)))?;
+    let page = page_asked(visit);
+    let shown = found.iter().skip(page * EVENTS_SHOWN_MAX).take(EVENTS_SHOWN_MAX);
+    let lines = shown.map(|event| EventLine::new(event, visit)).collect();
+    let sport_key = sport.map_or("", |sport| &*catalogue.sport(sport).key);
+    let fields = [("q", query.as_str()), ("sport", sport_key)];
+    let page = EventsPage {
+        shell: Shell::new(visit, "Events", "events"),
+        sports: catalogue
+            .sports()
+            .map(|(id, own)| Choice {
+                key: own.key.to_string(),
+                title: own.title.to_string(),
+                chosen: sport == Some(id),
+            })
+            .collect(),
+        events: lines,
+        paging: Paging::new("/console/events", &fields, page, EVENTS_SHOWN_MAX, found.len()),
+        query,
+        unsure,
+        left_out,
+    };
+    page::render(200, &page)
+}
+
+/// Events that have every word somewhere, by start.
+fn search(identities: &Identities, query: &str, sport: Option<SportId>) -> Vec<Arc<EventView>> {
+    let words: Vec<String> = query.split_whitespace().map(fold).collect();
+    let fits = |event: &&Arc<EventView>| {
+        sport.is_none_or(|sport| event.sport == sport) && (words.is_empty() || has(event, &words))
+    };
+    let mut found: Vec<Arc<EventView>> = identities.events().filter(fits).map(Arc::clone).collect();
+    found.sort_unstable_by_key(|event| (event.commence_time, event.id));
+    found
+}
+
+fn has(event: &EventView, words: &[String]) -> bool {
+    let mut text = format!("{} {} {}", event.id, event.fixture, event.competition);
+    for id in &event.also {
+        text.push_str(&format!(" {id}"));
+    }
+    for held in &event.refs {
+        let names = event.fixture_of(held);
+        let competition = event.competition_of(held);
+        text.push_str(&format!(" {}:{} {names} {competition}", held.feed, held.reference));
+    }
+    let text = fold(&text);
+    words.iter().all(|word| text.contains(word.as_str()))
+}
+
+/// Letters as people look for them: without case and, where they are Latin, without accents.
+fn fold(text: &str) -> String {
+    if text.is_ascii() { text.to_ascii_lowercase() } else { market::plain_letters(text) }
+}
+
+fn page_asked(visit: &Visit<'_>) -> usize {
+    visit.query.get("page").parse::<usize>().unwrap_or(1).clamp(1, 1_000_000) - 1
+}
+
+fn event_page(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    let id = EventId::parse(visit.id).ok_or(Trouble::NotFound)?;
+    let live = visit.web.api.world(World::Live);
+    let identities = live.identities();
+    let event = identities.event(id).ok_or(Trouble::NotFound)?;
+    let concerned =
+        identities.unsure().iter().filter(|pair| [pair.one, pair.other].contains(&event.id));
+    let published = live.published();
+    let row = published.snapshot.sport(event.sport).event(event.id);
+    let page = EventPage {
+        shell: Shell::new(visit, "Event", "events"),
+        pairs: concerned
+            .take(PAIRS_SHOWN_MAX)
+            .filter_map(|pair| Pair::new(pair, &identities, visit))
+            .collect(),
+        event: EventLine::new(event, visit),
+        also: event.also.iter().map(ToString::to_string).collect(),
+        records: row.map_or(0, |row| row.records.len()),
+    };
+    page::render(200, &page)
+}
+
+fn unsure_page(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    let identities = visit.web.api.world(World::Live).identities();
+    let mut pairs: Vec<&Unsure> = identities.unsure().iter().collect();
+    // What starts first has to be decided first.
+    pairs.sort_by_key(|pair| {
+        let start = |id| identities.event(id).map(|event| event.commence_time);
+        (start(pair.one).min(start(pair.other)), pair.one, pair.other)
+    });
+    let page = page_asked(visit);
+    let shown = pairs.iter().skip(page * PAIRS_SHOWN_MAX).take(PAIRS_SHOWN_MAX);
+    let page = UnsurePage {
+        shell: Shell::new(visit, "Possible duplicates", "unsure"),
+        paging: Paging::new("/console/unsure", &[], page, PAIRS_SHOWN_MAX, pairs.len()),
+        pairs: shown.filter_map(|pair| Pair::new(pair, &identities, visit)).collect(),
+    };
+    page::render(200, &page)
+}
+
+impl EventLine {
+    fn new(event: &EventView, visit: &Visit<'_>) -> Self {
+        let catalogue: &Catalogue = &visit.web.api.catalogue;
+        let line = |held: &RefView| RefLine {
+            feed: held.feed.to_string(),
+            reference: held.reference.to_string(),
+            names: event.fixture_of(held).to_string(),
+            competition: event.competition_of(held).to_owned(),
+            starts: Moment::new(held.commence_time, visit.now),
+            swapped: held.swapped,
+            why: held.why.to_string(),
+        };
+        Self {
+            id: event.id.to_string(),
+            sport: catalogue.sport(event.sport).title.to_string(),
+            names: event.fixture.to_string(),
+            competition: event.competition.to_string(),
+            starts: Moment::new(event.commence_time, visit.now),
+            refs: event.refs.iter().map(line).collect(),
+        }
+    }
+
+    /// Where the ref could not be taken out without leaving nothing.
+    fn is_single(&self) -> bool {
+        self.refs.len() < 2
+    }
+
+    fn feeds(&self) -> String {
+        let names: Vec<String> =
+            self.refs.iter().map(|held| format!("{}:{}", held.feed, held.reference)).collect();
+        names.join(", ")
+    }
+}
+
+impl Pair {
+    /// `None`: one of the two has gone meanwhile.
+    fn new(pair: &Unsure, identities: &Identities, visit: &Visit<'_>) -> Option<Self> {
+        let (one, other) = (identities.event(pair.one)?, identities.event(pair.other)?);
+        let turned = pair.evidence.swapped;
+        let line =
+            |what, one: String, other: String| Compared { what, differs: one != other, one, other };
+        let mut lines = match (&one.fixture, &other.fixture) {
+            (
+                Fixture::HeadToHead { home, away },
+                Fixture::HeadToHead { home: their_home, away: their_away },
+            ) => {
+                let (first, second) =
+                    if turned { (their_away, their_home) } else { (their_home, their_away) };
+                vec![
+                    line("Home", home.to_string(), first.to_string()),
+                    line("Away", away.to_string(), second.to_string()),
+                ]
+            }
+            (ours, theirs) => vec![line("Title", ours.to_string(), theirs.to_string())],
+        };
+        let (one, other) = (EventLine::new(one, visit), EventLine::new(other, visit));
+        lines.push(line("Starts", one.starts.text.clone(), other.starts.text.clone()));
+        lines.push(line("Competition", one.competition.clone(), other.competition.clone()));
+        let feeds = Compared { differs: false, ..line("Listed by", one.feeds(), other.feeds()) };
+        lines.push(feeds);
+        let (doubt, evidence) =
+            (page::as_sentence(&pair.doubt.to_string()), pair.evidence.to_string());
+        Some(Self { one, other, lines, doubt, evidence, turned })
+    }
+}
+
+impl Paging {
+    fn new(path: &str, fields: &[(&str, &str)], page: usize, shown_max: usize, all: usize) -> Self {
+        let to_page = |page: usize| {
+            let number = page.saturating_add(1).to_string();
+            let mut fields = fields.to_vec();
+            if page > 0 {
+                fields.push(("page", &number));
+            }
+            format!("{path}{}", form::query(&fields))
+        };
+        let from = page.saturating_mul(shown_max);
+        Self {
+            from: (from + 1).min(all),
+            to: from.saturating_add(shown_max).min(all),
+            all: number(u64::try_from(all).unwrap_or(u64::MAX)),
+            before: page.checked_sub(1).map(to_page),
+            after: (from.saturating_add(shown_max) < all).then(|| to_page(page + 1)),
+        }
+    }
+}

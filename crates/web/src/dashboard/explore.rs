@@ -1,0 +1,210 @@
+//! The explorer: pick an endpoint, fill in its parameters, see the lines that ask for it in four languages, and run it
+//! against the sandbox.
+//!
+//! Endpoints and parameters are those of the OpenAPI document. A run is answered by the same code as any request,
+//! for one of the account's own sandbox keys; a production key is never used.
+
+mod field;
+mod line;
+
+use accounts::{Attempt, KeyEntry, KeyKind, KeyView};
+use askama::Template;
+use domain::World;
+
+use crate::dashboard::explore::field::Field;
+use crate::dashboard::explore::line::Line;
+use crate::dashboard::form::Form;
+use crate::dashboard::keys::KeyLine;
+use crate::dashboard::page::{self, Notice, Part, Shell, Trouble, parts};
+use crate::dashboard::route::ExploreAct;
+use crate::dashboard::sign;
+use crate::dashboard::visit::Visit;
+use api::ErrorCode;
+use api::v1::Endpoint;
+use http::{Reply, Request};
+
+/// What is shown of a body.
+const BODY_CHARS_MAX: usize = 60_000;
+/// How the explorer calls itself in the key's books.
+const AGENT: &[u8] = b"Linesman explorer";
+
+struct EndpointLink {
+    name: &'static str,
+    title: &'static str,
+    current: bool,
+}
+
+struct KeyChoice {
+    id: String,
+    label: String,
+    selected: bool,
+}
+
+struct Outcome {
+    status: u16,
+    is_good: bool,
+    headers: Vec<(String, String)>,
+    body: String,
+    shortened: bool,
+    /// What a refusal means, and where to read more.
+    code: Option<&'static str>,
+    meaning: Vec<Part>,
+}
+
+#[derive(Template)]
+#[template(path = "explore.html")]
+struct ExplorePage {
+    shell: Shell,
+    endpoints: Vec<EndpointLink>,
+    endpoint: &'static str,
+    title: &'static str,
+    template: &'static str,
+    meaning: Vec<Part>,
+    fields: Vec<Field>,
+    keys: Vec<KeyChoice>,
+    target: String,
+    lines: Vec<Line>,
+    outcome: Option<Outcome>,
+}
+
+pub(crate) async fn answer(visit: &Visit<'_>, act: ExploreAct) -> Result<Reply, Trouble> {
+    let runs = act == ExploreAct::Run && visit.form.get("act") == "run";
+    let request = if act == ExploreAct::Run { &visit.form } else { &visit.query };
+    let endpoint = Endpoint::by_name(request.get("endpoint")).unwrap_or(Endpoint::Odds);
+    let Some(template) = endpoint.template() else {
+        return Err(Trouble::NotFound);
+    };
+    let account_id = visit.session()?.account.id.as_str();
+    let keys: Vec<KeyView> = sandbox_keys(visit, account_id).await?;
+    let fields = fields(visit, endpoint, request);
+    let target = line::target(template, &fields);
+    let chosen = chosen(&keys, request.get("key"));
+    let mut notice = None;
+    let mut outcome = None;
+    let mut status = 200;
+    if runs {
+        match run(visit, chosen, &target).await? {
+            Ok(reply) => outcome = Some(shown(&reply)),
+            Err((code, text)) => (status, notice) = (code, Some(text)),
+        }
+    }
+    let chosen = chosen.map(|view| view.record.id.as_str().to_owned());
+    let page = ExplorePage {
+        shell: Shell::new(visit, "Explorer", "explore").with(notice),
+        endpoints: links(endpoint),
+        endpoint: endpoint.name(),
+        title: endpoint.title(),
+        template,
+        meaning: parts(endpoint.meaning()),
+        fields,
+        keys: keys
+            .iter()
+            .map(|view| {
+                let line = KeyLine::new(view, visit.now);
+                let selected = chosen.as_deref() == Some(line.id.as_str());
+                KeyChoice {
+                    label: format!("{} · {}", line.name, line.hint), id: line.id, selected
+                }
+            })
+            .collect(),
+        lines: line::all(&visit.base(), &target),
+        target,
+        outcome,
+    };
+    page::render(status, &page)
+}
+
+async fn sandbox_keys(visit: &Visit<'_>, account_id: &str) -> Result<Vec<KeyView>, Trouble> {
+    let mut keys = visit.web.api.accounts.live_keys_of(account_id).await?;
+    keys.retain(|view| view.record.kind == KeyKind::Sandbox && view.standing.is_some());
+    keys.reverse();
+    Ok(keys)
+}
+
+/// The key that was asked for, else the one that may read the most.
+fn chosen<'k>(keys: &'k [KeyView], id: &str) -> Option<&'k KeyView> {
+    let wide = |view: &&KeyView| view.record.groups.is_none();
+    keys.iter()
+        .find(|view| view.record.id.as_str() == id)
+        .or_else(|| keys.iter().find(wide))
+        .or_else(|| keys.first())
+}
+
+fn links(current: Endpoint) -> Vec<EndpointLink> {
+    Endpoint::ALL
+        .into_iter()
+        .filter(|endpoint| endpoint.template().is_some())
+        .map(|endpoint| EndpointLink {
+            name: endpoint.name(),
+            title: endpoint.title(),
+            current: endpoint == current,
+        })
+        .collect()
+}
+
+/// The parameters with what was filled in, or with something that works.
+fn fields(visit: &Visit<'_>, endpoint: Endpoint, request: &Form) -> Vec<Field> {
+    let untouched = request.get("touched").is_empty();
+    let mut fields = field::of(endpoint, &visit.web.api.catalogue, request);
+    let sport = fields.iter().find(|field| field.name == "sport_key");
+    let event = sport.and_then(|sport| first_event(visit, &sport.value));
+    for field in &mut fields {
+        match field.name.as_str() {
+            "event_id" if field.value.is_empty() => field.value = event.clone().unwrap_or_default(),
+            "limit" if field.value.is_empty() && untouched => field.value = "2".to_owned(),
+            _ => {}
+        }
+    }
+    fields
+}
+
+/// An event that is on in the sandbox, so that the first try finds one.
+fn first_event(visit: &Visit<'_>, sport: &str) -> Option<String> {
+    let sport = visit.web.api.catalogue.sport_id(sport)?;
+    let published = visit.web.api.world(World::Sandbox).published();
+    published.snapshot.sport(sport).events.first().map(|event| event.id.to_string())
+}
+
+type Run = Result<Reply, (u16, Notice)>;
+
+async fn run(visit: &Visit<'_>, key: Option<&KeyView>, target: &str) -> Result<Run, Trouble> {
+    let session = visit.session()?;
+    let Some(key) = key else {
+        let text = "There is no sandbox key to run it with. Create one first; it works at once.";
+        return Ok(Err((400, Notice::bad(text))));
+    };
+    match visit.web.people.admit_explorer(session) {
+        Attempt::Done => {}
+        attempt @ (Attempt::Refused | Attempt::Throttled { .. } | Attempt::Busy) => {
+            return Ok(Err((sign::status(attempt), sign::notice(attempt, "That cannot be run."))));
+        }
+    }
+    let id = key.record.id.as_str();
+    let entry = visit.web.api.accounts.own_entry(&session.account.id, id).await?;
+    // Looked at where it is used, too: whatever the page says, a live key is never spent here.
+    let is_sandbox = |entry: &std::sync::Arc<KeyEntry>| entry.grant.kind == KeyKind::Sandbox;
+    let entry = entry.filter(is_sandbox).ok_or(Trouble::NotFound)?;
+    let mut request = Request::new("GET", target);
+    request.agent = Some(AGENT);
+    // A future as large as a request's own stays off this one.
+    Ok(Ok(Box::pin(api::v1::answer_as(&visit.web.api, &request, &entry)).await))
+}
+
+fn shown(reply: &Reply) -> Outcome {
+    let body = reply.body.whole();
+    let text = String::from_utf8_lossy(&body);
+    let pretty = serde_json::from_slice::<serde_json::Value>(&body)
+        .map_or_else(|_| text.into_owned(), |body| format!("{body:#}"));
+    let end = pretty.char_indices().nth(BODY_CHARS_MAX).map(|(end, _)| end);
+    let error = reply.code.and_then(|code| ErrorCode::find(code, reply.status));
+    let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Outcome {
+        status: reply.status,
+        is_good: reply.status < 400,
+        headers: reply.head.iter().map(|(name, value)| (lossy(name), lossy(value))).collect(),
+        shortened: end.is_some(),
+        body: end.and_then(|end| pretty.get(..end)).unwrap_or(&pretty).to_owned(),
+        code: reply.code,
+        meaning: error.map_or_else(Vec::new, |code| parts(code.meaning())),
+    }
+}

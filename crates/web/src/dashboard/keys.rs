@@ -1,0 +1,291 @@
+//! A developer's keys: made, looked at, rotated, revoked.
+use std::time::Duration;
+
+use accounts::{KeyKind, KeyView, Limits, NewKey, Rotated};
+use askama::Template;
+use domain::Timestamp;
+use http::Reply;
+
+use crate::context::Web;
+use crate::dashboard::moment::{Moment, number};
+use crate::dashboard::page::{self, Shell, Trouble};
+use crate::dashboard::route::KeysAct;
+use crate::dashboard::visit::Visit;
+
+/// How long an old key may go on beside its successor; the words the form uses.
+const OVERLAPS: [(&str, u64); 4] = [("none", 0), ("1h", 3600), ("24h", 86_400), ("7d", 604_800)];
+
+/// Ended keys on one page.
+const ENDED_SHOWN_MAX: u32 = 50;
+
+/// A key as the tables show it.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyLine {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) hint: String,
+    pub(crate) kind: &'static str,
+    pub(crate) groups: String,
+    pub(crate) created: Moment,
+    pub(crate) last_used: Option<Moment>,
+    /// What its client last called itself: hostile text.
+    pub(crate) agent: Option<String>,
+    pub(crate) used: String,
+    pub(crate) limit: String,
+    pub(crate) used_n: u32,
+    pub(crate) limit_n: u32,
+    /// `live`, `ending`, `suspended` or `revoked`.
+    pub(crate) state: &'static str,
+    pub(crate) ends: Option<Moment>,
+    /// Whose it is, where that is not clear from the page.
+    pub(crate) owner: String,
+}
+
+impl KeyLine {
+    pub(crate) fn new(view: &KeyView, now: Timestamp) -> Self {
+        let record = &view.record;
+        let used = view.today.map_or(0, |today| today.used);
+        Self {
+            id: record.id.as_str().to_owned(),
+            name: if record.name.is_empty() { "unnamed".to_owned() } else { record.name.clone() },
+            hint: record.hint.clone(),
+            kind: record.kind.as_str(),
+            groups: record.groups.as_ref().map_or("all".to_owned(), |groups| groups.join(", ")),
+            created: Moment::new(record.created_at, now),
+            last_used: view.last_used.map(|at| Moment::new(at, now)),
+            agent: view.last_agent.clone(),
+            used: number(used),
+            limit: number(record.limits.requests_per_day),
+            used_n: used,
+            limit_n: record.limits.requests_per_day,
+            state: state(view, now),
+            ends: record.revoked_at.map(|at| Moment::new(at, now)),
+            owner: String::new(),
+        }
+    }
+
+    /// Whether it lets anybody in.
+    pub(crate) fn is_live(&self) -> bool {
+        matches!(self.state, "live" | "ending")
+    }
+}
+
+fn state(view: &KeyView, now: Timestamp) -> &'static str {
+    match view.record.revoked_at {
+        Some(at) if at <= now => "revoked",
+        _ if view.suspended => "suspended",
+        Some(_) => "ending",
+        None => "live",
+    }
+}
+
+#[derive(Template)]
+#[template(path = "keys.html")]
+struct KeysPage {
+    shell: Shell,
+    keys: Vec<KeyLine>,
+    ended: Vec<KeyLine>,
+    /// From which on older ended keys are shown.
+    older: Option<u32>,
+    /// Whether these are not the newest.
+    is_older: bool,
+    production: bool,
+    groups: Vec<String>,
+    room: bool,
+}
+
+#[derive(Template)]
+#[template(path = "key_new.html")]
+struct NewKeyPage {
+    shell: Shell,
+    heading: &'static str,
+    secret: String,
+    base: String,
+    sport: String,
+    note: String,
+}
+
+#[derive(Template)]
+#[template(path = "key.html")]
+struct KeyPage {
+    shell: Shell,
+    key: KeyLine,
+    burst: String,
+    month: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "key_revoke.html")]
+pub(crate) struct RevokePage {
+    pub(crate) shell: Shell,
+    pub(crate) key: KeyLine,
+    pub(crate) action: String,
+    pub(crate) back: String,
+}
+
+pub(crate) async fn answer(visit: &Visit<'_>, page: KeysAct) -> Result<Reply, Trouble> {
+    match page {
+        KeysAct::CreateKey => create(visit).await,
+        KeysAct::Key => key_page(visit).await,
+        KeysAct::RotateKey => rotate(visit).await,
+        KeysAct::RevokeKeyForm => {
+            let key = own(visit).await?;
+            let page = RevokePage {
+                shell: Shell::new(visit, "Revoke a key", "keys"),
+                action: format!("/dashboard/keys/{}/revoke", key.id),
+                back: format!("/dashboard/keys/{}", key.id),
+                key,
+            };
+            page::render(200, &page)
+        }
+        KeysAct::RevokeKey => {
+            let key = own(visit).await?;
+            revoke(visit, &key.id).await?;
+            Ok(page::redirect("/dashboard?done=key-revoked"))
+        }
+        KeysAct::Keys => list(visit).await,
+    }
+}
+
+/// Revokes a key.
+pub(crate) async fn revoke(visit: &Visit<'_>, id: &str) -> Result<(), Trouble> {
+    visit.web.api.accounts.revoke_key(id, &visit.actor()?).await?;
+    Ok(())
+}
+
+async fn list(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    let account = &visit.session()?.account;
+    let accounts = &visit.web.api.accounts;
+    let line = |view: &KeyView| KeyLine::new(view, visit.now);
+    let keys: Vec<_> = accounts.live_keys_of(&account.id).await?.iter().rev().map(line).collect();
+    let from = visit.query.get("ended").parse().unwrap_or(0);
+    // One more, which says whether there are more.
+    let part = (from, ENDED_SHOWN_MAX + 1);
+    let mut ended: Vec<_> =
+        accounts.ended_keys_of(&account.id, part).await?.iter().map(line).collect();
+    let shown = usize::try_from(ENDED_SHOWN_MAX).unwrap_or(usize::MAX);
+    let older = (ended.len() > shown).then(|| from.saturating_add(ENDED_SHOWN_MAX));
+    ended.truncate(shown);
+    let page = KeysPage {
+        shell: Shell::new(visit, "Keys", "keys"),
+        room: keys.len() < usize::try_from(account.keys_max()).unwrap_or(usize::MAX),
+        keys,
+        ended,
+        older,
+        is_older: from > 0,
+        production: may_have_production(visit),
+        groups: groups(visit.web),
+    };
+    page::render(200, &page)
+}
+
+async fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    let account = &visit.session()?.account;
+    let kind = match visit.form.get("kind") {
+        "production" if may_have_production(visit) => KeyKind::Production,
+        "production" => {
+            let text = "This account has no production access yet; ask for it first.";
+            return Err(Trouble::Refused(text.to_owned()));
+        }
+        _ => KeyKind::Sandbox,
+    };
+    let known = groups(visit.web);
+    let chosen: Vec<String> = visit
+        .form
+        .all("group")
+        .filter(|group| known.iter().any(|own| own == group))
+        .map(String::from)
+        .collect();
+    let new = NewKey {
+        name: visit.form.get("name").trim().to_owned(),
+        groups: (!chosen.is_empty()).then_some(chosen),
+        account_id: Some(account.id.clone()),
+        limits: match kind {
+            KeyKind::Production => account.limits(),
+            KeyKind::Sandbox => Limits::DEFAULT,
+        },
+        ..NewKey::of_kind(kind)
+    };
+    let (secret, _) = visit.web.api.accounts.create_key(new, &visit.actor()?).await?;
+    shown_once(visit, "Your new key", secret.expose(), String::new())
+}
+
+async fn key_page(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    let view = own_view(visit).await?;
+    let page = KeyPage {
+        shell: Shell::new(visit, "Key", "keys"),
+        key: KeyLine::new(&view, visit.now),
+        burst: number(view.record.limits.burst_per_minute),
+        month: view.record.limits.requests_per_month.map(number),
+    };
+    page::render(200, &page)
+}
+
+async fn rotate(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    let key = own(visit).await?;
+    let wanted = visit.form.get("overlap");
+    let overlap = OVERLAPS.iter().find(|(word, _)| *word == wanted).ok_or_else(|| {
+        Trouble::Refused(
+            "Choose how long the old key goes on: not at all, 1 h, 24 h or 7 days.".to_owned(),
+        )
+    })?;
+    let lasts = (overlap.1 > 0).then(|| Duration::from_secs(overlap.1));
+    let Rotated { secret, unconfirmed, .. } =
+        visit.web.api.accounts.rotate_key(&key.id, lasts, &visit.actor()?).await?;
+    let note = match (lasts, unconfirmed) {
+        (None, Some(unconfirmed)) => format!(
+            "The old key {} may go on for a while. {} Revoke it to try again.",
+            key.hint,
+            page::sentence(&unconfirmed)
+        ),
+        (Some(lasts), _) => {
+            let end = Moment::new(visit.now.plus(lasts), visit.now).text;
+            format!("The old key {} goes on until {end}.", key.hint)
+        }
+        (None, None) => format!("The old key {} has ended.", key.hint),
+    };
+    shown_once(visit, "The key's successor", secret.expose(), note)
+}
+
+fn shown_once(
+    visit: &Visit<'_>,
+    heading: &'static str,
+    secret: &str,
+    note: String,
+) -> Result<Reply, Trouble> {
+    let sport = visit.web.api.catalogue.sports().next().map(|(_, sport)| sport.key.to_string());
+    let page = NewKeyPage {
+        shell: Shell::new(visit, heading, "keys"),
+        heading,
+        secret: secret.to_owned(),
+        base: visit.base(),
+        sport: sport.unwrap_or_default(),
+        note,
+    };
+    page::render(200, &page)
+}
+
+/// The key of the route, if it is the visitor's own. Somebody else's is as good as none.
+async fn own(visit: &Visit<'_>) -> Result<KeyLine, Trouble> {
+    Ok(KeyLine::new(&own_view(visit).await?, visit.now))
+}
+
+async fn own_view(visit: &Visit<'_>) -> Result<KeyView, Trouble> {
+    let account = &visit.session()?.account;
+    let view = visit.web.api.accounts.view_key(visit.id).await?;
+    let is_own = |view: &KeyView| view.record.account_id.as_ref() == Some(&account.id);
+    view.filter(is_own).ok_or(Trouble::NotFound)
+}
+
+fn may_have_production(visit: &Visit<'_>) -> bool {
+    let approved = |session: &accounts::Session| session.account.production_since.is_some();
+    visit.is_operator() || visit.session.as_ref().is_some_and(approved)
+}
+
+fn groups(web: &Web) -> Vec<String> {
+    let mut groups: Vec<String> =
+        web.api.catalogue.sports().map(|(_, sport)| sport.group.to_string()).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    groups
+}

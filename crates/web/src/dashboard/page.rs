@@ -1,0 +1,336 @@
+//! Rendering: the frame around every page, what goes wrong, and the headers that guard them.
+use accounts::{AccountError, Maintenance, PeopleError};
+use askama::Template;
+use http::Reply;
+
+use crate::dashboard::asset;
+use crate::dashboard::usage::QuotaNote;
+use crate::dashboard::visit::Visit;
+
+/// What a page may do: be styled and moved by its own assets, talk to its own service, and nothing else.
+/// The referrer policy is not `no-referrer`: browsers would then hide the origin of our own forms.
+pub(crate) const GUARD: [(&str, &str); 7] = [
+    (
+        "content-security-policy",
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+         form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    ),
+    ("referrer-policy", "same-origin"),
+    ("x-content-type-options", "nosniff"),
+    ("x-frame-options", "DENY"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("permissions-policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
+];
+
+/// Why there is no page.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    NotFound,
+    /// The path takes others.
+    WrongMethod {
+        allow: &'static str,
+    },
+    /// Signed in, but not as somebody who may.
+    Forbidden,
+    /// The form was sent by another site.
+    Foreign,
+    /// The form was made for another session.
+    Expired,
+    /// What was asked cannot be done; the sentence says why.
+    Refused(String),
+    /// It was done too often; the sentence says when it can be done again.
+    TooOften {
+        text: String,
+        retry_after_s: u64,
+    },
+    /// Too much is asked at the moment.
+    Busy,
+    Failed(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl From<PeopleError> for Trouble {
+    fn from(error: PeopleError) -> Self {
+        match error {
+            PeopleError::Account(error) => error.into(),
+            PeopleError::UnknownAccount => Self::NotFound,
+            PeopleError::UnknownRequest
+            | PeopleError::AlreadyRequested
+            | PeopleError::BadPurpose
+            | PeopleError::BadAllowance
+            | PeopleError::LastOperator => Self::Refused(sentence(&error)),
+        }
+    }
+}
+
+impl From<AccountError> for Trouble {
+    fn from(error: AccountError) -> Self {
+        match error {
+            AccountError::Store(_)
+            | AccountError::NoRandomness
+            | AccountError::PasswordUnhashed => Self::Failed(Box::new(error)),
+            AccountError::KeysTooMany { retry_after_s, .. } => {
+                Self::TooOften { text: sentence(&error), retry_after_s }
+            }
+            AccountError::UnknownKey | AccountError::NotAKey | AccountError::UnknownFeed(_) => {
+                Self::NotFound
+            }
+            AccountError::ZeroLimit { .. }
+            | AccountError::BadName { .. }
+            | AccountError::BadGroup(_)
+            | AccountError::NoGroups
+            | AccountError::BadFeedName
+            | AccountError::FeedExists(_)
+            | AccountError::RotateRevoked(_)
+            | AccountError::RotateTwice(_)
+            | AccountError::OverlapTooLong
+            | AccountError::KeysFull { .. }
+            | AccountError::Unconfirmed { .. } => Self::Refused(sentence(&error)),
+        }
+    }
+}
+
+impl From<askama::Error> for Trouble {
+    fn from(error: askama::Error) -> Self {
+        Self::Failed(Box::new(error))
+    }
+}
+
+/// An error's words as a sentence for a page.
+pub(crate) fn sentence(error: &dyn std::error::Error) -> String {
+    as_sentence(&error.to_string())
+}
+
+/// A text that begins in lower case as a sentence.
+pub(crate) fn as_sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_uppercase().collect::<String>());
+    format!("{}{}.", first.unwrap_or_default(), letters.as_str())
+}
+
+/// A piece of a text, set as code or as words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) text: String,
+    pub(crate) is_code: bool,
+}
+
+/// A text whose code stands in backticks, in its pieces.
+pub(crate) fn parts(text: &str) -> Vec<Part> {
+    let part = |(n, text): (usize, &str)| Part { text: text.to_owned(), is_code: n % 2 == 1 };
+    text.split('`').enumerate().map(part).collect()
+}
+
+/// The frame of a page.
+#[derive(Debug)]
+pub(crate) struct Shell {
+    pub(crate) title: &'static str,
+    /// Which entry of the navigation is this one.
+    pub(crate) here: &'static str,
+    pub(crate) email: Option<String>,
+    pub(crate) operator: bool,
+    pub(crate) form_token: String,
+    pub(crate) notice: Option<Notice>,
+    pub(crate) maintenance: bool,
+    pub(crate) alerts: Vec<QuotaNote>,
+    pub(crate) public: PublicPages,
+    pub(crate) style: &'static str,
+    pub(crate) script: &'static str,
+    pub(crate) mark: &'static str,
+}
+
+/// Which pages for everybody are switched on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PublicPages {
+    pub(crate) status: bool,
+    pub(crate) board: bool,
+    pub(crate) docs: bool,
+}
+
+/// A word to whoever reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Notice {
+    /// `good`, `bad` or `plain`: how it is shown.
+    pub(crate) tone: &'static str,
+    pub(crate) text: String,
+}
+
+impl Notice {
+    pub(crate) fn good(text: impl Into<String>) -> Self {
+        Self { tone: "good", text: text.into() }
+    }
+
+    pub(crate) fn bad(text: impl Into<String>) -> Self {
+        Self { tone: "bad", text: text.into() }
+    }
+}
+
+/// What `?done=` says, after a form led to another page. Words come from here only, never from the address.
+const DONE: &[(&str, &str)] = &[
+    (
+        "signed-up",
+        "If the address was new, the account is ready. Sign in with the password you chose.",
+    ),
+    (
+        "signed-up-mail",
+        "Check your email: we sent you a link to continue. It may take a minute, or be in the spam folder.",
+    ),
+    ("unconfirmed", "Confirm your address first: we sent you the email with the link again."),
+    ("confirmed", "The address is confirmed. Sign in with the password you chose."),
+    (
+        "reset-mail",
+        "If the address has an account, we sent an email with a link to set a new password.",
+    ),
+    ("signed-out", "You are signed out."),
+    ("password-reset", "The password is set. Sign in with it."),
+    ("key-revoked", "The key is revoked. Requests with it are refused from now on."),
+    ("requested", "Your request was sent to the operator."),
+    ("password-changed", "The password is changed, and other sessions are signed out."),
+    ("session-ended", "The session is signed out."),
+    ("factor-off", "The second factor is off."),
+    ("suspended", "The account is suspended: its sessions and keys are out of force."),
+    ("resumed", "The account and its keys are in force again."),
+    ("approved", "The request is approved. The developer can create production keys now."),
+    ("refused", "The request is refused. The developer sees your note."),
+    ("limited", "The limits are set. The account's production keys have them from now on."),
+    ("feed-revoked", "The feed's token is revoked."),
+    ("feed-paused", "The feed is paused: its pushes are refused until you resume it."),
+    ("feed-resumed", "The feed may push again."),
+    ("merged", "They are one event from now on. Clients see it with the next snapshot."),
+    ("split", "The ref is another event from now on. Clients see it with the next snapshot."),
+    ("parted", "They are different events, and stay separate however alike they look."),
+    ("maintenance-on", "Maintenance is on. The API answers 503 with Retry-After."),
+    ("maintenance-off", "Maintenance is off. The API answers again."),
+];
+
+impl Shell {
+    pub(crate) fn new(visit: &Visit<'_>, title: &'static str, here: &'static str) -> Self {
+        let done = visit.query.get("done");
+        let notice = DONE.iter().find(|(code, _)| *code == done);
+        let session =
+            visit.session.as_ref().filter(|session| session.stage == accounts::Stage::Full);
+        Self {
+            title,
+            here,
+            email: session.map(|session| session.account.email.clone()),
+            operator: session.is_some() && visit.is_operator(),
+            form_token: visit.token.form_token(),
+            notice: notice.map(|(_, text)| Notice::good(*text)),
+            maintenance: visit.web.api.accounts.maintenance() != Maintenance::Off,
+            alerts: visit.alerts.clone(),
+            public: PublicPages {
+                status: visit.web.settings.status_page,
+                board: visit.web.settings.board.is_some(),
+                docs: visit.web.settings.docs,
+            },
+            style: asset::style_path(),
+            script: asset::script_path(),
+            mark: asset::mark_path(),
+        }
+    }
+
+    #[must_use]
+    pub(crate) fn with(mut self, notice: Option<Notice>) -> Self {
+        self.notice = notice.or(self.notice);
+        self
+    }
+}
+
+/// Renders a page.
+pub(crate) fn render(status: u16, page: &impl Template) -> Result<Reply, Trouble> {
+    Ok(guarded(Reply::new(status, "text/html; charset=utf-8", page.render()?)))
+}
+
+/// Adds the headers that guard a page, which is nobody's to keep.
+pub(crate) fn guarded(mut reply: Reply) -> Reply {
+    for (name, value) in GUARD {
+        reply.head.put(name, value);
+    }
+    reply.head.put("cache-control", "no-store");
+    reply
+}
+
+/// Sends the browser to a page of ours.
+pub(crate) fn redirect(to: &str) -> Reply {
+    let mut reply = guarded(Reply::new(303, "text/plain; charset=utf-8", ""));
+    reply.head.put("location", to);
+    reply
+}
+
+#[derive(Template)]
+#[template(path = "trouble.html")]
+struct TroublePage {
+    shell: Shell,
+    heading: &'static str,
+    text: String,
+}
+
+/// The page that says what went wrong.
+pub(crate) fn trouble(visit: &Visit<'_>, trouble: Trouble) -> Reply {
+    let header = header(&trouble);
+    let (status, heading, text) = words(trouble);
+    let page = TroublePage { shell: Shell::new(visit, heading, ""), heading, text };
+    with_header(render(status, &page).unwrap_or_else(trouble_reply), header)
+}
+
+/// The same without a page, where not even that can be made.
+pub(crate) fn trouble_reply(trouble: Trouble) -> Reply {
+    let header = header(&trouble);
+    let (status, heading, text) = words(trouble);
+    let text = format!("{heading}\n{text}\n");
+    with_header(guarded(Reply::new(status, "text/plain; charset=utf-8", text)), header)
+}
+
+/// The header that tells a program how to go on.
+fn header(trouble: &Trouble) -> Option<(&'static str, String)> {
+    match trouble {
+        Trouble::WrongMethod { allow } => Some(("allow", (*allow).to_owned())),
+        Trouble::Busy => Some(("retry-after", "1".to_owned())),
+        Trouble::TooOften { retry_after_s, .. } => Some(("retry-after", retry_after_s.to_string())),
+        Trouble::NotFound
+        | Trouble::Forbidden
+        | Trouble::Foreign
+        | Trouble::Expired
+        | Trouble::Refused(_)
+        | Trouble::Failed(_) => None,
+    }
+}
+
+fn with_header(mut reply: Reply, header: Option<(&'static str, String)>) -> Reply {
+    if let Some((name, value)) = header {
+        reply.head.put(name, &value);
+    }
+    reply
+}
+
+fn words(trouble: Trouble) -> (u16, &'static str, String) {
+    let (status, heading, text) = match trouble {
+        Trouble::NotFound => (404, "Page not found", "There is no such page, or it is not yours."),
+        Trouble::WrongMethod { .. } => {
+            (405, "Method not allowed", "This address takes forms of its own page only.")
+        }
+        Trouble::Forbidden => (403, "For operators", "Your account may not see this page."),
+        Trouble::Busy => (503, "Busy", "The server is busy. Try again shortly."),
+        Trouble::Foreign => (
+            403,
+            "Request blocked (wrong origin)",
+            "This form was not sent by a page of this service, so nothing was done.",
+        ),
+        Trouble::Expired => (
+            403,
+            "This form has expired",
+            "It was made for another session, so nothing was done. Go back, reload the page and try again.",
+        ),
+        Trouble::Refused(text) => return (400, "That cannot be done", text),
+        Trouble::TooOften { text, .. } => return (429, "Too often", text),
+        Trouble::Failed(error) => {
+            tracing::error!(error = &*error as &dyn std::error::Error, "a page could not be made");
+            (
+                500,
+                "That went wrong",
+                "The service failed to answer. Its log says why; try again shortly.",
+            )
+        }
+    };
+    (status, heading, text.to_owned())
+}

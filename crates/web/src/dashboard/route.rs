@@ -1,0 +1,430 @@
+//! Every page as data: its path, its method and who may. The security tests walk this table, so that a new
+//! page cannot be forgotten.
+
+use crate::dashboard::page::Trouble;
+use http::Method;
+
+/// Who may have a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    Anyone,
+    /// Whoever has given the right password and still owes the second factor.
+    HalfSignedIn,
+    /// Everybody who is signed in.
+    Developer,
+    Operator,
+}
+
+/// What a route leads to, by the module that answers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Page {
+    Status(StatusAct),
+    Board(BoardAct),
+    Sign(SignAct),
+    Keys(KeysAct),
+    Access(AccessAct),
+    Usage,
+    Explore(ExploreAct),
+    Security(SecurityAct),
+    Console(ConsoleAct),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StatusAct {
+    Status,
+    StatusJson,
+    StatusFeed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SignAct {
+    SignInForm,
+    SignIn,
+    CodeForm,
+    Code,
+    SignUpForm,
+    SignUp,
+    SignOut,
+    LinkForm,
+    Link,
+    ForgotForm,
+    Forgot,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeysAct {
+    Keys,
+    CreateKey,
+    Key,
+    RotateKey,
+    RevokeKeyForm,
+    RevokeKey,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AccessAct {
+    Access,
+    RequestAccess,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ExploreAct {
+    Explore,
+    Run,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SecurityAct {
+    Security,
+    ChangePassword,
+    EndSession,
+    EndSessions,
+    SecondFactorForm,
+    SecondFactorOn,
+    SecondFactorOff,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConsoleAct {
+    Console,
+    People(PeopleAct),
+    Requests,
+    ApproveRequest,
+    RefuseRequest,
+    AllKeys,
+    RevokeAnyKeyForm,
+    RevokeAnyKey,
+    Feeds,
+    CreateFeed,
+    Feed,
+    RevokeFeed,
+    PauseFeed,
+    ResumeFeed,
+    Market(MarketAct),
+    Audit,
+    Maintenance,
+}
+
+/// What operators see and decide of accounts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PeopleAct {
+    Accounts,
+    Account,
+    Invite,
+    Limit,
+    Suspend,
+    Resume,
+    Reset,
+}
+
+/// What they see and decide of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MarketAct {
+    Events,
+    Event,
+    Unsure,
+    Merge,
+    Part,
+    Split,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BoardAct {
+    Front,
+    Board,
+    Stream,
+    Event,
+    EventStream,
+}
+
+/// One row of the table.
+#[derive(Debug)]
+pub(crate) struct Route {
+    pub(crate) method: Method,
+    /// `{id}` stands for one part.
+    pub(crate) path: &'static str,
+    pub(crate) who: Who,
+    pub(crate) page: Page,
+}
+
+const fn get(path: &'static str, who: Who, page: Page) -> Route {
+    Route { method: Method::Get, path, who, page }
+}
+
+const fn post(path: &'static str, who: Who, page: Page) -> Route {
+    Route { method: Method::Post, path, who, page }
+}
+
+static ROUTES: &[Route] = &[
+    get("/status", Who::Anyone, Page::Status(StatusAct::Status)),
+    get("/status.json", Who::Anyone, Page::Status(StatusAct::StatusJson)),
+    get("/status.atom", Who::Anyone, Page::Status(StatusAct::StatusFeed)),
+    get("/board", Who::Anyone, Page::Board(BoardAct::Front)),
+    get("/board/{id}", Who::Anyone, Page::Board(BoardAct::Board)),
+    get("/board/event/{id}", Who::Anyone, Page::Board(BoardAct::Event)),
+    get("/board/event/{id}/stream", Who::Anyone, Page::Board(BoardAct::EventStream)),
+    get("/board/{id}/stream", Who::Anyone, Page::Board(BoardAct::Stream)),
+    get("/signin", Who::Anyone, Page::Sign(SignAct::SignInForm)),
+    post("/signin", Who::Anyone, Page::Sign(SignAct::SignIn)),
+    get("/signin/code", Who::HalfSignedIn, Page::Sign(SignAct::CodeForm)),
+    post("/signin/code", Who::HalfSignedIn, Page::Sign(SignAct::Code)),
+    get("/signup", Who::Anyone, Page::Sign(SignAct::SignUpForm)),
+    post("/signup", Who::Anyone, Page::Sign(SignAct::SignUp)),
+    post("/signout", Who::Anyone, Page::Sign(SignAct::SignOut)),
+    get("/link/{id}", Who::Anyone, Page::Sign(SignAct::LinkForm)),
+    post("/link/{id}", Who::Anyone, Page::Sign(SignAct::Link)),
+    get("/forgot", Who::Anyone, Page::Sign(SignAct::ForgotForm)),
+    post("/forgot", Who::Anyone, Page::Sign(SignAct::Forgot)),
+    get("/dashboard", Who::Developer, Page::Keys(KeysAct::Keys)),
+    post("/dashboard/keys", Who::Developer, Page::Keys(KeysAct::CreateKey)),
+    get("/dashboard/keys/{id}", Who::Developer, Page::Keys(KeysAct::Key)),
+    post("/dashboard/keys/{id}/rotate", Who::Developer, Page::Keys(KeysAct::RotateKey)),
+    get("/dashboard/keys/{id}/revoke", Who::Developer, Page::Keys(KeysAct::RevokeKeyForm)),
+    post("/dashboard/keys/{id}/revoke", Who::Developer, Page::Keys(KeysAct::RevokeKey)),
+    get("/dashboard/access", Who::Developer, Page::Access(AccessAct::Access)),
+    post("/dashboard/access", Who::Developer, Page::Access(AccessAct::RequestAccess)),
+    get("/dashboard/usage", Who::Developer, Page::Usage),
+    get("/dashboard/explore", Who::Developer, Page::Explore(ExploreAct::Explore)),
+    post("/dashboard/explore", Who::Developer, Page::Explore(ExploreAct::Run)),
+    get("/dashboard/security", Who::Developer, Page::Security(SecurityAct::Security)),
+    post(
+        "/dashboard/security/password",
+        Who::Developer,
+        Page::Security(SecurityAct::ChangePassword),
+    ),
+    post(
+        "/dashboard/security/sessions/{id}/end",
+        Who::Developer,
+        Page::Security(SecurityAct::EndSession),
+    ),
+    post("/dashboard/security/sessions", Who::Developer, Page::Security(SecurityAct::EndSessions)),
+    get(
+        "/dashboard/security/second-factor",
+        Who::Developer,
+        Page::Security(SecurityAct::SecondFactorForm),
+    ),
+    post(
+        "/dashboard/security/second-factor",
+        Who::Developer,
+        Page::Security(SecurityAct::SecondFactorOn),
+    ),
+    post(
+        "/dashboard/security/second-factor/off",
+        Who::Developer,
+        Page::Security(SecurityAct::SecondFactorOff),
+    ),
+    get("/console", Who::Operator, Page::Console(ConsoleAct::Console)),
+    get("/console/accounts", Who::Operator, Page::Console(ConsoleAct::People(PeopleAct::Accounts))),
+    post(
+        "/console/accounts/invite",
+        Who::Operator,
+        Page::Console(ConsoleAct::People(PeopleAct::Invite)),
+    ),
+    post(
+        "/console/accounts/{id}/suspend",
+        Who::Operator,
+        Page::Console(ConsoleAct::People(PeopleAct::Suspend)),
+    ),
+    post(
+        "/console/accounts/{id}/resume",
+        Who::Operator,
+        Page::Console(ConsoleAct::People(PeopleAct::Resume)),
+    ),
+    post(
+        "/console/accounts/{id}/reset",
+        Who::Operator,
+        Page::Console(ConsoleAct::People(PeopleAct::Reset)),
+    ),
+    get(
+        "/console/accounts/{id}",
+        Who::Operator,
+        Page::Console(ConsoleAct::People(PeopleAct::Account)),
+    ),
+    post(
+        "/console/accounts/{id}/limits",
+        Who::Operator,
+        Page::Console(ConsoleAct::People(PeopleAct::Limit)),
+    ),
+    get("/console/requests", Who::Operator, Page::Console(ConsoleAct::Requests)),
+    post(
+        "/console/requests/{id}/approve",
+        Who::Operator,
+        Page::Console(ConsoleAct::ApproveRequest),
+    ),
+    post("/console/requests/{id}/refuse", Who::Operator, Page::Console(ConsoleAct::RefuseRequest)),
+    get("/console/keys", Who::Operator, Page::Console(ConsoleAct::AllKeys)),
+    get("/console/keys/{id}/revoke", Who::Operator, Page::Console(ConsoleAct::RevokeAnyKeyForm)),
+    post("/console/keys/{id}/revoke", Who::Operator, Page::Console(ConsoleAct::RevokeAnyKey)),
+    get("/console/feeds", Who::Operator, Page::Console(ConsoleAct::Feeds)),
+    post("/console/feeds", Who::Operator, Page::Console(ConsoleAct::CreateFeed)),
+    post("/console/feeds/{id}/revoke", Who::Operator, Page::Console(ConsoleAct::RevokeFeed)),
+    get("/console/feeds/{id}", Who::Operator, Page::Console(ConsoleAct::Feed)),
+    post("/console/feeds/{id}/pause", Who::Operator, Page::Console(ConsoleAct::PauseFeed)),
+    post("/console/feeds/{id}/resume", Who::Operator, Page::Console(ConsoleAct::ResumeFeed)),
+    get("/console/events", Who::Operator, Page::Console(ConsoleAct::Market(MarketAct::Events))),
+    get("/console/events/{id}", Who::Operator, Page::Console(ConsoleAct::Market(MarketAct::Event))),
+    get("/console/unsure", Who::Operator, Page::Console(ConsoleAct::Market(MarketAct::Unsure))),
+    post(
+        "/console/events/merge",
+        Who::Operator,
+        Page::Console(ConsoleAct::Market(MarketAct::Merge)),
+    ),
+    post(
+        "/console/events/apart",
+        Who::Operator,
+        Page::Console(ConsoleAct::Market(MarketAct::Part)),
+    ),
+    post(
+        "/console/events/{id}/split",
+        Who::Operator,
+        Page::Console(ConsoleAct::Market(MarketAct::Split)),
+    ),
+    get("/console/audit", Who::Operator, Page::Console(ConsoleAct::Audit)),
+    post("/console/maintenance", Who::Operator, Page::Console(ConsoleAct::Maintenance)),
+];
+
+/// First parts of paths that are the pages'.
+const OURS: [&str; 12] = [
+    "board",
+    "status",
+    "status.json",
+    "status.atom",
+    "signin",
+    "signup",
+    "signout",
+    "link",
+    "forgot",
+    "dashboard",
+    "console",
+    "assets",
+];
+
+/// A route as the tests see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouteView {
+    /// `GET` or `POST`.
+    pub method: &'static str,
+    /// `{id}` stands for one part.
+    pub path: &'static str,
+    pub who: Who,
+}
+
+/// Every page there is.
+pub fn routes() -> impl Iterator<Item = RouteView> {
+    ROUTES.iter().map(|route| RouteView {
+        method: if route.method == Method::Post { "POST" } else { "GET" },
+        path: route.path,
+        who: route.who,
+    })
+}
+
+/// Whether a path belongs to the pages, whatever is there.
+pub(crate) fn is_ours(path: &str) -> bool {
+    let first = path.strip_prefix('/').and_then(|rest| rest.split('/').next());
+    first.is_some_and(|first| OURS.contains(&first))
+}
+
+/// What may be done with something to look at.
+pub(crate) const READS: &str = "GET, HEAD";
+
+/// The route for a path, and what stands for its `{id}`.
+pub(crate) fn find(method: Method, path: &str) -> Result<(&'static Route, &str), Trouble> {
+    let (mut read, mut sent) = (false, false);
+    for route in ROUTES {
+        let Some(id) = capture(route.path, path) else {
+            continue;
+        };
+        if route.method == method || (method == Method::Head && route.method == Method::Get) {
+            return Ok((route, id));
+        }
+        if route.method == Method::Post {
+            sent = true;
+        } else {
+            read = true;
+        }
+    }
+    Err(match (read, sent) {
+        (true, true) => Trouble::WrongMethod { allow: "GET, HEAD, POST" },
+        (true, false) => Trouble::WrongMethod { allow: READS },
+        (false, true) => Trouble::WrongMethod { allow: "POST" },
+        (false, false) => Trouble::NotFound,
+    })
+}
+
+/// Whether somebody may be sent to a path after signing in: it is one of ours, and a page to look at.
+pub(crate) fn is_destination(path: &str) -> bool {
+    let signed_in = |who| matches!(who, Who::Developer | Who::Operator);
+    find(Method::Get, path).is_ok_and(|(route, _)| signed_in(route.who))
+}
+
+/// What stands for `{id}`, empty where the pattern has none. `None`: another path.
+fn capture<'a>(pattern: &str, path: &'a str) -> Option<&'a str> {
+    let mut id = "";
+    let (mut wanted, mut given) = (pattern.split('/'), path.split('/'));
+    loop {
+        match (wanted.next(), given.next()) {
+            (None, None) => return Some(id),
+            (Some("{id}"), Some(part)) if !part.is_empty() => id = part,
+            (Some(one), Some(other)) if one == other => {}
+            (Some(_), _) | (None, Some(_)) => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_leads_to_its_page_and_names_what_it_is_about() {
+        let (route, id) = find(Method::Post, "/dashboard/keys/key_1/rotate").unwrap();
+        assert_eq!((route.page, id), (Page::Keys(KeysAct::RotateKey), "key_1"));
+        assert_eq!(find(Method::Head, "/signin").unwrap().0.page, Page::Sign(SignAct::SignInForm));
+        for nowhere in ["/dashboard/", "/dashboard/keys/", "/dashboard/keys//rotate", "/signin/x"] {
+            assert!(matches!(find(Method::Get, nowhere), Err(Trouble::NotFound)), "{nowhere}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_takes_another_method_says_which() {
+        for (method, path, expected) in [
+            (Method::Get, "/signout", "POST"),
+            (Method::Post, "/status", "GET, HEAD"),
+            (Method::Other, "/signin", "GET, HEAD, POST"),
+        ] {
+            let Err(Trouble::WrongMethod { allow }) = find(method, path) else {
+                panic!("{path} takes it");
+            };
+            assert_eq!(allow, expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn no_two_routes_are_the_same_and_all_are_ours() {
+        for (n, route) in ROUTES.iter().enumerate() {
+            assert!(is_ours(route.path), "{}", route.path);
+            let same = |other: &Route| other.path == route.path && other.method == route.method;
+            assert!(!ROUTES.iter().skip(n + 1).any(same), "{}", route.path);
+        }
+        assert!(!is_ours("/v1/status") && !is_ours("/docs") && !is_ours("/"));
+    }
+
+    #[test]
+    fn nobody_is_sent_anywhere_but_to_a_page_of_ours() {
+        assert!(is_destination("/dashboard/keys/key_1") && is_destination("/console/audit"));
+        for bad in [
+            "",
+            "/",
+            "//evil.example",
+            "https://evil.example",
+            "/signout",
+            "/signin",
+            "/dashboard/../x",
+            "/\\evil.example",
+            "/dashboard/keys/key_1/rotate",
+            "/link/abc",
+        ] {
+            assert!(!is_destination(bad), "{bad}");
+        }
+    }
+}

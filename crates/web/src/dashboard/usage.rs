@@ -1,0 +1,331 @@
+//! What the account's keys are used for: how much, how it went, what is left, and why calls failed.
+use std::collections::HashMap;
+use std::time::Duration;
+
+use accounts::{
+    CountRow, FAILURES_MAX, KeyView, Outcome, Step, UsageQuery, Window, WindowStanding,
+    alert_percent,
+};
+use api::v1::Endpoint;
+use askama::Template;
+use domain::Timestamp;
+use http::Reply;
+
+use crate::dashboard::chart::{self, Chart, Range};
+use crate::dashboard::keys::KeyLine;
+use crate::dashboard::moment::{Moment, number, span};
+use crate::dashboard::page::{self, Part, Shell, Trouble, parts};
+use crate::dashboard::visit::Visit;
+
+/// Keys that one banner names.
+const NOTES_MAX: usize = 3;
+/// Over how long the pace is taken: the hour before this one, and this one so far.
+const PACE_S: i64 = 3600;
+/// A key's first minutes tell little about its day.
+const PACE_LEAST_S: u64 = 900;
+
+/// A word about a key whose quota runs low.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct QuotaNote {
+    /// `warn` or `bad`.
+    pub(crate) tone: &'static str,
+    pub(crate) percent: u32,
+    pub(crate) text: String,
+}
+
+/// The keys that have reached a share of their quota that is worth a word, the fullest first.
+pub(crate) fn notes(keys: &[KeyView], now: Timestamp) -> Vec<QuotaNote> {
+    let mut notes: Vec<QuotaNote> = keys
+        .iter()
+        .filter_map(|view| {
+            let quota = view.standing?.quota;
+            let percent = alert_percent(&quota)?;
+            let text = format!(
+                "{} ({}) has spent {} % of its requests for the {}: {} of {} are left, until {} UTC.",
+                KeyLine::new(view, now).name,
+                view.record.hint,
+                share(&quota),
+                window_word(quota.window),
+                number(quota.remaining),
+                number(quota.limit),
+                Moment::time(quota.resets_at),
+            );
+            let tone = if percent >= 95 { "bad" } else { "warn" };
+            Some(QuotaNote { tone, percent: share(&quota), text })
+        })
+        .collect();
+    notes.sort_by_key(|note| std::cmp::Reverse(note.percent));
+    notes.truncate(NOTES_MAX);
+    notes
+}
+
+fn share(standing: &WindowStanding) -> u32 {
+    let percent = u64::from(standing.used) * 100 / u64::from(standing.limit.max(1));
+    u32::try_from(percent).unwrap_or(u32::MAX)
+}
+
+const fn window_word(window: Window) -> &'static str {
+    match window {
+        Window::Minute => "minute",
+        Window::Day => "day",
+        Window::Month => "month",
+    }
+}
+
+struct RangeLink {
+    key: &'static str,
+    label: &'static str,
+    current: bool,
+}
+
+struct KeyChoice {
+    id: String,
+    name: String,
+    hint: String,
+    selected: bool,
+}
+
+struct QuotaLine {
+    id: String,
+    name: String,
+    kind: &'static str,
+    /// `today`, `this month`.
+    window: &'static str,
+    limit: String,
+    left: String,
+    used_n: u32,
+    limit_n: u32,
+    tone: &'static str,
+    forecast: String,
+}
+
+struct EndpointLine {
+    title: &'static str,
+    template: &'static str,
+    counts: Vec<String>,
+    total: u64,
+    shown: String,
+}
+
+struct FailureLine {
+    at: Moment,
+    request_id: String,
+    method: &'static str,
+    target: String,
+    status: u16,
+    code: &'static str,
+    message: Vec<Part>,
+    times: u32,
+    key: String,
+}
+
+#[derive(Template)]
+#[template(path = "usage.html")]
+struct UsagePage {
+    shell: Shell,
+    ranges: Vec<RangeLink>,
+    range: Range,
+    keys: Vec<KeyChoice>,
+    /// The key that is looked at; empty for all.
+    key: String,
+    chart: Chart,
+    quotas: Vec<QuotaLine>,
+    outcomes: Vec<&'static str>,
+    endpoints: Vec<EndpointLine>,
+    failures: Vec<FailureLine>,
+}
+
+pub(crate) async fn answer(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    let (accounts, now) = (&visit.web.api.accounts, visit.now);
+    let account_id = visit.session()?.account.id.as_str();
+    let range = Range::find(visit.query.get("range"));
+    let key = visit.query.get("key");
+    let mut views = accounts.keys_of(account_id).await?;
+    views.reverse();
+    if !key.is_empty() && !views.iter().any(|view| view.record.id.as_str() == key) {
+        return Err(Trouble::NotFound);
+    }
+    let meant = |view: &&KeyView| key.is_empty() || view.record.id.as_str() == key;
+    let key_id = (!key.is_empty()).then_some(key);
+    let query = UsageQuery { account_id, key_id, step: range.step, from: range.from(now) };
+    let rows = accounts.usage(query, &Endpoint::names()).await?;
+    let hour_ago = Timestamp::from_millis(Step::Hour.start_ms(now.as_millis()) - PACE_S * 1000);
+    let recent = UsageQuery { step: Step::Hour, from: hour_ago, ..query };
+    let recent = accounts.usage(recent, &Endpoint::names()).await?;
+    let spent = spent(&recent);
+    let failures = accounts.failures(account_id, key_id, FAILURES_MAX).await?;
+    let page = UsagePage {
+        shell: Shell::new(visit, "Usage", "usage"),
+        ranges: ranges(range),
+        range,
+        keys: views.iter().map(|view| choice(view, key, now)).collect(),
+        key: key.to_owned(),
+        chart: Chart::new(range, &rows, now),
+        quotas: views.iter().filter(meant).filter_map(|view| quota(view, &spent, now)).collect(),
+        outcomes: Outcome::ALL.map(chart::word).to_vec(),
+        endpoints: endpoints(&rows),
+        failures: failures
+            .into_iter()
+            .map(|(id, failure)| {
+                let of = views.iter().find(|view| view.record.id == id);
+                failure_line(failure, of, now)
+            })
+            .collect(),
+    };
+    page::render(200, &page)
+}
+
+fn ranges(current: Range) -> Vec<RangeLink> {
+    let link =
+        |range: Range| RangeLink { key: range.key, label: range.label, current: range == current };
+    Range::ALL.map(link).into()
+}
+
+fn choice(view: &KeyView, key: &str, now: Timestamp) -> KeyChoice {
+    let line = KeyLine::new(view, now);
+    KeyChoice { selected: line.id == key, id: line.id, name: line.name, hint: line.hint }
+}
+
+/// What each key has spent.
+fn spent(recent: &[CountRow]) -> HashMap<&str, u64> {
+    let mut spent = HashMap::new();
+    // What spends is what was answered, but for status, which is free.
+    let spends =
+        |row: &&CountRow| row.outcome == Outcome::Ok && row.endpoint != Endpoint::Status.name();
+    for row in recent.iter().filter(spends) {
+        *spent.entry(row.key_id.as_str()).or_default() += row.requests;
+    }
+    spent
+}
+
+fn quota(view: &KeyView, spent: &HashMap<&str, u64>, now: Timestamp) -> Option<QuotaLine> {
+    let quota = view.standing?.quota;
+    let line = KeyLine::new(view, now);
+    let spent = spent.get(line.id.as_str()).copied().unwrap_or_default();
+    let into_hour = now.as_secs().rem_euclid(PACE_S);
+    let age = now.since(view.record.created_at).as_secs();
+    let over = u64::try_from(PACE_S + into_hour).unwrap_or(1).min(age.max(PACE_LEAST_S));
+    Some(QuotaLine {
+        id: line.id,
+        name: line.name,
+        kind: line.kind,
+        window: match quota.window {
+            Window::Minute => "this minute",
+            Window::Day => "today",
+            Window::Month => "this month",
+        },
+        limit: number(quota.limit),
+        left: number(quota.remaining),
+        used_n: quota.used,
+        limit_n: quota.limit,
+        tone: match alert_percent(&quota) {
+            Some(95..) => "bad",
+            Some(80..) => "warn",
+            Some(_) | None => "good",
+        },
+        forecast: forecast(&quota, spent, over, now),
+    })
+}
+
+/// How long the rest lasts at the pace of late: `spent` requests in `over` seconds.
+fn forecast(quota: &WindowStanding, spent: u64, over: u64, now: Timestamp) -> String {
+    let until_reset = quota.resets_at.since(now);
+    let opens = format!("opens again in {}", span(until_reset));
+    if quota.remaining == 0 {
+        return format!("Spent: requests are answered 429. It {opens}.");
+    }
+    if spent == 0 {
+        return format!("Nothing was spent in the last hour. It {opens}.");
+    }
+    let lasts = Duration::from_secs(u64::from(quota.remaining).saturating_mul(over) / spent);
+    if lasts >= until_reset {
+        return format!("At the pace of the last hour it lasts. It {opens}.");
+    }
+    format!(
+        "At the pace of the last hour it is spent in {}, at {} UTC. It {opens}.",
+        span(lasts),
+        Moment::time(now.plus(lasts)),
+    )
+}
+
+fn endpoints(rows: &[CountRow]) -> Vec<EndpointLine> {
+    let mut lines: Vec<EndpointLine> = Endpoint::ALL
+        .into_iter()
+        .filter_map(|endpoint| {
+            let own: Vec<&CountRow> =
+                rows.iter().filter(|row| row.endpoint == endpoint.name()).collect();
+            let of = |outcome: Outcome| {
+                own.iter().filter(|row| row.outcome == outcome).map(|row| row.requests).sum::<u64>()
+            };
+            let total = Outcome::ALL.into_iter().map(of).sum::<u64>();
+            (total > 0).then(|| EndpointLine {
+                title: endpoint.title(),
+                template: endpoint
+                    .template()
+                    .unwrap_or("no such path, or refused before it was read"),
+                counts: Outcome::ALL.map(|outcome| number(of(outcome))).to_vec(),
+                total,
+                shown: number(total),
+            })
+        })
+        .collect();
+    lines.sort_by_key(|line| std::cmp::Reverse(line.total));
+    lines
+}
+
+fn failure_line(failure: accounts::Failure, of: Option<&KeyView>, now: Timestamp) -> FailureLine {
+    FailureLine {
+        at: Moment::new(failure.at, now),
+        request_id: failure.request_id.into(),
+        method: failure.method,
+        target: failure.target.into(),
+        status: failure.status,
+        code: failure.code,
+        message: parts(&failure.message),
+        times: failure.times,
+        key: of.map_or_else(String::new, |view| {
+            let line = KeyLine::new(view, now);
+            format!("{} ({})", line.name, line.hint)
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn standing(used: u32, limit: u32, now: Timestamp) -> WindowStanding {
+        WindowStanding {
+            owner: accounts::Owner::Key,
+            window: Window::Day,
+            limit,
+            used,
+            remaining: limit - used,
+            resets_at: now.plus(Duration::from_secs(10 * 3600)),
+        }
+    }
+
+    #[test]
+    fn the_forecast_says_when_the_rest_is_spent() {
+        let now = Timestamp::parse("2026-11-14T14:00:00Z").unwrap();
+        let told = |used, spent, over| forecast(&standing(used, 1000, now), spent, over, now);
+        assert!(told(1000, 5, 3600).starts_with("Spent"));
+        assert!(told(10, 0, 3600).starts_with("Nothing was spent"));
+        assert!(told(100, 10, 3600).contains("it lasts"));
+        assert!(
+            told(900, 50, 3600).contains("spent in 2 h, at 16:00 UTC"),
+            "{}",
+            told(900, 50, 3600)
+        );
+    }
+
+    #[test]
+    fn shares_are_told_from_half_on() {
+        let now = Timestamp::from_secs(0);
+        let reached = |used| alert_percent(&standing(used, 1000, now));
+        assert_eq!(
+            [reached(499), reached(500), reached(799), reached(800), reached(950), reached(1000)],
+            [None, Some(50), Some(50), Some(80), Some(95), Some(95)]
+        );
+    }
+}

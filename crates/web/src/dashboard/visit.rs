@@ -1,0 +1,225 @@
+//! Who asks: the session behind the cookie, whether the request comes from one of our pages, and the cookie
+//! that goes back.
+
+use std::sync::Arc;
+
+use accounts::{Actor, DeviceToken, EmailAddress, Origin, Role, Session, SessionToken, Stage};
+use domain::Timestamp;
+
+use crate::context::Web;
+use crate::dashboard::form::Form;
+use crate::dashboard::page::Trouble;
+use crate::dashboard::usage::{self, QuotaNote};
+use http::{Peer, Reply, Request};
+
+/// The cookie's name; over TLS with the prefix that binds it to this host and to TLS.
+const COOKIE: &str = "linesman_session";
+const COOKIE_TLS: &str = "__Host-linesman_session";
+/// What a browser is known by with which somebody signed in before.
+const DEVICE: &str = "linesman_device";
+const DEVICE_TLS: &str = "__Host-linesman_device";
+/// How long it is known after the last time: half a year.
+const DEVICE_S: u32 = 180 * 86_400;
+
+/// A request for a page, with what is known of the visitor.
+#[derive(Debug)]
+pub(crate) struct Visit<'a> {
+    pub(crate) web: &'a Arc<Web>,
+    pub(crate) request: &'a Request<'a>,
+    pub(crate) form: Form,
+    pub(crate) query: Form,
+    /// What stands for `{id}` in the route.
+    pub(crate) id: &'a str,
+    /// The browser's token: a session's, or one that is nobody's yet and only binds forms to the browser.
+    pub(crate) token: SessionToken,
+    pub(crate) session: Option<Session>,
+    pub(crate) origin: Origin,
+    pub(crate) now: Timestamp,
+    /// Keys of the visitor whose quota runs low, the fullest first.
+    pub(crate) alerts: Vec<QuotaNote>,
+    secure: bool,
+    /// The browser has no token of ours yet.
+    is_new: bool,
+}
+
+impl<'a> Visit<'a> {
+    pub(crate) async fn begin(
+        web: &'a Arc<Web>,
+        request: &'a Request<'a>,
+        form: Form,
+    ) -> Result<Self, Trouble> {
+        let peer = Peer::current();
+        let public = web.settings.public_url.as_deref();
+        let secure = public.map_or(peer.encrypted, |url| url.starts_with("https://"));
+        let cookie = request.page.cookie.as_deref();
+        let held = cookie.and_then(|cookie| read_cookie(cookie, cookie_name(secure)));
+        let held = held.and_then(SessionToken::parse);
+        let device = cookie.and_then(|cookie| read_cookie(cookie, device_name(secure)));
+        let session = match &held {
+            Some(token) => web.people.session(token).await?,
+            None => None,
+        };
+        let is_new = held.is_none();
+        let token = match held {
+            Some(token) => token,
+            None => SessionToken::generate()?,
+        };
+        let agent = request.agent.unwrap_or_default();
+        Ok(Self {
+            web,
+            request,
+            form,
+            query: Form::parse(request.query.as_bytes()).unwrap_or_default(),
+            id: "",
+            token,
+            session,
+            origin: Origin {
+                address: web.api.server.settings.proxies.client(peer.address, &request.page),
+                agent: String::from_utf8_lossy(agent).into_owned(),
+                device: device.and_then(DeviceToken::parse),
+            },
+            now: web.api.clock.now(),
+            alerts: Vec::new(),
+            secure,
+            is_new,
+        })
+    }
+
+    /// The signed-in session; routes that need one are only reached with one.
+    pub(crate) fn session(&self) -> Result<&Session, Trouble> {
+        self.session.as_ref().ok_or(Trouble::Forbidden)
+    }
+
+    /// Finds out which of the visitor's keys run low, for the banner. A store that cannot tell costs the banner only:
+    /// the page itself says what is wrong.
+    pub(crate) async fn look_at_quotas(&mut self) {
+        let is_own_page = self.request.path.starts_with("/dashboard");
+        let Some(session) = self.session.as_ref().filter(|session| session.stage == Stage::Full)
+        else {
+            return;
+        };
+        if is_own_page
+            && let Ok(keys) = self.web.api.accounts.live_keys_of(&session.account.id).await
+        {
+            self.alerts = usage::notes(&keys, self.now);
+        }
+    }
+
+    pub(crate) fn actor(&self) -> Result<Actor, Trouble> {
+        Ok(Actor::account(&self.session()?.account, &self.origin))
+    }
+
+    pub(crate) fn is_operator(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.account.role == Role::Operator)
+    }
+
+    /// Whether a form was sent by a page of this service, as far as the browser tells. Browsers tell one or the
+    /// other; what tells neither is no browser that somebody could be lured with.
+    pub(crate) fn is_from_here(&self) -> bool {
+        let browser = &self.request.page;
+        let same_site = browser.fetch_site.is_none_or(|site| site == b"same-origin");
+        let same_origin = browser.origin.is_none_or(|origin| {
+            let own = self.base();
+            origin.eq_ignore_ascii_case(own.as_bytes())
+        });
+        same_site && same_origin
+    }
+
+    /// Where this service is for whoever asks: `https://odds.example.com`.
+    pub(crate) fn base(&self) -> String {
+        if let Some(url) = &self.web.settings.public_url {
+            return url.trim_end_matches('/').to_owned();
+        }
+        let host = self.request.page.host.unwrap_or(b"localhost");
+        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b".-:[]".contains(byte);
+        let host: Vec<u8> = host.iter().copied().filter(plain).take(255).collect();
+        let scheme = if self.secure { "https" } else { "http" };
+        format!("{scheme}://{}", host.escape_ascii())
+    }
+
+    /// Gives the browser the token of its new session.
+    pub(crate) fn with_session(&self, mut reply: Reply, token: &SessionToken) -> Reply {
+        let seconds = self.web.people.rules().session_max.as_secs();
+        let name = cookie_name(self.secure);
+        self.put_cookie(&mut reply, name, &token.expose(), &format!("; Max-Age={seconds}"));
+        reply
+    }
+
+    /// Lets the browser be known as one that the holder of this address was let in with.
+    pub(crate) async fn with_device(
+        &self,
+        mut reply: Reply,
+        email: &EmailAddress,
+    ) -> Result<Reply, Trouble> {
+        if let Some(device) = self.web.people.remember_device(email).await? {
+            let name = device_name(self.secure);
+            self.put_cookie(&mut reply, name, &device.expose(), &format!("; Max-Age={DEVICE_S}"));
+        }
+        Ok(reply)
+    }
+
+    /// Takes the browser's token away.
+    pub(crate) fn without_session(&self, mut reply: Reply) -> Reply {
+        self.put_cookie(&mut reply, cookie_name(self.secure), "", "; Max-Age=0");
+        reply
+    }
+
+    /// Adds what every page carries.
+    pub(crate) fn finish(&self, mut reply: Reply) -> Reply {
+        // A browser without a token gets one with the first page, for the forms on it.
+        let has_cookie = reply.head.iter().any(|(name, _)| name == b"set-cookie");
+        let is_page = reply
+            .head
+            .iter()
+            .any(|(name, value)| name == b"content-type" && value.starts_with(b"text/html"));
+        // A page that may be kept is the same for everybody, and has no forms.
+        let is_own =
+            reply.head.iter().any(|(name, value)| name == b"cache-control" && value == b"no-store");
+        if self.is_new && is_page && is_own && !has_cookie {
+            self.put_cookie(&mut reply, cookie_name(self.secure), &self.token.expose(), "");
+        }
+        if self.secure {
+            reply.head.put("strict-transport-security", "max-age=31536000");
+        }
+        reply
+    }
+
+    fn put_cookie(&self, reply: &mut Reply, name: &str, value: &str, lasts: &str) {
+        let secure = if self.secure { "; Secure" } else { "" };
+        let cookie = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax{secure}{lasts}");
+        reply.head.put("set-cookie", cookie);
+    }
+}
+
+const fn cookie_name(secure: bool) -> &'static str {
+    if secure { COOKIE_TLS } else { COOKIE }
+}
+
+const fn device_name(secure: bool) -> &'static str {
+    if secure { DEVICE_TLS } else { DEVICE }
+}
+
+fn read_cookie<'c>(header: &'c [u8], name: &str) -> Option<&'c [u8]> {
+    header
+        .split(|byte| *byte == b';')
+        .find_map(|pair| pair.trim_ascii().strip_prefix(name.as_bytes())?.strip_prefix(b"="))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_cookie_is_found_among_others_and_by_its_whole_name() {
+        let token = SessionToken::generate().unwrap().expose();
+        let found = |header: String| {
+            read_cookie(header.as_bytes(), COOKIE).and_then(SessionToken::parse).is_some()
+        };
+        assert!(found(format!("a=b; {COOKIE}={token}")));
+        assert!(found(format!("{COOKIE}={token};c=d")));
+        assert!(!found(format!("x{COOKIE}={token}")));
+        assert!(!found(format!("{COOKIE}x={token}")));
+        assert!(!found(format!("{COOKIE}=short")));
+        assert!(read_cookie(format!("{COOKIE}={token}").as_bytes(), COOKIE_TLS).is_none());
+    }
+}

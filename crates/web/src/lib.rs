@@ -1,0 +1,12 @@
+//! Pages for people: the account, the operators' console, the board, the status page and the API's reference.
+
+mod context;
+mod dashboard;
+mod docs;
+
+pub use context::{Web, WebSettings};
+pub use dashboard::{
+    RouteView, Who, answer, covers, is_stream, keep_pages, operation_words, routes, take_form,
+    watch,
+};
+pub use docs::{page as docs_page, style as docs_style};
