@@ -1,5 +1,5 @@
-//! Why a verb on keys or feeds was not done. The texts are what an operator reads: one sentence, with the
-//! mend. None of them repeats what was typed where a key may have been typed.
+//! Why an operation on keys or feeds failed. An operator reads the texts: one sentence, with the fix. None repeats what
+//! was typed where that may have been a key.
 
 use store::StoreError;
 
@@ -30,11 +30,11 @@ pub enum AccountError {
     #[error("key {0} is rotated already and ends soon; rotate its successor")]
     RotateTwice(String),
     #[error(
-        "the account has at most {keys_max} keys in force; revoke one that is not needed any more"
+        "the account has at most {keys_max} active keys; revoke one that is not needed any more"
     )]
     KeysFull { keys_max: u32 },
     #[error(
-        "the account has made {made_max} keys within the last hour, the most there may be; try again in {} min",
+        "the account has created {made_max} keys within the last hour, the limit; try again in {} min",
         retry_after_s.div_ceil(60)
     )]
     KeysTooMany { made_max: u32, retry_after_s: u64 },
@@ -47,7 +47,7 @@ pub enum AccountError {
     /// A key, token or setting was changed in the store, and may not be on every node.
     #[error(
         "the change is stored, but {nodes} did not confirm it and it could not be announced: a node that cannot reach \
-         the database may go by what was before until it can; do it again to have it confirmed"
+         the database may use the previous state until it can; repeat the change to have it confirmed"
     )]
     Unconfirmed {
         nodes: String,

@@ -1,4 +1,4 @@
-//! Which push feeds are let in: every live feed token in memory, found by its digest.
+//! Push feeds: every live feed token in memory, found by its digest.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::{FeedToken, KeyRefusal, key::ring::DigestMap, revocation::key_lease::
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedGrant {
     pub name: String,
-    /// The only bookmaker the feed may speak for; `None` is any.
+    /// The only bookmaker of the feed; `None` is any.
     pub bookmaker: Option<String>,
-    /// Whether it may report where events stand.
+    /// Whether it may report scores.
     pub scores: bool,
-    /// Since when an operator refuses its pushes.
+    /// Since when an operator has paused it.
     pub paused_at: Option<Timestamp>,
 }
 
@@ -27,7 +27,7 @@ pub struct Feeds {
     feeds: ArcSwap<DigestMap<Arc<FeedGrant>>>,
     store: Store,
     lease: Arc<KeyLease>,
-    /// Held while following the store, so that an older reading never overwrites a newer one.
+    /// Held while the store is read, so that an older reading never overwrites a newer one.
     following: Mutex<()>,
 }
 
@@ -36,10 +36,10 @@ impl Feeds {
         Self { feeds: ArcSwap::default(), store, lease, following: Mutex::new(()) }
     }
 
-    /// Looks a token up by its text.
+    /// Finds a token by its text.
     ///
     /// # Errors
-    /// It is not a live token, or this node cannot tell at the moment.
+    /// It is not a live token, or this node has no key lease.
     pub fn authenticate(&self, text: &[u8]) -> Result<Arc<FeedGrant>, KeyRefusal> {
         let digest = FeedToken::parse(text).ok_or(KeyRefusal::Unknown)?.digest();
         if !self.lease.holds() {
@@ -55,10 +55,7 @@ impl Feeds {
         feeds
     }
 
-    /// Follows the store: when this returns, its word is in force.
-    ///
-    /// # Errors
-    /// The store cannot be read; then nothing has changed.
+    /// Reads the store. Where that fails, nothing has changed.
     pub async fn reload(&self) -> Result<(), StoreError> {
         let _following = self.following.lock().await;
         let rows = self.store.feeds().await?;

@@ -1,8 +1,10 @@
 //! Keys, grants, quota, feed tokens and people. Logic only: SQL is in `store`, HTTP in `serve`.
 //!
-//! [`Accounts`] is what a server holds: live keys and feeds in memory, and meters that spend from leases.
-//! [`Registry`] is what a command-line process needs: the same verbs, on the store alone.
-//! [`People`] knows developers and operators: how they sign in, and what they ask for and decide.
+//! [`Accounts`] is for a server: live keys and feeds in memory, and meters that spend from leases. [`Registry`] is for
+//! a command-line process: the same operations on the store alone. [`People`] is for developers and operators: how
+//! they sign in, and what they request and decide.
+//!
+//! Every function that uses the store fails where the store does; `# Errors` says what else can fail.
 
 mod error;
 mod feed;
@@ -41,10 +43,9 @@ pub use crate::{
     registry::{FeedRecord, KeyRecord, Maintenance, NewKey, Registry, Scores},
     revocation::{
         confirm::{Authorities, Need, not_confirmed},
-        key_lease::{
-            MonotonicClock, RegisterError, RegisterFuture, RevocationRegister, SteadyClock,
-        },
+        key_lease::{MonotonicClock, SteadyClock},
         node::{Cluster, KeyLeaseStats},
+        register::{RegisterError, RegisterFuture, RevocationRegister},
     },
     simulation::{KeyLeaseSimulation, MeterSimulation},
 };
@@ -60,34 +61,34 @@ pub use store::{
 /// How long a release waits for the worker's last transaction: longer than the store waits for a lock.
 const STOP_WAIT: Duration = Duration::from_secs(15);
 
-/// A key with how it stands at this moment.
+/// A key with its use and quota at this moment.
 #[derive(Clone, Debug)]
 pub struct KeyView {
     pub record: KeyRecord,
     pub last_used: Option<Timestamp>,
-    /// What its client last called itself.
+    /// The last `User-Agent` of its client.
     pub last_agent: Option<String>,
-    /// Where its day and its tightest window stand; `None` for a key that is not let in.
+    /// Its burst and its tightest quota; `None` for a key that is not active.
     pub standing: Option<Standing>,
-    /// What it has spent of its day; `None` for a key that is not let in.
+    /// What it has spent of its day; `None` for a key that is not active.
     pub today: Option<WindowStanding>,
-    /// Out of force while its account is suspended.
+    /// Refused while its account is suspended.
     pub suspended: bool,
 }
 
-/// A key that took another one's place.
+/// A key that replaces another.
 #[derive(Debug)]
 pub struct Rotated {
     pub secret: KeySecret,
     pub record: KeyRecord,
-    /// Why the old key may not have ended on every node yet. The new one is good all the same, and shown only here.
+    /// Why the old key may not have ended on every node yet. The new one is valid, and shown only here.
     pub unconfirmed: Option<AccountError>,
 }
 
-/// Everything a server knows about who may ask for what, in memory.
+/// The keys, feeds and maintenance of a server, in memory.
 ///
-/// Each verb writes the store first and then memory: when it returns, it is in force here, and on every other node of
-/// a cluster.
+/// Each operation writes the store first and then memory: when it returns, it holds here and on every other node of a
+/// cluster.
 #[derive(Debug)]
 pub struct Accounts {
     pub keys: KeyRing,
@@ -98,14 +99,14 @@ pub struct Accounts {
     orders: mpsc::Sender<Order>,
     counters: Arc<LeaseCounters>,
     writing: Mutex<usage::WriteState>,
-    /// Alerts that the store knows of, so that it is not asked every minute.
+    /// Alerts that are stored already, so that the store is not asked every minute.
     alerted: Mutex<HashSet<usage::AlertKey>>,
-    /// `None`: this process is alone.
+    /// `None`: a single process.
     member: Option<Member>,
 }
 
 impl Accounts {
-    /// Loads everything from the store. The worker has to be run for requests to be counted.
+    /// Loads everything from the store. The worker has to run for requests to be counted.
     pub async fn load(
         store: Store,
         clock: Arc<dyn Clock>,
@@ -143,11 +144,11 @@ impl Accounts {
         (accounts, worker)
     }
 
-    /// Follows the store in everything: it was written past these accounts. When this returns, every other node of a
-    /// cluster does, too.
+    /// Reads the store again, after another process wrote it. When this returns, every other node of a cluster has,
+    /// too.
     ///
     /// # Errors
-    /// The store cannot be read, or other nodes may not have followed.
+    /// Other nodes may not have followed.
     pub async fn reload(&self) -> Result<(), AccountError> {
         self.read_all().await?;
         self.confirm(Need::Everywhere).await
@@ -158,32 +159,30 @@ impl Accounts {
         self.read_rest().await
     }
 
-    /// Follows the changes after a number.
+    /// Reads the changes after a number.
     async fn catch_up(&self, number: i64) -> Result<(), AccountError> {
         self.keys.catch_up(number).await?;
         self.read_rest().await
     }
 
-    /// What there is little of is read whole.
+    /// Feeds and maintenance are few and read whole.
     async fn read_rest(&self) -> Result<(), AccountError> {
         self.feeds.reload().await?;
         self.maintenance.store(Arc::new(self.registry.maintenance().await?));
         Ok(())
     }
 
-    /// How leasing goes.
     pub fn leases(&self) -> LeaseStats {
         self.counters.figures()
     }
 
-    /// Whether requests can be counted as far as is known: a process that is alone could write its store when it last
-    /// tried. One of several nodes is judged by its right to let keys in.
+    /// Whether requests can be counted, as far as is known: a single process could write its store when it last tried.
+    /// A node of a cluster is judged by its key lease.
     pub fn can_count(&self) -> bool {
         self.member.is_some() || !self.counters.is_failing()
     }
 
-    /// Counts one request to the key's burst. Waits only where a lease has to be taken first. Where the key stands is
-    /// told without its account.
+    /// Counts one request to the key's burst. Waits only where a lease is needed first.
     pub async fn charge_burst(&self, entry: &KeyEntry, now: Timestamp) -> Charge {
         entry.meters.charge_burst(now).await
     }
@@ -193,32 +192,31 @@ impl Accounts {
         entry.meters.charge_quota(now).await
     }
 
-    /// Stops the worker and gives unspent leases back. From here on nothing can be charged, and a node of a cluster
-    /// lets nobody in.
-    ///
-    /// # Errors
-    /// The store cannot be written: what was left is lost to its windows.
+    /// Stops the worker and returns unspent leases, which are lost where the store fails. From here on nothing can be
+    /// charged, and a node of a cluster accepts no keys.
     pub async fn release(&self) -> Result<(), AccountError> {
         if let Err(error) = self.leave().await {
+            let error = &error as &dyn std::error::Error;
             tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "this node could not sign off; others wait for it for a while when keys change"
+                event = "node.leave_failed",
+                error,
+                "node still listed; changes of keys wait for it a while"
             );
         }
         let (stopped, stop) = oneshot::channel();
         if self.orders.send(Order::Stop(stopped)).await.is_ok()
             && tokio::time::timeout(STOP_WAIT, stop).await.is_err()
         {
-            tracing::warn!("the lease worker did not stop in time; its last leases are lost");
+            tracing::warn!(
+                event = "lease_worker.stop_timed_out",
+                "lease worker did not stop in time; its last leases are lost"
+            );
         }
         let unspent = self.keys.close().await;
         Ok(self.store.release(&unspent).await?)
     }
 
     /// As [`Registry::create_key`].
-    ///
-    /// # Errors
-    /// A field is out of its bounds, the account has or made too many keys.
     pub async fn create_key(
         &self,
         new: NewKey,
@@ -235,15 +233,12 @@ impl Accounts {
         self.registry.list_keys().await
     }
 
-    /// Whether any key was ever issued.
+    /// Whether any key was ever created.
     pub async fn has_keys(&self) -> Result<bool, AccountError> {
         Ok(self.store.has_keys().await?)
     }
 
-    /// As [`Registry::revoke_key`]; no request with that key passes on any node once this has returned.
-    ///
-    /// # Errors
-    /// There is no such key, the store cannot be written, or other nodes may let the key in for a while.
+    /// As [`Registry::revoke_key`]; no node accepts the key once this has returned.
     pub async fn revoke_key(&self, id_or_key: &str, by: &Actor) -> Result<KeyRecord, AccountError> {
         let row = self.registry.revoke_row(id_or_key, by).await?;
         self.keys.revoke(&row).await;
@@ -253,10 +248,6 @@ impl Accounts {
     }
 
     /// As [`Registry::rotate_key`].
-    ///
-    /// # Errors
-    /// There is no such key, it has ended or is ending, the overlap is longer than 7 days, the account has or made too
-    /// many keys.
     pub async fn rotate_key(
         &self,
         id_or_key: &str,
@@ -273,12 +264,12 @@ impl Accounts {
         let old = record.rotated_from.as_ref().map_or("", |id| id.as_str());
         let done = registry::rotated(overlap, record.id.as_str());
         let confirmed = self.confirm_or_note(need, by, (AuditAction::KeyRotated, old, &done)).await;
-        // The new key is shown once, so it is not lost over the old one's end.
+        // The new key is shown once, so it is returned even where the old one's end is not confirmed.
         let unconfirmed = confirmed.err().or(unread.map(AccountError::from));
         Ok(Rotated { secret, record, unconfirmed })
     }
 
-    /// Waits until a change is in force everywhere, and writes down where that is not known.
+    /// Waits until a change holds everywhere, and logs it where that is not known.
     async fn confirm_or_note(
         &self,
         need: Need,
@@ -291,24 +282,28 @@ impl Accounts {
                 self.registry.note(by, action, subject, &not_confirmed(detail)).await
         {
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, "that a change is not confirmed is not in the audit log");
+            tracing::warn!(
+                event = "audit.failed",
+                error,
+                "unconfirmed change not in the audit log"
+            );
         }
         confirmed
     }
 
-    /// An account's keys, oldest first, with how they stand.
+    /// An account's keys, oldest first.
     pub async fn keys_of(&self, account_id: &str) -> Result<Vec<KeyView>, AccountError> {
         let rows = self.store.keys_of(account_id).await?;
         Ok(rows.into_iter().map(|row| self.view(row)).collect())
     }
 
-    /// An account's keys that have not ended, oldest first, with how they stand.
+    /// An account's keys that have not ended, oldest first.
     pub async fn live_keys_of(&self, account_id: &str) -> Result<Vec<KeyView>, AccountError> {
         let rows = self.store.live_keys_of(account_id, self.registry.now().as_millis()).await?;
         Ok(rows.into_iter().map(|row| self.view(row)).collect())
     }
 
-    /// An account's keys that have ended, those that ended last first, from one on and at most so many.
+    /// A part of an account's keys that have ended, those that ended last first: (first, number).
     pub async fn ended_keys_of(
         &self,
         account_id: &str,
@@ -319,7 +314,7 @@ impl Accounts {
         Ok(rows.into_iter().map(|row| self.view(row)).collect())
     }
 
-    /// A key of an account that is let in; `None` where it is not, or is somebody else's.
+    /// An active key of an account; `None` where it is not active, or is of another account.
     pub async fn own_entry(
         &self,
         account_id: &str,
@@ -328,17 +323,17 @@ impl Accounts {
         let row = self.store.key(key_id).await?;
         let own = row.filter(|row| row.account_id.as_deref() == Some(account_id));
         let now = self.registry.now();
-        // What the store says just now comes before what is in memory.
+        // The store may be newer than memory.
         let own = own.filter(|row| row.revoked_ms.or(row.suspended_ms).is_none());
         Ok(own.and_then(|row| self.keys.entry(&row.digest)).filter(|entry| entry.is_active(now)))
     }
 
-    /// A key of anybody's with how it stands.
+    /// Any key.
     pub async fn view_key(&self, id: &str) -> Result<Option<KeyView>, AccountError> {
         Ok(self.store.key(id).await?.map(|row| self.view(row)))
     }
 
-    /// Keys with a text in what people know them by, the newest first, with how they stand; at most so many.
+    /// At most `max` keys that match a text, newest first.
     pub async fn find_keys(&self, text: &str, max: u32) -> Result<Vec<KeyView>, AccountError> {
         let rows = self.store.find_keys(text, self.registry.now().as_millis(), max).await?;
         Ok(rows.into_iter().map(|row| self.view(row)).collect())
@@ -362,7 +357,7 @@ impl Accounts {
         }
     }
 
-    /// Writes down when keys were last used, so that a restart does not forget it.
+    /// Stores when keys were last used.
     pub async fn record_key_uses(&self) -> Result<(), AccountError> {
         let uses = self.keys.take_unnoted_uses();
         if uses.is_empty() {
@@ -372,9 +367,6 @@ impl Accounts {
     }
 
     /// As [`Registry::create_feed`].
-    ///
-    /// # Errors
-    /// The name is out of its bounds or has a live token.
     pub async fn create_feed(
         &self,
         name: &str,
@@ -393,10 +385,7 @@ impl Accounts {
         self.registry.list_feeds().await
     }
 
-    /// As [`Registry::revoke_feed`]; the token lets nobody in once this has returned.
-    ///
-    /// # Errors
-    /// There is no such feed.
+    /// As [`Registry::revoke_feed`]; no node accepts the token once this has returned.
     pub async fn revoke_feed(&self, name: &str, by: &Actor) -> Result<FeedRecord, AccountError> {
         let record = self.registry.revoke_feed(name, by).await?;
         self.feeds.reload().await?;
@@ -404,10 +393,7 @@ impl Accounts {
         Ok(record)
     }
 
-    /// As [`Registry::pause_feed`]; in force once this has returned.
-    ///
-    /// # Errors
-    /// There is no live feed of that name.
+    /// As [`Registry::pause_feed`].
     pub async fn pause_feed(
         &self,
         name: &str,
@@ -417,16 +403,16 @@ impl Accounts {
         let record = self.registry.pause_feed(name, paused, by).await?;
         self.feeds.reload().await?;
         let need = if paused { Need::Everywhere } else { Need::Soon };
-        self.confirm_or_note(need, by, (registry::pause_deed(paused), name, "")).await?;
+        self.confirm_or_note(need, by, (registry::pause_action(paused), name, "")).await?;
         Ok(record)
     }
 
-    /// Whether the service is closed for maintenance, as last loaded or set.
+    /// Whether maintenance is on, as last loaded or set.
     pub fn maintenance(&self) -> Maintenance {
         **self.maintenance.load()
     }
 
-    /// Closes or opens the service.
+    /// Starts or ends maintenance.
     pub async fn set_maintenance(
         &self,
         maintenance: Maintenance,

@@ -1,7 +1,7 @@
-//! People: developers and operators, how they sign in and what they may ask for and decide.
+//! People: developers and operators, how they sign in, and what they request and decide.
 //!
-//! Everything is decided here with the time that the clock gives; the rows are in the store. What may be
-//! refused in the ordinary course of things is a value ([`Attempt`], [`SignIn`]), not an error.
+//! Decisions are made here by the clock; the rows are in the store. What may be refused in normal use is a value
+//! ([`Attempt`], [`SignIn`]), not an error.
 
 mod access_review;
 mod audit;
@@ -39,48 +39,48 @@ use crate::{AccountError, Limits, registry::KEYS_MAX};
 
 /// Longest name of a person.
 const NAME_CHARS_MAX: usize = 100;
-/// What is kept of a browser's name.
+/// A longer `User-Agent` is cut.
 const AGENT_CHARS_MAX: usize = 200;
 /// The most keys that an operator can allow an account.
 const KEYS_MAX_MAX: u32 = 1000;
 
-/// Wrong passwords for one account from one source, or from one browser that is known: a person who has forgotten it
-/// gets to think, a program gets nowhere (120 an hour).
+/// Wrong passwords for one account from one source, or from one browser that is known: enough for a person who has
+/// forgotten it, too few for a program (120 an hour).
 const PAIR_LIMIT: Limit = Limit { burst: 10, every: Duration::from_secs(30) };
-/// Wrong passwords for one account, from wherever. Looser than what one source has, or a stranger could keep its owner
-/// out by trying without end.
+/// Wrong passwords for one account from all sources. Looser than for one source, or one attacker could lock its owner
+/// out.
 const ACCOUNT_LIMIT: Limit = Limit { burst: 40, every: Duration::from_secs(15) };
-/// Wrong passwords from one source, whichever accounts they are for.
+/// Wrong passwords from one source for any account.
 const SOURCE_LIMIT: Limit = Limit { burst: 30, every: Duration::from_secs(10) };
-/// Wrong codes for one account: a million codes, three of which are right at any time.
+/// Wrong codes for one account: three of a million are right at any time.
 const CODE_LIMIT: Limit = Limit { burst: 5, every: Duration::from_secs(60) };
 /// New accounts from one source.
 const SIGN_UP_LIMIT: Limit = Limit { burst: 5, every: Duration::from_secs(600) };
-/// New accounts from wherever: each is a row, a line of the audit log and a letter. Nobody who has an account is held
-/// up.
+/// New accounts from all sources: each is a row, a line of the audit log and an email. Existing accounts are not
+/// affected.
 const SIGN_UPS_LIMIT: Limit = Limit { burst: 200, every: Duration::from_secs(10) };
 
-/// Requests to be told how to set a new password, from one source.
+/// Requests for a password reset from one source.
 const RESET_LIMIT: Limit = Limit { burst: 5, every: Duration::from_secs(300) };
-/// Letters to one address that somebody else may have caused.
+/// Emails to one address that somebody else may have caused.
 const EMAIL_LIMIT: Limit = Limit { burst: 3, every: Duration::from_secs(600) };
-/// Requests that the explorer makes for one account.
+/// Requests of the API explorer for one account.
 const EXPLORE_LIMIT: Limit = Limit { burst: 20, every: Duration::from_secs(2) };
 
-/// Who may make an account.
+/// Who may create an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignUp {
     Open,
-    /// Whoever has an operator's link.
+    /// Only with an operator's link.
     Invitation,
     Closed,
 }
 
-/// What the operator decided about people.
+/// What the operator configured about people.
 #[derive(Clone, Copy, Debug)]
 pub struct PeopleRules {
     pub sign_up: SignUp,
-    /// A session that was not used for this long has ended.
+    /// A session ends when it was not used for this long.
     pub session_idle: Duration,
     /// A session ends this long after sign-in, used or not.
     pub session_max: Duration,
@@ -96,13 +96,13 @@ impl Default for PeopleRules {
     }
 }
 
-/// From where somebody asks.
+/// The client's address and browser.
 #[derive(Clone, Debug)]
 pub struct Origin {
     pub address: Option<IpAddr>,
-    /// What their browser calls itself.
+    /// The `User-Agent` of the browser.
     pub agent: String,
-    /// What shows that somebody signed in with it before.
+    /// The token of a browser with which a person signed in before.
     pub device: Option<DeviceToken>,
 }
 
@@ -111,7 +111,7 @@ impl Origin {
         self.address.map_or_else(String::new, |address| address.to_string())
     }
 
-    /// Whom tries are counted to.
+    /// What attempts are counted to.
     fn source(&self) -> Option<IpAddr> {
         self.address.map(source_of)
     }
@@ -121,7 +121,7 @@ impl Origin {
     }
 }
 
-/// Whom something is counted to that comes from an address: it, or the network that one customer has in IPv6.
+/// The source that an address is counted to: itself, or the /64 network that one customer has in IPv6.
 pub fn source_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => {
@@ -144,17 +144,17 @@ pub struct AccountRecord {
     /// Since when it may have production keys.
     pub production_since: Option<Timestamp>,
     pub second_factor: bool,
-    /// What an operator allows it, where that is not what every account has.
+    /// What an operator allows it.
     pub allowance: Allowance,
 }
 
 impl AccountRecord {
-    /// Keys that may be in force at the same time.
+    /// Active keys at the same time.
     pub fn keys_max(&self) -> u32 {
         self.allowance.keys_max.unwrap_or(KEYS_MAX)
     }
 
-    /// What each of its production keys may ask for in a minute, and all of them together in a day and a month.
+    /// Requests of each production key in a minute, and of all of them together in a day and a month.
     pub fn limits(&self) -> Limits {
         limits_of(&self.allowance)
     }
@@ -168,7 +168,7 @@ fn limits_of(allowance: &Allowance) -> Limits {
     }
 }
 
-/// A session that was found good.
+/// A live session.
 #[derive(Clone, Debug)]
 pub struct Session {
     pub account: AccountRecord,
@@ -176,7 +176,7 @@ pub struct Session {
     pub stage: Stage,
 }
 
-/// A session as its holder sees it in the list.
+/// A session in the list of its holder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRecord {
     pub id: String,
@@ -184,7 +184,7 @@ pub struct SessionRecord {
     pub seen_at: Timestamp,
     pub address: String,
     pub agent: String,
-    /// It is the one that asks.
+    /// Whether the list was requested with it.
     pub current: bool,
 }
 
@@ -200,14 +200,14 @@ pub struct AccessRecord {
     pub note: Option<String>,
 }
 
-/// What an operator answers.
+/// An operator's decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessDecision {
     Approve,
     Refuse,
 }
 
-/// Who an account is to be for.
+/// An account to create.
 #[derive(Debug)]
 pub struct NewAccount {
     pub profile: Profile,
@@ -231,39 +231,39 @@ impl Profile {
     }
 }
 
-/// What came of trying to get through a guarded door.
+/// The result of an attempt that may be refused or throttled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
     Done,
-    /// Wrong, unknown, used, expired or not allowed: no more is told.
+    /// Wrong, unknown, used, expired or not allowed; which of them is not disclosed.
     Refused,
-    /// Too often; try again after this long.
+    /// Too many attempts.
     Throttled {
         retry_after_s: u64,
     },
-    /// Too many at once; try again shortly.
+    /// Too many at once; retry shortly.
     Busy,
 }
 
-/// What came of signing in.
+/// The result of signing in.
 #[derive(Debug)]
 pub enum SignIn {
     Complete(SessionToken),
-    /// The password was right; the second factor is owed.
+    /// The password was correct; the second factor is missing.
     NeedsCode(SessionToken),
-    /// The password was right; the address has to be confirmed first. A letter says how.
+    /// The password was correct; the address has to be confirmed first. An email has the link.
     Unconfirmed,
     Failed(Attempt),
 }
 
-/// Why a verb on people was not done.
+/// Why an operation on people failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PeopleError {
     #[error("there is no such account")]
     UnknownAccount,
-    #[error("there is no such request, or it was answered already")]
+    #[error("there is no such request, or it was decided already")]
     UnknownRequest,
-    #[error("a request waits for an answer already")]
+    #[error("a request is pending already")]
     AlreadyRequested,
     #[error("say in 20 to 2000 characters what the data is for")]
     BadPurpose,
@@ -281,7 +281,7 @@ impl From<store::StoreError> for PeopleError {
     }
 }
 
-/// Everything about people.
+/// Accounts of people.
 #[derive(Debug)]
 pub struct People {
     store: Store,
@@ -290,9 +290,9 @@ pub struct People {
     hasher: Hasher,
     throttles: Mutex<Throttles>,
     refusals: Mutex<Refusals>,
-    /// `None`: no mail is sent, and operators hand out links instead.
+    /// `None`: no email is sent, and operators give people links instead.
     mail: Option<Outbox>,
-    /// How long after the password is hashed a sign-up is answered.
+    /// A sign-up is answered this long after the password is hashed.
     sign_up_time: Duration,
 }
 
@@ -311,7 +311,7 @@ struct Throttles {
 }
 
 impl Throttles {
-    /// Counts a new account to where it comes from and to all of them.
+    /// Counts a new account to its source and to all.
     fn admit_sign_up(&mut self, source: Option<IpAddr>, now: Timestamp) -> Result<(), Duration> {
         self.sign_up.admit(&source, now).and_then(|()| self.sign_ups.admit(&(), now))
     }
@@ -350,7 +350,7 @@ impl People {
         })
     }
 
-    /// With letters: addresses are confirmed and passwords reset by mail.
+    /// With emails: addresses are confirmed and passwords reset by email.
     #[must_use]
     pub fn with_mail(mut self, mail: Option<Outbox>) -> Self {
         self.mail = mail;
@@ -361,7 +361,7 @@ impl People {
         self.rules
     }
 
-    /// Counts a request that the explorer is to make for somebody.
+    /// Counts a request of the API explorer.
     pub fn admit_explorer(&self, of: &Session) -> Attempt {
         match self.throttles().explore.admit(&of.account.id, self.clock.now()) {
             Ok(()) => Attempt::Done,
@@ -370,7 +370,7 @@ impl People {
     }
 
     fn throttles(&self) -> MutexGuard<'_, Throttles> {
-        // A number for each key: nothing in there can be left half-changed.
+        // One number for each key: nothing can be left half-changed.
         self.throttles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -407,6 +407,6 @@ fn access_record(row: AccessRow) -> AccessRecord {
 }
 
 fn throttled(wait: Duration) -> Attempt {
-    // Rounded up, so that whoever waits as told is let through.
+    // Rounded up, so that a client that waits this long succeeds.
     Attempt::Throttled { retry_after_s: wait.as_secs() + 1 }
 }

@@ -1,5 +1,5 @@
-//! The verbs on keys, feeds and maintenance, done in the store alone. What a command-line process uses; a
-//! running server is told afterwards, and does the same through [`crate::Accounts`].
+//! Operations on keys, feeds and maintenance, on the store alone, for command-line processes. A running server does the
+//! same through [`crate::Accounts`].
 
 mod record;
 
@@ -18,15 +18,15 @@ use crate::{
 const NAME_MAX: usize = 100;
 const SLUG_MAX: usize = 64;
 const OVERLAP_MAX: Duration = Duration::from_secs(7 * 86_400);
-/// Keys of one account that are in force at the same time, unless an operator allows it another number.
+/// Active keys of one account at the same time, unless an operator allows another number.
 pub(crate) const KEYS_MAX: u32 = 20;
-/// Keys that one account makes within [`KEYS_MADE_TIME`], successors too, or as many as it may have in force where that
-/// is more: enough to replace all of them, and each is a row and two lines of the audit log for good.
+/// Keys that one account creates within [`KEYS_MADE_TIME`], successors too, or its limit of active keys where that is
+/// more: enough to replace all of them. Each is a row and two lines of the audit log for good.
 const KEYS_MADE_MAX: u32 = 30;
 const KEYS_MADE_TIME: Duration = Duration::from_secs(3600);
 const MAINTENANCE: &str = "maintenance_retry_after_s";
 
-/// The verbs on the store.
+/// Operations on the store.
 #[derive(Clone, Debug)]
 pub struct Registry {
     store: Store,
@@ -42,25 +42,26 @@ impl Registry {
         self.clock.now()
     }
 
-    /// Issues a key. Its text is here and nowhere else. Whoever has an account is held to how many it may have and
-    /// make.
+    /// Creates a key. Its text is returned and not stored. An account is limited in how many it may have and create.
     ///
     /// # Errors
-    /// A field is out of its bounds, the account has or made too many keys.
+    /// A field is out of its bounds, or the account has or created too many keys.
     pub async fn create_key(
         &self,
         new: NewKey,
         by: &Actor,
     ) -> Result<(KeySecret, KeyRecord), AccountError> {
         check(&new)?;
-        let (secret, row) = self.mint(new)?;
-        let made =
-            self.store.insert_key(&row, self.room(by).as_ref(), &self.made(by, &row)).await?;
-        kept(made, &row)?;
+        let (secret, row) = self.generate(new)?;
+        let made = self
+            .store
+            .insert_key(&row, self.count_limit(by).as_ref(), &self.created(by, &row))
+            .await?;
+        inserted(made, &row)?;
         Ok((secret, key_record(row)))
     }
 
-    /// Issues so many keys of the same kind, of nobody in particular, all or none.
+    /// Creates `count` keys without an account, all or none.
     ///
     /// # Errors
     /// A field is out of its bounds.
@@ -72,21 +73,21 @@ impl Registry {
     ) -> Result<Vec<(KeySecret, KeyRecord)>, AccountError> {
         check(new)?;
         let new = NewKey { account_id: None, ..new.clone() };
-        let minted = (0..count).map(|_| self.mint(new.clone()));
+        let minted = (0..count).map(|_| self.generate(new.clone()));
         let (secrets, rows): (Vec<_>, Vec<_>) =
             minted.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
-        let audit: Vec<AuditEntry> = rows.iter().map(|row| self.made(by, row)).collect();
+        let audit: Vec<AuditEntry> = rows.iter().map(|row| self.created(by, row)).collect();
         self.store.insert_keys(&rows, &audit).await?;
         Ok(secrets.into_iter().zip(rows.into_iter().map(key_record)).collect())
     }
 
-    fn made(&self, by: &Actor, row: &KeyRow) -> AuditEntry {
+    fn created(&self, by: &Actor, row: &KeyRow) -> AuditEntry {
         let detail = format!("{} {}", row.kind.as_str(), row.hint);
         by.entry(self.now(), AuditAction::KeyCreated, &row.id, &detail)
     }
 
-    /// How many keys the account of whoever does something may have and make; `None` where they have none.
-    fn room(&self, by: &Actor) -> Option<KeyCountLimit> {
+    /// How many keys the actor's account may have and create; `None` where there is no account.
+    fn count_limit(&self, by: &Actor) -> Option<KeyCountLimit> {
         let now = self.now();
         by.account_id.as_ref().map(|_| KeyCountLimit {
             now_ms: now.as_millis(),
@@ -96,7 +97,7 @@ impl Registry {
         })
     }
 
-    fn mint(&self, new: NewKey) -> Result<(KeySecret, KeyRow), AccountError> {
+    fn generate(&self, new: NewKey) -> Result<(KeySecret, KeyRow), AccountError> {
         let (secret, id) = (KeySecret::generate(new.kind)?, KeyId::generate()?);
         let row = KeyRow {
             id: String::from(id.as_str()),
@@ -127,12 +128,12 @@ impl Registry {
         Ok((secret, row))
     }
 
-    /// Every key ever issued, oldest first.
+    /// Every key, oldest first.
     pub async fn list_keys(&self) -> Result<Vec<KeyRecord>, AccountError> {
         Ok(self.store.keys().await?.into_iter().map(key_record).collect())
     }
 
-    /// Ends a key, named by its id or its text, at once. Ending it twice changes nothing.
+    /// Revokes a key by its id or its text. Revoking it twice changes nothing.
     ///
     /// # Errors
     /// There is no such key.
@@ -152,12 +153,12 @@ impl Registry {
         ended.ok_or(AccountError::UnknownKey)
     }
 
-    /// Replaces a key, named by its id or its text, by a new one with the same grant that spends from the
-    /// same meters. The old one ends at once, or after the overlap.
+    /// Replaces a key, given by its id or its text, by a new one with the same grant and the same meters. The old one
+    /// ends at once, or after the overlap.
     ///
     /// # Errors
-    /// There is no such key, it has ended or is ending, the overlap is longer than 7 days, the account has or made too
-    /// many keys.
+    /// There is no such key, it has ended or is ending, the overlap is longer than 7 days, or the account has or
+    /// created too many keys.
     pub async fn rotate_key(
         &self,
         id_or_key: &str,
@@ -191,12 +192,15 @@ impl Registry {
         let old_id = successor.rotated_from.as_deref().unwrap_or_default();
         let audit =
             by.entry(now, AuditAction::KeyRotated, old_id, &rotated(overlap, &successor.id));
-        let room = self.room(by);
-        kept(self.store.rotate_key(end, &successor, room.as_ref(), &audit).await?, &successor)?;
+        let limit = self.count_limit(by);
+        inserted(
+            self.store.rotate_key(end, &successor, limit.as_ref(), &audit).await?,
+            &successor,
+        )?;
         Ok((secret, key_record(successor)))
     }
 
-    /// Issues a feed token. Its text is here and nowhere else. A revoked feed's name can be taken again.
+    /// Creates a feed token. Its text is returned and not stored. The name of a revoked feed can be used again.
     ///
     /// # Errors
     /// The name is out of its bounds or has a live token.
@@ -233,7 +237,7 @@ impl Registry {
         Ok(self.store.feeds().await?.into_iter().map(feed_record).collect())
     }
 
-    /// Ends a feed's token at once. Ending it twice changes nothing.
+    /// Revokes a feed's token. Revoking it twice changes nothing.
     ///
     /// # Errors
     /// There is no such feed.
@@ -244,7 +248,7 @@ impl Registry {
         row.map(feed_record).ok_or_else(|| AccountError::UnknownFeed(String::from(name)))
     }
 
-    /// Refuses a feed's pushes from now on, or takes them again. Its token stays good.
+    /// Pauses a feed, whose pushes are then refused, or resumes it. Its token stays valid.
     ///
     /// # Errors
     /// There is no live feed of that name.
@@ -255,21 +259,21 @@ impl Registry {
         by: &Actor,
     ) -> Result<FeedRecord, AccountError> {
         let now = self.now();
-        let audit = by.entry(now, pause_deed(paused), name, "");
+        let audit = by.entry(now, pause_action(paused), name, "");
         let row = self.store.pause_feed(name, paused.then(|| now.as_millis()), &audit).await?;
         row.map(feed_record).ok_or_else(|| AccountError::UnknownFeed(String::from(name)))
     }
 
-    /// Whether the service is closed for maintenance.
+    /// Whether maintenance is on.
     pub async fn maintenance(&self) -> Result<Maintenance, AccountError> {
         let value = self.store.setting(MAINTENANCE).await?;
-        // A value that cannot be read still says that the operator closed the service.
+        // A value that cannot be parsed still means that maintenance is on.
         Ok(value.map_or(Maintenance::Off, |value| Maintenance::On {
             retry_after_s: value.parse().unwrap_or(1),
         }))
     }
 
-    /// Closes or opens the service.
+    /// Starts or ends maintenance.
     pub async fn set_maintenance(
         &self,
         maintenance: Maintenance,
@@ -284,7 +288,7 @@ impl Registry {
         Ok(self.store.decide_setting(MAINTENANCE, value.as_deref(), &audit).await?)
     }
 
-    /// Writes down what was done elsewhere than in the store, where it is written down with what is done.
+    /// Logs an action that did not change the store; changes of the store are logged with them.
     pub async fn note(
         &self,
         by: &Actor,
@@ -307,10 +311,10 @@ impl Registry {
     }
 }
 
-fn kept(made: KeyInsert, row: &KeyRow) -> Result<(), AccountError> {
+fn inserted(made: KeyInsert, row: &KeyRow) -> Result<(), AccountError> {
     match made {
         KeyInsert::Inserted => Ok(()),
-        // Somebody else ended or rotated it since it was read.
+        // It was ended or rotated since it was read.
         KeyInsert::NothingToReplace => {
             Err(AccountError::RotateTwice(row.rotated_from.clone().unwrap_or_default()))
         }
@@ -323,7 +327,7 @@ fn kept(made: KeyInsert, row: &KeyRow) -> Result<(), AccountError> {
     }
 }
 
-/// What is written down of a rotation.
+/// The detail of a rotation in the audit log.
 pub(crate) fn rotated(overlap: Option<Duration>, successor: &str) -> String {
     match overlap {
         Some(overlap) => format!("overlap {} s; new key {successor}", overlap.as_secs()),
@@ -331,7 +335,7 @@ pub(crate) fn rotated(overlap: Option<Duration>, successor: &str) -> String {
     }
 }
 
-pub(crate) fn pause_deed(paused: bool) -> AuditAction {
+pub(crate) fn pause_action(paused: bool) -> AuditAction {
     if paused { AuditAction::FeedPaused } else { AuditAction::FeedResumed }
 }
 

@@ -4,3 +4,4 @@
 pub(crate) mod confirm;
 pub(crate) mod key_lease;
 pub(crate) mod node;
+pub(crate) mod register;

@@ -1,5 +1,6 @@
-//! A node's meters without a store and without a task, and its rule of trust without a clock: whoever drives them plays
-//! the lease worker and says what time it is. Simulations run the real arithmetic so, a thousand nodes in one thread.
+//! A node's meters without a store and a task, and the rule of the key lease without a clock, for simulations: the
+//! caller does the work of the lease worker and gives the time. A thousand nodes run in one thread with the real
+//! arithmetic.
 
 use std::sync::Arc;
 
@@ -26,20 +27,20 @@ pub struct MeterSimulation {
     orders: mpsc::Receiver<Order>,
 }
 
-/// What a node goes by that wants to let keys in from memory.
+/// The key lease of a node.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyLeaseSimulation {
     pub lease_ms: u64,
-    /// When the database was asked that last was known to list the node.
+    /// When the node asked the database that last listed it.
     pub listed_ms: Option<u64>,
 }
 
 impl KeyLeaseSimulation {
-    /// How long a revocation waits beyond the trust for a node that does not confirm it.
+    /// How long a revocation waits beyond the lease of a node that does not confirm it.
     pub const MARGIN_MS: u64 = MARGIN_MS;
 
-    /// Until when keys may be let in by who has every change up to `held`, now that the database (or else the register)
-    /// has named the newest.
+    /// Until when a node that has every change up to `held` may accept keys, now that the database (or else the
+    /// register) has named the newest.
     pub fn until_ms(
         &self,
         by_database: bool,
@@ -62,7 +63,7 @@ impl Default for MeterSimulation {
 }
 
 impl MeterSimulation {
-    /// Meters as a node makes them for a key that it has read from the store.
+    /// Meters of a key that was read from the store.
     pub fn meters(
         &self,
         id: &str,
@@ -73,7 +74,7 @@ impl MeterSimulation {
         Arc::new(Meters::new(id, limits, None, usage, now, self.sender.clone()))
     }
 
-    /// Adds the meters that have ordered leases since, until the worker's batch is full.
+    /// Adds the meters that have ordered leases since, up to the worker's batch.
     pub fn fill(&mut self, batch: &mut Vec<Arc<Meters>>) {
         while batch.len() < BATCH_MAX
             && let Ok(Order::Refill(meters)) = self.orders.try_recv()

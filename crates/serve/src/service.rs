@@ -40,7 +40,7 @@ impl Service {
 
     /// Whether this node may let keys in.
     pub(crate) fn has_key_authority(&self) -> bool {
-        self.api.accounts.key_lease().is_none_or(|trust| trust.left_ms > 0)
+        self.api.accounts.key_lease().is_none_or(|lease| lease.left_ms > 0)
     }
 
     /// What every answer carries.

@@ -112,7 +112,7 @@ mod hostile {
 
     use super::*;
 
-    /// A store on a disk that takes no more than so many pages.
+    /// A store on a disk that is full after a number of pages.
     async fn small(path: &Path, pages: u32) -> Store {
         open(path).await.unwrap().close().await;
         let options = options(path).pragma("max_page_count", pages.to_string());

@@ -1,4 +1,4 @@
-//! What a key allows: its limits, which are never beyond its account's, and what it may read.
+//! What a key allows: its limits, never beyond its account's, and what it may read.
 
 use serde::Serialize;
 use store::{KeyKind, KeyRow};
@@ -8,7 +8,7 @@ use crate::KeyId;
 /// The permission to read odds, events and scores.
 pub(crate) const ODDS_READ: &str = "odds:read";
 
-/// How much a line of rotated keys may ask for.
+/// The limits of a key and its rotated successors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Limits {
     pub burst_per_minute: u32,
@@ -17,7 +17,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Not more than what the keys of the account may ask for together.
+    /// At most what the keys of the account share.
     fn within(self, shared: Option<Quota>) -> Self {
         let Some(shared) = shared else {
             return self;
@@ -31,7 +31,7 @@ impl Limits {
     }
 }
 
-/// What all keys of an account of one kind may ask for together.
+/// What all keys of an account of one kind share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Quota {
     pub(crate) requests_per_day: u32,
@@ -70,7 +70,7 @@ pub(crate) fn grant(row: &KeyRow) -> Grant {
     }
 }
 
-/// What a key may ask for: what its row says, and not more than what its account may.
+/// A key's limits: those of its row, and at most its account's.
 pub(crate) fn limits(row: &KeyRow) -> Limits {
     let own = Limits {
         burst_per_minute: row.burst_per_minute,
@@ -80,8 +80,8 @@ pub(crate) fn limits(row: &KeyRow) -> Limits {
     own.within(quota(row))
 }
 
-/// What the account of a key that was read may ask for with all its keys of that kind. Simulated requests are apart
-/// from real ones: neither what an operator decides about these holds for those, nor does a test spend them.
+/// The quota of a key's account for keys of that kind. Sandbox keys have their own: an operator's limits are for
+/// production keys, and tests do not use them up.
 pub(crate) fn quota(row: &KeyRow) -> Option<Quota> {
     let Limits { requests_per_day, .. } = Limits::DEFAULT;
     row.account_quota.map(|set| match row.kind {

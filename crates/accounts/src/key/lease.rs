@@ -1,35 +1,34 @@
-//! One window's lease in memory: what this process may still hand out, and what the store last said.
+//! One window's lease in memory: what this process may still grant, and what the store last reported.
 //!
-//! Pure arithmetic, no lock and no store. Its invariant: only what [`WindowLease::refill`] brought in is ever taken
-//! out by [`WindowLease::take`], and a window once left is never entered again, whichever way the clock steps.
+//! Pure arithmetic, no lock and no store. Its invariant: only what [`WindowLease::refill`] added is ever taken by
+//! [`WindowLease::take`], and a window once left is never entered again, however the clock steps.
 
 use domain::Timestamp;
 use store::{Lease, LeaseRequest, Unspent, Window};
 
 use crate::{Owner, Refusal, WindowStanding, key::window};
 
-/// The largest slice: what a crash can at most lose of a window.
+/// The largest lease: what a crash can at most lose of a window.
 const LEASE_MAX: u32 = 10_000;
-/// How long before a window ends the first lease of the next one is taken, for who is spending then: a busy key does
-/// not wait at the turn of the minute.
+/// How long before the end of a window a busy key leases from the next one, so that it does not wait when the minute
+/// begins.
 const LEAD_MS: i64 = 10_000;
-/// How long a spent window is taken for spent before the store is asked again: another node may have
-/// given back what it leased.
+/// How long an exhausted window counts as exhausted before the store is asked again: another node may have returned a
+/// lease.
 const RECHECK_MS: i64 = 5_000;
 
 #[derive(Debug)]
 pub(crate) struct WindowLease {
-    /// Whose limit it is.
     owner: Owner,
     window: Window,
     limit: u32,
     start_ms: i64,
     end_ms: i64,
-    /// Leased out of the window in all, by any process, as far as known.
+    /// Leased out of the window in all, by any process, as far as is known.
     granted: u32,
-    /// Ours, not handed out yet.
+    /// Leased by this process and not granted yet.
     left: u32,
-    /// What was left after the last refill; half of it asks for the next.
+    /// What was left after the last refill; at half of it the next is requested.
     filled: u32,
     wanted: bool,
     checked_ms: i64,
@@ -48,9 +47,9 @@ enum Next {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Readiness {
     Ready,
-    /// Nothing in hand, but the store may have more.
+    /// No lease is left, but the store may have more.
     NeedsLease,
-    /// The window's limit is handed out.
+    /// The window's limit is granted.
     Exhausted,
 }
 
@@ -77,7 +76,7 @@ impl WindowLease {
         }
     }
 
-    /// Another limit from now on. What is in hand beyond a lower one is lost to the window.
+    /// Changes the limit. What was leased beyond a lower one is lost to the window.
     pub(crate) fn set_limit(&mut self, limit: u32) {
         self.limit = limit;
         if let Next::Held(lease) = &mut self.next {
@@ -86,8 +85,7 @@ impl WindowLease {
         self.keep_within();
     }
 
-    /// Lets go of what was leased beyond the limit, which was higher then. Nobody has used it, so it does not count as
-    /// used.
+    /// Drops what was leased beyond the limit, which was higher then. It does not count as used.
     fn keep_within(&mut self) {
         let beyond = self.left.min(self.granted.saturating_sub(self.limit));
         self.left -= beyond;
@@ -99,7 +97,7 @@ impl WindowLease {
         if now.as_millis() >= self.end_ms {
             let (next, next_ms) = (self.next, self.end_ms);
             *self = Self::new((self.owner, self.window), self.limit, 0, now);
-            // Whoever slept over the next window has lost its lease.
+            // A process that was paused beyond the next window has lost its lease.
             if let Next::Held(lease) = next
                 && self.start_ms == next_ms
             {
@@ -109,7 +107,7 @@ impl WindowLease {
         }
     }
 
-    /// Whether a request can be taken, asking for a lease where that may help.
+    /// Whether a request can be granted, requesting a lease where that may help.
     fn readiness(&mut self, now: Timestamp) -> Readiness {
         if self.left > 0 {
             return Readiness::Ready;
@@ -124,7 +122,7 @@ impl WindowLease {
         Readiness::Exhausted
     }
 
-    /// Whether one can be taken. `Err(None)`: nothing in hand, but the store may have more.
+    /// Whether one can be granted. `Err(None)`: no lease is left, but the store may have more.
     pub(crate) fn check(&mut self, now: Timestamp) -> Result<(), Option<Refusal>> {
         match self.readiness(now) {
             Readiness::Ready => Ok(()),
@@ -137,7 +135,7 @@ impl WindowLease {
         self.owner
     }
 
-    /// Hands one out; only after [`Readiness::Ready`].
+    /// Grants one; only after [`Readiness::Ready`].
     pub(crate) fn take(&mut self, now: Timestamp) {
         self.left = self.left.saturating_sub(1);
         if self.next == Next::Unasked && self.end_ms - now.as_millis() <= LEAD_MS {
@@ -169,7 +167,7 @@ impl WindowLease {
             window: self.window,
             start_ms,
             limit: self.limit,
-            // A minute is short and worth few round trips; a crash should cost little of a day.
+            // A minute is worth few round trips; a crash should lose little of a day.
             divisor: match self.window {
                 Window::Minute => 4,
                 Window::Day | Window::Month => 16,
@@ -178,7 +176,7 @@ impl WindowLease {
         }
     }
 
-    /// Takes in what was leased. For a window that has been left meanwhile, it is let go.
+    /// Adds what was leased. A lease of a window that is over is dropped.
     pub(crate) fn refill(&mut self, ask: &LeaseRequest, lease: Lease, now: Timestamp) {
         if ask.window == self.window && ask.start_ms == self.start_ms {
             self.left = self.left.saturating_add(lease.given);
@@ -192,7 +190,7 @@ impl WindowLease {
         }
     }
 
-    /// Takes everything out, to be given back.
+    /// Removes everything, to be returned to the store.
     pub(crate) fn drain(&mut self, meter_id: &str) -> impl Iterator<Item = Unspent> {
         let left = std::mem::take(&mut self.left);
         self.granted = self.granted.saturating_sub(left);

@@ -1,5 +1,5 @@
-//! The one task that leases from the store: everything wanted by now goes into one transaction, so that a
-//! thousand keys at the turn of a minute cost one commit, not a thousand.
+//! The one task that leases quota from the store: everything requested by now goes into one transaction, so that a
+//! thousand keys at the start of a minute cost one commit, not a thousand.
 
 use std::{
     sync::{
@@ -15,21 +15,21 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::key::meter::{Meters, Order};
 
-/// Orders waiting for the worker. Meters have at most one each; beyond this many, who runs dry waits.
+/// Orders waiting for the worker. Meters have at most one each; beyond this many, requests wait.
 pub(crate) const ORDERS_MAX: usize = 4096;
 /// Meters per transaction: keeps one commit short enough for other processes to get in between.
 pub(crate) const BATCH_MAX: usize = 512;
-/// How long nothing may have been leased before it is tried whether the store can be written: what says that the
-/// service is ready goes by it, and without requests nobody would find out that it is not, or that it is again.
+/// After this long without a lease the store is probed: readiness depends on it, and without requests nobody would
+/// notice that the store fails or works again.
 const PROBE_AFTER: Duration = Duration::from_secs(5);
-/// How often old usage is forgotten.
+/// How often old usage is deleted.
 const PRUNE_EVERY: Duration = Duration::from_secs(3600);
-/// Minutes are worthless once over; the hour is for clocks that step back.
+/// Minutes are useless once over; the hour is for clocks that step back.
 const KEEP_MINUTES: Duration = Duration::from_secs(3600);
 /// More than a year, so that a month can be compared with the one a year ago.
 const KEEP_DAYS: Duration = Duration::from_secs(400 * 86_400);
 
-/// How leasing goes, for an operator to watch.
+/// Counts of quota leases, for operators.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeaseStats {
     pub granted: u64,
@@ -40,7 +40,7 @@ pub struct LeaseStats {
 pub(crate) struct LeaseCounters {
     granted: AtomicU64,
     failed: AtomicU64,
-    /// The store did not lease at the last attempt.
+    /// The last attempt failed.
     failing: AtomicBool,
 }
 
@@ -57,8 +57,7 @@ impl LeaseCounters {
     }
 }
 
-/// Leases from the store for all meters. Run it for as long as requests are served: without it they are
-/// answered `Unavailable` as soon as their leases are spent.
+/// Leases from the store for all meters. Without it requests are `Unavailable` as soon as their leases are spent.
 #[derive(Debug)]
 #[must_use = "no request can be counted unless the worker runs"]
 pub struct LeaseWorker {
@@ -84,7 +83,7 @@ impl LeaseWorker {
         let mut orders = Vec::new();
         let mut batch: Vec<Arc<Meters>> = Vec::new();
         loop {
-            // Meters that want more already do not wait for somebody else's order.
+            // Meters that need more already do not wait for another order.
             if batch.is_empty() {
                 let waited = self.orders.recv_many(&mut orders, BATCH_MAX);
                 match tokio::time::timeout(PROBE_AFTER, waited).await {
@@ -92,7 +91,7 @@ impl LeaseWorker {
                     Ok(_) => {}
                     Err(_) => {
                         let probed = self.store.probe().await;
-                        self.tell(probed.as_ref().err());
+                        self.report(probed.as_ref().err());
                     }
                 }
             }
@@ -105,7 +104,10 @@ impl LeaseWorker {
                 // The receiver goes first: once the answer is out, nothing can be leased.
                 drop(self);
                 if stopped.send(()).is_err() {
-                    tracing::debug!("whoever stopped the lease worker did not wait for it");
+                    tracing::debug!(
+                        event = "lease_worker.stopped",
+                        "caller did not wait for the stop"
+                    );
                 }
                 return;
             }
@@ -114,7 +116,7 @@ impl LeaseWorker {
         }
     }
 
-    /// Leases for the batch and gives back those who want more by now.
+    /// Leases for the batch and returns the meters that need more by now.
     async fn refill(&mut self, batch: Vec<Arc<Meters>>) -> Vec<Arc<Meters>> {
         let mut asks = Vec::new();
         let mut askers = Vec::with_capacity(batch.len());
@@ -130,7 +132,7 @@ impl LeaseWorker {
         }
         let leased = self.store.lease(&asks).await;
         let now = self.clock.now();
-        self.tell(leased.as_ref().err());
+        self.report(leased.as_ref().err());
         let leases = leased.unwrap_or_default();
         let granted = u64::try_from(leases.len()).unwrap_or(u64::MAX);
         self.counters.granted.fetch_add(granted, Ordering::Relaxed);
@@ -146,19 +148,20 @@ impl LeaseWorker {
         askers.into_iter().map(|(meters, _)| meters).collect()
     }
 
-    /// Said once: keys that want more ask many times a second.
-    fn tell(&self, failed: Option<&StoreError>) {
+    /// Logs a failure once: keys that need more ask many times a second.
+    fn report(&self, failed: Option<&StoreError>) {
         let was_failing = self.counters.failing.swap(failed.is_some(), Ordering::Relaxed);
         if let Some(error) = failed {
             self.counters.failed.fetch_add(1, Ordering::Relaxed);
             if !was_failing {
                 tracing::error!(
+                    event = "quota_store.failed",
                     error = error as &dyn std::error::Error,
                     "requests cannot be counted: the account store cannot be written"
                 );
             }
         } else if was_failing {
-            tracing::info!("requests are counted again");
+            tracing::info!(event = "quota_store.restored", "requests are counted again");
         }
     }
 
@@ -170,7 +173,8 @@ impl LeaseWorker {
         self.pruned_at = Some(now);
         let (minutes, days) = (now.minus(KEEP_MINUTES), now.minus(KEEP_DAYS));
         if let Err(error) = self.store.prune_usage(minutes.as_millis(), days.as_millis()).await {
-            tracing::warn!(error = &error as &dyn std::error::Error, "old usage is still kept");
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(event = "usage.prune_failed", error, "old usage not deleted");
         }
     }
 }

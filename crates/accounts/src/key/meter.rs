@@ -1,8 +1,8 @@
-//! Spending: the burst of a minute, and the quota of a day and a month together.
+//! Counting requests: the burst of a minute, and the quota of a day and a month together.
 //!
-//! A [`Meters`] belongs to a line of rotated keys, or to an account, whose day and month its keys of a kind share. The
-//! request path takes one short lock for each of the two and never waits while there is something in hand; when there
-//! is not, it waits for the [`crate::LeaseWorker`]. A line is always locked before its account.
+//! A [`Meters`] belongs to a key and its rotated successors, or to an account, whose day and month its keys of a kind
+//! share. A request takes one short lock for each of the two and never waits while a lease is left; otherwise it waits
+//! for the [`crate::LeaseWorker`]. A key is always locked before its account.
 
 use std::{
     pin::pin,
@@ -19,10 +19,10 @@ use crate::{
     key::{grant::Quota, lease::WindowLease},
 };
 
-/// How long a request waits for a lease before it is told that the service cannot count it.
+/// How long a request waits for a lease before it is `Unavailable`.
 const LEASE_WAIT: Duration = Duration::from_secs(2);
 
-/// Whose limit it is.
+/// The owner of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     Key,
@@ -30,7 +30,7 @@ pub enum Owner {
     Account,
 }
 
-/// Where one window stands.
+/// The state of one window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowStanding {
     pub owner: Owner,
@@ -41,14 +41,14 @@ pub struct WindowStanding {
     pub resets_at: Timestamp,
 }
 
-/// Where a key stands: its burst, and the tightest of the quota windows that it spends from, its account's among them.
+/// The state of a key: its burst, and the tightest of its quota windows, those of its account included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
     pub burst: WindowStanding,
     pub quota: WindowStanding,
 }
 
-/// Which limit was reached and when it opens again.
+/// The limit that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
     pub owner: Owner,
@@ -58,16 +58,16 @@ pub struct Refusal {
     pub retry_after_s: u32,
 }
 
-/// What came of trying to spend without waiting.
+/// The result of spending without waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spend {
     Granted(Standing),
     Refused(Refusal),
-    /// Nothing in hand; a lease has been asked for.
+    /// No lease is left; one has been requested.
     NeedsLease,
 }
 
-/// What came of spending.
+/// The result of spending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Charge {
     Granted(Standing),
@@ -83,19 +83,18 @@ pub(crate) enum Order {
     Stop(oneshot::Sender<()>),
 }
 
-/// The counters of a line of rotated keys, or of an account.
+/// The counters of a key and its rotated successors, or of an account.
 #[derive(Debug)]
 pub struct Meters {
     id: Box<str>,
-    /// What is spent together with these.
+    /// The meters of the account, which are spent together with these.
     account: Option<Arc<Meters>>,
     state: Mutex<State>,
-    /// Told after every refill, good or bad.
+    /// Notified after every refill and every failure.
     refilled: Notify,
     orders: mpsc::Sender<Order>,
 }
 
-/// What a request is counted to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Count {
     Burst,
@@ -111,7 +110,7 @@ struct State {
     /// An order for these meters is with the worker. There is never more than one.
     ordered: bool,
     failures: u64,
-    /// Leases have been given back; nothing is handed out any more.
+    /// Leases have been returned; nothing is granted any more.
     closed: bool,
 }
 
@@ -131,7 +130,7 @@ impl Meters {
         Self::of_leases(id, account, (minute, day, month), orders)
     }
 
-    /// What all keys of an account share.
+    /// Of an account.
     pub(crate) fn of_account(
         id: &str,
         quota: Quota,
@@ -156,7 +155,7 @@ impl Meters {
         Self { id, account, state, refilled: Notify::new(), orders }
     }
 
-    /// Counts one request to the burst, without waiting. Where the key stands is told without its account.
+    /// Counts one request to the burst, without waiting. The result is without the account.
     pub fn spend_burst(self: &Arc<Self>, now: Timestamp) -> Spend {
         self.spend(now, Count::Burst)
     }
@@ -176,14 +175,14 @@ impl Meters {
         self.charge(now, Count::Quota).await
     }
 
-    /// Follows limits that were changed: what is in hand beyond them is not handed out any more.
+    /// Applies changed limits: what was leased beyond them is not granted any more.
     pub(crate) fn set_limits(&self, limits: Limits, usage: &[UsageRow], now: Timestamp) {
         let Limits { burst_per_minute, requests_per_day, requests_per_month } = limits;
         let quota = Quota { requests_per_day, requests_per_month };
         self.set(Some(burst_per_minute), quota, usage, now);
     }
 
-    /// The same for an account's.
+    /// The same for an account.
     pub(crate) fn set_quota(&self, quota: Quota, usage: &[UsageRow], now: Timestamp) {
         self.set(None, quota, usage, now);
     }
@@ -204,11 +203,11 @@ impl Meters {
             (month, None) => *month = None,
         }
         drop(state);
-        // Who waits at a limit that was raised need not wait any longer.
+        // Requests that wait at a limit that was raised go on.
         self.refilled.notify_waiters();
     }
 
-    /// Where the key stands; spends nothing.
+    /// The state of the key; spends nothing.
     pub fn standing(&self, now: Timestamp) -> Standing {
         let mut state = self.lock();
         state.roll(now);
@@ -223,7 +222,7 @@ impl Meters {
         }
     }
 
-    /// Where the key's own day stands, whichever window is the tightest; spends nothing.
+    /// The state of the key's own day; spends nothing.
     pub fn day(&self, now: Timestamp) -> WindowStanding {
         let mut state = self.lock();
         state.roll(now);
@@ -255,7 +254,7 @@ impl Meters {
 
     fn order_wanted(self: &Arc<Self>, state: &mut State) {
         if state.is_wanting() && !state.ordered {
-            // A full queue is no harm: who runs dry waits for room in it, see `order`.
+            // A full queue does no harm: a request that needs a lease waits for it, see `order`.
             state.ordered = self.orders.try_send(Order::Refill(Arc::clone(self))).is_ok();
         }
     }
@@ -274,14 +273,14 @@ impl Meters {
 
     async fn charge_when_refilled(self: &Arc<Self>, now: Timestamp, count: Count) -> Charge {
         let account = self.account.as_ref().filter(|_| count == Count::Quota);
-        // Without an account there is one to wait for, twice.
+        // Without an account both are the same.
         let shared = account.unwrap_or(self);
         let failures = || [self, shared].map(|meters| meters.lock().failures);
         let failed_before = failures();
         loop {
             let (mut own, mut theirs) =
                 (pin!(self.refilled.notified()), pin!(shared.refilled.notified()));
-            // Listening starts before looking, so that a refill in between is not missed.
+            // Listening starts before spending, so that a refill in between is not missed.
             own.as_mut().enable();
             theirs.as_mut().enable();
             match self.spend(now, count) {
@@ -299,8 +298,8 @@ impl Meters {
         }
     }
 
-    /// Makes sure that an order is with the worker where something is wanted, waiting for room in its queue. `false`:
-    /// none can be.
+    /// Makes sure that an order is with the worker where a lease is needed, waiting for its queue. `false`: none can
+    /// be.
     async fn order(self: &Arc<Self>) -> bool {
         {
             let mut state = self.lock();
@@ -319,11 +318,11 @@ impl Meters {
         !state.closed
     }
 
-    /// What the worker should lease for these meters.
+    /// What the worker has to lease for these meters.
     pub fn asks(&self) -> Vec<LeaseRequest> {
         let mut state = self.lock();
         let asks: Vec<_> = state.slices().flat_map(|slice| slice.asks(&self.id)).collect();
-        // Nothing to ask for any more (the window was refilled or left): the order is done.
+        // Nothing is needed any more (the window was refilled or is over): the order is done.
         state.ordered = !asks.is_empty();
         drop(state);
         if asks.is_empty() {
@@ -332,7 +331,7 @@ impl Meters {
         asks
     }
 
-    /// Takes in what the worker leased, and says whether more is wanted by now.
+    /// Adds what the worker leased, and returns whether more is needed by now.
     pub fn refill(&self, asks: &[LeaseRequest], leases: &[Lease], now: Timestamp) -> bool {
         let mut state = self.lock();
         for (ask, lease) in asks.iter().zip(leases) {
@@ -345,7 +344,7 @@ impl Meters {
         again
     }
 
-    /// Lets everyone who waits know that there was no lease.
+    /// Wakes all waiting requests: there was no lease.
     pub fn fail(&self) {
         let mut state = self.lock();
         state.ordered = false;
@@ -354,7 +353,7 @@ impl Meters {
         self.refilled.notify_waiters();
     }
 
-    /// Stops handing out and gives up what is left.
+    /// Stops granting and returns what is left.
     pub fn close(&self) -> Vec<Unspent> {
         let mut state = self.lock();
         state.closed = true;
@@ -381,7 +380,11 @@ fn window_lease(
     WindowLease::new((owner, window), limit, row.map_or(0, |row| row.granted), now)
 }
 
-/// The key's own windows are named where the account's are as tight.
+fn not_granted(refusal: Option<Refusal>) -> Spend {
+    refusal.map_or(Spend::NeedsLease, Spend::Refused)
+}
+
+/// The key's own windows come first where the account's are as tight.
 fn tightest(standing: Standing, shared: WindowStanding) -> Standing {
     let own = standing.quota;
     Standing { quota: if shared.remaining < own.remaining { shared } else { own }, ..standing }
@@ -402,31 +405,23 @@ impl State {
 
     fn spend_burst(&mut self, now: Timestamp) -> Spend {
         let ready = self.minute.as_mut().map_or(Ok(()), |minute| minute.check(now));
-        match ready {
-            Err(Some(refusal)) => Spend::Refused(refusal),
-            Err(None) => Spend::NeedsLease,
-            Ok(()) => {
-                self.minute.iter_mut().for_each(|minute| minute.take(now));
-                Spend::Granted(self.standing())
-            }
-        }
+        ready.map_or_else(not_granted, |()| {
+            self.minute.iter_mut().for_each(|minute| minute.take(now));
+            Spend::Granted(self.standing())
+        })
     }
 
     fn spend_quota(&mut self, now: Timestamp) -> Spend {
-        match self.check(now) {
-            Err(Some(refusal)) => Spend::Refused(refusal),
-            Err(None) => Spend::NeedsLease,
-            Ok(()) => {
-                self.take(now);
-                Spend::Granted(self.standing())
-            }
-        }
+        self.check(now).map_or_else(not_granted, |()| {
+            self.take(now);
+            Spend::Granted(self.standing())
+        })
     }
 
     /// From both or from neither.
     fn spend_both(&mut self, shared: &mut Self, now: Timestamp) -> Spend {
         match (self.check(now), shared.check(now)) {
-            // Both may be spent; the one that opens last is the one to wait for.
+            // Where both are exhausted, the one that resets last counts.
             (Err(Some(own)), Err(Some(other))) => {
                 let later = other.retry_after_s > own.retry_after_s;
                 Spend::Refused(if later { other } else { own })
@@ -441,12 +436,12 @@ impl State {
         }
     }
 
-    /// Whether the day and the month have one in hand, asking for a lease where that may help.
+    /// Whether the day and the month have one left, requesting a lease where that may help.
     fn check(&mut self, now: Timestamp) -> Result<(), Option<Refusal>> {
         let day = self.day.check(now);
         let month = self.month.as_mut().map_or(Ok(()), |month| month.check(now));
         match (month, day) {
-            // Both may be spent; the month is the one to wait for.
+            // Where both are exhausted, the month counts.
             (Err(Some(refusal)), _) | (_, Err(Some(refusal))) => Err(Some(refusal)),
             (month, day) => month.and(day),
         }

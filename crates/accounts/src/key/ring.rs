@@ -1,9 +1,8 @@
-//! Who is let in: every live key in memory, found by its digest, without SQL and without a lock.
+//! The key ring: every live key in memory, found by its digest, without SQL and without a lock.
 //!
-//! The store is the truth. Whoever changes a key writes the store first; the ring follows when told to
-//! ([`KeyRing::reload`], [`KeyRing::refresh_key`]), and when that returns, the store's word is in force.
-//! Keys that have ended are not in memory, and neither are meters that no key spends from any more: what they had in
-//! hand is given back.
+//! The store is the truth. A change of a key writes the store first; then the ring reads it ([`KeyRing::reload`],
+//! [`KeyRing::refresh_key`]). Keys that have ended are not in memory, and neither are meters that no key uses any more:
+//! their leases are returned.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -30,23 +29,23 @@ use crate::{
     revocation::key_lease::KeyLease,
 };
 
-/// Rows for which usage is read meter by meter; for more, everybody's is read at once.
+/// Up to this many rows, usage is read meter by meter; for more, all of it at once.
 const FEW_ROWS: usize = 32;
-/// How exactly the last use of a key is known.
+/// The precision of the last use of a key.
 const USE_STEP_MS: i64 = 1000;
 const NEVER_MS: i64 = i64::MIN;
 
-/// A key that was let in. Whoever holds on to it (a stream) asks [`KeyEntry::is_active`] again.
+/// A live key. A holder (a stream) checks [`KeyEntry::is_active`] again.
 #[derive(Debug)]
 pub struct KeyEntry {
     pub grant: Grant,
     pub meters: Arc<Meters>,
     revoked_from_ms: AtomicI64,
-    /// When it was last let in; [`NEVER_MS`] while it was not.
+    /// The last use; [`NEVER_MS`] before the first.
     used_ms: AtomicI64,
-    /// The use that the store knows of.
+    /// The last use that is stored.
     noted_ms: AtomicI64,
-    /// Shared with the entry that takes this one's place.
+    /// Shared with the entry that replaces this one.
     pub(crate) counter: Arc<UsageCounter>,
 }
 
@@ -55,24 +54,24 @@ impl KeyEntry {
         now.as_millis() < self.revoked_from_ms.load(Ordering::SeqCst)
     }
 
-    /// When the key was last let in, to the second.
+    /// The last use, to the second.
     pub fn last_used(&self) -> Option<Timestamp> {
         let used_ms = self.used_ms.load(Ordering::Relaxed);
         (used_ms != NEVER_MS).then(|| Timestamp::from_millis(used_ms))
     }
 
-    /// Counts a request that this key was let in with.
+    /// Counts a request with this key.
     pub fn count(&self, call: Call<'_>, now: Timestamp) {
         self.note_use(now);
         self.counter.count(call, now);
     }
 
-    /// Takes down a request that was not answered as hoped.
+    /// Keeps a request that failed.
     pub fn note_failure(&self, failure: Failure) {
         self.counter.fail(failure);
     }
 
-    /// A second is near enough for people, and spares the cache line on every request of a busy key.
+    /// A second is precise enough, and saves a write to the cache line on every request of a busy key.
     fn note_use(&self, now: Timestamp) {
         let now_ms = now.as_millis();
         if now_ms.saturating_sub(self.used_ms.load(Ordering::Relaxed)) >= USE_STEP_MS {
@@ -80,7 +79,7 @@ impl KeyEntry {
         }
     }
 
-    /// The last use, where the store does not know of it yet; from here on it counts as known.
+    /// The last use, where it is not stored yet; from here on it counts as stored.
     fn take_unnoted_use(&self) -> Option<KeyUse> {
         let used_ms = self.used_ms.load(Ordering::Relaxed);
         (self.noted_ms.swap(used_ms, Ordering::Relaxed) != used_ms).then(|| KeyUse {
@@ -90,7 +89,7 @@ impl KeyEntry {
         })
     }
 
-    /// Whether the store knows of the last use.
+    /// Whether the last use is stored.
     fn is_noted(&self) -> bool {
         self.noted_ms.load(Ordering::Relaxed) == self.used_ms.load(Ordering::Relaxed)
     }
@@ -100,16 +99,16 @@ impl KeyEntry {
     }
 }
 
-/// Why somebody is not let in.
+/// Why a key is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyRefusal {
-    /// Malformed, unknown or ended; which of them is nobody's business.
+    /// Malformed, unknown or ended; which of them is not disclosed.
     Unknown,
-    /// This node has been out of touch for too long to tell: another one, or this one in a moment, can.
+    /// This node has no key lease: another node, or this one in a moment, can answer.
     Unconfirmed,
 }
 
-/// The key that a connection last came with; nobody at first.
+/// The last key of a connection.
 #[derive(Debug, Default)]
 pub struct ConnectionKey(Option<(KeySecret, Arc<KeyEntry>)>);
 
@@ -143,10 +142,10 @@ pub struct KeyRing {
     store: Store,
     clock: Arc<dyn Clock>,
     orders: mpsc::Sender<Order>,
-    /// Those of lines of keys and of accounts. Held while following the store, so that an older reading never
-    /// overwrites a newer one.
+    /// Meters of keys and of accounts. Locked while the store is read, so that an older reading never overwrites a
+    /// newer one.
     meters: Mutex<MeterMap>,
-    /// Keys that went out of force with something left to write down.
+    /// Keys that ended with usage that is not stored yet.
     retired: std::sync::Mutex<Vec<Arc<KeyEntry>>>,
     failures: Arc<FailureCount>,
     lease: Arc<KeyLease>,
@@ -171,13 +170,13 @@ impl KeyRing {
         }
     }
 
-    /// Looks a key up by its text.
+    /// Finds a key by its text.
     ///
-    /// The look-up compares digests in ordinary time: what that could tell is a digest's first bytes,
-    /// and nobody can choose a key to have a given digest.
+    /// The lookup does not compare digests in constant time: it could disclose the first bytes of a digest, and nobody
+    /// can choose a key to have a given digest.
     ///
     /// # Errors
-    /// It is not a live key, or this node cannot tell at the moment.
+    /// It is not a live key, or this node has no key lease.
     pub fn authenticate(&self, text: &[u8], now: Timestamp) -> Result<Arc<KeyEntry>, KeyRefusal> {
         let digest = KeySecret::parse(text).ok_or(KeyRefusal::Unknown)?.digest();
         // Before the keys are looked at: see `KeyLease::holds`.
@@ -191,18 +190,18 @@ impl KeyRing {
         Ok(Arc::clone(entry))
     }
 
-    /// The live key with this digest, without letting anybody in.
+    /// The live key with this digest, without counting a use.
     pub(crate) fn entry(&self, digest: &Digest) -> Option<Arc<KeyEntry>> {
         self.keys.load().get(digest).map(Arc::clone)
     }
 
-    /// The last uses that the store does not know of.
+    /// The last uses that are not stored yet.
     pub(crate) fn take_unnoted_uses(&self) -> Vec<KeyUse> {
-        self.to_write_down().iter().filter_map(|entry| entry.take_unnoted_use()).collect()
+        self.with_usage().iter().filter_map(|entry| entry.take_unnoted_use()).collect()
     }
 
-    /// The same for a connection that was let in before. Who comes with the same key again is recognised without
-    /// another digest and look-up: what can change about a key, that it ends, the entry itself is told.
+    /// As [`KeyRing::authenticate`], for a connection: the same key again needs no digest and no lookup, since the
+    /// entry itself shows when the key ends.
     ///
     /// # Errors
     /// As [`KeyRing::authenticate`].
@@ -212,7 +211,7 @@ impl KeyRing {
         now: Timestamp,
         last: &mut ConnectionKey,
     ) -> Result<Arc<KeyEntry>, KeyRefusal> {
-        // An entry that ended may have a successor with other limits; one that was revoked has none.
+        // An entry that ended may have a successor with other limits.
         if let Some((secret, entry)) = &last.0
             && secret.is(text)
             && self.lease.holds()
@@ -225,7 +224,7 @@ impl KeyRing {
         Ok(entry)
     }
 
-    /// How many keys are let in.
+    /// The number of live keys.
     pub fn len(&self) -> usize {
         self.keys.load().len()
     }
@@ -234,10 +233,7 @@ impl KeyRing {
         self.len() == 0
     }
 
-    /// Follows the store for all keys.
-    ///
-    /// # Errors
-    /// The store cannot be read; then nothing has changed.
+    /// Reads all keys from the store. Where that fails, nothing has changed.
     pub async fn reload(&self) -> Result<(), StoreError> {
         let mut meters = self.meters.lock().await;
         let now = self.clock.now();
@@ -245,14 +241,11 @@ impl KeyRing {
         let usage = self.store.usage(window::starts(now), None).await?;
         let live: HashSet<Digest> = rows.iter().map(|row| row.digest).collect();
         self.follow(&mut meters, &rows, &usage, now);
-        self.take_out(|entry_digest, _| !live.contains(entry_digest));
+        self.remove_ended(|entry_digest, _| !live.contains(entry_digest));
         Ok(())
     }
 
-    /// Follows the store for the keys that were changed after a number.
-    ///
-    /// # Errors
-    /// The store cannot be read; then nothing has changed.
+    /// Reads the keys that were changed after a number. Where that fails, nothing has changed.
     pub(crate) async fn catch_up(&self, number: i64) -> Result<(), StoreError> {
         let mut meters = self.meters.lock().await;
         let rows = self.store.keys_changed_after(number).await?;
@@ -270,7 +263,7 @@ impl KeyRing {
         Ok(())
     }
 
-    /// What the meters that a key spends from have given.
+    /// The usage of the meters of a key.
     async fn usage_of(
         &self,
         row: &KeyRow,
@@ -283,12 +276,12 @@ impl KeyRing {
         Ok(usage)
     }
 
-    /// Puts rows into force, all at once.
+    /// Applies rows, all at once.
     fn follow(&self, meters: &mut MeterMap, rows: &[KeyRow], usage: &[UsageRow], now: Timestamp) {
         if rows.is_empty() {
             return;
         }
-        // By meter, or every new meter would look through everybody's usage.
+        // By meter, or every new meter would search all usage.
         let mut by_meter: HashMap<&str, Vec<UsageRow>> = HashMap::new();
         for row in usage {
             by_meter.entry(row.meter_id.as_str()).or_default().push(row.clone());
@@ -298,7 +291,7 @@ impl KeyRing {
         for row in rows {
             if now.as_millis() >= revoked_from_ms(row) {
                 if let Some(entry) = keys.remove(&row.digest) {
-                    // The entry itself is told, too: a stream may hold it.
+                    // The entry too: a stream may hold it.
                     entry.follow(row);
                     self.retire(entry);
                 }
@@ -311,10 +304,7 @@ impl KeyRing {
         end_all(&replaced);
     }
 
-    /// Follows the store for one key.
-    ///
-    /// # Errors
-    /// The store cannot be read; then nothing has changed.
+    /// Reads one key from the store. Where that fails, nothing has changed.
     pub async fn refresh_key(&self, id: &str) -> Result<(), StoreError> {
         let mut meters = self.meters.lock().await;
         let Some(row) = self.store.key(id).await? else {
@@ -326,8 +316,7 @@ impl KeyRing {
         Ok(())
     }
 
-    /// Shuts a key out that the store has revoked. Reads nothing, so that nothing can go wrong between
-    /// the store's word and ours.
+    /// Removes a key that is revoked in the store. Reads nothing, so that it cannot fail.
     pub(crate) async fn revoke(&self, row: &KeyRow) {
         let _following = self.meters.lock().await;
         let mut keys = DigestMap::clone(&self.keys.load());
@@ -338,35 +327,35 @@ impl KeyRing {
         }
     }
 
-    /// Takes keys out whose time is over: nobody is let in with them, and looking through all keys costs less without.
+    /// Removes keys that have expired.
     pub(crate) async fn drop_expired(&self) {
         let now = self.clock.now();
         if self.keys.load().values().all(|entry| entry.is_active(now)) {
             return;
         }
         let _following = self.meters.lock().await;
-        self.take_out(|_, entry| !entry.is_active(now));
+        self.remove_ended(|_, entry| !entry.is_active(now));
     }
 
-    /// Takes keys out that have ended. The lock on the meters has to be held.
-    fn take_out(&self, ended: impl Fn(&Digest, &KeyEntry) -> bool) {
+    /// Removes keys that have ended. The lock on the meters has to be held.
+    fn remove_ended(&self, ended: impl Fn(&Digest, &KeyEntry) -> bool) {
         let mut keys = DigestMap::clone(&self.keys.load());
         let out: Vec<Arc<KeyEntry>> =
             keys.extract_if(|digest, entry| ended(digest, entry)).map(|(_, entry)| entry).collect();
         if out.is_empty() {
             return;
         }
-        // Retired first: whoever looks through both meanwhile finds them in one or the other.
+        // Retired first: a concurrent reader of both finds them in one or the other.
         self.retired().extend(out.iter().map(Arc::clone));
         self.keys.store(Arc::new(keys));
         end_all(&out);
     }
 
-    /// Lets go of meters that nobody can spend from any more, and gives up what they have in hand.
+    /// Removes meters that no key uses any more, and returns what is left of their leases.
     pub(crate) async fn drop_idle_meters(&self) -> Vec<Unspent> {
         let mut meters = self.meters.lock().await;
         let mut unspent = Vec::new();
-        // Once more for accounts: their last line holds them.
+        // Once more for accounts: the meters of their last key hold them.
         for _ in 0..2 {
             let idle = meters.extract_if(|_, meters| Arc::strong_count(meters) == 1);
             unspent.extend(idle.flat_map(|(_, meters)| meters.close()));
@@ -374,19 +363,19 @@ impl KeyRing {
         unspent
     }
 
-    /// How many meters are in memory: those of lines of keys, and of accounts.
+    /// The number of meters in memory, of keys and of accounts.
     pub async fn meter_count(&self) -> usize {
         self.meters.lock().await.len()
     }
 
-    /// Every key that may have something to write down.
-    pub(crate) fn to_write_down(&self) -> Vec<Arc<KeyEntry>> {
+    /// Every key that may have usage to store.
+    pub(crate) fn with_usage(&self) -> Vec<Arc<KeyEntry>> {
         let entries = self.keys.load().values().map(Arc::clone).collect();
         self.with_retired(entries, |_| true)
     }
 
-    /// Those of them that are one of these keys', looked up one by one and not among everybody's.
-    pub(crate) fn to_write_down_of(&self, rows: &[KeyRow]) -> Vec<Arc<KeyEntry>> {
+    /// Those of them that belong to these rows.
+    pub(crate) fn with_usage_of(&self, rows: &[KeyRow]) -> Vec<Arc<KeyEntry>> {
         let keys = self.keys.load();
         let entries = rows.iter().filter_map(|row| keys.get(&row.digest)).map(Arc::clone).collect();
         let ids: HashSet<&str> = rows.iter().map(|row| row.id.as_str()).collect();
@@ -455,8 +444,8 @@ impl KeyRing {
         Arc::clone(own)
     }
 
-    /// Puts a live key as the store has it into the map. Gives the entry that was replaced because its limits are
-    /// others now: it is to be ended once the map with its successor is in force.
+    /// Puts a live key of the store into the map. Returns the entry that it replaces because its limits changed: that
+    /// one has to be ended once the new map is stored.
     fn apply(
         &self,
         keys: &mut DigestMap<Arc<KeyEntry>>,
@@ -466,7 +455,7 @@ impl KeyRing {
         let held = keys.get(&row.digest).map(Arc::clone);
         let replaced = match held {
             Some(entry) if entry.grant.limits == limits(row) => {
-                // The entry itself is told, too: a stream may hold it.
+                // The entry too: a stream may hold it.
                 entry.follow(row);
                 return None;
             }
@@ -489,14 +478,14 @@ impl KeyRing {
     }
 }
 
-/// Whoever holds one of these has to look its key up again.
+/// Holders of these entries have to find their key again.
 fn end_all(entries: &[Arc<KeyEntry>]) {
     for entry in entries {
         entry.revoked_from_ms.store(i64::MIN, Ordering::SeqCst);
     }
 }
 
-/// An instant revocation holds whatever a clock says: the clock that stamped it may be ahead of ours.
+/// A revocation holds whatever the clock says: the clock that stamped it may be ahead of ours.
 fn revoked_from_ms(row: &KeyRow) -> i64 {
     match (row.revoked_ms.or(row.suspended_ms), row.expires_ms) {
         (Some(_), _) => i64::MIN,

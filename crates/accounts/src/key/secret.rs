@@ -1,9 +1,8 @@
-//! The texts that let somebody in, and their public counterparts.
+//! The texts of keys and feed tokens, and their public ids.
 //!
-//! A key is a prefix, 26 random base62 characters and a checksum of six: base62 of the CRC-32 over all that
-//! goes before. A mistyped key is so told apart without a look-up, and a secret scanner can match it.
-//! Neither a key nor a feed token can be printed by accident: there is no `Display`, `Debug` shows the
-//! prefix alone, and `expose` is easy to search for.
+//! A key is a prefix, 26 random base62 characters and a checksum of six: base62 of the CRC-32 of all before it. So a
+//! mistyped key is recognised without a lookup, and a secret scanner can match it. Neither a key nor a feed token can
+//! be printed by accident: there is no `Display`, `Debug` shows only the prefix, and `expose` is easy to search for.
 
 use std::fmt;
 
@@ -19,7 +18,7 @@ const RANDOM_LEN: usize = 26;
 const CHECKSUM_LEN: usize = 6;
 /// Bytes from here on are drawn again, so that every character is equally likely: 248 is 4 x 62.
 const FAIR_BELOW: u8 = 248;
-/// How much of the random part a hint shows: enough to tell two keys apart, useless to guess the rest.
+/// How much of the random part a hint shows: enough to distinguish keys, useless to guess the rest.
 const HINT_LEN: usize = 2;
 
 const SANDBOX_PREFIX: &[u8] = b"sk_test_";
@@ -46,8 +45,7 @@ impl KeySecret {
         Ok(Self { kind, text: seal(key_prefix(kind))? })
     }
 
-    /// Whether the text is this key. Only for a client that has already shown the key: it may learn from the time this
-    /// takes what it knows.
+    /// Whether the text is this key. Not in constant time: only for a client that has sent the key before.
     pub(crate) fn is(&self, text: &[u8]) -> bool {
         self.text == text
     }
@@ -61,7 +59,7 @@ impl KeySecret {
         std::str::from_utf8(&self.text).unwrap_or_default()
     }
 
-    /// What is stored and looked up in its place.
+    /// What is stored instead of it.
     pub fn digest(&self) -> Digest {
         digest(&self.text)
     }
@@ -99,7 +97,7 @@ impl FeedToken {
         std::str::from_utf8(&self.text).unwrap_or_default()
     }
 
-    /// What is stored and looked up in its place.
+    /// What is stored instead of it.
     pub fn digest(&self) -> Digest {
         digest(&self.text)
     }

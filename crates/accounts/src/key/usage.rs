@@ -1,5 +1,5 @@
-//! Usage over time: what keys counted in memory, written down every minute, and read back with what is still to be
-//! written. Nothing of it is in a request's way.
+//! Usage over time: counted in memory, stored every minute, and read back with what is not stored yet. Requests never
+//! wait for it.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -12,18 +12,18 @@ use crate::{
     registry,
 };
 
-/// Rows in one transaction: others wait for it, and leases must not wait for long.
+/// Rows in one transaction: leases wait for it.
 const ROWS_MAX: usize = 500;
-/// Hours are for looking at the last week.
+/// Hours are for the last week.
 const KEEP_HOURS: Duration = Duration::from_secs(8 * 86_400);
 /// More than a year, so that a month can be compared with the one a year ago.
 const KEEP_DAYS: Duration = Duration::from_secs(400 * 86_400);
 const PRUNE_EVERY: Duration = Duration::from_secs(3600);
 
-/// Shares of a quota at which its owner is told, in percent.
+/// Shares of a quota at which its owner gets an alert, in percent.
 pub const ALERT_PERCENTS: [u32; 3] = [50, 80, 95];
 
-/// Held while counts are on their way from memory to the store, so that nobody counts them twice or not at all.
+/// Locked while counts move from memory to the store, so that a reader sees each of them once.
 #[derive(Debug, Default)]
 pub(crate) struct WriteState {
     pruned_at: Option<Timestamp>,
@@ -32,7 +32,7 @@ pub(crate) struct WriteState {
 /// A key, the window and its start, and the share that was reached.
 pub(crate) type AlertKey = (String, (Window, i64, u32));
 
-/// Which part of an account's usage is meant.
+/// A part of an account's usage.
 #[derive(Clone, Copy, Debug)]
 pub struct UsageQuery<'a> {
     pub account_id: &'a str,
@@ -60,16 +60,14 @@ fn has_reached(standing: &WindowStanding, percent: u32) -> bool {
 }
 
 impl Accounts {
-    /// Writes down what keys counted since the last time. `endpoints` names the places that were counted to.
-    ///
-    /// # Errors
-    /// The store cannot be written; then what was not written counts again.
+    /// Stores what keys counted since the last time; what could not be stored is counted again. `endpoints` names the
+    /// operations.
     pub async fn write_usage(&self, endpoints: &[&'static str]) -> Result<(), AccountError> {
         let mut writing = self.writing.lock().await;
         self.keys.drop_expired().await;
         let now = self.registry.now();
         let mut counted: Vec<(Arc<KeyEntry>, Pending)> = Vec::new();
-        for entry in self.keys.to_write_down() {
+        for entry in self.keys.with_usage() {
             for pending in entry.counter.take(now) {
                 counted.push((Arc::clone(&entry), pending));
             }
@@ -108,7 +106,7 @@ impl Accounts {
         Ok(outcome?)
     }
 
-    /// What an account's keys were used for, with what is not written down yet; oldest first.
+    /// The usage of an account's keys, with what is not stored yet; oldest first.
     pub async fn usage(
         &self,
         query: UsageQuery<'_>,
@@ -119,7 +117,7 @@ impl Accounts {
         let own = self.own_rows(account_id, key_id).await?;
         let mut rows = self.store.counts(account_id, key_id, step, from.as_millis()).await?;
         let now = self.registry.now();
-        for entry in self.keys.to_write_down_of(&own) {
+        for entry in self.keys.with_usage_of(&own) {
             for pending in entry.counter.pending(now) {
                 let mut row = row(&entry, &pending, endpoints);
                 row.start_ms = step.start_ms(row.start_ms);
@@ -131,8 +129,7 @@ impl Accounts {
         Ok(rows)
     }
 
-    /// The last failures of an account's keys, or of one of them, newest first, at most so many, each with the key it
-    /// is of.
+    /// At most `max` of the last failures of an account's keys, or of one of them, newest first, each with its key.
     pub async fn failures(
         &self,
         account_id: &str,
@@ -141,7 +138,7 @@ impl Accounts {
     ) -> Result<Vec<(KeyId, Failure)>, AccountError> {
         let own = self.own_rows(account_id, key_id).await?;
         let mut failures: Vec<(KeyId, Failure)> = Vec::new();
-        for entry in self.keys.to_write_down_of(&own) {
+        for entry in self.keys.with_usage_of(&own) {
             let id = &entry.grant.key_id;
             failures.extend(entry.counter.failures().into_iter().map(|one| (id.clone(), one)));
         }
@@ -150,7 +147,7 @@ impl Accounts {
         Ok(failures)
     }
 
-    /// An account's keys, or the one of them that is meant.
+    /// An account's keys, or one of them.
     async fn own_rows(
         &self,
         account_id: &str,
@@ -161,12 +158,12 @@ impl Accounts {
         Ok(own)
     }
 
-    /// Keys of accounts that have reached a share of their quota, each share told once in its window. One that the
-    /// store cannot tell about is left for the next time, and takes nothing from the others.
+    /// Keys of accounts that have reached a share of their quota, each share once in its window. A key for which the
+    /// store fails is left for the next time, and does not stop the others.
     pub async fn take_quota_alerts(&self) -> Vec<QuotaAlert> {
         let now = self.registry.now();
         let mut reached: HashMap<String, (WindowStanding, u32)> = HashMap::new();
-        for entry in self.keys.to_write_down() {
+        for entry in self.keys.with_usage() {
             let standing = entry.meters.standing(now).quota;
             if let Some(percent) = alert_percent(&standing).filter(|_| entry.is_active(now)) {
                 reached.insert(entry.grant.key_id.as_str().to_owned(), (standing, percent));
@@ -186,7 +183,12 @@ impl Accounts {
                 }
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
-                    tracing::warn!(error, key_id, "a quota running low is not told yet");
+                    tracing::warn!(
+                        event = "quota_alert.failed",
+                        key_id,
+                        error,
+                        "quota alert not stored; retrying"
+                    );
                 }
             }
         }
@@ -209,7 +211,7 @@ impl Accounts {
         };
         let reached: Vec<u32> =
             ALERT_PERCENTS.into_iter().filter(|percent| has_reached(&standing, *percent)).collect();
-        // What keys share is told once, whichever of them it was noticed with.
+        // An alert about a shared quota is stored once for all its keys.
         let shared = shared_meter_id(&row).filter(|_| standing.owner == Owner::Account);
         let meter_id = shared.as_ref().unwrap_or(&row.meter_id);
         let new = self.store.record_alerts(meter_id, standing.window, start_ms, &reached).await?;

@@ -1,8 +1,8 @@
-//! What one key is used for: how often, which way it went, by which client, and its last failures.
+//! The usage of one key: requests by operation and outcome, the client, and the last failures.
 //!
-//! A request adds one to a counter and looks at two numbers; everything else happens when somebody wants to know.
-//! Counters are in two hours, one for even hours and one for odd ones, so that what is written down a little after
-//! the turn of an hour (or of a day) still goes to where it belongs. A key that was never used has none of this.
+//! A request adds one to a counter and compares two numbers. Even and odd hours have their own counters, so that what
+//! is stored a little after the end of an hour (or a day) still belongs to it. A key that was never used has no
+//! counters.
 
 use std::{
     collections::VecDeque,
@@ -15,32 +15,32 @@ use std::{
 use domain::Timestamp;
 use store::{Outcome, Step};
 
-/// How many endpoints can be told apart.
+/// How many operations can be distinguished.
 pub const OPERATIONS_MAX: usize = 8;
 const CELLS: usize = OPERATIONS_MAX * Outcome::ALL.len();
-/// How often the client's name is looked at.
+/// How often the `User-Agent` is read.
 const AGENT_STEP_MS: i64 = 60_000;
-/// What is kept of a client's name.
+/// A longer `User-Agent` is cut.
 const AGENT_CHARS_MAX: usize = 120;
 /// Failures kept for one key.
 pub const FAILURES_MAX: usize = 100;
-/// Failures kept for all keys, some 50 MB at the most; beyond it a key's newest takes its oldest's place.
+/// Failures kept for all keys, at most some 50 MB; beyond it a key's newest replaces its oldest.
 const FAILURES_ALL_MAX: usize = 100_000;
-/// What is kept of what was asked, and of what was wrong with it.
+/// Longer targets and messages are cut.
 const TARGET_CHARS_MAX: usize = 200;
 const MESSAGE_CHARS_MAX: usize = 240;
 
 /// A request as it is counted.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// Which endpoint, below [`OPERATIONS_MAX`].
+    /// Below [`OPERATIONS_MAX`].
     pub operation: usize,
     pub outcome: Outcome,
-    /// What the client calls itself.
+    /// The `User-Agent`.
     pub agent: Option<&'a [u8]>,
 }
 
-/// A request that was not answered as its sender hoped.
+/// A request that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     pub at: Timestamp,
@@ -75,11 +75,11 @@ fn cut(text: &str, chars_max: usize) -> Box<str> {
     }
 }
 
-/// How many failures are kept, of all keys together.
+/// The number of failures that are kept for all keys.
 #[derive(Debug, Default)]
 pub(crate) struct FailureCount(AtomicUsize);
 
-/// What was counted and is not written down yet.
+/// What was counted and is not stored yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pending {
     pub(crate) hour_ms: i64,
@@ -88,7 +88,7 @@ pub(crate) struct Pending {
     pub(crate) requests: u32,
 }
 
-/// One key's books; empty until it is used.
+/// The counters of one key; empty until it is used.
 #[derive(Debug)]
 pub(crate) struct UsageCounter {
     counters: OnceLock<Box<KeyCounters>>,
@@ -98,7 +98,7 @@ pub(crate) struct UsageCounter {
 #[derive(Debug)]
 struct KeyCounters {
     hours: [[AtomicU32; CELLS]; 2],
-    /// When the client's name was last looked at.
+    /// When the `User-Agent` was last read.
     agent_ms: AtomicI64,
     agent: Mutex<Box<str>>,
     failures: Mutex<VecDeque<Failure>>,
@@ -135,7 +135,7 @@ impl UsageCounter {
         }
     }
 
-    /// Takes a failure down; the same again counts to the one before.
+    /// Keeps a failure; the same again is counted to the one before.
     pub(crate) fn fail(&self, failure: Failure) {
         let failure = failure.bounded();
         let counters = self.counters.get_or_init(Box::default);
@@ -164,23 +164,23 @@ impl UsageCounter {
             .map_or_else(Vec::new, |counters| lock(&counters.failures).iter().cloned().collect())
     }
 
-    /// What the client last called itself.
+    /// The last `User-Agent`.
     pub(crate) fn agent(&self) -> Option<String> {
         let agent = self.counters.get().map(|counters| lock(&counters.agent).to_string());
         agent.filter(|agent| !agent.is_empty())
     }
 
-    /// What is not written down yet, left as it is.
+    /// What is not stored yet.
     pub(crate) fn pending(&self, now: Timestamp) -> Vec<Pending> {
         self.read(now, |cell| cell.load(Ordering::Relaxed))
     }
 
-    /// What is not written down yet; from here on it counts as written.
+    /// What is not stored yet; from here on it counts as stored.
     pub(crate) fn take(&self, now: Timestamp) -> Vec<Pending> {
         self.read(now, |cell| cell.swap(0, Ordering::Relaxed))
     }
 
-    /// Puts back what could not be written.
+    /// Adds what could not be stored again.
     pub(crate) fn give_back(&self, pending: &Pending) {
         let counters = self.counters.get_or_init(Box::default);
         let hour = counters.hours.get(hour(pending.hour_ms));
@@ -199,7 +199,7 @@ impl UsageCounter {
         for hour_ms in [this_hour - Step::Hour.millis(), this_hour] {
             let cells = counters.hours.get(hour(hour_ms)).into_iter().flatten();
             for (n, cell) in cells.enumerate() {
-                // A look before the swap spares the cache line of what nobody asked for.
+                // A load before the swap saves a write to the cache line.
                 if cell.load(Ordering::Relaxed) == 0 {
                     continue;
                 }

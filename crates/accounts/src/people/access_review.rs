@@ -1,4 +1,4 @@
-//! What operators decide: accounts and access.
+//! What operators decide: production access, suspensions and limits.
 
 use store::{AccessRow, AccessState, Allowance, Role};
 
@@ -10,19 +10,17 @@ use crate::{
     PeopleError, Session,
 };
 
-/// What a developer says the data is for.
 const PURPOSE_CHARS_MIN: usize = 20;
 const PURPOSE_CHARS_MAX: usize = 2000;
-/// What an operator answers.
 const NOTE_CHARS_MAX: usize = 500;
-/// Rows on one page of the console.
+/// Rows on a page.
 const ROWS_MAX: u32 = 200;
 
 impl People {
-    /// Asks for production access.
+    /// Requests production access.
     ///
     /// # Errors
-    /// The purpose is too short or too long, a request is pending.
+    /// The purpose is too short or too long, or a request is pending.
     pub async fn request_access(
         &self,
         of: &Session,
@@ -46,8 +44,7 @@ impl People {
             decided_by: None,
             note: None,
         };
-        let actor = Actor::account(&of.account, from);
-        let audit = self.entry(&actor, AuditAction::AccessRequested, &row.id, "");
+        let audit = self.own_entry(&of.account, from, (AuditAction::AccessRequested, &row.id, ""));
         if self.store.insert_access(&row, &audit).await? {
             Ok(())
         } else {
@@ -64,12 +61,12 @@ impl People {
         Ok(rows.into_iter().map(access_record).collect())
     }
 
-    /// How many requests wait for an answer.
+    /// The number of pending requests.
     pub async fn pending_requests(&self) -> Result<i64, PeopleError> {
         Ok(self.store.count_pending_access().await?)
     }
 
-    /// Answers a request; approval opens the live world to its account.
+    /// Decides a request; approval allows its account production keys.
     ///
     /// # Errors
     /// There is no such pending request.
@@ -96,9 +93,9 @@ impl People {
             decided_by: actor.account_id.clone(),
             note: (!note.is_empty()).then_some(note),
         };
-        let said = decided.note.as_deref().unwrap_or_default();
-        // The store knows whose request it is.
-        let audit = self.entry(actor, action, "", said);
+        let note = decided.note.as_deref().unwrap_or_default();
+        // The store fills in the account of the request.
+        let audit = self.entry(actor, action, "", note);
         let row = self.store.decide_access(&decided, audit).await?;
         let row = row.ok_or(PeopleError::UnknownRequest)?;
         self.mail_decision(&row.account_id, row.state == AccessState::Approved).await?;
@@ -124,10 +121,10 @@ impl People {
         Ok(record(&row))
     }
 
-    /// Shuts an account out, its sessions and keys too. The keys' ring has to follow the store afterwards.
+    /// Suspends an account, its sessions and keys. The key ring has to follow the store afterwards.
     ///
     /// # Errors
-    /// There is no such account, it is the last operator.
+    /// There is no such account, or it is the last operator.
     pub async fn suspend(&self, id: &str, actor: &Actor) -> Result<(), PeopleError> {
         let account = self.account(id).await?;
         let audit = self.entry(actor, AuditAction::AccountSuspended, id, &account.email);
@@ -139,7 +136,7 @@ impl People {
         }
     }
 
-    /// Lets a suspended account and its keys in again. The keys' ring has to follow the store afterwards.
+    /// Resumes a suspended account and its keys. The key ring has to follow the store afterwards.
     ///
     /// # Errors
     /// There is no such account.
@@ -150,11 +147,11 @@ impl People {
         Ok(())
     }
 
-    /// Sets what an account is allowed; its live production keys have the limits that follow from it. The keys' ring
+    /// Sets what an account is allowed, and the limits of its live production keys that follow from it. The key ring
     /// has to follow the store afterwards.
     ///
     /// # Errors
-    /// There is no such account, a limit is out of its bounds.
+    /// There is no such account, or a limit is out of its bounds.
     pub async fn limit(
         &self,
         id: &str,
@@ -180,7 +177,7 @@ impl People {
         Ok(self.store.allow_account(id, &allowance, limits, &audit).await?)
     }
 
-    /// Every operator, the eldest first.
+    /// Every operator, oldest first.
     pub async fn operators(&self) -> Result<Vec<AccountRecord>, PeopleError> {
         Ok(self.store.accounts_of(Role::Operator, ROWS_MAX).await?.iter().map(record).collect())
     }

@@ -5,23 +5,23 @@ use store::{AuditEntry, AuditFilter, AuditRow};
 
 use crate::{AccountRecord, Origin, People, PeopleError};
 
-/// Lines that are read at once: when there are so many, there may be more.
+/// Lines that are read at once; where there are as many, there may be more.
 pub const AUDIT_ROWS_MAX: usize = 200;
 const ROWS_MAX: u32 = 200;
-/// What is kept of a detail.
+/// Longer subjects and details are cut.
 const DETAIL_CHARS_MAX: usize = 500;
 
-/// Who does something, for the audit log.
+/// Who makes a change, for the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Actor {
     pub account_id: Option<String>,
-    /// An address, or a word such as `command line`.
+    /// An email address, or a word such as `command line`.
     pub who: String,
     pub address: String,
 }
 
 impl Actor {
-    /// Somebody at the machine itself.
+    /// A person at the machine itself.
     pub fn command_line() -> Self {
         Self { account_id: None, who: "command line".to_owned(), address: String::new() }
     }
@@ -31,13 +31,12 @@ impl Actor {
         Self { account_id: None, who: "the service".to_owned(), address: String::new() }
     }
 
-    /// Somebody of whom nothing is known but where they are.
+    /// A client that is not signed in.
     pub fn stranger(from: &Origin) -> Self {
         let who = "somebody not signed in".to_owned();
         Self { account_id: None, who, address: from.address_text() }
     }
 
-    /// What is written down of something that they do.
     pub(crate) fn entry(
         &self,
         at: Timestamp,
@@ -57,7 +56,7 @@ impl Actor {
         }
     }
 
-    /// Somebody signed in.
+    /// A person who is signed in.
     pub fn account(account: &AccountRecord, from: &Origin) -> Self {
         Self {
             account_id: Some(account.id.clone()),
@@ -67,121 +66,62 @@ impl Actor {
     }
 }
 
-/// Everything that is written down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum AuditAction {
-    AccountCreated,
-    AccountConfirmed,
-    AccountSuspended,
-    AccountResumed,
-    AccountLimited,
-    SignedIn,
-    SignInRefused,
-    SignedOut,
-    SessionEnded,
-    SessionsEnded,
-    PasswordChanged,
-    PasswordReset,
-    SecondFactorOn,
-    SecondFactorOff,
-    SecondFactorRefused,
-    RecoveryCodeUsed,
-    LinkIssued,
-    AccessRequested,
-    AccessApproved,
-    AccessRefused,
-    KeyCreated,
-    KeyRotated,
-    KeyRevoked,
-    FeedCreated,
-    FeedRevoked,
-    FeedPaused,
-    FeedResumed,
-    FeedDropped,
-    EventsMerged,
-    EventSplit,
-    EventsParted,
-    AliasesTaught,
-    MaintenanceOn,
-    MaintenanceOff,
+/// Declares each action of the audit log once, with the text that is stored.
+macro_rules! audit_actions {
+    ($($action:ident = $text:literal,)+) => {
+        /// An action in the audit log.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum AuditAction {
+            $($action,)+
+        }
+
+        impl AuditAction {
+            pub const ALL: [Self; [$($text),+].len()] = [$(Self::$action),+];
+
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$action => $text,)+
+                }
+            }
+        }
+    };
 }
 
-impl AuditAction {
-    pub const ALL: [Self; 34] = [
-        Self::AccountCreated,
-        Self::AccountConfirmed,
-        Self::AccountSuspended,
-        Self::AccountResumed,
-        Self::AccountLimited,
-        Self::SignedIn,
-        Self::SignInRefused,
-        Self::SignedOut,
-        Self::SessionEnded,
-        Self::SessionsEnded,
-        Self::PasswordChanged,
-        Self::PasswordReset,
-        Self::SecondFactorOn,
-        Self::SecondFactorOff,
-        Self::SecondFactorRefused,
-        Self::RecoveryCodeUsed,
-        Self::LinkIssued,
-        Self::AccessRequested,
-        Self::AccessApproved,
-        Self::AccessRefused,
-        Self::KeyCreated,
-        Self::KeyRotated,
-        Self::KeyRevoked,
-        Self::FeedCreated,
-        Self::FeedRevoked,
-        Self::FeedPaused,
-        Self::FeedResumed,
-        Self::FeedDropped,
-        Self::EventsMerged,
-        Self::EventSplit,
-        Self::EventsParted,
-        Self::AliasesTaught,
-        Self::MaintenanceOn,
-        Self::MaintenanceOff,
-    ];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::AccountCreated => "account.created",
-            Self::AccountConfirmed => "account.confirmed",
-            Self::AccountSuspended => "account.suspended",
-            Self::AccountResumed => "account.resumed",
-            Self::AccountLimited => "account.limited",
-            Self::SignedIn => "session.started",
-            Self::SignInRefused => "session.refused",
-            Self::SignedOut => "session.signed_out",
-            Self::SessionEnded => "session.ended",
-            Self::SessionsEnded => "session.all_ended",
-            Self::PasswordChanged => "password.changed",
-            Self::PasswordReset => "password.reset",
-            Self::SecondFactorOn => "second_factor.on",
-            Self::SecondFactorOff => "second_factor.off",
-            Self::SecondFactorRefused => "second_factor.refused",
-            Self::RecoveryCodeUsed => "second_factor.recovery_code_used",
-            Self::LinkIssued => "link.issued",
-            Self::AccessRequested => "access.requested",
-            Self::AccessApproved => "access.approved",
-            Self::AccessRefused => "access.refused",
-            Self::KeyCreated => "key.created",
-            Self::KeyRotated => "key.rotated",
-            Self::KeyRevoked => "key.revoked",
-            Self::FeedCreated => "feed.created",
-            Self::FeedRevoked => "feed.revoked",
-            Self::FeedPaused => "feed.paused",
-            Self::FeedResumed => "feed.resumed",
-            Self::FeedDropped => "feed.dropped",
-            Self::EventsMerged => "events.merged",
-            Self::EventSplit => "events.split",
-            Self::EventsParted => "events.parted",
-            Self::AliasesTaught => "aliases.taught",
-            Self::MaintenanceOn => "maintenance.on",
-            Self::MaintenanceOff => "maintenance.off",
-        }
-    }
+audit_actions! {
+    AccountCreated = "account.created",
+    AccountConfirmed = "account.confirmed",
+    AccountSuspended = "account.suspended",
+    AccountResumed = "account.resumed",
+    AccountLimited = "account.limited",
+    SignedIn = "session.started",
+    SignInRefused = "session.refused",
+    SignedOut = "session.signed_out",
+    SessionEnded = "session.ended",
+    SessionsEnded = "session.all_ended",
+    PasswordChanged = "password.changed",
+    PasswordReset = "password.reset",
+    SecondFactorOn = "second_factor.on",
+    SecondFactorOff = "second_factor.off",
+    SecondFactorRefused = "second_factor.refused",
+    RecoveryCodeUsed = "second_factor.recovery_code_used",
+    LinkIssued = "link.issued",
+    AccessRequested = "access.requested",
+    AccessApproved = "access.approved",
+    AccessRefused = "access.refused",
+    KeyCreated = "key.created",
+    KeyRotated = "key.rotated",
+    KeyRevoked = "key.revoked",
+    FeedCreated = "feed.created",
+    FeedRevoked = "feed.revoked",
+    FeedPaused = "feed.paused",
+    FeedResumed = "feed.resumed",
+    FeedDropped = "feed.dropped",
+    EventsMerged = "events.merged",
+    EventSplit = "events.split",
+    EventsParted = "events.parted",
+    AliasesTaught = "aliases.taught",
+    MaintenanceOn = "maintenance.on",
+    MaintenanceOff = "maintenance.off",
 }
 
 /// A line of the audit log.
@@ -197,7 +137,7 @@ pub struct AuditRecord {
 }
 
 impl People {
-    /// Writes down who did what, where it was not done in the store: what is done there is written down with it.
+    /// Logs an action that did not change the store; changes of the store are logged with them.
     pub async fn note(
         &self,
         actor: &Actor,
@@ -206,6 +146,16 @@ impl People {
         detail: &str,
     ) -> Result<(), PeopleError> {
         Ok(self.store.append_audit(&[self.entry(actor, action, subject, detail)]).await?)
+    }
+
+    /// An entry about what a person does who is signed in.
+    pub(super) fn own_entry(
+        &self,
+        account: &AccountRecord,
+        from: &Origin,
+        (action, subject, detail): (AuditAction, &str, &str),
+    ) -> AuditEntry {
+        self.entry(&Actor::account(account, from), action, subject, detail)
     }
 
     pub(super) fn entry(
@@ -218,7 +168,7 @@ impl People {
         actor.entry(self.clock.now(), action, subject, detail)
     }
 
-    /// Lines of the audit log that pass, newest first.
+    /// Lines that match, newest first.
     pub async fn find_audit(
         &self,
         filter: &AuditFilter<'_>,
@@ -227,7 +177,7 @@ impl People {
         Ok(rows.into_iter().map(audit_record).collect())
     }
 
-    /// The audit log, newest first, older than `before` where it is given; of one account, or of all.
+    /// Lines of one account or of all, newest first, older than `before` if it is given.
     pub async fn audit(
         &self,
         account_id: Option<&str>,

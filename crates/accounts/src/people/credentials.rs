@@ -1,17 +1,17 @@
-//! What people type: addresses and passwords, bounded and in one form.
+//! Email addresses and passwords as people type them, bounded and normalised.
 
 use std::fmt;
 
 /// RFC 5321's longest path, less its brackets.
 const EMAIL_BYTES_MAX: usize = 254;
-/// Long enough that guessing at the throttled rate is hopeless whatever the words are.
+/// Long enough that guessing at the throttled rate is hopeless.
 const PASSWORD_CHARS_MIN: usize = 12;
-/// Hashing takes any length; a bound keeps a form's field from being a burden.
+/// Hashing takes any length; a form field is bounded.
 const PASSWORD_BYTES_MAX: usize = 1024;
 
-/// A mail address in its one form: trimmed and in lower case.
+/// An email address, trimmed and in lower case.
 ///
-/// Two addresses that differ in case alone are one account. Whether mail arrives there is not known.
+/// Two addresses that differ only in case are one account. It may not be reachable.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct EmailAddress(String);
 
@@ -41,7 +41,7 @@ impl fmt::Display for EmailAddress {
     }
 }
 
-/// Why a password is not taken for a new one.
+/// Why a new password is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PasswordFault {
     TooShort,

@@ -1,5 +1,5 @@
-//! Letters to people: what is written and when. Sending is somebody else's work, off every request's way; here a letter
-//! goes into a bounded queue or is dropped and counted.
+//! Emails to people: their texts, and when they are sent. An email goes into a bounded queue or is dropped and counted;
+//! the program sends them apart from requests.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::{
     QuotaAlert,
 };
 
-/// Letters that wait for the mail server.
+/// Emails that wait for the mail server.
 const QUEUE_MAX: usize = 1000;
 
-/// A letter in plain text. `Debug` does not show it: links in it let people in.
+/// An email in plain text. `Debug` does not show it: its links give access.
 pub struct Email {
     pub to: EmailAddress,
     pub subject: String,
@@ -31,14 +31,14 @@ impl fmt::Debug for Email {
     }
 }
 
-/// How mail goes, for an operator to watch.
+/// Counts of emails, for operators.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MailStats {
     pub queued: u64,
     pub sent: u64,
     /// Given up after all tries, or refused by the mail server.
     pub failed: u64,
-    /// Not even queued: too many were waiting.
+    /// Not queued: too many were waiting.
     pub dropped: u64,
 }
 
@@ -50,23 +50,23 @@ struct Counters {
     dropped: AtomicU64,
 }
 
-/// Where letters go in.
+/// The sending end of the queue of emails.
 #[derive(Debug)]
 pub struct Outbox {
     queue: mpsc::Sender<Email>,
     counters: Arc<Counters>,
-    /// Where people reach the service; never taken from a request, whose sender could choose it.
+    /// The address of the service; never taken from a request, whose sender could choose it.
     base: String,
 }
 
-/// Where letters come out, for whoever sends them.
+/// The receiving end, for the task that sends them.
 #[derive(Debug)]
 pub struct EmailQueue {
     queue: mpsc::Receiver<Email>,
     counters: Arc<Counters>,
 }
 
-/// A way for letters from here to the mail server. `base` is where people reach the service.
+/// A queue of emails. `base` is the address of the service.
 pub fn outbox(base: &str) -> (Outbox, EmailQueue) {
     let (sender, receiver) = mpsc::channel(QUEUE_MAX);
     let counters = Arc::<Counters>::default();
@@ -76,12 +76,12 @@ pub fn outbox(base: &str) -> (Outbox, EmailQueue) {
 }
 
 impl EmailQueue {
-    /// The next letter, as soon as there is one; `None` when there will be none.
+    /// The next email, as soon as there is one; `None` when there will be none.
     pub async fn next(&mut self) -> Option<Email> {
         self.queue.recv().await
     }
 
-    /// Notes what became of a letter.
+    /// Counts the result of sending an email.
     pub fn note(&self, sent: bool) {
         let counter = if sent { &self.counters.sent } else { &self.counters.failed };
         counter.fetch_add(1, Ordering::Relaxed);
@@ -93,7 +93,10 @@ impl Outbox {
         let counter = match self.queue.try_send(email) {
             Ok(()) => &self.counters.taken,
             Err(_) => {
-                tracing::warn!("an email was dropped: too many are waiting for the mail server");
+                tracing::warn!(
+                    event = "email.dropped",
+                    "email dropped: too many wait for the mail server"
+                );
                 &self.counters.dropped
             }
         };
@@ -113,7 +116,7 @@ impl Outbox {
 }
 
 impl People {
-    /// Whether mail is sent at all.
+    /// Whether emails are sent at all.
     pub fn sends_mail(&self) -> bool {
         self.mail.is_some()
     }
@@ -122,7 +125,7 @@ impl People {
         self.mail.as_ref().map(Outbox::figures).unwrap_or_default()
     }
 
-    /// Counts a request for a reset to where it comes from.
+    /// Counts a request for a password reset to its source.
     pub fn admit_reset(&self, from: &Origin) -> Attempt {
         if self.mail.is_none() {
             return Attempt::Refused;
@@ -133,8 +136,8 @@ impl People {
         }
     }
 
-    /// Writes to an address how to set a new password, if it has an account. To be done apart from the answer, whose
-    /// time must not tell whether it has.
+    /// Sends a link for a new password, if the address has an account. Not awaited by the answer, whose time must not
+    /// show whether it has.
     pub async fn mail_reset(&self, email: &EmailAddress, from: &Origin) -> Result<(), PeopleError> {
         let Some(mail) = self.mail_for(email) else {
             return Ok(());
@@ -143,7 +146,6 @@ impl People {
         let Some(row) = row.filter(|row| row.suspended_ms.is_none()) else {
             return Ok(());
         };
-        // Whoever asks has shown nothing of who they are.
         let asked = "password reset, by mail";
         let audit = self.entry(&Actor::stranger(from), AuditAction::LinkIssued, &row.id, asked);
         let link = self.issue_link(
@@ -166,17 +168,17 @@ impl People {
         Ok(())
     }
 
-    /// Whether an account still has to show that mail reaches it. Operators came in by a link of the machine itself.
+    /// Whether an account still has to confirm its address. Operators signed up by a link of the machine itself.
     pub(super) fn needs_confirmation(&self, row: &AccountRow) -> bool {
         self.mail.is_some() && row.confirmed_ms.is_none() && row.role == Role::Developer
     }
 
-    /// Writes to a new account's address how to confirm it.
+    /// Sends a new account the link that confirms its address.
     pub(super) async fn mail_confirmation(&self, row: &AccountRow) -> Result<(), PeopleError> {
         let Some((mail, to)) = self.mail_to(row) else {
             return Ok(());
         };
-        // Part of making the account, which is written down.
+        // Not logged: part of creating the account, which is.
         let purpose = LinkPurpose::Confirmation;
         let link = self.issue_link(purpose, (Some(&row.id), None), CONFIRM_TIME, None).await?;
         mail.post(Email {
@@ -192,7 +194,7 @@ impl People {
         Ok(())
     }
 
-    /// Tells the holder of an account that somebody tried to make another with the same address.
+    /// Informs the holder of an account that somebody tried to sign up with the same address.
     pub(super) fn mail_account_exists(&self, email: &EmailAddress) {
         if let Some(mail) = self.mail_for(email) {
             mail.post(Email {
@@ -207,7 +209,7 @@ impl People {
         }
     }
 
-    /// Tells an account what became of its request for production access.
+    /// Informs an account of the decision about its request for production access.
     pub(super) async fn mail_decision(
         &self,
         account_id: &str,
@@ -227,18 +229,18 @@ impl People {
         Ok(())
     }
 
-    /// Tells the owners of keys that their quotas run low. Gives back those that could not be told yet, to be tried
-    /// again: one of them takes nothing from the others.
+    /// Informs the owners of keys that their quotas run low. Returns the alerts that failed, to be tried again; they
+    /// do not stop the others.
     pub async fn mail_alerts(&self, alerts: Vec<QuotaAlert>) -> Vec<QuotaAlert> {
-        let mut untold = Vec::new();
+        let mut failed = Vec::new();
         for alert in alerts {
             if let Err(error) = self.mail_alert(&alert).await {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(error, key_id = %alert.key.id, "a quota running low is not told yet");
-                untold.push(alert);
+                tracing::warn!(event = "quota_alert.failed", key_id = %alert.key.id, error, "quota alert not sent; retrying");
+                failed.push(alert);
             }
         }
-        untold
+        failed
     }
 
     async fn mail_alert(&self, alert: &QuotaAlert) -> Result<(), PeopleError> {
@@ -274,7 +276,7 @@ impl People {
         Ok(())
     }
 
-    /// The way to an account that mail is known to reach.
+    /// The outbox for an account whose address is confirmed.
     fn reachable(&self, row: &AccountRow) -> Option<(&Outbox, EmailAddress)> {
         let known = row.confirmed_ms.is_some() && row.suspended_ms.is_none();
         Some((self.mail.as_ref().filter(|_| known)?, EmailAddress::parse(&row.email)?))
@@ -285,7 +287,7 @@ impl People {
         Some((self.mail_for(&email)?, email))
     }
 
-    /// The outbox, unless the address gets too much already: nobody's mailbox is filled from here.
+    /// The outbox, unless the address gets too many emails already.
     fn mail_for(&self, email: &EmailAddress) -> Option<&Outbox> {
         let mail = self.mail.as_ref()?;
         let now: Timestamp = self.clock.now();

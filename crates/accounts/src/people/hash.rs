@@ -24,9 +24,9 @@ const PASSES_MAX: u32 = 16;
 const LANES_MAX: u32 = 8;
 /// Hashing takes a core and 19 MiB each: two at a time leave room for the API on a small machine.
 const AT_ONCE_MAX: usize = 2;
-/// How many of them may be for people of whom nothing is known: however many come, somebody known has a turn.
+/// How many of them may be for anonymous clients: however many come, one is left for known ones.
 const STRANGERS_AT_ONCE_MAX: usize = 1;
-/// How long a sign-in waits for its turn before it is asked to come back.
+/// How long a sign-in waits for its turn before it fails as busy.
 const TURN_WAIT: Duration = Duration::from_secs(5);
 
 /// Hashes and compares passwords.
@@ -34,22 +34,22 @@ const TURN_WAIT: Duration = Duration::from_secs(5);
 pub(crate) struct Hasher {
     turns: Arc<Semaphore>,
     strangers: Arc<Semaphore>,
-    /// What passwords are hashed in, used again and again, for as many as are hashed at once. Memory that is given back
-    /// after each stays with the allocator of the thread that had it, 19 MiB for each thread that ever hashed.
+    /// Reused memory, one block for each hash at once. Freed memory would stay with the allocator of each thread that
+    /// ever hashed, 19 MiB each.
     memory: Arc<Mutex<Vec<Vec<Block>>>>,
-    /// What a password is compared with where there is no account, so that it takes the same time.
+    /// Compared with where there is no account, so that it takes the same time.
     decoy: Arc<str>,
 }
 
-/// For whom a password is hashed.
+/// Who causes the hashing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Requester {
-    /// Somebody signed in, with a link, or with a browser that they signed in with before.
+    /// A person who is signed in, has a link, or uses a browser that is known.
     Known,
     Anonymous,
 }
 
-/// Too many are signing in at this moment.
+/// Too many passwords are being hashed.
 #[derive(Debug)]
 pub(crate) struct Busy;
 
@@ -80,7 +80,7 @@ impl Hasher {
         }
     }
 
-    /// Whether the password has this hash. Takes as long where there is none to compare with.
+    /// Whether the password has this hash. Takes as long where there is none.
     pub(crate) async fn verify(
         &self,
         password: Password,
@@ -114,7 +114,7 @@ impl Hasher {
             let mut memory = free().pop().unwrap_or_default();
             let done = work(&mut memory);
             free().push(memory);
-            // The turn ends with the work, also where nobody waits for it any more.
+            // The turn ends with the work, also where the caller is gone.
             drop(turns);
             done
         });
@@ -163,7 +163,7 @@ fn digest(
     blocks: &mut Vec<Block>,
 ) -> Option<[u8; HASH_BYTES]> {
     let params = Params::new(memory, passes, lanes, Some(HASH_BYTES)).ok()?;
-    // A hash from elsewhere may ask for more or less: what it took more is given back.
+    // A stored hash may need more or less memory: what is beyond ours is freed.
     blocks.truncate(params.block_count());
     blocks.shrink_to_fit();
     blocks.resize(params.block_count(), Block::default());

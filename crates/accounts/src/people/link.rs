@@ -15,7 +15,7 @@ const INVITATION_TIME: Duration = Duration::from_secs(7 * 86_400);
 pub(super) const RESET_TIME: Duration = Duration::from_secs(86_400);
 
 impl People {
-    /// A link for the first operator; `None` where there is one. Earlier links end.
+    /// A link for the first operator; `None` where there is an operator. Earlier links end.
     pub async fn first_operator_link(&self) -> Result<Option<LinkToken>, PeopleError> {
         if self.store.count_accounts(Role::Operator).await? > 0 {
             return Ok(None);
@@ -27,14 +27,14 @@ impl People {
         link.await.map(Some)
     }
 
-    /// A link that makes one more operator. Earlier ones end.
+    /// A link that creates one more operator. Earlier ones end.
     pub async fn operator_link(&self, actor: &Actor) -> Result<LinkToken, PeopleError> {
         let audit = self.entry(actor, AuditAction::LinkIssued, "anybody", "a new operator");
         let purpose = LinkPurpose::FirstOperator;
         self.issue_link(purpose, (None, None), OPERATOR_TIME, Some(&audit)).await
     }
 
-    /// A link with which one person can make an account; bound to an address where one is given.
+    /// A link that creates one account, for one address only if it is given.
     pub async fn invite(
         &self,
         email: Option<&EmailAddress>,
@@ -47,7 +47,7 @@ impl People {
         self.issue_link(purpose, (None, bound), INVITATION_TIME, Some(&audit)).await
     }
 
-    /// A link with which an account's holder can set a password.
+    /// A link that sets an account's password.
     ///
     /// # Errors
     /// There is no such account.
@@ -62,7 +62,7 @@ impl People {
         self.issue_link(purpose, (Some(account_id), None), RESET_TIME, Some(&audit)).await
     }
 
-    /// What a link is for, and whose address it is bound to, while it is good.
+    /// What a link is for and its address, while it is valid.
     pub async fn link_info(
         &self,
         token: &LinkToken,
@@ -77,7 +77,7 @@ impl People {
         Ok(Some((link.purpose, email)))
     }
 
-    /// Makes the account that a link is for, and signs it in.
+    /// Creates the account that a link is for, and signs it in.
     pub async fn sign_up_by_link(
         &self,
         token: &LinkToken,
@@ -96,7 +96,7 @@ impl People {
         };
         let email = &new.profile.email;
         let bound = link.email.as_deref().is_none_or(|bound| bound == email.as_str());
-        // Looked at before the link is spent: a slip of the keyboard must not cost it.
+        // Checked before the link is used: a typing error must not cost it.
         if !bound || self.store.account_by_email(email.as_str()).await?.is_some() {
             return refused;
         }
@@ -105,12 +105,12 @@ impl People {
         };
         let now = self.clock.now();
         let row = AccountRow {
-            // Whoever was given the link is known to whoever gave it.
+            // An operator gave the link to this person.
             confirmed_ms: Some(now.as_millis()),
             ..account_row(&new.profile, role, password, now)?
         };
-        let actor = Actor::account(&super::record(&row), from);
-        let audit = self.entry(&actor, AuditAction::AccountCreated, &row.id, how);
+        let audit =
+            self.own_entry(&super::record(&row), from, (AuditAction::AccountCreated, &row.id, how));
         let link = (&token.digest(), now.as_millis());
         if !self.store.insert_account_by_link(link, &row, &audit).await? {
             return refused;
@@ -119,58 +119,63 @@ impl People {
         Ok(token.map_or(SignIn::Failed(Attempt::Refused), SignIn::Complete))
     }
 
-    /// Sets the password of the account that a link is for, which ends its sessions. The holder signs in
-    /// with it afterwards, and with the second factor where there is one.
+    /// Sets the password of the account that a link is for, which ends its sessions. Its holder signs in afterwards,
+    /// with the second factor where there is one.
     pub async fn reset_by_link(
         &self,
         token: &LinkToken,
         password: Password,
         from: &Origin,
     ) -> Result<Attempt, PeopleError> {
-        let Some(id) = self.account_of_link(token, LinkPurpose::PasswordReset).await? else {
+        let Some(account) = self.account_of_link(token, LinkPurpose::PasswordReset).await? else {
             return Ok(Attempt::Refused);
         };
-        let Some(account) = self.store.account(&id).await? else {
-            return Ok(Attempt::Refused);
-        };
+        let id = &account.id;
         let Ok(password) = self.hasher.hash(password, Requester::Known).await? else {
             return Ok(Attempt::Busy);
         };
-        let actor = Actor::account(&super::record(&account), from);
-        let audit = self.entry(&actor, AuditAction::PasswordReset, &id, "by one-time link");
+        let audit = self.own_entry(
+            &super::record(&account),
+            from,
+            (AuditAction::PasswordReset, id, "by one-time link"),
+        );
         let link = (&token.digest(), self.clock.now().as_millis());
-        // The link came by mail or from an operator: either is as good as a confirmation.
-        let done = self.store.set_password_by_link(link, &id, &password, &audit).await?;
+        // The link came by email or from an operator: either confirms the address.
+        let done = self.store.set_password_by_link(link, id, &password, &audit).await?;
         Ok(if done { Attempt::Done } else { Attempt::Refused })
     }
 
-    /// Notes that mail reaches the account that a link is for.
+    /// Confirms the address of the account that a link is for.
     pub async fn confirm_by_link(
         &self,
         token: &LinkToken,
         from: &Origin,
     ) -> Result<Attempt, PeopleError> {
-        let Some(id) = self.account_of_link(token, LinkPurpose::Confirmation).await? else {
+        let Some(account) = self.account_of_link(token, LinkPurpose::Confirmation).await? else {
             return Ok(Attempt::Refused);
         };
-        let Some(account) = self.store.account(&id).await? else {
-            return Ok(Attempt::Refused);
-        };
-        let actor = Actor::account(&super::record(&account), from);
-        let audit = self.entry(&actor, AuditAction::AccountConfirmed, &id, "by mail");
+        let id = &account.id;
+        let audit = self.own_entry(
+            &super::record(&account),
+            from,
+            (AuditAction::AccountConfirmed, id, "by mail"),
+        );
         let link = (&token.digest(), self.clock.now().as_millis());
-        let done = self.store.confirm_account_by_link(link, &id, &audit).await?;
+        let done = self.store.confirm_account_by_link(link, id, &audit).await?;
         Ok(if done { Attempt::Done } else { Attempt::Refused })
     }
 
-    /// Whose link it is, if it is good and for that.
+    /// The account of a link, if it is valid and has this purpose.
     async fn account_of_link(
         &self,
         token: &LinkToken,
         purpose: LinkPurpose,
-    ) -> Result<Option<String>, PeopleError> {
-        let link = self.valid_link(token).await?;
-        Ok(link.filter(|link| link.purpose == purpose).and_then(|link| link.account_id))
+    ) -> Result<Option<AccountRow>, PeopleError> {
+        let link = self.valid_link(token).await?.filter(|link| link.purpose == purpose);
+        match link.and_then(|link| link.account_id) {
+            Some(id) => Ok(self.store.account(&id).await?),
+            None => Ok(None),
+        }
     }
 
     pub(super) async fn issue_link(

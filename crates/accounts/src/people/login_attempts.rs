@@ -1,18 +1,18 @@
-//! Tries at passwords, and to whom they are counted: strangers must neither get far nor keep an owner out.
+//! Attempts to sign in, and what they are counted to: guessing must be slow, and must not lock an owner out.
 
 use std::net::IpAddr;
 
 use crate::people::{hash::Requester, throttled};
 use crate::{Attempt, DeviceToken, EmailAddress, Origin, People, PeopleError};
 
-/// To whom a try at a password is counted.
+/// What an attempt with a password is counted to.
 #[derive(Debug, Hash)]
 pub(super) enum AttemptSource {
-    /// A browser that the account's holder was let in with before.
+    /// A browser with which the account's holder signed in before.
     Device([u8; 16]),
-    /// Somebody signed in.
+    /// A session.
     Session(String),
-    /// Anybody else: the address they try and where they are.
+    /// Anybody else: the email address and the network address.
     Anonymous(EmailAddress, Option<IpAddr>),
 }
 
@@ -26,7 +26,7 @@ impl AttemptSource {
 }
 
 impl People {
-    /// Gives a browser with which an account's holder was let in what it is known by from now on.
+    /// A token for a browser with which an account's holder signed in, to recognise it later.
     pub async fn remember_device(
         &self,
         email: &EmailAddress,
@@ -38,25 +38,24 @@ impl People {
         Ok(Some(DeviceToken::generate(&id, &password)?))
     }
 
-    /// Who tries the password of an address.
     pub(super) async fn attempt_source(
         &self,
         email: &EmailAddress,
         from: &Origin,
     ) -> Result<AttemptSource, PeopleError> {
-        let stranger = AttemptSource::Anonymous(email.clone(), from.source());
+        let anonymous = AttemptSource::Anonymous(email.clone(), from.source());
         let Some(device) = &from.device else {
-            return Ok(stranger);
+            return Ok(anonymous);
         };
         let row = self.store.account_by_email(email.as_str()).await?;
         let is_known = row.as_ref().is_some_and(|row| {
             row.password.as_ref().is_some_and(|password| device.is_of(&row.id, password))
         });
-        Ok(if is_known { AttemptSource::Device(device.nonce()) } else { stranger })
+        Ok(if is_known { AttemptSource::Device(device.nonce()) } else { anonymous })
     }
 
-    /// Counts a try: a known one's to themselves, a stranger's to where it comes from and to the address, whether that
-    /// has an account or not.
+    /// Counts an attempt: of a known browser to itself, any other to its network address and to the email address,
+    /// whether that has an account or not.
     pub(super) fn count_attempt(&self, by: &AttemptSource) -> Result<(), Attempt> {
         let now = self.clock.now();
         let mut throttles = self.throttles();

@@ -1,5 +1,5 @@
-//! What is refused at the door, for the audit log: each source and address by itself, and yet so little that nobody can
-//! fill the disk with it. The log is never shortened.
+//! Refused sign-ins in the audit log: one by one for each source and address, but bounded, since the log is never
+//! shortened and an attack must not fill the disk.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -8,15 +8,15 @@ use domain::Timestamp;
 
 use crate::{Actor, AuditAction, Origin, People, PeopleError};
 
-/// Lines that are written within an hour, by each process. What is refused beyond them is counted and told in one line
-/// of the next hour. An attack of a year makes some 260 MB.
+/// Lines within an hour, by each process. Refusals beyond them are counted and logged in one line of the next hour. An
+/// attack of a year makes some 260 MB.
 const LINES_MAX: u32 = 100;
-/// Who is told apart within a minute; the others are counted together.
+/// Sources and addresses that are distinguished within a minute; the others are counted together.
 const DISTINCT_MAX: usize = 1000;
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 3_600_000;
 
-/// What was refused, with which address and from where.
+/// What was refused: the action, the email address and the source.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Refused {
     pub(super) action: AuditAction,
@@ -24,7 +24,7 @@ pub(super) struct Refused {
     pub(super) source: Option<IpAddr>,
 }
 
-/// A line to be written: how often it was refused; `None` for all that was not told apart.
+/// A line to log, with how often it was refused; `None` for all that were not distinguished.
 type Line = (Option<Refused>, u64);
 
 #[derive(Debug, Default)]
@@ -32,13 +32,13 @@ pub(super) struct Refusals {
     minute: i64,
     hour: i64,
     lines: u32,
-    /// Who was refused this minute, and how often that was since it was written down.
+    /// What was refused this minute, and how often since it was logged.
     seen: HashMap<Refused, u64>,
     rest: u64,
 }
 
 impl Refusals {
-    /// Counts one and gives what is to be written down now: the first of its kind within a minute is.
+    /// Counts one and returns what to log now: the first of its kind within a minute.
     fn count(&mut self, refused: Refused, now: Timestamp) -> Vec<Line> {
         let mut due = self.turn(now);
         if let Some(times) = self.seen.get_mut(&refused) {
@@ -52,7 +52,7 @@ impl Refusals {
         due
     }
 
-    /// What is left of minutes and hours that are over.
+    /// What is left to log of minutes and hours that are over.
     fn turn(&mut self, now: Timestamp) -> Vec<Line> {
         let now_ms = now.as_millis();
         let (minute, hour) = (now_ms.div_euclid(MINUTE_MS), now_ms.div_euclid(HOUR_MS));
@@ -84,18 +84,18 @@ impl Refusals {
 }
 
 impl People {
-    /// Writes down that somebody was not let in. That it cannot be written changes nothing for them.
+    /// Logs that a sign-in was refused. Failing to log it changes nothing for the client.
     pub(super) async fn note_refusal(&self, action: AuditAction, email: &str, from: &Origin) {
         let refused = Refused { action, email: email.to_owned(), source: from.source() };
         let now = self.clock.now();
         let due = self.refusals().count(refused, now);
         if let Err(error) = self.write_lines(&due, now).await {
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, "a refused sign-in is not in the audit log");
+            tracing::warn!(event = "audit.failed", error, "refused sign-in not in the audit log");
         }
     }
 
-    /// Writes down what was counted in minutes that are over.
+    /// Logs what was counted in minutes that are over.
     pub(super) async fn write_refusals(&self, now: Timestamp) -> Result<(), PeopleError> {
         let due = self.refusals().turn(now);
         self.write_lines(&due, now).await
@@ -115,7 +115,7 @@ impl People {
                         actor.entry(now, *action, email, detail)
                     }
                     None => {
-                        let detail = format!("{times} more, not told apart");
+                        let detail = format!("{times} more, not distinguished");
                         actor.entry(now, AuditAction::SignInRefused, "anybody", &detail)
                     }
                 }

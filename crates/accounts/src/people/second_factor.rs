@@ -1,4 +1,4 @@
-//! The second factor: offering, confirming, asking for it, and the way in without the phone.
+//! The second factor: offering, confirming and checking it, and recovery codes.
 
 use store::{AccountRow, Stage, Totp};
 
@@ -8,13 +8,12 @@ use crate::{
     SignIn, TotpSecret,
 };
 
-/// How many recovery codes are given out.
 const RECOVERY_CODES: usize = 10;
 
 impl People {
-    /// A secret for the account's phone, which guards nothing until a code was entered with
-    /// [`People::confirm_second_factor`]. The one offered before, if any, is offered again, so that a page
-    /// loaded twice does not make the first useless. `None`: the second factor is on.
+    /// A secret for the account's phone, which is not required until a code was entered with
+    /// [`People::confirm_second_factor`]. One that was offered before is offered again, so that loading a page twice
+    /// does not make the first useless. `None`: the second factor is on.
     pub async fn offer_second_factor(
         &self,
         of: &Session,
@@ -35,8 +34,8 @@ impl People {
         }
     }
 
-    /// Turns the second factor on, once a code shows that the phone has the secret. Gives the recovery
-    /// codes; they are here and nowhere else.
+    /// Turns the second factor on, once a code shows that the phone has the secret. Returns the recovery codes, which
+    /// are not stored.
     pub async fn confirm_second_factor(
         &self,
         of: &Session,
@@ -59,8 +58,7 @@ impl People {
             (0..RECOVERY_CODES).map(|_| RecoveryCode::generate()).collect::<Result<Vec<_>, _>>()?;
         let digests: Vec<_> = codes.iter().map(RecoveryCode::digest).collect();
         let totp = Totp { confirmed_ms: Some(now.as_millis()), step: Some(step), ..totp };
-        let actor = Actor::account(&of.account, from);
-        let audit = self.entry(&actor, AuditAction::SecondFactorOn, &row.id, "");
+        let audit = self.own_entry(&of.account, from, (AuditAction::SecondFactorOn, &row.id, ""));
         self.store.set_totp(&row.id, Some(&totp), &digests, Some(&audit)).await?;
         self.throttles().code.refund(&row.id);
         Ok(Ok(codes))
@@ -76,15 +74,15 @@ impl People {
         let row = self.row(of).await?;
         let attempt = self.use_code(&row, code, from).await?;
         if attempt == Attempt::Done {
-            let actor = Actor::account(&of.account, from);
-            let audit = self.entry(&actor, AuditAction::SecondFactorOff, &row.id, "");
+            let audit =
+                self.own_entry(&of.account, from, (AuditAction::SecondFactorOff, &row.id, ""));
             self.store.set_totp(&row.id, None, &[], Some(&audit)).await?;
         }
         Ok(attempt)
     }
 
-    /// Turns an account's second factor off without a code: for somebody who has lost both phone and recovery codes,
-    /// and whom an operator at the machine knows.
+    /// Turns an account's second factor off without a code: for a person who has lost both phone and recovery codes and
+    /// whom an operator knows.
     ///
     /// # Errors
     /// There is no such account.
@@ -94,13 +92,13 @@ impl People {
         Ok(self.store.set_totp(id, None, &[], Some(&audit)).await?)
     }
 
-    /// How many recovery codes the account has left.
+    /// The number of recovery codes that are left.
     pub async fn recovery_codes_left(&self, of: &Session) -> Result<i64, PeopleError> {
         Ok(self.store.count_recovery_codes(&of.account.id).await?)
     }
 
-    /// Ends a sign-in whose password was right, with a code of the phone or a recovery code. The session
-    /// is new, and takes the place of the half one.
+    /// Completes a sign-in whose password was correct, with a code of the phone or a recovery code. The session is new
+    /// and replaces the incomplete one.
     pub async fn finish_sign_in(
         &self,
         half: &Session,
@@ -112,8 +110,8 @@ impl People {
             return Ok(SignIn::Failed(Attempt::Refused));
         }
         let row = self.row(half).await?;
-        // Looked up after the account: a password that was set anew before has ended it, and one that is set from here
-        // on is noticed where the session starts.
+        // Read after the account: a password that was changed before has ended it, and one that is changed from here on
+        // is noticed where the session starts.
         if self.session(token).await?.is_none_or(|now| now.id != half.id) {
             return Ok(SignIn::Failed(Attempt::Refused));
         }
@@ -127,7 +125,7 @@ impl People {
         Ok(full.map_or(SignIn::Failed(Attempt::Refused), SignIn::Complete))
     }
 
-    /// Uses a code of the phone, or a recovery code, up.
+    /// Uses a code of the phone or a recovery code.
     async fn use_code(
         &self,
         row: &AccountRow,
@@ -139,15 +137,18 @@ impl People {
             return Ok(Attempt::Refused);
         };
         let email = &row.email;
-        // Apart from the match: the lock is let go before anything is waited for.
+        // Not inside the `if let`: the lock is released before anything is awaited.
         let admitted = self.throttles().code.admit(&row.id, now);
         if let Err(wait) = admitted {
             self.note_refusal(AuditAction::SecondFactorRefused, email, from).await;
             return Ok(throttled(wait));
         }
         let taken = if let Some(recovery) = RecoveryCode::parse(code) {
-            let actor = Actor::account(&super::record(row), from);
-            let audit = self.entry(&actor, AuditAction::RecoveryCodeUsed, &row.id, "");
+            let audit = self.own_entry(
+                &super::record(row),
+                from,
+                (AuditAction::RecoveryCodeUsed, &row.id, ""),
+            );
             self.store.use_recovery_code(&row.id, &recovery.digest(), &audit).await?
         } else {
             match TotpSecret::from_stored(totp.secret.clone()).step_of(code, now) {

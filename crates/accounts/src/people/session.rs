@@ -6,9 +6,7 @@ use domain::Timestamp;
 use store::{AccountRow, SessionRow, Stage};
 
 use crate::key::secret::public_id;
-use crate::{
-    Actor, AuditAction, Origin, People, PeopleError, Session, SessionRecord, SessionToken,
-};
+use crate::{AuditAction, Origin, People, PeopleError, Session, SessionRecord, SessionToken};
 
 /// Live sessions of one account; those seen longest ago are deleted.
 const SESSIONS_MAX: u32 = 50;
@@ -18,7 +16,7 @@ const CODE_TIME: Duration = Duration::from_secs(600);
 const TOUCH_AFTER: Duration = Duration::from_secs(60);
 
 impl People {
-    /// The session behind a cookie, if it is good.
+    /// The session of a cookie, if it is live and its account is not suspended.
     pub async fn session(&self, token: &SessionToken) -> Result<Option<Session>, PeopleError> {
         let now = self.clock.now();
         let digest = token.digest();
@@ -37,10 +35,10 @@ impl People {
         Ok(Some(Session { account: super::record(&account), id, stage }))
     }
 
-    /// Ends the session that asks.
+    /// Ends this session.
     pub async fn sign_out(&self, session: &Session, from: &Origin) -> Result<(), PeopleError> {
-        let (id, actor) = (&session.account.id, Actor::account(&session.account, from));
-        let audit = self.entry(&actor, AuditAction::SignedOut, id, "");
+        let id = &session.account.id;
+        let audit = self.own_entry(&session.account, from, (AuditAction::SignedOut, id, ""));
         self.store.end_session(id, &session.id, Some(&audit)).await?;
         Ok(())
     }
@@ -69,21 +67,20 @@ impl People {
         id: &str,
         from: &Origin,
     ) -> Result<bool, PeopleError> {
-        let actor = Actor::account(&of.account, from);
-        let audit = self.entry(&actor, AuditAction::SessionEnded, id, "");
+        let audit = self.own_entry(&of.account, from, (AuditAction::SessionEnded, id, ""));
         Ok(self.store.end_session(&of.account.id, id, Some(&audit)).await?)
     }
 
-    /// Ends all of the account's sessions, the one that asks too.
+    /// Ends all of the account's sessions, this one too.
     pub async fn end_sessions(&self, of: &Session, from: &Origin) -> Result<(), PeopleError> {
-        let actor = Actor::account(&of.account, from);
-        let audit = self.entry(&actor, AuditAction::SessionsEnded, &of.account.id, "");
+        let audit =
+            self.own_entry(&of.account, from, (AuditAction::SessionsEnded, &of.account.id, ""));
         self.store.end_sessions(&of.account.id, None, &audit).await?;
         Ok(())
     }
 
-    /// Lets somebody in to whom the password of `account` was asked. `None`: it was set anew since the row was read,
-    /// which ends what began with the old one.
+    /// Starts a session after the password of `account` was checked. `None`: the password was changed since the row was
+    /// read.
     pub(super) async fn start_session(
         &self,
         account: &AccountRow,
@@ -104,24 +101,24 @@ impl People {
             agent: from.agent_text(),
         };
         let replaced = replaced.map(SessionToken::digest);
-        let actor = Actor::account(&super::record(account), from);
-        let audit = self.entry(&actor, AuditAction::SignedIn, &account.id, &row.agent);
-        // Half a sign-in is none.
+        let owner = super::record(account);
+        let audit = self.own_entry(&owner, from, (AuditAction::SignedIn, &owner.id, &row.agent));
+        // A sign-in without its second factor is not logged.
         let audit = (stage == Stage::Full).then_some(audit);
         self.store.insert_session(&row, replaced.as_ref(), SESSIONS_MAX, audit.as_ref()).await?;
-        // Looked at once the session is there: a password set before is seen here, one set later ends the session.
+        // Checked once the session is stored: a password set before is seen here, one set later ends the session.
         let now = self.store.account(&account.id).await?;
         if now.is_some_and(|now| now.password == account.password) {
             return Ok(Some(token));
         }
-        let why = "overtaken by a new password";
-        let audit = audit.map(|_| self.entry(&actor, AuditAction::SessionEnded, &row.id, why));
+        let why = (AuditAction::SessionEnded, &*row.id, "overtaken by a new password");
+        let audit = audit.map(|_| self.own_entry(&owner, from, why));
         self.store.end_session(&account.id, &row.id, audit.as_ref()).await?;
-        tracing::info!(address = ?from.address, "a sign-in was overtaken by a new password");
+        tracing::info!(event = "session.overtaken", address = ?from.address, "sign-in overtaken by a new password");
         Ok(None)
     }
 
-    /// A session that is neither idle for too long nor too old.
+    /// Whether a session is neither idle for too long nor too old.
     fn is_live(&self, row: &SessionRow, now: Timestamp) -> bool {
         let (seen, created) = (row.seen_ms, row.created_ms);
         let age = now.since(Timestamp::from_millis(created));

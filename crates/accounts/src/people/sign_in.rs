@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::key::secret::public_id;
 use crate::people::{NewAccount, hash::Requester, login_attempts::AttemptSource, throttled};
 use crate::{
-    Actor, Attempt, AuditAction, EmailAddress, Origin, Password, People, PeopleError, Session,
+    Attempt, AuditAction, EmailAddress, Origin, Password, People, PeopleError, Session,
     SessionToken, SignIn, SignUp,
 };
 
@@ -19,8 +19,8 @@ pub(super) const SIGN_UP_TIME: Duration = Duration::from_millis(100);
 pub(super) const CONFIRM_TIME: Duration = Duration::from_secs(7 * 86_400);
 
 impl People {
-    /// Makes a developer's account where sign-up is open. The answer is the same, after the same time,
-    /// where the address has one already; then nothing is changed.
+    /// Creates a developer's account where sign-up is open. Where the address has an account, the answer is the same
+    /// after the same time, and nothing is changed.
     pub async fn sign_up(&self, new: NewAccount, from: &Origin) -> Result<Attempt, PeopleError> {
         if self.rules().sign_up != SignUp::Open {
             return Ok(Attempt::Refused);
@@ -32,11 +32,14 @@ impl People {
         let Ok(password) = self.hasher.hash(new.password, Requester::Anonymous).await? else {
             return Ok(Attempt::Busy);
         };
-        // Who is new costs the store more than who is known; both are answered when the longer would be done.
+        // A new address costs the store more than a known one; both are answered when the longer would be done.
         let answer_at = Instant::now() + self.sign_up_time;
         let row = account_row(&new.profile, Role::Developer, password, now)?;
-        let actor = Actor::account(&super::record(&row), from);
-        let audit = self.entry(&actor, AuditAction::AccountCreated, &row.id, "signed up");
+        let audit = self.own_entry(
+            &super::record(&row),
+            from,
+            (AuditAction::AccountCreated, &row.id, "signed up"),
+        );
         if self.store.insert_account(&row, &audit).await? {
             self.mail_confirmation(&row).await?;
         } else {
@@ -46,7 +49,7 @@ impl People {
         Ok(Attempt::Done)
     }
 
-    /// Signs in with address and password. The session is new, and takes the place of `replaced`.
+    /// Signs in with address and password. The session is new and replaces `replaced`.
     pub async fn sign_in(
         &self,
         email: &EmailAddress,
@@ -65,7 +68,7 @@ impl People {
             return Ok(SignIn::Failed(Attempt::Busy));
         };
         let Some(row) = row.filter(|row| right && row.suspended_ms.is_none()) else {
-            tracing::info!(address = ?from.address, "a sign-in was refused");
+            tracing::info!(event = "sign_in.refused", address = ?from.address, "sign-in refused");
             self.note_refusal(AuditAction::SignInRefused, email.as_str(), from).await;
             return Ok(SignIn::Failed(Attempt::Refused));
         };
@@ -83,7 +86,7 @@ impl People {
         })
     }
 
-    /// Gives the account a new password, which ends its other sessions.
+    /// Sets a new password, which ends the account's other sessions.
     pub async fn change_password(
         &self,
         of: &Session,
@@ -91,7 +94,7 @@ impl People {
         (old, new): (Password, Password),
         from: &Origin,
     ) -> Result<Attempt, PeopleError> {
-        // Whoever is signed in already does not answer for strangers' tries.
+        // Attempts of others do not count against a person who is signed in.
         let by = AttemptSource::Session(of.id.clone());
         if let Err(attempt) = self.count_attempt(&by) {
             return Ok(attempt);
@@ -106,14 +109,14 @@ impl People {
         let Ok(password) = self.hasher.hash(new, Requester::Known).await? else {
             return Ok(Attempt::Busy);
         };
-        let actor = Actor::account(&of.account, from);
-        let audit = self.entry(&actor, AuditAction::PasswordChanged, &of.account.id, "");
+        let audit =
+            self.own_entry(&of.account, from, (AuditAction::PasswordChanged, &of.account.id, ""));
         self.store.set_password(&of.account.id, &password, Some(&token.digest()), &audit).await?;
         Ok(Attempt::Done)
     }
 
-    /// Forgets sessions and links that have ended and, where addresses are confirmed, accounts that never were; writes
-    /// down what was refused and not written down yet.
+    /// Deletes sessions and links that have ended and, where addresses are confirmed, accounts that never were; logs
+    /// refusals that are not logged yet.
     pub async fn prune(&self) -> Result<u64, PeopleError> {
         let now = self.clock.now();
         self.write_refusals(now).await?;

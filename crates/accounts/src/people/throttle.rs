@@ -1,7 +1,7 @@
-//! How often something may be tried: per account and per source, in bounded memory. Pure: time is handed in.
+//! Rate limits per account and per source, in bounded memory. Pure: the caller gives the time.
 //!
-//! Each key has one number, the instant at which all its tries are paid off (the generic cell rate
-//! algorithm). Keys are kept as salted hashes, so what strangers type is not.
+//! The generic cell rate algorithm: each key has one number, the instant until which its attempts are paid for. Keys
+//! are kept as salted hashes, so what clients type is not stored.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -9,16 +9,16 @@ use std::time::Duration;
 
 use domain::Timestamp;
 
-/// Keys remembered at once. When that many are busy at the same time, the ones beyond share one place, so
-/// that an attack from everywhere is slowed as a whole and memory stays as it is.
+/// Keys at the same time. Those beyond share one entry, so that a distributed attack is slowed as a whole and memory is
+/// bounded.
 const KEYS_MAX: usize = 20_000;
 
-/// How much is let through.
+/// A rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limit {
-    /// Tries at once.
+    /// Attempts at once.
     pub(crate) burst: u32,
-    /// One more after each.
+    /// One more attempt after each.
     pub(crate) every: Duration,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Throttle {
     limit: Limit,
     keys_max: usize,
     salt: RandomState,
-    /// Until when each key's tries are paid for, in milliseconds.
+    /// Until when each key's attempts are paid for, in milliseconds.
     paid_ms: HashMap<u64, i64>,
     overflow_ms: i64,
 }
@@ -43,7 +43,7 @@ impl Throttle {
         }
     }
 
-    /// Counts a try, or says how long to wait before the next.
+    /// Counts an attempt, or returns how long to wait before the next.
     pub(crate) fn admit(&mut self, key: &impl Hash, now: Timestamp) -> Result<(), Duration> {
         let (now_ms, every_ms) = (now.as_millis(), millis(self.limit.every));
         let room_ms = every_ms.saturating_mul(i64::from(self.limit.burst.saturating_sub(1)));
@@ -57,7 +57,7 @@ impl Throttle {
         Ok(())
     }
 
-    /// Takes a try back: it was the right person's.
+    /// Takes an attempt back: it succeeded.
     pub(crate) fn refund(&mut self, key: &impl Hash) {
         let every_ms = millis(self.limit.every);
         if let Some(paid_ms) = self.paid_ms.get_mut(&self.salt.hash_one(key)) {

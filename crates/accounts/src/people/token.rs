@@ -1,5 +1,5 @@
-//! Random tokens that let a browser in: a session's cookie, a one-time link, a recovery code. As with keys,
-//! none can be printed by accident and only digests are stored.
+//! Random tokens: of a session's cookie, a one-time link, a browser that is known, a recovery code. None can be
+//! printed by accident, and only digests are stored.
 
 use std::fmt;
 
@@ -12,9 +12,9 @@ use subtle::ConstantTimeEq;
 
 use crate::AccountError;
 
-/// 256 bits: nobody guesses one, and nobody finds two the same.
+/// 256 bits, which cannot be guessed.
 const TOKEN_BYTES: usize = 32;
-/// 128 bits tell browsers apart.
+/// 128 bits distinguish browsers.
 const NONCE_BYTES: usize = 16;
 const DEVICE_BYTES: usize = NONCE_BYTES + TOKEN_BYTES;
 /// 80 bits, enough that a stolen digest cannot be searched for its code.
@@ -31,12 +31,11 @@ impl<const N: usize> Secret<N> {
         Ok(Self(bytes))
     }
 
-    /// What is stored of it.
     fn digest(&self) -> Digest {
         Digest::from_bytes(Sha256::digest(self.0).into())
     }
 
-    /// As it stands in cookies and paths.
+    /// As in cookies and paths.
     fn expose(&self) -> String {
         BASE64URL_NOPAD.encode(&self.0)
     }
@@ -63,12 +62,12 @@ fn keyed(key: &[u8], parts: &[&[u8]]) -> [u8; TOKEN_BYTES] {
     mac.finalize().into_bytes().into()
 }
 
-/// What a browser holds while somebody is signed in, or about to.
+/// The value of a session's cookie.
 #[derive(Clone, Debug)]
 pub struct SessionToken(Secret<TOKEN_BYTES>);
 
 impl SessionToken {
-    /// A new one. It lets nobody in until it is stored with a session.
+    /// A new token, which is worthless until it is stored with a session.
     ///
     /// # Errors
     /// The operating system gave no random numbers.
@@ -90,12 +89,12 @@ impl SessionToken {
         self.0.digest()
     }
 
-    /// What every form of this browser carries, which no other site can know: a keyed digest of the token.
+    /// The token of every form of this browser, which no other site can know: a keyed digest of the session token.
     pub fn form_token(&self) -> String {
         self.form_secret().expose()
     }
 
-    /// Whether a form came from a page that this browser was given.
+    /// Whether a form came from a page of this session.
     pub fn is_form_token(&self, text: &str) -> bool {
         let sent = Secret::<TOKEN_BYTES>::parse(text.as_bytes());
         sent.is_some_and(|sent| sent.0.ct_eq(&self.form_secret().0).into())
@@ -106,10 +105,10 @@ impl SessionToken {
     }
 }
 
-/// What a browser keeps with which somebody signed in before.
+/// The cookie of a browser with which a person signed in before.
 ///
-/// It lets nobody in: tries at the password of its account are counted to the browser, so that strangers' do not count
-/// against it. Good for one account, until it has another password.
+/// It gives no access: attempts with the account's password are counted to the browser, so that attempts of others do
+/// not count against it. Valid for one account, until its password changes.
 #[derive(Clone)]
 pub struct DeviceToken {
     nonce: [u8; NONCE_BYTES],
@@ -134,18 +133,18 @@ impl DeviceToken {
         BASE64URL_NOPAD.encode(&[&self.nonce[..], &self.mac[..]].concat())
     }
 
-    /// Whether it was given to a browser of this account, whose password has this hash.
+    /// Whether it belongs to this account, whose password has this hash.
     pub(crate) fn is_of(&self, account_id: &str, password: &str) -> bool {
         self.mac.ct_eq(&Self::mac(self.nonce, account_id, password)).into()
     }
 
-    /// What tries with it are counted to.
+    /// What its attempts are counted to.
     pub(crate) fn nonce(&self) -> [u8; NONCE_BYTES] {
         self.nonce
     }
 
-    /// Keyed with the password's hash, which is salted and never leaves the store: nothing has to be kept, and a new
-    /// password ends all of them.
+    /// Keyed with the password's hash, which is salted and never leaves the store: nothing is stored, and a new
+    /// password ends all tokens.
     fn mac(nonce: [u8; NONCE_BYTES], account_id: &str, password: &str) -> [u8; TOKEN_BYTES] {
         keyed(password.as_bytes(), &[b"linesman device", &nonce, account_id.as_bytes()])
     }
@@ -157,7 +156,7 @@ impl fmt::Debug for DeviceToken {
     }
 }
 
-/// What a one-time link ends in.
+/// The last part of a one-time link.
 #[derive(Debug)]
 pub struct LinkToken(Secret<TOKEN_BYTES>);
 
@@ -181,7 +180,7 @@ impl LinkToken {
     }
 }
 
-/// A code for the day when the phone is gone: four groups of four letters and digits.
+/// A code that replaces the phone once: four groups of four letters and digits.
 #[derive(Debug)]
 pub struct RecoveryCode(Secret<RECOVERY_BYTES>);
 
@@ -190,7 +189,7 @@ impl RecoveryCode {
         Secret::generate().map(Self)
     }
 
-    /// Reads a code as somebody types it: in any case, with or without its dashes.
+    /// Parses a code in upper or lower case, with or without dashes.
     pub fn parse(text: &str) -> Option<Self> {
         let plain: String = text
             .chars()

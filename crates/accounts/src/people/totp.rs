@@ -1,5 +1,5 @@
-//! Time-based codes (RFC 6238): six digits, thirty seconds, SHA-1, which is what authenticator programs
-//! take. Pure: the time is handed in.
+//! Time-based codes (RFC 6238): six digits, thirty seconds, SHA-1, as authenticator programs expect. Pure: the caller
+//! gives the time.
 
 use std::fmt;
 
@@ -15,14 +15,14 @@ use crate::AccountError;
 
 /// As long as SHA-1's output, as RFC 4226 recommends.
 const SECRET_BYTES: usize = 20;
-/// What is encoded in the link for phones.
+/// Characters that are encoded in the URI for phones.
 const IN_URI: AsciiSet =
     NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'@');
 const STEP_S: i64 = 30;
-/// A phone's clock may be a step off, and typing takes a while.
+/// A phone's clock may be a step off.
 const DRIFT_STEPS: i64 = 1;
 
-/// What the phone and we share. It cannot be printed by accident.
+/// The secret that the phone and the service share. It cannot be printed by accident.
 pub struct TotpSecret(Vec<u8>);
 
 impl TotpSecret {

@@ -6,7 +6,7 @@ use store::{FeedRow, KeyKind, KeyRow};
 
 use crate::{AuditAction, KeyId, Limits, key::grant};
 
-/// What a new key is to be.
+/// A key to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewKey {
     pub kind: KeyKind,
@@ -16,12 +16,12 @@ pub struct NewKey {
     pub groups: Option<Vec<String>>,
     pub odds_read: bool,
     pub limits: Limits,
-    /// Whose key it is to be; `None` is nobody's in particular.
+    /// Its owner, if any.
     pub account_id: Option<String>,
 }
 
 impl NewKey {
-    /// A key with the limits every key has unless told otherwise.
+    /// A key with the default limits.
     pub const fn of_kind(kind: KeyKind) -> Self {
         Self {
             kind,
@@ -35,7 +35,7 @@ impl NewKey {
 }
 
 impl Limits {
-    /// What the interface promises a key by default (D17).
+    /// The default limits of a key (D17).
     pub const DEFAULT: Self =
         Self { burst_per_minute: 60, requests_per_day: 10_000, requests_per_month: None };
 }
@@ -59,7 +59,7 @@ pub struct KeyRecord {
     #[serde(serialize_with = "maybe_instant_text")]
     pub revoked_at: Option<Timestamp>,
     pub rotated_from: Option<KeyId>,
-    /// Whose key it is; `None` for one made on the command line.
+    /// Its owner; `None` for one created on the command line.
     pub account_id: Option<String>,
 }
 
@@ -68,18 +68,18 @@ pub struct KeyRecord {
 pub struct FeedRecord {
     pub name: String,
     pub bookmaker: Option<String>,
-    /// Whether it may report where events stand.
+    /// Whether it may report scores.
     pub scores: bool,
     #[serde(serialize_with = "instant_text")]
     pub created_at: Timestamp,
     #[serde(serialize_with = "maybe_instant_text")]
     pub revoked_at: Option<Timestamp>,
-    /// Since when its pushes are refused.
+    /// Since when it is paused.
     #[serde(serialize_with = "maybe_instant_text")]
     pub paused_at: Option<Timestamp>,
 }
 
-/// Whether a new feed token may report where events stand.
+/// Whether a new feed token may report scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scores {
     /// Only where it is bound to no bookmaker.
@@ -87,7 +87,7 @@ pub enum Scores {
     Allowed,
 }
 
-/// Whether the service is closed for maintenance.
+/// Whether the service is in maintenance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Maintenance {
     #[default]
@@ -98,7 +98,6 @@ pub enum Maintenance {
 }
 
 impl Maintenance {
-    /// What is written down of it.
     pub(crate) fn action(self) -> (AuditAction, String) {
         match self {
             Self::On { retry_after_s } => {

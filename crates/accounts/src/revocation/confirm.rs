@@ -1,17 +1,17 @@
 //! Waiting until a change of keys holds on every node.
 //!
-//! Why the answer can be trusted. Let the change have number N, be in the database, and let a node X not have it.
+//! Why the result is right. Let the change have number N, be in the database, and let node X not have it.
 //!
-//! 1. *Every listed node says N or more.* A node is listed before it reads keys for the first time, so one that is not
-//!    listed when we look reads N with everything else; a node's number only grows. No X is left.
-//! 2. *N was announced, and `trust` and a margin have passed since.* From then on both witnesses name N or more, so X,
-//!    whichever of them it reaches, was last trusted for a question from before, and that trust has run out.
-//!    A node that the database has not seen for minutes goes by no more than it has confirmed. If X is one, it cannot
-//!    gain its right again before it has confirmed N, and nobody need wait for it until then (`store`: `run_out`), be
-//!    it cut off or gone for good. When it is back it sees that nobody waited for it, confirms, and reads once more:
-//!    what was changed while it was coming back it finds then, and for what is changed later it is waited for.
-//! 3. *N could not be announced.* Then waiting proves nothing: X may be cut off from the database alone, and the
-//!    register vouches for it again and again. Only 1 is left, and without it we say so.
+//! 1. *Every listed node confirmed N or more.* A node is listed before it first reads keys, so one that is not listed
+//!    when we look reads N with everything else; a node's number only grows. There is no X.
+//! 2. *N was announced, and the length of a lease and a margin have passed since.* From then on both authorities name
+//!    N or more, so X, whichever of them it reaches, last renewed its lease by a question from before, and that lease
+//!    has expired. A node that the database has not seen for minutes relies on no more than it has confirmed. If X is
+//!    one, it cannot renew before it has confirmed N, and changes need not wait for it until then (`store`:
+//!    `run_out`), be it cut off or gone. When it is back it sees that changes did not wait for it, confirms, and reads
+//!    once more: it then finds what was changed while it came back, and later changes wait for it.
+//! 3. *N could not be announced.* Then waiting proves nothing: X may be cut off from the database only, and renew by
+//!    the register again and again. Only 1 is left, and without it the change is reported as unconfirmed.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,32 +19,32 @@ use store::{Behind, Store, StoreError};
 
 use crate::{AccountError, RegisterError, RevocationRegister, SteadyClock};
 
-/// Beyond a node's trust: two clocks do not go at quite the same limit, and both count whole milliseconds.
+/// Beyond a node's lease: two clocks differ a little in speed, and both count whole milliseconds.
 pub(crate) const MARGIN_MS: u64 = 500;
 /// How long nodes have to follow a change by themselves before it is announced.
 const HEADSTART_MS: u64 = 300;
-/// How long something that harms nobody where it is late is waited for.
+/// How long to wait for a change that may be late.
 const BRIEF_MS: u64 = 1000;
 const LOOK_EVERY_MIN: Duration = Duration::from_millis(10);
 const LOOK_EVERY_MAX: Duration = Duration::from_millis(200);
 
-/// What it takes for a change to be done.
+/// How far a change has to be confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// Nobody may be let in by what was before: something ended, or is limited.
+    /// On every node: something ended, or is limited.
     Everywhere,
-    /// Something began. Nodes that do not know it yet soon do.
+    /// Something began; a node may follow a little later.
     Soon,
 }
 
-/// How it stands with a change.
+/// The state of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Done,
-    /// The same, because the right of all who do not have the change has run out.
+    /// Done, because the leases of all nodes that do not have the change have expired.
     Expired,
     Wait,
-    /// There is nothing more to wait for, and it is not known to hold everywhere.
+    /// Waiting longer proves nothing, and it is not known to hold everywhere.
     Unsure,
 }
 
@@ -55,12 +55,12 @@ pub(crate) struct Wait {
     /// When the change was in the database and, where it could be, announced.
     pub(crate) begun_ms: u64,
     pub(crate) announced: bool,
-    /// The longest trust of any node.
+    /// The longest key lease of any node.
     pub(crate) lease_ms: u64,
 }
 
 impl Wait {
-    /// `behind`: how many listed nodes do not have the change, where the database said so.
+    /// `behind`: how many listed nodes do not have the change; `None` where the database did not answer.
     pub(crate) fn verdict(&self, now_ms: u64, behind: Option<u64>) -> Verdict {
         let waited_ms = now_ms.saturating_sub(self.begun_ms);
         let over = waited_ms >= self.lease_ms.saturating_add(MARGIN_MS);
@@ -74,28 +74,28 @@ impl Wait {
     }
 }
 
-/// Who has to know of a change before it is done: what a command line needs beside a [`crate::Registry`].
+/// The two authorities on changes of keys: what a command line needs beside a [`crate::Registry`].
 #[derive(Clone, Debug)]
 pub struct Authorities {
     pub store: Store,
     pub register: Arc<dyn RevocationRegister>,
     pub steady: Arc<dyn SteadyClock>,
-    /// For how long nodes let keys in without having asked, as far as this process knows.
+    /// The length of a key lease, as far as this process knows.
     pub lease: Duration,
 }
 
 impl Authorities {
-    /// Waits until what the store holds by now is in force on every node.
+    /// Waits until what is in the store now holds on every node.
     ///
     /// # Errors
-    /// It is in the store, but not known to be in force everywhere.
+    /// The change is stored, but not known to hold everywhere.
     pub async fn confirm(&self, need: Need) -> Result<(), AccountError> {
         match self.is_followed_at_once(need).await {
             Ok(true) => return Ok(()),
             Ok(false) => {}
             Err(error) => return Err(unconfirmed(None, error)),
         }
-        let Announced { number, unannounced, set_back } = match self.announce().await {
+        let Announced { number, unannounced, restored } = match self.announce().await {
             Ok(announced) => announced,
             Err(error) => return Err(unconfirmed(None, error)),
         };
@@ -110,20 +110,19 @@ impl Authorities {
         loop {
             let behind = self.store.nodes_behind(number).await;
             if let Ok(behind) = &behind {
-                // A node may have been started with a longer trust than ours.
+                // A node may be configured with a longer lease than ours.
                 wait.lease_ms = wait.lease_ms.max(behind.lease_ms);
             }
-            // A database that was set back does not list everybody: only time tells then.
-            let behind = behind.ok().map(|behind| behind.nodes).filter(|_| !set_back);
+            // A database that was restored from a backup does not list every node: only time helps then.
+            let behind = behind.ok().map(|behind| behind.nodes).filter(|_| !restored);
             match wait.verdict(self.steady.now_ms(), behind) {
                 Verdict::Done => return Ok(()),
                 Verdict::Expired => {
-                    // Where it cannot be noted, or nobody said for how long to wait, the next change waits as this one
-                    // did.
+                    // Where this fails, the next change waits as long.
                     if behind.is_some()
                         && let Err(error) = self.store.mark_expired(number).await
                     {
-                        tracing::debug!(%error, "who was waited for in vain is waited for again");
+                        tracing::debug!(event = "key_lease.mark_failed", %error, "silent nodes not marked; changes wait for them again");
                     }
                     return Ok(());
                 }
@@ -136,17 +135,15 @@ impl Authorities {
             pause = (pause * 2).min(LOOK_EVERY_MAX);
         }
     }
-}
 
-impl Authorities {
-    /// Lets nodes follow by themselves what the store holds by now, and says whether all have.
+    /// Lets nodes follow by themselves what is in the store now, and returns whether all have.
     ///
-    /// Once a change is announced, a node that has not read it lets nobody in. Were it announced at once and the
-    /// database gone a moment later, that would be every node for as long as it is gone. So only nodes that are late
-    /// are told, while the database answers; where it does not, the change stays unannounced and unconfirmed.
+    /// Once a change is announced, a node that has not read it accepts no keys. Were it announced at once and the
+    /// database unreachable a moment later, that would be every node. So a change is announced only where nodes are
+    /// late and the database answers; where it does not, the change stays unannounced and unconfirmed.
     async fn is_followed_at_once(&self, need: Need) -> Result<bool, StoreError> {
         let number = self.store.key_change().await?.number;
-        // Rows of a database that was set back say nothing.
+        // After a restore from a backup the rows of nodes prove nothing.
         if self.register.known().await.is_ok_and(|known| known > Some(number)) {
             return Ok(false);
         }
@@ -167,39 +164,37 @@ impl Authorities {
             pause = (pause * 2).min(LOOK_EVERY_MAX);
         }
     }
-}
 
-/// What the store held, and what became of telling it.
-struct Announced {
-    number: i64,
-    /// Why it could not be announced.
-    unannounced: Option<RegisterError>,
-    set_back: bool,
-}
-
-impl Authorities {
-    /// Announces what the store holds by now.
+    /// Announces the number that is in the store now.
     async fn announce(&self) -> Result<Announced, StoreError> {
         let number = self.store.key_change().await?.number;
         let greatest = match self.register.announce(number).await {
             Ok(greatest) => greatest,
             Err(error) => {
-                return Ok(Announced { number, unannounced: Some(error), set_back: false });
+                return Ok(Announced { number, unannounced: Some(error), restored: false });
             }
         };
-        // Whatever was announced was in the store before. Where it is not there now, the store was set back, and nodes
-        // may have confirmed numbers of another life of it: they have to read everything again.
+        // What was announced was in the store before. Where it is not now, the store was restored from a backup, and
+        // nodes may have confirmed numbers from before: they have to read everything again.
         if greatest <= number || self.store.key_change().await?.number >= greatest {
-            return Ok(Announced { number, unannounced: None, set_back: false });
+            return Ok(Announced { number, unannounced: None, restored: false });
         }
         self.store.raise_key_change(greatest.saturating_add(1)).await?;
         let number = self.store.key_change().await?.number;
         let unannounced = self.register.announce(number).await.err();
-        Ok(Announced { number, unannounced, set_back: true })
+        Ok(Announced { number, unannounced, restored: true })
     }
 }
 
-/// What the audit log says of something that is stored and not known to be in force everywhere.
+/// The announced number, and whether it arrived.
+struct Announced {
+    number: i64,
+    /// Why it could not be announced.
+    unannounced: Option<RegisterError>,
+    restored: bool,
+}
+
+/// The detail in the audit log of a change that is stored and not known to hold everywhere.
 pub fn not_confirmed(detail: &str) -> String {
     let comma = if detail.is_empty() { "" } else { "; " };
     format!("{detail}{comma}stored, not confirmed by every node")

@@ -1,4 +1,4 @@
-//! One node of several: it follows every change of keys, and asks its witnesses for the right to let keys in.
+//! One node of a cluster: it follows every change of keys, and renews its key lease.
 
 use std::{
     sync::{
@@ -18,51 +18,50 @@ use crate::{
     revocation::key_lease::{Authority, KeyLease, SyncState},
 };
 
-/// How often the database is asked, unless the trust is short.
+/// How often the database is asked, unless the lease is short.
 const ASK_EVERY_MAX: Duration = Duration::from_secs(1);
-/// Questions within the time of trust: a few may be lost.
-const ASKS_IN_TRUST: u32 = 5;
-/// How often a node whose number stays the same says that it is there.
+/// Questions within a lease: a few may be lost.
+const ASKS_PER_LEASE: u32 = 5;
+/// How often a node is listed again while nothing changes.
 pub(crate) const LIST_EVERY_MS: u64 = 30_000;
-/// How often the register is told what it should know, for a register that lost its memory.
-const TELL_EVERY_MS: u64 = 30_000;
+/// How often the number is announced again, for a register that lost its data.
+const ANNOUNCE_EVERY_MS: u64 = 30_000;
 
 /// What a node of a cluster needs beside the store.
 #[derive(Clone, Debug)]
 pub struct Cluster {
     pub register: Arc<dyn RevocationRegister>,
     pub steady: Arc<dyn SteadyClock>,
-    /// For how long keys are let in without having asked anybody.
+    /// The length of a key lease.
     pub lease: Duration,
 }
 
-/// How a node stands with the others, for an operator to watch.
+/// The key lease of a node, for operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyLeaseStats {
-    /// For how long keys would be let in if nobody could be asked any more.
+    /// How long keys would be accepted if neither authority answered.
     pub left_ms: u64,
-    /// The last change of keys that is in force here.
+    /// The last change of keys that is in memory.
     pub number: i64,
-    /// How often each witness vouched.
+    /// How often each authority renewed the lease.
     pub by_store: u64,
     pub by_register: u64,
-    /// Changes that this node made and could not have confirmed.
+    /// Changes of this node that were not confirmed.
     pub unconfirmed: u64,
 }
 
 #[derive(Debug)]
 pub(crate) struct Member {
     id: String,
-    witnesses: Authorities,
+    authorities: Authorities,
     lease: Arc<KeyLease>,
     lease_ms: u64,
-    /// Held while the store is asked and followed, which may take long.
+    /// Held while the store is read, which may take long.
     asking: Mutex<Asking>,
-    /// Held for moments.
     state: std::sync::Mutex<State>,
     /// The greatest number that the register ever named.
     heard: AtomicI64,
-    /// The register knows more than we do.
+    /// The register knows a change that is not in memory.
     behind: Notify,
     by_store: AtomicU64,
     by_register: AtomicU64,
@@ -80,17 +79,17 @@ struct State {
     /// `None` before the first reading.
     holding: Option<SyncState>,
     listed_ms: Option<u64>,
-    /// Nobody is let in any more.
+    /// The node accepts no keys any more.
     left: bool,
 }
 
 impl Member {
-    fn new(id: String, witnesses: Authorities, lease: Arc<KeyLease>) -> Self {
+    fn new(id: String, authorities: Authorities, lease: Arc<KeyLease>) -> Self {
         Self {
             id,
             lease,
-            lease_ms: u64::try_from(witnesses.lease.as_millis()).unwrap_or(u64::MAX / 2),
-            witnesses,
+            lease_ms: u64::try_from(authorities.lease.as_millis()).unwrap_or(u64::MAX / 2),
+            authorities,
             asking: Mutex::default(),
             state: std::sync::Mutex::new(State { holding: None, listed_ms: None, left: false }),
             heard: AtomicI64::new(0),
@@ -102,11 +101,11 @@ impl Member {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Plain values, each whole: a poisoned lock still holds true ones.
+        // Plain values: a poisoned lock still holds true ones.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The last change that is in force here; 0 before the first reading.
+    /// The last change that is in memory; 0 before the first reading.
     fn number(&self) -> i64 {
         self.state().holding.map_or(0, |holding| holding.number)
     }
@@ -119,7 +118,7 @@ impl Member {
         }
     }
 
-    /// Everything up to a number is in force, and the store knows it up to another.
+    /// Everything up to `number` is in memory, and the store knows it up to `confirmed`.
     fn set_number(&self, number: i64, confirmed: i64) {
         let mut state = self.state();
         let listed_ms = state.listed_ms;
@@ -131,7 +130,7 @@ impl Member {
         let holding = state.holding.filter(|_| !state.left);
         let until_ms = holding.and_then(|holding| holding.until_ms(by, asked_ms, newest));
         let Some(until_ms) = until_ms else { return };
-        // With the lock: whoever leaves has the last word.
+        // While the lock is held: a node that leaves ends its lease for good.
         self.lease.extend(until_ms);
         let counter = match by {
             Authority::Store => &self.by_store,
@@ -141,37 +140,37 @@ impl Member {
     }
 
     fn now_ms(&self) -> u64 {
-        self.witnesses.steady.now_ms()
+        self.authorities.steady.now_ms()
     }
 
-    /// Whether the database has vouched lately, and the register need not.
+    /// Whether the database renewed the lease lately, and the register need not.
     fn is_sure(&self) -> bool {
         let left_ms = self.lease.left_ms().unwrap_or(u64::MAX);
         left_ms
             > self
                 .lease_ms
-                .saturating_sub(self.lease_ms.saturating_mul(2) / u64::from(ASKS_IN_TRUST))
+                .saturating_sub(self.lease_ms.saturating_mul(2) / u64::from(ASKS_PER_LEASE))
     }
 }
 
 impl Accounts {
-    /// As [`Accounts::load`], for one of several nodes on the same database. [`Accounts::follow`] has to be run for
-    /// keys to be let in beyond the time of trust.
+    /// As [`Accounts::load`], for one of several nodes on the same database. [`Accounts::follow`] has to run to renew
+    /// the lease.
     pub async fn load_node(
         store: Store,
         clock: Arc<dyn Clock>,
         cluster: Cluster,
     ) -> Result<(Self, LeaseWorker), AccountError> {
         let Cluster { register, steady, lease } = cluster;
-        let right = Arc::new(KeyLease::none_yet(Arc::clone(&steady)));
-        let witnesses = Authorities { store: store.clone(), register, steady, lease };
-        let member = Member::new(secret::public_id("node_")?, witnesses, Arc::clone(&right));
-        let (accounts, worker) = Self::assemble(store, clock, right, Some(member));
+        let key_lease = Arc::new(KeyLease::none_yet(Arc::clone(&steady)));
+        let authorities = Authorities { store: store.clone(), register, steady, lease };
+        let member = Member::new(secret::public_id("node_")?, authorities, Arc::clone(&key_lease));
+        let (accounts, worker) = Self::assemble(store, clock, key_lease, Some(member));
         accounts.renew_from_store().await?;
         Ok((accounts, worker))
     }
 
-    /// Asks the witnesses for as long as the node serves. Returns at once where there are no other nodes.
+    /// Renews the key lease for as long as the node serves. Returns at once in a single process.
     pub async fn follow(&self) {
         if let Some(member) = &self.member {
             tokio::join!(self.follow_store(member), self.follow_register(member));
@@ -179,13 +178,13 @@ impl Accounts {
     }
 
     async fn follow_store(&self, member: &Member) {
-        let every = ASK_EVERY_MAX.min(member.witnesses.lease / ASKS_IN_TRUST);
+        let every = ASK_EVERY_MAX.min(member.authorities.lease / ASKS_PER_LEASE);
         let mut failing = false;
         loop {
-            // Whichever it is, the question is the same; none of them loses anything by being given up.
+            // All are safe to cancel.
             tokio::select! {
                 () = tokio::time::sleep(every) => {}
-                () = member.witnesses.register.wait_for_hint() => {}
+                () = member.authorities.register.wait_for_hint() => {}
                 () = member.behind.notified() => {}
             }
             let asked = self.renew_from_store().await;
@@ -193,8 +192,9 @@ impl Accounts {
                 && !failing
             {
                 tracing::warn!(
+                    event = "key_lease.database_lost",
                     error = error as &dyn std::error::Error,
-                    "changes of keys cannot be read; keys go on for as long as the register vouches"
+                    "changes of keys cannot be read; renewing the key lease by NATS"
                 );
             }
             failing = asked.is_err();
@@ -202,15 +202,15 @@ impl Accounts {
     }
 
     async fn follow_register(&self, member: &Member) {
-        let every = ASK_EVERY_MAX.min(member.witnesses.lease / ASKS_IN_TRUST);
+        let every = ASK_EVERY_MAX.min(member.authorities.lease / ASKS_PER_LEASE);
         let mut announced_ms = None;
         let mut failing = false;
         loop {
             if member.is_sure() {
                 let now_ms = member.now_ms();
-                if announced_ms.is_none_or(|at| now_ms.saturating_sub(at) >= TELL_EVERY_MS) {
-                    let told = member.witnesses.register.announce(member.number()).await;
-                    announced_ms = told.is_ok().then_some(now_ms);
+                if announced_ms.is_none_or(|at| now_ms.saturating_sub(at) >= ANNOUNCE_EVERY_MS) {
+                    let announced = member.authorities.register.announce(member.number()).await;
+                    announced_ms = announced.is_ok().then_some(now_ms);
                 }
             } else {
                 let asked = self.renew_from_register().await;
@@ -218,6 +218,7 @@ impl Accounts {
                     && !failing
                 {
                     tracing::warn!(
+                        event = "key_lease.authority_lost",
                         error = &**error as &dyn std::error::Error,
                         "key authority lost (database and NATS unreachable); refusing keys when the lease expires"
                     );
@@ -228,8 +229,7 @@ impl Accounts {
         }
     }
 
-    /// Follows every change of keys that the store has, and so gains the right to let keys in for a while.
-    /// [`Accounts::follow`] does it again and again.
+    /// Follows every change of keys in the store, and so renews the key lease. [`Accounts::follow`] does it repeatedly.
     pub async fn renew_from_store(&self) -> Result<(), AccountError> {
         let Some(member) = &self.member else {
             return Ok(());
@@ -238,22 +238,22 @@ impl Accounts {
         if member.state().left {
             return Ok(());
         }
-        // Once more where nobody waited for this node while it read.
+        // Once more where changes did not wait for this node while it read.
         while !self.renew_from_store_once(member, &mut asking).await? {}
         Ok(())
     }
 
-    /// `false`: nobody waited for this node until now, so that it may miss what was changed since it read.
+    /// `false`: changes did not wait for this node until now, so it may miss what was changed since it read.
     async fn renew_from_store_once(
         &self,
         member: &Member,
         asking: &mut Asking,
     ) -> Result<bool, AccountError> {
-        let store = &member.witnesses.store;
+        let store = &member.authorities.store;
         let listed_ms = member.state().listed_ms;
         let asked_ms = member.now_ms();
         let heard = member.heard.load(Ordering::SeqCst);
-        // Listed first and then reading: whoever waits for all nodes waits for this one, or it reads what they changed.
+        // Listed before reading: a change waits for this node, or the node reads it.
         if listed_ms.is_none_or(|at| asked_ms.saturating_sub(at) >= LIST_EVERY_MS) {
             let read = asking.read.map_or(0, |read| read.number);
             store.confirm_node(&member.id, read, member.lease_ms).await?;
@@ -262,14 +262,15 @@ impl Accounts {
         }
         let (mut change, mut listed) = store.key_change_seen_by(&member.id).await?;
         // What was read or announced was in the database before.
-        let told = heard.max(asking.read.map_or(0, |read| read.number));
-        if change.number < told {
+        let known = heard.max(asking.read.map_or(0, |read| read.number));
+        if change.number < known {
             tracing::error!(
+                event = "keys.database_restored",
                 newest = change.number,
-                told,
-                "the database was set back behind a change of keys that nodes were told of; keys that ended since may be in force again"
+                known,
+                "database restored to a state before a known change of keys; keys revoked since may be valid again"
             );
-            store.raise_key_change(told.saturating_add(1)).await?;
+            store.raise_key_change(known.saturating_add(1)).await?;
             (change, listed) = store.key_change_seen_by(&member.id).await?;
         }
         let newest = change.number;
@@ -285,14 +286,14 @@ impl Accounts {
             member.extend(Authority::Store, asked_ms, newest);
         }
         if waited_for.is_none_or(|listed| listed.confirmed < newest) {
-            // That it was heard is seen with the next question: what a node goes by for long is of one instant.
+            // Whether it was confirmed is read with the next number, in one statement.
             store.confirm_node(&member.id, newest, member.lease_ms).await?;
         }
         Ok(waited_for.is_some())
     }
 
-    /// Gains the right to let keys in from the register, where nothing was changed that this node does not know.
-    /// [`Accounts::follow`] does it where the store does not answer.
+    /// Renews the key lease by the register, where this node knows every change. [`Accounts::follow`] does it where the
+    /// store does not answer.
     ///
     /// # Errors
     /// The register does not answer.
@@ -301,7 +302,7 @@ impl Accounts {
             return Ok(());
         };
         let asked_ms = member.now_ms();
-        let newest = member.witnesses.register.confirm(member.number()).await?;
+        let newest = member.authorities.register.confirm(member.number()).await?;
         member.heard.fetch_max(newest, Ordering::SeqCst);
         member.extend(Authority::Register, asked_ms, newest);
         if newest > member.number() {
@@ -310,7 +311,7 @@ impl Accounts {
         Ok(())
     }
 
-    /// Lets nobody in any more, and says so to whoever waits for this node.
+    /// Ends the key lease, and removes this node from the list that changes wait for.
     pub(crate) async fn leave(&self) -> Result<(), AccountError> {
         let Some(member) = &self.member else {
             return Ok(());
@@ -320,23 +321,27 @@ impl Accounts {
             state.left = true;
             member.lease.end();
         }
-        // A question under way would list the node again.
+        // A call in progress would list the node again.
         let _asked = member.asking.lock().await;
-        Ok(member.witnesses.store.delete_node(&member.id).await?)
+        Ok(member.authorities.store.delete_node(&member.id).await?)
     }
 
-    /// Waits until what was written to the store is in force on the other nodes, too.
+    /// Waits until what was written to the store holds on the other nodes, too.
     pub(crate) async fn confirm(&self, need: Need) -> Result<(), AccountError> {
         let Some(member) = &self.member else {
             return Ok(());
         };
         if let Err(error) = self.renew_from_store().await {
-            tracing::debug!(%error, "this node has not followed its own change yet");
+            tracing::debug!(event = "keys.follow_failed", %error, "own change of keys not followed yet");
         }
-        let confirmed = member.witnesses.confirm(need).await;
+        let confirmed = member.authorities.confirm(need).await;
         if let Err(error) = &confirmed {
             let error = error as &dyn std::error::Error;
-            tracing::warn!(error, "a change of keys is not confirmed by every node");
+            tracing::warn!(
+                event = "keys.unconfirmed",
+                error,
+                "change of keys not confirmed by every node"
+            );
             member.unconfirmed.fetch_add(1, Ordering::Relaxed);
         }
         match need {
@@ -345,7 +350,7 @@ impl Accounts {
         }
     }
 
-    /// How this node stands with the others; `None` where there are none.
+    /// The key lease; `None` in a single process.
     pub fn key_lease(&self) -> Option<KeyLeaseStats> {
         let member = self.member.as_ref()?;
         Some(KeyLeaseStats {

@@ -311,8 +311,8 @@ fn open_mail(config: &Config, tasks: &Tasks) -> anyhow::Result<Option<Outbox>> {
     let Some(mail) = config.mail.as_ref().filter(|_| config.dashboard.enabled) else {
         return Ok(None);
     };
-    let (outbox, postbag) = accounts::outbox(&mail.public_url);
-    tasks.spawn("the email sender", mail::deliver(mail, postbag)?);
+    let (outbox, email_queue) = accounts::outbox(&mail.public_url);
+    tasks.spawn("the email sender", mail::deliver(mail, email_queue)?);
     Ok(Some(outbox))
 }
 

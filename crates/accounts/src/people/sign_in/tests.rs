@@ -4,7 +4,7 @@ use domain::{Clock, ManualClock};
 use store::Store;
 
 use super::*;
-use crate::{PeopleRules, people::Profile};
+use crate::{Actor, PeopleRules, people::Profile};
 
 const NOW: &str = "2026-11-14T12:00:00Z";
 

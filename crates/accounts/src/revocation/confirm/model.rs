@@ -1,8 +1,8 @@
-//! Any schedule of questions, cuts, revocations, restarts and time on several nodes whose clocks go at their own limit:
-//! once a revocation has returned, no node lets the key in.
+//! Any schedule of questions, network cuts, revocations, restarts and time on several nodes whose clocks differ in
+//! speed: once a revocation has returned, no node accepts the key.
 //!
-//! The rules are the real ones ([`SyncState`], [`Wait`]); database, register and nodes are as small as can be, and
-//! every question is taken apart: it is asked at one time, answered at another, and its answer arrives at a third.
+//! The rules are the real ones ([`SyncState`], [`Wait`]); database, register and nodes are minimal, and every question
+//! is taken apart: it is asked at one time, answered at another, and its answer arrives at a third.
 
 use proptest::{collection::vec, prelude::*};
 
@@ -53,7 +53,7 @@ enum Step {
     Announce {
         revocation: usize,
         arrives: bool,
-        told: bool,
+        acknowledged: bool,
     },
     Look {
         revocation: usize,
@@ -79,7 +79,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (node(), any::<bool>()).prop_map(|(node, orderly)| Step::Restart { node, orderly }),
         2 => Just(Step::Revoke),
         4 => (revocation(), often, often).prop_map(
-            |(revocation, arrives, told)| Step::Announce { revocation, arrives, told }
+            |(revocation, arrives, acknowledged)| Step::Announce { revocation, arrives, acknowledged }
         ),
         6 => (revocation(), often).prop_map(|(revocation, store)| Step::Look { revocation, store }),
         6 => prop_oneof![
@@ -100,7 +100,7 @@ struct Question {
     answer: Option<Answer>,
 }
 
-/// What a witness says; of the node's row, where it is the database.
+/// The answer of an authority; of the node's row, where it is the database.
 #[derive(Clone, Copy, Debug)]
 struct Answer {
     newest: i64,
@@ -252,6 +252,8 @@ impl Model {
                     row.confirmed = row.confirmed.max(node.in_force);
                     row.seen_ms = self.now_ms;
                     node.listed_ms = node.clock(self.now_ms);
+                    // A node asks after it is listed, never before: an answer that is still under way was given up.
+                    node.questions[at(Authority::Store)] = None;
                 }
             }
             Step::Cut { node, by, cut } => self.nodes[node].cut[at(by)] = cut,
@@ -272,8 +274,8 @@ impl Model {
                 let number = self.number;
                 self.revocations.push(Revocation { number, wait: None, returned: false });
             }
-            Step::Announce { revocation, arrives, told } => {
-                self.announce(revocation, arrives, told);
+            Step::Announce { revocation, arrives, acknowledged } => {
+                self.announce(revocation, arrives, acknowledged);
             }
             Step::Look { revocation, store } => self.look(revocation, store),
             Step::Pass { ms } => self.now_ms += ms,
@@ -308,8 +310,8 @@ impl Model {
         node.extend(by, asked_ms, newest);
     }
 
-    /// It may arrive and nobody is told so.
-    fn announce(&mut self, revocation: usize, arrives: bool, told: bool) {
+    /// It may arrive without an acknowledgement.
+    fn announce(&mut self, revocation: usize, arrives: bool, acknowledged: bool) {
         let Some(revocation) = self.revocations.iter_mut().rev().nth(revocation) else {
             return;
         };
@@ -320,7 +322,7 @@ impl Model {
             revocation.wait = Some(Wait {
                 need: Need::Everywhere,
                 begun_ms: self.now_ms,
-                announced: arrives && told,
+                announced: arrives && acknowledged,
                 lease_ms: TRUST_MS,
             });
         }
@@ -361,7 +363,7 @@ impl Model {
         }
     }
 
-    /// With one witness that answers, every node that it knows no more than lets keys in.
+    /// With one authority that answers, every node that has all it knows accepts keys.
     fn check_alive(&mut self, by: Authority) {
         for node in 0..NODES {
             for other in [Authority::Store, Authority::Register] {
