@@ -2,7 +2,7 @@
 
 use crate::{
     AuditEntry, Store, StoreError,
-    database::{Table, query, returning, select, text_column},
+    database::{Table, columns, query, returning, select, text_column},
 };
 
 /// The state of a request.
@@ -20,19 +20,24 @@ text_column!(
 );
 
 /// One request.
-#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessRow {
     pub id: String,
     pub account_id: String,
     /// What the data is for, in the developer's words.
     pub purpose: String,
     pub created_ms: i64,
-    #[sqlx(try_from = "String")]
     pub state: AccessState,
     pub decided_ms: Option<i64>,
     pub decided_by: Option<String>,
     pub note: Option<String>,
 }
+
+columns!(
+    AccessRow,
+    [id, account_id, purpose, created_ms, decided_ms, decided_by, note],
+    [state: String]
+);
 
 impl Table for AccessRow {
     const NAME: &'static str = "access_request";

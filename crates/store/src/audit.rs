@@ -2,12 +2,12 @@
 
 use crate::{
     Store, StoreError,
-    database::{Table, Tx, query, select},
+    database::{Table, Tx, columns, from_row, query, select},
     like_pattern,
 };
 
 /// A new line of the audit log.
-#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEntry {
     pub at_ms: i64,
     pub account_id: Option<String>,
@@ -20,13 +20,16 @@ pub struct AuditEntry {
     pub address: String,
 }
 
+columns!(AuditEntry, [at_ms, account_id, who, action, subject, detail, address], []);
+
 /// A line of the audit log.
-#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditRow {
     pub seq: i64,
-    #[sqlx(flatten)]
     pub entry: AuditEntry,
 }
+
+from_row!(AuditRow, |row| Self { seq: row.try_get("seq")?, entry: sqlx::FromRow::from_row(row)? });
 
 /// Which entries to find; each `None` matches everything.
 #[derive(Clone, Copy, Debug, Default)]

@@ -122,8 +122,8 @@ pub(crate) trait Table: Record {
 /// Decodes a row whose fields are not simply its columns, for both databases.
 macro_rules! from_row {
     ($type:ty, |$row:ident| $decoded:expr) => {
-        from_row!($type, sqlx::sqlite::SqliteRow, $row, $decoded);
-        from_row!($type, sqlx::postgres::PgRow, $row, $decoded);
+        $crate::database::from_row!($type, sqlx::sqlite::SqliteRow, $row, $decoded);
+        $crate::database::from_row!($type, sqlx::postgres::PgRow, $row, $decoded);
     };
     ($type:ty, $from:ty, $row:ident, $decoded:expr) => {
         impl sqlx::FromRow<'_, $from> for $type {
@@ -132,6 +132,19 @@ macro_rules! from_row {
                 Ok($decoded)
             }
         }
+    };
+}
+
+/// Decodes a row whose fields are columns of the same name: some as they are, others converted from a type.
+macro_rules! columns {
+    ($type:ty, [$($plain:ident),*], [$($converted:ident: $from:ty),*]) => {
+        $crate::database::from_row!($type, |row| Self {
+            $($plain: row.try_get(stringify!($plain))?,)*
+            $($converted: row
+                .try_get::<$from, _>(stringify!($converted))?
+                .try_into()
+                .map_err($crate::database::decode_error)?,)*
+        });
     };
 }
 
@@ -159,7 +172,12 @@ macro_rules! text_column {
     };
 }
 
-pub(crate) use {from_row, text_column};
+pub(crate) use {columns, from_row, text_column};
+
+/// A column that holds what it should not.
+pub(crate) fn decode_error(error: impl std::error::Error + Send + Sync + 'static) -> sqlx::Error {
+    sqlx::Error::Decode(error.into())
+}
 
 /// A column that holds a count.
 pub(crate) fn to_count(column: i64) -> Result<u32, sqlx::Error> {

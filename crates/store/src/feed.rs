@@ -2,19 +2,17 @@
 
 use crate::{
     AuditEntry, Digest, Store, StoreError,
-    database::{Table, query, returning, select},
+    database::{Table, decode_error, from_row, query, returning, select},
 };
 
 /// One push feed.
-#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedRow {
     pub name: String,
-    #[sqlx(try_from = "Vec<u8>")]
     pub digest: Digest,
     /// The only bookmaker the token may send prices of; `None` is any.
     pub bookmaker: Option<String>,
     /// Whether it may report scores where it is bound to a bookmaker.
-    #[sqlx(try_from = "Flag")]
     pub scores: bool,
     pub created_ms: i64,
     pub revoked_ms: Option<i64>,
@@ -22,16 +20,15 @@ pub struct FeedRow {
     pub paused_ms: Option<i64>,
 }
 
-/// A truth value as both databases store it.
-#[derive(sqlx::Type)]
-#[sqlx(transparent)]
-struct Flag(i64);
-
-impl From<Flag> for bool {
-    fn from(flag: Flag) -> Self {
-        flag.0 != 0
-    }
-}
+from_row!(FeedRow, |row| Self {
+    digest: row.try_get::<Vec<u8>, _>("digest")?.try_into().map_err(decode_error)?,
+    scores: row.try_get::<i64, _>("scores")? != 0,
+    name: row.try_get("name")?,
+    bookmaker: row.try_get("bookmaker")?,
+    created_ms: row.try_get("created_ms")?,
+    revoked_ms: row.try_get("revoked_ms")?,
+    paused_ms: row.try_get("paused_ms")?,
+});
 
 impl Table for FeedRow {
     const NAME: &'static str = "feed";

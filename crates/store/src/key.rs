@@ -7,7 +7,9 @@ use std::fmt;
 pub use crate::key::count_limit::{KeyCountLimit, KeyInsert};
 use crate::{
     AuditEntry, Store, StoreError,
-    database::{Table, Tx, from_row, query, returning, select, text_column, to_count},
+    database::{
+        Table, Tx, decode_error, from_row, query, returning, select, text_column, to_count,
+    },
     key::count_limit::Placement,
     like_pattern,
 };
@@ -148,10 +150,6 @@ from_row!(KeyRow, |row| {
         suspended_ms: row.try_get("suspended_ms")?,
     }
 });
-
-fn decode_error(error: StoreError) -> sqlx::Error {
-    sqlx::Error::Decode(error.into())
-}
 
 /// Keys whose last use is recorded in one transaction: a revocation of one of them waits for it.
 const USES_AT_ONCE: usize = 200;

@@ -19,6 +19,7 @@ mod key;
 mod key_change;
 mod leadership;
 mod link;
+mod migrations;
 mod postgres;
 mod session;
 mod setting;

@@ -2,7 +2,7 @@
 
 use crate::{
     AccountRow, AuditEntry, Digest, Store, StoreError,
-    database::{Lock, Table, Tx, query, select, text_column},
+    database::{Lock, Table, Tx, columns, query, select, text_column},
 };
 
 /// What a link lets its holder do, once.
@@ -30,11 +30,9 @@ text_column!(
 );
 
 /// One link.
-#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkRow {
-    #[sqlx(try_from = "Vec<u8>")]
     pub digest: Digest,
-    #[sqlx(try_from = "String")]
     pub purpose: LinkPurpose,
     /// Whose password is set anew, or whose address is confirmed.
     pub account_id: Option<String>,
@@ -44,6 +42,12 @@ pub struct LinkRow {
     pub expires_ms: i64,
     pub used_ms: Option<i64>,
 }
+
+columns!(
+    LinkRow,
+    [account_id, email, created_ms, expires_ms, used_ms],
+    [digest: Vec<u8>, purpose: String]
+);
 
 impl Table for LinkRow {
     const NAME: &'static str = "link";

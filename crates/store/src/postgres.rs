@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use sqlx::{
     PgPool,
-    migrate::Migrator,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 use tokio::time::timeout;
 
-use crate::StoreError;
+use crate::{StoreError, migrations};
 
-static MIGRATIONS: Migrator = sqlx::migrate!("./migrations/postgres");
+include!(concat!(env!("OUT_DIR"), "/postgres.rs"));
 
 /// A node writes little at a time, and a thousand nodes share one database.
 const CONNECTIONS_MAX: u32 = 4;
@@ -68,7 +67,7 @@ async fn migrate(options: PgConnectOptions) -> Result<(), StoreError> {
     }
     refuse_newer(&pool).await?;
     // Migrations of a newer program were checked just now.
-    let mut migrations = Migrator::with_migrations(MIGRATIONS.iter().cloned().collect());
+    let mut migrations = migrations::of(MIGRATIONS);
     migrations.set_ignore_missing(true);
     timeout(MIGRATE_TIME_MAX, migrations.run(&pool)).await.map_err(StoreError::unavailable)??;
     pool.close().await;
@@ -86,7 +85,7 @@ async fn refuse_newer(pool: &PgPool) -> Result<(), StoreError> {
     if !migrated {
         return Ok(());
     }
-    let known: Vec<i64> = MIGRATIONS.iter().map(|migration| migration.version).collect();
+    let known: Vec<i64> = MIGRATIONS.iter().map(|(version, ..)| *version).collect();
     let newest = known.iter().copied().max().unwrap_or(0);
     let unknown: Vec<i64> =
         sqlx::query_scalar("SELECT version FROM _sqlx_migrations WHERE version <> ALL ($1)")

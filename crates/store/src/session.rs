@@ -2,7 +2,7 @@
 
 use crate::{
     AuditEntry, Digest, Store, StoreError,
-    database::{Lock, Table, query, select, text_column},
+    database::{Lock, Table, columns, query, select, text_column},
 };
 
 /// How far a sign-in has come.
@@ -16,20 +16,24 @@ pub enum Stage {
 text_column!(Stage, "session stage", [Password = "password", Full = "full"]);
 
 /// One session.
-#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRow {
-    #[sqlx(try_from = "Vec<u8>")]
     pub digest: Digest,
     /// Its public id, for lists.
     pub id: String,
     pub account_id: String,
-    #[sqlx(try_from = "String")]
     pub stage: Stage,
     pub created_ms: i64,
     pub seen_ms: i64,
     pub address: String,
     pub agent: String,
 }
+
+columns!(
+    SessionRow,
+    [id, account_id, created_ms, seen_ms, address, agent],
+    [digest: Vec<u8>, stage: String]
+);
 
 impl Table for SessionRow {
     const NAME: &'static str = "session";

@@ -5,13 +5,12 @@ use std::{path::Path, time::Duration};
 
 use sqlx::{
     Connection as _, SqliteConnection, SqlitePool,
-    migrate::Migrator,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
-use crate::StoreError;
+use crate::{StoreError, migrations};
 
-static MIGRATIONS: Migrator = sqlx::migrate!("./migrations/sqlite");
+include!(concat!(env!("OUT_DIR"), "/sqlite.rs"));
 
 /// How long a writer waits for another process's transaction. Ours are a few milliseconds long.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -55,7 +54,7 @@ pub(crate) async fn is_new(path: &Path) -> Result<bool, StoreError> {
 
 async fn try_open(path: &Path) -> Result<SqlitePool, StoreError> {
     let pool = connect(options(path)).await?;
-    MIGRATIONS.run(&pool).await?;
+    migrations::of(MIGRATIONS).run(&pool).await?;
     Ok(pool)
 }
 

@@ -5,7 +5,7 @@ mod count;
 
 use crate::{
     Store, StoreError,
-    database::{query, text_column, to_count},
+    database::{decode_error, from_row, query, text_column, to_count},
     usage::count::{LockedCounts, WindowKey},
 };
 
@@ -67,14 +67,18 @@ pub struct WindowStarts {
 }
 
 /// How much of a window has been leased out.
-#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageRow {
     pub meter_id: String,
-    #[sqlx(rename = "window_kind", try_from = "String")]
     pub window: Window,
-    #[sqlx(try_from = "i64")]
     pub granted: u32,
 }
+
+from_row!(UsageRow, |row| Self {
+    meter_id: row.try_get("meter_id")?,
+    window: row.try_get::<String, _>("window_kind")?.try_into().map_err(decode_error)?,
+    granted: row.try_get::<i64, _>("granted")?.try_into().map_err(decode_error)?,
+});
 
 impl Store {
     /// Grants every request, in one transaction: on disk when this returns. Where the commit itself is cut off, the

@@ -2,7 +2,7 @@
 
 use crate::{
     Store, StoreError, Window,
-    database::{built_query, query, text_column},
+    database::{built_query, columns, query, text_column},
 };
 
 /// How a request was answered, as usage distinguishes it.
@@ -75,16 +75,16 @@ impl Step {
 }
 
 /// Requests of one key in one step, to one endpoint, with one outcome.
-#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountRow {
     pub key_id: String,
     pub start_ms: i64,
     pub endpoint: String,
-    #[sqlx(try_from = "String")]
     pub outcome: Outcome,
-    #[sqlx(try_from = "i64")]
     pub requests: u64,
 }
+
+columns!(CountRow, [key_id, start_ms, endpoint], [outcome: String, requests: i64]);
 
 impl Store {
     /// Adds counts of hours to those hours and to their days, all or none.

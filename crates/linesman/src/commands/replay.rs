@@ -8,6 +8,7 @@ use domain::Timestamp;
 use feeds::push;
 use reqwest::StatusCode;
 use serde::Deserialize;
+use tokio_rustls::rustls::crypto::ring;
 
 use crate::cli::{ReplayArgs, Speed, output};
 
@@ -102,6 +103,8 @@ fn read(args: &ReplayArgs) -> anyhow::Result<Vec<Line<'_>>> {
 }
 
 async fn replay(args: &ReplayArgs, lines: &[Line<'_>]) -> anyhow::Result<Totals> {
+    // The one TLS library that is built. Where somebody chose before, that stays.
+    let _chosen = ring::default_provider().install_default();
     let client = reqwest::Client::builder().timeout(Duration::from_secs(60)).build()?;
     let url = format!("{}/ingest/v1/messages", args.to.trim_end_matches('/'));
     let begun = Instant::now();
