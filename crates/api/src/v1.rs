@@ -1,6 +1,5 @@
-//! The v1 API: authentication, limits, and the seven endpoints, in the order of checks of D3.
+//! The v1 API: authentication, limits, and the operations, in the order of checks of D3.
 
-pub(crate) mod endpoint;
 pub(crate) mod fault;
 mod habit;
 pub(crate) mod param;
@@ -22,8 +21,8 @@ use tokio::time::Instant;
 use crate::answers::{Answer, Encoded, Selector};
 use crate::context::Api;
 use crate::error::{self, ApiError, ErrorCode};
+use crate::operation::Operation;
 use crate::panics::catch_panics;
-pub use crate::v1::endpoint::Endpoint;
 use crate::v1::fault::Fault;
 use crate::v1::habit::{Habit, Meaning};
 pub use crate::v1::param::Param;
@@ -47,13 +46,13 @@ type Connection = ConnectionState<Memory>;
 /// Longest `Retry-After` we hand out for a full store or queue.
 const UNAVAILABLE_RETRY_S: u32 = 1;
 
-/// Answers a request under `/v1`. The endpoint is for the books we keep.
+/// Answers a request under `/v1`. The operation is for the metrics.
 pub async fn answer(
     api: &Api,
     request: &Request<'_>,
     connection: &mut Connection,
     request_id: RequestId,
-) -> (Endpoint, Reply) {
+) -> (Operation, Reply) {
     let now = connection.now;
     let query = Query::new(request.query);
     let (entry, way) = match authenticate(api, request, &query, connection) {
@@ -63,19 +62,19 @@ pub async fn answer(
                 KeyRefusal::Unknown => no_valid_key(),
                 KeyRefusal::Unconfirmed => cannot_vouch(),
             };
-            return (Endpoint::Unknown, error.into_reply(request_id));
+            return (Operation::Unknown, error.into_reply(request_id));
         }
     };
     let sends_file = connection.sends_files && request.method == Method::Get;
     let visit =
         Visit { api, request, query, entry: &entry, now, begun: connection.begun, sends_file };
-    let (endpoint, mut reply) = visit.answer(request_id, &mut connection.memory.last).await;
+    let (operation, mut reply) = visit.answer(request_id, &mut connection.memory.last).await;
     if way == KeyWay::Query {
         // RFC 9745 and RFC 8594: since when the query form is discouraged, and when it ends.
         reply.head.put("deprecation", QUERY_KEY_DEPRECATED_SINCE);
         reply.head.put("sunset", &api.settings.query_key_sunset);
     }
-    (endpoint, reply)
+    (operation, reply)
 }
 
 /// Answers a request that a page makes for somebody, with a key of theirs. Everything but the connection is as if they
@@ -86,8 +85,8 @@ pub async fn answer_as(api: &Api, request: &Request<'_>, entry: &KeyEntry) -> Re
     let answering = async {
         let query = Query::new(request.query);
         let visit = Visit { api, request, query, entry, now, begun, sends_file: false };
-        let (endpoint, reply) = visit.answer(request_id, &mut Habit::default()).await;
-        api.metrics.note_answer(endpoint, &reply, begun.elapsed());
+        let (operation, reply) = visit.answer(request_id, &mut Habit::default()).await;
+        api.metrics.note_answer(operation, &reply, begun.elapsed());
         Ok(reply)
     };
     let answered = catch_panics(&api.metrics, answering).await;
@@ -157,14 +156,14 @@ struct Visit<'a> {
 /// The code of the refusal.
 pub fn check_target(path: &str, query: &str, catalogue: &Catalogue) -> Result<(), ErrorCode> {
     let place = Place::parse(path).ok_or(ErrorCode::NotFound)?;
-    let sport = match place.sport() {
+    let sport = match place.sport {
         Some(key) => Some(catalogue.sport_id(key).ok_or(ErrorCode::SportNotFound)?),
         None => None,
     };
-    let values = Query::new(query).values(place.endpoint(), true).map_err(|error| error.code)?;
+    let values = Query::new(query).values(place.operation, true).map_err(|error| error.code)?;
     let regions = &RegionTable::new(catalogue);
     values
-        .selector(&place, sport, Lookup { catalogue, regions })
+        .selector(place, sport, Lookup { catalogue, regions })
         .map(drop)
         .map_err(|error| error.code)
 }
@@ -173,10 +172,10 @@ type Answered = Result<(Reply, Option<Standing>), ApiError>;
 
 impl Visit<'_> {
     /// Answers and counts it to the key.
-    async fn answer(&self, request_id: RequestId, habit: &mut Habit) -> (Endpoint, Reply) {
+    async fn answer(&self, request_id: RequestId, habit: &mut Habit) -> (Operation, Reply) {
         let (entry, now) = (self.entry, self.now);
-        let mut endpoint = Endpoint::Unknown;
-        let (mut reply, standing) = match self.run(&mut endpoint, habit).await {
+        let mut operation = Operation::Unknown;
+        let (mut reply, standing) = match self.run(&mut operation, habit).await {
             Ok((reply, standing)) => (reply, standing),
             Err(error) => {
                 trail::note(entry, self.request, &error, request_id, now);
@@ -184,21 +183,21 @@ impl Visit<'_> {
             }
         };
         let outcome = Outcome::of_status(reply.status);
-        entry.count(Call { operation: endpoint.index(), outcome, agent: self.request.agent }, now);
+        entry.count(Call { operation: operation.index(), outcome, agent: self.request.agent }, now);
         let mut standing = standing.unwrap_or_else(|| entry.meters.standing(now));
         if let Ok(Some(fault)) = Fault::parse(self.request.fault, entry) {
             fault.bend(&mut standing);
         }
         put_standing(&mut reply.head, &entry.grant, &standing, now);
-        (endpoint, reply)
+        (operation, reply)
     }
 
-    async fn run(&self, endpoint: &mut Endpoint, habit: &mut Habit) -> Answered {
+    async fn run(&self, operation: &mut Operation, habit: &mut Habit) -> Answered {
         charged(self.api.accounts.charge_burst(self.entry, self.now).await)?;
         error::check_target(self.request)?;
-        *endpoint = match habit.recall(self.request) {
-            Some(meaning) => meaning.endpoint,
-            None => Place::parse(self.request.path).ok_or_else(no_such_path)?.endpoint(),
+        *operation = match habit.recall(self.request) {
+            Some(meaning) => meaning.operation,
+            None => Place::parse(self.request.path).ok_or_else(no_such_path)?.operation,
         };
         if !self.request.method.reads() {
             let text = "this path answers GET and HEAD only";
@@ -207,7 +206,7 @@ impl Visit<'_> {
             return Err(error);
         }
         if let Maintenance::On { retry_after_s } = self.api.accounts.maintenance()
-            && *endpoint != Endpoint::Status
+            && !operation.is_free()
         {
             return Err(closed(retry_after_s));
         }
@@ -226,7 +225,7 @@ impl Visit<'_> {
                 &read
             }
         };
-        if *endpoint == Endpoint::Status {
+        if *operation == Operation::GetStatus {
             return Ok((self.status(), None));
         }
         self.select(&meaning.selector).await
@@ -235,11 +234,11 @@ impl Visit<'_> {
     /// What the path and the query mean, for a key that may know.
     fn read(&self) -> Result<Meaning, ApiError> {
         let place = Place::parse(self.request.path).ok_or_else(no_such_path)?;
-        let endpoint = place.endpoint();
-        let sport = place.sport().map(|key| self.open_sport(key)).transpose()?;
-        let values = self.query.values(endpoint, self.api.settings.query_key_enabled)?;
-        let selector = values.selector(&place, sport, self.api.lookup())?;
-        Ok(Meaning { endpoint, sport, selector })
+        let operation = place.operation;
+        let sport = place.sport.map(|key| self.open_sport(key)).transpose()?;
+        let values = self.query.values(operation, self.api.settings.query_key_enabled)?;
+        let selector = values.selector(place, sport, self.api.lookup())?;
+        Ok(Meaning { operation, sport, selector })
     }
 
     /// The answer to a selection: the ready one of this epoch, or one made now.

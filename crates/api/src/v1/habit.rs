@@ -6,7 +6,7 @@ use std::fmt;
 use domain::SportId;
 
 use crate::answers::Selector;
-use crate::v1::endpoint::Endpoint;
+use crate::operation::Operation;
 use http::Request;
 
 /// The last target of a connection that was understood, and what it means. It may hold a key and is never shown.
@@ -22,7 +22,7 @@ struct Known {
 /// What is asked, before it is known who asks.
 #[derive(Clone)]
 pub(crate) struct Meaning {
-    pub(crate) endpoint: Endpoint,
+    pub(crate) operation: Operation,
     pub(crate) sport: Option<SportId>,
     pub(crate) selector: Selector,
 }
@@ -70,7 +70,8 @@ mod tests {
     #[test]
     fn only_the_very_same_target_is_recalled() {
         let ask = |target| Request::new("GET", target);
-        let meaning = Meaning { endpoint: Endpoint::Books, sport: None, selector: Selector::Books };
+        let meaning =
+            Meaning { operation: Operation::ListBooks, sport: None, selector: Selector::Books };
         let mut habit = Habit::default();
         assert!(habit.recall(&ask("/v1/books")).is_none());
         habit.learn(&ask("/v1/books?a=1"), &meaning);

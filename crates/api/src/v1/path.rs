@@ -1,66 +1,42 @@
 //! Paths under `/v1`.
 
-use crate::v1::endpoint::Endpoint;
 use http::cut;
 
-/// What a path names.
+use crate::operation::Operation;
+
+/// A path that names an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place<'a> {
-    Sports,
-    Books,
-    Status,
-    Odds(&'a str),
-    Scores(&'a str),
-    Events(&'a str),
-    Event(&'a str, &'a str),
+pub(crate) struct Place<'a> {
+    pub(crate) operation: Operation,
+    pub(crate) sport: Option<&'a str>,
+    pub(crate) event: Option<&'a str>,
 }
 
 impl<'a> Place<'a> {
     pub(crate) fn parse(path: &'a str) -> Option<Self> {
-        let rest = path.strip_prefix("/v1/")?;
-        let Some(in_sport) = rest.strip_prefix("sports/") else {
-            return match rest {
-                "sports" => Some(Self::Sports),
-                "books" => Some(Self::Books),
-                "status" => Some(Self::Status),
-                _ => None,
+        Operation::all().find_map(|operation| {
+            let mut place = Place { operation, sport: None, event: None };
+            place.read(operation.row().path?, path).then_some(place)
+        })
+    }
+
+    /// Reads the variable parts of a path; `false`: it is another operation's.
+    fn read(&mut self, mut template: &'static str, mut path: &'a str) -> bool {
+        while let Some((literal, rest)) = cut(template, b'{') {
+            let (Some((name, after)), Some(value)) = (cut(rest, b'}'), path.strip_prefix(literal))
+            else {
+                return false;
             };
-        };
-        let (sport, rest) = cut(in_sport, b'/')?;
-        if sport.is_empty() {
-            return None;
-        }
-        match rest {
-            "odds" => Some(Self::Odds(sport)),
-            "scores" => Some(Self::Scores(sport)),
-            "events" => Some(Self::Events(sport)),
-            _ => {
-                let event = rest.strip_prefix("events/")?;
-                (!event.is_empty() && !event.contains('/')).then_some(Self::Event(sport, event))
+            let end = value.find('/').unwrap_or(value.len());
+            let (value, rest) = value.split_at(end);
+            if value.is_empty() {
+                return false;
             }
+            let part = if name == "sport_key" { &mut self.sport } else { &mut self.event };
+            *part = Some(value);
+            (template, path) = (after, rest);
         }
-    }
-
-    pub(crate) fn endpoint(self) -> Endpoint {
-        match self {
-            Self::Sports => Endpoint::Sports,
-            Self::Books => Endpoint::Books,
-            Self::Status => Endpoint::Status,
-            Self::Odds(_) => Endpoint::Odds,
-            Self::Scores(_) => Endpoint::Scores,
-            Self::Events(_) => Endpoint::Events,
-            Self::Event(_, _) => Endpoint::Event,
-        }
-    }
-
-    pub(crate) fn sport(self) -> Option<&'a str> {
-        match self {
-            Self::Sports | Self::Books | Self::Status => None,
-            Self::Odds(sport)
-            | Self::Scores(sport)
-            | Self::Events(sport)
-            | Self::Event(sport, _) => Some(sport),
-        }
+        template == path
     }
 }
 
@@ -70,9 +46,14 @@ mod tests {
 
     #[test]
     fn only_the_seven_paths_lead_somewhere() {
-        assert_eq!(Place::parse("/v1/sports"), Some(Place::Sports));
-        assert_eq!(Place::parse("/v1/sports/mma/odds"), Some(Place::Odds("mma")));
-        assert_eq!(Place::parse("/v1/sports/mma/events/evt_1"), Some(Place::Event("mma", "evt_1")));
+        for (path, operation, sport, event) in [
+            ("/v1/sports", Operation::ListSports, None, None),
+            ("/v1/sports/mma/odds", Operation::GetOdds, Some("mma"), None),
+            ("/v1/sports/mma/events", Operation::ListEvents, Some("mma"), None),
+            ("/v1/sports/mma/events/evt_1", Operation::GetEvent, Some("mma"), Some("evt_1")),
+        ] {
+            assert_eq!(Place::parse(path), Some(Place { operation, sport, event }));
+        }
         for nowhere in [
             "/v1",
             "/v1/",
