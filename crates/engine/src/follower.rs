@@ -175,7 +175,7 @@ impl Post {
         let shown = self.handle.published().snapshot.cut_at;
         if let Some(at) = held.last_cut.filter(|at| *at != shown || !self.handle.has_begun()) {
             self.publish_identities(&held.book, Some(&mut held.tracker));
-            self.publish(&held.book, at);
+            self.publish(&held.book, held.seq, at);
         }
     }
 
@@ -233,7 +233,11 @@ impl Post {
         reader.next(NAP)?.map(|entry| Logged::decode(&entry)).transpose()
     }
 
-    fn take_entry(&mut self, read: &Logged, held: &mut Option<Held>) -> Result<(), WorldError> {
+    pub(crate) fn take_entry(
+        &mut self,
+        read: &Logged,
+        held: &mut Option<Held>,
+    ) -> Result<(), WorldError> {
         let held = match held {
             Some(held) => held,
             None => {

@@ -68,7 +68,7 @@ impl WorldHandle {
     ) -> (Arc<Self>, Node) {
         let queue = Arc::<Queue>::default();
         let book = Book::new(Arc::clone(&options.catalogue), Ids::Minted { salt: 0 });
-        let snapshot = Snapshot::cut(&book, Timestamp::from_millis(0), options.stale_after, &[]);
+        let snapshot = Snapshot::cut(&book, 0, Timestamp::from_millis(0), options.stale_after, &[]);
         let published = Published::new(snapshot, clock.now());
         let Membership { caller, seat } = membership;
         let shared = Shared::new(Arc::clone(&options.catalogue), Arc::clone(&clock), caller);

@@ -26,11 +26,11 @@ pub(crate) struct Post {
 }
 
 impl Post {
-    /// Puts the snapshot of a book in force.
-    pub(crate) fn publish(&mut self, book: &Book, at: Timestamp) {
+    /// Publishes the snapshot of a book as it is after log entry `seq`.
+    pub(crate) fn publish(&mut self, book: &Book, seq: u64, at: Timestamp) {
         let begun = Instant::now();
         let Self { options, handle, .. } = self;
-        let snapshot = Snapshot::cut(book, at, options.stale_after, options.wires);
+        let snapshot = Snapshot::cut(book, seq, at, options.stale_after, options.wires);
         let until = epoch_start(at, options.refresh_interval).plus(options.refresh_interval);
         let published = Published::new(snapshot, until);
         self.retired = Some(handle.published.swap(Arc::new(published)));

@@ -75,7 +75,8 @@ impl WorldHandle {
             Start::recover(&mut log, &options)?
         };
         let mut entries = mem::take(&mut start.entries);
-        let (published, at) = start.first_snapshot(&options, clock.now(), &mut entries);
+        let (published, at) =
+            start.first_snapshot(&options, clock.now(), log.last_seq(), &mut entries);
         if !entries.ends.is_empty() {
             log.append(at.as_millis(), entries.iter())?;
         }
@@ -315,7 +316,7 @@ impl Writer {
         }
         // Who sees an event in a snapshot finds it among the identities too.
         self.post.publish_identities(&self.book, self.tracker.as_mut());
-        self.post.publish(&self.book, at);
+        self.post.publish(&self.book, self.log.last_seq(), at);
         // The cut is the newest entry and changes nothing: a checkpoint that stops short of it leaves it to be
         // read back, so that a restart in this epoch shows the same bytes (D14).
         let before_cut = self.log.last_seq().saturating_sub(1);
@@ -359,3 +360,6 @@ impl Writer {
         stats.log_bytes.store(self.log.bytes(), Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests;
