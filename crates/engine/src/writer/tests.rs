@@ -61,7 +61,7 @@ fn a_published_snapshot_has_the_sequence_number_of_its_cut_on_writer_and_followe
         LogLocation::Folder { dir: dir.path().to_owned(), options: change_log::Options::default() };
     let log = log.view().unwrap().unwrap();
     let (handle, writer) = open(other_dir.path(), &clock);
-    let (mut worker, mut held) = (writer.post, None);
+    let (mut worker, mut held) = (writer.worker, None);
     let mut followed = Vec::new();
     for logged in Replay::from(&*log, 1).unwrap() {
         let logged: Logged = logged.unwrap();

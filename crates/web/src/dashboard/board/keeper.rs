@@ -25,7 +25,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(15);
 /// Keeps boards and status up to date until the service stops.
 pub async fn keep_pages(web: Arc<Web>, stopping: CancellationToken) {
     let board = web.settings.board.filter(|_| web.settings.enabled);
-    let mut news = board.map(|world| web.api.world(world).news());
+    let mut news = board.map(|world| web.api.world(world).publications());
     let mut back = JoinSet::new();
     if let Some(world) = board {
         blocking(&web, move |web| renew(web, world)).await;
