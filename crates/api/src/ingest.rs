@@ -26,7 +26,7 @@ pub(crate) use self::receipt::LISTED_MAX;
 use self::receipt::Total;
 use crate::context::Api;
 use crate::error::{ApiError, ErrorCode};
-use crate::v1::cannot_vouch;
+use crate::v1::key_status_unknown;
 use engine::feed_stats::{Push as Noted, SAMPLES_MAX, Stamps, cut};
 use engine::{Lines, NotTaken, Outcome, Piece, Receipt, Sender, Terms, WorldHandle};
 use http::{Reply, Request, RequestBody};
@@ -281,7 +281,7 @@ fn authenticate(api: &Api, delivery: &Delivery) -> Result<Arc<FeedGrant>, ApiErr
     let found = token.ok_or(KeyRefusal::Unknown);
     found.and_then(|token| api.accounts.feeds.authenticate(token)).map_err(
         |refusal| match refusal {
-            KeyRefusal::Unconfirmed => cannot_vouch(),
+            KeyRefusal::Unconfirmed => key_status_unknown(),
             KeyRefusal::Unknown => {
                 let text = "a valid feed token is needed: Authorization: Bearer fk_…";
                 let mut error = ApiError::new(ErrorCode::AuthenticationFailed, text);

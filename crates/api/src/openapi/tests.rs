@@ -278,7 +278,7 @@ fn paths_lead_to_their_operations() {
     for operation in Operation::all() {
         let Some(template) = operation.row().path else { continue };
         let path = template.replace("{sport_key}", "mma").replace("{event_id}", "evt_1");
-        let place = crate::v1::path::Place::parse(&path).unwrap();
+        let place = crate::v1::target_path::TargetPath::parse(&path).unwrap();
         assert_eq!(place.operation, operation);
     }
 }

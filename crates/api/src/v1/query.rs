@@ -16,7 +16,7 @@ use crate::operation::Operation;
 use crate::v1::param::{
     EVENT_IDS_MAX, GROUP_BY_BOUT, LIMIT_DEFAULT, LIMIT_MAX, Param, REGION_DEFAULT,
 };
-use crate::v1::path::Place;
+use crate::v1::target_path::TargetPath;
 use crate::v1::region::{RegionTable, Regions};
 use crate::v1::wire::cursor::{self, Paging};
 use http::percent::{decode, is_plain};
@@ -136,11 +136,11 @@ impl Values<'_> {
     /// What the request selects, in normal form.
     pub(crate) fn selector(
         &self,
-        place: Place<'_>,
+        target: TargetPath<'_>,
         sport: Option<SportId>,
         lookup: Lookup<'_>,
     ) -> Result<Selector, ApiError> {
-        let selector = match (place.operation, sport) {
+        let selector = match (target.operation, sport) {
             (Operation::ListBooks, _) => Selector::Books,
             (Operation::GetOdds, Some(sport)) => self.odds(sport, lookup)?,
             (Operation::GetScores, Some(sport)) => Selector::Scores(ScoreSelection {
@@ -161,7 +161,7 @@ impl Values<'_> {
             }),
             (Operation::GetEvent, Some(sport)) => {
                 // A text that is no id is no known event either.
-                let id = place.event.and_then(EventId::parse).ok_or_else(event_not_found)?;
+                let id = target.event.and_then(EventId::parse).ok_or_else(event_not_found)?;
                 Selector::Event(sport, id)
             }
             (Operation::ListSports | Operation::GetStatus | Operation::Unknown, _) | (_, None) => {

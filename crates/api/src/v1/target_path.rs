@@ -6,17 +6,17 @@ use crate::operation::Operation;
 
 /// A path that names an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place<'a> {
+pub(crate) struct TargetPath<'a> {
     pub(crate) operation: Operation,
     pub(crate) sport: Option<&'a str>,
     pub(crate) event: Option<&'a str>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> TargetPath<'a> {
     pub(crate) fn parse(path: &'a str) -> Option<Self> {
         Operation::all().find_map(|operation| {
-            let mut place = Place { operation, sport: None, event: None };
-            place.read(operation.row().path?, path).then_some(place)
+            let mut target = TargetPath { operation, sport: None, event: None };
+            target.read(operation.row().path?, path).then_some(target)
         })
     }
 
@@ -52,7 +52,7 @@ mod tests {
             ("/v1/sports/mma/events", Operation::ListEvents, Some("mma"), None),
             ("/v1/sports/mma/events/evt_1", Operation::GetEvent, Some("mma"), Some("evt_1")),
         ] {
-            assert_eq!(Place::parse(path), Some(Place { operation, sport, event }));
+            assert_eq!(TargetPath::parse(path), Some(TargetPath { operation, sport, event }));
         }
         for nowhere in [
             "/v1",
@@ -68,7 +68,7 @@ mod tests {
             "/v1/books/",
             "/v2/books",
         ] {
-            assert_eq!(Place::parse(nowhere), None, "{nowhere}");
+            assert_eq!(TargetPath::parse(nowhere), None, "{nowhere}");
         }
     }
 }
