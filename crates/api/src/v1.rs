@@ -319,7 +319,7 @@ impl Admitted<'_> {
     }
 
     async fn deliver(&self, published: &Published, answer: &Answer, encoded: &Encoded) -> Answered {
-        let mut head = Head::roomy();
+        let mut head = Head::with_default_room();
         head.put_lines(&encoded.validators);
         // For how long it may be kept: the whole seconds left in the epoch, rounded down (D14).
         head.line("cache-control", |line| {
