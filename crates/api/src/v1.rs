@@ -3,10 +3,10 @@
 pub(crate) mod fault;
 mod last_request;
 pub(crate) mod param;
-pub(crate) mod target_path;
 pub(crate) mod query;
-pub(crate) mod region;
 mod refusal_log;
+pub(crate) mod region;
+pub(crate) mod target_path;
 pub(crate) mod wire;
 
 use std::sync::Arc;
@@ -26,10 +26,10 @@ use crate::panics::catch_panics;
 use crate::v1::fault::Fault;
 use crate::v1::last_request::{LastRequest, ParsedTarget};
 pub use crate::v1::param::Param;
-use crate::v1::target_path::TargetPath;
 use crate::v1::query::Lookup;
 use crate::v1::query::Query;
 use crate::v1::region::RegionTable;
+use crate::v1::target_path::TargetPath;
 pub use crate::v1::wire::WIRES;
 use engine::Published;
 use http::{ConnectionState, Head, Method, Reply, Request, RequestId, SingleHeader};
@@ -115,7 +115,9 @@ fn authenticate(
     let now = connection.now;
     let known = &mut connection.memory.key;
     match request.key {
-        SingleHeader::Once(key) => Ok((keys.authenticate_again(key, now, known)?, KeySource::Header)),
+        SingleHeader::Once(key) => {
+            Ok((keys.authenticate_again(key, now, known)?, KeySource::Header))
+        }
         SingleHeader::Repeated => Err(KeyRefusal::Unknown),
         SingleHeader::Absent if api.settings.query_key_enabled => {
             let key = query.first(Param::ApiKey.name()).ok_or(KeyRefusal::Unknown)?;
@@ -172,7 +174,11 @@ type Answered = Result<(Reply, Option<Standing>), ApiError>;
 
 impl Admitted<'_> {
     /// Answers and counts it to the key.
-    async fn answer(&self, request_id: RequestId, last_request: &mut LastRequest) -> (Operation, Reply) {
+    async fn answer(
+        &self,
+        request_id: RequestId,
+        last_request: &mut LastRequest,
+    ) -> (Operation, Reply) {
         let (entry, now) = (self.entry, self.now);
         let mut operation = Operation::Unknown;
         let (mut reply, standing) = match self.run(&mut operation, last_request).await {

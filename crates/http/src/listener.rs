@@ -145,7 +145,13 @@ impl<T: Service> Acceptor<T> {
                 let place = Arc::clone(turned_away).try_acquire_owned();
                 if let (None, Ok(place)) = (tls, place) {
                     let service = Arc::clone(service);
-                    connections.spawn(refuse_connection(service, stream, why, place, phase.clone()));
+                    connections.spawn(refuse_connection(
+                        service,
+                        stream,
+                        why,
+                        place,
+                        phase.clone(),
+                    ));
                 }
             }
         }

@@ -82,7 +82,9 @@ impl LoadShedding {
         let clients = self.clients.swap(0, Ordering::Relaxed);
         // Two numbers: nothing in there panics half-way.
         let mut detector = self.detector.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(until) = detector.look(now.duration_since(self.origin), Tick { waited, clients }) {
+        if let Some(until) =
+            detector.look(now.duration_since(self.origin), Tick { waited, clients })
+        {
             self.sheds_until_us.store(micros(until), Ordering::Relaxed);
         }
     }

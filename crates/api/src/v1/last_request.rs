@@ -70,8 +70,11 @@ mod tests {
     #[test]
     fn only_the_very_same_target_is_recalled() {
         let ask = |target| Request::new("GET", target);
-        let parsed =
-            ParsedTarget { operation: Operation::ListBooks, sport: None, selector: Selector::Books };
+        let parsed = ParsedTarget {
+            operation: Operation::ListBooks,
+            sport: None,
+            selector: Selector::Books,
+        };
         let mut last_request = LastRequest::default();
         assert!(last_request.recall(&ask("/v1/books")).is_none());
         last_request.learn(&ask("/v1/books?a=1"), &parsed);

@@ -16,8 +16,8 @@ use crate::operation::Operation;
 use crate::v1::param::{
     EVENT_IDS_MAX, GROUP_BY_BOUT, LIMIT_DEFAULT, LIMIT_MAX, Param, REGION_DEFAULT,
 };
-use crate::v1::target_path::TargetPath;
 use crate::v1::region::{RegionTable, Regions};
+use crate::v1::target_path::TargetPath;
 use crate::v1::wire::cursor::{self, Paging};
 use http::percent::{decode, is_plain};
 use http::{Line, cut, parts};

@@ -17,8 +17,8 @@ use engine::Leadership;
 use serde_json::{Value, json};
 use test_servers::Proxy;
 
-use crate::board::{ANN, BEA, lines};
 use crate::harness::{Bed, Joining, TestApp, line, ndjson, wait_for};
+use crate::test_market::{ANN, BEA, lines};
 
 const ODDS: &str = "/v1/sports/mma/odds";
 const EPOCH: Duration = Duration::from_secs(30);

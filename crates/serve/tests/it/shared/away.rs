@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use domain::{Clock as _, Timestamp, World};
 
 use super::{Cluster, EPOCH, ODDS, cut_at, lead, one_push, publish, wait_for_push};
-use crate::board::{ANN, BEA};
 use crate::harness::{Bed, Joining, TestApp, line, wait_for};
+use crate::test_market::{ANN, BEA};
 
 #[tokio::test]
 async fn a_node_starts_without_servers_and_serves_once_they_are_there() {

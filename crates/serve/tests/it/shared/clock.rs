@@ -5,8 +5,8 @@ use std::time::Duration;
 use domain::{Clock as _, Timestamp, World};
 
 use super::{Cluster, EPOCH, ODDS, cut_at, lead, publish};
-use crate::board::{ANN, BEA};
 use crate::harness::{TestApp, line, wait_for};
+use crate::test_market::{ANN, BEA};
 
 /// Waits until all nodes show a snapshot of this instant, and gives the one body that they show.
 async fn shown_at(nodes: &[&TestApp], at: Timestamp) -> String {

@@ -6,8 +6,8 @@ use domain::World;
 use serde_json::Value;
 
 use super::{lead, publish, wait_for_push};
-use crate::board::{ANN, BEA};
 use crate::harness::{Bed, Joining, TestApp, line, wait_for};
+use crate::test_market::{ANN, BEA};
 
 const EVENTS: &str = "/v1/sports/mma/events";
 

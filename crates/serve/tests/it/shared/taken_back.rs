@@ -5,8 +5,8 @@ use domain::World;
 use test_servers::Proxy;
 
 use super::{ODDS, lead, publish, wait_for_push};
-use crate::board::{ANN, BEA};
 use crate::harness::{Bed, Joining, TestApp, line, wait_for};
+use crate::test_market::{ANN, BEA};
 
 #[tokio::test]
 async fn a_node_whose_log_was_rewritten_shows_what_is_in_it_now() {

@@ -5,10 +5,10 @@ use std::time::Duration;
 use accounts::{Actor, Maintenance};
 use serde_json::{Value, json};
 
-use crate::board::Board;
 use crate::harness::{TestApp, line};
+use crate::test_market::TestMarket;
 
-async fn sport(board: &Board, key: &str) -> Value {
+async fn sport(board: &TestMarket, key: &str) -> Value {
     let sports = board.get("/v1/sports").await;
     let sports = sports["sports"].as_array().unwrap();
     sports.iter().find(|sport| sport["key"] == key).unwrap().clone()
@@ -16,7 +16,7 @@ async fn sport(board: &Board, key: &str) -> Value {
 
 #[tokio::test]
 async fn the_sports_are_the_five_with_their_groups() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let sports = board.get("/v1/sports").await;
     let sport = |key: &str, title: &str, group: &str, events: u32, books: u32| {
         json!({
@@ -49,7 +49,7 @@ async fn a_sport_without_any_source_is_not_active() {
 
 #[tokio::test]
 async fn a_sport_counts_scheduled_and_live_events_and_not_final_ones() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     assert_eq!(sport(&board, "mma").await["events"], 2);
     board.push(&[line::score("bout-1", "live", 0, 0)]).await;
     board.app.publish().await;
@@ -61,7 +61,7 @@ async fn a_sport_counts_scheduled_and_live_events_and_not_final_ones() {
 
 #[tokio::test]
 async fn books_are_every_covered_bookmaker_with_its_regions() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let books = board.list("/v1/books").await;
     let catalogue = &board.app.service.api.catalogue;
     assert_eq!(books.len(), catalogue.bookmakers().count());
@@ -73,7 +73,7 @@ async fn books_are_every_covered_bookmaker_with_its_regions() {
 
 #[tokio::test]
 async fn status_has_exactly_the_fields_of_the_interface_in_order() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let status = board.get("/v1/status").await;
     let expected = json!({
         "status": "ok", "api_version": "v1", "server_time": "2026-11-14T12:00:30Z",
@@ -85,7 +85,7 @@ async fn status_has_exactly_the_fields_of_the_interface_in_order() {
 
 #[tokio::test]
 async fn a_source_is_stale_after_ninety_seconds_without_a_good_read_and_its_odds_stay() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let degraded = async || board.get("/v1/status").await["status"].as_str().unwrap() == "degraded";
     // Everything was read at 12:00:05.250; exactly 90 s later it is still fresh.
     board.app.publish_after(Duration::from_millis(65_250)).await;
@@ -122,7 +122,7 @@ async fn how_long_a_source_stays_fresh_is_the_operators_to_say() {
         .refresh_interval(Duration::from_secs(10))
         .start()
         .await;
-    let board = Board::on(app).await;
+    let board = TestMarket::on(app).await;
     assert_eq!(board.get("/v1/status").await["status"], "ok");
     board.app.publish_after(Duration::from_secs(20)).await;
     assert_eq!(board.get("/v1/status").await["status"], "degraded");
@@ -130,7 +130,7 @@ async fn how_long_a_source_stays_fresh_is_the_operators_to_say() {
 
 #[tokio::test]
 async fn maintenance_closes_everything_but_status_and_outlives_a_restart() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let key = board.key.clone();
     let event = format!("/v1/sports/mma/events/{}", board.bout_id().await);
     let closed = Maintenance::On { retry_after_s: 300 };
