@@ -204,7 +204,7 @@ impl Push {
             self.waiting.iter_mut().for_each(|sent| sent.taken = None);
             let FeedGrant { name, bookmaker, scores, .. } = &*self.feed;
             let from = Sender { feed: name, bookmaker: bookmaker.as_deref(), scores: *scores };
-            outcome = self.world().hand_over(from, &piece).await;
+            outcome = self.world().forward(from, &piece).await;
         }
         let receipt = outcome.map_err(|why| self.not_taken(why))?;
         let noted = Noted {
