@@ -23,6 +23,6 @@ fuzz_target!(|body: &[u8]| {
         // Refused or taken, never a panic.
         drop(book.apply("fuzz", &message, now));
     }
-    let snapshot = Snapshot::cut(&book, now, std::time::Duration::from_secs(90), api::v1::WIRES);
+    let snapshot = Snapshot::cut(&book, 0, now, std::time::Duration::from_secs(90), api::v1::WIRES);
     assert_eq!(snapshot.events(), book.events().filter(|event| event.is_listed()).count());
 });

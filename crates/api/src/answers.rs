@@ -3,7 +3,7 @@
 //! They live and die with the snapshot they were made from, so nothing is ever invalidated. A reply takes the bytes
 //! of a body along and nothing else: a client that is slow to read it holds no snapshot.
 
-mod kept;
+mod answer_cache;
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use http::{Body, Encoding, FILE_BODY_BYTES_MIN, FileBody, Head};
 
-pub(crate) use kept::{Answers, Figures};
+pub(crate) use answer_cache::{Answers, Figures};
 
 /// What is asked of a snapshot, in normal form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

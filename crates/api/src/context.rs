@@ -12,7 +12,7 @@ use crate::answers::{Answers, Figures};
 use crate::asset::Asset;
 use crate::ingest::budget::{Budget, PushLimits};
 use crate::metrics::Metrics;
-use crate::v1::endpoint::Endpoint;
+use crate::operation::Operation;
 use crate::v1::query::Lookup;
 use crate::v1::region::RegionTable;
 
@@ -80,7 +80,7 @@ impl Api {
     /// # Errors
     /// The store cannot be written; it is tried again with the next call.
     pub async fn write_usage(&self) -> Result<(), AccountError> {
-        self.accounts.write_usage(&Endpoint::names()).await
+        self.accounts.write_usage(&Operation::names()).await
     }
 
     pub fn next_request_id(&self) -> RequestId {

@@ -26,7 +26,7 @@ pub(crate) use self::receipt::LISTED_MAX;
 use self::receipt::Total;
 use crate::context::Api;
 use crate::error::{ApiError, ErrorCode};
-use crate::v1::cannot_vouch;
+use crate::v1::key_status_unknown;
 use engine::feed_stats::{Push as Noted, SAMPLES_MAX, Stamps, cut};
 use engine::{Lines, NotTaken, Outcome, Piece, Receipt, Sender, Terms, WorldHandle};
 use http::{Reply, Request, RequestBody};
@@ -204,7 +204,7 @@ impl Push {
             self.waiting.iter_mut().for_each(|sent| sent.taken = None);
             let FeedGrant { name, bookmaker, scores, .. } = &*self.feed;
             let from = Sender { feed: name, bookmaker: bookmaker.as_deref(), scores: *scores };
-            outcome = self.world().hand_over(from, &piece).await;
+            outcome = self.world().forward(from, &piece).await;
         }
         let receipt = outcome.map_err(|why| self.not_taken(why))?;
         let noted = Noted {
@@ -281,7 +281,7 @@ fn authenticate(api: &Api, delivery: &Delivery) -> Result<Arc<FeedGrant>, ApiErr
     let found = token.ok_or(KeyRefusal::Unknown);
     found.and_then(|token| api.accounts.feeds.authenticate(token)).map_err(
         |refusal| match refusal {
-            KeyRefusal::Unconfirmed => cannot_vouch(),
+            KeyRefusal::Unconfirmed => key_status_unknown(),
             KeyRefusal::Unknown => {
                 let text = "a valid feed token is needed: Authorization: Bearer fk_…";
                 let mut error = ApiError::new(ErrorCode::AuthenticationFailed, text);

@@ -7,6 +7,7 @@ mod error;
 pub mod ingest;
 pub mod metrics;
 pub mod openapi;
+mod operation;
 mod panics;
 pub mod v1;
 
@@ -14,4 +15,5 @@ pub use answers::Selector;
 pub use asset::Asset;
 pub use context::{Api, ApiSettings};
 pub use error::{ApiError, ErrorCode, check_target};
+pub use operation::{Operation, Row};
 pub use panics::catch_panics;

@@ -1,4 +1,4 @@
-//! How often each endpoint was called, how it went and how long it took.
+//! How often each operation was called, how it went and how long it took.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use domain::MetricsText;
 use http::Reply;
 
 use crate::error::ErrorCode;
-use crate::v1::endpoint::Endpoint;
+use crate::operation::Operation;
 
 /// Upper bounds of the latency buckets, in microseconds.
 const BUCKETS_US: [u64; 10] =
@@ -16,13 +16,13 @@ const BUCKETS_US: [u64; 10] =
 /// Counters of requests, connections and pushes.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    endpoints: [EndpointCounts; Endpoint::ALL.len()],
+    operations: [OperationCounts; Operation::COUNT],
     refusals: [AtomicU64; ErrorCode::ALL.len()],
     pub panics: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct EndpointCounts {
+struct OperationCounts {
     ok: AtomicU64,
     not_modified: AtomicU64,
     refused: AtomicU64,
@@ -32,8 +32,8 @@ struct EndpointCounts {
 }
 
 impl Metrics {
-    pub fn note_answer(&self, endpoint: Endpoint, reply: &Reply, took: Duration) {
-        let Some(counts) = self.endpoints.get(endpoint.index()) else { return };
+    pub fn note_answer(&self, operation: Operation, reply: &Reply, took: Duration) {
+        let Some(counts) = self.operations.get(operation.index()) else { return };
         let counter = match reply.status {
             304 => &counts.not_modified,
             200..=299 => &counts.ok,
@@ -66,8 +66,8 @@ pub fn render(page: &mut MetricsText, metrics: &Metrics) {
         "counter",
         "Requests under /v1 by endpoint and outcome.",
     );
-    for (endpoint, counts) in Endpoint::ALL.iter().zip(&metrics.endpoints) {
-        let name = endpoint.name();
+    for (operation, counts) in Operation::all().zip(&metrics.operations) {
+        let name = operation.name();
         for (outcome, counter) in [
             ("ok", &counts.ok),
             ("not_modified", &counts.not_modified),
@@ -90,19 +90,19 @@ pub fn render(page: &mut MetricsText, metrics: &Metrics) {
     }
     let name = "linesman_request_duration_seconds";
     page.family(name, "histogram", "Time to answer a request under /v1, without sending it.");
-    for (endpoint, counts) in Endpoint::ALL.iter().zip(&metrics.endpoints) {
-        let endpoint = endpoint.name();
+    for (operation, counts) in Operation::all().zip(&metrics.operations) {
+        let operation = operation.name();
         let mut total = 0;
         for (bound, bucket) in BUCKETS_US.iter().map(Some).chain([None]).zip(&counts.buckets) {
             total += bucket.load(Ordering::Relaxed);
             let bound = bound.map_or("+Inf".to_owned(), |us| seconds(*us));
             page.line(format_args!(
-                "{name}_bucket{{endpoint=\"{endpoint}\",le=\"{bound}\"}} {total}"
+                "{name}_bucket{{endpoint=\"{operation}\",le=\"{bound}\"}} {total}"
             ));
         }
         let sum = seconds(counts.micros.load(Ordering::Relaxed));
-        page.line(format_args!("{name}_sum{{endpoint=\"{endpoint}\"}} {sum}"));
-        page.line(format_args!("{name}_count{{endpoint=\"{endpoint}\"}} {total}"));
+        page.line(format_args!("{name}_sum{{endpoint=\"{operation}\"}} {sum}"));
+        page.line(format_args!("{name}_count{{endpoint=\"{operation}\"}} {total}"));
     }
 }
 

@@ -1,13 +1,12 @@
-//! The v1 API: authentication, limits, and the seven endpoints, in the order of checks of D3.
+//! The v1 API: authentication, limits, and the operations, in the order of checks of D3.
 
-pub(crate) mod endpoint;
 pub(crate) mod fault;
-mod habit;
+mod last_request;
 pub(crate) mod param;
-pub(crate) mod path;
 pub(crate) mod query;
+mod refusal_log;
 pub(crate) mod region;
-mod trail;
+pub(crate) mod target_path;
 pub(crate) mod wire;
 
 use std::sync::Arc;
@@ -22,15 +21,15 @@ use tokio::time::Instant;
 use crate::answers::{Answer, Encoded, Selector};
 use crate::context::Api;
 use crate::error::{self, ApiError, ErrorCode};
+use crate::operation::Operation;
 use crate::panics::catch_panics;
-pub use crate::v1::endpoint::Endpoint;
 use crate::v1::fault::Fault;
-use crate::v1::habit::{Habit, Meaning};
+use crate::v1::last_request::{LastRequest, ParsedTarget};
 pub use crate::v1::param::Param;
-use crate::v1::path::Place;
 use crate::v1::query::Lookup;
 use crate::v1::query::Query;
 use crate::v1::region::RegionTable;
+use crate::v1::target_path::TargetPath;
 pub use crate::v1::wire::WIRES;
 use engine::Published;
 use http::{ConnectionState, Head, Method, Reply, Request, RequestId, SingleHeader};
@@ -39,7 +38,7 @@ use http::{ConnectionState, Head, Method, Reply, Request, RequestId, SingleHeade
 #[derive(Debug, Default)]
 pub struct Memory {
     key: ConnectionKey,
-    last: Habit,
+    last: LastRequest,
 }
 
 type Connection = ConnectionState<Memory>;
@@ -47,35 +46,35 @@ type Connection = ConnectionState<Memory>;
 /// Longest `Retry-After` we hand out for a full store or queue.
 const UNAVAILABLE_RETRY_S: u32 = 1;
 
-/// Answers a request under `/v1`. The endpoint is for the books we keep.
+/// Answers a request under `/v1`. The operation is for the metrics.
 pub async fn answer(
     api: &Api,
     request: &Request<'_>,
     connection: &mut Connection,
     request_id: RequestId,
-) -> (Endpoint, Reply) {
+) -> (Operation, Reply) {
     let now = connection.now;
     let query = Query::new(request.query);
-    let (entry, way) = match authenticate(api, request, &query, connection) {
-        Ok(let_in) => let_in,
+    let (entry, source) = match authenticate(api, request, &query, connection) {
+        Ok(found) => found,
         Err(refusal) => {
             let error = match refusal {
                 KeyRefusal::Unknown => no_valid_key(),
-                KeyRefusal::Unconfirmed => cannot_vouch(),
+                KeyRefusal::Unconfirmed => key_status_unknown(),
             };
-            return (Endpoint::Unknown, error.into_reply(request_id));
+            return (Operation::Unknown, error.into_reply(request_id));
         }
     };
     let sends_file = connection.sends_files && request.method == Method::Get;
-    let visit =
-        Visit { api, request, query, entry: &entry, now, begun: connection.begun, sends_file };
-    let (endpoint, mut reply) = visit.answer(request_id, &mut connection.memory.last).await;
-    if way == KeyWay::Query {
+    let admitted =
+        Admitted { api, request, query, entry: &entry, now, begun: connection.begun, sends_file };
+    let (operation, mut reply) = admitted.answer(request_id, &mut connection.memory.last).await;
+    if source == KeySource::Query {
         // RFC 9745 and RFC 8594: since when the query form is discouraged, and when it ends.
         reply.head.put("deprecation", QUERY_KEY_DEPRECATED_SINCE);
         reply.head.put("sunset", &api.settings.query_key_sunset);
     }
-    (endpoint, reply)
+    (operation, reply)
 }
 
 /// Answers a request that a page makes for somebody, with a key of theirs. Everything but the connection is as if they
@@ -85,9 +84,9 @@ pub async fn answer_as(api: &Api, request: &Request<'_>, entry: &KeyEntry) -> Re
     let (now, begun) = (api.clock.now(), Instant::now());
     let answering = async {
         let query = Query::new(request.query);
-        let visit = Visit { api, request, query, entry, now, begun, sends_file: false };
-        let (endpoint, reply) = visit.answer(request_id, &mut Habit::default()).await;
-        api.metrics.note_answer(endpoint, &reply, begun.elapsed());
+        let admitted = Admitted { api, request, query, entry, now, begun, sends_file: false };
+        let (operation, reply) = admitted.answer(request_id, &mut LastRequest::default()).await;
+        api.metrics.note_answer(operation, &reply, begun.elapsed());
         Ok(reply)
     };
     let answered = catch_panics(&api.metrics, answering).await;
@@ -101,7 +100,7 @@ const QUERY_KEY_DEPRECATED_SINCE: &str = "@1793491200";
 
 /// How a key came.
 #[derive(PartialEq)]
-enum KeyWay {
+enum KeySource {
     Header,
     Query,
 }
@@ -111,16 +110,18 @@ fn authenticate(
     request: &Request<'_>,
     query: &Query<'_>,
     connection: &mut Connection,
-) -> Result<(Arc<KeyEntry>, KeyWay), KeyRefusal> {
+) -> Result<(Arc<KeyEntry>, KeySource), KeyRefusal> {
     let keys = &api.accounts.keys;
     let now = connection.now;
     let known = &mut connection.memory.key;
     match request.key {
-        SingleHeader::Once(key) => Ok((keys.authenticate_again(key, now, known)?, KeyWay::Header)),
+        SingleHeader::Once(key) => {
+            Ok((keys.authenticate_again(key, now, known)?, KeySource::Header))
+        }
         SingleHeader::Repeated => Err(KeyRefusal::Unknown),
         SingleHeader::Absent if api.settings.query_key_enabled => {
             let key = query.first(Param::ApiKey.name()).ok_or(KeyRefusal::Unknown)?;
-            Ok((keys.authenticate_again(key.as_bytes(), now, known)?, KeyWay::Query))
+            Ok((keys.authenticate_again(key.as_bytes(), now, known)?, KeySource::Query))
         }
         SingleHeader::Absent => Err(KeyRefusal::Unknown),
     }
@@ -134,13 +135,13 @@ fn no_valid_key() -> ApiError {
 }
 
 /// The key may be good; this node has been out of touch for too long to say so.
-pub(crate) fn cannot_vouch() -> ApiError {
+pub(crate) fn key_status_unknown() -> ApiError {
     let text = "key status is temporarily unknown on this node; retry";
     ApiError::new(ErrorCode::Unavailable, text).retry_after(UNAVAILABLE_RETRY_S)
 }
 
 /// One authenticated request.
-struct Visit<'a> {
+struct Admitted<'a> {
     api: &'a Api,
     request: &'a Request<'a>,
     query: Query<'a>,
@@ -156,49 +157,53 @@ struct Visit<'a> {
 /// # Errors
 /// The code of the refusal.
 pub fn check_target(path: &str, query: &str, catalogue: &Catalogue) -> Result<(), ErrorCode> {
-    let place = Place::parse(path).ok_or(ErrorCode::NotFound)?;
-    let sport = match place.sport() {
+    let target = TargetPath::parse(path).ok_or(ErrorCode::NotFound)?;
+    let sport = match target.sport {
         Some(key) => Some(catalogue.sport_id(key).ok_or(ErrorCode::SportNotFound)?),
         None => None,
     };
-    let values = Query::new(query).values(place.endpoint(), true).map_err(|error| error.code)?;
+    let values = Query::new(query).values(target.operation, true).map_err(|error| error.code)?;
     let regions = &RegionTable::new(catalogue);
     values
-        .selector(&place, sport, Lookup { catalogue, regions })
+        .selector(target, sport, Lookup { catalogue, regions })
         .map(drop)
         .map_err(|error| error.code)
 }
 
 type Answered = Result<(Reply, Option<Standing>), ApiError>;
 
-impl Visit<'_> {
+impl Admitted<'_> {
     /// Answers and counts it to the key.
-    async fn answer(&self, request_id: RequestId, habit: &mut Habit) -> (Endpoint, Reply) {
+    async fn answer(
+        &self,
+        request_id: RequestId,
+        last_request: &mut LastRequest,
+    ) -> (Operation, Reply) {
         let (entry, now) = (self.entry, self.now);
-        let mut endpoint = Endpoint::Unknown;
-        let (mut reply, standing) = match self.run(&mut endpoint, habit).await {
+        let mut operation = Operation::Unknown;
+        let (mut reply, standing) = match self.run(&mut operation, last_request).await {
             Ok((reply, standing)) => (reply, standing),
             Err(error) => {
-                trail::note(entry, self.request, &error, request_id, now);
+                refusal_log::note(entry, self.request, &error, request_id, now);
                 (error.into_reply(request_id), None)
             }
         };
         let outcome = Outcome::of_status(reply.status);
-        entry.count(Call { operation: endpoint.index(), outcome, agent: self.request.agent }, now);
+        entry.count(Call { operation: operation.index(), outcome, agent: self.request.agent }, now);
         let mut standing = standing.unwrap_or_else(|| entry.meters.standing(now));
         if let Ok(Some(fault)) = Fault::parse(self.request.fault, entry) {
-            fault.bend(&mut standing);
+            fault.adjust_standing(&mut standing);
         }
         put_standing(&mut reply.head, &entry.grant, &standing, now);
-        (endpoint, reply)
+        (operation, reply)
     }
 
-    async fn run(&self, endpoint: &mut Endpoint, habit: &mut Habit) -> Answered {
+    async fn run(&self, operation: &mut Operation, last_request: &mut LastRequest) -> Answered {
         charged(self.api.accounts.charge_burst(self.entry, self.now).await)?;
         error::check_target(self.request)?;
-        *endpoint = match habit.recall(self.request) {
-            Some(meaning) => meaning.endpoint,
-            None => Place::parse(self.request.path).ok_or_else(no_such_path)?.endpoint(),
+        *operation = match last_request.recall(self.request) {
+            Some(parsed) => parsed.operation,
+            None => TargetPath::parse(self.request.path).ok_or_else(no_such_path)?.operation,
         };
         if !self.request.method.reads() {
             let text = "this path answers GET and HEAD only";
@@ -207,39 +212,39 @@ impl Visit<'_> {
             return Err(error);
         }
         if let Maintenance::On { retry_after_s } = self.api.accounts.maintenance()
-            && *endpoint != Endpoint::Status
+            && !operation.is_free()
         {
             return Err(closed(retry_after_s));
         }
         if let Some(fault) = self.fault()? {
-            fault.strike(&self.entry.meters.standing(self.now), self.now).await?;
+            fault.apply(&self.entry.meters.standing(self.now), self.now).await?;
         }
         let read;
-        let meaning = match habit.recall(self.request) {
-            Some(meaning) => {
-                meaning.sport.map(|sport| self.admit(sport)).transpose()?;
-                meaning
+        let parsed = match last_request.recall(self.request) {
+            Some(parsed) => {
+                parsed.sport.map(|sport| self.admit(sport)).transpose()?;
+                parsed
             }
             None => {
                 read = self.read()?;
-                habit.learn(self.request, &read);
+                last_request.learn(self.request, &read);
                 &read
             }
         };
-        if *endpoint == Endpoint::Status {
+        if *operation == Operation::GetStatus {
             return Ok((self.status(), None));
         }
-        self.select(&meaning.selector).await
+        self.select(&parsed.selector).await
     }
 
     /// What the path and the query mean, for a key that may know.
-    fn read(&self) -> Result<Meaning, ApiError> {
-        let place = Place::parse(self.request.path).ok_or_else(no_such_path)?;
-        let endpoint = place.endpoint();
-        let sport = place.sport().map(|key| self.open_sport(key)).transpose()?;
-        let values = self.query.values(endpoint, self.api.settings.query_key_enabled)?;
-        let selector = values.selector(&place, sport, self.api.lookup())?;
-        Ok(Meaning { endpoint, sport, selector })
+    fn read(&self) -> Result<ParsedTarget, ApiError> {
+        let target = TargetPath::parse(self.request.path).ok_or_else(no_such_path)?;
+        let operation = target.operation;
+        let sport = target.sport.map(|key| self.open_sport(key)).transpose()?;
+        let values = self.query.values(operation, self.api.settings.query_key_enabled)?;
+        let selector = values.selector(target, sport, self.api.lookup())?;
+        Ok(ParsedTarget { operation, sport, selector })
     }
 
     /// The answer to a selection: the ready one of this epoch, or one made now.
@@ -320,7 +325,7 @@ impl Visit<'_> {
     }
 
     async fn deliver(&self, published: &Published, answer: &Answer, encoded: &Encoded) -> Answered {
-        let mut head = Head::roomy();
+        let mut head = Head::with_default_room();
         head.put_lines(&encoded.validators);
         // For how long it may be kept: the whole seconds left in the epoch, rounded down (D14).
         head.line("cache-control", |line| {

@@ -88,7 +88,7 @@ impl Batch {
     pub(crate) fn apply(
         &mut self,
         feed: &str,
-        turn: &mut Turn<'_>,
+        turn: &mut WriterTurn<'_>,
         mut is_over: impl FnMut() -> bool,
     ) -> bool {
         while let Some((line, message)) = self.lines.next() {
@@ -103,11 +103,11 @@ impl Batch {
     fn apply_line(
         &mut self,
         feed: &str,
-        turn: &mut Turn<'_>,
+        turn: &mut WriterTurn<'_>,
         line: usize,
         message: Result<FeedMessage, Reject>,
     ) {
-        let Turn { book, tracker, entries, now } = turn;
+        let WriterTurn { book, tracker, entries, now } = turn;
         let receipt = &mut self.receipt;
         let before = match (&tracker, &message) {
             (Some(_), Ok(message)) => Tracker::before(book, feed, message),
@@ -147,7 +147,7 @@ fn tell(answer: oneshot::Sender<Outcome>, outcome: Outcome) {
 }
 
 /// What a batch is applied to.
-pub(crate) struct Turn<'a> {
+pub(crate) struct WriterTurn<'a> {
     pub(crate) book: &'a mut Book,
     pub(crate) tracker: Option<&'a mut Tracker>,
     pub(crate) entries: &'a mut Entries,

@@ -26,7 +26,7 @@ const SHARED_REST: u32 = 50;
 
 /// The last checkpoint, as far as the next one depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Pace {
+pub(crate) struct CheckpointSchedule {
     /// The entry that it covers; 0 where there is none.
     pub(crate) seq: u64,
     /// When it was written.
@@ -38,7 +38,7 @@ pub(crate) struct Pace {
     is_shared: bool,
 }
 
-impl Pace {
+impl CheckpointSchedule {
     pub(crate) fn of_folder(seq: u64, at: Timestamp) -> Self {
         Self { seq, at, tried: at, took: Duration::ZERO, is_shared: false }
     }
@@ -75,35 +75,45 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
 
-    fn after(pace: Pace, entries: u64, seconds: u64) -> bool {
-        pace.is_due(pace.seq + entries, NOW.plus(Duration::from_secs(seconds)))
+    fn after(checkpoint_schedule: CheckpointSchedule, entries: u64, seconds: u64) -> bool {
+        checkpoint_schedule
+            .is_due(checkpoint_schedule.seq + entries, NOW.plus(Duration::from_secs(seconds)))
     }
 
     #[test]
     fn on_a_folder_it_is_written_rarely() {
-        let pace = Pace::of_folder(7, NOW);
-        assert!(!after(pace, ENTRIES_MAX - 1, 3599));
-        assert!(after(pace, ENTRIES_MAX, 0) && after(pace, 0, 3600));
+        let checkpoint_schedule = CheckpointSchedule::of_folder(7, NOW);
+        assert!(!after(checkpoint_schedule, ENTRIES_MAX - 1, 3599));
+        assert!(after(checkpoint_schedule, ENTRIES_MAX, 0) && after(checkpoint_schedule, 0, 3600));
     }
 
     #[test]
     fn on_servers_it_is_written_when_it_saves_whoever_starts_something() {
-        let pace = Pace::of_servers(7, NOW);
-        assert!(after(pace, SHARED_ENTRIES, 1) && after(pace, SHARED_ENTRIES_MIN, 60));
-        assert!(!after(pace, SHARED_ENTRIES - 1, 59), "neither many nor old");
-        assert!(!after(pace, SHARED_ENTRIES_MIN - 1, 3599), "not for a handful");
-        assert!(after(pace, 1, 3600), "or old entries would never go");
+        let checkpoint_schedule = CheckpointSchedule::of_servers(7, NOW);
+        assert!(
+            after(checkpoint_schedule, SHARED_ENTRIES, 1)
+                && after(checkpoint_schedule, SHARED_ENTRIES_MIN, 60)
+        );
+        assert!(!after(checkpoint_schedule, SHARED_ENTRIES - 1, 59), "neither many nor old");
+        assert!(!after(checkpoint_schedule, SHARED_ENTRIES_MIN - 1, 3599), "not for a handful");
+        assert!(after(checkpoint_schedule, 1, 3600), "or old entries would never go");
     }
 
     #[test]
     fn one_that_takes_long_is_written_less_often_and_one_that_failed_is_not_tried_at_once() {
-        let mut pace = Pace::of_servers(0, NOW.minus(EVERY));
-        pace.note(Some(5), NOW, Duration::from_secs(2));
-        assert_eq!(pace.seq, 5);
-        assert!(!after(pace, ENTRIES_MAX - 1, 99) && after(pace, SHARED_ENTRIES, 100));
-        assert!(after(pace, ENTRIES_MAX, 0), "a start has a bound, too");
-        pace.note(None, NOW.plus(Duration::from_secs(200)), Duration::from_secs(1));
-        assert_eq!(pace.seq, 5);
-        assert!(!after(pace, SHARED_ENTRIES, 249) && after(pace, SHARED_ENTRIES, 250));
+        let mut checkpoint_schedule = CheckpointSchedule::of_servers(0, NOW.minus(EVERY));
+        checkpoint_schedule.note(Some(5), NOW, Duration::from_secs(2));
+        assert_eq!(checkpoint_schedule.seq, 5);
+        assert!(
+            !after(checkpoint_schedule, ENTRIES_MAX - 1, 99)
+                && after(checkpoint_schedule, SHARED_ENTRIES, 100)
+        );
+        assert!(after(checkpoint_schedule, ENTRIES_MAX, 0), "a start has a bound, too");
+        checkpoint_schedule.note(None, NOW.plus(Duration::from_secs(200)), Duration::from_secs(1));
+        assert_eq!(checkpoint_schedule.seq, 5);
+        assert!(
+            !after(checkpoint_schedule, SHARED_ENTRIES, 249)
+                && after(checkpoint_schedule, SHARED_ENTRIES, 250)
+        );
     }
 }

@@ -11,7 +11,7 @@ use market::Oddity;
 use serde_json::{Value, json};
 
 use crate::receipt::Receipt;
-use rate::{BOUNDS_MS, Pace};
+use rate::{BOUNDS_MS, FeedRate};
 pub use rate::{Recent, Stamps};
 
 /// Samples kept of each feed, the newest.
@@ -31,7 +31,7 @@ struct FeedCounts {
     rejected: BTreeMap<&'static str, u64>,
     odd: BTreeMap<&'static str, u64>,
     samples: VecDeque<Sample>,
-    pace: Pace,
+    rate: FeedRate,
     /// Pushes refused because the feed was paused.
     paused: u64,
     last_push: Option<Timestamp>,
@@ -83,7 +83,7 @@ impl FeedStats {
         let (receipt, at) = (push.receipt, push.durable);
         let mut accounts = self.accounts();
         let account = accounts.entry(feed.to_owned()).or_default();
-        account.pace.note(push.stamps, push.arrived, at);
+        account.rate.note(push.stamps, push.arrived, at);
         account.last_push = Some(at);
         account.accepted += receipt.accepted;
         account.unchanged += receipt.unchanged;
@@ -126,7 +126,7 @@ impl FeedStats {
             taken: account.accepted + account.unchanged + account.superseded,
             rejected: counted(&account.rejected),
             odd: counted(&account.odd),
-            recent: account.pace.recent(now),
+            recent: account.rate.recent(now),
             paused: account.paused,
             last_push: account.last_push,
         })
@@ -184,7 +184,7 @@ impl FeedStats {
     }
 
     /// How late messages were, and the pushes of paused feeds.
-    pub fn render_pace(&self, page: &mut MetricsText) {
+    pub fn render_latency(&self, page: &mut MetricsText) {
         let accounts = self.accounts();
         let name = "linesman_feed_latency_seconds";
         page.family(
@@ -192,15 +192,15 @@ impl FeedStats {
             "histogram",
             "From a message's own time, or its arrival where it has none, until it was durable.",
         );
-        for (feed, FeedCounts { pace, .. }) in &*accounts {
+        for (feed, FeedCounts { rate, .. }) in &*accounts {
             let mut total = 0;
-            for (bound, count) in BOUNDS_MS.iter().map(Some).chain([None]).zip(&pace.buckets) {
+            for (bound, count) in BOUNDS_MS.iter().map(Some).chain([None]).zip(&rate.buckets) {
                 total += count;
                 let bound = bound.map_or("+Inf".to_owned(), |ms| seconds(*ms));
                 page.line(format_args!("{name}_bucket{{feed=\"{feed}\",le=\"{bound}\"}} {total}"));
             }
-            page.line(format_args!("{name}_sum{{feed=\"{feed}\"}} {}", seconds(pace.sum_ms)));
-            page.line(format_args!("{name}_count{{feed=\"{feed}\"}} {}", pace.count));
+            page.line(format_args!("{name}_sum{{feed=\"{feed}\"}} {}", seconds(rate.sum_ms)));
+            page.line(format_args!("{name}_count{{feed=\"{feed}\"}} {}", rate.count));
         }
         let name = "linesman_feed_pushes_paused_total";
         page.family(name, "counter", "Pushes refused because their feed is paused.");

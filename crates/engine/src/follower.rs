@@ -14,10 +14,10 @@ use market::{Book, Change, Ids};
 
 use crate::error::WorldError;
 use crate::identities::Tracker;
-use crate::leadership::Seat;
+use crate::leadership::Leadership;
 use crate::replay::{Base, Logged, Replay};
-use crate::worker::Post;
 use crate::worker::Waiting;
+use crate::worker::WorldWorker;
 use crate::world::WorldOptions;
 
 /// How long a reader waits for the next entry before it looks around.
@@ -90,7 +90,7 @@ pub(crate) enum Followed {
     Lead,
 }
 
-impl Post {
+impl WorldWorker {
     /// Reads the log to the end of this moment, and publishes the last snapshot that it tells of.
     pub(crate) fn catch_up(
         &mut self,
@@ -175,7 +175,7 @@ impl Post {
         let shown = self.handle.published().snapshot.cut_at;
         if let Some(at) = held.last_cut.filter(|at| *at != shown || !self.handle.has_begun()) {
             self.publish_identities(&held.book, Some(&mut held.tracker));
-            self.publish(&held.book, at);
+            self.publish(&held.book, held.seq, at);
         }
     }
 
@@ -193,19 +193,19 @@ impl Post {
         &mut self,
         log: &StreamLog,
         held: &mut Option<Held>,
-        seat: Option<&Seat>,
+        leadership: Option<&Leadership>,
     ) -> Result<Followed, WorldError> {
         let from = held.as_ref().map_or(1, |held| held.seq + 1);
         let mut reader = log.follow_from(from)?;
         let mut looks =
-            Looks { known: log.last_seq(), seen: from - 1, short: false, looked: Instant::now() };
+            Tips { known: log.last_seq(), seen: from - 1, short: false, looked: Instant::now() };
         let mut dirty = false;
         loop {
             if self.turn_away() == Waiting::Stop {
                 return Ok(Followed::Stop);
             }
-            seat.inspect(|seat| seat.beat());
-            if seat.is_some_and(|seat| seat.term().is_some()) {
+            leadership.inspect(|leadership| leadership.note_progress());
+            if leadership.is_some_and(|leadership| leadership.term().is_some()) {
                 return Ok(Followed::Lead);
             }
             match self.next(&mut reader)? {
@@ -224,7 +224,7 @@ impl Post {
             if looks.looked.elapsed() >= every {
                 let seq = held.as_ref().map_or(0, |held| held.seq);
                 let keeps_up = self.look(log, &reader, seq, &mut looks)?;
-                seat.inspect(|seat| seat.set_fit(keeps_up));
+                leadership.inspect(|leadership| leadership.set_healthy(keeps_up));
             }
         }
     }
@@ -233,7 +233,11 @@ impl Post {
         reader.next(NAP)?.map(|entry| Logged::decode(&entry)).transpose()
     }
 
-    fn take_entry(&mut self, read: &Logged, held: &mut Option<Held>) -> Result<(), WorldError> {
+    pub(crate) fn take_entry(
+        &mut self,
+        read: &Logged,
+        held: &mut Option<Held>,
+    ) -> Result<(), WorldError> {
         let held = match held {
             Some(held) => held,
             None => {
@@ -262,7 +266,7 @@ impl Post {
         log: &StreamLog,
         reader: &Follower,
         seq: u64,
-        looks: &mut Looks,
+        looks: &mut Tips,
     ) -> Result<bool, WorldError> {
         let Some(shared) = &self.handle.shared else { return Ok(true) };
         let last_seq = log.tip()?.last_seq;
@@ -289,7 +293,7 @@ impl Post {
         if (short && looks.short) || rewritten {
             return Err(WorldError::LogRewritten { last: last_seq, read: seq });
         }
-        *looks = Looks { known: last_seq, seen: seq, short, looked: Instant::now() };
+        *looks = Tips { known: last_seq, seen: seq, short, looked: Instant::now() };
         Ok(!behind)
     }
 
@@ -299,7 +303,7 @@ impl Post {
 }
 
 /// What the last look at the log has shown.
-struct Looks {
+struct Tips {
     /// How far it reached.
     known: u64,
     /// How far this node was.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use change_log::{LeaderClient, NoAnswer, Request};
+use change_log::{LeaderClient, NoAnswer};
 use domain::Timestamp;
 use domain::message::{Reject, RejectCode};
 use feeds::push::Rights;
@@ -37,7 +37,7 @@ const PUSH_AGAIN: Duration = Duration::from_secs(3);
 /// ideas of the time differ.
 const PUSH_VALID: Duration = Duration::from_millis(2500);
 /// Questions that are worked on at once; further ones are told to come again.
-const QUESTIONS_MAX: usize = 256;
+const FORWARDS_MAX: usize = 256;
 
 /// Whose push it is, and what it may say.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +50,7 @@ pub struct Sender<'a> {
 /// What is asked, as the first line of a question.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Asked {
+enum Request {
     /// The lines follow, one a line; these are their numbers.
     Push {
         feed: String,
@@ -69,7 +69,7 @@ enum Asked {
 /// What is answered.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Told {
+enum Response {
     Taken(Taken),
     Done {
         changes: usize,
@@ -78,7 +78,8 @@ enum Told {
     /// There is no room, or the log does not take it.
     NotNow,
     /// This node does not write any more.
-    Elsewhere,
+    #[serde(rename = "elsewhere")]
+    NotLeader,
     /// This node does not know the question: it is older than whoever asked.
     NotUnderstood,
 }
@@ -138,12 +139,12 @@ impl From<Taken> for Receipt {
 
 impl Shared {
     /// Hands a piece of a push to whoever writes, and waits until all of it is durable.
-    pub(crate) async fn hand_over(&self, from: Sender<'_>, piece: &Piece) -> Outcome {
-        let bytes_max = reach(&self.caller).await.map_err(|_| NotTaken::NoWriter)?;
+    pub(crate) async fn forward(&self, from: Sender<'_>, piece: &Piece) -> Outcome {
+        let bytes_max = reach(&self.leader_client).await.map_err(|_| NotTaken::NoWriter)?;
         let mut receipt = Receipt::default();
         for part in parts(piece, bytes_max) {
             let taken = match part {
-                Part::Whole(lines) => self.hand_over_part(from, &lines).await,
+                Part::Whole(lines) => self.forward_part(from, &lines).await,
                 Part::TooLong(number, bytes) => Ok(too_long(number, bytes, bytes_max)),
             };
             let counter = if taken.is_ok() { &self.forwarded } else { &self.forward_failures };
@@ -153,27 +154,32 @@ impl Shared {
         Ok(receipt)
     }
 
-    async fn hand_over_part(&self, from: Sender<'_>, lines: &[(usize, &[u8])]) -> Outcome {
-        let question = || {
+    async fn forward_part(&self, from: Sender<'_>, lines: &[(usize, &[u8])]) -> Outcome {
+        let message = || {
             let before = self.clock.now().plus(PUSH_VALID);
-            let asked = Asked::Push {
+            let request = Request::Push {
                 feed: from.feed.to_owned(),
                 bookmaker: from.bookmaker.map(ToOwned::to_owned),
                 scores: from.scores,
                 lines: lines.iter().map(|(number, _)| *number).collect(),
                 before_ms: Some(before.as_millis()),
             };
-            let mut question = words(&asked);
+            let mut message = encode(&request);
             for (_, line) in lines {
-                question.push(b'\n');
-                question.extend_from_slice(line);
+                message.push(b'\n');
+                message.extend_from_slice(line);
             }
-            question
+            message
         };
-        match ask(&self.caller, question, PUSH_AGAIN).await {
-            Ok(Told::Taken(taken)) => Ok(taken.into()),
-            Ok(Told::NotNow) => Err(NotTaken::LogFailed),
-            Ok(Told::NotUnderstood | Told::Elsewhere | Told::Done { .. } | Told::NotDone(_))
+        match ask(&self.leader_client, message, PUSH_AGAIN).await {
+            Ok(Response::Taken(taken)) => Ok(taken.into()),
+            Ok(Response::NotNow) => Err(NotTaken::LogFailed),
+            Ok(
+                Response::NotUnderstood
+                | Response::NotLeader
+                | Response::Done { .. }
+                | Response::NotDone(_),
+            )
             | Err(_) => Err(NotTaken::NoWriter),
         }
     }
@@ -181,15 +187,15 @@ impl Shared {
 
 /// Has whoever writes carry out an operator's word.
 pub(crate) async fn operate(
-    caller: &LeaderClient,
+    leader_client: &LeaderClient,
     operation: &Operation,
 ) -> Result<usize, OperateError> {
-    let asked = Asked::Operate(operation.clone());
-    match ask(caller, || words(&asked), ANSWER_TIME_MAX).await {
-        Ok(Told::Done { changes }) => Ok(changes),
-        Ok(Told::NotDone(why)) => Err(OperateError::NotDone(NotDone(why))),
-        Ok(Told::NotNow) => Err(OperateError::LogFailed),
-        Ok(Told::NotUnderstood | Told::Elsewhere | Told::Taken(_)) | Err(_) => {
+    let request = Request::Operate(operation.clone());
+    match ask(leader_client, || encode(&request), ANSWER_TIME_MAX).await {
+        Ok(Response::Done { changes }) => Ok(changes),
+        Ok(Response::NotDone(why)) => Err(OperateError::NotDone(NotDone(why))),
+        Ok(Response::NotNow) => Err(OperateError::LogFailed),
+        Ok(Response::NotUnderstood | Response::NotLeader | Response::Taken(_)) | Err(_) => {
             Err(OperateError::NoWriter)
         }
     }
@@ -199,18 +205,18 @@ pub(crate) async fn operate(
 ///
 /// # Errors
 /// It cannot be done, or no node that writes is reached.
-pub async fn operate_from_afar(
-    caller: &LeaderClient,
+pub async fn operate_remotely(
+    leader_client: &LeaderClient,
     operation: &Operation,
 ) -> Result<usize, OperateError> {
-    operate(caller, operation).await
+    operate(leader_client, operation).await
 }
 
 /// How long a question may be, as the servers say once they are reached.
-async fn reach(caller: &LeaderClient) -> Result<usize, NoAnswer> {
+async fn reach(leader_client: &LeaderClient) -> Result<usize, NoAnswer> {
     let begun = Instant::now();
     loop {
-        match caller.bytes_max() {
+        match leader_client.bytes_max() {
             Some(bytes_max) => return Ok(bytes_max),
             None if begun.elapsed() > NOBODY_TIME_MAX => return Err(NoAnswer::Nobody),
             None => sleep(TRY_AGAIN).await,
@@ -220,24 +226,24 @@ async fn reach(caller: &LeaderClient) -> Result<usize, NoAnswer> {
 
 /// Asks whoever writes; while nobody does or answers, again for a while.
 async fn ask(
-    caller: &LeaderClient,
-    question: impl Fn() -> Vec<u8>,
+    leader_client: &LeaderClient,
+    message: impl Fn() -> Vec<u8>,
     within: Duration,
-) -> Result<Told, NoAnswer> {
+) -> Result<Response, NoAnswer> {
     let begun = Instant::now();
     loop {
-        let none = match caller.ask(question(), within).await {
+        let none = match leader_client.ask(message(), within).await {
             Ok(answer) => match serde_json::from_slice(&answer) {
-                Ok(Told::Elsewhere) => NoAnswer::Nobody,
-                told => return told.map_err(|_| NoAnswer::Late),
+                Ok(Response::NotLeader) => NoAnswer::Nobody,
+                response => return response.map_err(|_| NoAnswer::Late),
             },
             Err(none) => none,
         };
-        let patience = match none {
+        let time_max = match none {
             NoAnswer::Nobody => NOBODY_TIME_MAX,
             NoAnswer::Late => ANSWER_TIME_MAX - within,
         };
-        if begun.elapsed() >= patience {
+        if begun.elapsed() >= time_max {
             return Err(none);
         }
         sleep(TRY_AGAIN).await;
@@ -287,13 +293,13 @@ fn too_long(number: usize, bytes: usize, bytes_max: usize) -> Receipt {
 }
 
 /// Answers other nodes while this one writes, for as long as the service runs.
-pub async fn keep_desk(handle: Arc<WorldHandle>) {
+pub async fn serve_forwards(handle: Arc<WorldHandle>) {
     let Some(shared) = &handle.shared else { return };
     let mut leading = shared.leading.subscribe();
-    let room = Arc::new(Semaphore::new(QUESTIONS_MAX));
+    let room = Arc::new(Semaphore::new(FORWARDS_MAX));
     while leading.wait_for(|leads| *leads).await.is_ok() {
-        let mut desk = match shared.caller.serve().await {
-            Ok(desk) => desk,
+        let mut server = match shared.leader_client.serve().await {
+            Ok(server) => server,
             Err(error) => {
                 tracing::error!(%error, "pushes of other nodes cannot be taken");
                 sleep(TRY_AGAIN).await;
@@ -309,8 +315,8 @@ pub async fn keep_desk(handle: Arc<WorldHandle>) {
                     }
                     break;
                 }
-                question = desk.next() => match question {
-                    Some(question) => serve_question(&handle, question, &room),
+                message = server.next() => match message {
+                    Some(message) => serve_forward(&handle, message, &room),
                     None => return,
                 },
             }
@@ -318,14 +324,14 @@ pub async fn keep_desk(handle: Arc<WorldHandle>) {
     }
 }
 
-fn serve_question(handle: &Arc<WorldHandle>, question: Request, room: &Arc<Semaphore>) {
+fn serve_forward(handle: &Arc<WorldHandle>, message: change_log::Request, room: &Arc<Semaphore>) {
     let (handle, room) = (Arc::clone(handle), Arc::clone(room));
     tokio::spawn(async move {
         let Ok(_held) = room.try_acquire() else {
-            return question.answer(words(&Told::NotNow)).await;
+            return message.answer(encode(&Response::NotNow)).await;
         };
-        let told = handle.take_question(question.payload.clone()).await;
-        question.answer(words(&told)).await;
+        let response = handle.take_forward(message.payload.clone()).await;
+        message.answer(encode(&response)).await;
     });
 }
 
@@ -341,15 +347,15 @@ async fn taken(
 }
 
 /// Nothing of what is asked and told can fail to be written; an empty question or answer is not understood.
-fn words(said: &impl Serialize) -> Vec<u8> {
+fn encode(said: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(said).unwrap_or_default()
 }
 
 impl WorldHandle {
     /// Hands a piece of a push to another node that writes, and waits until it is durable.
-    pub async fn hand_over(&self, from: Sender<'_>, piece: &Piece) -> Outcome {
+    pub async fn forward(&self, from: Sender<'_>, piece: &Piece) -> Outcome {
         match &self.shared {
-            Some(shared) => shared.hand_over(from, piece).await,
+            Some(shared) => shared.forward(from, piece).await,
             None => Err(NotTaken::Stopped),
         }
     }
@@ -367,39 +373,39 @@ impl WorldHandle {
         };
         match (&self.shared, done) {
             (Some(shared), Err(OperateError::Overtaken)) => {
-                operate(&shared.caller, &operation).await
+                operate(&shared.leader_client, &operation).await
             }
             (_, done) => done,
         }
     }
 
-    async fn take_question(&self, question: Bytes) -> Told {
-        let Some(shared) = &self.shared else { return Told::NotUnderstood };
-        let head = question.split(|byte| *byte == b'\n').next().unwrap_or_default();
-        let Ok(asked) = serde_json::from_slice(head) else { return Told::NotUnderstood };
-        match asked {
-            Asked::Push { feed, bookmaker, scores, lines, before_ms } => {
+    async fn take_forward(&self, message: Bytes) -> Response {
+        let Some(shared) = &self.shared else { return Response::NotUnderstood };
+        let head = message.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let Ok(request) = serde_json::from_slice(head) else { return Response::NotUnderstood };
+        match request {
+            Request::Push { feed, bookmaker, scores, lines, before_ms } => {
                 let Some(_admitted) = self.queue.admit_question(&feed) else {
-                    return Told::NotNow;
+                    return Response::NotNow;
                 };
                 let before = before_ms.map(Timestamp::from_millis);
                 let bound = match &bookmaker {
                     Some(key) => match shared.catalogue.bookmaker_id(key) {
-                        None => return Told::NotUnderstood,
+                        None => return Response::NotUnderstood,
                         bound => bound,
                     },
                     None => None,
                 };
                 let rights = Rights { bookmaker: bound, scores: scores || bound.is_none() };
                 let catalogue = Arc::clone(&shared.catalogue);
-                let reserved = self.queue.reserve(&feed, question.len(), lines.len()).await;
+                let reserved = self.queue.reserve(&feed, message.len(), lines.len()).await;
                 let parse = move || -> Lines {
-                    let texts = question.split(|byte| *byte == b'\n').skip(1);
+                    let texts = message.split(|byte| *byte == b'\n').skip(1);
                     let parse = |text| rights.parse(text, &catalogue);
                     lines.into_iter().zip(texts).map(|(line, text)| (line, parse(text))).collect()
                 };
                 match taken(reserved, parse, Terms { before, stands: None }).await {
-                    Ok(receipt) => Told::Taken(receipt.into()),
+                    Ok(receipt) => Response::Taken(receipt.into()),
                     // Whoever still waits asks again.
                     Err(
                         NotTaken::Overtaken
@@ -407,15 +413,15 @@ impl WorldHandle {
                         | NotTaken::Stopped
                         | NotTaken::Overdue
                         | NotTaken::Withdrawn,
-                    ) => Told::Elsewhere,
-                    Err(NotTaken::LogFailed) => Told::NotNow,
+                    ) => Response::NotLeader,
+                    Err(NotTaken::LogFailed) => Response::NotNow,
                 }
             }
-            Asked::Operate(operation) => match self.operate_here(operation).await {
-                Ok(changes) => Told::Done { changes },
-                Err(OperateError::NotDone(why)) => Told::NotDone(why.0),
-                Err(OperateError::LogFailed | OperateError::Busy) => Told::NotNow,
-                Err(OperateError::Overtaken | OperateError::NoWriter) => Told::Elsewhere,
+            Request::Operate(operation) => match self.operate_here(operation).await {
+                Ok(changes) => Response::Done { changes },
+                Err(OperateError::NotDone(why)) => Response::NotDone(why.0),
+                Err(OperateError::LogFailed | OperateError::Busy) => Response::NotNow,
+                Err(OperateError::Overtaken | OperateError::NoWriter) => Response::NotLeader,
             },
         }
     }
@@ -457,8 +463,8 @@ mod tests {
             odd: vec![Anomaly { line: 9, what: Oddity::Turned, text: "turned".to_owned() }],
         };
         let before = format!("{receipt:?}");
-        let told = words(&Told::Taken(receipt.into()));
-        let Told::Taken(taken) = serde_json::from_slice(&told).unwrap() else {
+        let response = encode(&Response::Taken(receipt.into()));
+        let Response::Taken(taken) = serde_json::from_slice(&response).unwrap() else {
             panic!("not taken")
         };
         assert_eq!(format!("{:?}", Receipt::from(taken)), before);

@@ -115,7 +115,7 @@ pub(crate) struct Tracker {
     /// Pairs may be others, whether or not an event is.
     pairs_touched: bool,
     /// Feed names and the few reasons that many refs share.
-    words: HashMap<Box<str>, Arc<str>>,
+    texts: HashMap<Box<str>, Arc<str>>,
 }
 
 impl Tracker {
@@ -125,7 +125,7 @@ impl Tracker {
             held: Identities { shards: vec![Arc::default(); SHARDS], ..Identities::default() },
             touched: book.events().map(|event| event.id).collect(),
             pairs_touched: true,
-            words: HashMap::new(),
+            texts: HashMap::new(),
         };
         tracker.refresh(book);
         tracker
@@ -263,22 +263,22 @@ impl Tracker {
     fn ref_view(&mut self, event: &Event, held: ProfileRef) -> RefView {
         let differs = held.competition != event.competition;
         RefView {
-            feed: self.word(held.feed),
+            feed: self.shared_text(held.feed),
             reference: held.reference,
             commence_time: held.commence_time,
             competition: differs.then_some(held.competition),
             fixture: (held.fixture != event.fixture).then_some(held.fixture),
             swapped: held.swapped,
-            why: self.word(held.why.into()),
+            why: self.shared_text(held.why.into()),
         }
     }
 
     /// The same text for all who have it. Reasons that name a ref are as many as refs, and are not shared.
-    fn word(&mut self, text: Box<str>) -> Arc<str> {
+    fn shared_text(&mut self, text: Box<str>) -> Arc<str> {
         if text.starts_with("as ") {
             return text.into();
         }
-        let shared = self.words.entry(text).or_insert_with_key(|text| Arc::from(&**text));
+        let shared = self.texts.entry(text).or_insert_with_key(|text| Arc::from(&**text));
         Arc::clone(shared)
     }
 }

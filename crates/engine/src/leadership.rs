@@ -20,36 +20,36 @@ pub(crate) const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// What passes between the keeper of the lead and the thread that follows or writes.
 #[derive(Debug)]
-pub struct Seat {
+pub struct Leadership {
     /// The term of the lead this node has, 0 while it has none.
     term: AtomicI64,
-    fit: AtomicBool,
+    healthy: AtomicBool,
     /// Nobody has ever written the log, says the keeper of the lead.
-    founds: AtomicBool,
+    may_create_log: AtomicBool,
     /// This node has read something of the log.
-    knows: AtomicBool,
+    log_seen: AtomicBool,
     began: Instant,
     /// When the thread last went on to something else, in milliseconds since `began`.
-    pulse_ms: AtomicU64,
+    progress_ms: AtomicU64,
     /// Until when the servers should have answered, the same way; 0 while nothing was asked.
     answer_due_ms: AtomicU64,
 }
 
-impl Default for Seat {
+impl Default for Leadership {
     fn default() -> Self {
         Self {
             term: AtomicI64::new(0),
-            fit: AtomicBool::new(false),
-            founds: AtomicBool::new(false),
-            knows: AtomicBool::new(false),
+            healthy: AtomicBool::new(false),
+            may_create_log: AtomicBool::new(false),
+            log_seen: AtomicBool::new(false),
             began: Instant::now(),
-            pulse_ms: AtomicU64::new(0),
+            progress_ms: AtomicU64::new(0),
             answer_due_ms: AtomicU64::new(0),
         }
     }
 }
 
-impl Seat {
+impl Leadership {
     /// This node should write.
     pub fn grant(&self, term: i64) {
         self.term.store(term.max(1), Ordering::Release);
@@ -67,46 +67,46 @@ impl Seat {
 
     /// Whether this node could write: it reaches the log and has read all of it. One that could not must not hold the
     /// lead, for nobody would write then.
-    pub fn is_fit(&self) -> bool {
+    pub fn is_healthy(&self) -> bool {
         let now_ms = self.now_ms();
         let answered = match self.answer_due_ms.load(Ordering::Acquire) {
             0 => {
-                now_ms.saturating_sub(self.pulse_ms.load(Ordering::Relaxed))
+                now_ms.saturating_sub(self.progress_ms.load(Ordering::Relaxed))
                     <= millis(BUSY_TIME_MAX)
             }
             due_ms => now_ms <= due_ms,
         };
-        self.fit.load(Ordering::Acquire) && answered
+        self.healthy.load(Ordering::Acquire) && answered
     }
 
     /// Whether this node may make the log where the servers have none. That is for once: where there was a log, one
     /// that is missing is lost, and an empty one in its place would be taken for all there ever was.
-    pub fn set_founds(&self, founds: bool) {
-        self.founds.store(founds, Ordering::Release);
+    pub fn set_may_create_log(&self, may_create_log: bool) {
+        self.may_create_log.store(may_create_log, Ordering::Release);
     }
 
-    pub(crate) fn may_found(&self) -> bool {
-        self.founds.load(Ordering::Acquire) && !self.knows_log()
+    pub(crate) fn can_create_log(&self) -> bool {
+        self.may_create_log.load(Ordering::Acquire) && !self.has_seen_log()
     }
 
     /// Whether this node has read something of the log, so that it is there for good.
-    pub fn knows_log(&self) -> bool {
-        self.knows.load(Ordering::Acquire)
+    pub fn has_seen_log(&self) -> bool {
+        self.log_seen.load(Ordering::Acquire)
     }
 
     pub(crate) fn note_log(&self) {
-        self.knows.store(true, Ordering::Release);
+        self.log_seen.store(true, Ordering::Release);
     }
 
-    pub(crate) fn set_fit(&self, fit: bool) {
-        self.beat();
+    pub(crate) fn set_healthy(&self, healthy: bool) {
+        self.note_progress();
         self.answer_due_ms.store(0, Ordering::Release);
-        self.fit.store(fit, Ordering::Release);
+        self.healthy.store(healthy, Ordering::Release);
     }
 
     /// Notes that the thread is not stuck in what it did before.
-    pub(crate) fn beat(&self) {
-        self.pulse_ms.store(self.now_ms(), Ordering::Relaxed);
+    pub(crate) fn note_progress(&self) {
+        self.progress_ms.store(self.now_ms(), Ordering::Relaxed);
     }
 
     /// Asks the log's servers something that should not take longer than `within`. Where they do not answer, asking
@@ -122,7 +122,7 @@ impl Seat {
             self.answer_due_ms.store(due_ms, Ordering::Release);
         }
         let answer = ask();
-        self.beat();
+        self.note_progress();
         if !matches!(answer, Err(LogError::Unavailable(_))) {
             self.answer_due_ms.store(0, Ordering::Release);
         }
@@ -149,8 +149,8 @@ fn millis(duration: Duration) -> u64 {
 
 /// A node's turn to write.
 #[derive(Debug)]
-pub(crate) struct Turn {
-    pub(crate) seat: Arc<Seat>,
+pub(crate) struct Term {
+    pub(crate) leadership: Arc<Leadership>,
     /// When the servers last answered, or did not.
     pub(crate) looked: Instant,
     pub(crate) misses: u32,
@@ -163,45 +163,45 @@ mod tests {
     use super::*;
 
     /// Waits until servers that were given no time are late.
-    fn dawdle(seat: &Seat) {
-        while seat.answer_due_ms.load(Ordering::Acquire) >= seat.now_ms() {
+    fn wait_until_late(leadership: &Leadership) {
+        while leadership.answer_due_ms.load(Ordering::Acquire) >= leadership.now_ms() {
             std::thread::yield_now();
         }
     }
 
     #[test]
     fn who_waits_for_servers_is_unfit_until_they_answer() {
-        let seat = Seat::default();
-        assert!(!seat.is_fit(), "nothing was read yet");
-        seat.set_fit(true);
-        assert!(seat.is_fit());
+        let leadership = Leadership::default();
+        assert!(!leadership.is_healthy(), "nothing was read yet");
+        leadership.set_healthy(true);
+        assert!(leadership.is_healthy());
         let hour = Duration::from_secs(3600);
-        assert!(seat.asking(hour, || Ok(seat.is_fit())).unwrap());
+        assert!(leadership.asking(hour, || Ok(leadership.is_healthy())).unwrap());
         let silent = || {
-            dawdle(&seat);
-            assert!(!seat.is_fit());
+            wait_until_late(&leadership);
+            assert!(!leadership.is_healthy());
             Err::<(), _>(LogError::Unavailable("no answer".into()))
         };
-        assert!(seat.asking(Duration::from_millis(1), silent).is_err());
-        assert!(!seat.is_fit(), "they have still not answered");
-        assert!(seat.asking(hour, silent).is_err(), "and have no more time than they had");
-        assert!(seat.asking(hour, || Err::<(), _>(LogError::Overtaken)).is_err());
-        assert!(seat.is_fit(), "that was an answer");
+        assert!(leadership.asking(Duration::from_millis(1), silent).is_err());
+        assert!(!leadership.is_healthy(), "they have still not answered");
+        assert!(leadership.asking(hour, silent).is_err(), "and have no more time than they had");
+        assert!(leadership.asking(hour, || Err::<(), _>(LogError::Overtaken)).is_err());
+        assert!(leadership.is_healthy(), "that was an answer");
     }
 
     #[test]
     fn every_answer_gives_the_servers_time_for_the_next() {
-        let seat = Seat::default();
-        seat.set_fit(true);
-        seat.note_answer();
-        assert_eq!(seat.answer_due_ms.load(Ordering::Acquire), 0, "nothing was asked");
+        let leadership = Leadership::default();
+        leadership.set_healthy(true);
+        leadership.note_answer();
+        assert_eq!(leadership.answer_due_ms.load(Ordering::Acquire), 0, "nothing was asked");
         let long = || {
-            dawdle(&seat);
-            assert!(!seat.is_fit(), "the first is late");
-            seat.note_answer();
-            assert!(seat.is_fit(), "the next is not");
+            wait_until_late(&leadership);
+            assert!(!leadership.is_healthy(), "the first is late");
+            leadership.note_answer();
+            assert!(leadership.is_healthy(), "the next is not");
             Ok(())
         };
-        seat.asking(Duration::from_millis(1), long).unwrap();
+        leadership.asking(Duration::from_millis(1), long).unwrap();
     }
 }

@@ -1,6 +1,6 @@
 //! A node of many that share a world: it follows the log, and writes it while it is its turn.
 //!
-//! One thread does both, one after the other, with one book. Whose turn it is comes from the [`Seat`]; that a node
+//! One thread does both, one after the other, with one book. Whose turn it is comes from the [`Leadership`]; that a node
 //! which believes so wrongly writes nothing is the log's doing. Trouble with the log's servers ends nothing here:
 //! what was last published stays in force, and it is tried again for as long as the service runs.
 
@@ -12,18 +12,18 @@ use change_log::{LeaderClient, Log, LogError, LogLocation, StreamLog};
 use domain::{Clock, Timestamp};
 use market::{Book, CHANGE_VERSION, Change, Ids, Snapshot};
 
-use crate::checkpoint_schedule::Pace;
+use crate::checkpoint_schedule::CheckpointSchedule;
 use crate::error::Chain;
 use crate::error::{NotTaken, WorldError};
 use crate::follower::{Followed, Held};
-use crate::leadership::Turn;
-use crate::leadership::{ANSWER_TIME_MAX, Seat};
+use crate::leadership::Term;
+use crate::leadership::{ANSWER_TIME_MAX, Leadership};
 use crate::publication::Published;
 use crate::queue::{Intake, Queue};
 use crate::start::{epoch_start, new_ids, new_salt};
 use crate::worker::Next;
-use crate::worker::Post;
 use crate::worker::Waiting;
+use crate::worker::WorldWorker;
 use crate::world::{Shared, WorldHandle, WorldOptions};
 use crate::writer::{Failure, Writer};
 
@@ -36,7 +36,7 @@ const STUCK_PAUSE: Duration = Duration::from_secs(10);
 /// meanwhile: one that has nothing to write finds out as soon as one that has.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Looks that may fail one after the other before it steps down unasked. The keeper of the lead takes its turn away
-/// after two seconds ([`Seat::is_fit`]) and gives it back where the servers were only slow; this is for where nobody
+/// after two seconds ([`Seat::is_healthy`]) and gives it back where the servers were only slow; this is for where nobody
 /// does, and stepping down from servers that are slow for everybody helps nobody.
 const MISSES_MAX: u32 = 10;
 /// Attempts to read to the end of a log that another node goes on to write.
@@ -46,16 +46,16 @@ const TAKE_OVER_TRIES: usize = 20;
 #[derive(Debug)]
 pub struct Membership {
     /// The way to whichever node writes.
-    pub caller: LeaderClient,
+    pub leader_client: LeaderClient,
     /// `None`: this node never writes.
-    pub seat: Option<Arc<Seat>>,
+    pub leadership: Option<Arc<Leadership>>,
 }
 
 /// The thread's side of a world that several nodes share.
 #[derive(Debug)]
 pub struct Node {
-    post: Post,
-    seat: Option<Arc<Seat>>,
+    worker: WorldWorker,
+    leadership: Option<Arc<Leadership>>,
 }
 
 impl WorldHandle {
@@ -68,37 +68,38 @@ impl WorldHandle {
     ) -> (Arc<Self>, Node) {
         let queue = Arc::<Queue>::default();
         let book = Book::new(Arc::clone(&options.catalogue), Ids::Minted { salt: 0 });
-        let snapshot = Snapshot::cut(&book, Timestamp::from_millis(0), options.stale_after, &[]);
+        let snapshot = Snapshot::cut(&book, 0, Timestamp::from_millis(0), options.stale_after, &[]);
         let published = Published::new(snapshot, clock.now());
-        let Membership { caller, seat } = membership;
-        let shared = Shared::new(Arc::clone(&options.catalogue), Arc::clone(&clock), caller);
+        let Membership { leader_client, leadership } = membership;
+        let shared = Shared::new(Arc::clone(&options.catalogue), Arc::clone(&clock), leader_client);
         let handle =
             Arc::new(Self::new(&options, published, &book, Arc::clone(&queue), Some(shared)));
         let queue = Intake(queue);
-        let post = Post { options, clock, handle: Arc::clone(&handle), queue, retired: None };
-        (handle, Node { post, seat })
+        let worker =
+            WorldWorker { options, clock, handle: Arc::clone(&handle), queue, retired: None };
+        (handle, Node { worker, leadership })
     }
 }
 
 impl Node {
     /// Runs until told to stop.
     pub fn run(self) {
-        let Self { mut post, seat } = self;
-        let world = post.options.world;
+        let Self { mut worker, leadership } = self;
+        let world = worker.options.world;
         let mut held = None;
         let mut pause = PAUSE_MIN;
         loop {
-            let followed = follow(&mut post, &mut held, seat.as_deref());
-            if let Some(seat) = &seat {
+            let followed = follow(&mut worker, &mut held, leadership.as_deref());
+            if let Some(leadership) = &leadership {
                 // Whoever writes is fit by writing; whoever has trouble is not.
-                seat.set_fit(matches!(followed, Ok((_, Followed::Lead))));
+                leadership.set_healthy(matches!(followed, Ok((_, Followed::Lead))));
             }
-            let led = match (followed, &seat) {
+            let led = match (followed, &leadership) {
                 (Ok((_, Followed::Stop)), _) => break,
-                (Ok((log, Followed::Lead)), Some(seat)) => {
+                (Ok((log, Followed::Lead)), Some(leadership)) => {
                     pause = PAUSE_MIN;
                     let led;
-                    (post, led) = lead(post, log, &mut held, seat);
+                    (worker, led) = lead(worker, log, &mut held, leadership);
                     led
                 }
                 (Ok((_, Followed::Lead)), None) => Ok(Next::GoOn),
@@ -112,8 +113,8 @@ impl Node {
                         tracing::error!(%world, last, read, "the log's servers have taken back entries that were read; what is shown follows the log");
                         held = None;
                     }
-                    pause = post.note_trouble(&error, pause);
-                    if post.wait(pause) == Waiting::Stop {
+                    pause = worker.note_trouble(&error, pause);
+                    if worker.wait(pause) == Waiting::Stop {
                         break;
                     }
                 }
@@ -125,55 +126,55 @@ impl Node {
 
 /// Opens the log, catches up, and follows it.
 fn follow(
-    post: &mut Post,
+    worker: &mut WorldWorker,
     held: &mut Option<Held>,
-    seat: Option<&Seat>,
+    leadership: Option<&Leadership>,
 ) -> Result<(StreamLog, Followed), WorldError> {
-    let LogLocation::Stream { runtime, location } = &post.options.log else {
+    let LogLocation::Stream { runtime, location } = &worker.options.log else {
         return Err(WorldError::NotShared);
     };
     let begun = Instant::now();
-    let may_found = seat.is_some_and(Seat::may_found);
+    let can_create_log = leadership.is_some_and(Leadership::can_create_log);
     let mut log = match StreamLog::find(runtime, location) {
-        Err(LogError::Missing { .. }) if may_found => {
-            tracing::info!(world = %post.options.world, "no log was ever begun; this node makes one");
+        Err(LogError::Missing { .. }) if can_create_log => {
+            tracing::info!(world = %worker.options.world, "no log was ever begun; this node makes one");
             StreamLog::open(runtime, location)?
         }
         found => found?,
     };
-    post.catch_up(&mut log, held)?;
-    post.note_reached(&log, held.as_ref(), begun.elapsed());
-    if let Some(seat) = seat {
-        seat.set_fit(true);
+    worker.catch_up(&mut log, held)?;
+    worker.note_reached(&log, held.as_ref(), begun.elapsed());
+    if let Some(leadership) = leadership {
+        leadership.set_healthy(true);
     }
-    let knows = |held: &Option<Held>| {
-        seat.filter(|_| held.is_some()).inspect(|seat| seat.note_log());
+    let log_seen = |held: &Option<Held>| {
+        leadership.filter(|_| held.is_some()).inspect(|leadership| leadership.note_log());
     };
-    knows(held);
-    let followed = post.follow(&log, held, seat);
-    knows(held);
+    log_seen(held);
+    let followed = worker.follow(&log, held, leadership);
+    log_seen(held);
     Ok((log, followed?))
 }
 
 /// Writes the log for as long as it is this node's turn.
 fn lead(
-    mut post: Post,
+    mut worker: WorldWorker,
     mut log: StreamLog,
     held: &mut Option<Held>,
-    seat: &Arc<Seat>,
-) -> (Post, Result<Next, WorldError>) {
-    let last = match take_over(&mut post, &mut log, held, seat) {
+    leadership: &Arc<Leadership>,
+) -> (WorldWorker, Result<Next, WorldError>) {
+    let last = match take_over(&mut worker, &mut log, held, leadership) {
         Ok(last) => last,
         Err(error) => {
-            seat.set_fit(false);
-            seat.withdraw();
-            return (post, Err(error));
+            leadership.set_healthy(false);
+            leadership.withdraw();
+            return (worker, Err(error));
         }
     };
-    seat.note_log();
-    let term = seat.term().unwrap_or_default();
-    let (world, handle) = (post.options.world, Arc::clone(&post.handle));
-    let mut writer = Writer::taking_over(post, log, last, seat);
+    leadership.note_log();
+    let term = leadership.term().unwrap_or_default();
+    let (world, handle) = (worker.options.world, Arc::clone(&worker.handle));
+    let mut writer = Writer::taking_over(worker, log, last, leadership);
     tracing::info!(%world, term, seq = writer.log.last_seq(), "this node writes the log");
     handle.set_leading(term);
     let mut next = Next::GoOn;
@@ -181,37 +182,37 @@ fn lead(
         next = writer.work();
     }
     // In this order: whoever sees that it leads no longer may give it the next turn, which is not to be taken away.
-    seat.set_fit(false);
-    seat.withdraw();
+    leadership.set_healthy(false);
+    leadership.withdraw();
     handle.set_leading(0);
     tracing::info!(%world, term, "this node writes the log no longer");
-    let (post, kept) = writer.step_down();
+    let (worker, kept) = writer.step_down();
     *held = kept;
-    (post, Ok(next))
+    (worker, Ok(next))
 }
 
 /// Reads to the end of the log and makes sure that nobody else goes on from there.
 fn take_over(
-    post: &mut Post,
+    worker: &mut WorldWorker,
     log: &mut StreamLog,
     held: &mut Option<Held>,
-    seat: &Seat,
+    leadership: &Leadership,
 ) -> Result<Held, WorldError> {
     for _ in 0..TAKE_OVER_TRIES {
         log.refresh()?;
-        post.catch_up(log, held)?;
+        worker.catch_up(log, held)?;
         // Servers of which one does not know yet that it leads no longer may answer the second question with less.
         if held.as_ref().is_some_and(|held| held.seq != log.last_seq()) {
             continue;
         }
-        let now_ms = post.clock.now().as_millis();
+        let now_ms = worker.clock.now().as_millis();
         let fenced = if held.is_some() {
             log.fence(now_ms)
-        } else if !seat.may_found() {
+        } else if !leadership.can_create_log() {
             return Err(WorldError::LogEmptied);
         } else {
             let mut founded = Vec::new();
-            Change::Founded { ids: new_ids(&post.options) }.encode(&mut founded);
+            Change::Founded { ids: new_ids(&worker.options) }.encode(&mut founded);
             log.append(now_ms, [(CHANGE_VERSION, founded.as_slice())]).map(drop)
         };
         match (fenced, held.take()) {
@@ -241,7 +242,7 @@ impl WorldHandle {
     }
 }
 
-impl Post {
+impl WorldWorker {
     /// Notes that the log was read, and says so where it could not be before.
     fn note_reached(&self, log: &StreamLog, held: Option<&Held>, took: Duration) {
         let Some(shared) = &self.handle.shared else { return };
@@ -280,20 +281,25 @@ impl Post {
 }
 
 impl Writer {
-    fn taking_over(post: Post, mut log: StreamLog, mut held: Held, seat: &Arc<Seat>) -> Self {
-        held.book.set_limits(post.options.limits);
+    fn taking_over(
+        worker: WorldWorker,
+        mut log: StreamLog,
+        mut held: Held,
+        leadership: &Arc<Leadership>,
+    ) -> Self {
+        held.book.set_limits(worker.options.limits);
         // The servers may have lost entries, with ids that were shown, since another node wrote.
-        held.book.renew_salt(new_salt(&post.options));
-        let told = Arc::clone(seat);
+        held.book.renew_salt(new_salt(&worker.options));
+        let told = Arc::clone(leadership);
         log.on_answer(move || told.note_answer());
         log.set_last_checksum(held.checksum);
-        let now = post.clock.now();
-        let interval = post.options.refresh_interval;
+        let now = worker.clock.now();
+        let interval = worker.options.refresh_interval;
         let writer = Self {
             next_cut: held.last_cut.map_or(now, |cut| epoch_start(cut, interval).plus(interval)),
-            post,
+            worker,
             book: held.book,
-            pace: Pace::of_servers(log.checkpoint_seq(), now),
+            checkpoint_schedule: CheckpointSchedule::of_servers(log.checkpoint_seq(), now),
             log: Log::Stream(Box::new(log)),
             ahead: false,
             failure: Failure::default(),
@@ -301,8 +307,8 @@ impl Writer {
             refusal: NotTaken::LogFailed,
             tracker: Some(held.tracker),
             unlogged: false,
-            turn: Some(Turn {
-                seat: Arc::clone(seat),
+            term: Some(Term {
+                leadership: Arc::clone(leadership),
                 looked: Instant::now(),
                 misses: 0,
                 furthest_cut: held.furthest_cut,
@@ -314,42 +320,42 @@ impl Writer {
 
     /// What follows what was just done: a node that was overtaken, or is not to write any more, steps down.
     pub(crate) fn next(&mut self, next: Next) -> Next {
-        let Some(turn) = &mut self.turn else { return next };
-        turn.seat.beat();
+        let Some(term) = &mut self.term else { return next };
+        term.leadership.note_progress();
         if next != Next::GoOn {
             return next;
         }
-        if self.ahead || turn.seat.term().is_none() {
+        if self.ahead || term.leadership.term().is_none() {
             return Next::StepDown;
         }
-        if turn.looked.elapsed() < LOOK_EVERY {
+        if term.looked.elapsed() < LOOK_EVERY {
             return next;
         }
         let Log::Stream(log) = &self.log else { return next };
-        match turn.seat.asking(ANSWER_TIME_MAX, || log.tip()) {
+        match term.leadership.asking(ANSWER_TIME_MAX, || log.tip()) {
             Ok(tip) if tip.overtaken => {
-                tracing::warn!(world = %self.post.options.world, "another node writes the log now; this one only reads on");
+                tracing::warn!(world = %self.worker.options.world, "another node writes the log now; this one only reads on");
                 return Next::StepDown;
             }
-            Ok(_) => turn.misses = 0,
+            Ok(_) => term.misses = 0,
             Err(error) => {
-                turn.misses += 1;
-                tracing::warn!(world = %self.post.options.world, error = %Chain(&error), misses = turn.misses, "the log is not reached");
-                if turn.misses >= MISSES_MAX {
+                term.misses += 1;
+                tracing::warn!(world = %self.worker.options.world, error = %Chain(&error), misses = term.misses, "the log is not reached");
+                if term.misses >= MISSES_MAX {
                     return Next::StepDown;
                 }
             }
         }
-        turn.looked = Instant::now();
+        term.looked = Instant::now();
         next
     }
 
     /// Gives the thread back, and the book where it is what the log holds.
-    fn step_down(self) -> (Post, Option<Held>) {
+    fn step_down(self) -> (WorldWorker, Option<Held>) {
         let seq = self.log.last_seq();
-        let handle = &self.post.handle;
+        let handle = &self.worker.handle;
         let last_cut = handle.has_begun().then(|| handle.published().snapshot.cut_at);
-        let furthest_cut = self.turn.and_then(|turn| turn.furthest_cut).max(last_cut);
+        let furthest_cut = self.term.and_then(|term| term.furthest_cut).max(last_cut);
         let kept = self.tracker.filter(|_| !self.ahead).map(|tracker| Held {
             book: self.book,
             seq,
@@ -358,6 +364,6 @@ impl Writer {
             furthest_cut,
             tracker,
         });
-        (self.post, kept)
+        (self.worker, kept)
     }
 }

@@ -35,6 +35,11 @@ impl Published {
         Self { snapshot, until, kept: Slot::new() }
     }
 
+    /// The last log entry that is in it; 0 before any.
+    pub fn seq(&self) -> u64 {
+        self.snapshot.seq
+    }
+
     /// The value of a type that belongs to this publication, made when first asked for: ready answers, screens. It
     /// goes with the publication, so nothing made from a snapshot ever has to be invalidated.
     pub fn per_publication<T: Any + Send + Sync>(&self, make: impl Fn() -> T) -> &T {
@@ -66,7 +71,7 @@ mod tests {
         let book = Book::new(Arc::new(Catalogue::load(None).unwrap()), Ids::Minted { salt: 0 });
         let at = Timestamp::from_millis(0);
         let published =
-            Published::new(Snapshot::cut(&book, at, std::time::Duration::ZERO, &[]), at);
+            Published::new(Snapshot::cut(&book, 0, at, std::time::Duration::ZERO, &[]), at);
         let made = Cell::new(0);
         let number = || {
             made.set(made.get() + 1);

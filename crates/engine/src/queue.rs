@@ -27,7 +27,7 @@ const QUESTIONS_MAX: usize = 32;
 const IDLE_LANES_MAX: usize = 64;
 
 /// An operation, and where its outcome is awaited.
-pub(crate) type Asked = (Operation, oneshot::Sender<Result<usize, OperateError>>);
+pub(crate) type QueuedOperation = (Operation, oneshot::Sender<Result<usize, OperateError>>);
 
 /// The queue of one world.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ pub(crate) struct Queue {
 
 #[derive(Debug, Default)]
 struct State {
-    operations: VecDeque<Asked>,
+    operations: VecDeque<QueuedOperation>,
     /// Feeds with batches that wait; the first has the next turn.
     feeds: VecDeque<Line>,
     stopping: bool,
@@ -77,7 +77,7 @@ pub struct Reserved {
 #[derive(Debug)]
 pub(crate) enum Waiting {
     Stop,
-    Operation(Asked),
+    Operation(QueuedOperation),
     Batches,
     Nothing,
 }
@@ -184,8 +184,8 @@ impl Queue {
             if state.stopping {
                 return Waiting::Stop;
             }
-            if let Some(asked) = state.operations.pop_front() {
-                return Waiting::Operation(asked);
+            if let Some(queued) = state.operations.pop_front() {
+                return Waiting::Operation(queued);
             }
             if !state.feeds.is_empty() {
                 return Waiting::Batches;

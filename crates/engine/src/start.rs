@@ -30,8 +30,8 @@ pub const SANDBOX_IDS: Ids = Ids::Derived { salt: 0x5a4d_b0c5 };
 pub(crate) struct Start {
     pub(crate) book: Book,
     pub(crate) checkpoint_seq: u64,
-    /// The snapshot in force when the process ended, if the log says when that was.
-    last_cut: Option<Timestamp>,
+    /// The entry and the time of the snapshot that was published last, if the log has it.
+    last_cut: Option<(u64, Timestamp)>,
     last_published: Option<Snapshot>,
     pub(crate) entries: Entries,
     /// Entries after the checkpoint that are lost to damage.
@@ -57,9 +57,9 @@ impl Start {
         let mut start = Self::from_checkpoint(base, options);
         let (mut waiting, mut read) = (Vec::new(), false);
         for logged in replay.by_ref() {
-            let Logged { at, change, .. } = logged?;
+            let Logged { seq, at, change, .. } = logged?;
             read = true;
-            let cut = if let Change::Cut { at } = change { Some(at) } else { None };
+            let cut = if let Change::Cut { at } = change { Some((seq, at)) } else { None };
             waiting.push((at, change));
             if cut.is_none() && waiting.len() < WAITING_MAX {
                 continue;
@@ -107,9 +107,9 @@ impl Start {
     }
 
     fn cut_last(&mut self, options: &WorldOptions) {
-        if let (Some(at), None) = (self.last_cut, &self.last_published) {
+        if let (Some((seq, at)), None) = (self.last_cut, &self.last_published) {
             self.last_published =
-                Some(Snapshot::cut(&self.book, at, options.stale_after, options.wires));
+                Some(Snapshot::cut(&self.book, seq, at, options.stale_after, options.wires));
         }
     }
 
@@ -124,15 +124,17 @@ impl Start {
     }
 
     /// The epoch's snapshot if it was cut already, so that a restart shows the same bytes; else a new one.
+    /// `last_seq`: the last entry of the log, which `entries` will follow.
     pub(crate) fn first_snapshot(
         &mut self,
         options: &WorldOptions,
         now: Timestamp,
+        last_seq: u64,
         entries: &mut Entries,
     ) -> (Published, Timestamp) {
         let epoch = epoch_start(now, options.refresh_interval);
         let until = epoch.plus(options.refresh_interval);
-        if let (Some(cut), Some(snapshot)) = (self.last_cut, self.last_published.take())
+        if let (Some((_, cut)), Some(snapshot)) = (self.last_cut, self.last_published.take())
             && cut >= epoch
             && cut < until
         {
@@ -150,7 +152,8 @@ impl Start {
             entries.push(&change);
         }
         entries.push(&Change::Cut { at });
-        let snapshot = Snapshot::cut(&self.book, at, options.stale_after, options.wires);
+        let seq = last_seq + u64::try_from(entries.ends.len()).unwrap_or(0);
+        let snapshot = Snapshot::cut(&self.book, seq, at, options.stale_after, options.wires);
         (Published::new(snapshot, until), at)
     }
 }

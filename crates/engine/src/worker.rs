@@ -16,7 +16,7 @@ use crate::world::{WorldHandle, WorldOptions};
 
 /// What a thread has that runs a world, whatever it does for it at the moment.
 #[derive(Debug)]
-pub(crate) struct Post {
+pub(crate) struct WorldWorker {
     pub(crate) options: WorldOptions,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) handle: Arc<WorldHandle>,
@@ -25,12 +25,12 @@ pub(crate) struct Post {
     pub(crate) retired: Option<Arc<Published>>,
 }
 
-impl Post {
-    /// Puts the snapshot of a book in force.
-    pub(crate) fn publish(&mut self, book: &Book, at: Timestamp) {
+impl WorldWorker {
+    /// Publishes the snapshot of a book as it is after log entry `seq`.
+    pub(crate) fn publish(&mut self, book: &Book, seq: u64, at: Timestamp) {
         let begun = Instant::now();
         let Self { options, handle, .. } = self;
-        let snapshot = Snapshot::cut(book, at, options.stale_after, options.wires);
+        let snapshot = Snapshot::cut(book, seq, at, options.stale_after, options.wires);
         let until = epoch_start(at, options.refresh_interval).plus(options.refresh_interval);
         let published = Published::new(snapshot, until);
         self.retired = Some(handle.published.swap(Arc::new(published)));
@@ -39,7 +39,7 @@ impl Post {
         }
         handle.vitals.store(Arc::new(book.vitals()));
         handle.stats.load.store(Arc::new(book.load()));
-        handle.news.send_replace(());
+        handle.publications.send_replace(());
         let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         handle.stats.cut_us_last.store(took, Ordering::Relaxed);
         WorldHandle::count(&handle.stats.snapshots, 1);

@@ -91,7 +91,7 @@ pub struct WorldHandle {
     pub(crate) refresh_interval: Duration,
     pub limits: Limits,
     /// Told of every publication.
-    pub(crate) news: watch::Sender<()>,
+    pub(crate) publications: watch::Sender<()>,
     /// Where its past can be looked up.
     pub past: Past,
     pub stats: WorldStats,
@@ -116,7 +116,7 @@ pub struct Shared {
     /// The clock that all nodes share.
     pub(crate) clock: Arc<dyn Clock>,
     /// The way to the node that writes.
-    pub(crate) caller: LeaderClient,
+    pub(crate) leader_client: LeaderClient,
     /// Whether this node writes.
     pub(crate) leading: watch::Sender<bool>,
     pub term: AtomicI64,
@@ -155,8 +155,8 @@ impl WorldHandle {
     }
 
     /// Says when a snapshot was published since this was last asked.
-    pub fn news(&self) -> watch::Receiver<()> {
-        self.news.subscribe()
+    pub fn publications(&self) -> watch::Receiver<()> {
+        self.publications.subscribe()
     }
 
     /// How the world is doing at this moment, not at the last cut.
@@ -314,12 +314,12 @@ impl Shared {
     pub(crate) fn new(
         catalogue: Arc<Catalogue>,
         clock: Arc<dyn Clock>,
-        caller: LeaderClient,
+        leader_client: LeaderClient,
     ) -> Self {
         Self {
             catalogue,
             clock,
-            caller,
+            leader_client,
             leading: watch::Sender::new(false),
             term: AtomicI64::new(0),
             begun: AtomicBool::new(false),

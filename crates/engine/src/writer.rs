@@ -15,17 +15,17 @@ use market::book::IMAGE_VERSION;
 use market::{Book, Change, Operation};
 use tokio::sync::watch;
 
-use crate::checkpoint_schedule::Pace;
+use crate::checkpoint_schedule::CheckpointSchedule;
 use crate::entries::Entries;
 use crate::error::Chain;
 use crate::error::{NotTaken, OperateError, WorldError};
 use crate::identities::{Identities, Tracker};
 use crate::leadership::ANSWER_TIME_MAX;
-use crate::leadership::Turn;
+use crate::leadership::Term;
 use crate::publication::Published;
-use crate::queue::{Asked, Intake, Queue, Waiting};
+use crate::queue::{Intake, Queue, QueuedOperation, Waiting};
 use crate::start::{SANDBOX_IDS, Start, check_older, epoch_start, play};
-use crate::worker::{Next, Post};
+use crate::worker::{Next, WorldWorker};
 use crate::world::{Past, Shared, WorldHandle, WorldOptions, WorldStats};
 pub(crate) use crate::writer::failure::Failure;
 
@@ -37,7 +37,7 @@ const NAP_MAX: Duration = Duration::from_millis(250);
 /// Owner of a world's book and log.
 #[derive(Debug)]
 pub struct Writer {
-    pub(crate) post: Post,
+    pub(crate) worker: WorldWorker,
     pub(crate) book: Book,
     pub(crate) log: Log,
     /// The book holds what the log may not: something was applied and not made durable, and the log was not read back
@@ -49,14 +49,14 @@ pub struct Writer {
     pub(crate) round: u64,
     /// Why nothing is taken any more, where other nodes may write.
     pub(crate) refusal: NotTaken,
-    pub(crate) pace: Pace,
+    pub(crate) checkpoint_schedule: CheckpointSchedule,
     pub(crate) next_cut: Timestamp,
     /// None in the sandbox: nobody says there which events are one.
     pub(crate) tracker: Option<Tracker>,
     /// Some of a simulated world's changes were not logged: it is founded anew in the log.
     pub(crate) unlogged: bool,
     /// Set where other nodes may write.
-    pub(crate) turn: Option<Turn>,
+    pub(crate) term: Option<Term>,
 }
 
 impl WorldHandle {
@@ -75,7 +75,8 @@ impl WorldHandle {
             Start::recover(&mut log, &options)?
         };
         let mut entries = mem::take(&mut start.entries);
-        let (published, at) = start.first_snapshot(&options, clock.now(), &mut entries);
+        let (published, at) =
+            start.first_snapshot(&options, clock.now(), log.last_seq(), &mut entries);
         if !entries.ends.is_empty() {
             log.append(at.as_millis(), entries.iter())?;
         }
@@ -92,23 +93,24 @@ impl WorldHandle {
             check_older(&handle, start.checkpoint_seq);
         }
         let queue = Intake(queue);
-        let post = Post { options, clock, handle: Arc::clone(&handle), queue, retired: None };
+        let worker =
+            WorldWorker { options, clock, handle: Arc::clone(&handle), queue, retired: None };
         let writer = Writer {
-            post,
+            worker,
             book: start.book,
             log,
             ahead: false,
             failure: Failure::default(),
             round: 0,
             refusal: NotTaken::LogFailed,
-            pace: Pace::of_folder(start.checkpoint_seq, at),
+            checkpoint_schedule: CheckpointSchedule::of_folder(start.checkpoint_seq, at),
             next_cut,
             tracker,
             unlogged: false,
-            turn: None,
+            term: None,
         };
         writer.note_log(0);
-        writer.post.note_identities(&writer.book);
+        writer.worker.note_identities(&writer.book);
         Ok((handle, writer))
     }
 
@@ -128,7 +130,7 @@ impl WorldHandle {
             stale_after: options.stale_after,
             refresh_interval: options.refresh_interval,
             limits: options.limits,
-            news: watch::Sender::new(()),
+            publications: watch::Sender::new(()),
             past: Past {
                 log: options.log.clone(),
                 simulation: options.simulation.clone(),
@@ -145,25 +147,25 @@ impl Writer {
     /// Runs until told to stop or until nobody could tell it any more.
     pub fn run(mut self) {
         while self.work() == Next::GoOn {}
-        tracing::info!(world = %self.post.options.world, seq = self.log.last_seq(), "writer stopped");
+        tracing::info!(world = %self.worker.options.world, seq = self.log.last_seq(), "writer stopped");
     }
 
     /// Does what comes next: a snapshot where one is due, and then something of what waits, however late the
     /// snapshots are.
     pub(crate) fn work(&mut self) -> Next {
-        if self.turn.is_none() {
+        if self.term.is_none() {
             self.recover();
         }
         let due = self.cut_when_due();
-        if self.turn.is_some() && self.ahead {
+        if self.term.is_some() && self.ahead {
             return self.next(Next::GoOn);
         }
-        let now = self.post.clock.now();
+        let now = self.worker.clock.now();
         let nap = if due { Duration::ZERO } else { self.next_cut.since(now).min(NAP_MAX) };
-        let next = match self.post.queue.wait(nap) {
+        let next = match self.worker.queue.wait(nap) {
             Waiting::Stop => Next::Stop,
-            Waiting::Operation(asked) => {
-                self.answer(asked);
+            Waiting::Operation(queued) => {
+                self.answer(queued);
                 Next::GoOn
             }
             Waiting::Batches => {
@@ -172,7 +174,7 @@ impl Writer {
             }
             // Nobody waits: operators need not wait for the next snapshot either.
             Waiting::Nothing => {
-                self.post.publish_identities(&self.book, self.tracker.as_mut());
+                self.worker.publish_identities(&self.book, self.tracker.as_mut());
                 Next::GoOn
             }
         };
@@ -181,20 +183,20 @@ impl Writer {
 
     /// Cuts a snapshot where it is time for one.
     fn cut_when_due(&mut self) -> bool {
-        let now = self.post.clock.now();
-        let interval = self.post.options.refresh_interval;
+        let now = self.worker.clock.now();
+        let interval = self.worker.options.refresh_interval;
         // A clock set back would otherwise leave this snapshot in force, and in caches, until it has caught up. The
         // one that nodes share is estimated, and may go back by some milliseconds.
-        let set_back = match self.turn {
-            Some(_) => self.post.handle.is_ahead(now),
+        let set_back = match self.term {
+            Some(_) => self.worker.handle.is_ahead(now),
             None => self.next_cut.since(now) > interval,
         };
         if now < self.next_cut && !set_back {
             return false;
         }
         let at = self.instant_of_cut(now);
-        if set_back && self.turn.is_some() {
-            tracing::warn!(world = %self.post.options.world, from = %self.next_cut, to = %now, "the database's clock was set back; snapshots go on from there");
+        if set_back && self.term.is_some() {
+            tracing::warn!(world = %self.worker.options.world, from = %self.next_cut, to = %now, "the database's clock was set back; snapshots go on from there");
         }
         self.cut(at);
         true
@@ -204,16 +206,16 @@ impl Writer {
     /// through epochs that a clock comes to for the second time, it is the present instant, which is not the
     /// beginning of any.
     fn instant_of_cut(&self, now: Timestamp) -> Timestamp {
-        let begins = epoch_start(now, self.post.options.refresh_interval);
-        match &self.turn {
-            Some(turn) if turn.furthest_cut >= Some(begins) => {
+        let begins = epoch_start(now, self.worker.options.refresh_interval);
+        match &self.term {
+            Some(term) if term.furthest_cut >= Some(begins) => {
                 now.max(begins.plus(Duration::from_millis(1)))
             }
             _ => begins,
         }
     }
 
-    fn answer(&mut self, (operation, answer): Asked) {
+    fn answer(&mut self, (operation, answer): QueuedOperation) {
         let done = self.operate(&operation);
         if answer.send(done).is_err() {
             tracing::debug!("an operator did not wait for the answer");
@@ -225,13 +227,13 @@ impl Writer {
     /// # Errors
     /// It cannot be done, or not be made durable; nothing changed then.
     pub fn operate(&mut self, operation: &Operation) -> Result<usize, OperateError> {
-        if self.ahead && self.turn.is_some() {
+        if self.ahead && self.term.is_some() {
             return Err(OperateError::Overtaken);
         }
         if self.failure.is_open() {
             return Err(OperateError::LogFailed);
         }
-        let now = self.post.clock.now();
+        let now = self.worker.clock.now();
         if let (Operation::Drop { feed }, Some(tracker)) = (operation, &mut self.tracker) {
             tracker.before_change(&self.book, &Change::Dropped { feed: feed.clone() });
         }
@@ -245,9 +247,9 @@ impl Writer {
             let overtaken = self.refusal == NotTaken::Overtaken;
             return Err(if overtaken { OperateError::Overtaken } else { OperateError::LogFailed });
         }
-        self.post.note_identities(&self.book);
-        self.post.publish_identities(&self.book, self.tracker.as_mut());
-        tracing::info!(world = %self.post.options.world, ?operation, changes = changes.len(), "an operator's word");
+        self.worker.note_identities(&self.book);
+        self.worker.publish_identities(&self.book, self.tracker.as_mut());
+        tracing::info!(world = %self.worker.options.world, ?operation, changes = changes.len(), "an operator's word");
         Ok(changes.len())
     }
 
@@ -260,7 +262,7 @@ impl Writer {
     /// Publishes the snapshot of the epoch that `at` is in.
     fn cut(&mut self, at: Timestamp) {
         let durable = self.store_cut(at);
-        if !durable && self.turn.is_some() {
+        if !durable && self.term.is_some() {
             // What other nodes do not have, this one does not show.
             return;
         }
@@ -271,11 +273,11 @@ impl Writer {
     /// Writes down that a snapshot is cut, and with it what time alone brings about. Where that fails, nothing of it
     /// has happened.
     pub(crate) fn store_cut(&mut self, at: Timestamp) -> bool {
-        let from = self.next_cut.minus(self.post.options.refresh_interval);
+        let from = self.next_cut.minus(self.worker.options.refresh_interval);
         let mut entries = Entries::default();
-        if let Some(simulation) = &self.post.options.simulation {
+        if let Some(simulation) = &self.worker.options.simulation {
             // What happened in between is only worth playing when it is not much more than what there is.
-            let gap = self.unlogged && !self.post.handle.is_disk_full();
+            let gap = self.unlogged && !self.worker.handle.is_disk_full();
             let messages = if at < from || at.since(from) > REFOUND_AFTER || gap {
                 let founded = Change::Founded { ids: SANDBOX_IDS };
                 self.book.absorb(&founded, at);
@@ -288,25 +290,25 @@ impl Writer {
                 play(&mut self.book, &message, at, &mut entries);
             }
         }
-        let overdue = self.book.overdue(at, self.post.options.lifetimes);
+        let overdue = self.book.overdue(at, self.worker.options.lifetimes);
         overdue.iter().for_each(|change| entries.push(change));
         entries.push(&Change::Cut { at });
         let durable = self.append(at, &entries);
-        if durable || self.post.options.simulation.is_some() {
+        if durable || self.worker.options.simulation.is_some() {
             for change in &overdue {
                 self.book.absorb(change, at);
                 self.note_change(change);
             }
         }
-        if let Some(turn) = self.turn.as_mut().filter(|_| durable) {
-            turn.furthest_cut = turn.furthest_cut.max(Some(at));
+        if let Some(term) = self.term.as_mut().filter(|_| durable) {
+            term.furthest_cut = term.furthest_cut.max(Some(at));
         }
         durable
     }
 
     /// Puts the snapshot of `at` in force.
     pub(crate) fn show(&mut self, at: Timestamp, durable: bool) {
-        let interval = self.post.options.refresh_interval;
+        let interval = self.worker.options.refresh_interval;
         self.next_cut = epoch_start(at, interval).plus(interval);
         if self.ahead {
             // Nobody was told that what is in the book was taken: the last snapshot stays until the log can be read
@@ -314,13 +316,13 @@ impl Writer {
             return;
         }
         // Who sees an event in a snapshot finds it among the identities too.
-        self.post.publish_identities(&self.book, self.tracker.as_mut());
-        self.post.publish(&self.book, at);
+        self.worker.publish_identities(&self.book, self.tracker.as_mut());
+        self.worker.publish(&self.book, self.log.last_seq(), at);
         // The cut is the newest entry and changes nothing: a checkpoint that stops short of it leaves it to be
         // read back, so that a restart in this epoch shows the same bytes (D14).
         let before_cut = self.log.last_seq().saturating_sub(1);
-        let has_room = !self.post.handle.is_disk_full();
-        if durable && has_room && self.pace.is_due(before_cut, at) {
+        let has_room = !self.worker.handle.is_disk_full();
+        if durable && has_room && self.checkpoint_schedule.is_due(before_cut, at) {
             self.checkpoint(before_cut);
         }
     }
@@ -329,33 +331,36 @@ impl Writer {
     fn checkpoint(&mut self, seq: u64) {
         let begun = Instant::now();
         let image = self.book.to_image();
-        let before = self.post.clock.now().minus(self.post.options.log_retention);
+        let before = self.worker.clock.now().minus(self.worker.options.log_retention);
         let log = &mut self.log;
         let mut write = || {
             log.write_checkpoint(seq, IMAGE_VERSION, &image)
                 .and_then(|()| log.retain(before.as_millis(), seq))
         };
-        let written = match &self.turn {
+        let written = match &self.term {
             None => write(),
-            Some(turn) => turn.seat.asking(ANSWER_TIME_MAX, write),
+            Some(term) => term.leadership.asking(ANSWER_TIME_MAX, write),
         };
-        let now = self.post.clock.now();
-        self.pace.note(written.is_ok().then_some(seq), now, begun.elapsed());
+        let now = self.worker.clock.now();
+        self.checkpoint_schedule.note(written.is_ok().then_some(seq), now, begun.elapsed());
         match written {
             Ok(_) => {
-                WorldHandle::count(&self.post.handle.stats.checkpoints, 1);
+                WorldHandle::count(&self.worker.handle.stats.checkpoints, 1);
             }
             Err(error) => {
                 // The log still holds everything; the next start takes longer.
-                tracing::error!(world = %self.post.options.world, error = %Chain(&error), "the checkpoint could not be written");
+                tracing::error!(world = %self.worker.options.world, error = %Chain(&error), "the checkpoint could not be written");
             }
         }
     }
 
     pub(crate) fn note_log(&self, entries: usize) {
-        let stats = &self.post.handle.stats;
+        let stats = &self.worker.handle.stats;
         WorldHandle::count(&stats.log_entries, u64::try_from(entries).unwrap_or(0));
         stats.log_seq.store(self.log.last_seq(), Ordering::Relaxed);
         stats.log_bytes.store(self.log.bytes(), Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -127,7 +127,7 @@ fn is_plain<T: Service>(service: &T, request: &Request<'_>, framing: Framing) ->
 }
 
 /// Answers a client that has not asked yet, and closes the connection.
-pub(crate) async fn turn_away<S: Socket>(
+pub(crate) async fn refuse_connection<S: Socket>(
     counters: &Counters,
     stream: S,
     reply: Reply,

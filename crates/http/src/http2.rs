@@ -2,7 +2,7 @@
 
 mod body;
 mod frames;
-mod rewound;
+mod prefixed_stream;
 mod waits;
 
 use std::convert::Infallible;
@@ -26,7 +26,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use self::body::Body;
-use self::rewound::Rewound;
+use self::prefixed_stream::PrefixedStream;
 use self::waits::{Late, Waits};
 use crate::date::http_date_bytes;
 use crate::peer::Peer;
@@ -61,7 +61,7 @@ pub(crate) async fn serve<S, T>(
 {
     let server = Arc::clone(own.server());
     let waits = Waits::new(&server, begun.at);
-    let stream = Rewound::new(begun.first, begun.stream, Arc::clone(&waits));
+    let stream = PrefixedStream::new(begun.first, begun.stream, Arc::clone(&waits));
     let mut builder = http2::Builder::new(TokioExecutor::new());
     // Hyper takes heads four times as large as we do, so that refusing them is ours, with our body (D1).
     builder
@@ -120,7 +120,7 @@ async fn drive<C: Future>(
             }
             if !stops && stop.as_mut().poll(context).is_ready() {
                 stops = true;
-                waits.hurry();
+                waits.shorten_waits();
             }
             let late = waits.deadline().and_then(|(until, late)| {
                 timeout.allow_until(until);

@@ -14,7 +14,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use crate::fast_path;
-use crate::load_shedding::PULSE_EVERY;
+use crate::load_shedding::TICK_EVERY;
 use crate::peer::Peer;
 use crate::server::{Phase, Server};
 use crate::service::{Refusal, Service};
@@ -62,9 +62,9 @@ pub async fn run<T: Service>(service: Arc<T>, listener: Listener, stopping: Canc
     let turned_away = Arc::new(Semaphore::new(TURNED_AWAY_MAX));
     let connections = JoinSet::new();
     let server = Arc::clone(service.server());
-    let mut gate = Gate { service, tls, phase: watched, turned_away, connections };
-    let mut pulse = tokio::time::interval(PULSE_EVERY);
-    pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut gate = Acceptor { service, tls, phase: watched, turned_away, connections };
+    let mut tick = tokio::time::interval(TICK_EVERY);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut end = None;
     loop {
         // All of these lose nothing when dropped half-way. Which comes first when several are ready is left to
@@ -85,7 +85,7 @@ pub async fn run<T: Service>(service: Arc<T>, listener: Listener, stopping: Canc
             }
             () = elapsed(end, server.settings.drain) => break,
             Some(_) = gate.connections.join_next() => {}
-            due = pulse.tick(), if measures_load => server.load.note_pulse(due, Instant::now()),
+            due = tick.tick(), if measures_load => server.load.note_tick(due, Instant::now()),
         }
     }
     if let Err(error) = gate.take_waiting(socket) {
@@ -118,7 +118,7 @@ fn bound_send_buffers(listener: &TcpListener) {
 }
 
 /// What a listener does with connections.
-struct Gate<T> {
+struct Acceptor<T> {
     service: Arc<T>,
     tls: Option<Tls>,
     phase: watch::Receiver<Phase>,
@@ -126,11 +126,11 @@ struct Gate<T> {
     connections: JoinSet<()>,
 }
 
-impl<T: Service> Gate<T> {
+impl<T: Service> Acceptor<T> {
     fn take(&mut self, stream: TcpStream, address: SocketAddr) {
         let Self { service, tls, phase, turned_away, connections } = self;
         let peer = Peer { address: Some(address.ip()), encrypted: tls.is_some() };
-        match Guard::enter(service.server(), service.limits_connections(), address.ip()) {
+        match OpenConnection::enter(service.server(), service.limits_connections(), address.ip()) {
             Ok(guard) => {
                 let serving =
                     connection(Arc::clone(service), tls.clone(), stream, peer, phase.clone());
@@ -145,7 +145,13 @@ impl<T: Service> Gate<T> {
                 let place = Arc::clone(turned_away).try_acquire_owned();
                 if let (None, Ok(place)) = (tls, place) {
                     let service = Arc::clone(service);
-                    connections.spawn(turn_away(service, stream, why, place, phase.clone()));
+                    connections.spawn(refuse_connection(
+                        service,
+                        stream,
+                        why,
+                        place,
+                        phase.clone(),
+                    ));
                 }
             }
         }
@@ -196,13 +202,13 @@ pub(crate) async fn connection<T: Service>(
 }
 
 /// Counts a connection while it is open.
-struct Guard {
+struct OpenConnection {
     server: Arc<Server>,
     /// Its source's. A proxy stands for many, and the operators' listener is open also when the others are full.
     _slot: Option<Slot>,
 }
 
-impl Guard {
+impl OpenConnection {
     /// A slot for a connection.
     ///
     /// # Errors
@@ -231,14 +237,14 @@ impl Guard {
     }
 }
 
-impl Drop for Guard {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.server.counters.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// One connection too many gets a clear answer instead of a queue. Its slot is free for others while it reads that.
-async fn turn_away<T: Service>(
+async fn refuse_connection<T: Service>(
     service: Arc<T>,
     stream: TcpStream,
     why: &'static str,
@@ -247,5 +253,5 @@ async fn turn_away<T: Service>(
 ) {
     let reply = service.refuse(Refusal::TooManyConnections, why);
     let server = service.server();
-    fast_path::turn_away(&server.counters, stream, reply, server.clock.now(), phase).await;
+    fast_path::refuse_connection(&server.counters, stream, reply, server.clock.now(), phase).await;
 }

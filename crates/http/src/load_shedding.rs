@@ -18,7 +18,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// How often the pulse is taken.
-pub(crate) const PULSE_EVERY: Duration = Duration::from_millis(50);
+pub(crate) const TICK_EVERY: Duration = Duration::from_millis(50);
 /// Late pulses in a row that make an overload.
 const LATE_PULSES: u32 = 3;
 /// With fewer clients asking, nobody waits for the others.
@@ -32,10 +32,10 @@ const REMEMBERED: Duration = Duration::from_secs(10);
 pub struct LoadShedding {
     origin: Instant,
     /// The number of the interval between two pulses.
-    beat: AtomicU64,
+    interval: AtomicU64,
     /// Clients that asked in it.
-    askers: AtomicU64,
-    judge: Mutex<Judge>,
+    clients: AtomicU64,
+    detector: Mutex<OverloadDetector>,
     /// Microseconds after `origin`.
     sheds_until_us: AtomicU64,
     lag_us: AtomicU64,
@@ -46,9 +46,9 @@ impl LoadShedding {
     pub fn new(shed_after: Duration) -> Self {
         Self {
             origin: Instant::now(),
-            beat: AtomicU64::new(1),
-            askers: AtomicU64::new(0),
-            judge: Mutex::new(Judge { shed_after, late: 0, shed_until: None }),
+            interval: AtomicU64::new(1),
+            clients: AtomicU64::new(0),
+            detector: Mutex::new(OverloadDetector { shed_after, late: 0, shed_until: None }),
             sheds_until_us: AtomicU64::new(0),
             lag_us: AtomicU64::new(0),
             shed: AtomicU64::new(0),
@@ -56,33 +56,35 @@ impl LoadShedding {
     }
 
     /// Somebody asks who was last counted in that interval. Who asks again and again is one who waits, not many.
-    pub fn note_asker(&self, last: &mut u64) {
-        let beat = self.beat();
-        if *last != beat {
-            *last = beat;
-            self.add_askers(1);
+    pub fn note_client(&self, last: &mut u64) {
+        let interval = self.interval();
+        if *last != interval {
+            *last = interval;
+            self.add_clients(1);
         }
     }
 
     /// The interval that it is.
-    pub fn beat(&self) -> u64 {
-        self.beat.load(Ordering::Relaxed)
+    pub fn interval(&self) -> u64 {
+        self.interval.load(Ordering::Relaxed)
     }
 
     /// So many more ask in this interval.
-    pub fn add_askers(&self, count: u64) {
-        self.askers.fetch_add(count, Ordering::Relaxed);
+    pub fn add_clients(&self, count: u64) {
+        self.clients.fetch_add(count, Ordering::Relaxed);
     }
 
     /// Takes note of a pulse that was due at `due`.
-    pub fn note_pulse(&self, due: Instant, now: Instant) {
+    pub fn note_tick(&self, due: Instant, now: Instant) {
         let waited = now.duration_since(due);
         self.lag_us.store(micros(waited), Ordering::Relaxed);
-        self.beat.fetch_add(1, Ordering::Relaxed);
-        let askers = self.askers.swap(0, Ordering::Relaxed);
+        self.interval.fetch_add(1, Ordering::Relaxed);
+        let clients = self.clients.swap(0, Ordering::Relaxed);
         // Two numbers: nothing in there panics half-way.
-        let mut judge = self.judge.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(until) = judge.look(now.duration_since(self.origin), Pulse { waited, askers }) {
+        let mut detector = self.detector.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(until) =
+            detector.look(now.duration_since(self.origin), Tick { waited, clients })
+        {
             self.sheds_until_us.store(micros(until), Ordering::Relaxed);
         }
     }
@@ -110,15 +112,15 @@ impl LoadShedding {
 
 /// What a pulse found.
 #[derive(Clone, Copy, Debug)]
-struct Pulse {
+struct Tick {
     waited: Duration,
     /// Clients that asked since the pulse before.
-    askers: u64,
+    clients: u64,
 }
 
 /// Tells an overload from a machine that stood still.
 #[derive(Debug)]
-struct Judge {
+struct OverloadDetector {
     shed_after: Duration,
     /// Late pulses in a row.
     late: u32,
@@ -126,10 +128,10 @@ struct Judge {
     shed_until: Option<Duration>,
 }
 
-impl Judge {
+impl OverloadDetector {
     /// Until when to shed, where the pulse says that there is an overload. Times are since the origin.
-    fn look(&mut self, now: Duration, pulse: Pulse) -> Option<Duration> {
-        if pulse.waited <= self.shed_after || pulse.askers < ASKERS_MIN {
+    fn look(&mut self, now: Duration, tick: Tick) -> Option<Duration> {
+        if tick.waited <= self.shed_after || tick.clients < ASKERS_MIN {
             self.late = 0;
             return None;
         }
@@ -151,16 +153,16 @@ fn micros(time: Duration) -> u64 {
 mod tests {
     use super::*;
 
-    const ON_TIME: Pulse = Pulse { waited: Duration::from_millis(250), askers: 10_000 };
-    const STALLED: Pulse = Pulse { waited: Duration::from_secs(5), askers: ASKERS_MIN - 1 };
-    const LATE: Pulse = Pulse { waited: Duration::from_millis(251), askers: ASKERS_MIN };
+    const ON_TIME: Tick = Tick { waited: Duration::from_millis(250), clients: 10_000 };
+    const STALLED: Tick = Tick { waited: Duration::from_secs(5), clients: ASKERS_MIN - 1 };
+    const LATE: Tick = Tick { waited: Duration::from_millis(251), clients: ASKERS_MIN };
 
     /// Which of these pulses, one each second, are followed by shedding.
-    fn shedding(pulses: &[Pulse]) -> Vec<bool> {
+    fn shedding(ticks: &[Tick]) -> Vec<bool> {
         let shed_after = Duration::from_millis(250);
-        let mut judge = Judge { shed_after, late: 0, shed_until: None };
+        let mut detector = OverloadDetector { shed_after, late: 0, shed_until: None };
         let at = |second: usize| Duration::from_secs(u64::try_from(second).unwrap());
-        pulses.iter().enumerate().map(|(n, pulse)| judge.look(at(n), *pulse).is_some()).collect()
+        ticks.iter().enumerate().map(|(n, tick)| detector.look(at(n), *tick).is_some()).collect()
     }
 
     #[test]
@@ -171,7 +173,7 @@ mod tests {
     #[test]
     fn a_machine_that_stood_still_is_none() {
         // Stopped and continued, with a line that was answered at once.
-        let longest = Pulse { waited: Duration::from_secs(60), askers: 10_000 };
+        let longest = Tick { waited: Duration::from_secs(60), clients: 10_000 };
         let once = [ON_TIME, longest, ON_TIME, LATE, LATE, ON_TIME, LATE, LATE];
         assert!(!shedding(&once).contains(&true));
     }
@@ -184,11 +186,11 @@ mod tests {
 
     #[test]
     fn an_overload_that_comes_back_is_known_at_once_and_forgotten_in_time() {
-        let mut pulses = vec![LATE, LATE, LATE, ON_TIME, ON_TIME, LATE];
-        assert_eq!(shedding(&pulses).last(), Some(&true));
-        pulses.extend([ON_TIME; 11]);
-        pulses.push(LATE);
-        assert_eq!(shedding(&pulses).last(), Some(&false));
+        let mut ticks = vec![LATE, LATE, LATE, ON_TIME, ON_TIME, LATE];
+        assert_eq!(shedding(&ticks).last(), Some(&true));
+        ticks.extend([ON_TIME; 11]);
+        ticks.push(LATE);
+        assert_eq!(shedding(&ticks).last(), Some(&false));
     }
 
     #[test]
@@ -196,13 +198,13 @@ mod tests {
         let pressure = LoadShedding::new(Duration::from_millis(250));
         let (mut one, mut other) = (0, 0);
         for _ in 0..1_000 {
-            pressure.note_asker(&mut one);
+            pressure.note_client(&mut one);
         }
-        pressure.note_asker(&mut other);
-        assert_eq!(pressure.askers.load(Ordering::Relaxed), 2);
-        pressure.note_pulse(pressure.origin, pressure.origin);
-        pressure.note_asker(&mut one);
-        assert_eq!(pressure.askers.load(Ordering::Relaxed), 1);
+        pressure.note_client(&mut other);
+        assert_eq!(pressure.clients.load(Ordering::Relaxed), 2);
+        pressure.note_tick(pressure.origin, pressure.origin);
+        pressure.note_client(&mut one);
+        assert_eq!(pressure.clients.load(Ordering::Relaxed), 1);
     }
 
     #[test]
@@ -212,10 +214,10 @@ mod tests {
         for _ in 0..LATE_PULSES {
             assert!(!pressure.sheds(now));
             for _ in 0..ASKERS_MIN {
-                pressure.note_asker(&mut 0);
+                pressure.note_client(&mut 0);
             }
             now += LATE.waited;
-            pressure.note_pulse(now - LATE.waited, now);
+            pressure.note_tick(now - LATE.waited, now);
         }
         assert!(pressure.sheds(now));
         assert!(pressure.sheds(now + Duration::from_millis(900)), "the line needs time");

@@ -25,7 +25,7 @@ impl Head {
     const ROOM: usize = 1 << 10;
 
     /// An empty head with room for all lines of an answer.
-    pub fn roomy() -> Self {
+    pub fn with_default_room() -> Self {
         Self::with_room(Self::ROOM)
     }
 
@@ -34,7 +34,7 @@ impl Head {
     }
 
     pub fn put(&mut self, name: &str, value: impl AsRef<str>) {
-        self.line(name, |line| line.foreign(value.as_ref()));
+        self.line(name, |line| line.untrusted(value.as_ref()));
     }
 
     /// Appends a header whose value was written before and is known to be on one line.
@@ -97,7 +97,7 @@ impl Line<'_> {
     }
 
     /// Appends text from outside. Line breaks cannot get in: the byte that would end the line is dropped.
-    pub fn foreign(&mut self, text: &str) {
+    pub fn untrusted(&mut self, text: &str) {
         // Without a way out in the middle, the compiler looks at many bytes at a time.
         if text.bytes().fold(false, |found, byte| found | ends_line(byte)) {
             self.0.extend(text.bytes().filter(|byte| !ends_line(*byte)));

@@ -78,7 +78,7 @@ pub struct ConnectionState<M> {
     /// Whether the connection can send a body from a file.
     pub sends_files: bool,
     /// The interval in which the connection was last counted among those that ask.
-    pub(crate) beat: u64,
+    pub(crate) interval: u64,
     pub memory: M,
 }
 
@@ -89,7 +89,7 @@ impl<M: Default> ConnectionState<M> {
             begun: Instant::now(),
             peer,
             sends_files: false,
-            beat: 0,
+            interval: 0,
             memory: M::default(),
         }
     }
@@ -98,6 +98,6 @@ impl<M: Default> ConnectionState<M> {
     pub(crate) fn begin_request(&mut self, server: &Server) {
         self.now = server.clock.now();
         self.begun = Instant::now();
-        server.load.note_asker(&mut self.beat);
+        server.load.note_client(&mut self.interval);
     }
 }

@@ -13,7 +13,7 @@ use accounts::{AccountError, Accounts, LeaseWorker, Need};
 use anyhow::Context;
 use change_log::{LeaderClient, LogLocation, StreamLocation, StreamLog};
 use domain::{Catalogue, Clock, World};
-use engine::{Membership, Seat};
+use engine::{Leadership, Membership};
 use market::{Book, Operation};
 use rand::random;
 use store::{Store, StoreError};
@@ -96,11 +96,11 @@ pub(crate) async fn leader_client(cluster: &Cluster) -> anyhow::Result<LeaderCli
 
 /// The part of a node with this role in the live world.
 pub(crate) async fn membership(cluster: &Cluster, role: Role) -> anyhow::Result<Membership> {
-    let seat = match role {
-        Role::All | Role::Ingest => Some(Arc::new(Seat::default())),
+    let leadership = match role {
+        Role::All | Role::Ingest => Some(Arc::new(Leadership::default())),
         Role::Api => None,
     };
-    Ok(Membership { caller: leader_client(cluster).await?, seat })
+    Ok(Membership { leader_client: leader_client(cluster).await?, leadership })
 }
 
 /// A unique name of this process among nodes.
@@ -112,7 +112,7 @@ pub(crate) fn holder_name() -> String {
 pub(crate) async fn operate(cluster: &Cluster, operations: &[Operation]) -> anyhow::Result<()> {
     let leader = leader_client(cluster).await?;
     for operation in operations {
-        engine::operate_from_afar(&leader, operation).await?;
+        engine::operate_remotely(&leader, operation).await?;
     }
     Ok(())
 }

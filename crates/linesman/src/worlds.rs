@@ -41,18 +41,20 @@ impl WorldSetup<'_> {
             return Ok((live, spawn_world(|| writer.run(), tasks, "live")?, None));
         };
         let membership = cluster::membership(cluster, self.role).await?;
-        let seat = membership.seat.clone();
+        let leadership = membership.leadership.clone();
         let options = self.options(World::Live, cluster::log_on_servers(cluster));
         let (live, node) = WorldHandle::join(options, Arc::clone(self.clock), membership);
         let thread = spawn_world(|| node.run(), tasks, "live")?;
         let watch = watch_leader(store.clone(), Arc::clone(&live), Arc::clone(self.clock));
         let tasks = tasks.apart();
         tasks.spawn("the leader watch", watch);
-        let election =
-            seat.map(|seat| LeaderElection::new(store.clone(), seat, cluster::holder_name()));
+        let election = leadership.map(|leadership| {
+            LeaderElection::new(store.clone(), leadership, cluster::holder_name())
+        });
         if let Some(election) = &election {
             tasks.spawn("the leader election", election.clone().keep());
-            tasks.spawn("the server of forwarded pushes", engine::keep_desk(Arc::clone(&live)));
+            tasks
+                .spawn("the server of forwarded pushes", engine::serve_forwards(Arc::clone(&live)));
         }
         Ok((live, thread, Some(LeaderTasks { tasks, election })))
     }

@@ -39,6 +39,8 @@ pub trait Wire: Debug + Sync {
 pub struct Snapshot {
     /// When the epoch was cut; freshness in it is as of then.
     pub cut_at: Timestamp,
+    /// The last log entry that is in it; 0 where there is no log.
+    pub seq: u64,
     catalogue: Arc<Catalogue>,
     sports: Vec<SportView>,
 }
@@ -103,8 +105,14 @@ pub struct SourceRow {
 }
 
 impl Snapshot {
-    /// The book as it stands, with freshness as of `cut_at`, rendered for some wires.
-    pub fn cut(book: &Book, cut_at: Timestamp, stale_after: Duration, wires: &[&dyn Wire]) -> Self {
+    /// The book as it stands after log entry `seq`, with freshness as of `cut_at`, rendered for some wires.
+    pub fn cut(
+        book: &Book,
+        seq: u64,
+        cut_at: Timestamp,
+        stale_after: Duration,
+        wires: &[&dyn Wire],
+    ) -> Self {
         let catalogue = Arc::clone(book.catalogue());
         let mut listed: Vec<Vec<&Event>> = vec![Vec::new(); catalogue.sports().count()];
         for event in book.events().filter(|event| event.is_listed()) {
@@ -121,7 +129,7 @@ impl Snapshot {
                 SportView::cut(book, &events, sources, wires)
             })
             .collect();
-        Self { cut_at, catalogue, sports }
+        Self { cut_at, seq, catalogue, sports }
     }
 
     pub fn catalogue(&self) -> &Arc<Catalogue> {

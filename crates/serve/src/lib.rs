@@ -1,12 +1,12 @@
 //! The service put together: which part answers a request at which listener, health, readiness and metrics.
 
-mod entrance;
+mod listener_service;
 mod metrics;
 mod not_ready;
 mod ops;
 mod route;
 mod service;
 
-pub use entrance::Entrance;
+pub use listener_service::ListenerService;
 pub use not_ready::answer_until;
-pub use service::{Doors, Service};
+pub use service::{ListenerRole, Service};

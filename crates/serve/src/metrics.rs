@@ -24,7 +24,7 @@ pub(crate) fn render(service: &Service) -> String {
     load(&mut page, &api.server.load);
     api.pushes.render(&mut page);
     api.feed_stats.render(&mut page);
-    api.feed_stats.render_pace(&mut page);
+    api.feed_stats.render_latency(&mut page);
     paused(&mut page, api);
     worlds(&mut page, api);
     feed_records(&mut page, api);

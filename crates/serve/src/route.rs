@@ -1,6 +1,6 @@
 //! Where a path leads: the one table that every request goes through. Pages have a table of their own in `web`.
 
-use crate::service::{Doors, Service};
+use crate::service::{ListenerRole, Service};
 
 /// What answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,21 +23,21 @@ struct Route {
     below: bool,
     target: Target,
     /// The listeners that have it.
-    doors: &'static [Doors],
+    roles: &'static [ListenerRole],
 }
 
-const MAIN: &[Doors] = &[Doors::Main];
-const OPERATOR: &[Doors] = &[Doors::Operator];
-const ALL: &[Doors] = &[Doors::Main, Doors::Ingest, Doors::Operator];
+const MAIN: &[ListenerRole] = &[ListenerRole::Main];
+const OPERATOR: &[ListenerRole] = &[ListenerRole::Operator];
+const ALL: &[ListenerRole] = &[ListenerRole::Main, ListenerRole::Ingest, ListenerRole::Operator];
 
-const fn route(path: &'static str, target: Target, doors: &'static [Doors]) -> Route {
-    Route { path, below: false, target, doors }
+const fn route(path: &'static str, target: Target, roles: &'static [ListenerRole]) -> Route {
+    Route { path, below: false, target, roles }
 }
 
 /// The most used first.
 const ROUTES: [Route; 10] = [
-    Route { path: "/v1", below: true, target: Target::V1, doors: MAIN },
-    route(api::ingest::PATH, Target::Push, &[Doors::Main, Doors::Ingest]),
+    Route { path: "/v1", below: true, target: Target::V1, roles: MAIN },
+    route(api::ingest::PATH, Target::Push, &[ListenerRole::Main, ListenerRole::Ingest]),
     route("/healthz", Target::Health, ALL),
     route("/readyz", Target::Ready, ALL),
     route("/metrics", Target::Metrics, OPERATOR),
@@ -49,7 +49,7 @@ const ROUTES: [Route; 10] = [
 ];
 
 impl Route {
-    fn leads_from(&self, path: &str) -> bool {
+    fn matches(&self, path: &str) -> bool {
         path.strip_prefix(self.path)
             .is_some_and(|rest| rest.is_empty() || (self.below && rest.starts_with('/')))
     }
@@ -57,12 +57,12 @@ impl Route {
 
 /// What a path leads to at a listener; `None` where there is nothing.
 #[inline]
-pub(crate) fn find(service: &Service, doors: Doors, path: &str) -> Option<Target> {
-    let found = ROUTES.iter().find(|route| route.leads_from(path) && route.doors.contains(&doors));
+pub(crate) fn find(service: &Service, role: ListenerRole, path: &str) -> Option<Target> {
+    let found = ROUTES.iter().find(|route| route.matches(path) && route.roles.contains(&role));
     match found.map(|route| route.target) {
-        Some(Target::Push) if doors == Doors::Main && !service.ingest_on_main => None,
+        Some(Target::Push) if role == ListenerRole::Main && !service.ingest_on_main => None,
         Some(Target::Docs | Target::DocsStyle) if !service.web.settings.docs => None,
-        None if doors == Doors::Main && web::covers(&service.web, path) => Some(Target::Page),
+        None if role == ListenerRole::Main && web::covers(&service.web, path) => Some(Target::Page),
         found => found,
     }
 }

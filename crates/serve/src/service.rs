@@ -9,7 +9,7 @@ use web::Web;
 
 /// What a listener is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doors {
+pub enum ListenerRole {
     /// The API, the pages and, unless it has a listener of its own, ingest.
     Main,
     /// Ingest alone.

@@ -6,6 +6,7 @@
 
 use std::{
     collections::VecDeque,
+    iter,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicI64, AtomicU32, AtomicUsize, Ordering},
@@ -15,9 +16,11 @@ use std::{
 use domain::Timestamp;
 use store::{Outcome, Step};
 
-/// How many operations can be distinguished.
-pub const OPERATIONS_MAX: usize = 8;
-const CELLS: usize = OPERATIONS_MAX * Outcome::ALL.len();
+/// Operations that are counted apart.
+pub const OPERATIONS_MAX: usize = 64;
+/// Operations whose counters are allocated together.
+const GROUP: usize = 8;
+const CELLS: usize = GROUP * Outcome::ALL.len();
 /// How often the `User-Agent` is read.
 const AGENT_STEP_MS: i64 = 60_000;
 /// A longer `User-Agent` is cut.
@@ -33,7 +36,7 @@ const MESSAGE_CHARS_MAX: usize = 240;
 /// A request as it is counted.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// Below [`OPERATIONS_MAX`].
+    /// Its index, below [`OPERATIONS_MAX`].
     pub operation: usize,
     pub outcome: Outcome,
     /// The `User-Agent`.
@@ -97,17 +100,31 @@ pub(crate) struct UsageCounter {
 
 #[derive(Debug)]
 struct KeyCounters {
-    hours: [[AtomicU32; CELLS]; 2],
+    first: Group,
     /// When the `User-Agent` was last read.
     agent_ms: AtomicI64,
     agent: Mutex<Box<str>>,
     failures: Mutex<VecDeque<Failure>>,
 }
 
+/// The counters of operations in a row; those of the next row exist once one of them is used.
+#[derive(Debug)]
+struct Group {
+    hours: [[AtomicU32; CELLS]; 2],
+    next: OnceLock<Box<Self>>,
+}
+
+impl Default for Group {
+    fn default() -> Self {
+        let hours = [const { [const { AtomicU32::new(0) }; CELLS] }; 2];
+        Self { hours, next: OnceLock::new() }
+    }
+}
+
 impl Default for KeyCounters {
     fn default() -> Self {
         Self {
-            hours: [const { [const { AtomicU32::new(0) }; CELLS] }; 2],
+            first: Group::default(),
             agent_ms: AtomicI64::new(i64::MIN),
             agent: Mutex::default(),
             failures: Mutex::default(),
@@ -123,10 +140,7 @@ impl UsageCounter {
     pub(crate) fn count(&self, call: Call<'_>, now: Timestamp) {
         let counters = self.counters.get_or_init(Box::default);
         let now_ms = now.as_millis();
-        let hour = hour(now_ms);
-        if let Some(cell) =
-            counters.hours.get(hour).and_then(|hour| hour.get(cell(call.operation, call.outcome)))
-        {
+        if let Some(cell) = counters.cell(now_ms, call.operation, call.outcome) {
             cell.fetch_add(1, Ordering::Relaxed);
         }
         if now_ms.saturating_sub(counters.agent_ms.load(Ordering::Relaxed)) >= AGENT_STEP_MS {
@@ -183,9 +197,7 @@ impl UsageCounter {
     /// Adds what could not be stored again.
     pub(crate) fn give_back(&self, pending: &Pending) {
         let counters = self.counters.get_or_init(Box::default);
-        let hour = counters.hours.get(hour(pending.hour_ms));
-        if let Some(cell) = hour.and_then(|hour| hour.get(cell(pending.operation, pending.outcome)))
-        {
+        if let Some(cell) = counters.cell(pending.hour_ms, pending.operation, pending.outcome) {
             cell.fetch_add(pending.requests, Ordering::Relaxed);
         }
     }
@@ -197,7 +209,10 @@ impl UsageCounter {
         let this_hour = Step::Hour.start_ms(now.as_millis());
         let mut pending = Vec::new();
         for hour_ms in [this_hour - Step::Hour.millis(), this_hour] {
-            let cells = counters.hours.get(hour(hour_ms)).into_iter().flatten();
+            let groups = iter::successors(Some(&counters.first), |group| {
+                group.next.get().map(|next| &**next)
+            });
+            let cells = groups.filter_map(|group| group.hours.get(hour(hour_ms))).flatten();
             for (n, cell) in cells.enumerate() {
                 // A load before the swap saves a write to the cache line.
                 if cell.load(Ordering::Relaxed) == 0 {
@@ -222,6 +237,17 @@ impl Drop for UsageCounter {
 }
 
 impl KeyCounters {
+    fn cell(&self, at_ms: i64, operation: usize, outcome: Outcome) -> Option<&AtomicU32> {
+        if operation >= OPERATIONS_MAX {
+            return None;
+        }
+        let mut group = &self.first;
+        for _ in 0..operation / GROUP {
+            group = group.next.get_or_init(Box::default);
+        }
+        group.hours.get(hour(at_ms))?.get(cell(operation % GROUP, outcome))
+    }
+
     fn note_agent(&self, agent: Option<&[u8]>) {
         let text = String::from_utf8_lossy(agent.unwrap_or_default());
         let text: String = text.chars().filter(|c| !c.is_control()).take(AGENT_CHARS_MAX).collect();

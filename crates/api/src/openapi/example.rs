@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use crate::error::{ApiError, ErrorCode};
 use crate::openapi::caller::Caller;
 use crate::openapi::object;
-use crate::v1::endpoint::Endpoint;
+use crate::operation::Operation;
 
 /// A request and its answer.
 struct Example {
-    endpoint: Endpoint,
+    operation: Operation,
     name: &'static str,
     summary: &'static str,
     target: &'static str,
@@ -41,9 +41,9 @@ const RECEIPT: &str = include_str!("examples/push_receipt.json");
 const REFUSALS: &str = include_str!("examples/refusals.json");
 
 macro_rules! example {
-    ($endpoint:ident, $name:literal, $summary:literal, $target:expr, $extent:ident) => {
+    ($operation:ident, $name:literal, $summary:literal, $target:expr, $extent:ident) => {
         Example {
-            endpoint: Endpoint::$endpoint,
+            operation: Operation::$operation,
             name: $name,
             summary: $summary,
             target: $target,
@@ -54,67 +54,73 @@ macro_rules! example {
 }
 
 const EXAMPLES: [Example; 14] = [
-    example!(Sports, "sports", "All sports", "/v1/sports", Whole),
-    example!(Odds, "odds", "Every market of the coming fights", "/v1/sports/mma/odds", Whole),
+    example!(ListSports, "sports", "All sports", "/v1/sports", Whole),
+    example!(GetOdds, "odds", "Every market of the coming fights", "/v1/sports/mma/odds", Whole),
     example!(
-        Odds,
+        GetOdds,
         "odds_bouts",
         "The moneyline, bout by bout",
         "/v1/sports/mma/odds?group_by=bout",
         Whole
     ),
     example!(
-        Odds,
+        GetOdds,
         "odds_decimal",
         "Point spreads in decimal odds",
         "/v1/sports/american_football/odds?market=spread&odds_format=decimal",
         Whole
     ),
     example!(
-        Odds,
+        GetOdds,
         "odds_fractional",
         "One bookmaker's outright prices in fractional odds",
         "/v1/sports/golf/odds?bookmaker=skybet&market=outright&odds_format=fractional",
         Whole
     ),
     example!(
-        Scores,
+        GetScores,
         "scores_live",
         "Matches in progress",
         "/v1/sports/tennis/scores?status=live",
         Whole
     ),
     example!(
-        Scores,
+        GetScores,
         "scores_final",
         "Finished fights",
         "/v1/sports/mma/scores?status=final",
         Whole
     ),
-    example!(Scores, "scores_golf", "A golf tournament", "/v1/sports/golf/scores", Whole),
-    example!(Events, "events", "Coming fights", "/v1/sports/mma/events?status=scheduled", Whole),
+    example!(GetScores, "scores_golf", "A golf tournament", "/v1/sports/golf/scores", Whole),
     example!(
-        Events,
+        ListEvents,
+        "events",
+        "Coming fights",
+        "/v1/sports/mma/events?status=scheduled",
+        Whole
+    ),
+    example!(
+        ListEvents,
         "events_window",
         "Games of one day",
         "/v1/sports/american_football/events?commence_from=2027-03-13T00:00:00Z&commence_to=2027-03-14T00:00:00Z",
         Whole
     ),
-    example!(Event, "event", "A fight", "/v1/sports/mma/events/evt_CMcfuPHZ7vj", Whole),
+    example!(GetEvent, "event", "A fight", "/v1/sports/mma/events/evt_CMcfuPHZ7vj", Whole),
     example!(
-        Event,
+        GetEvent,
         "event_golf",
         "A golf tournament",
         "/v1/sports/golf/events/evt_E4z2NoSN6No",
         Whole
     ),
-    example!(Books, "books", "The first few of all bookmakers", "/v1/books", Beginning),
-    example!(Status, "status", "All is well", "/v1/status", Whole),
+    example!(ListBooks, "books", "The first few of all bookmakers", "/v1/books", Beginning),
+    example!(GetStatus, "status", "All is well", "/v1/status", Whole),
 ];
 
-/// The examples of an endpoint, each with the request that gets it.
-pub(super) fn of(endpoint: Endpoint) -> Value {
-    object(EXAMPLES.iter().filter(|example| example.endpoint == endpoint).map(|example| {
+/// The examples of an operation, each with the request that gets it.
+pub(super) fn of(operation: Operation) -> Value {
+    object(EXAMPLES.iter().filter(|example| example.operation == operation).map(|example| {
         let mut shown = json!({
             "summary": example.summary,
             "value": parse(example.body),

@@ -1,4 +1,4 @@
-//! The operations under `/v1`, from the table of endpoints.
+//! The operations under `/v1`, from the table of operations.
 
 use serde_json::{Map, Value, json};
 
@@ -7,38 +7,37 @@ use crate::openapi::caller::Caller;
 use crate::openapi::header::{Kept, headers_of};
 use crate::openapi::response::Responses;
 use crate::openapi::{example, object, parameter, refer};
-use crate::v1::endpoint::Endpoint;
-use crate::v1::param::Param;
+use crate::operation::{Operation, Schema};
 
-/// Path items of every endpoint.
+/// Path items of every operation.
 pub(crate) fn paths(responses: &mut Responses) -> Map<String, Value> {
     let mut paths = Map::new();
-    for endpoint in Endpoint::ALL {
-        if let Some(template) = endpoint.template() {
-            paths.insert(template.to_owned(), path_item(endpoint, responses));
+    for operation in Operation::all() {
+        if let Some(path) = operation.row().path {
+            paths.insert(path.to_owned(), path_item(operation, responses));
         }
     }
     paths
 }
 
-fn path_item(endpoint: Endpoint, responses: &mut Responses) -> Value {
-    let mut answers = vec![("200".to_owned(), success(endpoint))];
-    if kept(endpoint) != Kept::Present {
+fn path_item(operation: Operation, responses: &mut Responses) -> Value {
+    let mut answers = vec![("200".to_owned(), success(operation))];
+    if kept(operation) != Kept::Present {
         answers.push(responses.not_modified());
     }
-    let codes = ErrorCode::ALL.into_iter().filter(|code| can_answer(endpoint, *code));
+    let codes = ErrorCode::ALL.into_iter().filter(|code| can_answer(operation, *code));
     answers.extend(responses.refusals(Caller::Key, codes));
     let mut item = json!({
         "get": {
-            "tags": [tag(endpoint)],
-            "operationId": endpoint.name(),
-            "summary": endpoint.title(),
-            "description": endpoint.meaning(),
+            "tags": [operation.row().tag],
+            "operationId": operation.name(),
+            "summary": operation.row().title,
+            "description": operation.row().meaning,
             "responses": object(answers),
         },
-        "head": head(endpoint),
+        "head": head(operation),
     });
-    let parameters = parameter::of(endpoint);
+    let parameters = parameter::of(operation);
     if let Some(fields) = item.as_object_mut()
         && !parameters.is_empty()
     {
@@ -48,85 +47,64 @@ fn path_item(endpoint: Endpoint, responses: &mut Responses) -> Value {
 }
 
 /// The same without a body; what GET refuses, HEAD refuses.
-fn head(endpoint: Endpoint) -> Value {
+fn head(operation: Operation) -> Value {
     json!({
-        "tags": [tag(endpoint)],
-        "operationId": format!("{}_head", endpoint.name()),
-        "summary": format!("{} (headers only)", endpoint.title()),
+        "tags": [operation.row().tag],
+        "operationId": format!("{}_head", operation.name()),
+        "summary": format!("{} (headers only)", operation.row().title),
         "description": "What GET answers, without the body. Costs what GET costs.",
         "responses": {
             "200": {
                 "description": "What GET answers, without the body.",
-                "headers": headers_of(kept(endpoint)),
+                "headers": headers_of(kept(operation)),
             },
             "default": { "description": "The status and headers that GET has, without the body." },
         },
     })
 }
 
-fn success(endpoint: Endpoint) -> Value {
+fn success(operation: Operation) -> Value {
     json!({
-        "description": meaning_of_success(endpoint),
-        "headers": headers_of(kept(endpoint)),
+        "description": operation.row().answer,
+        "headers": headers_of(kept(operation)),
         "content": {
             "application/json": {
-                "schema": schema(endpoint),
-                "examples": example::of(endpoint),
+                "schema": schema(operation),
+                "examples": example::of(operation),
             },
         },
     })
 }
 
-fn meaning_of_success(endpoint: Endpoint) -> &'static str {
-    match endpoint {
-        Endpoint::Sports => "The sports.",
-        Endpoint::Odds => "Odds records; with `group_by=bout`, the bouts.",
-        Endpoint::Scores => "Score records.",
-        Endpoint::Events => "Events.",
-        Endpoint::Event => "The event.",
-        Endpoint::Books => "The bookmakers, in the order of their keys.",
-        Endpoint::Status => "The status.",
-        Endpoint::Unknown => "",
+fn schema(operation: Operation) -> Value {
+    let mut schemas: Vec<Value> = operation.row().schemas.iter().map(Schema::refer).collect();
+    match schemas.pop() {
+        Some(only) if schemas.is_empty() => only,
+        last => json!({ "oneOf": schemas.into_iter().chain(last).collect::<Vec<_>>() }),
     }
 }
 
-fn schema(endpoint: Endpoint) -> Value {
-    let list = |of: &str| json!({ "type": "array", "items": refer("schemas", of) });
-    match endpoint {
-        Endpoint::Sports => refer("schemas", "SportList"),
-        Endpoint::Odds => {
-            json!({ "oneOf": [list("OddsRecord"), refer("schemas", "GroupedBouts")] })
+impl Schema {
+    fn refer(&self) -> Value {
+        match self {
+            Self::One(name) => refer("schemas", name),
+            Self::ListOf(name) => json!({ "type": "array", "items": refer("schemas", name) }),
         }
-        Endpoint::Scores => list("ScoreRecord"),
-        Endpoint::Events => list("Event"),
-        Endpoint::Event => refer("schemas", "Event"),
-        Endpoint::Books => list("Bookmaker"),
-        Endpoint::Status => refer("schemas", "ServiceStatus"),
-        Endpoint::Unknown => json!({}),
     }
 }
 
-fn kept(endpoint: Endpoint) -> Kept {
-    if endpoint == Endpoint::Status {
+fn kept(operation: Operation) -> Kept {
+    if operation.is_free() {
         Kept::Present
-    } else if endpoint.params().contains(&Param::Cursor) {
+    } else if operation.is_paged() {
         Kept::Paged
     } else {
         Kept::Whole
     }
 }
 
-fn tag(endpoint: Endpoint) -> &'static str {
-    match endpoint {
-        Endpoint::Odds | Endpoint::Scores | Endpoint::Events | Endpoint::Event => "Odds and events",
-        Endpoint::Sports | Endpoint::Books => "Catalogue",
-        Endpoint::Status | Endpoint::Unknown => "Service",
-    }
-}
-
-/// Whether an endpoint's path can get this code.
-fn can_answer(endpoint: Endpoint, code: ErrorCode) -> bool {
-    let in_sport = endpoint.template().is_some_and(|template| template.contains("{sport_key}"));
+/// Whether an operation's path can get this code.
+fn can_answer(operation: Operation, code: ErrorCode) -> bool {
     match code {
         ErrorCode::AuthenticationFailed
         | ErrorCode::InvalidParameter
@@ -136,9 +114,11 @@ fn can_answer(endpoint: Endpoint, code: ErrorCode) -> bool {
         | ErrorCode::RateLimited
         | ErrorCode::Internal
         | ErrorCode::Unavailable => true,
-        ErrorCode::Forbidden | ErrorCode::SportNotFound | ErrorCode::NotFound => in_sport,
-        ErrorCode::EventNotFound => endpoint == Endpoint::Event,
-        ErrorCode::QuotaExceeded | ErrorCode::Maintenance => endpoint != Endpoint::Status,
+        ErrorCode::Forbidden | ErrorCode::SportNotFound | ErrorCode::NotFound => {
+            operation.is_in_sport()
+        }
+        ErrorCode::EventNotFound => operation == Operation::GetEvent,
+        ErrorCode::QuotaExceeded | ErrorCode::Maintenance => !operation.is_free(),
         ErrorCode::InvalidBody | ErrorCode::BodyTooLarge | ErrorCode::FeedPaused => false,
     }
 }

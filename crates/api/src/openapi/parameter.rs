@@ -4,7 +4,7 @@ use domain::{Catalogue, Format, Market, MarketAlias, Region, Sport, Status};
 use serde_json::{Value, json};
 
 use crate::openapi::{object, refer};
-use crate::v1::endpoint::Endpoint;
+use crate::operation::Operation;
 use crate::v1::param::{
     EVENT_IDS_MAX, GROUP_BY_BOUT, LIMIT_DEFAULT, LIMIT_MAX, Param, REGION_DEFAULT,
 };
@@ -12,12 +12,12 @@ use crate::v1::param::{
 /// A cursor is a short text of this alphabet, to be sent back as it came.
 const CURSOR_PATTERN: &str = "^[A-Za-z0-9_-]+$";
 
-/// The parameters of an endpoint, by reference. `api_key` is a security scheme instead.
-pub fn of(endpoint: Endpoint) -> Vec<Value> {
-    let template = endpoint.template().unwrap_or_default();
+/// The parameters of an operation, by reference. `api_key` is a security scheme instead.
+pub fn of(operation: Operation) -> Vec<Value> {
+    let template = operation.row().path.unwrap_or_default();
     let in_path = ["sport_key", "event_id"].into_iter().filter(|name| template.contains(name));
-    let in_query = endpoint.params().iter().filter(|param| **param != Param::ApiKey);
-    let conditional = (endpoint != Endpoint::Status).then_some("If-None-Match");
+    let in_query = operation.row().params.iter().filter(|param| **param != Param::ApiKey);
+    let conditional = (!operation.is_free()).then_some("If-None-Match");
     in_path
         .chain(in_query.map(|param| param.name()))
         .chain(conditional)
@@ -25,10 +25,10 @@ pub fn of(endpoint: Endpoint) -> Vec<Value> {
         .collect()
 }
 
-/// Every parameter of every endpoint.
+/// Every parameter of every operation.
 pub fn all(catalogue: &Catalogue) -> Value {
     let mut params: Vec<Param> =
-        Endpoint::ALL.iter().flat_map(|endpoint| endpoint.params()).copied().collect();
+        Operation::all().flat_map(|operation| operation.row().params).copied().collect();
     params.sort_by_key(|param| param.index());
     params.dedup();
     let in_query = params.into_iter().filter(|param| *param != Param::ApiKey);

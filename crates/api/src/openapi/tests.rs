@@ -5,7 +5,7 @@ use domain::{Format, Market, MarketAlias, Region, Status};
 
 use super::*;
 use crate::error::ErrorCode;
-use crate::v1::endpoint::Endpoint;
+use crate::operation::Operation;
 use crate::v1::param::Param;
 
 fn embedded() -> Value {
@@ -32,12 +32,12 @@ fn walk<'a>(value: &'a Value, visit: &mut impl FnMut(&'a Map<String, Value>)) {
 }
 
 #[test]
-fn every_parameter_of_every_endpoint_is_described() {
+fn every_parameter_of_every_operation_is_described() {
     let document = embedded();
-    for endpoint in Endpoint::ALL {
-        let Some(template) = endpoint.template() else { continue };
+    for operation in Operation::all() {
+        let Some(template) = operation.row().path else { continue };
         let item = &document["paths"][template];
-        assert_eq!(item["get"]["operationId"], endpoint.name());
+        assert_eq!(item["get"]["operationId"], operation.name());
         assert!(item["head"].is_object());
         let none = Vec::new();
         let listed = item["parameters"].as_array().unwrap_or(&none);
@@ -45,15 +45,15 @@ fn every_parameter_of_every_endpoint_is_described() {
             .iter()
             .map(|parameter| resolve(&document, parameter)["name"].as_str().unwrap())
             .collect();
-        for param in endpoint.params().iter().filter(|param| **param != Param::ApiKey) {
+        for param in operation.row().params.iter().filter(|param| **param != Param::ApiKey) {
             assert!(names.contains(param.name()), "{template} {}", param.name());
             let described = &document["components"]["parameters"][param.name()];
             assert_eq!(described["description"], param.meaning());
             assert!(described["schema"].is_object());
         }
-        // Nothing is described that the endpoint would refuse.
+        // Nothing is described that the operation would refuse.
         for name in names.iter().filter(|name| !template.contains(**name)) {
-            let known = endpoint.params().iter().any(|param| param.name() == *name);
+            let known = operation.row().params.iter().any(|param| param.name() == *name);
             assert!(known || *name == "If-None-Match", "{template} {name}");
         }
     }
@@ -142,7 +142,7 @@ fn no_example_is_missing() {
             assert!(!example["value"].is_null(), "{name}");
         }
     });
-    let target = &document["paths"][Endpoint::Event.template().unwrap()]["get"]["responses"]["200"]
+    let target = &document["paths"][Operation::GetEvent.row().path.unwrap()]["get"]["responses"]["200"]
         ["content"]["application/json"]["examples"]["event"]["x-request"];
     assert!(target.as_str().unwrap().ends_with(example::EVENT_ID));
 }
@@ -274,12 +274,12 @@ fn the_guides_numbers_are_filled_in() {
 }
 
 #[test]
-fn templates_lead_to_their_endpoints() {
-    for endpoint in Endpoint::ALL {
-        let Some(template) = endpoint.template() else { continue };
+fn paths_lead_to_their_operations() {
+    for operation in Operation::all() {
+        let Some(template) = operation.row().path else { continue };
         let path = template.replace("{sport_key}", "mma").replace("{event_id}", "evt_1");
-        let place = crate::v1::path::Place::parse(&path).unwrap();
-        assert_eq!(place.endpoint(), endpoint);
+        let place = crate::v1::target_path::TargetPath::parse(&path).unwrap();
+        assert_eq!(place.operation, operation);
     }
 }
 

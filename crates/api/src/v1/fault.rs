@@ -68,7 +68,7 @@ impl Fault {
     }
 
     /// The refusal the real thing would bring, or a long wait.
-    pub(crate) async fn strike(self, standing: &Standing, now: Timestamp) -> Result<(), ApiError> {
+    pub(crate) async fn apply(self, standing: &Standing, now: Timestamp) -> Result<(), ApiError> {
         let seconds = |until: Timestamp| {
             u32::try_from(until.since(now).as_millis().div_ceil(1000)).unwrap_or(u32::MAX)
         };
@@ -99,7 +99,7 @@ impl Fault {
     }
 
     /// The headers tell the same story as the body.
-    pub(crate) fn bend(self, standing: &mut Standing) {
+    pub(crate) fn adjust_standing(self, standing: &mut Standing) {
         let spent = match self {
             Self::RateLimited => &mut standing.burst,
             Self::QuotaExceeded => &mut standing.quota,

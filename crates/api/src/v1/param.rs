@@ -1,6 +1,6 @@
 //! The query parameters, as data.
 
-/// Every parameter any endpoint takes.
+/// Every parameter any operation takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Param {
     Market,

@@ -12,12 +12,12 @@ use market::{BoutSelection, EventSelection, OddsSelection, ScoreSelection};
 
 use crate::answers::Selector;
 use crate::error::{ApiError, ErrorCode};
-use crate::v1::endpoint::Endpoint;
+use crate::operation::Operation;
 use crate::v1::param::{
     EVENT_IDS_MAX, GROUP_BY_BOUT, LIMIT_DEFAULT, LIMIT_MAX, Param, REGION_DEFAULT,
 };
-use crate::v1::path::Place;
 use crate::v1::region::{RegionTable, Regions};
+use crate::v1::target_path::TargetPath;
 use crate::v1::wire::cursor::{self, Paging};
 use http::percent::{decode, is_plain};
 use http::{Line, cut, parts};
@@ -30,7 +30,7 @@ pub(crate) struct Query<'a> {
     plain: bool,
 }
 
-/// The parameters of an endpoint, each known, given once and not empty.
+/// The parameters of an operation, each known, given once and not empty.
 #[derive(Debug, Default)]
 pub(crate) struct Values<'a>([Option<Cow<'a, str>>; Param::COUNT]);
 
@@ -63,7 +63,7 @@ impl<'a> Query<'a> {
 
     pub(crate) fn values(
         self,
-        endpoint: Endpoint,
+        operation: Operation,
         query_key: bool,
     ) -> Result<Values<'a>, ApiError> {
         let mut values = Values::default();
@@ -71,9 +71,9 @@ impl<'a> Query<'a> {
             let name = self.decode(name).ok_or_else(|| {
                 ApiError::new(ErrorCode::InvalidParameter, "a parameter's name is not UTF-8 text")
             })?;
-            let known = endpoint.params().iter().find(|param| param.name() == name);
+            let known = operation.row().params.iter().find(|param| param.name() == name);
             let Some(&param) = known.filter(|param| query_key || **param != Param::ApiKey) else {
-                return Err(unknown(endpoint, &name));
+                return Err(unknown(operation, &name));
             };
             let slot = values.0.get_mut(param.index());
             if slot.as_ref().is_some_and(|slot| slot.is_some()) {
@@ -136,21 +136,21 @@ impl Values<'_> {
     /// What the request selects, in normal form.
     pub(crate) fn selector(
         &self,
-        place: &Place<'_>,
+        target: TargetPath<'_>,
         sport: Option<SportId>,
         lookup: Lookup<'_>,
     ) -> Result<Selector, ApiError> {
-        let selector = match (place, sport) {
-            (Place::Books, _) => Selector::Books,
-            (Place::Odds(_), Some(sport)) => self.odds(sport, lookup)?,
-            (Place::Scores(_), Some(sport)) => Selector::Scores(ScoreSelection {
+        let selector = match (target.operation, sport) {
+            (Operation::ListBooks, _) => Selector::Books,
+            (Operation::GetOdds, Some(sport)) => self.odds(sport, lookup)?,
+            (Operation::GetScores, Some(sport)) => Selector::Scores(ScoreSelection {
                 sport,
                 status: self.status()?,
                 events: self.event_ids()?,
                 limit: self.limit()?,
                 after: self.cursor(Paging::Events)?,
             }),
-            (Place::Events(_), Some(sport)) => Selector::Events(EventSelection {
+            (Operation::ListEvents, Some(sport)) => Selector::Events(EventSelection {
                 sport,
                 status: self.status()?,
                 events: self.event_ids()?,
@@ -159,11 +159,14 @@ impl Values<'_> {
                 limit: self.limit()?,
                 after: self.cursor(Paging::Events)?,
             }),
-            (Place::Event(_, id), Some(sport)) => {
-                // What is no id at all is no known event either.
-                Selector::Event(sport, EventId::parse(id).ok_or_else(event_not_found)?)
+            (Operation::GetEvent, Some(sport)) => {
+                // A text that is no id is no known event either.
+                let id = target.event.and_then(EventId::parse).ok_or_else(event_not_found)?;
+                Selector::Event(sport, id)
             }
-            (Place::Sports | Place::Status, _) | (_, None) => Selector::Sports,
+            (Operation::ListSports | Operation::GetStatus | Operation::Unknown, _) | (_, None) => {
+                Selector::Sports
+            }
         };
         Ok(selector)
     }
@@ -345,13 +348,18 @@ pub(crate) fn event_not_found() -> ApiError {
     ApiError::new(ErrorCode::EventNotFound, text)
 }
 
-fn unknown(endpoint: Endpoint, name: &str) -> ApiError {
+fn unknown(operation: Operation, name: &str) -> ApiError {
     if name == Param::ApiKey.name() {
         let text = "`api_key` is not accepted here; send the key in the request header X-API-Key";
         return ApiError::param(Param::ApiKey.name(), text);
     }
     let known = || {
-        endpoint.params().iter().map(|param| param.name()).filter(|n| *n != Param::ApiKey.name())
+        operation
+            .row()
+            .params
+            .iter()
+            .map(|param| param.name())
+            .filter(|n| *n != Param::ApiKey.name())
     };
     let near = did_you_mean(name, known());
     let list: Vec<&str> = known().collect();

@@ -34,7 +34,7 @@ impl Stamps {
 
 /// A feed's pace.
 #[derive(Debug, Default)]
-pub(crate) struct Pace {
+pub(crate) struct FeedRate {
     slots: VecDeque<Slot>,
     /// Messages by second, the newest last.
     seconds: VecDeque<(i64, u64)>,
@@ -59,7 +59,7 @@ pub struct Recent {
     pub p95_ms: Option<u64>,
 }
 
-impl Pace {
+impl FeedRate {
     /// Counts the messages of a push that arrived and became durable at these instants.
     pub(crate) fn note(&mut self, stamps: &Stamps, arrived: Timestamp, durable: Timestamp) {
         let now_ms = durable.as_millis();
@@ -181,36 +181,36 @@ mod tests {
 
     #[test]
     fn half_and_nearly_all_are_told_of_the_last_five_minutes_only() {
-        let mut pace = Pace::default();
-        assert_eq!(pace.recent(at(0)), Recent::default());
+        let mut rate = FeedRate::default();
+        assert_eq!(rate.recent(at(0)), Recent::default());
         // A hundred messages, 1 to 100 ms late.
-        pace.note(&stamps((1..=100).map(|late| Some(at(100 - late)))), at(90), at(100));
-        let recent = pace.recent(at(200));
+        rate.note(&stamps((1..=100).map(|late| Some(at(100 - late)))), at(90), at(100));
+        let recent = rate.recent(at(200));
         assert_eq!(recent.a_minute, 100);
         assert_eq!((recent.p50_ms, recent.p95_ms), (Some(51), Some(95)));
         // Without a time of their own, from their arrival.
-        pace.note(&stamps([None, None, None]), at(59_000), at(59_007));
-        assert_eq!(pace.recent(at(59_900)).a_minute, 103);
-        assert_eq!(pace.recent(at(60_100)).a_minute, 3);
-        assert_eq!(pace.recent(at(330_000)).p95_ms, Some(7), "the first are forgotten");
-        assert_eq!(pace.recent(at(400_000)), Recent::default());
-        assert_eq!((pace.count, pace.buckets.iter().sum::<u64>()), (103, 103));
-        assert_eq!(pace.sum_ms, 5050 + 21);
+        rate.note(&stamps([None, None, None]), at(59_000), at(59_007));
+        assert_eq!(rate.recent(at(59_900)).a_minute, 103);
+        assert_eq!(rate.recent(at(60_100)).a_minute, 3);
+        assert_eq!(rate.recent(at(330_000)).p95_ms, Some(7), "the first are forgotten");
+        assert_eq!(rate.recent(at(400_000)), Recent::default());
+        assert_eq!((rate.count, rate.buckets.iter().sum::<u64>()), (103, 103));
+        assert_eq!(rate.sum_ms, 5050 + 21);
     }
 
     #[test]
     fn a_source_whose_clock_is_ahead_is_not_late() {
-        let mut pace = Pace::default();
-        pace.note(&stamps([Some(at(900))]), at(0), at(10));
-        assert_eq!(pace.recent(at(20)).p95_ms, Some(0));
+        let mut rate = FeedRate::default();
+        rate.note(&stamps([Some(at(900))]), at(0), at(10));
+        assert_eq!(rate.recent(at(20)).p95_ms, Some(0));
     }
 
     #[test]
     fn a_thousand_quiet_hours_take_no_more_room_than_five_minutes() {
-        let mut pace = Pace::default();
+        let mut rate = FeedRate::default();
         for hour in 0..1000 {
-            pace.note(&stamps([None]), at(hour * 3_600_000), at(hour * 3_600_000 + 1));
+            rate.note(&stamps([None]), at(hour * 3_600_000), at(hour * 3_600_000 + 1));
         }
-        assert!(pace.slots.len() <= SLOTS_MAX && pace.seconds.len() <= 61);
+        assert!(rate.slots.len() <= SLOTS_MAX && rate.seconds.len() <= 61);
     }
 }

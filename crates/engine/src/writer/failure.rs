@@ -73,10 +73,10 @@ impl Writer {
             return true;
         }
         self.ahead = true;
-        let queue = &self.post.queue;
+        let queue = &self.worker.queue;
         queue.refuse_begun(self.round, self.refusal);
         // Where other nodes may write, that is for whoever follows the log.
-        if self.turn.is_none() {
+        if self.term.is_none() {
             queue.refuse_batches(self.refusal);
         }
         false
@@ -84,32 +84,33 @@ impl Writer {
 
     /// Makes entries durable.
     pub(crate) fn append(&mut self, now: Timestamp, entries: &Entries) -> bool {
-        if self.post.options.simulation.is_some() && self.post.handle.is_disk_full() {
+        if self.worker.options.simulation.is_some() && self.worker.handle.is_disk_full() {
             // What can be made again from nothing does not take the last room on a disk.
             self.unlogged = true;
             return true;
         }
         let begun = Instant::now();
         let (log, at_ms) = (&mut self.log, now.as_millis());
-        let written = match &mut self.turn {
+        let written = match &mut self.term {
             None if entries.ends.is_empty() => return true,
             // It would not follow on what the log holds.
             None if self.ahead => return false,
             None => log.append(at_ms, entries.iter()).map(drop),
-            Some(turn) => {
-                let written = turn.seat.asking(ANSWER_TIME_MAX, || match entries.ends.is_empty() {
-                    // Nor may it be said of a book that another node has left behind that nothing changed.
-                    true => log.fence(at_ms),
-                    false => log.append(at_ms, entries.iter()).map(drop),
-                });
-                turn.looked = Instant::now();
+            Some(term) => {
+                let written =
+                    term.leadership.asking(ANSWER_TIME_MAX, || match entries.ends.is_empty() {
+                        // Nor may it be said of a book that another node has left behind that nothing changed.
+                        true => log.fence(at_ms),
+                        false => log.append(at_ms, entries.iter()).map(drop),
+                    });
+                term.looked = Instant::now();
                 written
             }
         };
         match written {
             Ok(()) => {
                 self.unlogged = false;
-                let stats = &self.post.handle.stats;
+                let stats = &self.worker.handle.stats;
                 let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
                 WorldHandle::count(&stats.append_us, took);
                 WorldHandle::count(&stats.appends, 1);
@@ -126,22 +127,22 @@ impl Writer {
     fn note_failure(&mut self, error: &LogError) {
         let overtaken = matches!(error, LogError::Overtaken);
         self.refusal = if overtaken { NotTaken::Overtaken } else { NotTaken::LogFailed };
-        let world = self.post.options.world;
-        if self.turn.is_some() && overtaken {
+        let world = self.worker.options.world;
+        if self.term.is_some() && overtaken {
             tracing::warn!(%world, "another node writes the log now; this one only reads on");
         } else {
-            WorldHandle::count(&self.post.handle.stats.log_failures, 1);
+            WorldHandle::count(&self.worker.handle.stats.log_failures, 1);
             tracing::error!(%world, error = %Chain(error), "the change log cannot be written; pushes are refused until it can");
         }
-        if self.turn.is_some() {
+        if self.term.is_some() {
             self.ahead = true;
-        } else if self.post.options.simulation.is_some() {
+        } else if self.worker.options.simulation.is_some() {
             // What is simulated follows from the seed and the clock, whatever its log holds.
             self.reopen();
         } else {
             // It may hold what was not acknowledged, and may not.
             self.ahead |= matches!(error, LogError::Poisoned);
-            self.post.queue.set_log_failed(true);
+            self.worker.queue.set_log_failed(true);
             self.failure.note();
         }
     }
@@ -156,22 +157,22 @@ impl Writer {
         if !due {
             return;
         }
-        let now = self.post.clock.now();
+        let now = self.worker.clock.now();
         if self.ahead {
             self.failure.postpone();
         } else if self.store_cut(now) {
             self.failure.retry_at = None;
-            self.post.queue.set_log_failed(false);
-            tracing::info!(world = %self.post.options.world, "the change log can be written again");
+            self.worker.queue.set_log_failed(false);
+            tracing::info!(world = %self.worker.options.world, "the change log can be written again");
             self.show(now, true);
         }
     }
 
     fn reopen(&mut self) {
-        match Log::open(&self.post.options.log) {
+        match Log::open(&self.worker.options.log) {
             Ok(log) => self.log = log,
             Err(error) => {
-                tracing::error!(world = %self.post.options.world, error = %Chain(&error), "the change log cannot be opened");
+                tracing::error!(world = %self.worker.options.world, error = %Chain(&error), "the change log cannot be opened");
             }
         }
     }
@@ -179,10 +180,10 @@ impl Writer {
     /// Reads the book back as the log has it.
     fn read_back(&mut self) {
         let begun = Instant::now();
-        WorldHandle::count(&self.post.handle.stats.read_backs, 1);
-        let reopened = Log::open(&self.post.options.log);
+        WorldHandle::count(&self.worker.handle.stats.read_backs, 1);
+        let reopened = Log::open(&self.worker.options.log);
         let recovered = reopened.map_err(WorldError::from).and_then(|mut log| {
-            let start = Start::recover(&mut log, &self.post.options)?;
+            let start = Start::recover(&mut log, &self.worker.options)?;
             Ok((log, start.book))
         });
         match recovered {
@@ -192,13 +193,13 @@ impl Writer {
                 self.ahead = false;
                 if let Some(tracker) = &mut self.tracker {
                     *tracker = Tracker::of(&self.book);
-                    self.post.handle.identities.store(Arc::new(tracker.held().clone()));
+                    self.worker.handle.identities.store(Arc::new(tracker.held().clone()));
                 }
-                self.post.handle.vitals.store(Arc::new(self.book.vitals()));
-                self.post.note_identities(&self.book);
+                self.worker.handle.vitals.store(Arc::new(self.book.vitals()));
+                self.worker.note_identities(&self.book);
             }
             Err(error) => {
-                tracing::error!(world = %self.post.options.world, error = %Chain(&error), "the book cannot be read back; nothing is taken until it can");
+                tracing::error!(world = %self.worker.options.world, error = %Chain(&error), "the book cannot be read back; nothing is taken until it can");
             }
         }
         (self.failure.tried, self.failure.read_back) = (true, begun.elapsed());

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use domain::Timestamp;
 
-use crate::batch::{Batch, Turn};
+use crate::batch::{Batch, WriterTurn};
 use crate::entries::Entries;
 use crate::queue::Line;
 use crate::world::WorldHandle;
@@ -21,17 +21,17 @@ impl Writer {
     /// is due or an operator waits; a batch that is not finished goes on in the next.
     pub(crate) fn take_round(&mut self) {
         let begun = Instant::now();
-        let now = self.post.clock.now();
+        let now = self.worker.clock.now();
         self.round += 1;
         let mut entries = Entries::default();
         let mut done = Vec::new();
         // One turn at least, however late snapshots are.
-        while let Some(mut line) = self.post.queue.next_line() {
+        while let Some(mut line) = self.worker.queue.next_line() {
             let until = Instant::now() + TURN_TIME_MAX;
             while let Some(batch) = self.take_turn(&mut line, now, until, &mut entries) {
                 done.push(batch);
             }
-            self.post.queue.put_back(line);
+            self.worker.queue.put_back(line);
             if begun.elapsed() >= ROUND_TIME_MAX || self.is_called_off() {
                 break;
             }
@@ -42,10 +42,10 @@ impl Writer {
                 self.failure.note_success();
             }
             let joins = done.iter().map(Batch::joins).sum();
-            WorldHandle::count(&self.post.handle.stats.joins, joins);
+            WorldHandle::count(&self.worker.handle.stats.joins, joins);
             // Before the receipts: whoever has one and looks at this node's status sees what it brought.
-            self.post.handle.vitals.store(Arc::new(self.book.vitals()));
-            self.post.note_identities(&self.book);
+            self.worker.handle.vitals.store(Arc::new(self.book.vitals()));
+            self.worker.note_identities(&self.book);
         }
         for batch in done {
             if durable {
@@ -74,7 +74,7 @@ impl Writer {
         };
         batch.round = self.round;
         let (book, tracker) = (&mut self.book, self.tracker.as_mut());
-        let mut turn = Turn { book, tracker, entries, now };
+        let mut turn = WriterTurn { book, tracker, entries, now };
         if batch.apply(line.feed(), &mut turn, || Instant::now() >= until) {
             return Some(batch);
         }
@@ -84,7 +84,7 @@ impl Writer {
 
     /// Whether something waits that comes before the next feed's turn.
     fn is_called_off(&self) -> bool {
-        self.post.clock.now() >= self.next_cut || self.post.queue.is_urgent()
+        self.worker.clock.now() >= self.next_cut || self.worker.queue.is_urgent()
     }
 }
 

@@ -34,7 +34,7 @@ struct State {
     answering: u64,
     /// How many of them were counted as clients that ask, and in which interval.
     counted: u64,
-    beat: u64,
+    interval: u64,
     /// Since when nothing has been under way, if nothing is.
     idle_since: Instant,
     idle_max: Duration,
@@ -61,7 +61,7 @@ impl Waits {
             first_until: Some(begun + HEAD_TIME_MAX),
             answering: 0,
             counted: 0,
-            beat: 0,
+            interval: 0,
             idle_since: begun,
             idle_max: IDLE_TIME_MAX,
             write_since: None,
@@ -90,12 +90,12 @@ impl Waits {
         state.first_until = None;
         state.answering += 1;
         // Requests that overlap are as many clients; those that follow each other are one.
-        let beat = self.server.load.beat();
-        if state.beat != beat {
-            (state.beat, state.counted) = (beat, 0);
+        let interval = self.server.load.interval();
+        if state.interval != interval {
+            (state.interval, state.counted) = (interval, 0);
         }
         if state.answering > state.counted {
-            self.server.load.add_askers(state.answering - state.counted);
+            self.server.load.add_clients(state.answering - state.counted);
             state.counted = state.answering;
         }
         Answering(Arc::clone(self))
@@ -118,7 +118,7 @@ impl Waits {
     }
 
     /// The service stops: who has not asked yet has little time to.
-    pub(super) fn hurry(&self) {
+    pub(super) fn shorten_waits(&self) {
         let mut state = self.lock();
         let soon = Instant::now() + FIRST_TIME_AT_CLOSE;
         state.first_until = state.first_until.map(|until| until.min(soon));

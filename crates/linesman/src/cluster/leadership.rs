@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::{Clock, World};
-use engine::{Seat, WorldHandle};
+use engine::{Leadership, WorldHandle};
 use store::Store;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -38,13 +38,13 @@ pub(crate) async fn watch_leader(store: Store, live: Arc<WorldHandle>, clock: Ar
 #[derive(Clone, Debug)]
 pub(crate) struct LeaderElection {
     store: Store,
-    seat: Arc<Seat>,
+    leadership: Arc<Leadership>,
     holder: String,
 }
 
 impl LeaderElection {
-    pub(crate) fn new(store: Store, seat: Arc<Seat>, holder: String) -> Self {
-        Self { store, seat, holder }
+    pub(crate) fn new(store: Store, leadership: Arc<Leadership>, holder: String) -> Self {
+        Self { store, leadership, holder }
     }
 
     /// Asks for the leadership, or extends it, while the service runs.
@@ -82,7 +82,7 @@ impl LeaderElection {
             return Ok(());
         }
         *created = self.store.setting(LOG_CREATED).await?.is_some();
-        if !*created && self.seat.knows_log() {
+        if !*created && self.leadership.has_seen_log() {
             self.store.set_setting(LOG_CREATED, Some("yes")).await?;
             tracing::info!(
                 event = "log.creation_recorded",
@@ -90,13 +90,13 @@ impl LeaderElection {
             );
             *created = true;
         }
-        self.seat.set_founds(!*created);
+        self.leadership.set_may_create_log(!*created);
         Ok(())
     }
 
     async fn ask(&self, holds: &mut bool) -> Result<(), store::StoreError> {
-        if !self.seat.is_fit() {
-            self.seat.withdraw();
+        if !self.leadership.is_healthy() {
+            self.leadership.withdraw();
             // A node that can write should lead.
             if *holds {
                 self.give_up().await?;
@@ -107,8 +107,8 @@ impl LeaderElection {
         let lead = self.store.acquire_leadership(World::Live.key(), &self.holder, HELD_MS).await?;
         *holds = lead.is_some();
         match lead {
-            Some(lead) => self.seat.grant(lead.term),
-            None => self.seat.withdraw(),
+            Some(lead) => self.leadership.grant(lead.term),
+            None => self.leadership.withdraw(),
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ use domain::{Clock, World};
 use engine::{WorldHandle, Worlds};
 use http::{Listener, Proxies, Server, ServerSettings, Tls};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use serve::{Doors, Entrance, Service};
+use serve::{ListenerRole, ListenerService, Service};
 use store::Store;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -115,8 +115,8 @@ async fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result
     let signals = Signals::catch()?;
     print_banner_or_warn(config, role, &listeners, &first_start, data);
     let mut serving = JoinSet::new();
-    for (listener, doors) in listeners.sockets.into_iter().zip(listeners.doors) {
-        let entrance = Arc::new(Entrance { service: Arc::clone(&service), doors });
+    for (listener, role) in listeners.sockets.into_iter().zip(listeners.roles) {
+        let entrance = Arc::new(ListenerService { service: Arc::clone(&service), role });
         serving.spawn(http::run(entrance, listener, stop.clone()));
     }
     serving.spawn(web::keep_pages(Arc::clone(&web), stop.clone()));
@@ -395,7 +395,7 @@ struct Listeners {
     operator: SocketAddr,
     sockets: Vec<Listener>,
     /// What each of them is for.
-    doors: Vec<Doors>,
+    roles: Vec<ListenerRole>,
 }
 
 impl Listeners {
@@ -421,29 +421,29 @@ impl Listeners {
             ingest: None,
             operator: operator.local_addr()?,
             sockets: Vec::new(),
-            doors: Vec::new(),
+            roles: Vec::new(),
         };
-        listeners.add(main, main_doors(role), tls.clone());
-        listeners.add(operator, Doors::Operator, None);
+        listeners.add(main, main_role(role), tls.clone());
+        listeners.add(operator, ListenerRole::Operator, None);
         if let Some(address) = server.ingest_listen {
             let listener = bind(address, "server.ingest_listen").await?;
             listeners.ingest = Some(listener.local_addr()?);
-            listeners.add(listener, Doors::Ingest, tls);
+            listeners.add(listener, ListenerRole::Ingest, tls);
         }
         Ok(listeners)
     }
 
-    fn add(&mut self, socket: TcpListener, doors: Doors, tls: Option<Tls>) {
-        self.sockets.push(Listener { socket, tls, measures_load: doors == Doors::Main });
-        self.doors.push(doors);
+    fn add(&mut self, socket: TcpListener, role: ListenerRole, tls: Option<Tls>) {
+        self.sockets.push(Listener { socket, tls, measures_load: role == ListenerRole::Main });
+        self.roles.push(role);
     }
 }
 
 /// An ingest node serves no API.
-fn main_doors(role: Role) -> Doors {
+fn main_role(role: Role) -> ListenerRole {
     match role {
-        Role::All | Role::Api => Doors::Main,
-        Role::Ingest => Doors::Ingest,
+        Role::All | Role::Api => ListenerRole::Main,
+        Role::Ingest => ListenerRole::Ingest,
     }
 }
 

@@ -292,7 +292,7 @@ pub(crate) fn all_events(sport: SportId) -> EventSelection {
 }
 
 pub(crate) fn cut(book: &Book, now: Timestamp) -> Snapshot {
-    Snapshot::cut(book, now, STALE_AFTER, &[&AllFields])
+    Snapshot::cut(book, 0, now, STALE_AFTER, &[&AllFields])
 }
 
 /// All that can be asked of a book, as one text.

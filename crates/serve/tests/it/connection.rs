@@ -7,8 +7,8 @@ use reqwest::{Client, Method, Version};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::board::{ANN, BEA, Board};
-use crate::harness::{Answer, DOOR, Raw, TestApp, client, line, wait_for};
+use crate::harness::{Answer, INGEST_PATH, Raw, TestApp, client, line, wait_for};
+use crate::test_market::{ANN, BEA, TestMarket};
 
 fn http2() -> Client {
     Client::builder().no_proxy().http2_prior_knowledge().build().unwrap()
@@ -35,7 +35,7 @@ type Sketch<'a> = (&'a str, &'a str, Vec<(&'a str, &'a str)>);
 
 #[tokio::test]
 async fn http_1_and_http_2_and_requests_with_a_body_have_the_same_answers() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let event = format!("/v1/sports/mma/events/{}", board.bout_id().await);
     let books = board.app.get("/v1/books", &board.key).await;
     let tag = books.header("etag").unwrap().to_owned();
@@ -66,7 +66,7 @@ async fn http_1_and_http_2_and_requests_with_a_body_have_the_same_answers() {
         ("DELETE", "/v1/books", vec![("x-api-key", key)]),
         ("GET", "/nowhere", vec![]),
         ("GET", "/healthz", vec![]),
-        ("GET", DOOR, vec![]),
+        ("GET", INGEST_PATH, vec![]),
         ("GET", &long, vec![("x-api-key", key)]),
         ("GET", "/v1/books", vec![("x-api-key", key), ("x-heavy", &heavy)]),
     ];
@@ -98,7 +98,7 @@ async fn http_1_and_http_2_and_requests_with_a_body_have_the_same_answers() {
 
 #[tokio::test]
 async fn http_2_is_spoken_without_an_upgrade() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let request =
         http2().get(format!("http://{}/v1/books", board.app.addr)).header("X-API-Key", &board.key);
     let response = request.send().await.unwrap();
@@ -107,7 +107,7 @@ async fn http_2_is_spoken_without_an_upgrade() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_streams_of_one_http_2_connection_are_answered() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let client = http2();
     let url = format!("http://{}/v1/sports/mma/odds", board.app.addr);
     let mut tasks = tokio::task::JoinSet::new();
@@ -120,14 +120,14 @@ async fn many_streams_of_one_http_2_connection_are_answered() {
 
 #[tokio::test]
 async fn pipelined_requests_in_one_segment_are_answered_in_order() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let auth = format!("host: a\r\nx-api-key: {}\r\n", board.key);
     let push = line::heartbeat("fanduel", "mma").to_string();
     let segment = format!(
         "GET /v1/books HTTP/1.1\r\n{auth}\r\n\
          GET /v1/nowhere HTTP/1.1\r\n{auth}\r\n\
          GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n\
-         POST {DOOR} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {}\r\ncontent-length: {}\r\n\r\n{push}\
+         POST {INGEST_PATH} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {}\r\ncontent-length: {}\r\n\r\n{push}\
          GET /v1/status HTTP/1.1\r\n{auth}\r\n\
          GET /v1/sports HTTP/1.1\r\n{auth}connection: close\r\n\r\n",
         board.feed,
@@ -145,7 +145,7 @@ async fn pipelined_requests_in_one_segment_are_answered_in_order() {
 
 #[tokio::test]
 async fn a_head_that_comes_byte_by_byte_is_read() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let mut raw = Raw::connect(board.app.addr).await;
     let request = format!("GET /v1/books HTTP/1.1\r\nhost: a\r\nx-api-key: {}\r\n\r\n", board.key);
     for _ in 0..2 {
@@ -159,7 +159,7 @@ async fn a_head_that_comes_byte_by_byte_is_read() {
 
 #[tokio::test]
 async fn http_1_0_is_answered_and_closed_unless_it_asks_to_stay() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let auth = format!("x-api-key: {}\r\n", board.key);
     let mut raw = Raw::connect(board.app.addr).await;
     raw.send(format!("GET /v1/books HTTP/1.0\r\n{auth}\r\n").as_bytes()).await;
@@ -173,7 +173,7 @@ async fn http_1_0_is_answered_and_closed_unless_it_asks_to_stay() {
 
 #[tokio::test]
 async fn a_whole_address_as_target_means_its_path() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     for target in ["http://example.com/v1/books", "https://example.com/v1/books"] {
         let request =
             format!("GET {target} HTTP/1.1\r\nhost: a\r\nx-api-key: {}\r\n\r\n", board.key);
@@ -195,7 +195,7 @@ async fn after_a_push_a_refused_head_ends_the_connection_too() {
     let app = TestApp::start().await;
     let feed = app.any_feed().await;
     let push = format!(
-        "POST {DOOR} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {feed}\r\ncontent-length: 1\r\n\r\n\n"
+        "POST {INGEST_PATH} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {feed}\r\ncontent-length: 1\r\n\r\n\n"
     );
     let many: String = (0..65).map(|n| format!("x-{n}: 1\r\n")).collect();
     let heavy = format!("GET /healthz HTTP/1.1\r\nhost: a\r\n{many}\r\n");
@@ -284,7 +284,7 @@ async fn a_connection_that_pushes_is_kept_as_long_between_pushes() {
     let app = TestApp::start().await;
     let feed = app.any_feed().await;
     let push = format!(
-        "POST {DOOR} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {feed}\r\ncontent-length: 1\r\n\r\n\n"
+        "POST {INGEST_PATH} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {feed}\r\ncontent-length: 1\r\n\r\n\n"
     );
     let mut raw = Raw::connect(app.addr).await;
     raw.send(push.as_bytes()).await;
@@ -302,7 +302,7 @@ async fn a_body_that_takes_longer_than_thirty_seconds_is_refused() {
     let app = TestApp::start().await;
     let feed = app.any_feed().await;
     let head = format!(
-        "POST {DOOR} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {feed}\r\ncontent-length: 100\r\n\r\n{{"
+        "POST {INGEST_PATH} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {feed}\r\ncontent-length: 100\r\n\r\n{{"
     );
     let mut raw = Raw::connect(app.addr).await;
     tokio::time::pause();
@@ -317,7 +317,7 @@ async fn a_body_that_takes_longer_than_thirty_seconds_is_refused() {
 
 #[tokio::test]
 async fn when_the_service_stops_idle_connections_end_and_new_ones_are_not_taken() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let addr = board.app.addr;
     let mut raw = Raw::connect(addr).await;
     raw.send(b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n").await;
@@ -329,7 +329,7 @@ async fn when_the_service_stops_idle_connections_end_and_new_ones_are_not_taken(
 
 #[tokio::test]
 async fn an_answer_to_head_has_no_body_on_the_wire() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let auth = format!("host: a\r\nx-api-key: {}\r\n", board.key);
     let mut raw = Raw::connect(board.app.addr).await;
     let both =
@@ -345,7 +345,7 @@ async fn pushes_over_http_2_are_taken() {
     let app = TestApp::start().await;
     let feed = app.any_feed().await;
     let request = http2()
-        .post(format!("http://{}{DOOR}", app.addr))
+        .post(format!("http://{}{INGEST_PATH}", app.addr))
         .header("Authorization", format!("Bearer {feed}"))
         .body(line::event("a", "mma", ANN, BEA).to_string());
     let receipt = Answer::of(request).await.json();

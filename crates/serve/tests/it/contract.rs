@@ -4,8 +4,8 @@ use accounts::{Actor, KeyKind, Maintenance, NewKey};
 use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
 
-use crate::board::Board;
 use crate::harness::{Answer, TestApp, unlimited};
+use crate::test_market::TestMarket;
 
 /// An operation of the document, with a path that leads to something.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl Operation {
     }
 }
 
-async fn under_v1(board: &Board) -> Vec<Operation> {
+async fn under_v1(board: &TestMarket) -> Vec<Operation> {
     let mut operations = operations(&board.bout_id().await);
     operations.retain(|operation| operation.security == Security::ApiKey);
     assert_eq!(operations.len(), 14, "seven operations, each with GET and HEAD");
@@ -89,7 +89,7 @@ async fn under_v1(board: &Board) -> Vec<Operation> {
 
 #[tokio::test]
 async fn every_operation_refuses_whoever_has_no_valid_key() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let app = &board.app;
     // Well-formed, with a right checksum, and nobody's.
     let elsewhere = TestApp::start().await;
@@ -117,7 +117,7 @@ async fn every_operation_refuses_whoever_has_no_valid_key() {
 
 #[tokio::test]
 async fn every_operation_in_a_sport_refuses_a_key_out_of_scope_and_no_other_does() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let app = &board.app;
     let other_group = app.key_for_groups(&["golf"]).await;
     let no_read = app.key(NewKey { odds_read: false, ..unlimited(KeyKind::Production) }).await;
@@ -131,7 +131,7 @@ async fn every_operation_in_a_sport_refuses_a_key_out_of_scope_and_no_other_does
 
 #[tokio::test]
 async fn every_operation_holds_to_the_limits() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let app = &board.app;
     for operation in under_v1(&board).await {
         let burst = app.limited_key(1, 100, None).await;
@@ -148,7 +148,7 @@ async fn every_operation_holds_to_the_limits() {
 
 #[tokio::test]
 async fn every_operation_but_status_is_closed_in_maintenance() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let operations = under_v1(&board).await;
     let closed = Maintenance::On { retry_after_s: 60 };
     board.app.service.api.accounts.set_maintenance(closed, &Actor::command_line()).await.unwrap();
@@ -160,7 +160,7 @@ async fn every_operation_but_status_is_closed_in_maintenance() {
 
 #[tokio::test]
 async fn every_operation_refuses_a_parameter_it_does_not_have() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     for mut operation in under_v1(&board).await {
         operation.path.push_str("?nonsense=1");
         let answer = Answer::of(operation.request(&board.app, Some(&board.key))).await;
@@ -172,7 +172,7 @@ async fn every_operation_refuses_a_parameter_it_does_not_have() {
 
 #[tokio::test]
 async fn operations_without_security_need_no_key_and_mind_none() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let mut operations = operations(&board.bout_id().await);
     operations.retain(|operation| operation.security == Security::Nothing);
     assert!(operations.len() >= 4);
@@ -184,7 +184,7 @@ async fn operations_without_security_need_no_key_and_mind_none() {
 
 #[tokio::test]
 async fn the_push_operation_refuses_whoever_has_no_live_token() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let mut operations = operations(&board.bout_id().await);
     operations.retain(|operation| operation.security == Security::FeedToken);
     assert_eq!(operations.len(), 1);

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::board::{ANN, BEA};
 use crate::harness::{TestApp, line};
+use crate::test_market::{ANN, BEA};
 
 #[tokio::test]
 async fn once_a_push_is_answered_its_prices_survive_a_crash() {

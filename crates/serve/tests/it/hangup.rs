@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::Value;
 
 use crate::dashboard::browser::{Browser, PASSWORD, account, nowhere, percent};
-use crate::harness::{Answer, DOOR, Raw, TestApp, line, ndjson};
+use crate::harness::{Answer, INGEST_PATH, Raw, TestApp, line, ndjson};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -39,7 +39,7 @@ async fn a_push_whose_client_hangs_up_is_taken_to_its_end() {
     let body = ndjson(&lines);
     let mut raw = Raw::connect(app.addr).await;
     let head = format!(
-        "POST {DOOR} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {feed}\r\ncontent-length: {}\r\n\r\n",
+        "POST {INGEST_PATH} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {feed}\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
     raw.send(head.as_bytes()).await;

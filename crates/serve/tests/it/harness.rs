@@ -21,7 +21,7 @@ use domain::{Clock, ManualClock, Timestamp, World};
 use http::Listener;
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
-use serve::{Doors, Entrance, Service};
+use serve::{ListenerRole, ListenerService, Service};
 use store::Store;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -39,7 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const SILENCE: Duration = Duration::from_secs(120);
 const DAY: Duration = Duration::from_secs(86_400);
 /// The door a push goes to.
-pub(crate) const DOOR: &str = "/ingest/v1/messages";
+pub(crate) const INGEST_PATH: &str = "/ingest/v1/messages";
 
 /// How many feeds that wake writers were made: on a folder used again, each needs a name of its own.
 static WAKERS: AtomicU32 = AtomicU32::new(0);
@@ -225,7 +225,7 @@ impl TestApp {
     pub(crate) async fn post(&self, token: &str, body: Vec<u8>, encoding: Option<&str>) -> Answer {
         let mut request = self
             .client
-            .post(format!("http://{}{DOOR}", self.push_addr))
+            .post(format!("http://{}{INGEST_PATH}", self.push_addr))
             .header("Authorization", format!("Bearer {token}"))
             .header("Content-Type", "application/x-ndjson")
             .body(body);
@@ -391,11 +391,16 @@ pub(crate) fn client() -> Client {
     Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap()
 }
 
-async fn listen(service: &Arc<Service>, doors: Doors, stopping: &CancellationToken) -> SocketAddr {
+async fn listen(
+    service: &Arc<Service>,
+    role: ListenerRole,
+    stopping: &CancellationToken,
+) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
-    let listener = Listener { socket: listener, tls: None, measures_load: doors == Doors::Main };
-    let entrance = Entrance { service: Arc::clone(service), doors };
+    let listener =
+        Listener { socket: listener, tls: None, measures_load: role == ListenerRole::Main };
+    let entrance = ListenerService { service: Arc::clone(service), role };
     tokio::spawn(http::run(Arc::new(entrance), listener, stopping.clone()));
     addr
 }

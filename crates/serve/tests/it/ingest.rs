@@ -4,8 +4,8 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use crate::board::{ANN, BEA, Board};
-use crate::harness::{Answer, DOOR, PushDoor, Raw, TestApp, line, mistyped, ndjson};
+use crate::harness::{Answer, INGEST_PATH, PushDoor, Raw, TestApp, line, mistyped, ndjson};
+use crate::test_market::{ANN, BEA, TestMarket};
 
 const BODY_BYTES_MAX: usize = 8 << 20;
 
@@ -81,7 +81,7 @@ async fn a_bad_line_never_harms_the_others_and_is_named_by_its_number() {
 
 #[tokio::test]
 async fn every_code_of_a_refused_line_can_be_had() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let bound = board.app.feed("bound", Some("fanduel")).await;
     let with = |mut line: Value, field: &str, value: Value| {
         line[field] = value;
@@ -139,7 +139,7 @@ async fn every_code_of_a_refused_line_can_be_had() {
 
 #[tokio::test]
 async fn what_is_no_price_is_refused() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     for (format, price) in [
         ("decimal", "1"),
         ("decimal", "1.0"),
@@ -279,7 +279,7 @@ async fn only_a_live_token_opens_the_door() {
         assert_eq!(answer.refusal(), refused, "{token}");
         assert!(token.len() < 8 || !answer.text().contains(token));
     }
-    let url = format!("http://{}{DOOR}", app.push_addr);
+    let url = format!("http://{}{INGEST_PATH}", app.push_addr);
     for (name, value) in [
         ("X-API-Key", feed.clone()),
         ("Authorization", feed.clone()),
@@ -316,7 +316,7 @@ async fn a_bound_token_speaks_for_its_bookmaker_alone() {
 
 #[tokio::test]
 async fn a_ref_is_the_feeds_own() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let other = board.app.any_feed().await;
     let odds = line::moneyline("bout-1", "caesars", (ANN, 120), (BEA, -140)).to_string();
     let got = board.app.push(&other, odds).await;
@@ -328,7 +328,7 @@ async fn the_door_is_on_the_main_listener_unless_it_has_its_own() {
     let app = TestApp::start().await;
     let feed = app.any_feed().await;
     let push = |app: &TestApp, feed: &str| {
-        let request = app.request(reqwest::Method::POST, DOOR);
+        let request = app.request(reqwest::Method::POST, INGEST_PATH);
         request.header("Authorization", format!("Bearer {feed}")).body(event().to_string())
     };
     assert_eq!(Answer::of(push(&app, &feed)).await.json(), receipt(1, 0, 0));
@@ -339,7 +339,7 @@ async fn the_door_is_on_the_main_listener_unless_it_has_its_own() {
     let url = format!("http://{}/v1/books", apart.push_addr);
     let read = apart.client.get(&url).header("X-API-Key", apart.live_key().await);
     assert_eq!(Answer::of(read).await.refusal(), (404, "not_found".to_owned()));
-    let other = apart.client.get(format!("http://{}{DOOR}", apart.operator_addr));
+    let other = apart.client.get(format!("http://{}{INGEST_PATH}", apart.operator_addr));
     assert_eq!(Answer::of(other).await.refusal(), (404, "not_found".to_owned()));
 }
 
@@ -348,7 +348,7 @@ async fn a_push_of_nothing_at_all_is_still_a_push() {
     let app = TestApp::start().await;
     let feed = app.any_feed().await;
     for length in ["", "content-length: 0\r\n"] {
-        let head = format!("POST {DOOR} HTTP/1.1\r\nhost: a\r\n{length}");
+        let head = format!("POST {INGEST_PATH} HTTP/1.1\r\nhost: a\r\n{length}");
         let unknown = app.raw_one(format!("{head}\r\n")).await;
         assert_eq!(unknown.refusal(), (401, "authentication_failed".to_owned()));
         let known = app.raw_one(format!("{head}authorization: Bearer {feed}\r\n\r\n")).await;
@@ -364,7 +364,7 @@ async fn a_body_that_ends_early_is_not_taken() {
     let lines = ndjson(&[event(), price(120)]);
     let mut raw = Raw::connect(app.addr).await;
     let head = format!(
-        "POST {DOOR} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {feed}\r\ncontent-length: {}\r\n\r\n",
+        "POST {INGEST_PATH} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {feed}\r\ncontent-length: {}\r\n\r\n",
         lines.len() + 10
     );
     raw.send(head.as_bytes()).await;
@@ -383,7 +383,7 @@ async fn a_body_still_arriving_is_refused_when_its_feed_is_paused_or_revoked_mea
     let begin = async || {
         let mut raw = Raw::connect(app.addr).await;
         let head = format!(
-            "POST {DOOR} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {feed}\r\n\
+            "POST {INGEST_PATH} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {feed}\r\n\
              expect: 100-continue\r\ncontent-length: {}\r\n\r\n",
             lines.len()
         );
@@ -441,7 +441,8 @@ async fn chunked_and_expected_bodies_are_taken() {
     let app = TestApp::start().await;
     let feed = app.any_feed().await;
     let line = format!("{}\n", event());
-    let head = format!("POST {DOOR} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {feed}\r\n");
+    let head =
+        format!("POST {INGEST_PATH} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {feed}\r\n");
     let chunked =
         format!("{head}transfer-encoding: chunked\r\n\r\n{:x}\r\n{line}\r\n0\r\n\r\n", line.len());
     assert_eq!(app.raw_one(chunked).await.json(), receipt(1, 0, 0));
@@ -454,7 +455,7 @@ async fn chunked_and_expected_bodies_are_taken() {
     // Who has no token need not send the body.
     let mut raw = Raw::connect(app.addr).await;
     let unknown = format!(
-        "POST {DOOR} HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 9000000\r\n\r\n"
+        "POST {INGEST_PATH} HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 9000000\r\n\r\n"
     );
     raw.send(unknown.as_bytes()).await;
     assert_eq!(raw.read_answer().await.unwrap().status, 401);
@@ -462,7 +463,7 @@ async fn chunked_and_expected_bodies_are_taken() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readers_are_answered_while_ten_thousand_lines_are_taken() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let mut lines = String::new();
     for number in 0..5_000 {
         let (home, away) = (format!("Home{number:05} Alpha"), format!("Away{number:05} Omega"));

@@ -10,7 +10,7 @@
     reason = "an integration target is nothing but tests and what they share"
 )]
 
-mod board;
+mod api;
 mod connection;
 mod contract;
 mod dashboard;
@@ -25,5 +25,6 @@ mod overload;
 mod secrecy;
 mod shared;
 mod streamed;
+mod test_market;
 mod twins;
 mod v1;

@@ -18,7 +18,7 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Answer, DOOR, TestApp, at};
+use crate::harness::{Answer, INGEST_PATH, TestApp, at};
 
 const START: &str = "2027-03-12T19:00:05.250Z";
 /// Chosen once; another would give the scenario's events other ids. They are derived from the refs: minted ones
@@ -124,7 +124,8 @@ async fn every_example_is_what_the_service_answers() {
             differences.compare(&format!("{name}.json"), &example["value"], &shown);
         }
     }
-    let door = &document["paths"][DOOR]["post"]["responses"]["200"]["content"]["application/json"];
+    let door =
+        &document["paths"][INGEST_PATH]["post"]["responses"]["200"]["content"]["application/json"];
     differences.compare("push_receipt.json", &door["examples"]["receipt"]["value"], &receipt);
     conform::check(&document, &door["schema"], &receipt).unwrap();
     differences.assert_none();
@@ -239,7 +240,7 @@ async fn refuse_feeds(app: &TestApp, document: &Value, refusals: &mut Refusals) 
     let resting = app.feed("resting", None).await;
     app.service.api.accounts.pause_feed("resting", true, &Actor::command_line()).await.unwrap();
     keep("PushFeedPaused", "FeedPaused", &app.post(&resting, b"{}\n".to_vec(), None).await);
-    let answer = Answer::of(app.request(Method::GET, DOOR)).await;
+    let answer = Answer::of(app.request(Method::GET, INGEST_PATH)).await;
     keep("PushMethodNotAllowed", "PushMethodNotAllowed", &answer);
     let answer = app.post(&feed, vec![b'\n'; 9 << 20], None).await;
     keep("PushBodyTooLarge", "BodyTooLarge", &answer);

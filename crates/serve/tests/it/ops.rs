@@ -8,8 +8,8 @@ use std::time::Duration;
 use domain::World;
 use serde_json::Value;
 
-use crate::board::Board;
 use crate::harness::{Answer, TestApp};
+use crate::test_market::TestMarket;
 
 #[tokio::test]
 async fn health_and_readiness_answer_on_every_listener_without_a_key() {
@@ -83,7 +83,7 @@ fn assert_is(series: &HashMap<String, f64>, id: &str, expected: f64) {
 
 #[tokio::test]
 async fn metrics_are_well_formed_and_count_what_happened() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let books = board.app.get("/v1/books", &board.key).await;
     let tag = books.header("etag").unwrap();
     board.app.get_with("/v1/books", &board.key, &[("If-None-Match", tag)]).await;

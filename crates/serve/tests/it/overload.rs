@@ -7,8 +7,8 @@ use std::time::Duration;
 use domain::World;
 use tokio::time::Instant;
 
-use crate::board::Board;
-use crate::harness::{DOOR, Raw, TestApp};
+use crate::harness::{INGEST_PATH, Raw, TestApp};
+use crate::test_market::TestMarket;
 
 /// The value of a series without labels.
 async fn series(app: &TestApp, name: &str) -> u64 {
@@ -34,7 +34,7 @@ fn flood(target: &str) -> Vec<u8> {
 
 fn push(feed: &str) -> String {
     format!(
-        "POST {DOOR} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {feed}\r\ncontent-length: 1\r\n\r\n\n"
+        "POST {INGEST_PATH} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {feed}\r\ncontent-length: 1\r\n\r\n\n"
     )
 }
 
@@ -90,7 +90,7 @@ async fn an_http_2_client_that_never_gives_leave_to_send_is_cut_too() {
 
 #[tokio::test]
 async fn a_client_that_is_slow_to_read_holds_no_snapshot() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let request =
         format!("GET /v1/sports/mma/odds HTTP/1.1\r\nhost: a\r\nx-api-key: {}\r\n\r\n", board.key);
     let mut slow = Raw::connect_narrow(board.app.addr).await;
@@ -140,7 +140,7 @@ async fn a_head_that_is_cut_for_being_slow_is_counted() {
 
 #[tokio::test]
 async fn newcomers_are_answered_while_others_keep_the_service_busy() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let request =
         format!("GET /v1/sports/mma/odds HTTP/1.1\r\nhost: a\r\nx-api-key: {}\r\n\r\n", board.key);
     let answered = Arc::new(AtomicUsize::new(0));
@@ -169,7 +169,7 @@ async fn newcomers_are_answered_while_others_keep_the_service_busy() {
 #[tokio::test]
 async fn a_service_that_is_late_refuses_what_is_not_ready_and_gives_what_is() {
     let app = TestApp::builder().shed_after(Duration::from_millis(20)).start().await;
-    let board = Board::on(app).await;
+    let board = TestMarket::on(app).await;
     let ready = "/v1/sports/mma/odds";
     assert_eq!(board.app.get(ready, &board.key).await.status, 200);
     // Many ask again and again, and each time around takes long: somebody keeps the one thread of this test for

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use accounts::{Actor, KeyKind};
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::board::Board;
-use crate::harness::{DOOR, mistyped, unlimited};
+use crate::harness::{INGEST_PATH, mistyped, unlimited};
+use crate::test_market::TestMarket;
 
 /// Everything the service says in its log.
 #[derive(Clone, Default)]
@@ -46,7 +46,7 @@ async fn keys_and_tokens_reach_no_log_no_metric_and_no_answer() {
         .finish();
     let _listening = tracing::subscriber::set_default(subscriber);
     tracing::trace!("the log is on");
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let (key, feed) = (board.key.clone(), board.feed.clone());
     let sandbox = board.app.sandbox_key().await;
     let revoked = board.app.key(unlimited(KeyKind::Production)).await;
@@ -83,7 +83,7 @@ async fn keys_and_tokens_reach_no_log_no_metric_and_no_answer() {
         let answer = board
             .app
             .raw_one(format!(
-                "POST {DOOR}?api_key={token} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {token}\r\ncontent-length: 3\r\n\r\n{{}}\n"
+                "POST {INGEST_PATH}?api_key={token} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {token}\r\ncontent-length: 3\r\n\r\n{{}}\n"
             ))
             .await;
         shown.push_str(&format!("{:?} {:?}\n", answer.headers, answer.body));
@@ -105,7 +105,7 @@ async fn keys_and_tokens_reach_no_log_no_metric_and_no_answer() {
 
 #[tokio::test]
 async fn keys_and_tokens_are_not_on_the_disk() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let disk = board.app.copy_of_disk();
     let mut folders = vec![disk.path().to_owned()];
     let mut files = 0;

@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 
 use change_log::StreamLog;
 use domain::{ManualClock, Timestamp, World};
-use engine::Seat;
+use engine::Leadership;
 use serde_json::{Value, json};
 use test_servers::Proxy;
 
-use crate::board::{ANN, BEA, lines};
 use crate::harness::{Bed, Joining, TestApp, line, ndjson, wait_for};
+use crate::test_market::{ANN, BEA, lines};
 
 const ODDS: &str = "/v1/sports/mma/odds";
 const EPOCH: Duration = Duration::from_secs(30);
@@ -29,10 +29,10 @@ fn cut_at(app: &TestApp) -> Timestamp {
 
 /// Gives a node its turn as the keeper of the lead does: whenever it could write and has none, for servers that have
 /// just come back may fail it the first time.
-async fn lead(app: &TestApp, seat: &Seat, term: i64) {
+async fn lead(app: &TestApp, leadership: &Leadership, term: i64) {
     let keep = || {
-        if seat.is_fit() && seat.term().is_none() {
-            seat.grant(term);
+        if leadership.is_healthy() && leadership.term().is_none() {
+            leadership.grant(term);
         }
         app.service.api.world(World::Live).leads()
     };
@@ -53,7 +53,7 @@ async fn publish(clock: &ManualClock, nodes: &[&TestApp]) {
 struct Cluster {
     writer: TestApp,
     readers: [TestApp; 2],
-    seat: Arc<Seat>,
+    leadership: Arc<Leadership>,
     joining: Joining,
     // The last to go: the nodes speak with it until they have stopped.
     bed: Bed,
@@ -63,12 +63,12 @@ impl Cluster {
     async fn start() -> Self {
         let bed = Bed::start();
         let joining = Joining::new(&bed);
-        let (seated, seat) = joining.seated();
-        let writer = TestApp::builder().joining(seated).start().await;
-        lead(&writer, &seat, 1).await;
+        let (electable, leadership) = joining.electable();
+        let writer = TestApp::builder().joining(electable).start().await;
+        lead(&writer, &leadership, 1).await;
         let follow = async || TestApp::builder().joining(joining.clone()).start().await;
         let readers = [follow().await, follow().await];
-        Self { seat, writer, readers, joining, bed }
+        Self { leadership, writer, readers, joining, bed }
     }
 
     fn nodes(&self) -> [&TestApp; 3] {
@@ -199,23 +199,23 @@ async fn a_long_push_goes_over_in_parts_in_its_order() {
 async fn without_a_writer_a_push_is_refused_and_taken_once_there_is_one() {
     let bed = Bed::start();
     let joining = Joining::new(&bed);
-    let (seated, seat) = joining.seated();
-    let standby = TestApp::builder().joining(seated).start().await;
+    let (electable, leadership) = joining.electable();
+    let standby = TestApp::builder().joining(electable).start().await;
     let feed = standby.any_feed().await;
     let event = line::event("a", "mma", ANN, BEA);
     let refused =
         standby.post(&feed, ndjson(std::slice::from_ref(&event)).into_bytes(), None).await;
     assert_eq!((refused.status, refused.code().as_str()), (503, "unavailable"));
     assert!(refused.header("retry-after").is_some());
-    lead(&standby, &seat, 1).await;
+    lead(&standby, &leadership, 1).await;
     standby.push_all(&feed, &[event]).await;
 }
 
 #[tokio::test]
 async fn a_writer_that_was_replaced_while_it_slept_writes_nothing_and_reads_on() {
     let cluster = Cluster::start().await;
-    let (seated, new_seat) = cluster.joining.seated();
-    let heir = TestApp::builder().joining(seated).start().await;
+    let (electable, new_seat) = cluster.joining.electable();
+    let heir = TestApp::builder().joining(electable).start().await;
     let feed = cluster.writer.any_feed().await;
     let heirs_feed = heir.feed("feed-0", None).await;
     cluster.writer.push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
@@ -228,7 +228,7 @@ async fn a_writer_that_was_replaced_while_it_slept_writes_nothing_and_reads_on()
     assert_eq!((&receipt["accepted"], &receipt["unchanged"]), (&json!(0), &json!(1)));
     wait_for("the old one to step down", || !cluster.writer.service.api.world(World::Live).leads())
         .await;
-    assert_eq!(cluster.seat.term(), None, "it does not take its turn back by itself");
+    assert_eq!(cluster.leadership.term(), None, "it does not take its turn back by itself");
     assert!(heir.service.api.world(World::Live).leads());
     let [_, one, two] = cluster.nodes();
     publish(&cluster.joining.clock, &[&cluster.writer, one, two, &heir]).await;
@@ -247,23 +247,23 @@ async fn a_writer_that_is_cut_off_is_unfit_and_follows_once_it_is_back() {
     let bed = Bed::start();
     let joining = Joining::new(&bed);
     let proxy = Proxy::start(bed.nats.port(0).unwrap()).await.unwrap();
-    let (mut seated, seat) = joining.seated();
-    seated.servers.url = format!("nats://127.0.0.1:{}", proxy.port());
-    let old = TestApp::builder().joining(seated).start().await;
-    lead(&old, &seat, 1).await;
-    let (seated, heirs_seat) = joining.seated();
-    let heir = TestApp::builder().joining(seated).start().await;
+    let (mut electable, leadership) = joining.electable();
+    electable.servers.url = format!("nats://127.0.0.1:{}", proxy.port());
+    let old = TestApp::builder().joining(electable).start().await;
+    lead(&old, &leadership, 1).await;
+    let (electable, heirs_seat) = joining.electable();
+    let heir = TestApp::builder().joining(electable).start().await;
     let feed = heir.any_feed().await;
     heir.push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
     proxy.stall();
     // Whoever keeps the lead gives it back then; until it has stepped down itself, the log is what stops it.
-    wait_for("the writer to be unfit", || !seat.is_fit()).await;
+    wait_for("the writer to be unfit", || !leadership.is_healthy()).await;
     lead(&heir, &heirs_seat, 2).await;
     let price = line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155));
     heir.push_all(&feed, std::slice::from_ref(&price)).await;
     proxy.restore();
     wait_for("the old one to step down", || !old.service.api.world(World::Live).leads()).await;
-    wait_for("the old one to keep up", || seat.is_fit()).await;
+    wait_for("the old one to keep up", || leadership.is_healthy()).await;
     publish(&joining.clock, &[&old, &heir]).await;
     let bodies = [
         old.get(ODDS, &old.live_key().await).await.text().to_owned(),
@@ -275,8 +275,8 @@ async fn a_writer_that_is_cut_off_is_unfit_and_follows_once_it_is_back() {
 #[tokio::test]
 async fn a_writer_that_was_replaced_does_not_even_say_that_nothing_changed() {
     let cluster = Cluster::start().await;
-    let (seated, new_seat) = cluster.joining.seated();
-    let heir = TestApp::builder().joining(seated).start().await;
+    let (electable, new_seat) = cluster.joining.electable();
+    let heir = TestApp::builder().joining(electable).start().await;
     let feed = cluster.writer.feed("one", None).await;
     let heirs_feed = heir.feed("one", None).await;
     let event = line::event("a", "mma", ANN, BEA);
@@ -315,8 +315,8 @@ async fn an_operators_word_at_any_node_is_carried_out_by_the_one_that_writes() {
 #[tokio::test]
 async fn a_standby_goes_on_where_a_writer_that_died_has_stopped() {
     let cluster = Cluster::start().await;
-    let (seated, heirs_seat) = cluster.joining.seated();
-    let heir = TestApp::builder().joining(seated).start().await;
+    let (electable, heirs_seat) = cluster.joining.electable();
+    let heir = TestApp::builder().joining(electable).start().await;
     let [one, two] = &cluster.readers;
     let (feed, key) = (one.any_feed().await, one.live_key().await);
     one.push_all(&feed, &lines()).await;
@@ -356,9 +356,9 @@ async fn an_entry_of_a_newer_program_is_told_and_what_was_read_before_it_is_stil
     cluster.writer.push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
     cluster.publish().await;
     let servers = cluster.joining.servers.clone();
-    let (seated, seat) = cluster.joining.seated();
-    let standby = TestApp::builder().joining(seated).start().await;
-    wait_for("a standby", || seat.is_fit()).await;
+    let (electable, leadership) = cluster.joining.electable();
+    let standby = TestApp::builder().joining(electable).start().await;
+    wait_for("a standby", || leadership.is_healthy()).await;
     let newer = move || {
         let mut log = StreamLog::open(&servers.runtime, &servers.place(World::Live)).unwrap();
         log.append(1, [(99, b"what is this".as_slice())]).unwrap();
@@ -381,9 +381,9 @@ async fn an_entry_of_a_newer_program_is_told_and_what_was_read_before_it_is_stil
     }
     let events = one.get("/v1/sports/mma/events", &key).await.json();
     assert_eq!(events.as_array().unwrap().len(), 1);
-    for seat in [&cluster.seat, &seat] {
-        assert!(!seat.is_fit(), "it must not be given the lead");
-        seat.grant(9);
+    for leadership in [&cluster.leadership, &leadership] {
+        assert!(!leadership.is_healthy(), "it must not be given the lead");
+        leadership.grant(9);
     }
     let feed = one.any_feed().await;
     let price = line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155));

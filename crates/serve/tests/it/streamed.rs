@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::board::{ANN, BEA};
 use crate::harness::{Bed, TestApp, line, ndjson};
+use crate::test_market::{ANN, BEA};
 
 const ODDS: &str = "/v1/sports/mma/odds";
 

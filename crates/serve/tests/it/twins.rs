@@ -3,15 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::board::Board;
 use crate::harness::{Answer, Raw, line};
+use crate::test_market::TestMarket;
 
 const BOOKMAKERS: [&str; 8] =
     ["fanduel", "draftkings", "betmgm", "caesars", "bet365", "pinnacle", "unibet", "bovada"];
 
 /// A board with enough of tennis for answers of tens of kilobytes.
-async fn large_board() -> Board {
-    let board = Board::start().await;
+async fn large_board() -> TestMarket {
+    let board = TestMarket::start().await;
     let mut lines = Vec::new();
     for number in 0..30 {
         let (reference, home, away) = (
@@ -126,7 +126,7 @@ async fn an_answer_read_slowly_stays_the_same_while_epochs_go_by() {
 
 #[tokio::test]
 async fn a_key_that_a_connection_is_known_by_is_looked_at_with_every_request() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let other = board.app.limited_key(1, 1, None).await;
     let request = |key: &str| {
         format!("GET /v1/books HTTP/1.1\r\nhost: a\r\nx-api-key: {key}\r\n\r\n").into_bytes()

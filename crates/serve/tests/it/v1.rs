@@ -1,17 +1,9 @@
-//! The API, by subject.
+//! What one operation of the API does, by route.
 
-mod cache;
-mod epoch;
-mod error;
+mod books;
 mod event;
-mod fault;
-mod key;
-mod limits;
+mod events;
 mod odds;
-mod order;
-mod paging;
-mod param;
-mod sandbox;
-mod score;
-mod state;
-pub(crate) mod trust;
+mod scores;
+mod sports;
+mod status;

@@ -20,7 +20,7 @@ use crate::dashboard::route::ExploreAct;
 use crate::dashboard::sign;
 use crate::dashboard::visit::Visit;
 use api::ErrorCode;
-use api::v1::Endpoint;
+use api::Operation;
 use http::{Reply, Request};
 
 /// What is shown of a body.
@@ -70,8 +70,8 @@ struct ExplorePage {
 pub(crate) async fn answer(visit: &Visit<'_>, act: ExploreAct) -> Result<Reply, Trouble> {
     let runs = act == ExploreAct::Run && visit.form.get("act") == "run";
     let request = if act == ExploreAct::Run { &visit.form } else { &visit.query };
-    let endpoint = Endpoint::by_name(request.get("endpoint")).unwrap_or(Endpoint::Odds);
-    let Some(template) = endpoint.template() else {
+    let endpoint = Operation::by_name(request.get("endpoint")).unwrap_or(Operation::GetOdds);
+    let Some(template) = endpoint.row().path else {
         return Err(Trouble::NotFound);
     };
     let account_id = visit.session()?.account.id.as_str();
@@ -93,9 +93,9 @@ pub(crate) async fn answer(visit: &Visit<'_>, act: ExploreAct) -> Result<Reply, 
         shell: Shell::new(visit, "Explorer", "explore").with(notice),
         endpoints: links(endpoint),
         endpoint: endpoint.name(),
-        title: endpoint.title(),
+        title: endpoint.row().title,
         template,
-        meaning: parts(endpoint.meaning()),
+        meaning: parts(endpoint.row().meaning),
         fields,
         keys: keys
             .iter()
@@ -130,20 +130,20 @@ fn chosen<'k>(keys: &'k [KeyView], id: &str) -> Option<&'k KeyView> {
         .or_else(|| keys.first())
 }
 
-fn links(current: Endpoint) -> Vec<EndpointLink> {
-    Endpoint::ALL
+fn links(current: Operation) -> Vec<EndpointLink> {
+    Operation::all()
         .into_iter()
-        .filter(|endpoint| endpoint.template().is_some())
+        .filter(|endpoint| endpoint.row().path.is_some())
         .map(|endpoint| EndpointLink {
             name: endpoint.name(),
-            title: endpoint.title(),
+            title: endpoint.row().title,
             current: endpoint == current,
         })
         .collect()
 }
 
 /// The parameters with what was filled in, or with something that works.
-fn fields(visit: &Visit<'_>, endpoint: Endpoint, request: &Form) -> Vec<Field> {
+fn fields(visit: &Visit<'_>, endpoint: Operation, request: &Form) -> Vec<Field> {
     let untouched = request.get("touched").is_empty();
     let mut fields = field::of(endpoint, &visit.web.api.catalogue, request);
     let sport = fields.iter().find(|field| field.name == "sport_key");

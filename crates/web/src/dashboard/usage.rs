@@ -6,7 +6,7 @@ use accounts::{
     CountRow, FAILURES_MAX, KeyView, Outcome, Step, UsageQuery, Window, WindowStanding,
     alert_percent,
 };
-use api::v1::Endpoint;
+use api::Operation;
 use askama::Template;
 use domain::Timestamp;
 use http::Reply;
@@ -148,10 +148,10 @@ pub(crate) async fn answer(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let meant = |view: &&KeyView| key.is_empty() || view.record.id.as_str() == key;
     let key_id = (!key.is_empty()).then_some(key);
     let query = UsageQuery { account_id, key_id, step: range.step, from: range.from(now) };
-    let rows = accounts.usage(query, &Endpoint::names()).await?;
+    let rows = accounts.usage(query, &Operation::names()).await?;
     let hour_ago = Timestamp::from_millis(Step::Hour.start_ms(now.as_millis()) - PACE_S * 1000);
     let recent = UsageQuery { step: Step::Hour, from: hour_ago, ..query };
-    let recent = accounts.usage(recent, &Endpoint::names()).await?;
+    let recent = accounts.usage(recent, &Operation::names()).await?;
     let spent = spent(&recent);
     let failures = accounts.failures(account_id, key_id, FAILURES_MAX).await?;
     let page = UsagePage {
@@ -191,7 +191,7 @@ fn spent(recent: &[CountRow]) -> HashMap<&str, u64> {
     let mut spent = HashMap::new();
     // What spends is what was answered, but for status, which is free.
     let spends =
-        |row: &&CountRow| row.outcome == Outcome::Ok && row.endpoint != Endpoint::Status.name();
+        |row: &&CountRow| row.outcome == Outcome::Ok && row.endpoint != Operation::GetStatus.name();
     for row in recent.iter().filter(spends) {
         *spent.entry(row.key_id.as_str()).or_default() += row.requests;
     }
@@ -249,7 +249,7 @@ fn forecast(quota: &WindowStanding, spent: u64, over: u64, now: Timestamp) -> St
 }
 
 fn endpoints(rows: &[CountRow]) -> Vec<EndpointLine> {
-    let mut lines: Vec<EndpointLine> = Endpoint::ALL
+    let mut lines: Vec<EndpointLine> = Operation::all()
         .into_iter()
         .filter_map(|endpoint| {
             let own: Vec<&CountRow> =
@@ -259,9 +259,10 @@ fn endpoints(rows: &[CountRow]) -> Vec<EndpointLine> {
             };
             let total = Outcome::ALL.into_iter().map(of).sum::<u64>();
             (total > 0).then(|| EndpointLine {
-                title: endpoint.title(),
+                title: endpoint.row().title,
                 template: endpoint
-                    .template()
+                    .row()
+                    .path
                     .unwrap_or("no such path, or refused before it was read"),
                 counts: Outcome::ALL.map(|outcome| number(of(outcome))).to_vec(),
                 total,

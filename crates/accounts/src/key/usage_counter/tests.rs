@@ -24,11 +24,26 @@ fn every_cell_is_its_own() {
     for (n, outcome) in Outcome::ALL.into_iter().enumerate() {
         assert_eq!(cell(0, outcome), n);
     }
-    let mut cells: Vec<usize> = (0..OPERATIONS_MAX)
+    let mut cells: Vec<usize> = (0..GROUP)
         .flat_map(|operation| Outcome::ALL.map(|outcome| cell(operation, outcome)))
         .collect();
     cells.dedup();
     assert_eq!((cells.len(), cells.last()), (CELLS, Some(&(CELLS - 1))));
+}
+
+#[test]
+fn every_operation_is_counted_apart_and_takes_memory_only_where_it_is_used() {
+    let counter = UsageCounter::new(Arc::default());
+    let now = Timestamp::from_secs(1);
+    (0..GROUP).for_each(|operation| counter.count(call(operation, Outcome::Ok), now));
+    assert!(counter.counters.get().unwrap().first.next.get().is_none());
+    (GROUP..OPERATIONS_MAX + 1)
+        .for_each(|operation| counter.count(call(operation, Outcome::Ok), now));
+    let taken = counter.take(now);
+    let operations: Vec<usize> = taken.iter().map(|pending| pending.operation).collect();
+    assert_eq!(operations, (0..OPERATIONS_MAX).collect::<Vec<_>>());
+    taken.iter().for_each(|pending| counter.give_back(pending));
+    assert_eq!(counter.take(now), taken);
 }
 
 #[test]

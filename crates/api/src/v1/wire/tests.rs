@@ -43,7 +43,7 @@ impl TestBook {
     }
 
     fn snapshot(&self) -> Snapshot {
-        Snapshot::cut(&self.book, self.now, STALE_AFTER, WIRES)
+        Snapshot::cut(&self.book, 0, self.now, STALE_AFTER, WIRES)
     }
 
     fn sport(&self, key: &str) -> SportId {
@@ -235,7 +235,7 @@ fn nothing_is_an_empty_answer() {
 #[test]
 fn a_snapshot_that_was_cut_for_no_wire_answers_the_same() {
     let book = TestBook::new(&[BOUT, MONEYLINE]);
-    let bare = Snapshot::cut(&book.book, book.now, STALE_AFTER, &[]);
+    let bare = Snapshot::cut(&book.book, 0, book.now, STALE_AFTER, &[]);
     let odds = Selector::Odds(all_odds(book.sport("mma")), Format::Decimal);
     let event = Selector::Event(book.sport("mma"), event_id());
     for selector in [odds, event] {

@@ -107,7 +107,7 @@ impl Source {
 
 /// What users see of a book, without ids.
 fn shown(book: &Book, now: Timestamp) -> BTreeSet<String> {
-    let snapshot = Snapshot::cut(book, now, STEP, &[]);
+    let snapshot = Snapshot::cut(book, 0, now, STEP, &[]);
     let mut shown = BTreeSet::new();
     for (sport, _) in book.catalogue().sports() {
         let view = snapshot.sport(sport);

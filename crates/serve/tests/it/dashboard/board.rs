@@ -8,17 +8,17 @@ use serde_json::{Value, json};
 use web::WebSettings;
 
 use super::browser::{Browser, between};
-use crate::board::{ANN, BEA, Board};
 use crate::harness::{Answer, TestApp, line};
+use crate::test_market::{ANN, BEA, TestMarket};
 
 /// Pages that show the live market, which tests can push to.
 pub(crate) fn live() -> WebSettings {
     WebSettings { board: Some(World::Live), ..WebSettings::default() }
 }
 
-pub(crate) async fn live_board() -> Board {
+pub(crate) async fn live_board() -> TestMarket {
     let app = TestApp::builder().pages(PeopleRules::default(), live()).start().await;
-    Board::on(app).await
+    TestMarket::on(app).await
 }
 
 /// The cells of one outcome's row: class and text.
@@ -88,7 +88,7 @@ async fn suspended_and_late_prices_are_shown_as_such_and_are_never_best() {
 async fn an_events_page_has_margins_fair_chances_and_the_path_of_each_price() {
     let app =
         TestApp::builder().pages(PeopleRules::default(), live()).keeping_pages().start().await;
-    let board = Board::on(app).await;
+    let board = TestMarket::on(app).await;
     // What is in force is noted in its own time, and a price that nobody has noted was never shown.
     let begun = Instant::now();
     while board.app.get_operator("/metrics").await.text().contains("linesman_board_paths 0\n") {

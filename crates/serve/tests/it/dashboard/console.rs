@@ -8,8 +8,8 @@ use domain::World;
 use serde_json::{Value, json};
 
 use super::browser::{Browser, account, account_id, between, nowhere};
+use crate::api::key_authority::Silence;
 use crate::harness::{Answer, TestApp, at, line};
-use crate::v1::trust::Silence;
 
 const EVIL: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>";
 

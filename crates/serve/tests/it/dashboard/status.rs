@@ -7,12 +7,12 @@ use accounts::PeopleRules;
 use web::WebSettings;
 
 use super::browser::{Browser, between};
-use crate::board::Board;
 use crate::harness::TestApp;
+use crate::test_market::TestMarket;
 
 #[tokio::test]
 async fn a_source_that_falls_silent_is_shown_as_delayed_with_since_when() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     board.app.publish().await;
     let mut browser = Browser::new(&board.app);
     let json = browser.get("/status.json").await.json();
@@ -37,7 +37,7 @@ async fn a_source_that_falls_silent_is_shown_as_delayed_with_since_when() {
 #[tokio::test]
 async fn a_day_is_told_in_quarters_of_an_hour_and_outlives_a_restart() {
     // Whoever opens the page looks, too: nobody else does here, so what is noted when is not left to chance.
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let mut browser = Browser::new(&board.app);
     browser.get("/status.json").await;
     board.app.advance(Duration::from_secs(1800));

@@ -8,18 +8,18 @@ use serde_json::Value;
 use web::WebSettings;
 
 use super::board::live;
-use crate::board::{ANN, BEA, Board};
 use crate::harness::{Answer, Builder, TestApp, line};
+use crate::test_market::{ANN, BEA, TestMarket};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-async fn kept(pages: WebSettings) -> Board {
+async fn kept(pages: WebSettings) -> TestMarket {
     kept_on(TestApp::builder(), pages).await
 }
 
-async fn kept_on(builder: Builder, pages: WebSettings) -> Board {
+async fn kept_on(builder: Builder, pages: WebSettings) -> TestMarket {
     let app = builder.pages(PeopleRules::default(), pages).keeping_pages().start().await;
-    Board::on(app).await
+    TestMarket::on(app).await
 }
 
 /// Frames of a stream: id, event, data.
@@ -29,7 +29,7 @@ struct Stream {
 }
 
 impl Stream {
-    async fn open(board: &Board, path: &str, last: Option<&str>) -> Self {
+    async fn open(board: &TestMarket, path: &str, last: Option<&str>) -> Self {
         let mut request = board.app.request(Method::GET, path);
         if let Some(last) = last {
             request = request.header("last-event-id", last);
@@ -68,12 +68,12 @@ impl Stream {
 }
 
 /// The cut that a page shows.
-async fn cut_of(board: &Board, path: &str) -> String {
+async fn cut_of(board: &TestMarket, path: &str) -> String {
     let page = board.app.get_without_key(path).await;
     page.text().split("data-cut=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
 }
 
-async fn move_to(board: &Board, price: i32) {
+async fn move_to(board: &TestMarket, price: i32) {
     board.push(&[line::moneyline("bout-1", "fanduel", (ANN, price), (BEA, -140))]).await;
     board.app.publish().await;
 }

@@ -12,7 +12,7 @@ use engine::{WorldHandle, WorldOptions, Worlds};
 use feeds::sandbox::Simulation;
 use http::{Proxies, Server, ServerSettings};
 use market::{Lifetimes, Limits};
-use serve::{Doors, Service};
+use serve::{ListenerRole, Service};
 use store::Store;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -249,9 +249,9 @@ impl Builder {
             tokio::spawn(web::keep_pages(Arc::clone(&service.web), stop.clone()));
         }
         TestApp {
-            addr: listen(&service, Doors::Main, &stop).await,
-            push_addr: listen(&service, Doors::Ingest, &stop).await,
-            operator_addr: listen(&service, Doors::Operator, &stop).await,
+            addr: listen(&service, ListenerRole::Main, &stop).await,
+            push_addr: listen(&service, ListenerRole::Ingest, &stop).await,
+            operator_addr: listen(&service, ListenerRole::Operator, &stop).await,
             client: client(),
             refresh_interval: self.refresh_interval,
             waker: tokio::sync::OnceCell::new(),

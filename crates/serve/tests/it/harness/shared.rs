@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use accounts::{Accounts, Cluster};
 use change_log::{LeaderClient, LogLocation, Options, StreamLocation};
 use domain::{Clock, ManualClock, World};
-use engine::{Membership, Seat, WorldHandle, WorldOptions};
+use engine::{Leadership, Membership, WorldHandle, WorldOptions};
 use store::Store;
 use test_servers::Nats;
 use tokio::runtime::{Handle, Runtime};
@@ -58,19 +58,23 @@ pub(crate) struct Joining {
     pub(crate) servers: LogServers,
     pub(crate) clock: Arc<ManualClock>,
     /// `None`: it never writes.
-    pub(crate) seat: Option<Arc<Seat>>,
+    pub(crate) leadership: Option<Arc<Leadership>>,
 }
 
 impl Joining {
     pub(crate) fn new(bed: &Bed) -> Self {
-        Self { servers: bed.servers(), clock: Arc::new(ManualClock::at(at(START))), seat: None }
+        Self {
+            servers: bed.servers(),
+            clock: Arc::new(ManualClock::at(at(START))),
+            leadership: None,
+        }
     }
 
     /// The same with a seat of its own.
-    pub(crate) fn seated(&self) -> (Self, Arc<Seat>) {
-        let seat = Arc::new(Seat::default());
-        seat.set_founds(true);
-        (Self { seat: Some(Arc::clone(&seat)), ..self.clone() }, seat)
+    pub(crate) fn electable(&self) -> (Self, Arc<Leadership>) {
+        let leadership = Arc::new(Leadership::default());
+        leadership.set_may_create_log(true);
+        (Self { leadership: Some(Arc::clone(&leadership)), ..self.clone() }, leadership)
     }
 
     pub(super) async fn join(
@@ -78,10 +82,10 @@ impl Joining {
         options: WorldOptions,
         clock: &Arc<dyn Clock>,
     ) -> (Arc<WorldHandle>, JoinHandle<()>) {
-        let caller = LeaderClient::open(&self.servers.place(World::Live)).await.unwrap();
-        let membership = Membership { caller, seat: self.seat.clone() };
+        let leader_client = LeaderClient::open(&self.servers.place(World::Live)).await.unwrap();
+        let membership = Membership { leader_client, leadership: self.leadership.clone() };
         let (handle, node) = WorldHandle::join(options, Arc::clone(clock), membership);
-        tokio::spawn(engine::keep_desk(Arc::clone(&handle)));
+        tokio::spawn(engine::serve_forwards(Arc::clone(&handle)));
         (handle, std::thread::spawn(move || node.run()))
     }
 }

@@ -7,8 +7,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::metric;
-use crate::board::{ANN, BEA};
 use crate::harness::{TestApp, line, ndjson, wait_for};
+use crate::test_market::{ANN, BEA};
 
 /// The signal that comes with a write beyond the limit; whoever listens for it is not ended by it.
 const SIGXFSZ: i32 = 25;

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
-use crate::harness::{DOOR, TestApp};
+use crate::harness::{INGEST_PATH, TestApp};
 
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 pub(super) const DATA: u8 = 0;
@@ -206,7 +206,7 @@ async fn requests_that_were_given_up_keep_no_connection() {
     let mut client = asked_once(&app).await;
     let bearer = format!("Bearer {feed}");
     for stream in [3, 5, 7] {
-        let push = head("POST", DOOR, &[("authorization", &bearer)]);
+        let push = head("POST", INGEST_PATH, &[("authorization", &bearer)]);
         client.send(&frame(HEADERS, END_HEADERS, stream, &push)).await;
         client.send(&frame(RST_STREAM, 0, stream, &8_u32.to_be_bytes())).await;
     }

@@ -1,14 +1,14 @@
 //! Requests that are not as they should be, first on a connection and behind others: each is refused with the body of
 //! D1, and a path under `/v1` tells nothing to who has no key (D3).
 
-use crate::board::Board;
-use crate::harness::{Answer, DOOR, Raw, TestApp};
+use crate::harness::{Answer, INGEST_PATH, Raw, TestApp};
+use crate::test_market::TestMarket;
 
 /// Requests, and the status that refuses them.
 fn requests() -> Vec<(String, u16)> {
     let many: String = (0..65).map(|n| format!("x-{n}: 1\r\n")).collect();
     let (heavy, long) = ("a".repeat(20_000), "a".repeat(9_000));
-    let post = format!("POST {DOOR} HTTP/1.1\r\nhost: a\r\n");
+    let post = format!("POST {INGEST_PATH} HTTP/1.1\r\nhost: a\r\n");
     let mut requests = vec![
         ("nonsense\r\n\r\n".to_owned(), 400),
         ("GET / HTTP/1.1\r\n\r\n".to_owned(), 400),
@@ -53,7 +53,8 @@ fn requests() -> Vec<(String, u16)> {
 /// What a connection has sent before.
 fn beginnings(feed: &str) -> [String; 4] {
     let get = "GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n";
-    let push = format!("POST {DOOR} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {feed}\r\n");
+    let push =
+        format!("POST {INGEST_PATH} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {feed}\r\n");
     let body = "GET /healthz HTTP/1.1\r\nhost: a\r\ncontent-length: 3\r\n\r\nabc";
     let length = format!("{push}content-length: 1\r\n\r\n\n");
     let chunks = format!("{push}transfer-encoding: chunked\r\n\r\n1\r\n\n\r\n0\r\n\r\n");
@@ -90,7 +91,7 @@ async fn a_body_in_chunks_that_are_none_is_refused_and_ends_the_connection() {
     let app = TestApp::start().await;
     let feed = app.any_feed().await;
     let push = format!(
-        "POST {DOOR} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {feed}\r\ntransfer-encoding: chunked\r\n\r\n"
+        "POST {INGEST_PATH} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {feed}\r\ntransfer-encoding: chunked\r\n\r\n"
     );
     let smuggled = "GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n";
     for chunks in ["x\r\n", "-1\r\n", "1\r\nab\r\n", "1\nx\r\n", "fffffffffffffffff\r\n"] {
@@ -107,7 +108,7 @@ async fn who_waits_to_be_asked_for_a_body_is_asked_once_it_is_wanted() {
     let feed = app.any_feed().await;
     let mut raw = Raw::connect(app.addr).await;
     let head = format!(
-        "POST {DOOR} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {feed}\r\nexpect: 100-continue\r\ncontent-length: 1\r\n\r\n"
+        "POST {INGEST_PATH} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {feed}\r\nexpect: 100-continue\r\ncontent-length: 1\r\n\r\n"
     );
     for _ in 0..2 {
         raw.send(head.as_bytes()).await;
@@ -123,7 +124,7 @@ async fn who_waits_to_be_asked_for_a_body_is_asked_once_it_is_wanted() {
 
 #[tokio::test]
 async fn a_path_that_is_too_long_tells_nothing_to_who_has_no_key() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let target = format!("/v1/books?x={}", "a".repeat(9_000));
     assert_eq!(board.app.get_without_key(&target).await.status, 401);
     assert_eq!(board.app.get(&target, "sk_live_wrong").await.status, 401);
@@ -136,7 +137,7 @@ async fn a_path_that_is_too_long_tells_nothing_to_who_has_no_key() {
 
 #[tokio::test]
 async fn no_part_of_a_key_comes_back_however_it_is_written() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let key = &board.key;
     let secret = key.trim_start_matches("sk_live_").to_owned();
     for text in [

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::board::Board;
 use crate::harness::TestApp;
+use crate::test_market::TestMarket;
 
 /// Keeps the one thread of a test busy.
 fn stand_still(time: Duration) {
@@ -16,7 +16,7 @@ fn stand_still(time: Duration) {
 #[tokio::test]
 async fn one_client_on_a_slow_machine_is_never_refused() {
     let app = TestApp::builder().shed_after(Duration::from_millis(10)).start().await;
-    let board = Board::on(app).await;
+    let board = TestMarket::on(app).await;
     let hog = tokio::spawn(async {
         loop {
             stand_still(Duration::from_millis(50));
@@ -35,7 +35,7 @@ async fn one_client_on_a_slow_machine_is_never_refused() {
 #[tokio::test]
 async fn a_machine_that_stood_still_goes_on_as_before() {
     let app = TestApp::builder().shed_after(Duration::from_millis(250)).start().await;
-    let board = Board::on(app).await;
+    let board = TestMarket::on(app).await;
     // Many ask at once when it goes on.
     for round in 0..3 {
         let mut asking = tokio::task::JoinSet::new();

@@ -9,7 +9,7 @@ use hyper::body::Frame;
 use serde_json::json;
 
 use super::{metric, wait_for_metric};
-use crate::harness::{DOOR, Raw, TestApp, line};
+use crate::harness::{INGEST_PATH, Raw, TestApp, line};
 
 const MIB: usize = 1 << 20;
 
@@ -56,7 +56,7 @@ async fn a_body_for_which_there_is_no_room_is_refused_before_it_is_sent() {
     let (feed, other) = (app.any_feed().await, app.any_feed().await);
     let head = |bytes: usize| {
         format!(
-            "POST {DOOR} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {feed}\r\ncontent-length: {bytes}\r\n\r\n"
+            "POST {INGEST_PATH} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {feed}\r\ncontent-length: {bytes}\r\n\r\n"
         )
     };
     let mut first = Raw::connect(app.addr).await;
@@ -78,7 +78,7 @@ async fn bodies_that_never_end_hold_no_more_than_their_feeds_share() {
     let app = TestApp::builder().push_bytes(16 * MIB, 4 * MIB).start().await;
     let (feed, other) = (app.any_feed().await, app.any_feed().await);
     let head = format!(
-        "POST {DOOR} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {feed}\r\ntransfer-encoding: chunked\r\n\r\n"
+        "POST {INGEST_PATH} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {feed}\r\ntransfer-encoding: chunked\r\n\r\n"
     );
     let chunk = [format!("{MIB:x}\r\n").into_bytes(), vec![b' '; MIB], b"\r\n".to_vec()].concat();
     let mut open = Vec::new();
@@ -98,7 +98,11 @@ async fn bodies_that_never_end_hold_no_more_than_their_feeds_share() {
     let client = reqwest::Client::builder().no_proxy().http2_prior_knowledge().build().unwrap();
     let pushing = |_| {
         let body = reqwest::Body::wrap(Endless { piece: Some(Bytes::from(vec![b' '; MIB])) });
-        client.post(format!("http://{}{DOOR}", app.addr)).bearer_auth(&feed).body(body).send()
+        client
+            .post(format!("http://{}{INGEST_PATH}", app.addr))
+            .bearer_auth(&feed)
+            .body(body)
+            .send()
     };
     for answer in futures_join(5, pushing).await {
         assert_eq!(answer.unwrap().status(), 503);

@@ -5,12 +5,12 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serve::{Doors, Entrance};
+use serve::{ListenerRole, ListenerService};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::http2::{PREFACE, SETTINGS, frame, get};
-use crate::harness::{DOOR, Raw, TestApp, wait_for};
+use crate::harness::{INGEST_PATH, Raw, TestApp, wait_for};
 
 const REQUEST: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n";
 
@@ -26,7 +26,7 @@ async fn listen(app: &TestApp) -> Listener {
     let addr = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
     let listener = http::Listener { socket: listener, tls: None, measures_load: true };
-    let entrance = Entrance { service: Arc::clone(&app.service), doors: Doors::Main };
+    let entrance = ListenerService { service: Arc::clone(&app.service), role: ListenerRole::Main };
     let running = tokio::spawn(http::run(Arc::new(entrance), listener, stop.clone()));
     Listener { addr, stop, running }
 }
@@ -97,7 +97,7 @@ async fn a_stop_takes_pushes_that_were_sent_before_it() {
     let app = TestApp::start().await;
     let feed = app.any_feed().await;
     let push = format!(
-        "POST {DOOR} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {feed}\r\ncontent-length: 1\r\n\r\n\n"
+        "POST {INGEST_PATH} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {feed}\r\ncontent-length: 1\r\n\r\n\n"
     );
     let listener = listen(&app).await;
     let pushes: Vec<TcpStream> = (0..20).map(|_| ask(listener.addr, push.as_bytes())).collect();

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::http2::{Client, get};
 use super::{metric, wait_for_metric};
-use crate::board::Board;
 use crate::harness::TestApp;
+use crate::test_market::TestMarket;
 
 /// `SETTINGS_INITIAL_WINDOW_SIZE`: so many bytes of each body may be sent.
 fn window(bytes: u32) -> Vec<u8> {
@@ -16,7 +16,7 @@ const UNREAD: &str = "linesman_answers_unread_bytes";
 
 #[tokio::test]
 async fn ready_answers_that_nobody_reads_are_held_once() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let path = "/v1/sports/mma/odds";
     let length = board.app.get(path, &board.key).await.body.len();
     let mut clients = Vec::new();

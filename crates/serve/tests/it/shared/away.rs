@@ -5,18 +5,18 @@ use std::time::{Duration, Instant};
 use domain::{Clock as _, Timestamp, World};
 
 use super::{Cluster, EPOCH, ODDS, cut_at, lead, one_push, publish, wait_for_push};
-use crate::board::{ANN, BEA};
 use crate::harness::{Bed, Joining, TestApp, line, wait_for};
+use crate::test_market::{ANN, BEA};
 
 #[tokio::test]
 async fn a_node_starts_without_servers_and_serves_once_they_are_there() {
     let mut bed = Bed::start();
     let joining = Joining::new(&bed);
-    let (seated, seat) = joining.seated();
+    let (electable, leadership) = joining.electable();
     let feed;
     {
-        let writer = TestApp::builder().joining(seated).start().await;
-        lead(&writer, &seat, 1).await;
+        let writer = TestApp::builder().joining(electable).start().await;
+        lead(&writer, &leadership, 1).await;
         feed = writer.any_feed().await;
         writer.push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
         publish(&joining.clock, &[&writer]).await;
@@ -63,7 +63,7 @@ async fn when_the_servers_come_back_every_node_catches_up_without_a_restart() {
     let leads_still = || cluster.writer.service.api.world(World::Live).leads();
     wait_for("the writer to step down", || !leads_still()).await;
     cluster.bed.nats.start_again(0).unwrap();
-    lead(&cluster.writer, &cluster.seat, 2).await;
+    lead(&cluster.writer, &cluster.leadership, 2).await;
     wait_for_push(&cluster.readers[0], &feed, &price).await;
     cluster.publish().await;
     for (node, key) in cluster.readers.iter().zip(&keys) {

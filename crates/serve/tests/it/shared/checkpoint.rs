@@ -9,8 +9,8 @@ use market::{Book, Change, Ids};
 use test_servers::Proxy;
 
 use super::{Cluster, ODDS, cut_at, publish};
-use crate::board::{ANN, BEA};
 use crate::harness::{LogServers, TestApp, line, wait_for};
+use crate::test_market::{ANN, BEA};
 
 /// Writes two checkpoints, as the writer does now and then, and lets go of all entries before them.
 fn shorten_log(servers: &LogServers) {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use domain::{Clock as _, Timestamp, World};
 
 use super::{Cluster, EPOCH, ODDS, cut_at, lead, publish};
-use crate::board::{ANN, BEA};
 use crate::harness::{TestApp, line, wait_for};
+use crate::test_market::{ANN, BEA};
 
 /// Waits until all nodes show a snapshot of this instant, and gives the one body that they show.
 async fn shown_at(nodes: &[&TestApp], at: Timestamp) -> String {
@@ -33,8 +33,8 @@ async fn status(nodes: &[&TestApp]) -> Vec<String> {
 async fn a_clock_set_back_stops_no_node_and_no_epoch_is_shown_differently() {
     let cluster = Cluster::start().await;
     let clock = &cluster.joining.clock;
-    let (seated, heirs_seat) = cluster.joining.seated();
-    let heir = TestApp::builder().joining(seated).start().await;
+    let (electable, heirs_seat) = cluster.joining.electable();
+    let heir = TestApp::builder().joining(electable).start().await;
     let [writer, one, two] = cluster.nodes();
     let nodes = [writer, one, two, &heir];
     let feed = writer.feed("one", None).await;
@@ -56,7 +56,7 @@ async fn a_clock_set_back_stops_no_node_and_no_epoch_is_shown_differently() {
     assert!(shown_at(&nodes, later).await.contains("140"));
 
     // Set back once more, and nobody writes.
-    cluster.seat.withdraw();
+    cluster.leadership.withdraw();
     wait_for("the writer to step down", || !writer.service.api.world(World::Live).leads()).await;
     clock.set(right);
     assert_eq!(status(&nodes).await, ["degraded"; 4]);

@@ -6,8 +6,8 @@ use domain::World;
 use serde_json::Value;
 
 use super::{lead, publish, wait_for_push};
-use crate::board::{ANN, BEA};
 use crate::harness::{Bed, Joining, TestApp, line, wait_for};
+use crate::test_market::{ANN, BEA};
 
 const EVENTS: &str = "/v1/sports/mma/events";
 
@@ -23,22 +23,22 @@ async fn shown(app: &TestApp) -> BTreeMap<String, String> {
 async fn an_id_that_was_lost_with_the_log_is_not_given_again() {
     let mut bed = Bed::start();
     let joining = Joining::new(&bed);
-    let (seated, seat) = joining.seated();
-    let writer = TestApp::builder().joining(seated).start().await;
-    lead(&writer, &seat, 1).await;
+    let (electable, leadership) = joining.electable();
+    let writer = TestApp::builder().joining(electable).start().await;
+    lead(&writer, &leadership, 1).await;
     let feed = writer.any_feed().await;
     writer.push_all(&feed, &[line::event("a", "mma", ANN, BEA)]).await;
     publish(&joining.clock, &[&writer]).await;
 
     let take_away = |bed: &mut Bed| {
-        seat.withdraw();
+        leadership.withdraw();
         bed.nats.kill(0).unwrap();
     };
     let lead_again = async |bed: &mut Bed, term| {
         bed.nats.start_again(0).unwrap();
         wait_for("the writer to step down", || !writer.service.api.world(World::Live).leads())
             .await;
-        lead(&writer, &seat, term).await;
+        lead(&writer, &leadership, term).await;
     };
     take_away(&mut bed);
     let copy = bed.nats.copy_data(0).unwrap();

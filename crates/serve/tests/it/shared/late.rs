@@ -7,8 +7,8 @@ use domain::{Clock as _, World};
 use serde_json::{Value, json};
 
 use super::{Cluster, ODDS};
-use crate::board::{ANN, BEA};
 use crate::harness::{line, wait_for};
+use crate::test_market::{ANN, BEA};
 
 #[tokio::test]
 async fn a_copy_that_comes_late_does_not_undo_what_was_taken_since() {

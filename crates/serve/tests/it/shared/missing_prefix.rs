@@ -16,15 +16,15 @@ async fn a_log_without_its_beginning_is_not_taken_for_a_whole_one() {
         log.append(1, [(1, b"never read".as_slice())]).unwrap();
     };
     std::thread::spawn(begin_late).join().unwrap();
-    let (seated, seat) = joining.seated();
-    let standby = TestApp::builder().joining(seated).start().await;
-    seat.grant(1);
+    let (electable, leadership) = joining.electable();
+    let standby = TestApp::builder().joining(electable).start().await;
+    leadership.grant(1);
     let live = standby.service.api.world(World::Live);
     let begun = std::time::Instant::now();
     while !standby.get_operator("/readyz").await.text().contains("the log begins with entry 42") {
         assert!(begun.elapsed() < std::time::Duration::from_secs(60), "it does not say so");
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
-    assert!(!live.leads() && !seat.is_fit());
+    assert!(!live.leads() && !leadership.is_healthy());
     assert_eq!(standby.get_operator("/readyz").await.status, 503);
 }

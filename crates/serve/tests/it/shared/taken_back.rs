@@ -5,17 +5,17 @@ use domain::World;
 use test_servers::Proxy;
 
 use super::{ODDS, lead, publish, wait_for_push};
-use crate::board::{ANN, BEA};
 use crate::harness::{Bed, Joining, TestApp, line, wait_for};
+use crate::test_market::{ANN, BEA};
 
 #[tokio::test]
 async fn a_node_whose_log_was_rewritten_shows_what_is_in_it_now() {
     let mut bed = Bed::start();
     let joining = Joining::new(&bed);
     let proxy = Proxy::start(bed.nats.port(0).unwrap()).await.unwrap();
-    let (seated, seat) = joining.seated();
-    let writer = TestApp::builder().joining(seated).start().await;
-    lead(&writer, &seat, 1).await;
+    let (electable, leadership) = joining.electable();
+    let writer = TestApp::builder().joining(electable).start().await;
+    lead(&writer, &leadership, 1).await;
     let mut joined = joining.clone();
     joined.servers.url = format!("nats://127.0.0.1:{}", proxy.port());
     let reader = TestApp::builder().joining(joined).start().await;
@@ -24,14 +24,14 @@ async fn a_node_whose_log_was_rewritten_shows_what_is_in_it_now() {
     publish(&joining.clock, &[&writer, &reader]).await;
 
     let take_away = |bed: &mut Bed| {
-        seat.withdraw();
+        leadership.withdraw();
         bed.nats.kill(0).unwrap();
     };
     let lead_again = async |bed: &mut Bed, term| {
         bed.nats.start_again(0).unwrap();
         wait_for("the writer to step down", || !writer.service.api.world(World::Live).leads())
             .await;
-        lead(&writer, &seat, term).await;
+        lead(&writer, &leadership, term).await;
     };
     take_away(&mut bed);
     let copy = bed.nats.copy_data(0).unwrap();

@@ -4,21 +4,21 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::board::{ANN, BEA, Board};
 use crate::harness::line;
+use crate::test_market::{ANN, BEA, TestMarket};
 
 fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
-async fn odds_count(board: &Board, id: &str) -> usize {
+async fn odds_count(board: &TestMarket, id: &str) -> usize {
     let path = format!("/v1/sports/mma/odds?regions=us,uk,eu,au&event_ids={id}");
     board.get(&path).await.as_array().unwrap().len()
 }
 
 #[tokio::test]
 async fn an_event_has_exactly_the_fields_of_the_interface_in_order() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let bout = board.event_of("mma", ANN).await;
     let expected = json!({
         "id": bout["id"], "sport_key": "mma", "competition": "Cup",
@@ -48,34 +48,15 @@ async fn an_event_has_exactly_the_fields_of_the_interface_in_order() {
 
 #[tokio::test]
 async fn an_event_of_another_sport_is_not_found() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let id = board.bout_id().await;
     let answer = board.app.get(&format!("/v1/sports/boxing/events/{id}"), &board.key).await;
     assert_eq!(answer.refusal(), (404, "event_not_found".to_owned()));
 }
 
 #[tokio::test]
-async fn events_are_listed_by_start_with_inclusive_from_and_exclusive_to() {
-    let board = Board::start().await;
-    let homes = async |query: &str| -> Vec<String> {
-        let events = board.get(&format!("/v1/sports/mma/events?{query}")).await;
-        let home = |event: &Value| event["home_team"].as_str().unwrap().to_owned();
-        events.as_array().unwrap().iter().map(home).collect()
-    };
-    let (first, second) = ("2026-11-22T03:00:00Z", "2026-11-29T03:00:00Z");
-    assert_eq!(homes("").await, [ANN, "Carla Cruz"]);
-    assert_eq!(homes(&format!("commence_from={first}")).await, [ANN, "Carla Cruz"]);
-    assert_eq!(homes(&format!("commence_to={second}")).await, [ANN]);
-    assert_eq!(homes(&format!("commence_from={first}&commence_to={first}")).await, [""; 0]);
-    assert_eq!(homes("commence_from=2026-11-22T03:00:00.001Z").await, ["Carla Cruz"]);
-    assert_eq!(homes("commence_to=2026-11-22T04:00:01%2B01:00").await, [ANN], "offsets are taken");
-    assert_eq!(homes("status=scheduled&limit=1").await, [ANN]);
-    assert_eq!(homes("status=live").await, [""; 0]);
-}
-
-#[tokio::test]
 async fn the_status_of_an_event_is_that_of_its_score() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     for (status, home) in [("scheduled", 0), ("live", 1), ("final", 2)] {
         if status != "scheduled" {
             board.push(&[line::score("bout-1", status, home, 0)]).await;
@@ -92,7 +73,7 @@ async fn the_status_of_an_event_is_that_of_its_score() {
 
 #[tokio::test]
 async fn a_postponed_event_is_the_same_event_at_another_time() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let id = board.bout_id().await;
     board.push(&[line::event_at("bout-1", "mma", ANN, BEA, "2027-01-10T03:00:00Z")]).await;
     board.app.publish().await;
@@ -103,7 +84,7 @@ async fn a_postponed_event_is_the_same_event_at_another_time() {
 
 #[tokio::test]
 async fn another_feeds_listing_of_the_same_bout_is_the_same_event_under_the_first_names() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let id = board.bout_id().await;
     let other = board.app.any_feed().await;
     let swapped =
@@ -124,7 +105,7 @@ async fn another_feeds_listing_of_the_same_bout_is_the_same_event_under_the_firs
 
 #[tokio::test]
 async fn a_removed_event_is_gone_when_the_last_feed_has_removed_it() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let id = board.bout_id().await;
     let path = format!("/v1/sports/mma/events/{id}");
     let other = board.app.any_feed().await;
@@ -143,7 +124,7 @@ async fn a_removed_event_is_gone_when_the_last_feed_has_removed_it() {
 
 #[tokio::test]
 async fn odds_leave_when_the_event_is_final_and_come_back_only_with_new_ones_after_a_correction() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let id = board.bout_id().await;
     assert_eq!(odds_count(&board, &id).await, 6);
     board.push(&[line::score("bout-1", "final", 0, 1)]).await;
@@ -167,7 +148,7 @@ async fn odds_leave_when_the_event_is_final_and_come_back_only_with_new_ones_aft
 
 #[tokio::test]
 async fn a_suspended_or_withdrawn_market_has_no_record() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let id = board.bout_id().await;
     let mut suspended = line::moneyline("bout-1", "fanduel", (ANN, 120), (BEA, -140));
     suspended["suspended"] = true.into();
@@ -184,7 +165,7 @@ async fn a_suspended_or_withdrawn_market_has_no_record() {
 
 #[tokio::test]
 async fn a_final_event_stays_seventy_two_hours_and_is_then_removed() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let id = board.bout_id().await;
     let path = format!("/v1/sports/mma/events/{id}");
     board.push(&[line::score("bout-1", "final", 0, 1)]).await;

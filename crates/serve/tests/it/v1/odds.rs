@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::board::{ANN, BEA, Board};
 use crate::harness::line;
+use crate::test_market::{ANN, BEA, TestMarket};
 
 fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
 /// The prices of one bookmaker's moneyline of the first bout.
-async fn prices(board: &Board, bookmaker: &str, format: &str) -> (Value, Value) {
+async fn prices(board: &TestMarket, bookmaker: &str, format: &str) -> (Value, Value) {
     let id = board.bout_id().await;
     let path = format!(
         "/v1/sports/mma/odds?bookmaker={bookmaker}&odds_format={format}&event_ids={id}&market=moneyline"
@@ -23,7 +23,7 @@ async fn prices(board: &Board, bookmaker: &str, format: &str) -> (Value, Value) 
 
 #[tokio::test]
 async fn an_odds_record_has_exactly_the_fields_of_the_interface_in_order() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let record = board.list("/v1/sports/mma/odds?bookmaker=fanduel").await.remove(0);
     let fields =
         ["id", "sport_key", "event_id", "bookmaker", "market", "format", "last_update", "outcomes"];
@@ -44,7 +44,7 @@ async fn an_odds_record_has_exactly_the_fields_of_the_interface_in_order() {
 
 #[tokio::test]
 async fn a_fractional_price_is_text_in_lowest_terms() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     assert_eq!(prices(&board, "bet365", "fractional").await, (json!("5/4"), json!("2/3")));
     assert_eq!(prices(&board, "fanduel", "fractional").await, (json!("6/5"), json!("5/7")));
     assert_eq!(prices(&board, "draftkings", "fractional").await, (json!("5/4"), json!("7/10")));
@@ -52,7 +52,7 @@ async fn a_fractional_price_is_text_in_lowest_terms() {
 
 #[tokio::test]
 async fn prices_are_exact_in_every_format() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let id = board.bout_id().await;
     let path = |format: &str| {
         format!(
@@ -86,7 +86,7 @@ async fn prices_are_exact_in_every_format() {
 
 #[tokio::test]
 async fn decimal_differs_from_american_in_format_and_price_alone() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let american = board.list("/v1/sports/mma/odds").await;
     let mut decimal = board.list("/v1/sports/mma/odds?odds_format=decimal").await;
     assert_eq!(american.len(), decimal.len());
@@ -103,7 +103,7 @@ async fn decimal_differs_from_american_in_format_and_price_alone() {
 
 #[tokio::test]
 async fn grouped_by_bout_the_moneyline_comes_bout_by_bout() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let grouped = board.get("/v1/sports/mma/odds?group_by=bout").await;
     assert_eq!(keys(&grouped), ["sport", "generated_at", "sources", "bouts"]);
     assert_eq!(grouped["sport"], "mma");
@@ -137,7 +137,7 @@ async fn grouped_by_bout_the_moneyline_comes_bout_by_bout() {
 
 #[tokio::test]
 async fn latency_is_how_late_a_pushed_read_arrived() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let late = line::stamped(line::heartbeat("fanduel", "mma"), "2026-11-14T12:00:28.500Z");
     board.push(&[late]).await;
     board.app.publish().await;
@@ -145,7 +145,7 @@ async fn latency_is_how_late_a_pushed_read_arrived() {
     assert_eq!(grouped["sources"][0]["latency_ms"], 1500);
 }
 
-async fn bookmakers(board: &Board, query: &str) -> Vec<String> {
+async fn bookmakers(board: &TestMarket, query: &str) -> Vec<String> {
     let records = board.get(&format!("/v1/sports/mma/odds?market=moneyline&{query}")).await;
     let mut keys: Vec<String> = records
         .as_array()
@@ -160,7 +160,7 @@ async fn bookmakers(board: &Board, query: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn regions_default_to_us_and_win_over_their_alias() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let us = ["bet365", "draftkings", "fanduel"];
     assert_eq!(bookmakers(&board, "").await, us);
     assert_eq!(bookmakers(&board, "regions=us").await, us);
@@ -174,7 +174,7 @@ async fn regions_default_to_us_and_win_over_their_alias() {
 
 #[tokio::test]
 async fn prior_market_names_are_accepted_and_never_given() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     for (sport, alias, own) in [
         ("mma", "h2h", "moneyline"),
         ("mma", "totals", "total_rounds"),
@@ -192,14 +192,14 @@ async fn prior_market_names_are_accepted_and_never_given() {
     }
 }
 
-async fn last_update(board: &Board, query: &str) -> String {
+async fn last_update(board: &TestMarket, query: &str) -> String {
     let records = board.list(&format!("/v1/sports/mma/odds?{query}")).await;
     records[0]["last_update"].as_str().unwrap().to_owned()
 }
 
 #[tokio::test]
 async fn last_update_is_when_the_price_was_last_confirmed() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let (fanduel, draftkings) = ("bookmaker=fanduel", "bookmaker=draftkings");
     assert_eq!(last_update(&board, fanduel).await, "2026-11-14T12:00:05Z");
     // The same prices again: unchanged, and fresher.
@@ -224,7 +224,7 @@ async fn last_update_is_when_the_price_was_last_confirmed() {
 
 #[tokio::test]
 async fn every_pairing_of_a_tournament_has_a_record_of_its_own() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let pairing = |group: &str, one: &str, two: &str, price: i32| {
         let outcomes = json!([{ "name": one, "price": price }, { "name": two, "price": -130 }]);
         let mut odds = line::odds("open-1", "fanduel", "matchup", "american", &outcomes);
@@ -248,7 +248,7 @@ async fn every_pairing_of_a_tournament_has_a_record_of_its_own() {
 
 #[tokio::test]
 async fn a_record_keeps_its_id_while_price_and_line_move() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let path = "/v1/sports/american_football/odds?market=total_points";
     let before = board.list(path).await.remove(0);
     let moved = json!([

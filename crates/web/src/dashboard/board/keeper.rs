@@ -25,7 +25,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(15);
 /// Keeps boards and status up to date until the service stops.
 pub async fn keep_pages(web: Arc<Web>, stopping: CancellationToken) {
     let board = web.settings.board.filter(|_| web.settings.enabled);
-    let mut news = board.map(|world| web.api.world(world).news());
+    let mut news = board.map(|world| web.api.world(world).publications());
     let mut back = JoinSet::new();
     if let Some(world) = board {
         blocking(&web, move |web| renew(web, world)).await;
@@ -112,7 +112,7 @@ fn play_at(web: &Web, world: World, at: Timestamp, past: &Mutex<History>) {
     for message in simulation.world_at(at) {
         play_back(&mut book, &message, at);
     }
-    let snapshot = Snapshot::cut(&book, at, handle.stale_after(), &[]);
+    let snapshot = Snapshot::cut(&book, 0, at, handle.stale_after(), &[]);
     past.lock().unwrap_or_else(PoisonError::into_inner).note(&snapshot);
 }
 
@@ -131,12 +131,12 @@ fn read_back(
     let mut base = Base::newest(&mut *log, &web.api.catalogue)?;
     let mut noted: Option<Timestamp> = None;
     for logged in Replay::after(&*log, &base)? {
-        let Logged { at, change, .. } = logged?;
+        let Logged { seq, at, change, .. } = logged?;
         base.book.absorb(&change, at);
         if let Change::Cut { at } = change {
             let due = noted.is_none_or(|noted| at.since(noted) >= LOG_STEP);
             if due && at < until {
-                let snapshot = Snapshot::cut(&base.book, at, handle.stale_after(), &[]);
+                let snapshot = Snapshot::cut(&base.book, seq, at, handle.stale_after(), &[]);
                 past.lock().unwrap_or_else(PoisonError::into_inner).note(&snapshot);
                 noted = Some(at);
             }

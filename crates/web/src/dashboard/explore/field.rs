@@ -1,6 +1,6 @@
 //! The parameters of an endpoint as fields of a form, read from what the OpenAPI document says of them.
+use api::Operation;
 use api::openapi::parameter;
-use api::v1::Endpoint;
 use domain::Catalogue;
 use serde_json::Value;
 
@@ -43,7 +43,7 @@ impl Field {
 }
 
 /// The parameters of an endpoint, in the document's order, with what was filled in. What is deprecated is not offered.
-pub(crate) fn of(endpoint: Endpoint, catalogue: &Catalogue, request: &Form) -> Vec<Field> {
+pub(crate) fn of(endpoint: Operation, catalogue: &Catalogue, request: &Form) -> Vec<Field> {
     let all = parameter::all(catalogue);
     parameter::of(endpoint)
         .iter()
@@ -135,8 +135,8 @@ mod tests {
     fn every_parameter_of_the_document_is_a_field_and_nothing_else_is() {
         let catalogue = Catalogue::load(None).unwrap();
         let document = api::openapi::value(&catalogue);
-        for endpoint in Endpoint::ALL {
-            let Some(template) = endpoint.template() else { continue };
+        for endpoint in Operation::all() {
+            let Some(template) = endpoint.row().path else { continue };
             let told =
                 document["paths"][template]["parameters"].as_array().cloned().unwrap_or_default();
             let mut wanted: Vec<String> = told
@@ -155,7 +155,7 @@ mod tests {
     fn fields_take_what_the_document_allows() {
         let catalogue = Catalogue::load(None).unwrap();
         let form = Form::parse(b"p_regions=us&p_regions=eu&p_limit=7&p_market=spread").unwrap();
-        let fields = of(Endpoint::Odds, &catalogue, &form);
+        let fields = of(Operation::GetOdds, &catalogue, &form);
         let find = |name: &str| fields.iter().find(|field| field.name == name).unwrap();
         assert_eq!(find("regions").value, "us,eu");
         assert!(matches!(find("regions").control, Control::Choices));

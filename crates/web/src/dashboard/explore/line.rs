@@ -73,30 +73,30 @@ mod tests {
     use super::*;
     use crate::dashboard::explore::field;
     use crate::dashboard::form::Form;
-    use api::v1::Endpoint;
+    use api::Operation;
 
-    fn target_of(endpoint: Endpoint, form: &str) -> String {
+    fn target_of(endpoint: Operation, form: &str) -> String {
         let catalogue = domain::Catalogue::load(None).unwrap();
         let form = Form::parse(form.as_bytes()).unwrap();
-        target(endpoint.template().unwrap(), &field::of(endpoint, &catalogue, &form))
+        target(endpoint.row().path.unwrap(), &field::of(endpoint, &catalogue, &form))
     }
 
     #[test]
     fn an_address_holds_what_was_filled_in_and_nothing_empty() {
         assert_eq!(
             target_of(
-                Endpoint::Odds,
+                Operation::GetOdds,
                 "p_sport_key=golf&p_regions=us&p_regions=uk&p_limit=3&p_market="
             ),
             "/v1/sports/golf/odds?regions=us,uk&limit=3"
         );
-        assert_eq!(target_of(Endpoint::Books, "p_limit=3"), "/v1/books");
+        assert_eq!(target_of(Operation::ListBooks, "p_limit=3"), "/v1/books");
     }
 
     #[test]
     fn nothing_that_is_filled_in_can_leave_its_place_in_any_language() {
         let hostile = "p_sport_key=../x%3F%23&p_limit='\"`$(id)\\\n%0A</script>";
-        let target = target_of(Endpoint::Odds, &hostile.replace('\n', ""));
+        let target = target_of(Operation::GetOdds, &hostile.replace('\n', ""));
         assert!(
             target.starts_with("/v1/sports/..%2Fx%3F%23/odds?limit=%27%22%60%24%28id%29%5C"),
             "{target}"

@@ -2,17 +2,17 @@
 
 use serde_json::{Value, json};
 
-use crate::board::{ANN, BEA, Board};
 use crate::harness::line;
+use crate::test_market::{ANN, BEA, TestMarket};
 
-async fn score_of(board: &Board, sport: &str, name: &str) -> Value {
+async fn score_of(board: &TestMarket, sport: &str, name: &str) -> Value {
     let id = board.event_of(sport, name).await["id"].as_str().unwrap().to_owned();
     board.list(&format!("/v1/sports/{sport}/scores?event_ids={id}")).await.remove(0)
 }
 
 #[tokio::test]
 async fn every_event_has_a_score_record_before_any_source_reports() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let score = score_of(&board, "mma", ANN).await;
     let expected = json!({
         "event_id": score["event_id"], "sport_key": "mma", "status": "scheduled",
@@ -24,7 +24,7 @@ async fn every_event_has_a_score_record_before_any_source_reports() {
 
 #[tokio::test]
 async fn a_finished_fight_names_its_winner_and_nothing_else_does() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     board.push(&[line::score("bout-1", "live", 0, 0)]).await;
     board.app.publish().await;
     assert_eq!(score_of(&board, "mma", ANN).await.get("winner"), None);
@@ -48,7 +48,7 @@ async fn a_finished_fight_names_its_winner_and_nothing_else_does() {
 
 #[tokio::test]
 async fn updated_at_is_when_the_score_last_changed() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     board.push(&[line::score("bout-1", "live", 0, 0)]).await;
     board.app.publish().await;
     assert_eq!(score_of(&board, "mma", ANN).await["updated_at"], "2026-11-14T12:00:30Z");
@@ -63,7 +63,7 @@ async fn updated_at_is_when_the_score_last_changed() {
 
 #[tokio::test]
 async fn a_golf_score_shows_the_leader_and_the_runner_up_round_by_round() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let score = score_of(&board, "golf", "Harbour Open").await;
     assert_eq!((&score["home_team"], &score["away_team"]), (&json!("TBD"), &json!("TBD")));
     assert_eq!(score["periods"], json!([]));

@@ -11,14 +11,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::waits::Waits;
 
 #[derive(Debug)]
-pub(crate) struct Rewound<S> {
+pub(crate) struct PrefixedStream<S> {
     first: Bytes,
     stream: S,
     /// Who is told what comes and goes.
     waits: Arc<Waits>,
 }
 
-impl<S> Rewound<S> {
+impl<S> PrefixedStream<S> {
     /// A stream whose time-outs are kept there.
     pub(crate) fn new(first: Bytes, stream: S, waits: Arc<Waits>) -> Self {
         Self { first, stream, waits }
@@ -29,7 +29,7 @@ impl<S> Rewound<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Rewound<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for PrefixedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -52,7 +52,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Rewound<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Rewound<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for PrefixedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

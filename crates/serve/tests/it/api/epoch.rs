@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use domain::World;
 
-use crate::board::{ANN, BEA, Board};
 use crate::harness::{TestApp, line, wait_for};
+use crate::test_market::{ANN, BEA, TestMarket};
 
 const PATHS: [&str; 6] = [
     "/v1/sports",
@@ -18,7 +18,7 @@ const PATHS: [&str; 6] = [
 ];
 
 /// Bodies and tags of all paths.
-async fn everything(board: &Board) -> Vec<(String, String)> {
+async fn everything(board: &TestMarket) -> Vec<(String, String)> {
     let mut seen = Vec::new();
     for path in PATHS {
         let answer = board.app.get(path, &board.key).await;
@@ -30,7 +30,7 @@ async fn everything(board: &Board) -> Vec<(String, String)> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn within_an_epoch_answers_are_the_same_bytes_while_feeds_push() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let first = everything(&board).await;
     let done = AtomicBool::new(false);
     let pushing = async {
@@ -57,7 +57,7 @@ async fn within_an_epoch_answers_are_the_same_bytes_while_feeds_push() {
 
 #[tokio::test]
 async fn generated_at_is_the_epoch_with_milliseconds_and_stays_within_it() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let path = "/v1/sports/mma/odds?group_by=bout";
     assert_eq!(board.get(path).await["generated_at"], "2026-11-14T12:00:30.000Z");
     board.app.advance(Duration::from_secs(29));
@@ -68,7 +68,7 @@ async fn generated_at_is_the_epoch_with_milliseconds_and_stays_within_it() {
 
 #[tokio::test]
 async fn snapshots_are_aligned_to_the_wall_clock_however_late_the_service_wakes() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     board.app.publish_after(Duration::from_secs(95)).await;
     // 12:00:30 and 95 s is 12:02:05, in the epoch of 12:02:00.
     let bouts = board.get("/v1/sports/mma/odds?group_by=bout").await;
@@ -79,7 +79,7 @@ async fn snapshots_are_aligned_to_the_wall_clock_however_late_the_service_wakes(
 
 #[tokio::test]
 async fn a_clock_set_back_stops_neither_snapshots_nor_the_end_of_caching() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     board.app.set_back(Duration::from_secs(3600));
     board
         .push(&[line::moneyline(
@@ -99,15 +99,15 @@ async fn a_clock_set_back_stops_neither_snapshots_nor_the_end_of_caching() {
     assert_eq!(answer.header("cache-control"), Some("private, max-age=30"));
 }
 
-async fn reopened(board: Board, dir: tempfile::TempDir) -> Board {
+async fn reopened(board: TestMarket, dir: tempfile::TempDir) -> TestMarket {
     let now = board.app.now();
     let app = TestApp::builder().starting_at(now).on(dir).start().await;
-    Board { app, key: board.key.clone(), feed: board.feed.clone() }
+    TestMarket { app, key: board.key.clone(), feed: board.feed.clone() }
 }
 
 #[tokio::test]
 async fn after_a_crash_in_the_epoch_the_same_bytes_are_shown() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     board.app.advance(Duration::from_secs(7));
     board.push(&[line::moneyline("bout-1", "fanduel", (ANN, 101), (BEA, -300))]).await;
     let before = everything(&board).await;
@@ -122,7 +122,7 @@ async fn after_a_crash_in_the_epoch_the_same_bytes_are_shown() {
 
 #[tokio::test]
 async fn after_a_restart_in_the_epoch_the_same_bytes_are_shown() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     board.app.advance(Duration::from_secs(7));
     board.push(&[line::moneyline("bout-1", "fanduel", (ANN, 101), (BEA, -300))]).await;
     let before = everything(&board).await;
@@ -130,7 +130,7 @@ async fn after_a_restart_in_the_epoch_the_same_bytes_are_shown() {
     let (now, key, feed) = (board.app.now(), board.key.clone(), board.feed.clone());
     let dir = board.app.stop().await;
     let app = TestApp::builder().starting_at(now).on(dir).start().await;
-    let again = Board { app, key, feed };
+    let again = TestMarket { app, key, feed };
     assert_eq!(everything(&again).await, before);
     again.app.publish().await;
     assert!(again.get("/v1/sports/mma/odds").await.to_string().contains("\"price\":101"));
@@ -138,14 +138,14 @@ async fn after_a_restart_in_the_epoch_the_same_bytes_are_shown() {
 
 #[tokio::test]
 async fn after_a_restart_in_a_later_epoch_what_was_pushed_is_shown() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let ids = board.bout_id().await;
     board.push(&[line::moneyline("bout-1", "fanduel", (ANN, 101), (BEA, -300))]).await;
     board.app.advance(Duration::from_secs(60));
     let (now, key, feed) = (board.app.now(), board.key.clone(), board.feed.clone());
     let dir = board.app.stop().await;
     let app = TestApp::builder().starting_at(now).on(dir).start().await;
-    let again = Board { app, key, feed };
+    let again = TestMarket { app, key, feed };
     assert!(again.get("/v1/sports/mma/odds").await.to_string().contains("\"price\":101"));
     assert_eq!(again.bout_id().await, ids);
 }
@@ -153,6 +153,6 @@ async fn after_a_restart_in_a_later_epoch_what_was_pushed_is_shown() {
 #[tokio::test]
 async fn by_the_machines_clock_a_push_is_seen_at_the_next_refresh() {
     let app = TestApp::builder().system_clock().start().await;
-    let board = Board::on(app).await;
+    let board = TestMarket::on(app).await;
     assert_eq!(board.list("/v1/sports/mma/odds?bookmaker=fanduel&market=moneyline").await.len(), 2);
 }

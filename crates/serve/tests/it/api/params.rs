@@ -1,11 +1,11 @@
 //! Parameters are strict, and refusals help (D4, D16).
 
-use crate::board::Board;
+use crate::test_market::TestMarket;
 
 /// Query, the parameter to blame, and words the message must have.
 type Bad<'a> = (&'a str, &'a str, &'a str);
 
-async fn check_refused(board: &Board, path: &str, cases: &[Bad<'_>]) {
+async fn check_refused(board: &TestMarket, path: &str, cases: &[Bad<'_>]) {
     for (query, param, words) in cases {
         let answer = board.app.get(&format!("{path}?{query}"), &board.key).await;
         let shown: String = query.chars().take(60).collect();
@@ -52,7 +52,7 @@ const CURSORS: [Bad<'_>; 5] = [
 
 #[tokio::test]
 async fn bad_parameters_of_odds_are_refused_by_name_with_help() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let path = "/v1/sports/mma/odds";
     check_refused(&board, path, &LIMITS).await;
     check_refused(&board, path, &IDS).await;
@@ -100,7 +100,7 @@ async fn bad_parameters_of_odds_are_refused_by_name_with_help() {
 
 #[tokio::test]
 async fn bad_parameters_of_scores_and_events_are_refused_by_name_with_help() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let statuses = [
         ("status=", "status", "empty"),
         ("status=finished", "status", "scheduled, live, final"),
@@ -134,7 +134,7 @@ async fn bad_parameters_of_scores_and_events_are_refused_by_name_with_help() {
 
 #[tokio::test]
 async fn endpoints_without_parameters_take_none() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let event = format!("/v1/sports/mma/events/{}", board.bout_id().await);
     for path in ["/v1/sports", "/v1/books", "/v1/status", &event] {
         check_refused(
@@ -152,7 +152,7 @@ async fn endpoints_without_parameters_take_none() {
 
 #[tokio::test]
 async fn at_most_two_hundred_ids_are_taken_and_unknown_ones_match_nothing() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let known = board.bout_id().await;
     let ids = |count: usize| vec![known.as_str(); count].join(",");
     for path in ["/v1/sports/mma/odds", "/v1/sports/mma/scores", "/v1/sports/mma/events"] {
@@ -171,7 +171,7 @@ async fn at_most_two_hundred_ids_are_taken_and_unknown_ones_match_nothing() {
 
 #[tokio::test]
 async fn parameters_that_do_not_fit_the_sport_are_refused() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     check_refused(
         &board,
         "/v1/sports/tennis/odds",
@@ -193,7 +193,7 @@ async fn parameters_that_do_not_fit_the_sport_are_refused() {
 
 #[tokio::test]
 async fn a_known_market_or_bookmaker_without_prices_is_an_empty_list() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     for query in
         ["market=outright", "market=spread", "bookmaker=caesars", "bookmaker=fanduel&regions=au"]
     {
@@ -204,7 +204,7 @@ async fn a_known_market_or_bookmaker_without_prices_is_an_empty_list() {
 
 #[tokio::test]
 async fn an_alias_that_is_not_used_must_still_be_valid() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let path = "/v1/sports/mma/odds";
     check_refused(
         &board,
@@ -220,7 +220,7 @@ async fn an_alias_that_is_not_used_must_still_be_valid() {
 
 #[tokio::test]
 async fn names_and_values_may_be_percent_encoded() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let plain = board.list("/v1/sports/mma/odds?regions=us,uk&market=moneyline").await;
     for query in ["regions=us%2Cuk&market=money%6Cine", "region%73=us,uk&&market=moneyline&"] {
         assert_eq!(board.list(&format!("/v1/sports/mma/odds?{query}")).await, plain, "{query}");
@@ -229,7 +229,7 @@ async fn names_and_values_may_be_percent_encoded() {
 
 #[tokio::test]
 async fn no_refusal_echoes_a_key() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let key = &board.key;
     let encoded: String = key.bytes().map(|byte| format!("%{byte:02x}")).collect();
     for text in [key.clone(), encoded, format!("x{key}"), key.replace("sk_live_", "fk_")] {

@@ -2,8 +2,8 @@
 
 use accounts::{Actor, Maintenance};
 
-use crate::board::Board;
 use crate::harness::TestApp;
+use crate::test_market::TestMarket;
 
 const CLOSED: Maintenance = Maintenance::On { retry_after_s: 120 };
 
@@ -13,7 +13,7 @@ async fn close(app: &TestApp) {
 
 #[tokio::test]
 async fn without_a_valid_key_every_path_under_v1_is_401_so_nothing_can_be_probed() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let bout = board.bout_id().await;
     close(&board.app).await;
     let event = format!("/v1/sports/mma/events/{bout}");

@@ -3,8 +3,8 @@
 use std::io::Read;
 use std::time::Duration;
 
-use crate::board::Board;
 use crate::harness::{Answer, TestApp};
+use crate::test_market::TestMarket;
 
 const PATHS: [&str; 6] = [
     "/v1/sports",
@@ -34,7 +34,7 @@ fn unpack(answer: &Answer) -> Vec<u8> {
 
 #[tokio::test]
 async fn every_encoding_unpacks_to_the_same_body_and_has_a_strong_tag_of_its_own() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     for path in PATHS {
         let plain = board.app.get(path, &board.key).await;
         assert_eq!(plain.header("content-encoding"), None);
@@ -56,7 +56,7 @@ async fn every_encoding_unpacks_to_the_same_body_and_has_a_strong_tag_of_its_own
 
 #[tokio::test]
 async fn what_the_client_holds_is_told_with_304_and_spends_nothing() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     for path in PATHS {
         let first = board.app.get(path, &board.key).await;
         let tag = first.header("etag").unwrap();
@@ -89,7 +89,7 @@ async fn what_the_client_holds_is_told_with_304_and_spends_nothing() {
 
 #[tokio::test]
 async fn answers_may_be_kept_for_the_rest_of_the_epoch_in_whole_seconds_rounded_down() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let age = async || {
         let answer = board.app.get("/v1/sports/mma/odds", &board.key).await;
         assert_eq!(answer.header("vary"), Some("X-API-Key, Accept-Encoding"));
@@ -106,7 +106,7 @@ async fn answers_may_be_kept_for_the_rest_of_the_epoch_in_whole_seconds_rounded_
 
 #[tokio::test]
 async fn head_has_the_headers_of_get_without_the_body_and_costs_the_same() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     for path in PATHS {
         let get = board.app.get(path, &board.key).await;
         let head = board.app.head(path, &board.key).await;
@@ -121,7 +121,7 @@ async fn head_has_the_headers_of_get_without_the_body_and_costs_the_same() {
 
 #[tokio::test]
 async fn status_tells_the_present_and_is_not_for_keeping() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let status = board.app.get("/v1/status", &board.key).await;
     assert_eq!(status.header("cache-control"), Some("no-store"));
     assert_eq!(status.header("etag"), None);
@@ -164,7 +164,7 @@ async fn the_standing_is_of_the_tightest_quota_window() {
 
 #[tokio::test]
 async fn no_answer_under_v1_invites_browsers() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let origin = ("Origin", "https://example.com");
     for path in PATHS.into_iter().chain(["/v1/status", "/v1/nowhere"]) {
         let answer = board.app.get_with(path, &board.key, &[origin]).await;

@@ -7,16 +7,16 @@ use http::{ConnectionState, Method, Refusal, Reply, Request, RequestBody, Reques
 
 use crate::ops;
 use crate::route::{self, Target};
-use crate::service::{Doors, Service};
+use crate::service::{ListenerRole, Service};
 
 /// The service as one listener shows it.
 #[derive(Debug)]
-pub struct Entrance {
+pub struct ListenerService {
     pub service: Arc<Service>,
-    pub doors: Doors,
+    pub role: ListenerRole,
 }
 
-impl Entrance {
+impl ListenerService {
     async fn route(
         &self,
         request: &Request<'_>,
@@ -24,10 +24,11 @@ impl Entrance {
         request_id: RequestId,
     ) -> Result<Reply, ApiError> {
         let service = &*self.service;
-        let target = route::find(service, self.doors, request.path);
+        let target = route::find(service, self.role, request.path);
         if target == Some(Target::V1) {
-            let (endpoint, reply) = v1::answer(&service.api, request, connection, request_id).await;
-            service.api.metrics.note_answer(endpoint, &reply, connection.begun.elapsed());
+            let (operation, reply) =
+                v1::answer(&service.api, request, connection, request_id).await;
+            service.api.metrics.note_answer(operation, &reply, connection.begun.elapsed());
             return Ok(reply);
         }
         api::check_target(request)?;
@@ -45,17 +46,19 @@ impl Entrance {
             Some(target) => ops::answer(service, request, target),
             None => Err(ApiError::new(
                 ErrorCode::NotFound,
-                match self.doors {
-                    Doors::Main => "there is no such path; /docs lists the endpoints",
-                    Doors::Ingest => "this listener serves ingest only",
-                    Doors::Operator => "this listener has /metrics, /feeds, /healthz and /readyz",
+                match self.role {
+                    ListenerRole::Main => "there is no such path; /docs lists the endpoints",
+                    ListenerRole::Ingest => "this listener serves ingest only",
+                    ListenerRole::Operator => {
+                        "this listener has /metrics, /feeds, /healthz and /readyz"
+                    }
                 },
             )),
         }
     }
 }
 
-impl http::Service for Entrance {
+impl http::Service for ListenerService {
     type Memory = v1::Memory;
 
     fn server(&self) -> &Arc<Server> {
@@ -63,7 +66,7 @@ impl http::Service for Entrance {
     }
 
     fn limits_connections(&self) -> bool {
-        self.doors != Doors::Operator
+        self.role != ListenerRole::Operator
     }
 
     fn is_plain(&self, request: &Request<'_>) -> bool {
@@ -89,7 +92,7 @@ impl http::Service for Entrance {
         body: B,
     ) -> Reply {
         let Service { api, web, .. } = &*self.service;
-        let target = route::find(&self.service, self.doors, request.path);
+        let target = route::find(&self.service, self.role, request.path);
         let request_id = api.next_request_id();
         let answered = match (request.method, target) {
             (Method::Post, Some(Target::Push)) => {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use accounts::{Actor, KeyKind, NewKey};
 use serde_json::json;
 
-use crate::board::Board;
 use crate::harness::{Answer, Raw, TestApp, mistyped, unlimited};
+use crate::test_market::TestMarket;
 
 const IN_SPORT: [&str; 3] =
     ["/v1/sports/mma/odds", "/v1/sports/mma/scores", "/v1/sports/mma/events"];
@@ -99,7 +99,7 @@ async fn a_rotated_key_goes_on_with_limits_and_use_and_the_old_one_ends_on_time(
 
 #[tokio::test]
 async fn sandbox_and_live_are_two_worlds() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let sandbox = board.app.sandbox_key().await;
     let bout = board.bout_id().await;
     for path in IN_SPORT {
@@ -116,7 +116,7 @@ async fn sandbox_and_live_are_two_worlds() {
 
 #[tokio::test]
 async fn the_query_form_of_the_key_is_accepted_everywhere_and_discouraged() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let key = &board.key;
     let event = format!("/v1/sports/mma/events/{}", board.bout_id().await);
     let plain = ["/v1/sports", "/v1/books", "/v1/status", &event, "/v1/nowhere"];
@@ -149,7 +149,7 @@ async fn the_query_form_of_the_key_is_accepted_everywhere_and_discouraged() {
 
 #[tokio::test]
 async fn the_header_wins_over_the_query() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let path = format!("/v1/books?api_key={}", board.key);
     let sandbox = board.app.sandbox_key().await;
     let both = board.app.get(&path, &sandbox).await;
@@ -177,7 +177,7 @@ async fn the_operator_can_switch_the_query_form_off() {
 
 #[tokio::test]
 async fn without_odds_read_only_sports_books_and_status_answer() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let key = board.app.key(NewKey { odds_read: false, ..unlimited(KeyKind::Production) }).await;
     for path in ["/v1/sports", "/v1/books", "/v1/status"] {
         assert_eq!(board.app.get(path, &key).await.status, 200, "{path}");
@@ -192,7 +192,7 @@ async fn without_odds_read_only_sports_books_and_status_answer() {
 
 #[tokio::test]
 async fn a_key_for_some_groups_reads_these_sports_and_sees_the_whole_list() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let key = board.app.key_for_groups(&["combat", "golf"]).await;
     for (sport, status) in
         [("mma", 200), ("boxing", 200), ("golf", 200), ("tennis", 403), ("american_football", 403)]
@@ -211,7 +211,7 @@ async fn a_key_for_some_groups_reads_these_sports_and_sees_the_whole_list() {
 
 #[tokio::test]
 async fn a_connection_remembers_what_was_asked_and_not_who_may_ask() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let narrow = board.app.key_for_groups(&["golf"]).await;
     let sandbox = board.app.sandbox_key().await;
     let mut raw = Raw::connect(board.app.addr).await;

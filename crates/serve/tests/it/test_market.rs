@@ -6,7 +6,7 @@ use crate::harness::{TestApp, line};
 
 /// A service with the board published, a key that sees it, and the feed it came from.
 #[derive(Debug)]
-pub(crate) struct Board {
+pub(crate) struct TestMarket {
     pub(crate) app: TestApp,
     pub(crate) key: String,
     pub(crate) feed: String,
@@ -15,7 +15,7 @@ pub(crate) struct Board {
 pub(crate) const ANN: &str = "Ann Archer";
 pub(crate) const BEA: &str = "Beatrix Bowen";
 
-impl Board {
+impl TestMarket {
     pub(crate) async fn start() -> Self {
         Self::on(TestApp::start().await).await
     }

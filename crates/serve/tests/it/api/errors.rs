@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use reqwest::Method;
 
-use crate::board::Board;
-use crate::harness::{Answer, DOOR, TestApp};
+use crate::harness::{Answer, INGEST_PATH, TestApp};
+use crate::test_market::TestMarket;
 
 #[tokio::test]
 async fn every_kind_of_failure_has_the_error_body_and_a_request_id_of_its_own() {
@@ -54,8 +54,8 @@ async fn every_kind_of_failure_has_the_error_body_and_a_request_id_of_its_own() 
             400,
             "invalid_parameter",
         ),
-        (format!("POST {DOOR} HTTP/1.1\r\nhost: a\r\n\r\n"), 401, "authentication_failed"),
-        (format!("GET {DOOR} HTTP/1.1\r\nhost: a\r\n\r\n"), 405, "method_not_allowed"),
+        (format!("POST {INGEST_PATH} HTTP/1.1\r\nhost: a\r\n\r\n"), 401, "authentication_failed"),
+        (format!("GET {INGEST_PATH} HTTP/1.1\r\nhost: a\r\n\r\n"), 405, "method_not_allowed"),
         ("\0\0\0\0\0\0\r\n\r\n".into(), 400, "invalid_parameter"),
         ("OPTIONS * HTTP/1.1\r\nhost: a\r\n\r\n".into(), 404, "not_found"),
     ];
@@ -72,7 +72,7 @@ async fn every_kind_of_failure_has_the_error_body_and_a_request_id_of_its_own() 
 
 #[tokio::test]
 async fn other_methods_are_refused_with_allow_with_and_without_a_body() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let event = format!("/v1/sports/mma/events/{}", board.bout_id().await);
     let paths = [
         "/v1/sports",
@@ -104,7 +104,7 @@ async fn other_methods_are_refused_with_allow_with_and_without_a_body() {
         assert_eq!(answer.refusal(), (405, "method_not_allowed".to_owned()), "{path}");
         assert_eq!(answer.header("allow"), Some("GET, HEAD"));
     }
-    let door = Answer::of(board.app.request(Method::PUT, DOOR).body("x")).await;
+    let door = Answer::of(board.app.request(Method::PUT, INGEST_PATH).body("x")).await;
     assert_eq!(door.refusal(), (405, "method_not_allowed".to_owned()));
     assert_eq!(door.header("allow"), Some("POST"));
 }

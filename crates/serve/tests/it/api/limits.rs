@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
-use crate::board::Board;
 use crate::harness::{Answer, TestApp};
+use crate::test_market::TestMarket;
 
 /// How many of many requests at the same time were answered with each status.
 async fn volley(app: &TestApp, key: &str, path: &str, count: usize) -> (usize, usize) {
@@ -61,7 +61,7 @@ async fn a_month_of_nine_lets_exactly_nine_through_and_is_named() {
 
 #[tokio::test]
 async fn only_a_200_of_the_five_kinds_spends_quota() {
-    let board = Board::start().await;
+    let board = TestMarket::start().await;
     let app = &board.app;
     let key = app.limited_key(1000, 1000, None).await;
     let bout = board.bout_id().await;

@@ -1,0 +1,241 @@
+//! The operations of the API, one row each. Routing, checks, metrics, usage, the OpenAPI document and the pages are
+//! derived from the row.
+
+use crate::v1::param::Param;
+
+/// An operation, or what is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Operation {
+    ListSports,
+    GetOdds,
+    GetScores,
+    ListEvents,
+    GetEvent,
+    ListBooks,
+    GetStatus,
+    /// Requests that named no operation, or were refused before that was known.
+    Unknown,
+}
+
+/// What an operation is.
+#[derive(Debug)]
+pub struct Row {
+    operation: Operation,
+    /// In the reference, metrics and usage.
+    pub name: &'static str,
+    /// As the reference writes it; what is no operation has none.
+    pub path: Option<&'static str>,
+    pub title: &'static str,
+    /// What a reader of the reference needs to know of it.
+    pub meaning: &'static str,
+    /// The chapter of the reference.
+    pub tag: &'static str,
+    /// What a good answer is, in words and by its schemas.
+    pub answer: &'static str,
+    pub schemas: &'static [Schema],
+    /// Query parameters; `api_key` goes with every operation.
+    pub params: &'static [Param],
+    pub cost: Cost,
+}
+
+/// What an answer may be.
+#[derive(Clone, Copy, Debug)]
+pub enum Schema {
+    One(&'static str),
+    ListOf(&'static str),
+}
+
+/// What a good answer takes of the key's quota.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cost {
+    /// One request. Closed during maintenance.
+    Request,
+    /// Nothing. Open also when the quota is spent and during maintenance, and never kept.
+    Free,
+}
+
+const ODDS: &str = "Odds and events";
+const CATALOGUE: &str = "Catalogue";
+const SERVICE: &str = "Service";
+
+const ROWS: [Row; 8] = [
+    Row {
+        operation: Operation::ListSports,
+        name: "list_sports",
+        path: Some("/v1/sports"),
+        title: "List sports",
+        meaning: "The sports carried, with how many events and bookmakers each has. `events` counts scheduled and \
+                  live ones.",
+        tag: CATALOGUE,
+        answer: "The sports.",
+        schemas: &[Schema::One("SportList")],
+        params: &[Param::ApiKey],
+        cost: Cost::Request,
+    },
+    Row {
+        operation: Operation::GetOdds,
+        name: "get_odds",
+        path: Some("/v1/sports/{sport_key}/odds"),
+        title: "Get odds",
+        meaning: "Current prices: one record for each bookmaker and market of the matching events. For fight \
+                  sports, `group_by=bout` gives the moneyline bout by bout instead. Needs `odds:read`.",
+        tag: ODDS,
+        answer: "Odds records; with `group_by=bout`, the bouts.",
+        schemas: &[Schema::ListOf("OddsRecord"), Schema::One("GroupedBouts")],
+        params: &[
+            Param::Market,
+            Param::Bookmaker,
+            Param::Regions,
+            Param::Region,
+            Param::OddsFormat,
+            Param::EventIds,
+            Param::GroupBy,
+            Param::Limit,
+            Param::Cursor,
+            Param::ApiKey,
+        ],
+        cost: Cost::Request,
+    },
+    Row {
+        operation: Operation::GetScores,
+        name: "get_scores",
+        path: Some("/v1/sports/{sport_key}/scores"),
+        title: "Get scores",
+        meaning: "Scores with period detail, one record for each event. `status=live` follows what is in \
+                  progress. Needs `odds:read`.",
+        tag: ODDS,
+        answer: "Score records.",
+        schemas: &[Schema::ListOf("ScoreRecord")],
+        params: &[Param::Status, Param::EventIds, Param::Limit, Param::Cursor, Param::ApiKey],
+        cost: Cost::Request,
+    },
+    Row {
+        operation: Operation::ListEvents,
+        name: "list_events",
+        path: Some("/v1/sports/{sport_key}/events"),
+        title: "List events",
+        meaning: "Events with the markets offered for each. Needs `odds:read`.",
+        tag: ODDS,
+        answer: "Events.",
+        schemas: &[Schema::ListOf("Event")],
+        params: &[
+            Param::Status,
+            Param::EventIds,
+            Param::CommenceFrom,
+            Param::CommenceTo,
+            Param::Limit,
+            Param::Cursor,
+            Param::ApiKey,
+        ],
+        cost: Cost::Request,
+    },
+    Row {
+        operation: Operation::GetEvent,
+        name: "get_event",
+        path: Some("/v1/sports/{sport_key}/events/{event_id}"),
+        title: "Get event",
+        meaning: "One event. An id that turned out to be the same event as another answers with that one's record. \
+                  An unknown, cancelled or removed event is 404 `event_not_found`. Needs `odds:read`.",
+        tag: ODDS,
+        answer: "The event.",
+        schemas: &[Schema::One("Event")],
+        params: &[Param::ApiKey],
+        cost: Cost::Request,
+    },
+    Row {
+        operation: Operation::ListBooks,
+        name: "list_books",
+        path: Some("/v1/books"),
+        title: "List bookmakers",
+        meaning: "Every bookmaker covered, with the regions it is offered in.",
+        tag: CATALOGUE,
+        answer: "The bookmakers, in the order of their keys.",
+        schemas: &[Schema::ListOf("Bookmaker")],
+        params: &[Param::ApiKey],
+        cost: Cost::Request,
+    },
+    Row {
+        operation: Operation::GetStatus,
+        name: "get_status",
+        path: Some("/v1/status"),
+        title: "API status",
+        meaning: "How the service is, as this key sees it, and the key's limits. Spends no quota, and answers \
+                  when the quota is spent and during maintenance.",
+        tag: SERVICE,
+        answer: "The status.",
+        schemas: &[Schema::One("ServiceStatus")],
+        params: &[Param::ApiKey],
+        cost: Cost::Free,
+    },
+    Row {
+        operation: Operation::Unknown,
+        name: "unknown",
+        path: None,
+        title: "Unknown",
+        meaning: "No operation at all.",
+        tag: SERVICE,
+        answer: "",
+        schemas: &[],
+        params: &[Param::ApiKey],
+        cost: Cost::Request,
+    },
+];
+
+impl Operation {
+    pub const COUNT: usize = ROWS.len();
+
+    pub fn all() -> impl Iterator<Item = Self> {
+        ROWS.iter().map(|row| row.operation)
+    }
+
+    /// The names in the order of [`Operation::index`].
+    pub fn names() -> [&'static str; Self::COUNT] {
+        ROWS.each_ref().map(|row| row.name)
+    }
+
+    pub fn by_name(name: &str) -> Option<Self> {
+        ROWS.iter().find(|row| row.name == name).map(|row| row.operation)
+    }
+
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "every operation has its row; a test looks")]
+    pub const fn row(self) -> &'static Row {
+        &ROWS[self.index()]
+    }
+
+    pub const fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    pub const fn is_free(self) -> bool {
+        matches!(self.row().cost, Cost::Free)
+    }
+
+    /// Whether its path names a sport.
+    pub fn is_in_sport(self) -> bool {
+        self.row().path.is_some_and(|path| path.contains("{sport_key}"))
+    }
+
+    pub fn is_paged(self) -> bool {
+        self.row().params.contains(&Param::Cursor)
+    }
+}
+
+// Every operation has a counter of a key's usage.
+const _: () = assert!(Operation::COUNT <= accounts::OPERATIONS_MAX);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operation_finds_its_own_row() {
+        for (at, row) in ROWS.iter().enumerate() {
+            assert_eq!((row.operation.index(), row.operation.name()), (at, row.name));
+            assert_eq!(Operation::by_name(row.name), Some(row.operation));
+        }
+    }
+}

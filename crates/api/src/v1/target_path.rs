@@ -1,0 +1,74 @@
+//! Paths under `/v1`.
+
+use http::cut;
+
+use crate::operation::Operation;
+
+/// A path that names an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TargetPath<'a> {
+    pub(crate) operation: Operation,
+    pub(crate) sport: Option<&'a str>,
+    pub(crate) event: Option<&'a str>,
+}
+
+impl<'a> TargetPath<'a> {
+    pub(crate) fn parse(path: &'a str) -> Option<Self> {
+        Operation::all().find_map(|operation| {
+            let mut target = TargetPath { operation, sport: None, event: None };
+            target.read(operation.row().path?, path).then_some(target)
+        })
+    }
+
+    /// Reads the variable parts of a path; `false`: it is another operation's.
+    fn read(&mut self, mut template: &'static str, mut path: &'a str) -> bool {
+        while let Some((literal, rest)) = cut(template, b'{') {
+            let (Some((name, after)), Some(value)) = (cut(rest, b'}'), path.strip_prefix(literal))
+            else {
+                return false;
+            };
+            let end = value.find('/').unwrap_or(value.len());
+            let (value, rest) = value.split_at(end);
+            if value.is_empty() {
+                return false;
+            }
+            let part = if name == "sport_key" { &mut self.sport } else { &mut self.event };
+            *part = Some(value);
+            (template, path) = (after, rest);
+        }
+        template == path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_seven_paths_lead_somewhere() {
+        for (path, operation, sport, event) in [
+            ("/v1/sports", Operation::ListSports, None, None),
+            ("/v1/sports/mma/odds", Operation::GetOdds, Some("mma"), None),
+            ("/v1/sports/mma/events", Operation::ListEvents, Some("mma"), None),
+            ("/v1/sports/mma/events/evt_1", Operation::GetEvent, Some("mma"), Some("evt_1")),
+        ] {
+            assert_eq!(TargetPath::parse(path), Some(TargetPath { operation, sport, event }));
+        }
+        for nowhere in [
+            "/v1",
+            "/v1/",
+            "/v1/sports/",
+            "/v1/sports/mma",
+            "/v1/sports/mma/",
+            "/v1/sports//odds",
+            "/v1/sports/mma/odds/",
+            "/v1/sports/mma/events/",
+            "/v1/sports/mma/events/a/b",
+            "/v1/Books",
+            "/v1/books/",
+            "/v2/books",
+        ] {
+            assert_eq!(TargetPath::parse(nowhere), None, "{nowhere}");
+        }
+    }
+}

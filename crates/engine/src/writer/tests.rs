@@ -1,0 +1,75 @@
+use std::path::Path;
+
+use change_log::LogLocation;
+use domain::{Catalogue, ManualClock, World};
+use market::{Alias, Lifetimes, Limits, Meaning};
+
+use super::*;
+use crate::replay::{Logged, Replay};
+
+const EPOCH: Duration = Duration::from_secs(5);
+
+fn open(dir: &Path, clock: &Arc<ManualClock>) -> (Arc<WorldHandle>, Writer) {
+    let options = WorldOptions {
+        world: World::Live,
+        log: LogLocation::Folder { dir: dir.to_owned(), options: change_log::Options::default() },
+        catalogue: Arc::new(Catalogue::load(None).unwrap()),
+        refresh_interval: EPOCH,
+        stale_after: Duration::from_secs(90),
+        wires: &[],
+        lifetimes: Lifetimes { final_retention: EPOCH, forget_after: EPOCH },
+        limits: Limits::DEFAULT,
+        log_retention: Duration::from_secs(3600),
+        simulation: None,
+        notes: None,
+    };
+    WorldHandle::open(options, Arc::<ManualClock>::clone(clock)).unwrap()
+}
+
+fn alias(name: &str) -> Operation {
+    let meaning = Meaning::Is("Anderson Silva".into());
+    let alias = Alias { sport: "mma".into(), feed: None, name: name.into(), meaning };
+    Operation::Teach { aliases: vec![alias] }
+}
+
+#[test]
+fn a_published_snapshot_has_the_sequence_number_of_its_cut_on_writer_and_follower() {
+    let (dir, other_dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let clock = Arc::new(ManualClock::at(Timestamp::from_secs(1_794_000_001)));
+    let (handle, mut writer) = open(dir.path(), &clock);
+    let mut seqs = vec![handle.published().seq()];
+    assert_eq!(seqs, [writer.log.last_seq()]);
+    for name in ["Ann", "Ben"] {
+        writer.operate(&alias(name)).unwrap();
+        assert_eq!(Some(&handle.published().seq()), seqs.last(), "before the next cut");
+        clock.advance(EPOCH);
+        assert_eq!(writer.work(), Next::GoOn);
+        assert_eq!(handle.published().seq(), writer.log.last_seq());
+        seqs.push(writer.log.last_seq());
+    }
+    drop(writer);
+
+    let (restarted, writer) = open(dir.path(), &clock);
+    assert_eq!(
+        Some(&restarted.published().seq()),
+        seqs.last(),
+        "the same snapshot after a restart"
+    );
+    drop(writer);
+
+    let log =
+        LogLocation::Folder { dir: dir.path().to_owned(), options: change_log::Options::default() };
+    let log = log.view().unwrap().unwrap();
+    let (handle, writer) = open(other_dir.path(), &clock);
+    let (mut worker, mut held) = (writer.worker, None);
+    let mut followed = Vec::new();
+    for logged in Replay::from(&*log, 1).unwrap() {
+        let logged: Logged = logged.unwrap();
+        worker.take_entry(&logged, &mut held).unwrap();
+        if matches!(logged.change, Change::Cut { .. }) {
+            assert_eq!(handle.published().seq(), logged.seq);
+            followed.push(logged.seq);
+        }
+    }
+    assert_eq!(followed, seqs);
+}

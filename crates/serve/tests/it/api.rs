@@ -1,0 +1,13 @@
+//! What all operations of the API do.
+
+mod admission;
+mod caching;
+mod epoch;
+mod errors;
+mod faults;
+pub(crate) mod key_authority;
+mod limits;
+mod order;
+mod paging;
+mod params;
+mod sandbox;
