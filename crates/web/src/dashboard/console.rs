@@ -13,6 +13,7 @@ use askama::Template;
 use domain::World;
 
 use crate::dashboard::access::RequestLine;
+use crate::dashboard::confirm::{self, Question};
 use crate::dashboard::page::{self, Shell, Trouble};
 use crate::dashboard::route::ConsoleAct;
 use crate::dashboard::visit::Visit;
@@ -135,6 +136,27 @@ async fn maintenance(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     if !(1..=RETRY_AFTER_MIN_MAX).contains(&minutes) {
         let text = "Say in how many minutes clients should try again: 1 to 1440.";
         return Err(Trouble::Refused(text.to_owned()));
+    }
+    if !confirm::is_confirmed(visit) {
+        let keys = visit.web.api.accounts.keys.len();
+        let question = Question {
+            here: "console",
+            heading: "Close the API for maintenance?".to_owned(),
+            points: vec![
+                format!(
+                    "Every request to the API, with any of the {keys} active keys, is answered 503 and asked to try \
+                     again in {minutes} min."
+                ),
+                "It stays closed until an operator opens it here or with linesman maintenance off."
+                    .to_owned(),
+                "Feeds can still push; the board, the status page and this console stay open."
+                    .to_owned(),
+            ],
+            fields: &["state", "minutes"],
+            button: "Close the API",
+            back: "/console".to_owned(),
+        };
+        return confirm::ask(visit, question);
     }
     let closed = Maintenance::On { retry_after_s: minutes * 60 };
     accounts.set_maintenance(closed, &visit.actor()?).await?;

@@ -42,7 +42,7 @@ async fn deeds(app: &TestApp) -> Vec<(String, String, String)> {
 }
 
 #[tokio::test]
-async fn pairs_that_may_be_one_stand_next_to_each_other_and_are_merged_with_one_click() {
+async fn pairs_that_may_be_one_stand_next_to_each_other_and_are_merged() {
     let app = TestApp::start().await;
     let (one, other) = two_names(&app).await;
     let mut op = Browser::operator(&app).await;
@@ -59,23 +59,26 @@ async fn pairs_that_may_be_one_stand_next_to_each_other_and_are_merged_with_one_
         assert!(page.text().contains(told), "{told} is not told");
     }
     assert!(page.text().contains("class=\"differs\""), "what is not the same is marked");
-    assert!(op.get("/console").await.text().contains("pairs not sure"));
+    assert!(op.get("/console").await.text().contains("possible duplicates"));
     let merge = [("one", &*one), ("other", &*other), ("back", "unsure")];
-    let merged = op.post("/console/events/merge", &merge).await;
+    let merged = op.confirm("/console/events/merge", &merge, &["King Vance", &other]).await;
     assert_eq!(merged.header("location"), Some("/console/unsure?done=merged"));
     // Shown at once, to clients with the next snapshot.
     let after = op.get("/console/unsure?done=merged").await;
     assert!(
-        after.text().contains("Nothing is unsure") && after.text().contains("They are one event")
+        after.text().contains("No possible duplicates")
+            && after.text().contains("They are one event")
     );
     let event = op.get(&format!("/console/events/{other}")).await;
     assert_eq!(event.status, 200, "both ids lead there");
-    assert!(event.text().contains("Also answers as") && event.text().contains("King Vance"));
+    assert!(event.text().contains("Other ids") && event.text().contains("King Vance"));
     app.publish().await;
     let key = app.live_key().await;
     assert_eq!(app.get("/v1/sports/mma/events", &key).await.json().as_array().unwrap().len(), 1);
     let split = [("feed", "south"), ("reference", "s-1")];
-    let back = op.post(&format!("/console/events/{one}/split"), &split).await;
+    let back = op
+        .confirm(&format!("/console/events/{one}/split"), &split, &["south:s-1", "King Vance"])
+        .await;
     assert_eq!(back.status, 303, "{}", back.text());
     app.publish().await;
     assert_eq!(app.get("/v1/sports/mma/events", &key).await.json().as_array().unwrap().len(), 2);
@@ -97,7 +100,7 @@ async fn two_that_are_two_leave_the_list_and_stay_two() {
     let apart = [("one", &*one), ("other", &*other), ("back", "unsure")];
     let parted = op.post("/console/events/apart", &apart).await;
     assert_eq!(parted.header("location"), Some("/console/unsure?done=parted"));
-    assert!(op.get("/console/unsure").await.text().contains("Nothing is unsure"));
+    assert!(op.get("/console/unsure").await.text().contains("No possible duplicates"));
     assert_eq!(deeds(&app).await[0].0, "events.parted");
     // What cannot be done is told, and not written down as done.
     let before = deeds(&app).await.len();
@@ -212,10 +215,12 @@ async fn what_other_nodes_have_not_confirmed_is_in_the_audit_log_as_such() {
     let mut op = Browser::operator(&app).await;
     app.list_silent_node().await;
     for verb in ["pause", "revoke"] {
-        let told = op.post(&format!("/console/feeds/north/{verb}"), &[]).await;
+        let told = op.post(&format!("/console/feeds/north/{verb}"), &[("confirmed", "yes")]).await;
         assert!(told.text().contains("1 node did not confirm it"), "{}", told.text());
     }
-    let told = op.post("/console/maintenance", &[("state", "on"), ("minutes", "5")]).await;
+    let told = op
+        .confirm("/console/maintenance", &[("state", "on"), ("minutes", "5")], &["503", "5 min"])
+        .await;
     assert!(told.text().contains("1 node did not confirm it"), "{}", told.text());
     let log: Vec<(String, String)> =
         deeds(&app).await.into_iter().take(6).map(|deed| (deed.0, deed.2)).collect();
@@ -347,11 +352,11 @@ async fn the_audit_log_is_searched_and_read_to_its_beginning() {
     let found = op.get("/console/audit?q=feed-117").await;
     assert_eq!(found.text().matches("<code>feed.created</code>").count(), 1);
     let none = op.get("/console/audit?q=feed-117&action=account.created").await;
-    assert!(none.text().contains("Nothing like that"));
+    assert!(none.text().contains("No entries found"));
     let literal = op.get("/console/audit?q=100%25_sure&action=feed.created").await;
     assert_eq!(literal.text().matches("<code>feed.created</code>").count(), 200);
     assert!(literal.text().contains("q=100%25_sure&#38;action=feed.created&#38;before="));
-    assert!(op.get("/console/audit?q=1__%25").await.text().contains("Nothing like that"));
+    assert!(op.get("/console/audit?q=1__%25").await.text().contains("No entries found"));
 }
 
 /// Everything that somebody else can write into the console, written by somebody evil. Gives the events' ids.
