@@ -8,7 +8,7 @@ use domain::{MetricsText, Timestamp, World};
 use http::Slots;
 use tokio::sync::Mutex;
 
-use crate::dashboard::{Board, StatusRecord};
+use crate::dashboard::{Board, StatusRecord, Traffic};
 use crate::docs::Pages;
 
 /// Owners of keys who could not be notified of their quotas and are remembered; the others see the banner.
@@ -74,6 +74,9 @@ pub struct Web {
     pub(crate) pages: Pages,
     pub(crate) board: Board,
     pub(crate) status: StatusRecord,
+    /// Requests of the last hour.
+    pub(crate) traffic: Traffic,
+    pub(crate) started: Timestamp,
     /// When a form's address was last warned of.
     pub(crate) origin_warned: Seldom,
     /// Quotas running low whose owners could not be notified yet.
@@ -83,6 +86,8 @@ pub struct Web {
 impl Web {
     pub fn new(api: Arc<Api>, people: People, settings: WebSettings) -> Arc<Self> {
         Arc::new(Self {
+            started: api.clock.now(),
+            traffic: Traffic::default(),
             api,
             people,
             settings,

@@ -40,6 +40,7 @@ use http::{Method, Peer, Reply, Request, RequestBody, RequestId, SlotLimits};
 
 pub(crate) use crate::dashboard::board::Board;
 pub use crate::dashboard::board::keep_pages;
+pub(crate) use crate::dashboard::console::Traffic;
 pub use crate::dashboard::console::operation_words;
 pub use crate::dashboard::route::{RouteView, Who, routes};
 pub(crate) use crate::dashboard::status::Record as StatusRecord;

@@ -42,6 +42,8 @@ pub(crate) struct KeyLine {
     pub(crate) ends: Option<Moment>,
     /// Whose it is, where that is not clear from the page.
     pub(crate) owner: String,
+    /// Their account; empty where it is nobody's.
+    pub(crate) owner_id: String,
 }
 
 impl KeyLine {
@@ -64,6 +66,7 @@ impl KeyLine {
             state: state(view, now),
             ends: record.revoked_at.map(|at| Moment::new(at, now)),
             owner: String::new(),
+            owner_id: record.account_id.clone().unwrap_or_default(),
         }
     }
 
@@ -108,6 +111,8 @@ struct NewKeyPage {
     base: String,
     sport: String,
     note: String,
+    /// Made by an operator, for somebody.
+    for_other: bool,
 }
 
 #[derive(Template)]
@@ -187,7 +192,8 @@ async fn list(visit: &Visit<'_>) -> Result<Reply, Trouble> {
 
 async fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let account = &visit.session()?.account;
-    if is_sent_again(visit, &account.id).await? {
+    let keys = visit.web.api.accounts.live_keys_of(&account.id).await?;
+    if is_sent_again(visit, keys.last()) {
         return Ok(page::redirect("/dashboard?done=key-made"));
     }
     let kind = match visit.form.get("kind") {
@@ -220,11 +226,14 @@ async fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
 }
 
 /// Whether a key was made since the form was shown: it was sent already, and the page with the key is reloaded.
-pub(crate) async fn is_sent_again(visit: &Visit<'_>, account_id: &str) -> Result<bool, Trouble> {
+pub(crate) fn is_sent_again(visit: &Visit<'_>, newest: Option<&KeyView>) -> bool {
     let known = visit.form.get("newest");
-    let keys = visit.web.api.accounts.live_keys_of(account_id).await?;
-    let newest = keys.last().map_or(NO_KEY, |key| key.record.id.as_str());
-    Ok(!known.is_empty() && known != newest)
+    !known.is_empty() && known != id_or_none(newest)
+}
+
+/// What a form knows a key by, or that there is none.
+pub(crate) fn id_or_none(key: Option<&KeyView>) -> &str {
+    key.map_or(NO_KEY, |key| key.record.id.as_str())
 }
 
 async fn key_page(visit: &Visit<'_>) -> Result<Reply, Trouble> {
@@ -265,7 +274,7 @@ async fn rotate(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     shown_once(visit, "The key's successor", secret.expose(), note)
 }
 
-fn shown_once(
+pub(crate) fn shown_once(
     visit: &Visit<'_>,
     heading: &'static str,
     secret: &str,
@@ -279,6 +288,7 @@ fn shown_once(
         base: visit.base(),
         sport: sport.unwrap_or_default(),
         note,
+        for_other: visit.request.path.starts_with("/console"),
     };
     page::render(200, &page)
 }

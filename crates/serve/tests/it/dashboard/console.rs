@@ -269,6 +269,72 @@ async fn a_feeds_latency_rate_and_refusals_are_told_with_samples() {
 }
 
 #[tokio::test]
+async fn the_overview_shows_requests_errors_keys_pushes_and_the_machine() {
+    let app = TestApp::start().await;
+    let mut op = Browser::operator(&app).await;
+    let token = app.feed("north", None).await;
+    push(&app, &token, &[line::event("n-1", "mma", "Bobby Vance", "Tom Reed")]).await;
+    let (busy, idle) = (app.live_key().await, app.live_key().await);
+    op.get("/console").await;
+    for _ in 0..30 {
+        assert_eq!(app.get("/v1/books", &busy).await.status, 200);
+    }
+    assert_eq!(app.get("/v1/sports/mma/odds?limit=0", &busy).await.status, 400);
+    app.advance(Duration::from_secs(30));
+    let page = op.get("/console").await;
+    let text = page.text();
+    for told in
+        ["0.51</b> requests/s in the last minute", "4xx</span> <b class=\"num\">1<", "up 30 s"]
+    {
+        assert!(text.contains(told), "{told} is not in {text}");
+    }
+    assert!(text.contains("class=\"is-ok\"") && text.contains("class=\"is-refused\""), "drawn");
+    assert!(text.contains(env!("CARGO_PKG_VERSION")) && text.contains("of disk free"));
+    assert!(text.contains(&busy[..12]) && !text.contains(&idle[..12]), "the busiest keys");
+    let pushes = between(text, "Last pushes", "</table>").unwrap();
+    assert!(pushes.contains("/console/feeds/north") && pushes.contains("30 s ago"), "{pushes}");
+}
+
+#[tokio::test]
+async fn an_operator_makes_a_key_for_somebody_with_limits_of_its_own() {
+    let app = TestApp::start().await;
+    let mut ann = Browser::developer(&app, "ann@example.com").await;
+    let mut op = Browser::operator(&app).await;
+    let id = account_id(&app, "ann@example.com").await;
+    let page = op.get(&format!("/console/keys?for={id}")).await;
+    assert!(page.text().contains("value=\"ann@example.com\""), "filled in");
+    let newest = between(page.text(), "name=\"newest\" value=\"", "\"").unwrap().to_owned();
+    let form = [
+        ("owner", "Ann@example.com"),
+        ("name", "gift"),
+        ("kind", "production"),
+        ("burst_per_minute", "7"),
+        ("requests_per_day", ""),
+        ("newest", &newest),
+    ];
+    let made = op.post("/console/keys", &form).await;
+    let key = between(made.text(), "id=\"secret\">", "<").unwrap().to_owned();
+    let limits = app.get("/v1/status", &key).await.json()["rate_limit"].clone();
+    assert_eq!(limits, json!({ "burst_per_minute": 7, "requests_per_day": 10_000 }));
+    assert!(ann.get("/dashboard").await.text().contains("gift"), "it is hers");
+    let again = op.post("/console/keys", &form).await;
+    assert_eq!(again.header("location"), Some("/console/keys?done=key-made"));
+    for bad in
+        [("owner", "nobody@example.com"), ("burst_per_minute", "many"), ("burst_per_minute", "0")]
+    {
+        assert_eq!(op.post("/console/keys", &[bad]).await.status, 400, "{bad:?}");
+    }
+    let free = op.post("/console/keys", &[("kind", "sandbox"), ("name", "demo")]).await;
+    assert!(free.text().contains("sk_test_"));
+    assert!(op.get("/console/keys").await.text().contains("nobody in particular"));
+    let log = deeds(&app).await;
+    assert!(
+        log.iter().any(|deed| deed.0 == "key.created" && deed.1 == "op@example.com"),
+        "{log:?}"
+    );
+}
+
+#[tokio::test]
 async fn an_accounts_limits_hold_at_once_for_the_keys_it_has_and_will_have() {
     let app = TestApp::start().await;
     let mut ann = Browser::developer(&app, "ann@example.com").await;
