@@ -1,4 +1,4 @@
-//! The operators' console: people and what they ask for, everybody's keys, feeds, events, the audit log, maintenance.
+//! The operators' console: overview, people and what they ask for, keys, feeds, events, the audit log, maintenance.
 
 mod accounts;
 mod audit;
@@ -96,8 +96,8 @@ async fn maintenance(visit: &Visit<'_>) -> Result<Reply, Trouble> {
             heading: "Close the API for maintenance?".to_owned(),
             points: vec![
                 format!(
-                    "Every request to the API, with any of the {keys} active keys, is answered 503 and asked to try \
-                     again in {minutes} min."
+                    "Every request to the API but /v1/status, with any of the {keys} active keys, is answered \
+                     503 and asked to try again in {minutes} min."
                 ),
                 "It stays closed until an operator opens it here or with linesman maintenance off."
                     .to_owned(),
