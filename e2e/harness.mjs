@@ -172,19 +172,17 @@ async function check(page) {
   return JSON.parse(result.value);
 }
 
-export async function signUp(who, name, email) {
-  const { page, open, press } = who;
+export async function signUp({ page, open, press }, name, email) {
   await open("/signup");
   await page.getByLabel("Your name").fill(name);
-  await page.getByLabel("Email address").fill(email);
+  await page.getByLabel("Email").fill(email);
   await page.getByLabel("Password").fill(PASSWORD);
   await press("Create the account");
-  await page.waitForURL(/\/signin/);
-  await signIn(who, email);
+  await page.waitForURL(/\/dashboard/);
 }
 
 export async function signIn({ page, press }, email) {
-  await page.getByLabel("Email address").fill(email);
+  await page.getByLabel("Email").fill(email);
   await page.getByLabel("Password").fill(PASSWORD);
   await press("Sign in");
   await page.waitForURL(/\/(dashboard|console|signin\/code)/);
@@ -194,7 +192,7 @@ export async function becomeOperator(who, service) {
   const { page, open, press } = who;
   await open(service.operatorLink);
   await page.getByLabel("Your name").fill("Olive Operator");
-  await page.getByLabel("Email address").fill("olive@example.com");
+  await page.getByLabel("Email").fill("olive@example.com");
   await page.getByLabel("Password").fill(PASSWORD);
   await press("Create the account");
   await page.waitForURL(/\/console$/);

@@ -34,9 +34,10 @@ test("a feed is made, watched, paused and resumed", async () => {
     await page.getByLabel("Name").fill(name);
     await press("Create a token");
     const token = await page.locator("#secret").textContent();
+    if (name === "north") await inspect(olive, "console-feed-new");
     if (name === "north") north = token;
     else south = token;
-    await page.getByRole("link", { name: "I have kept it" }).click();
+    await page.getByRole("link", { name: "Done, I saved it" }).click();
   }
   const taken = await service.push(north, [
     bout("n-1", "Bobby Vance", "Tom Reed"),
@@ -84,12 +85,15 @@ test("events are found, pairs are merged and kept apart, refs are split, and all
   await open("/console/events");
   await inspect(olive, "console-events");
   await inspectWide(olive, "console-events");
-  await page.getByLabel("Look for").fill("prochazka s-3");
+  await page.getByLabel("Search").fill("prochazka s-3");
   await page.keyboard.press("Enter");
   await page.getByRole("link", { name: "Jiri Prochazka v Alex Pereira" }).click();
-  await page.getByRole("heading", { name: "Who lists it" }).waitFor();
+  await page.getByRole("heading", { name: "Feeds that list it" }).waitFor();
   await inspect(olive, "console-event");
   await press(/Split south:s-3/);
+  await page.getByRole("heading", { name: "Split south:s-3 off this event?" }).waitFor();
+  await inspect(olive, "confirm-split");
+  await press("Split it off");
   await page.getByText("The ref is another event").waitFor();
 
   await open("/console/unsure");
@@ -99,11 +103,14 @@ test("events are found, pairs are merged and kept apart, refs are split, and all
   const pairs = await page.locator(".pair").count();
   assert.ok(pairs >= 2, `${pairs} pairs`);
   await press(/merge .*Bobby Vance/);
+  await page.getByRole("heading", { name: "Merge these two events?" }).waitFor();
+  await inspect(olive, "confirm-merge");
+  await press("Merge them");
   await page.getByText("They are one event from now on").waitFor();
   assert.equal(await page.locator(".pair").count(), pairs - 1);
   await press(/keep .*Marco Silva/);
   await page.getByText("They are different events").waitFor();
-  await page.getByText("Nothing is unsure").waitFor();
+  await page.getByText("No possible duplicates").waitFor();
   await inspect(olive, "console-unsure-none");
 
   await open("/console/audit");
@@ -134,15 +141,15 @@ test("an account is looked up, limited, and its key revoked", async () => {
   const key = await ann.page.locator("#secret").textContent();
 
   await open("/console/accounts");
-  await page.getByLabel("Look for").fill("ann@");
+  await page.getByLabel("Search").fill("ann@");
   await press("Search");
   await inspect(olive, "console-accounts-found");
   await page.getByRole("link", { name: "Ann Developer" }).click();
-  await page.getByLabel("Keys in force").fill("2");
-  await page.getByLabel("Requests a minute").fill("30");
-  await page.getByLabel("Answers a day").fill("500");
-  await press("Set the limits");
-  await page.getByText("The limits are set").waitFor();
+  await page.getByLabel("Active keys").fill("2");
+  await page.getByLabel("Requests per minute").fill("30");
+  await page.getByLabel("Requests per day").fill("500");
+  await press("Save limits");
+  await page.getByText("The limits are saved").waitFor();
   await inspect(olive, "console-account");
   await inspectWide(olive, "console-account");
   const status = await (await api("/v1/status", key)).json();
@@ -188,7 +195,7 @@ test("an operator who is locked out comes back in by the command line", async ()
   await page.getByLabel("Password").fill(`${PASSWORD} again`);
   await press("Set the password");
   await page.waitForURL(/\/signin/);
-  await page.getByLabel("Email address").fill("olive@example.com");
+  await page.getByLabel("Email").fill("olive@example.com");
   await page.getByLabel("Password").fill(`${PASSWORD} again`);
   await press("Sign in");
   await page.waitForURL(/\/(console|dashboard)/);

@@ -53,7 +53,7 @@ test("usage, quotas and errors are shown as they come", async () => {
   await page.getByText("List bookmakers").waitFor({ state: "detached" });
   await page.getByRole("link", { name: "30 days" }).click();
   await page.waitForURL(/range=30d&key=key_/);
-  await page.getByText("The numbers, one by one").click();
+  await page.getByText("Show as table").click();
   await inspect(ann, "usage-month");
   await page.setViewportSize({ width: 2560, height: 1300 });
   await page.screenshot({ path: `${SHOTS}/usage-wall.png` });
@@ -76,7 +76,7 @@ test("the explorer shows the lines, runs them and explains refusals", async () =
   await page.getByText("you need a sandbox key").waitFor();
   await inspect(eve, "explore-keyless");
   const key = await makeKey(eve, "try out");
-  await page.getByRole("link", { name: "Go on in the explorer" }).click();
+  await page.getByRole("link", { name: "Try it in the explorer" }).click();
   await page.getByRole("link", { name: "Get odds" }).waitFor();
   await inspect(eve, "explore");
   // The lines follow what is filled in, without a press.
@@ -92,6 +92,7 @@ test("the explorer shows the lines, runs them and explains refusals", async () =
   await page.getByLabel("limit", { exact: true }).fill("501");
   await press("Run it");
   await page.locator(".status-code.bad").waitFor();
+  assert.equal(await page.getByLabel("limit", { exact: true }).getAttribute("aria-invalid"), "true");
   await inspect(eve, "explore-refused");
   await page.getByRole("link", { name: "invalid_parameter" }).click();
   await page.waitForURL(/\/docs#error-invalid_parameter/);
@@ -113,7 +114,7 @@ test("the explorer works without scripts and from the keyboard alone", async () 
   await makeKey(dora, "plain");
   await open("/dashboard/explore?endpoint=get_scores");
   await page.getByLabel("sport_key").selectOption("golf");
-  await page.getByRole("button", { name: "Show the lines" }).focus();
+  await page.getByRole("button", { name: "Show code" }).focus();
   await page.keyboard.press("Enter");
   await page.locator("#line-python", { hasText: "/v1/sports/golf/scores?limit=2" }).waitFor();
   await page.getByRole("button", { name: "Run it" }).focus();
@@ -176,7 +177,7 @@ test("an address is confirmed and a forgotten password set anew by mail", async 
   const { page, open, press } = finn;
   await open("/signup");
   await page.getByLabel("Your name").fill("Finn");
-  await page.getByLabel("Email address").fill("finn@example.com");
+  await page.getByLabel("Email").fill("finn@example.com");
   await page.getByLabel("Password").fill(PASSWORD);
   await press("Create the account");
   await page.getByText("Check your email").waitFor();
@@ -187,9 +188,9 @@ test("an address is confirmed and a forgotten password set anew by mail", async 
   await inspect(finn, "confirm");
   await press("Confirm finn@example.com");
   await page.getByText("The address is confirmed.").waitFor();
-  await page.getByRole("link", { name: "Set a new one by mail" }).click();
+  await page.getByRole("link", { name: "Set a new one by email" }).click();
   await inspect(finn, "forgot");
-  await page.getByLabel("Email address").fill("finn@example.com");
+  await page.getByLabel("Email").fill("finn@example.com");
   await press("Send the email");
   await page.getByText("If the address has an account").waitFor();
   const reset = await mail.next();

@@ -12,6 +12,10 @@ test("the status page shows every source and its day, for people, machines and f
   const anybody = await visitor(browser, service);
   await anybody.open("/status");
   await anybody.page.getByRole("heading", { level: 1 }).waitFor();
+  assert.equal(await anybody.page.locator("svg.day").count(), 0, "the sandbox is shown on request");
+  await inspect(anybody, "status-live");
+  await anybody.page.getByRole("link", { name: "Show the sandbox" }).click();
+  await anybody.page.getByRole("heading", { name: "Sandbox" }).waitFor();
   assert.ok((await anybody.page.locator("svg.day").count()) > 20);
   await inspect(anybody, "status");
   const status = await (await fetch(`${service.base}/status.json`)).json();

@@ -339,6 +339,25 @@ impl Accounts {
         Ok(rows.into_iter().map(|row| self.view(row)).collect())
     }
 
+    /// The keys with the most requests today, the busiest first; none without any.
+    pub async fn busiest_keys(&self, max: usize) -> Result<Vec<KeyView>, AccountError> {
+        let now = self.registry.now();
+        let mut used: Vec<(u32, KeyId)> = self
+            .keys
+            .to_write_down()
+            .iter()
+            .filter(|entry| entry.is_active(now))
+            .map(|entry| (entry.meters.day(now).used, entry.grant.key_id.clone()))
+            .filter(|(used, _)| *used > 0)
+            .collect();
+        used.sort_by(|one, other| (other.0, one.1.as_str()).cmp(&(one.0, other.1.as_str())));
+        let mut views = Vec::new();
+        for (_, id) in used.into_iter().take(max) {
+            views.extend(self.view_key(id.as_str()).await?);
+        }
+        Ok(views)
+    }
+
     fn view(&self, row: KeyRow) -> KeyView {
         let entry = self.keys.entry(&row.digest);
         let stored = row.last_used_ms.map(Timestamp::from_millis);

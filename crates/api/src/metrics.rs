@@ -21,6 +21,39 @@ pub struct Metrics {
     pub panics: AtomicU64,
 }
 
+/// How requests went: 2xx and 304, 4xx, 5xx.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    pub answered: u64,
+    pub refused: u64,
+    pub failed: u64,
+}
+
+impl Totals {
+    pub fn all(self) -> u64 {
+        self.answered + self.refused + self.failed
+    }
+
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            answered: self.answered + other.answered,
+            refused: self.refused + other.refused,
+            failed: self.failed + other.failed,
+        }
+    }
+
+    /// What came since an earlier reading.
+    #[must_use]
+    pub fn minus(self, earlier: Self) -> Self {
+        Self {
+            answered: self.answered.saturating_sub(earlier.answered),
+            refused: self.refused.saturating_sub(earlier.refused),
+            failed: self.failed.saturating_sub(earlier.failed),
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct OperationCounts {
     ok: AtomicU64,
@@ -48,6 +81,18 @@ impl Metrics {
             bucket.fetch_add(1, Ordering::Relaxed);
         }
         self.note_refusal(reply);
+    }
+
+    /// How all requests went since the start.
+    pub fn totals(&self) -> Totals {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        self.endpoints.iter().fold(Totals::default(), |sum, counts| {
+            sum.plus(Totals {
+                answered: read(&counts.ok) + read(&counts.not_modified),
+                refused: read(&counts.refused),
+                failed: read(&counts.failed),
+            })
+        })
     }
 
     pub fn note_refusal(&self, reply: &Reply) {

@@ -45,6 +45,21 @@ if (explorer) {
   });
 }
 
+/** Figures that renew themselves while somebody looks at them; the time beside them says how old they are. */
+if (document.querySelector("[data-renew]")) {
+  setInterval(async () => {
+    const old = document.querySelector("[data-renew]");
+    if (document.hidden || old.contains(document.activeElement)) return;
+    const answer = await fetch(location.pathname).catch(() => null);
+    if (!answer?.ok) return;
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const fresh = page.querySelector("[data-renew]");
+    // Without them this is another page: the session has ended.
+    if (fresh) old.replaceWith(fresh);
+    else location.reload();
+  }, 10_000);
+}
+
 // On a narrow screen the entry for this page may be beyond the edge of its bar.
 for (const here of document.querySelectorAll(".nav [aria-current], .subnav [aria-current]")) {
   const bar = here.parentElement;

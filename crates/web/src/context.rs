@@ -1,18 +1,34 @@
 //! Everything a page may need.
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use accounts::{People, QuotaAlert};
 use api::Api;
-use domain::{MetricsText, World};
+use domain::{MetricsText, Timestamp, World};
 use http::Slots;
 use tokio::sync::Mutex;
 
-use crate::dashboard::{Board, StatusRecord};
+use crate::dashboard::{Board, StatusRecord, Traffic};
 use crate::docs::Pages;
 
 /// Owners of keys who could not be notified of their quotas and are remembered; the others see the banner.
 const UNSENT_MAX: usize = 1000;
+
+/// How often a warning that strangers can cause is logged at most.
+const WARN_EVERY_S: i64 = 60;
+
+/// Something that is done once a minute at most.
+#[derive(Debug, Default)]
+pub(crate) struct Seldom(AtomicI64);
+
+impl Seldom {
+    /// Whether it is time; the next time is a minute later.
+    pub(crate) fn is_due(&self, now: Timestamp) -> bool {
+        let (now_s, last_s) = (now.as_secs(), self.0.load(Ordering::Relaxed));
+        let due = last_s == 0 || now_s.saturating_sub(last_s) >= WARN_EVERY_S;
+        due && self.0.compare_exchange(last_s, now_s, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+}
 
 /// What the operator decided about the pages.
 #[derive(Clone, Debug)]
@@ -58,6 +74,11 @@ pub struct Web {
     pub(crate) pages: Pages,
     pub(crate) board: Board,
     pub(crate) status: StatusRecord,
+    /// Requests of the last hour.
+    pub(crate) traffic: Traffic,
+    pub(crate) started: Timestamp,
+    /// When a form's address was last warned of.
+    pub(crate) origin_warned: Seldom,
     /// Quotas running low whose owners could not be notified yet.
     unsent: Mutex<Vec<QuotaAlert>>,
 }
@@ -65,6 +86,8 @@ pub struct Web {
 impl Web {
     pub fn new(api: Arc<Api>, people: People, settings: WebSettings) -> Arc<Self> {
         Arc::new(Self {
+            started: api.clock.now(),
+            traffic: Traffic::default(),
             api,
             people,
             settings,
@@ -72,6 +95,7 @@ impl Web {
             pages: Pages::default(),
             board: Board::default(),
             status: StatusRecord::default(),
+            origin_warned: Seldom::default(),
             unsent: Mutex::default(),
         })
     }

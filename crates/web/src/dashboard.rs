@@ -9,6 +9,7 @@ mod access;
 mod asset;
 mod board;
 mod chart;
+mod confirm;
 mod console;
 mod explore;
 mod form;
@@ -39,6 +40,7 @@ use http::{Method, Peer, Reply, Request, RequestBody, RequestId, SlotLimits};
 
 pub(crate) use crate::dashboard::board::Board;
 pub use crate::dashboard::board::keep_pages;
+pub(crate) use crate::dashboard::console::Traffic;
 pub use crate::dashboard::console::operation_words;
 pub use crate::dashboard::route::{RouteView, Who, routes};
 pub(crate) use crate::dashboard::status::Record as StatusRecord;
@@ -141,8 +143,8 @@ async fn respond(web: &Arc<Web>, request: &Request<'_>, form: Form) -> Reply {
 /// Lets a visitor through to what they asked for, if they may.
 async fn attend(visit: &Visit<'_>, route: &Route) -> Result<Reply, Trouble> {
     let changes = route.method == Method::Post;
-    if changes && !visit.is_from_here() {
-        return Err(Trouble::Foreign);
+    if changes {
+        visit.check_origin()?;
     }
     let stage = visit.session.as_ref().map(|session| session.stage);
     let is_operator = visit.is_operator();

@@ -61,8 +61,8 @@ async fn form_is_taken_from_here_alone(client: &Client, service: &Service) {
     let (_, rest) = text.split_once("name=\"form_token\" value=\"").unwrap();
     let token = rest.split('"').next().unwrap();
     for (origin, expected) in [
-        (service.base.as_str(), "do not go together"),
-        ("https://evil.example", "not sent by a page of this service"),
+        (service.base.as_str(), "Wrong email or password"),
+        ("https://evil.example", "the browser says https://evil.example"),
     ] {
         let form = client
             .post(service.url("/signin"))

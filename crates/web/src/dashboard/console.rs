@@ -1,42 +1,29 @@
-//! The operators' console: people and what they ask for, everybody's keys, feeds, events, the audit log, maintenance.
+//! The operators' console: overview, people and what they ask for, keys, feeds, events, the audit log, maintenance.
 
 mod accounts;
 mod audit;
 mod feeds;
 mod keys;
 mod market;
+mod overview;
+mod traffic;
 
 use std::collections::HashMap;
 
 use ::accounts::{AccessDecision, Maintenance};
 use askama::Template;
-use domain::World;
 
 use crate::dashboard::access::RequestLine;
+use crate::dashboard::confirm::{self, Question};
 use crate::dashboard::page::{self, Shell, Trouble};
 use crate::dashboard::route::ConsoleAct;
 use crate::dashboard::visit::Visit;
 use http::Reply;
 pub use market::written as operation_words;
+pub(crate) use traffic::Traffic;
 
 /// What `Retry-After` can be set to, in minutes: up to a day.
 const RETRY_AFTER_MIN_MAX: u32 = 1440;
-
-#[derive(Template)]
-#[template(path = "console.html")]
-struct ConsolePage {
-    shell: Shell,
-    accounts: usize,
-    pending: i64,
-    keys_live: usize,
-    feeds_live: usize,
-    sources: usize,
-    sources_stale: usize,
-    events: usize,
-    unsure: usize,
-    feeds_paused: usize,
-    maintenance_s: Option<u32>,
-}
 
 #[derive(Template)]
 #[template(path = "requests.html")]
@@ -53,6 +40,7 @@ pub(crate) async fn answer(visit: &Visit<'_>, page: ConsoleAct) -> Result<Reply,
         ConsoleAct::ApproveRequest => decide(visit, AccessDecision::Approve).await,
         ConsoleAct::RefuseRequest => decide(visit, AccessDecision::Refuse).await,
         ConsoleAct::AllKeys => keys::show(visit).await,
+        ConsoleAct::CreateAnyKey => keys::create(visit).await,
         ConsoleAct::RevokeAnyKeyForm => keys::ask_revoke(visit).await,
         ConsoleAct::RevokeAnyKey => keys::revoke(visit).await,
         ConsoleAct::Feeds => feeds::show(visit, None).await,
@@ -64,43 +52,8 @@ pub(crate) async fn answer(visit: &Visit<'_>, page: ConsoleAct) -> Result<Reply,
         ConsoleAct::Market(page) => market::answer(visit, page).await,
         ConsoleAct::Audit => audit::show(visit).await,
         ConsoleAct::Maintenance => maintenance(visit).await,
-        ConsoleAct::Console => overview(visit).await,
+        ConsoleAct::Console => overview::show(visit).await,
     }
-}
-
-async fn overview(visit: &Visit<'_>) -> Result<Reply, Trouble> {
-    let web = visit.web;
-    let feeds = web.api.accounts.list_feeds().await?;
-    let live = web.api.world(World::Live);
-    let (vitals, stale_after) = (live.vitals(), live.stale_after());
-    let page = ConsolePage {
-        shell: Shell::new(visit, "Console", "console"),
-        accounts: web.people.accounts().await?.len(),
-        pending: web.people.pending_requests().await?,
-        keys_live: web.api.accounts.keys.len(),
-        feeds_live: feeds.iter().filter(|feed| feed.revoked_at.is_none()).count(),
-        sources: vitals.sources.len(),
-        sources_stale: vitals
-            .sources
-            .iter()
-            .filter(|(_, _, source)| source.is_stale(visit.now, stale_after))
-            .count(),
-        events: live.records().0,
-        unsure: live.identities().unsure().len(),
-        feeds_paused: web
-            .api
-            .accounts
-            .feeds
-            .list()
-            .iter()
-            .filter(|f| f.paused_at.is_some())
-            .count(),
-        maintenance_s: match web.api.accounts.maintenance() {
-            Maintenance::Off => None,
-            Maintenance::On { retry_after_s } => Some(retry_after_s),
-        },
-    };
-    page::render(200, &page)
 }
 
 async fn requests_page(visit: &Visit<'_>) -> Result<Reply, Trouble> {
@@ -135,6 +88,27 @@ async fn maintenance(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     if !(1..=RETRY_AFTER_MIN_MAX).contains(&minutes) {
         let text = "Say in how many minutes clients should try again: 1 to 1440.";
         return Err(Trouble::Refused(text.to_owned()));
+    }
+    if !confirm::is_confirmed(visit) {
+        let keys = visit.web.api.accounts.keys.len();
+        let question = Question {
+            here: "console",
+            heading: "Close the API for maintenance?".to_owned(),
+            points: vec![
+                format!(
+                    "Every request to the API but /v1/status, with any of the {keys} active keys, is answered \
+                     503 and asked to try again in {minutes} min."
+                ),
+                "It stays closed until an operator opens it here or with linesman maintenance off."
+                    .to_owned(),
+                "Feeds can still push; the board, the status page and this console stay open."
+                    .to_owned(),
+            ],
+            fields: &["state", "minutes"],
+            button: "Close the API",
+            back: "/console".to_owned(),
+        };
+        return confirm::ask(visit, question);
     }
     let closed = Maintenance::On { retry_after_s: minutes * 60 };
     accounts.set_maintenance(closed, &visit.actor()?).await?;

@@ -82,9 +82,13 @@ pub(crate) async fn answer(visit: &Visit<'_>, act: ExploreAct) -> Result<Reply, 
     let mut notice = None;
     let mut outcome = None;
     let mut status = 200;
+    let mut fields = fields;
     if runs {
         match run(visit, chosen, &target).await? {
-            Ok(reply) => outcome = Some(shown(&reply)),
+            Ok(reply) => {
+                mark_wrong(&mut fields, &reply);
+                outcome = Some(shown(&reply));
+            }
             Err((code, text)) => (status, notice) = (code, Some(text)),
         }
     }
@@ -188,6 +192,17 @@ async fn run(visit: &Visit<'_>, key: Option<&KeyView>, target: &str) -> Result<R
     request.agent = Some(AGENT);
     // A future as large as a request's own stays off this one.
     Ok(Ok(Box::pin(api::v1::answer_as(&visit.web.api, &request, &entry)).await))
+}
+
+/// Marks the field that a refusal names, with what is wrong with it.
+fn mark_wrong(fields: &mut [Field], reply: &Reply) {
+    let body = serde_json::from_slice::<serde_json::Value>(&reply.body.whole()).unwrap_or_default();
+    let told =
+        |name: &str| body.pointer(&format!("/error/{name}")).and_then(serde_json::Value::as_str);
+    let (Some(param), Some(message)) = (told("param"), told("message")) else { return };
+    for field in fields.iter_mut().filter(|field| field.name == param) {
+        field.wrong = parts(message);
+    }
 }
 
 fn shown(reply: &Reply) -> Outcome {

@@ -15,6 +15,9 @@ use crate::dashboard::visit::Visit;
 /// How long an old key may go on beside its successor; the words the form uses.
 const OVERLAPS: [(&str, u64); 4] = [("none", 0), ("1h", 3600), ("24h", 86_400), ("7d", 604_800)];
 
+/// What a form knows as the newest key where there is none.
+const NO_KEY: &str = "none";
+
 /// Ended keys on one page.
 const ENDED_SHOWN_MAX: u32 = 50;
 
@@ -34,11 +37,13 @@ pub(crate) struct KeyLine {
     pub(crate) limit: String,
     pub(crate) used_n: u32,
     pub(crate) limit_n: u32,
-    /// `live`, `ending`, `suspended` or `revoked`.
+    /// `active`, `ending`, `suspended` or `revoked`.
     pub(crate) state: &'static str,
     pub(crate) ends: Option<Moment>,
     /// Whose it is, where that is not clear from the page.
     pub(crate) owner: String,
+    /// Their account; empty where it is nobody's.
+    pub(crate) owner_id: String,
 }
 
 impl KeyLine {
@@ -61,12 +66,13 @@ impl KeyLine {
             state: state(view, now),
             ends: record.revoked_at.map(|at| Moment::new(at, now)),
             owner: String::new(),
+            owner_id: record.account_id.clone().unwrap_or_default(),
         }
     }
 
     /// Whether it lets anybody in.
     pub(crate) fn is_live(&self) -> bool {
-        matches!(self.state, "live" | "ending")
+        matches!(self.state, "active" | "ending")
     }
 }
 
@@ -75,7 +81,7 @@ fn state(view: &KeyView, now: Timestamp) -> &'static str {
         Some(at) if at <= now => "revoked",
         _ if view.suspended => "suspended",
         Some(_) => "ending",
-        None => "live",
+        None => "active",
     }
 }
 
@@ -92,6 +98,8 @@ struct KeysPage {
     production: bool,
     groups: Vec<String>,
     room: bool,
+    /// The newest key as the form knows it: sent twice, the form makes one key.
+    newest: String,
 }
 
 #[derive(Template)]
@@ -103,6 +111,8 @@ struct NewKeyPage {
     base: String,
     sport: String,
     note: String,
+    /// Made by an operator, for somebody.
+    for_other: bool,
 }
 
 #[derive(Template)]
@@ -168,6 +178,7 @@ async fn list(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     ended.truncate(shown);
     let page = KeysPage {
         shell: Shell::new(visit, "Keys", "keys"),
+        newest: keys.first().map_or_else(|| NO_KEY.to_owned(), |key| key.id.clone()),
         room: keys.len() < usize::try_from(account.keys_max()).unwrap_or(usize::MAX),
         keys,
         ended,
@@ -181,6 +192,10 @@ async fn list(visit: &Visit<'_>) -> Result<Reply, Trouble> {
 
 async fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let account = &visit.session()?.account;
+    let keys = visit.web.api.accounts.live_keys_of(&account.id).await?;
+    if is_sent_again(visit, keys.last()) {
+        return Ok(page::redirect("/dashboard?done=key-made"));
+    }
     let kind = match visit.form.get("kind") {
         "production" if may_have_production(visit) => KeyKind::Production,
         "production" => {
@@ -210,6 +225,17 @@ async fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     shown_once(visit, "Your new key", secret.expose(), String::new())
 }
 
+/// Whether a key was made since the form was shown: it was sent already, and the page with the key is reloaded.
+pub(crate) fn is_sent_again(visit: &Visit<'_>, newest: Option<&KeyView>) -> bool {
+    let known = visit.form.get("newest");
+    !known.is_empty() && known != id_or_none(newest)
+}
+
+/// What a form knows a key by, or that there is none.
+pub(crate) fn id_or_none(key: Option<&KeyView>) -> &str {
+    key.map_or(NO_KEY, |key| key.record.id.as_str())
+}
+
 async fn key_page(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let view = own_view(visit).await?;
     let page = KeyPage {
@@ -226,7 +252,8 @@ async fn rotate(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let wanted = visit.form.get("overlap");
     let overlap = OVERLAPS.iter().find(|(word, _)| *word == wanted).ok_or_else(|| {
         Trouble::Refused(
-            "Choose how long the old key goes on: not at all, 1 h, 24 h or 7 days.".to_owned(),
+            "Choose how long the old key keeps working: not at all, 1 h, 24 h or 7 days."
+                .to_owned(),
         )
     })?;
     let lasts = (overlap.1 > 0).then(|| Duration::from_secs(overlap.1));
@@ -234,20 +261,20 @@ async fn rotate(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         visit.web.api.accounts.rotate_key(&key.id, lasts, &visit.actor()?).await?;
     let note = match (lasts, unconfirmed) {
         (None, Some(unconfirmed)) => format!(
-            "The old key {} may go on for a while. {} Revoke it to try again.",
+            "The old key {} may keep working for a while. {} Revoke it to try again.",
             key.hint,
             page::sentence(&unconfirmed)
         ),
         (Some(lasts), _) => {
             let end = Moment::new(visit.now.plus(lasts), visit.now).text;
-            format!("The old key {} goes on until {end}.", key.hint)
+            format!("The old key {} works until {end}.", key.hint)
         }
         (None, None) => format!("The old key {} has ended.", key.hint),
     };
     shown_once(visit, "The key's successor", secret.expose(), note)
 }
 
-fn shown_once(
+pub(crate) fn shown_once(
     visit: &Visit<'_>,
     heading: &'static str,
     secret: &str,
@@ -261,6 +288,7 @@ fn shown_once(
         base: visit.base(),
         sport: sport.unwrap_or_default(),
         note,
+        for_other: visit.request.path.starts_with("/console"),
     };
     page::render(200, &page)
 }

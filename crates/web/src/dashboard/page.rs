@@ -33,8 +33,8 @@ pub(crate) enum Trouble {
     },
     /// Signed in, but not as somebody who may.
     Forbidden,
-    /// The form was sent by another site.
-    Foreign,
+    /// The form was sent by another site, or the service has a wrong idea of its own address.
+    Foreign(Option<Addresses>),
     /// The form was made for another session.
     Expired,
     /// What was asked cannot be done; the sentence says why.
@@ -47,6 +47,15 @@ pub(crate) enum Trouble {
     /// Too much is asked at the moment.
     Busy,
     Failed(Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Two addresses that should be one.
+#[derive(Debug)]
+pub(crate) struct Addresses {
+    /// Where the browser has the form from.
+    pub(crate) browser: String,
+    /// Where the service believes to be.
+    pub(crate) service: String,
 }
 
 impl From<PeopleError> for Trouble {
@@ -168,10 +177,6 @@ impl Notice {
 /// What `?done=` says, after a form led to another page. Words come from here only, never from the address.
 const DONE: &[(&str, &str)] = &[
     (
-        "signed-up",
-        "If the address was new, the account is ready. Sign in with the password you chose.",
-    ),
-    (
         "signed-up-mail",
         "Check your email: we sent you a link to continue. It may take a minute, or be in the spam folder.",
     ),
@@ -183,16 +188,23 @@ const DONE: &[(&str, &str)] = &[
     ),
     ("signed-out", "You are signed out."),
     ("password-reset", "The password is set. Sign in with it."),
+    (
+        "key-made",
+        "This form was sent already, so no further key was made. A key is shown only once: rotate it if you lost it.",
+    ),
     ("key-revoked", "The key is revoked. Requests with it are refused from now on."),
     ("requested", "Your request was sent to the operator."),
     ("password-changed", "The password is changed, and other sessions are signed out."),
     ("session-ended", "The session is signed out."),
-    ("factor-off", "The second factor is off."),
-    ("suspended", "The account is suspended: its sessions and keys are out of force."),
-    ("resumed", "The account and its keys are in force again."),
+    ("factor-off", "Two-factor authentication is off."),
+    (
+        "suspended",
+        "The account is suspended: its sessions are signed out and its keys are refused.",
+    ),
+    ("resumed", "The account is active again, and so are its keys."),
     ("approved", "The request is approved. The developer can create production keys now."),
     ("refused", "The request is refused. The developer sees your note."),
-    ("limited", "The limits are set. The account's production keys have them from now on."),
+    ("limited", "The limits are saved. They apply to the account's production keys at once."),
     ("feed-revoked", "The feed's token is revoked."),
     ("feed-paused", "The feed is paused: its pushes are refused until you resume it."),
     ("feed-resumed", "The feed may push again."),
@@ -289,7 +301,7 @@ fn header(trouble: &Trouble) -> Option<(&'static str, String)> {
         Trouble::TooOften { retry_after_s, .. } => Some(("retry-after", retry_after_s.to_string())),
         Trouble::NotFound
         | Trouble::Forbidden
-        | Trouble::Foreign
+        | Trouble::Foreign(_)
         | Trouble::Expired
         | Trouble::Refused(_)
         | Trouble::Failed(_) => None,
@@ -305,17 +317,25 @@ fn with_header(mut reply: Reply, header: Option<(&'static str, String)>) -> Repl
 
 fn words(trouble: Trouble) -> (u16, &'static str, String) {
     let (status, heading, text) = match trouble {
-        Trouble::NotFound => (404, "Page not found", "There is no such page, or it is not yours."),
+        Trouble::NotFound => (404, "Page not found", "Page not found, or you don't have access."),
         Trouble::WrongMethod { .. } => {
             (405, "Method not allowed", "This address takes forms of its own page only.")
         }
         Trouble::Forbidden => (403, "For operators", "Your account may not see this page."),
         Trouble::Busy => (503, "Busy", "The server is busy. Try again shortly."),
-        Trouble::Foreign => (
+        Trouble::Foreign(None) => (
             403,
-            "Request blocked (wrong origin)",
-            "This form was not sent by a page of this service, so nothing was done.",
+            "Form refused: sent by another site",
+            "The browser says that this form was sent by a page of another site. Nothing was done.",
         ),
+        Trouble::Foreign(Some(Addresses { browser, service })) => {
+            let text = format!(
+                "This form came from another address: the browser says {browser}, the service believes to be at \
+                 {service}. Nothing was done. Operator: set dashboard.public_url to the address in the browser, and \
+                 behind a proxy server.trusted_proxies to the proxy's address."
+            );
+            return (403, "Form refused: wrong address", text);
+        }
         Trouble::Expired => (
             403,
             "This form has expired",

@@ -195,7 +195,7 @@ async fn second_factor_page(
         plain.as_bytes().chunks(4).map(|group| group.escape_ascii().to_string()).collect();
     let uri = secret.expose_uri("Linesman", &session.account.email);
     let page = SecondFactorPage {
-        shell: Shell::new(visit, "Second factor", "security").with(notice),
+        shell: Shell::new(visit, "Two-factor authentication", "security").with(notice),
         secret: groups.join(" "),
         qr: Qr::new(&uri),
         uri,
@@ -209,7 +209,7 @@ async fn second_factor_on(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         Ok(codes) => {
             let page = RecoveryPage {
                 shell: Shell::new(visit, "Recovery codes", "security")
-                    .with(Some(Notice::good("The second factor is on."))),
+                    .with(Some(Notice::good("Two-factor authentication is on."))),
                 codes: codes.iter().map(accounts::RecoveryCode::expose).collect(),
             };
             page::render(200, &page)

@@ -12,13 +12,15 @@ use crate::dashboard::page::{self, Notice, Shell, Trouble};
 use crate::dashboard::route::{self, SignAct};
 use crate::dashboard::visit::Visit;
 
-const WRONG: &str = "Address and password do not go together.";
+const WRONG: &str = "Wrong email or password.";
 /// The same where addresses are confirmed by mail. One sentence for both: who signs up with somebody else's address
 /// must not learn from it whether there was an account already.
-const WRONG_OR_UNCONFIRMED: &str = "Address and password do not go together, or the address is not confirmed yet: \
+const WRONG_OR_UNCONFIRMED: &str = "Wrong email or password, or the address is not confirmed yet: \
     then we send you the email with the link again.";
 const WRONG_CODE: &str = "That code is not right, or was used already. Wait for the next one.";
-const NO_ADDRESS: &str = "This is not a mail address such as ann@example.com.";
+const NO_ADDRESS: &str = "This is not an email address such as ann@example.com.";
+const SIGNED_UP: &str =
+    "Account created. Sign in to continue. (Already registered? Use your existing password.)";
 const NO_NAME: &str = "A name has 1 to 100 characters.";
 
 #[derive(Template)]
@@ -130,15 +132,18 @@ fn next_of(visit: &Visit<'_>) -> String {
 }
 
 fn sign_in_page(visit: &Visit<'_>, not: Option<Attempt>) -> Result<Reply, Trouble> {
+    with_retry(not, page::render(not.map_or(200, status), &sign_in_form(visit, not))?)
+}
+
+fn sign_in_form(visit: &Visit<'_>, not: Option<Attempt>) -> SignInPage {
     let wrong = if visit.web.people.sends_mail() { WRONG_OR_UNCONFIRMED } else { WRONG };
-    let page = SignInPage {
+    SignInPage {
         shell: Shell::new(visit, "Sign in", "").with(not.map(|attempt| notice(attempt, wrong))),
         email: visit.form.get("email").to_owned(),
         next: next_of(visit),
         sign_up: visit.web.people.rules().sign_up == SignUp::Open,
         by_mail: visit.web.people.sends_mail(),
-    };
-    with_retry(not, page::render(not.map_or(200, status), &page)?)
+    }
 }
 
 async fn sign_in(visit: &Visit<'_>) -> Result<Reply, Trouble> {
@@ -161,7 +166,7 @@ async fn sign_in(visit: &Visit<'_>) -> Result<Reply, Trouble> {
 }
 
 fn code_page(visit: &Visit<'_>, not: Option<Attempt>) -> Result<Reply, Trouble> {
-    let shell = Shell::new(visit, "Second factor", "");
+    let shell = Shell::new(visit, "Two-factor authentication", "");
     let page = CodePage {
         shell: shell.with(not.map(|attempt| notice(attempt, WRONG_CODE))),
         next: next_of(visit),
@@ -204,12 +209,26 @@ async fn sign_up(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         Attempt::Done if visit.web.people.sends_mail() => {
             Ok(page::redirect("/signin?done=signed-up-mail"))
         }
-        Attempt::Done => Ok(page::redirect("/signin?done=signed-up")),
+        Attempt::Done => enter_new(visit).await,
         attempt @ (Attempt::Refused | Attempt::Throttled { .. } | Attempt::Busy) => {
             let notice = notice(attempt, "Accounts are not open to everybody here.");
             with_retry(Some(attempt), sign_up_page(visit, Some((status(attempt), notice)))?)
         }
     }
+}
+
+/// Signs in whoever has just signed up, where no email confirms the address. Where the address had an account already,
+/// its password decides, as at the sign-in.
+async fn enter_new(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    let entered = sign_in(visit).await?;
+    if entered.status == 303 {
+        return Ok(entered);
+    }
+    let page = SignInPage {
+        shell: Shell::new(visit, "Sign in", "").with(Some(Notice::good(SIGNED_UP))),
+        ..sign_in_form(visit, None)
+    };
+    page::render(200, &page)
 }
 
 async fn sign_out(visit: &Visit<'_>) -> Result<Reply, Trouble> {
@@ -364,7 +383,9 @@ pub(crate) fn notice(attempt: Attempt, refused: &str) -> Notice {
         Attempt::Throttled { retry_after_s } => {
             Notice::bad(format!("That was tried too often. Try again in {retry_after_s} seconds."))
         }
-        Attempt::Busy => Notice::bad("Many people sign in at this moment. Try again shortly."),
+        Attempt::Busy => {
+            Notice::bad("Many people are signing in at the moment. Try again shortly.")
+        }
     }
 }
 

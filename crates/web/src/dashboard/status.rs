@@ -2,6 +2,7 @@
 //! machines and feed readers.
 
 mod feed;
+mod incident;
 mod record;
 
 use accounts::Maintenance;
@@ -12,6 +13,7 @@ use serde_json::json;
 use crate::dashboard::moment::{Moment, span};
 use crate::dashboard::page::{self, Shell, Trouble};
 use crate::dashboard::route::StatusAct;
+use crate::dashboard::status::incident::Incident;
 use crate::dashboard::status::record::{Delay, Slot, Source};
 use crate::dashboard::visit::Visit;
 use http::Reply;
@@ -20,8 +22,8 @@ pub(crate) use self::record::Record;
 
 /// How long somebody may keep the machine forms, in seconds.
 const KEPT_S: u32 = 5;
-/// Delays on the page; the feed has all that are remembered.
-const DELAYS_SHOWN: usize = 12;
+/// Incidents on the page; the feed has all delays that are remembered.
+const INCIDENTS_SHOWN: usize = 12;
 
 struct SourceState {
     bookmaker_key: String,
@@ -75,7 +77,9 @@ struct StatusPage {
     tone: &'static str,
     heading: &'static str,
     worlds: Vec<WorldState>,
-    delays: Vec<DelayShown>,
+    incidents: Vec<Incident>,
+    /// Whether the sandbox is shown, too.
+    with_sandbox: bool,
     at: Moment,
 }
 
@@ -84,7 +88,9 @@ pub(crate) fn answer(visit: &Visit<'_>, page: StatusAct) -> Result<Reply, Troubl
         return Err(Trouble::NotFound);
     }
     visit.web.status.look_now(visit.web);
-    let worlds = worlds(visit);
+    // Machines get both; on the page, the simulated market is for whoever asks for it.
+    let with_sandbox = page != StatusAct::Status || visit.query.get("sandbox") == "yes";
+    let worlds = worlds(visit, with_sandbox);
     let overall = overall(visit, &worlds);
     let delays = delays(visit);
     match page {
@@ -104,7 +110,11 @@ pub(crate) fn answer(visit: &Visit<'_>, page: StatusAct) -> Result<Reply, Troubl
                 tone,
                 heading,
                 worlds,
-                delays: delays.into_iter().take(DELAYS_SHOWN).collect(),
+                incidents: incident::group(&delays, visit.now)
+                    .into_iter()
+                    .take(INCIDENTS_SHOWN)
+                    .collect(),
+                with_sandbox,
                 at: Moment::new(visit.now, visit.now),
             };
             page::render(200, &page)
@@ -112,7 +122,7 @@ pub(crate) fn answer(visit: &Visit<'_>, page: StatusAct) -> Result<Reply, Troubl
     }
 }
 
-fn worlds(visit: &Visit<'_>) -> Vec<WorldState> {
+fn worlds(visit: &Visit<'_>, with_sandbox: bool) -> Vec<WorldState> {
     let described = [
         (World::Live, "Live market", "live", "What production keys see."),
         (
@@ -122,7 +132,8 @@ fn worlds(visit: &Visit<'_>) -> Vec<WorldState> {
             "The simulated market that test keys see, with its staged delays.",
         ),
     ];
-    let states = described.into_iter().map(|(world, title, key, text)| WorldState {
+    let shown = described.into_iter().filter(|(world, ..)| with_sandbox || *world == World::Live);
+    let states = shown.map(|(world, title, key, text)| WorldState {
         title,
         key,
         text,

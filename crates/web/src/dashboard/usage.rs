@@ -41,7 +41,7 @@ pub(crate) fn notes(keys: &[KeyView], now: Timestamp) -> Vec<QuotaNote> {
             let quota = view.standing?.quota;
             let percent = alert_percent(&quota)?;
             let text = format!(
-                "{} ({}) has spent {} % of its requests for the {}: {} of {} are left, until {} UTC.",
+                "{} ({}) has used {} % of its requests for the {}: {} of {} are left. Resets at {} UTC.",
                 KeyLine::new(view, now).name,
                 view.record.hint,
                 share(&quota),
@@ -230,19 +230,19 @@ fn quota(view: &KeyView, spent: &HashMap<&str, u64>, now: Timestamp) -> Option<Q
 /// How long the rest lasts at the pace of late: `spent` requests in `over` seconds.
 fn forecast(quota: &WindowStanding, spent: u64, over: u64, now: Timestamp) -> String {
     let until_reset = quota.resets_at.since(now);
-    let opens = format!("opens again in {}", span(until_reset));
+    let resets = format!("Resets in {}.", span(until_reset));
     if quota.remaining == 0 {
-        return format!("Spent: requests are answered 429. It {opens}.");
+        return format!("Used up: requests are answered 429. {resets}");
     }
     if spent == 0 {
-        return format!("Nothing was spent in the last hour. It {opens}.");
+        return format!("No requests in the last hour. {resets}");
     }
     let lasts = Duration::from_secs(u64::from(quota.remaining).saturating_mul(over) / spent);
     if lasts >= until_reset {
-        return format!("At the pace of the last hour it lasts. It {opens}.");
+        return format!("At the last hour's pace you will not run out. {resets}");
     }
     format!(
-        "At the pace of the last hour it is spent in {}, at {} UTC. It {opens}.",
+        "At the last hour's pace you will run out in {}, at {} UTC. {resets}",
         span(lasts),
         Moment::time(now.plus(lasts)),
     )
@@ -310,11 +310,11 @@ mod tests {
     fn the_forecast_says_when_the_rest_is_spent() {
         let now = Timestamp::parse("2026-11-14T14:00:00Z").unwrap();
         let told = |used, spent, over| forecast(&standing(used, 1000, now), spent, over, now);
-        assert!(told(1000, 5, 3600).starts_with("Spent"));
-        assert!(told(10, 0, 3600).starts_with("Nothing was spent"));
-        assert!(told(100, 10, 3600).contains("it lasts"));
+        assert!(told(1000, 5, 3600).starts_with("Used up"));
+        assert!(told(10, 0, 3600).starts_with("No requests"));
+        assert!(told(100, 10, 3600).contains("will not run out"));
         assert!(
-            told(900, 50, 3600).contains("spent in 2 h, at 16:00 UTC"),
+            told(900, 50, 3600).contains("run out in 2 h, at 16:00 UTC"),
             "{}",
             told(900, 50, 3600)
         );

@@ -8,7 +8,7 @@ use domain::Timestamp;
 
 use crate::context::Web;
 use crate::dashboard::form::Form;
-use crate::dashboard::page::Trouble;
+use crate::dashboard::page::{Addresses, Trouble};
 use crate::dashboard::usage::{self, QuotaNote};
 use http::{Peer, Reply, Request};
 
@@ -20,6 +20,9 @@ const DEVICE: &str = "linesman_device";
 const DEVICE_TLS: &str = "__Host-linesman_device";
 /// How long it is known after the last time: half a year.
 const DEVICE_S: u32 = 180 * 86_400;
+
+/// What is shown of an origin that a browser names.
+const ORIGIN_CHARS_MAX: usize = 200;
 
 /// A request for a page, with what is known of the visitor.
 #[derive(Debug)]
@@ -113,16 +116,42 @@ impl<'a> Visit<'a> {
         self.session.as_ref().is_some_and(|session| session.account.role == Role::Operator)
     }
 
-    /// Whether a form was sent by a page of this service, as far as the browser tells. Browsers tell one or the
-    /// other; what tells neither is no browser that somebody could be lured with.
-    pub(crate) fn is_from_here(&self) -> bool {
+    /// Checks that a form was sent by a page of this service, as far as the browser tells: `Sec-Fetch-Site`, which
+    /// no page can set, and `Origin`. What sends neither is no browser that somebody could be lured with.
+    ///
+    /// Behind a proxy that ends TLS the origin is not the address that the service sees. Without `public_url` the
+    /// browser's own comparison is then enough; a wrong `public_url` is never overruled.
+    ///
+    /// # Errors
+    /// It was sent from somewhere else; where a setting may be the reason, it is named and logged.
+    pub(crate) fn check_origin(&self) -> Result<(), Trouble> {
         let browser = &self.request.page;
-        let same_site = browser.fetch_site.is_none_or(|site| site == b"same-origin");
-        let same_origin = browser.origin.is_none_or(|origin| {
-            let own = self.base();
-            origin.eq_ignore_ascii_case(own.as_bytes())
-        });
-        same_site && same_origin
+        let own = self.base();
+        if browser.fetch_site.is_some_and(|site| site != b"same-origin") {
+            return Err(Trouble::Foreign(None));
+        }
+        let Some(origin) =
+            browser.origin.filter(|origin| !origin.eq_ignore_ascii_case(own.as_bytes()))
+        else {
+            return Ok(());
+        };
+        let origin: String =
+            String::from_utf8_lossy(origin).chars().take(ORIGIN_CHARS_MAX).collect();
+        let compared = browser.fetch_site.is_some() && self.web.settings.public_url.is_none();
+        if self.web.origin_warned.is_due(self.now) {
+            tracing::warn!(
+                browser = %origin.escape_debug(),
+                service = %own,
+                accepted = compared,
+                "a form came from another address than this service believes to be at: behind a proxy, set \
+                 dashboard.public_url to the address in the browser and server.trusted_proxies to the proxy's address"
+            );
+        }
+        if compared {
+            Ok(())
+        } else {
+            Err(Trouble::Foreign(Some(Addresses { browser: origin, service: own })))
+        }
     }
 
     /// Where this service is for whoever asks: `https://odds.example.com`.

@@ -80,6 +80,24 @@ impl<'a> Browser<'a> {
         answer
     }
 
+    /// Sends a form that asks first, and then the form of the page that asks, which must say all of this.
+    pub(crate) async fn confirm(
+        &mut self,
+        path: &str,
+        fields: &[(&str, &str)],
+        told: &[&str],
+    ) -> Answer {
+        let asked = self.post(path, fields).await;
+        assert_eq!(asked.status, 200, "{path}: {}", asked.text());
+        assert!(asked.text().contains("name=\"confirmed\""), "{path} does not ask");
+        for told in told {
+            assert!(asked.text().contains(told), "{path} does not say {told}: {}", asked.text());
+        }
+        let mut fields = fields.to_vec();
+        fields.push(("confirmed", "yes"));
+        self.post(path, &fields).await
+    }
+
     /// Sends exactly these fields and headers.
     pub(crate) async fn post_as(
         &self,

@@ -42,7 +42,7 @@ async fn deeds(app: &TestApp) -> Vec<(String, String, String)> {
 }
 
 #[tokio::test]
-async fn pairs_that_may_be_one_stand_next_to_each_other_and_are_merged_with_one_click() {
+async fn pairs_that_may_be_one_stand_next_to_each_other_and_are_merged() {
     let app = TestApp::start().await;
     let (one, other) = two_names(&app).await;
     let mut op = Browser::operator(&app).await;
@@ -59,23 +59,26 @@ async fn pairs_that_may_be_one_stand_next_to_each_other_and_are_merged_with_one_
         assert!(page.text().contains(told), "{told} is not told");
     }
     assert!(page.text().contains("class=\"differs\""), "what is not the same is marked");
-    assert!(op.get("/console").await.text().contains("pairs not sure"));
+    assert!(op.get("/console").await.text().contains("possible duplicates"));
     let merge = [("one", &*one), ("other", &*other), ("back", "unsure")];
-    let merged = op.post("/console/events/merge", &merge).await;
+    let merged = op.confirm("/console/events/merge", &merge, &["King Vance", &other]).await;
     assert_eq!(merged.header("location"), Some("/console/unsure?done=merged"));
     // Shown at once, to clients with the next snapshot.
     let after = op.get("/console/unsure?done=merged").await;
     assert!(
-        after.text().contains("Nothing is unsure") && after.text().contains("They are one event")
+        after.text().contains("No possible duplicates")
+            && after.text().contains("They are one event")
     );
     let event = op.get(&format!("/console/events/{other}")).await;
     assert_eq!(event.status, 200, "both ids lead there");
-    assert!(event.text().contains("Also answers as") && event.text().contains("King Vance"));
+    assert!(event.text().contains("Other ids") && event.text().contains("King Vance"));
     app.publish().await;
     let key = app.live_key().await;
     assert_eq!(app.get("/v1/sports/mma/events", &key).await.json().as_array().unwrap().len(), 1);
     let split = [("feed", "south"), ("reference", "s-1")];
-    let back = op.post(&format!("/console/events/{one}/split"), &split).await;
+    let back = op
+        .confirm(&format!("/console/events/{one}/split"), &split, &["south:s-1", "King Vance"])
+        .await;
     assert_eq!(back.status, 303, "{}", back.text());
     app.publish().await;
     assert_eq!(app.get("/v1/sports/mma/events", &key).await.json().as_array().unwrap().len(), 2);
@@ -97,7 +100,7 @@ async fn two_that_are_two_leave_the_list_and_stay_two() {
     let apart = [("one", &*one), ("other", &*other), ("back", "unsure")];
     let parted = op.post("/console/events/apart", &apart).await;
     assert_eq!(parted.header("location"), Some("/console/unsure?done=parted"));
-    assert!(op.get("/console/unsure").await.text().contains("Nothing is unsure"));
+    assert!(op.get("/console/unsure").await.text().contains("No possible duplicates"));
     assert_eq!(deeds(&app).await[0].0, "events.parted");
     // What cannot be done is told, and not written down as done.
     let before = deeds(&app).await.len();
@@ -212,10 +215,12 @@ async fn what_other_nodes_have_not_confirmed_is_in_the_audit_log_as_such() {
     let mut op = Browser::operator(&app).await;
     app.list_silent_node().await;
     for verb in ["pause", "revoke"] {
-        let told = op.post(&format!("/console/feeds/north/{verb}"), &[]).await;
+        let told = op.post(&format!("/console/feeds/north/{verb}"), &[("confirmed", "yes")]).await;
         assert!(told.text().contains("1 node did not confirm it"), "{}", told.text());
     }
-    let told = op.post("/console/maintenance", &[("state", "on"), ("minutes", "5")]).await;
+    let told = op
+        .confirm("/console/maintenance", &[("state", "on"), ("minutes", "5")], &["503", "5 min"])
+        .await;
     assert!(told.text().contains("1 node did not confirm it"), "{}", told.text());
     let log: Vec<(String, String)> =
         deeds(&app).await.into_iter().take(6).map(|deed| (deed.0, deed.2)).collect();
@@ -261,6 +266,72 @@ async fn a_feeds_latency_rate_and_refusals_are_told_with_samples() {
     }
     let json = app.get_operator("/feeds").await.json();
     assert_eq!(json["feeds"][0]["samples"][0]["sent"], r#"{"type":"rumour"}"#);
+}
+
+#[tokio::test]
+async fn the_overview_shows_requests_errors_keys_pushes_and_the_machine() {
+    let app = TestApp::start().await;
+    let mut op = Browser::operator(&app).await;
+    let token = app.feed("north", None).await;
+    push(&app, &token, &[line::event("n-1", "mma", "Bobby Vance", "Tom Reed")]).await;
+    let (busy, idle) = (app.live_key().await, app.live_key().await);
+    op.get("/console").await;
+    for _ in 0..30 {
+        assert_eq!(app.get("/v1/books", &busy).await.status, 200);
+    }
+    assert_eq!(app.get("/v1/sports/mma/odds?limit=0", &busy).await.status, 400);
+    app.advance(Duration::from_secs(30));
+    let page = op.get("/console").await;
+    let text = page.text();
+    for told in
+        ["0.51</b> requests/s in the last minute", "4xx</span> <b class=\"num\">1<", "up 30 s"]
+    {
+        assert!(text.contains(told), "{told} is not in {text}");
+    }
+    assert!(text.contains("class=\"is-ok\"") && text.contains("class=\"is-refused\""), "drawn");
+    assert!(text.contains(env!("CARGO_PKG_VERSION")) && text.contains("of disk free"));
+    assert!(text.contains(&busy[..12]) && !text.contains(&idle[..12]), "the busiest keys");
+    let pushes = between(text, "Last pushes", "</table>").unwrap();
+    assert!(pushes.contains("/console/feeds/north") && pushes.contains("30 s ago"), "{pushes}");
+}
+
+#[tokio::test]
+async fn an_operator_makes_a_key_for_somebody_with_limits_of_its_own() {
+    let app = TestApp::start().await;
+    let mut ann = Browser::developer(&app, "ann@example.com").await;
+    let mut op = Browser::operator(&app).await;
+    let id = account_id(&app, "ann@example.com").await;
+    let page = op.get(&format!("/console/keys?for={id}")).await;
+    assert!(page.text().contains("value=\"ann@example.com\""), "filled in");
+    let newest = between(page.text(), "name=\"newest\" value=\"", "\"").unwrap().to_owned();
+    let form = [
+        ("owner", "Ann@example.com"),
+        ("name", "gift"),
+        ("kind", "production"),
+        ("burst_per_minute", "7"),
+        ("requests_per_day", ""),
+        ("newest", &newest),
+    ];
+    let made = op.post("/console/keys", &form).await;
+    let key = between(made.text(), "id=\"secret\">", "<").unwrap().to_owned();
+    let limits = app.get("/v1/status", &key).await.json()["rate_limit"].clone();
+    assert_eq!(limits, json!({ "burst_per_minute": 7, "requests_per_day": 10_000 }));
+    assert!(ann.get("/dashboard").await.text().contains("gift"), "it is hers");
+    let again = op.post("/console/keys", &form).await;
+    assert_eq!(again.header("location"), Some("/console/keys?done=key-made"));
+    for bad in
+        [("owner", "nobody@example.com"), ("burst_per_minute", "many"), ("burst_per_minute", "0")]
+    {
+        assert_eq!(op.post("/console/keys", &[bad]).await.status, 400, "{bad:?}");
+    }
+    let free = op.post("/console/keys", &[("kind", "sandbox"), ("name", "demo")]).await;
+    assert!(free.text().contains("sk_test_"));
+    assert!(op.get("/console/keys").await.text().contains("nobody in particular"));
+    let log = deeds(&app).await;
+    assert!(
+        log.iter().any(|deed| deed.0 == "key.created" && deed.1 == "op@example.com"),
+        "{log:?}"
+    );
 }
 
 #[tokio::test]
@@ -347,11 +418,11 @@ async fn the_audit_log_is_searched_and_read_to_its_beginning() {
     let found = op.get("/console/audit?q=feed-117").await;
     assert_eq!(found.text().matches("<code>feed.created</code>").count(), 1);
     let none = op.get("/console/audit?q=feed-117&action=account.created").await;
-    assert!(none.text().contains("Nothing like that"));
+    assert!(none.text().contains("No entries found"));
     let literal = op.get("/console/audit?q=100%25_sure&action=feed.created").await;
     assert_eq!(literal.text().matches("<code>feed.created</code>").count(), 200);
     assert!(literal.text().contains("q=100%25_sure&#38;action=feed.created&#38;before="));
-    assert!(op.get("/console/audit?q=1__%25").await.text().contains("Nothing like that"));
+    assert!(op.get("/console/audit?q=1__%25").await.text().contains("No entries found"));
 }
 
 /// Everything that somebody else can write into the console, written by somebody evil. Gives the events' ids.

@@ -24,11 +24,7 @@ async fn a_stranger_signs_up_and_has_a_sandbox_key_that_works() {
     browser.get("/signup").await;
     let fields = [("name", "Ann"), ("email", "Ann@Example.com"), ("password", PASSWORD)];
     let done = browser.post("/signup", &fields).await;
-    assert_eq!(done.header("location"), Some("/signin?done=signed-up"));
-    assert!(browser.get("/signin?done=signed-up").await.text().contains("the account is ready"));
-    let entered =
-        browser.post("/signin", &[("email", "ann@example.com"), ("password", PASSWORD)]).await;
-    assert_eq!((entered.status, entered.header("location")), (303, Some("/dashboard")));
+    assert_eq!((done.status, done.header("location")), (303, Some("/dashboard")), "signed in");
     assert!(browser.get("/dashboard").await.text().contains("No keys yet"));
     let made = browser.post("/dashboard/keys", &[("name", "laptop"), ("kind", "sandbox")]).await;
     let key = secret(made.text());
@@ -37,6 +33,67 @@ async fn a_stranger_signs_up_and_has_a_sandbox_key_that_works() {
     let listed = browser.get("/dashboard").await;
     assert!(listed.text().contains("laptop") && !listed.text().contains(&key), "shown once");
     assert!(listed.text().contains("just now"), "it was used");
+}
+
+#[tokio::test]
+async fn who_signs_up_again_signs_in_with_the_password_they_have() {
+    let app = TestApp::start().await;
+    Browser::developer(&app, "ann@example.com").await;
+    let mut browser = Browser::new(&app);
+    browser.get("/signup").await;
+    let own = [("name", "Ann"), ("email", "ann@example.com"), ("password", PASSWORD)];
+    let other =
+        [("name", "Ann"), ("email", "ann@example.com"), ("password", "quite another phrase")];
+    let page = browser.post("/signup", &other).await;
+    assert_eq!(page.status, 200);
+    assert!(page.text().contains("Use your existing password"), "{}", page.text());
+    assert!(page.text().contains("value=\"ann@example.com\""), "the address is filled in");
+    assert_eq!(browser.get("/dashboard").await.status, 303, "nobody is signed in by that");
+    browser.get("/signup").await;
+    assert_eq!(browser.post("/signup", &own).await.header("location"), Some("/dashboard"));
+    assert_eq!(app.service.web.people.accounts().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_form_for_a_key_that_is_sent_twice_makes_one_key() {
+    let app = TestApp::start().await;
+    let mut ann = Browser::developer(&app, "ann@example.com").await;
+    for kept in 1..=2 {
+        let page = ann.get("/dashboard").await;
+        let newest = between(page.text(), "name=\"newest\" value=\"", "\"").unwrap().to_owned();
+        let form = [("kind", "sandbox"), ("newest", newest.as_str())];
+        app.advance(Duration::from_secs(1));
+        assert_eq!(ann.post("/dashboard/keys", &form).await.status, 200);
+        let again = ann.post("/dashboard/keys", &form).await;
+        assert_eq!(again.header("location"), Some("/dashboard?done=key-made"), "{}", again.text());
+        assert_eq!(app.service.api.accounts.list_keys().await.unwrap().len(), kept);
+    }
+}
+
+#[tokio::test]
+async fn the_push_on_a_new_feeds_page_works_as_it_stands() {
+    let app = TestApp::start().await;
+    let mut op = Browser::operator(&app).await;
+    let page = op.post("/console/feeds", &[("name", "mine"), ("bookmaker", "")]).await;
+    let token = secret(page.text());
+    let body = |id: &str| {
+        let line = between(page.text(), &format!("id=\"{id}\">"), "</code>").unwrap();
+        let body =
+            between(line, "--data-binary &#39;", "&#39;").unwrap_or_else(|| panic!("{line}"));
+        body.replace("&#34;", "\"")
+    };
+    let receipt = app.post(&token, body("push").into_bytes(), None).await.json();
+    assert_eq!(
+        (&receipt["accepted"], &receipt["rejected"]),
+        (&2.into(), &serde_json::json!([])),
+        "{receipt}"
+    );
+    app.publish().await;
+    let key = app.live_key().await;
+    assert_eq!(app.get("/v1/sports/mma/odds", &key).await.json().as_array().unwrap().len(), 1);
+    assert_eq!(app.post(&token, body("remove").into_bytes(), None).await.json()["accepted"], 1);
+    app.publish().await;
+    assert_eq!(app.get("/v1/sports/mma/odds", &key).await.json().as_array().unwrap().len(), 0);
 }
 
 #[tokio::test]
@@ -122,7 +179,9 @@ async fn an_operator_suspends_an_account_and_its_keys_and_lets_them_in_again() {
     let key = secret(ann.post("/dashboard/keys", &[("kind", "sandbox")]).await.text());
     let id = account_id(&app, "ann@example.com").await;
     op.get("/console/accounts").await;
-    assert_eq!(op.post(&format!("/console/accounts/{id}/suspend"), &[]).await.status, 303);
+    let suspend = format!("/console/accounts/{id}/suspend");
+    let told = ["Suspend ann@example.com?", "1 active keys"];
+    assert_eq!(op.confirm(&suspend, &[], &told).await.status, 303);
     assert_eq!(app.get("/v1/books", &key).await.status, 401);
     assert_eq!(ann.get("/dashboard").await.header("location"), Some("/signin?next=/dashboard"));
     assert_eq!(op.post(&format!("/console/accounts/{id}/resume"), &[]).await.status, 303);
@@ -137,7 +196,9 @@ async fn an_operator_closes_and_opens_the_service_and_makes_feed_tokens() {
     let mut op = Browser::operator(&app).await;
     let key = app.live_key().await;
     let on = [("state", "on"), ("minutes", "5")];
-    assert_eq!(op.post("/console/maintenance", &on).await.status, 303);
+    op.post("/console/maintenance", &on).await;
+    assert_eq!(app.get("/v1/books", &key).await.status, 200, "asking changes nothing");
+    assert_eq!(op.confirm("/console/maintenance", &on, &["503", "5 min"]).await.status, 303);
     let closed = app.get("/v1/books", &key).await;
     assert_eq!((closed.status, closed.header("retry-after")), (503, Some("300")));
     assert!(op.get("/console").await.text().contains("Closed for maintenance"));
@@ -152,7 +213,8 @@ async fn an_operator_closes_and_opens_the_service_and_makes_feed_tokens() {
     let token = secret(op.post("/console/feeds", &feed).await.text());
     assert_eq!(app.post(&token, b"\n".to_vec(), None).await.status, 200);
     assert_eq!(op.post("/console/feeds", &feed).await.status, 400, "there is one already");
-    assert_eq!(op.post("/console/feeds/one/revoke", &[]).await.status, 303);
+    let told = ["Revoke the token of one?", "cannot be undone"];
+    assert_eq!(op.confirm("/console/feeds/one/revoke", &[], &told).await.status, 303);
     assert_eq!(app.post(&token, b"\n".to_vec(), None).await.status, 401);
 }
 

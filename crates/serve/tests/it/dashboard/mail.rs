@@ -23,7 +23,7 @@ async fn sign_up(browser: &mut Browser<'_>, email: &str) {
 /// What a page tells its visitor.
 fn said(page: &crate::harness::Answer) -> (u16, &str) {
     let notice = between(page.text(), "role=\"alert\"", "</").unwrap_or_default();
-    assert!(notice.contains("do not go together"), "{}", page.text());
+    assert!(notice.contains("Wrong email or password"), "{}", page.text());
     (page.status, notice)
 }
 
@@ -67,7 +67,7 @@ async fn a_wrong_password_is_told_nothing_of_confirmation() {
     ann.get("/signin").await;
     let refused = ann.post("/signin", &[("email", ANN), ("password", "wrong words here")]).await;
     assert_eq!(refused.status, 403);
-    assert!(refused.text().contains("do not go together"));
+    assert!(refused.text().contains("Wrong email or password"));
 }
 
 #[tokio::test]

@@ -1,6 +1,8 @@
 //! Where people come from: behind a proxy that the operator named, and otherwise; and what a browser is known by.
 
+use accounts::PeopleRules;
 use reqwest::{Client, Method};
+use web::WebSettings;
 
 use super::browser::{Browser, PASSWORD, account, cookies, nowhere};
 use crate::harness::{Answer, TestApp};
@@ -41,6 +43,51 @@ async fn behind_a_proxy_each_client_is_a_source_of_its_own() {
     let log = app.service.web.people.audit(None, None).await.unwrap();
     let entry = log.iter().find(|entry| entry.action == "session.started").unwrap();
     assert_eq!(entry.address, "192.0.2.7");
+}
+
+#[tokio::test]
+async fn behind_a_proxy_that_ends_tls_forms_work_or_the_page_says_which_setting_is_missing() {
+    let app = TestApp::start().await;
+    app.service.web.people.sign_up(account(ANN, "Ann"), &nowhere()).await.unwrap();
+    let mut browser = Browser::new(&app);
+    browser.get("/signin").await;
+    let fields = [("form_token", browser.form_token()), ("email", ANN), ("password", PASSWORD)];
+    let origin = || ("origin", "https://odds.example.com".to_owned());
+    // A browser that compares the two itself is believed; no page can set that header.
+    let compared = [origin(), ("sec-fetch-site", "same-origin".to_owned())];
+    assert_eq!(browser.post_as("/signin", &fields, &compared).await.status, 303);
+    let old = browser.post_as("/signin", &fields, &[origin()]).await;
+    assert_eq!(old.status, 403);
+    let own = format!("http://{}", app.addr);
+    for told in ["https://odds.example.com", &own, "dashboard.public_url", "server.trusted_proxies"]
+    {
+        assert!(old.text().contains(told), "{told} is not in {}", old.text());
+    }
+    let foreign = [origin(), ("sec-fetch-site", "cross-site".to_owned())];
+    let foreign = browser.post_as("/signin", &fields, &foreign).await;
+    assert!(foreign.status == 403 && foreign.text().contains("a page of another site"));
+}
+
+#[tokio::test]
+async fn an_address_that_the_operator_set_is_not_overruled_by_a_browser() {
+    let pages = WebSettings {
+        public_url: Some("https://odds.example.com".to_owned()),
+        ..WebSettings::default()
+    };
+    let app = TestApp::builder().pages(PeopleRules::default(), pages).start().await;
+    let mut browser = Browser::new(&app);
+    browser.get("/signin").await;
+    let fields = [("form_token", browser.form_token()), ("email", ANN), ("password", PASSWORD)];
+    let headers = [
+        ("origin", "https://other.example".to_owned()),
+        ("sec-fetch-site", "same-origin".to_owned()),
+    ];
+    let refused = browser.post_as("/signin", &fields, &headers).await;
+    assert!(
+        refused.text().contains("believes to be at https://odds.example.com"),
+        "{}",
+        refused.text()
+    );
 }
 
 #[tokio::test]

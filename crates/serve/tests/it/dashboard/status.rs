@@ -28,7 +28,14 @@ async fn a_source_that_falls_silent_is_shown_as_delayed_with_since_when() {
     assert_eq!(source["state"], "delayed");
     let since = read_at.plus(Duration::from_secs(90)).to_string();
     assert_eq!(source["since"].as_str(), Some(since.as_str()));
-    assert!(browser.get("/status").await.text().contains("Some sources are delayed"));
+    let page = browser.get("/status").await;
+    assert!(page.text().contains("Some sources are delayed"));
+    let incidents = page.text().split_once("<h2>Incidents").unwrap().1;
+    assert_eq!(incidents.matches("<tr>").count(), 2, "a head and one incident: {incidents}");
+    assert!(
+        !page.text().contains("<h2>Sandbox</h2>") && page.text().contains("/status?sandbox=yes")
+    );
+    assert!(browser.get("/status?sandbox=yes").await.text().contains("<h2>Sandbox</h2>"));
     let feed = browser.get("/status.atom").await;
     assert!(feed.text().contains("is delayed</title>") && feed.text().contains(&since));
     assert_eq!(feed.header("content-type"), Some("application/atom+xml; charset=utf-8"));

@@ -129,7 +129,7 @@ async fn a_quota_running_low_is_told_on_every_page_and_by_mail_once() {
         app.service.web.send_quota_alerts().await;
     };
     spend(9).await;
-    assert!(!ann.get("/dashboard/usage").await.text().contains("has spent"));
+    assert!(!ann.get("/dashboard/usage").await.text().contains("has used"));
     assert_eq!(people.mail_stats().queued, 0);
     spend(1).await;
     let letter = app.letter().await;
@@ -138,7 +138,7 @@ async fn a_quota_running_low_is_told_on_every_page_and_by_mail_once() {
     assert!(letter.body.contains("https://odds.example.com/dashboard/usage?key="));
     for path in ["/dashboard", "/dashboard/usage", "/dashboard/security"] {
         assert!(
-            ann.get(path).await.text().contains("has spent 50 % of its requests for the day"),
+            ann.get(path).await.text().contains("has used 50 % of its requests for the day"),
             "{path}"
         );
     }

@@ -133,7 +133,7 @@ async fn a_strangers_tries_are_on_the_audit_page() {
     stranger.get("/signin").await;
     let tried = [("email", "ann@example.com"), ("password", "not her password")];
     let refused = stranger.post("/signin", &tried).await;
-    assert!(refused.text().contains("do not go together"), "{}", refused.text());
+    assert!(refused.text().contains("Wrong email or password"), "{}", refused.text());
     let page = op.get("/console/audit?action=session.refused").await;
     assert!(page.text().contains("somebody not signed in"), "{}", page.text());
     assert!(page.text().contains("ann@example.com"));

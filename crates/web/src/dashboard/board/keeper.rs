@@ -56,6 +56,7 @@ pub async fn keep_pages(web: Arc<Web>, stopping: CancellationToken) {
             () = stopping.cancelled() => break,
         }
         web.status.look(&web).await;
+        web.traffic.look(&web.api.metrics, web.api.clock.now());
     }
     web.board.gallery.close();
     back.shutdown().await;

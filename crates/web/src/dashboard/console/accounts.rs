@@ -3,6 +3,7 @@
 use ::accounts::{AccountRecord, Allowance, EmailAddress, Limits, Role};
 use askama::Template;
 
+use crate::dashboard::confirm::{self, Question};
 use crate::dashboard::console::audit::AuditLine;
 use crate::dashboard::keys::KeyLine;
 use crate::dashboard::moment::{Moment, number};
@@ -147,24 +148,24 @@ fn limit_fields(account: &AccountRecord) -> Vec<LimitField> {
     };
     let Limits { burst_per_minute, requests_per_day, .. } = default.limits();
     vec![
-        field("keys_max", "Keys in force", set.keys_max, default.keys_max().to_string(), 1000),
+        field("keys_max", "Active keys", set.keys_max, default.keys_max().to_string(), 1000),
         field(
             "burst_per_minute",
-            "Requests a minute",
+            "Requests per minute",
             set.burst_per_minute,
             burst_per_minute.to_string(),
             u32::MAX,
         ),
         field(
             "requests_per_day",
-            "Answers a day",
+            "Requests per day",
             set.requests_per_day,
             requests_per_day.to_string(),
             u32::MAX,
         ),
         field(
             "requests_per_month",
-            "Answers a month",
+            "Requests per month",
             set.requests_per_month,
             "no limit".to_owned(),
             u32::MAX,
@@ -198,7 +199,7 @@ async fn invite(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         Some(email) => Some(email),
         None if typed.is_empty() => None,
         None => {
-            let text = "This is not a mail address such as ann@example.com.";
+            let text = "This is not an email address such as ann@example.com.";
             return Err(Trouble::Refused(text.to_owned()));
         }
     };
@@ -237,12 +238,33 @@ fn link_issued(
     page::render(200, &page)
 }
 
+async fn ask_suspend(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    let account = visit.web.people.account(visit.id).await?;
+    let keys = visit.web.api.accounts.live_keys_of(&account.id).await?.len();
+    let question = Question {
+        here: "accounts",
+        heading: format!("Suspend {}?", account.email),
+        points: vec![
+            "All its sessions are signed out, and nobody can sign in to it.".to_owned(),
+            format!("Requests with its {keys} active keys are refused with 401 at once."),
+            "Nothing is deleted: resuming the account makes its keys work again.".to_owned(),
+        ],
+        fields: &["back"],
+        button: "Suspend the account",
+        back: format!("/console/accounts/{}", account.id),
+    };
+    confirm::ask(visit, question)
+}
+
 async fn suspend(visit: &Visit<'_>, suspended: bool) -> Result<Reply, Trouble> {
     let (people, actor) = (&visit.web.people, visit.actor()?);
     let done = if suspended {
         if visit.session()?.account.id == visit.id {
             let text = "You cannot suspend yourself; another operator can.";
             return Err(Trouble::Refused(text.to_owned()));
+        }
+        if !confirm::is_confirmed(visit) {
+            return ask_suspend(visit).await;
         }
         people.suspend(visit.id, &actor).await?;
         "suspended"

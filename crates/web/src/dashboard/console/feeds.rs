@@ -1,10 +1,14 @@
 //! Feeds: how much they send and how late, what is refused of it, their tokens, and pausing them.
 
+use std::time::Duration;
+
 use accounts::{FeedRecord, Scores};
 use askama::Template;
 use domain::{Timestamp, World};
 use market::Load;
+use serde_json::json;
 
+use crate::dashboard::confirm::{self, Question};
 use crate::dashboard::moment::{Moment, a_second, latency, number, span};
 use crate::dashboard::page::{self, Notice, Shell, Trouble};
 use crate::dashboard::visit::Visit;
@@ -20,7 +24,7 @@ struct FeedLine {
     /// What it makes the service hold.
     records: String,
     created: Moment,
-    /// `live`, `paused` or `revoked`, and since when it is not live.
+    /// `active`, `paused` or `revoked`, and since when it is not active.
     state: &'static str,
     since: Option<Moment>,
     last_push: Option<Moment>,
@@ -42,7 +46,7 @@ impl FeedLine {
         let (state, since) = match (feed.revoked_at, feed.paused_at) {
             (Some(at), _) => ("revoked", Some(at)),
             (None, Some(at)) => ("paused", Some(at)),
-            (None, None) => ("live", None),
+            (None, None) => ("active", None),
         };
         Self {
             name: feed.name,
@@ -64,7 +68,7 @@ impl FeedLine {
     }
 
     fn is_live(&self) -> bool {
-        self.state == "live"
+        self.state == "active"
     }
 
     fn is_paused(&self) -> bool {
@@ -98,6 +102,9 @@ struct NewFeedPage {
     name: String,
     secret: String,
     base: String,
+    /// Messages that can be pushed as they are, and the one that takes them back.
+    example: String,
+    remove: &'static str,
 }
 
 struct SampleLine {
@@ -210,13 +217,58 @@ pub(super) async fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         name: record.name,
         secret: token.expose().to_owned(),
         base: visit.base(),
+        example: example(visit, bookmaker),
+        remove: r#"{"type":"remove","ref":"example-1"}"#,
     };
     page::render(200, &page)
 }
 
+/// An event of next week and a price for it, as lines to push.
+fn example(visit: &Visit<'_>, bookmaker: Option<&str>) -> String {
+    let bookmakers = visit.web.api.catalogue.bookmakers().map(|(_, own)| own.key.to_string());
+    let bookmaker = bookmaker.map(str::to_owned).or_else(|| bookmakers.into_iter().next());
+    let starts = Timestamp::from_secs(visit.now.plus(Duration::from_secs(7 * 86_400)).as_secs());
+    let event = json!({
+        "type": "event", "ref": "example-1", "sport": "mma", "competition": "Example",
+        "commence_time": starts.to_string(), "home": "Example One", "away": "Example Two",
+    });
+    let odds = json!({
+        "type": "odds", "ref": "example-1", "bookmaker": bookmaker, "market": "moneyline", "format": "decimal",
+        "outcomes": [{ "name": "Example One", "price": 1.8 }, { "name": "Example Two", "price": 2.1 }],
+    });
+    format!("{event}\n{odds}")
+}
+
 pub(super) async fn revoke(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    if !confirm::is_confirmed(visit) {
+        return ask_revoke(visit).await;
+    }
     visit.web.api.accounts.revoke_feed(visit.id, &visit.actor()?).await?;
     Ok(page::redirect("/console/feeds?done=feed-revoked"))
+}
+
+async fn ask_revoke(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    let feeds = visit.web.api.accounts.list_feeds().await?;
+    let feed = feeds.into_iter().find(|feed| feed.name == visit.id).ok_or(Trouble::NotFound)?;
+    let figures = visit.web.api.feed_stats.figures(&feed.name, visit.now);
+    let last = figures.last_push.map(|at| Moment::new(at, visit.now).ago);
+    let question = Question {
+        here: "feeds",
+        heading: format!("Revoke the token of {}?", feed.name),
+        points: vec![
+            format!(
+                "Pushes with this token are refused with 401 at once. Its last push: {}.",
+                last.unwrap_or_else(|| "none since the service started".to_owned())
+            ),
+            "Prices that it sent become delayed as time passes, and the status page shows it."
+                .to_owned(),
+            "This cannot be undone. To stop a feed for a while, pause it instead.".to_owned(),
+        ],
+        fields: &[],
+        button: "Revoke the token",
+        back: format!("/console/feeds/{}", feed.name),
+    };
+    confirm::ask(visit, question)
 }
 
 pub(super) async fn pause(visit: &Visit<'_>, paused: bool) -> Result<Reply, Trouble> {

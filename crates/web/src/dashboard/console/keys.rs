@@ -1,6 +1,10 @@
 //! Everybody's keys.
 
+use std::collections::HashMap;
+
+use ::accounts::{KeyKind, KeyView, Limits, NewKey};
 use askama::Template;
+use domain::Timestamp;
 
 use crate::dashboard::keys::{self, KeyLine, RevokePage};
 use crate::dashboard::page::{self, Shell, Trouble};
@@ -19,6 +23,19 @@ struct AllKeysPage {
     keys: Vec<KeyLine>,
     query: String,
     more: bool,
+    /// Who the form is filled in for.
+    owner: String,
+    newest: String,
+}
+
+/// A key with its owner.
+pub(super) fn owned(view: &KeyView, people: &HashMap<String, String>, now: Timestamp) -> KeyLine {
+    let owner = view.record.account_id.as_ref();
+    let owner = owner.map(|id| people.get(id).cloned().unwrap_or_else(|| id.clone()));
+    KeyLine {
+        owner: owner.unwrap_or_else(|| "nobody in particular".to_owned()),
+        ..KeyLine::new(view, now)
+    }
 }
 
 pub(super) async fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
@@ -29,17 +46,57 @@ pub(super) async fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let shown = usize::try_from(KEYS_SHOWN_MAX).unwrap_or(usize::MAX);
     let more = views.len() > shown;
     views.truncate(shown);
-    let lines = views.iter().map(|view| {
-        let owner = view.record.account_id.as_ref();
-        let owner = owner.map(|id| people.get(id).cloned().unwrap_or_else(|| id.clone()));
-        KeyLine {
-            owner: owner.unwrap_or_else(|| "command line".to_owned()),
-            ..KeyLine::new(view, visit.now)
-        }
-    });
-    let keys: Vec<KeyLine> = lines.collect();
-    let shell = Shell::new(visit, "All keys", "all-keys");
-    page::render(200, &AllKeysPage { shell, keys, query, more })
+    let newest = visit.web.api.accounts.find_keys("", 1).await?;
+    let page = AllKeysPage {
+        shell: Shell::new(visit, "All keys", "all-keys"),
+        keys: views.iter().map(|view| owned(view, &people, visit.now)).collect(),
+        query,
+        more,
+        owner: people.get(visit.query.get("for")).cloned().unwrap_or_default(),
+        newest: keys::id_or_none(newest.first()).to_owned(),
+    };
+    page::render(200, &page)
+}
+
+/// Makes a key for an account, or for nobody in particular.
+pub(super) async fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    let (accounts, form) = (&visit.web.api.accounts, &visit.form);
+    if keys::is_sent_again(visit, accounts.find_keys("", 1).await?.first()) {
+        return Ok(page::redirect("/console/keys?done=key-made"));
+    }
+    let typed = form.get("owner").trim();
+    let people = visit.web.people.accounts().await?;
+    let owner = people.into_iter().find(|account| account.email.eq_ignore_ascii_case(typed));
+    if owner.is_none() && !typed.is_empty() {
+        let text = "There is no account with this email. Invite them under Accounts first.";
+        return Err(Trouble::Refused(text.to_owned()));
+    }
+    let kind =
+        if form.get("kind") == "production" { KeyKind::Production } else { KeyKind::Sandbox };
+    let default = match (&owner, kind) {
+        (Some(account), KeyKind::Production) => account.limits(),
+        (Some(_) | None, _) => Limits::DEFAULT,
+    };
+    let limit = |name: &str, default: u32| match form.get(name).trim() {
+        "" => Ok(default),
+        typed => typed.parse::<u32>().map_err(|_| {
+            Trouble::Refused("A limit is a whole number, or empty for the default.".to_owned())
+        }),
+    };
+    let new = NewKey {
+        name: form.get("name").trim().to_owned(),
+        limits: Limits {
+            burst_per_minute: limit("burst_per_minute", default.burst_per_minute)?,
+            requests_per_day: limit("requests_per_day", default.requests_per_day)?,
+            ..default
+        },
+        account_id: owner.as_ref().map(|account| account.id.clone()),
+        ..NewKey::of_kind(kind)
+    };
+    let (secret, _) = accounts.create_key(new, &visit.actor()?).await?;
+    let note =
+        owner.map_or_else(String::new, |account| format!("It belongs to {}.", account.email));
+    keys::shown_once(visit, "A new key", secret.expose(), note)
 }
 
 pub(super) async fn ask_revoke(visit: &Visit<'_>) -> Result<Reply, Trouble> {

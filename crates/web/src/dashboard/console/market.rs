@@ -1,4 +1,4 @@
-//! Events and where they come from; pairs that may be one; and an operator's word on them.
+//! Events and where they come from; pairs that may be one; and an operator's decisions on them.
 //!
 //! What is shown is what the writer last published for operators: looking waits for nobody and disturbs nobody.
 
@@ -10,6 +10,7 @@ use domain::message::Fixture;
 use domain::{Catalogue, EventId, SportId, World};
 use market::{Operation, Unsure};
 
+use crate::dashboard::confirm::{self, Question};
 use crate::dashboard::form;
 use crate::dashboard::moment::{Moment, number};
 use crate::dashboard::page::{self, Shell, Trouble};
@@ -115,6 +116,9 @@ pub(super) async fn answer(visit: &Visit<'_>, page: MarketAct) -> Result<Reply, 
         MarketAct::Unsure => unsure_page(visit),
         MarketAct::Merge => {
             let (one, other) = (event_in(visit, "one")?, event_in(visit, "other")?);
+            if !confirm::is_confirmed(visit) {
+                return ask_merge(visit, one, other);
+            }
             operate(visit, Operation::Merge { one, other }, "merged").await
         }
         MarketAct::Part => {
@@ -124,6 +128,9 @@ pub(super) async fn answer(visit: &Visit<'_>, page: MarketAct) -> Result<Reply, 
         MarketAct::Split => {
             let event = EventId::parse(visit.id).ok_or(Trouble::NotFound)?;
             let (feed, reference) = (visit.form.get("feed"), visit.form.get("reference"));
+            if !confirm::is_confirmed(visit) {
+                return ask_split(visit, event);
+            }
             let (feed, reference) = (feed.into(), reference.into());
             operate(visit, Operation::Split { event, feed, reference }, "split").await
         }
@@ -137,7 +144,62 @@ fn event_in(visit: &Visit<'_>, field: &str) -> Result<EventId, Trouble> {
     })
 }
 
-/// Carries out an operator's word, and writes down whose it was.
+fn ask_merge(visit: &Visit<'_>, one: EventId, other: EventId) -> Result<Reply, Trouble> {
+    let identities = visit.web.api.world(World::Live).identities();
+    let named = |id: EventId| match identities.event(id) {
+        Some(event) => Ok(format!("{} ({id}, {})", event.fixture, event.competition)),
+        None => Err(Trouble::Refused(format!("There is no event {id}."))),
+    };
+    let (first, second) = (named(one)?, named(other)?);
+    if one == other {
+        return Err(Trouble::Refused("An event cannot be merged with itself.".to_owned()));
+    }
+    let question = Question {
+        here: "unsure",
+        heading: "Merge these two events?".to_owned(),
+        points: vec![
+            first,
+            second,
+            "With the next snapshot clients see one event with the prices of both. Both ids keep working.".to_owned(),
+            "The names of both are remembered: later listings under either name join this event.".to_owned(),
+            "To undo it, split a feed's listing off on the event's page.".to_owned(),
+        ],
+        fields: &["one", "other", "back"],
+        button: "Merge them",
+        back: match visit.form.get("back") {
+            "unsure" => "/console/unsure".to_owned(),
+            _ => format!("/console/events/{one}"),
+        },
+    };
+    confirm::ask(visit, question)
+}
+
+fn ask_split(visit: &Visit<'_>, id: EventId) -> Result<Reply, Trouble> {
+    let identities = visit.web.api.world(World::Live).identities();
+    let event = identities.event(id).ok_or(Trouble::NotFound)?;
+    let (feed, reference) = (visit.form.get("feed"), visit.form.get("reference"));
+    let held = event.refs.iter().find(|own| *own.feed == *feed && *own.reference == *reference);
+    let Some(held) = held.filter(|_| event.refs.len() > 1) else {
+        let text = "Only one of several listings of an event can be split off.";
+        return Err(Trouble::Refused(text.to_owned()));
+    };
+    let question = Question {
+        here: "events",
+        heading: format!("Split {feed}:{reference} off this event?"),
+        points: vec![
+            format!("{feed} calls it {}; the event is {}.", event.fixture_of(held), event.fixture),
+            "It becomes an event of its own, with its former id or a new one, and its prices go with it.".to_owned(),
+            "Clients see it with the next snapshot. The listing is not put back here by itself.".to_owned(),
+            "To undo it, merge the two events.".to_owned(),
+        ],
+        fields: &["feed", "reference"],
+        button: "Split it off",
+        back: format!("/console/events/{id}"),
+    };
+    confirm::ask(visit, question)
+}
+
+/// Carries out an operator's decision, and writes down whose it was.
 async fn operate(
     visit: &Visit<'_>,
     operation: Operation,

@@ -33,6 +33,8 @@ pub(crate) struct Field {
     /// What is meant when nothing is sent.
     pub(crate) hint: String,
     pub(crate) value: String,
+    /// Why the service refused the value; empty where it did not.
+    pub(crate) wrong: Vec<Part>,
 }
 
 impl Field {
@@ -96,6 +98,7 @@ fn field(parameter: &Value, request: &Form) -> Field {
         control,
         name,
         value,
+        wrong: Vec::new(),
     }
 }
 

@@ -1,0 +1,151 @@
+//! The console's first page: how the service is doing, who uses it, what was pushed last. It renews itself.
+use accounts::Maintenance;
+use askama::Template;
+use domain::{Timestamp, World};
+use rustix::fs::statvfs;
+
+use crate::dashboard::console::traffic::Hour;
+use crate::dashboard::keys::KeyLine;
+use crate::dashboard::moment::{Moment, a_second, number, span};
+use crate::dashboard::page::{self, Shell, Trouble};
+use crate::dashboard::visit::Visit;
+use http::Reply;
+
+/// Keys that are shown of those that asked for most today.
+const KEYS_SHOWN: usize = 5;
+/// Feeds that are shown of those that pushed last.
+const PUSHES_SHOWN: usize = 5;
+
+struct PushLine {
+    feed: String,
+    at: Moment,
+    a_second: String,
+    taken: String,
+    refused: String,
+}
+
+/// Free space of the disk that holds the data.
+struct Disk {
+    free: String,
+    percent_free: u64,
+}
+
+#[derive(Template)]
+#[template(path = "console.html")]
+struct ConsolePage {
+    shell: Shell,
+    at: Moment,
+    version: &'static str,
+    uptime: String,
+    disk: Option<Disk>,
+    hour: Hour,
+    a_second: String,
+    requests: String,
+    refused: String,
+    failed: String,
+    peak: String,
+    keys: Vec<KeyLine>,
+    pushes: Vec<PushLine>,
+    accounts: usize,
+    pending: i64,
+    keys_active: usize,
+    feeds: usize,
+    sources: usize,
+    sources_stale: usize,
+    events: usize,
+    unsure: usize,
+    feeds_paused: usize,
+    maintenance_s: Option<u32>,
+}
+
+pub(super) async fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    let web = visit.web;
+    web.traffic.look(&web.api.metrics, visit.now);
+    let hour = web.traffic.hour(&web.api.metrics, visit.now);
+    let feeds = web.api.accounts.list_feeds().await?;
+    let active: Vec<&str> = feeds
+        .iter()
+        .filter(|feed| feed.revoked_at.is_none())
+        .map(|feed| feed.name.as_str())
+        .collect();
+    let live = web.api.world(World::Live);
+    let (vitals, stale_after) = (live.vitals(), live.stale_after());
+    let page = ConsolePage {
+        shell: Shell::new(visit, "Console", "console"),
+        at: Moment::new(visit.now, visit.now),
+        version: env!("CARGO_PKG_VERSION"),
+        uptime: span(visit.now.since(web.started)),
+        disk: disk(visit),
+        a_second: a_second(hour.minute.all()),
+        requests: number(hour.total.all()),
+        refused: number(hour.total.refused),
+        failed: number(hour.total.failed),
+        peak: a_second(hour.peak),
+        hour,
+        keys: busiest(visit).await?,
+        pushes: pushes(visit, &active),
+        accounts: web.people.accounts().await?.len(),
+        pending: web.people.pending_requests().await?,
+        keys_active: web.api.accounts.keys.len(),
+        feeds: active.len(),
+        sources: vitals.sources.len(),
+        sources_stale: vitals
+            .sources
+            .iter()
+            .filter(|(_, _, source)| source.is_stale(visit.now, stale_after))
+            .count(),
+        events: live.records().0,
+        unsure: live.identities().unsure().len(),
+        feeds_paused: web
+            .api
+            .accounts
+            .feeds
+            .list()
+            .iter()
+            .filter(|f| f.paused_at.is_some())
+            .count(),
+        maintenance_s: match web.api.accounts.maintenance() {
+            Maintenance::Off => None,
+            Maintenance::On { retry_after_s } => Some(retry_after_s),
+        },
+    };
+    page::render(200, &page)
+}
+
+/// The keys with the most requests today, with their owners.
+async fn busiest(visit: &Visit<'_>) -> Result<Vec<KeyLine>, Trouble> {
+    let people = super::emails(visit).await?;
+    let views = visit.web.api.accounts.busiest_keys(KEYS_SHOWN).await?;
+    Ok(views.iter().map(|view| super::keys::owned(view, &people, visit.now)).collect())
+}
+
+fn pushes(visit: &Visit<'_>, feeds: &[&str]) -> Vec<PushLine> {
+    let figures =
+        feeds.iter().map(|feed| (*feed, visit.web.api.feed_stats.figures(feed, visit.now)));
+    let mut pushed: Vec<(Timestamp, PushLine)> = figures
+        .filter_map(|(feed, figures)| {
+            let at = figures.last_push?;
+            let line = PushLine {
+                feed: feed.to_owned(),
+                at: Moment::new(at, visit.now),
+                a_second: a_second(figures.recent.a_minute),
+                taken: number(figures.taken),
+                refused: number(figures.rejected.iter().map(|(_, count)| count).sum::<u64>()),
+            };
+            Some((at, line))
+        })
+        .collect();
+    pushed.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+    pushed.into_iter().take(PUSHES_SHOWN).map(|(_, line)| line).collect()
+}
+
+/// `None` where the node keeps no folder, or its disk cannot be asked.
+fn disk(visit: &Visit<'_>) -> Option<Disk> {
+    let folder = visit.web.api.world(World::Live).past.notes.as_ref()?;
+    let stat = statvfs(folder).ok()?;
+    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    let all = stat.f_blocks.saturating_mul(stat.f_frsize);
+    let (size, unit) = if free >= 10 << 30 { (free >> 30, "GB") } else { (free >> 20, "MB") };
+    let percent_free = free.saturating_mul(100) / all.max(1);
+    Some(Disk { free: format!("{} {unit}", number(size)), percent_free })
+}
