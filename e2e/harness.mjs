@@ -98,6 +98,8 @@ async function startBrowser() {
 export async function visitor(browser, service, options = {}) {
   const context = await browser.newContext({
     viewport: SIZES.desk,
+    // A reader in the United States gets American odds on the board; the tests of that say so.
+    locale: "en-GB",
     permissions: ["clipboard-read", "clipboard-write"],
     ...options,
   });

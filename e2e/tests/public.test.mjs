@@ -42,15 +42,115 @@ test("the board shows prices, marks the best, and switches market, format, regio
   await page.getByRole("link", { name: "American Football" }).click();
   await page.getByRole("link", { name: "Spread", exact: true }).click();
   await page.waitForURL(/market=spread&format=american/);
-  assert.match(await page.locator(".board td.p i").first().textContent(), /^[+\u2212]?\d/);
+  assert.match(await page.locator(".board tr.o th .line").first().textContent(), /^[+\u2212]?\d/);
   await page.getByRole("link", { name: "UK", exact: true }).click();
   await page.waitForURL(/region=uk/);
   assert.equal(await page.locator(".board thead th", { hasText: "DraftKings" }).count(), 0);
   await inspect(anybody, "board-spread");
   await page.setViewportSize({ width: 2560, height: 1300 });
-  await open("/board/mma");
+  await open("/board/mma?format=decimal");
   await page.screenshot({ path: `${SHOTS}/board-wall.png` });
   await anybody.done();
+});
+
+test("on a phone an event is a card with its three best prices, and nothing scrolls sideways", async () => {
+  const anybody = await visitor(browser, service, { viewport: { width: 390, height: 844 } });
+  const { page, open } = anybody;
+  await open("/board/tennis");
+  const best = page.locator(".board td.best", { has: page.locator("span:nth-child(3)") }).first();
+  const prices = await best.locator("b").allTextContents();
+  assert.equal(prices.length, 3);
+  assert.deepEqual(prices, [...prices].sort((one, other) => other - one));
+  assert.ok(await best.locator("span").nth(2).isVisible());
+  assert.equal(await page.locator(".board td.p:visible").count(), 0);
+  const box = page.locator(".board-box");
+  assert.ok(await box.evaluate((own) => own.scrollWidth <= own.clientWidth && own.scrollHeight <= own.clientHeight));
+  await page.screenshot({ path: `${SHOTS}/board-cards.png` });
+  await anybody.done();
+});
+
+test("a late bookmaker is the last column, no name is cut, and a wide table says that it scrolls", async () => {
+  const anybody = await visitor(browser, service);
+  const { page, open } = anybody;
+  await open("/board/mma?format=decimal");
+  const late = await page.locator(".board thead th.bk").evaluateAll((all) => all.map((own) => own.className.includes("late")));
+  assert.deepEqual(late, [...late].sort());
+  assert.ok(late.includes(true), "one bookmaker of the sandbox is always late");
+  const cut = await page.locator(".board thead th.bk span, .board td.best span:first-child small")
+    .evaluateAll((all) => all.filter((own) => own.scrollWidth > own.clientWidth + 1 && own.clientWidth > 0
+      || own.scrollHeight > own.clientHeight + 1 && own.clientHeight > 0).map((own) => own.textContent));
+  assert.deepEqual(cut, []);
+  const bests = await page.locator(".board td.best").evaluateAll((all) => all.filter((own) => own.scrollWidth > own.clientWidth).length);
+  assert.equal(bests, 0);
+  await page.getByText("Scroll the table sideways to see all of them.").waitFor();
+  await page.setViewportSize({ width: 2560, height: 1300 });
+  await page.getByText("Scroll the table sideways to see all of them.").waitFor({ state: "hidden" });
+  await anybody.done();
+});
+
+test("the browser remembers odds format and bookmakers, and an address that says its own has its way", async () => {
+  const anybody = await visitor(browser, service);
+  const { page, open } = anybody;
+  await open("/board/mma");
+  await page.getByRole("link", { name: "Fractional", exact: true }).click();
+  await page.waitForURL(/format=fractional/);
+  await page.getByText("Bookmakers: all").click();
+  await page.getByLabel("FanDuel").check();
+  await page.getByLabel("DraftKings").check();
+  await inspect(anybody, "board-bookmakers");
+  await page.getByRole("button", { name: "Show these" }).click();
+  await page.waitForURL(/bookmaker=draftkings&bookmaker=fanduel/);
+  assert.deepEqual(await page.locator(".board thead th.bk span").allTextContents(), ["DraftKings", "FanDuel"]);
+  await open("/board/tennis");
+  await page.waitForURL(/format=fractional&bookmaker=draftkings&bookmaker=fanduel/);
+  await page.getByText("Bookmakers: 2 chosen").waitFor();
+  await open("/board/tennis?format=decimal");
+  assert.ok((await page.locator(".board thead th.bk").count()) > 2);
+  await page.getByText("Bookmakers: all").click();
+  await page.getByRole("link", { name: "Show all" }).click();
+  await open("/board/tennis");
+  await page.waitForURL(/\/board\/tennis\?format=fractional$/);
+  await anybody.done();
+});
+
+test("times are the reader's, and so are days; without a script they are UTC", async () => {
+  const options = { locale: "en-US", timezoneId: "America/New_York" };
+  const anybody = await visitor(browser, service, options);
+  const { page, open } = anybody;
+  await open("/board/mma");
+  await page.waitForURL(/format=american/);
+  const first = page.locator(".board .t time").first();
+  const written = await first.evaluate((own) => new Date(own.dateTime).toLocaleTimeString("en-US", { hour: "2-digit", minute: "2-digit" }));
+  assert.ok((await first.textContent()).endsWith(written), written);
+  assert.match(await page.locator(".fresh .zone").textContent(), /^E[SD]T$/);
+  const days = await page.locator("#day option").evaluateAll((all) => all.map((own) => own.value));
+  await page.locator("#day").selectOption(days.at(-1));
+  await page.waitForURL(new RegExp(`day=${days.at(-1)}`));
+  const shown = await page.locator(".board tbody:visible").evaluateAll((all) => all.map((own) => {
+    const at = new Date(own.dataset.start);
+    return [at.getFullYear(), at.getMonth() + 1, at.getDate()].map((n) => String(n).padStart(2, "0")).join("-");
+  }));
+  assert.deepEqual([...new Set(shown)], [days.at(-1)]);
+  // Another format of the same day, and the same after a reload.
+  await page.getByRole("link", { name: "Decimal", exact: true }).click();
+  await page.waitForURL(/format=decimal.*day=/);
+  await page.waitForFunction((count) => document.querySelectorAll(".board tbody:not([hidden])").length === count, shown.length);
+  const competition = await page.locator(".board tbody:visible").first().getAttribute("data-competition");
+  await page.locator("#competition").selectOption(competition);
+  assert.ok((await page.locator(".board tbody:visible").count()) >= 1);
+  await anybody.done();
+
+  const plain = await visitor(browser, service, { ...options, javaScriptEnabled: false });
+  await plain.open("/board/mma");
+  assert.equal(await plain.page.locator(".fresh .zone").textContent(), "UTC");
+  const at = plain.page.locator(".board .t time").first();
+  assert.ok((await at.textContent()).endsWith((await at.getAttribute("datetime")).slice(11, 16)));
+  await plain.page.locator("#competition").selectOption(competition);
+  await plain.page.getByRole("button", { name: "Find" }).click();
+  await plain.page.waitForURL(/competition=/);
+  const each = await plain.page.locator(".board tbody").evaluateAll((all) => all.map((own) => own.dataset.competition));
+  assert.deepEqual([...new Set(each)], [competition]);
+  await plain.done();
 });
 
 test("golf with its long fields is readable, and leads to all players", async () => {
@@ -65,7 +165,7 @@ test("golf with its long fields is readable, and leads to all players", async ()
   await anybody.done();
 });
 
-test("an event has its prices, their paths, margins and fair chances", async () => {
+test("an event has its prices, their paths, margins and fair odds", async () => {
   const anybody = await visitor(browser, service);
   const { page, open } = anybody;
   // A match that is about to end may have hardly any prices left; one of the next has them.
@@ -78,10 +178,14 @@ test("an event has its prices, their paths, margins and fair chances", async () 
     paths = await page.locator(".price-chart .lines path").count();
   }
   assert.ok(paths > 3, `${paths} paths`);
-  await page.getByRole("heading", { name: "Fair chances" }).waitFor();
+  await page.getByRole("heading", { name: "Fair odds" }).waitFor();
   await page.locator(".outcomes a").nth(1).click();
   await page.waitForURL(/outcome=a/);
   await page.waitForFunction(() => document.querySelector("#live")?.dataset.state === "on");
+  // Every line looks different, and stands out while its bookmaker is pointed at.
+  const looks = await page.locator(".price-chart .lines path").evaluateAll((all) => all.map((own) => own.getAttribute("class")));
+  assert.equal(new Set(looks).size, looks.length);
+  await page.locator(".books tbody tr").first().hover();
   await inspect(anybody, "event");
   await page.getByRole("link", { name: "Tennis" }).first().click();
   await page.waitForURL(/\/board\/tennis/);
@@ -162,5 +266,9 @@ test("a page that is not there says so", async () => {
   await anybody.open("/dashboard/nothing");
   await anybody.page.getByRole("heading", { name: "Page not found" }).waitFor();
   await inspect(anybody, "nothing-here");
+  await anybody.open("/board/chess");
+  await anybody.page.getByRole("heading", { name: "Page not found" }).waitFor();
+  await anybody.page.getByRole("link", { name: "Open the board" }).click();
+  await anybody.page.waitForURL(/\/board\/\w+/);
   await anybody.done();
 });

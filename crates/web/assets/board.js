@@ -1,10 +1,14 @@
-// The board's own script: takes what each publication changed and sets the cells that moved; finds events at once.
-// Without it the pages show the same, as of when they were asked for.
+// The board's own script: takes what each publication changed and sets the cells that moved; filters events at once,
+// writes times in the reader's zone, remembers their format and bookmakers. Without it the pages show the same, as of
+// when they were asked for, in UTC, and every choice is in the address.
 
 const table = () => document.querySelector("table.board");
 const find = document.getElementById("find");
 const dot = document.getElementById("live");
 const said = document.getElementById("live-text");
+
+const competition = document.getElementById("competition");
+const day = document.getElementById("day");
 
 /** How long to wait before another try where the service had no place, in milliseconds. */
 const LATER = 30_000;
@@ -17,7 +21,7 @@ function connect() {
   const shown = table();
   if (!shown || source || document.hidden) return;
   source = new EventSource(`${shown.dataset.stream}&since=${seen}`);
-  source.addEventListener("open", () => say("on", "Live"));
+  source.addEventListener("open", () => say("on", "Prices update by themselves"));
   source.addEventListener("delta", (event) => {
     seen = event.lastEventId;
     apply(JSON.parse(event.data));
@@ -27,7 +31,7 @@ function connect() {
     afresh().catch(() => {});
   });
   source.addEventListener("error", () => {
-    say("off", "Not live at the moment");
+    say("off", "Updates are interrupted");
     // A browser comes back by itself, unless it was turned away.
     if (source?.readyState !== EventSource.CLOSED) return;
     disconnect();
@@ -52,7 +56,6 @@ function say(state, text) {
 function apply(delta) {
   const at = document.getElementById("cut");
   at.dateTime = delta.cut;
-  at.textContent = delta.cut.slice(11, 19);
   for (const cell of table().querySelectorAll("td.up, td.down")) cell.classList.remove("up", "down");
   for (const [column, late] of delta.heads) head(column, late);
   for (const [id, html] of delta.events) place(id, html);
@@ -61,11 +64,8 @@ function apply(delta) {
     const cell = line(id, row)?.querySelectorAll("td.p")[column];
     if (cell) set(cell, dress, left, text, move);
   }
-  for (const [id, row, price, who] of delta.best) {
-    const cell = line(id, row)?.querySelector("td.best");
-    if (!cell) continue;
-    cell.querySelector("b").textContent = price;
-    cell.querySelector("small").textContent = who;
+  for (const [id, row, best] of delta.best) {
+    line(id, row)?.querySelector("td.best").replaceChildren(...best.map(offer));
   }
   for (const [id, row, d] of delta.sparks) {
     line(id, row)?.querySelector("td.tr path")?.setAttribute("d", d);
@@ -74,10 +74,20 @@ function apply(delta) {
     const shown = document.getElementById(id)?.querySelector(".score");
     if (shown) shown.textContent = score;
   }
+  localise();
   filter();
   // An event's own page has more than the table; that is asked for when something moved.
   const moved = delta.cells.length + delta.events.length + delta.scores.length > 0;
   if (moved && document.querySelector("[data-swap]")) swap().catch(() => {});
+}
+
+/** One of the best prices. */
+function offer([price, who]) {
+  const [whole, b, small] = ["span", "b", "small"].map((name) => document.createElement(name));
+  b.textContent = price;
+  small.textContent = who;
+  whole.append(b, small);
+  return whole;
 }
 
 function line(id, row) {
@@ -119,14 +129,16 @@ function place(id, html) {
 function arrange(order) {
   const wanted = new Set(order);
   for (const part of [...table().tBodies]) if (!wanted.has(part.id)) part.remove();
-  order.forEach((id, at) => {
-    const part = document.getElementById(id);
-    if (part && table().tBodies[at] !== part) table().insertBefore(part, table().tBodies[at] ?? null);
+  order.map((id) => document.getElementById(id)).filter(Boolean).forEach((part, at) => {
+    if (table().tBodies[at] !== part) table().insertBefore(part, table().tBodies[at] ?? null);
   });
 }
 
+/** The page as it is now, with all events: they are filtered here. */
 async function fetched() {
-  const answer = await fetch(location.href, { cache: "no-cache" });
+  const whole = new URL(location.href);
+  for (const name of ["q", "competition", "day"]) whole.searchParams.delete(name);
+  const answer = await fetch(whole, { cache: "no-cache" });
   if (!answer.ok) throw new Error("gone");
   return new DOMParser().parseFromString(await answer.text(), "text/html");
 }
@@ -140,7 +152,9 @@ async function afresh() {
   document.getElementById("cut").replaceWith(fresh.getElementById("cut"));
   document.querySelector(".board-box")?.scrollTo(left, top);
   seen = table()?.dataset.cut ?? seen;
+  localise();
   filter();
+  hint();
 }
 
 /** The parts around the table. */
@@ -150,34 +164,181 @@ async function swap() {
     const part = fresh.querySelector(`[data-swap=${old.dataset.swap}]`);
     if (part && !old.contains(document.activeElement)) old.replaceWith(part);
   }
+  localise();
 }
+
+// Local time
+
+const LANGUAGE = navigator.language.startsWith("en") ? navigator.language : "en-GB";
+const writer = (options) => new Intl.DateTimeFormat(LANGUAGE, options);
+const DAY = writer({ day: "numeric", month: "short" });
+const TIME = writer({ hour: "2-digit", minute: "2-digit" });
+const CLOCK = writer({ hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const ZONE = writer({ timeZoneName: "short" }).formatToParts().find((part) => part.type === "timeZoneName").value;
+
+function localise() {
+  for (const time of document.querySelectorAll("main time[datetime]")) {
+    const at = new Date(time.dateTime);
+    time.textContent = time.id === "cut" ? CLOCK.format(at) : `${DAY.format(at)}, ${TIME.format(at)}`;
+  }
+  for (const tick of document.querySelectorAll("[data-time]")) {
+    tick.textContent = TIME.format(new Date(tick.dataset.time));
+  }
+  for (const zone of document.querySelectorAll(".zone")) zone.textContent = ZONE;
+}
+
+// Filters
 
 function filter() {
   if (!find || !table()) return;
+  offerFilters();
   const wanted = find.value.trim().toLowerCase();
   let left = 0;
   for (const part of table().tBodies) {
-    part.hidden = !part.textContent.toLowerCase().includes(wanted);
+    part.hidden = !part.textContent.toLowerCase().includes(wanted)
+      || (competition.value !== "" && part.dataset.competition !== competition.value)
+      || (day.value !== "" && dayOf(part) !== day.value);
     if (!part.hidden) left += 1;
   }
   const none = document.getElementById("none");
   if (none) none.hidden = left > 0;
 }
 
+/** What there is to choose from; days are the reader's. A choice stays until it is changed. */
+function offerFilters() {
+  const [competitions, days] = [new Map(), new Map()];
+  for (const part of table().tBodies) {
+    if (part.dataset.competition) competitions.set(part.dataset.competition, part.dataset.competition);
+    days.set(dayOf(part), DAY.format(new Date(part.dataset.start)));
+  }
+  for (const [select, offered] of [[competition, competitions], [day, days]]) {
+    const chosen = select.value;
+    if (chosen && !offered.has(chosen)) offered.set(chosen, chosen);
+    const options = [...offered].sort(([one], [other]) => (one < other ? -1 : 1))
+      .map(([value, text]) => new Option(text, value, false, value === chosen));
+    const shown = [...select.options].slice(1);
+    const same = shown.length === options.length
+      && shown.every((own, at) => own.value === options[at].value && own.text === options[at].text);
+    if (!same) select.replaceChildren(select.options[0], ...options);
+  }
+}
+
+/** The day on which an event begins where the reader is, as 2026-11-16. */
+function dayOf(part) {
+  const at = new Date(part.dataset.start);
+  return [at.getFullYear(), at.getMonth() + 1, at.getDate()].map((n) => String(n).padStart(2, "0")).join("-");
+}
+
+/** The address, and the links to other views of the same events, say what is filtered. */
+function note() {
+  const filtered = (address) => {
+    const url = new URL(address);
+    for (const field of [find, competition, day]) {
+      if (field.value) url.searchParams.set(field.name, field.value);
+      else url.searchParams.delete(field.name);
+    }
+    return url;
+  };
+  history.replaceState(null, "", filtered(location.href));
+  for (const link of document.querySelectorAll(".switch a, .mine a")) link.href = filtered(link.href);
+}
+
 if (find) {
   find.form.querySelector("button").hidden = true;
-  // A page that came with a search has only what was found: it is asked for whole, and searched here.
-  if (find.value) {
-    const whole = new URL(location.href);
-    whole.searchParams.delete("q");
-    history.replaceState(null, "", whole);
-    afresh().catch(() => {});
+  // A day here may be none of the days in UTC that the page offers.
+  for (const field of [competition, day]) {
+    const asked = new URL(location.href).searchParams.get(field.name);
+    if (asked && field.value !== asked) field.add(new Option(asked, asked, true, true));
   }
-  find.addEventListener("input", filter);
+  for (const field of [find, competition, day]) {
+    field.addEventListener("input", () => { filter(); note(); });
+  }
   find.form.addEventListener("submit", (event) => event.preventDefault());
 }
+
+// What the browser remembers: the odds format, the region, the bookmakers.
+
+const MEMORY = "linesman.board";
+const KEPT = ["format", "region", "bookmaker"];
+
+/** What is remembered; nothing where the browser keeps nothing. */
+function remembered() {
+  try {
+    return JSON.parse(localStorage.getItem(MEMORY)) ?? {};
+  } catch {
+    return {};
+  }
+}
+
+function remember(name, values) {
+  try {
+    localStorage.setItem(MEMORY, JSON.stringify({ ...remembered(), [name]: values }));
+  } catch {
+    // A browser that keeps nothing still has the choice in the address.
+  }
+}
+
+addEventListener("click", (event) => {
+  const link = event.target.closest?.("[data-keep] a");
+  if (!link) return;
+  const name = link.closest("[data-keep]").dataset.keep;
+  remember(name, new URL(link.href).searchParams.getAll(name));
+});
+for (const form of document.querySelectorAll("form[data-keep]")) {
+  form.addEventListener("submit", () => remember("bookmaker", new FormData(form).getAll("bookmaker")));
+  // The page may have been filtered since it was made.
+  form.addEventListener("formdata", ({ formData }) => {
+    for (const field of [find, competition, day].filter(Boolean)) {
+      formData.delete(field.name);
+      if (field.value) formData.set(field.name, field.value);
+    }
+  });
+}
+
+/** An address that says nothing of it gets what is remembered; a reader in the United States, American odds. */
+function recall() {
+  const here = new URL(location.href);
+  if (KEPT.some((name) => here.searchParams.has(name))) return false;
+  const own = { format: navigator.language === "en-US" ? ["american"] : [], ...remembered() };
+  const usual = { format: "decimal", region: "all" };
+  for (const name of KEPT) {
+    const values = [own[name] ?? []].flat().filter((value) => value !== usual[name]);
+    for (const value of values) here.searchParams.append(name, value);
+  }
+  const differs = KEPT.some((name) => here.searchParams.has(name));
+  if (differs) location.replace(here);
+  return differs;
+}
+
+// A table wider than its box
+
+function hint() {
+  const box = document.querySelector(".board-box");
+  const text = document.getElementById("hint");
+  if (!box || !text) return;
+  text.hidden = box.scrollWidth <= box.clientWidth;
+  box.onscroll = () => box.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 1);
+  box.onscroll();
+}
+addEventListener("resize", hint);
+
+/** A bookmaker's line stands out while its row, or the line itself, is pointed at. */
+addEventListener("pointerover", (event) => {
+  const own = event.target.closest?.("[data-line]")?.dataset.line;
+  for (const path of document.querySelectorAll(".price-chart [data-line]")) {
+    path.classList.toggle("hot", path.dataset.line === own);
+  }
+});
 
 document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect()));
 addEventListener("pagehide", disconnect);
 addEventListener("pageshow", connect);
-connect();
+
+if (!recall()) {
+  localise();
+  hint();
+  // A page that came with filters has only what was found: it is asked for whole, and filtered here.
+  if (find && (find.value || competition.value || day.value)) afresh().catch(() => {});
+  else filter();
+  connect();
+}

@@ -120,8 +120,8 @@ pub(crate) static ORIGINS: [Origin; 12] = [
         marks: &[],
     },
     Origin {
-        men: "Haruki Ren Daichi Takeshi Min-jun Ji-hoon Seung-woo Kaito Shun Yūto Dong-hyun Kenta Sōta Tae- \
-            yang Ryō Hyun-ki",
+        men: "Haruki Ren Daichi Takeshi Min-jun Ji-hoon Seung-woo Kaito Shun Yūto Dong-hyun Kenta Sōta \
+            Tae-yang Ryō Hyun-ki",
         women: "Aoi Yuna Ji-won Sakura Mei Hana Seo-yeon Rin Ayaka Min-ji",
         roots: "Kuro Hoshi Mizu Taka Shira Nishi Ama Iwa Kage Mura",
         endings: "hara tsuki numa gawa zaki",

@@ -1,29 +1,32 @@
 //! The board: a live odds screen. Events are rows, bookmakers columns; the best price of each outcome is marked, prices
 //! that are too old are greyed with their age. Each event has a page of its own with the paths of its prices.
 //!
-//! Made from the snapshot in force, as the API's answers are, once for everybody who looks at the same. The pages
+//! Made from the current snapshot, as the API's answers are, once for everybody who looks at the same. The pages
 //! work as they stand; a script lets them renew themselves with every publication ([`live`]).
 
 mod chart;
 mod choice;
 mod delta;
 mod event;
+mod filter;
 mod history;
 mod keeper;
 mod live;
+mod painter;
 mod screen;
 mod spark;
+mod text;
 mod turns;
 
 use std::sync::{Arc, RwLock};
 
 use askama::Template;
-use domain::market::PointRule;
-use domain::{EventId, Format, Market, Timestamp, World};
+use domain::{BookmakerSet, EventId, Format, Timestamp, World};
 
 use crate::context::Web;
 use crate::dashboard::asset;
 use crate::dashboard::board::choice::{Choice, Link};
+use crate::dashboard::board::filter::Filter;
 use crate::dashboard::board::history::History;
 use crate::dashboard::board::live::{Gallery, NoPlace, PageKey, View, Watch};
 use crate::dashboard::board::screen::{Fixture, Screen};
@@ -36,9 +39,6 @@ use api::Asset;
 use http::{Method, Peer, Reply, Request};
 
 pub use self::keeper::keep_pages;
-
-/// Longest text to look for; further letters do not count.
-const FIND_CHARS_MAX: usize = 80;
 
 /// What the boards are made from and who looks at them.
 #[derive(Debug, Default)]
@@ -63,11 +63,9 @@ struct BoardPage {
     sports: Vec<Link>,
     sport: String,
     sport_key: String,
-    find: String,
-    /// The same in small letters.
-    wanted: String,
-    /// What the search form sends along.
-    kept: [(&'static str, &'static str); 3],
+    filter: Filter,
+    /// What the form of filters sends along.
+    kept: Vec<(&'static str, String)>,
     screen: Arc<Screen>,
     query: String,
     linked: bool,
@@ -76,8 +74,23 @@ struct BoardPage {
 impl BoardPage {
     /// The events that are looked for.
     fn found(&self) -> impl Iterator<Item = &Fixture> {
-        self.screen.fixtures.iter().filter(|own| own.is_about(&self.wanted))
+        self.screen.fixtures.iter().filter(|own| self.filter.fits(own))
     }
+}
+
+/// The page for an address that no board has.
+#[derive(Template)]
+#[template(path = "board_missing.html")]
+struct MissingPage {
+    shell: Shell,
+}
+
+/// A bookmaker to choose.
+#[derive(Debug)]
+pub(crate) struct Offered {
+    pub(crate) key: String,
+    pub(crate) title: String,
+    pub(crate) chosen: bool,
 }
 
 /// What both kinds of page have: the switches, the table's dress, where news comes from.
@@ -90,16 +103,30 @@ pub(crate) struct Frame {
     pub(crate) markets: Vec<Link>,
     pub(crate) formats: Vec<Link>,
     pub(crate) regions: Vec<Link>,
+    /// Where the choice of bookmakers goes, with what else, and the way back to all of them.
+    pub(crate) path: String,
+    pub(crate) kept: Vec<(&'static str, String)>,
+    pub(crate) offered: Vec<Offered>,
+    pub(crate) all: String,
     pub(crate) stream: String,
     pub(crate) cut: Timestamp,
     pub(crate) cut_text: String,
-    /// How wide a price is, from `w1` to `w3`.
+    /// How wide a price is: `w1`, or `w2` for fractions.
     pub(crate) width: &'static str,
 }
 
 impl Frame {
-    pub(crate) fn new(web: &Web, choice: &Choice, path: &str, cut: Timestamp) -> Self {
-        let [markets, formats, regions] = choice.switches(&web.api.catalogue, path);
+    pub(crate) fn new(
+        web: &Web,
+        choice: &Choice,
+        path: &str,
+        cut: Timestamp,
+        filter: &Filter,
+    ) -> Self {
+        let catalogue = &web.api.catalogue;
+        let [markets, formats, regions] = choice.switches(catalogue, path, &filter.query());
+        let everybody = Choice { bookmakers: None, ..*choice };
+        let kept = everybody.fields(catalogue).into_iter().chain(filter.fields());
         Self {
             style: asset::board_style_path(),
             script: asset::board_path(),
@@ -108,12 +135,49 @@ impl Frame {
             markets,
             formats,
             regions,
-            stream: format!("{path}/stream{}", choice.query()),
+            path: path.to_owned(),
+            kept: owned(kept),
+            offered: offered(web, choice),
+            all: format!("{path}{}{}", everybody.query(catalogue), filter.query()),
+            stream: format!("{path}/stream{}", choice.query(catalogue)),
             cut,
             cut_text: clock_text(cut),
-            width: width(choice.market, choice.format),
+            width: width(choice.format),
         }
     }
+
+    /// How many bookmakers are chosen; none where all are shown.
+    pub(crate) fn chosen(&self) -> usize {
+        self.offered.iter().filter(|own| own.chosen).count()
+    }
+}
+
+/// Fields of a form that have a value.
+fn owned<'a>(fields: impl Iterator<Item = (&'static str, &'a str)>) -> Vec<(&'static str, String)> {
+    let filled = fields.filter(|(_, value)| !value.is_empty());
+    filled.map(|(name, value)| (name, value.to_owned())).collect()
+}
+
+/// The bookmakers that price the sport, by name.
+fn offered(web: &Web, choice: &Choice) -> Vec<Offered> {
+    let Some(world) = web.settings.board else {
+        return Vec::new();
+    };
+    let published = web.api.world(world).published();
+    let mut pricing = BookmakerSet::default();
+    for source in &published.snapshot.sport(choice.sport).sources {
+        pricing.insert(source.bookmaker);
+    }
+    let all = web.api.catalogue.bookmakers().filter(|(id, _)| pricing.contains(*id));
+    let mut offered: Vec<Offered> = all
+        .map(|(id, own)| Offered {
+            key: own.key.to_string(),
+            title: own.title.to_string(),
+            chosen: choice.bookmakers.is_some_and(|chosen| chosen.contains(id)),
+        })
+        .collect();
+    offered.sort_by_key(|own| own.title.to_lowercase());
+    offered
 }
 
 /// The time of day, to the second.
@@ -121,12 +185,10 @@ fn clock_text(at: Timestamp) -> String {
     at.to_string().get(11..19).unwrap_or_default().to_owned()
 }
 
-fn width(market: Market, format: Format) -> &'static str {
-    let has_line = market.point_rule() != PointRule::None;
-    match (has_line, format) {
-        (false, Format::American | Format::Decimal) => "w1",
-        (true, Format::American | Format::Decimal) | (false, Format::Fractional) => "w2",
-        (true, Format::Fractional) => "w3",
+fn width(format: Format) -> &'static str {
+    match format {
+        Format::American | Format::Decimal => "w1",
+        Format::Fractional => "w2",
     }
 }
 
@@ -139,8 +201,17 @@ pub(crate) async fn answer(visit: &Visit<'_>, page: BoardAct) -> Result<Reply, T
             Ok(page::redirect(&format!("/board/{}", first.key)))
         }
         BoardAct::Board | BoardAct::Event => {
-            let view = view(web, visit.id, page, &visit.query)?;
-            shown(visit, view).await
+            let answered = match view(web, visit.id, page, &visit.query) {
+                Ok(view) => shown(visit, view).await,
+                Err(trouble) => Err(trouble),
+            };
+            match answered {
+                Err(Trouble::NotFound) => {
+                    let shell = Shell::new(visit, "Page not found", "board");
+                    page::render(404, &MissingPage { shell })
+                }
+                answered => answered,
+            }
         }
         // Whoever asks for the head only; watching begins in [`watch`].
         BoardAct::Stream | BoardAct::EventStream => {
@@ -175,10 +246,11 @@ fn view(web: &Web, id: &str, page: BoardAct, query: &Form) -> Result<View, Troub
 /// A page: one that was made before for the same publication, or a new one.
 async fn shown(visit: &Visit<'_>, view: View) -> Result<Reply, Trouble> {
     let web = visit.web;
-    let find: String = visit.query.get("q").trim().chars().take(FIND_CHARS_MAX).collect();
+    let filter = Filter::read(&visit.query);
     let shell = Shell { notice: None, ..Shell::new(visit, "Board", "board") };
-    // What has nobody's name on it, is everybody's.
-    let common = shell.email.is_none() && find.is_empty();
+    // What has nobody's name and nobody's choice of bookmakers or events on it, is everybody's.
+    let own = view.choice.bookmakers.is_some() || !filter.is_empty();
+    let common = shell.email.is_none() && !own;
     // Only an event's page has paths to choose from; elsewhere the word would make pages that are all alike.
     let outcome = if view.event.is_some() { visit.query.get("outcome") } else { "" };
     let key = PageKey {
@@ -196,7 +268,7 @@ async fn shown(visit: &Visit<'_>, view: View) -> Result<Reply, Trouble> {
     let making = Arc::clone(web);
     let accepts = visit.request.accept_encoding.as_deref().map(<[u8]>::to_vec);
     // Making and packing a large page takes milliseconds, which other requests need not wait.
-    let work = move || make(&making, shell, key, find, common, accepts.as_deref());
+    let work = move || make(&making, shell, key, filter, common, accepts.as_deref());
     let page = web.board.turns.take(work).await??;
     Ok(page.reply(visit.request))
 }
@@ -214,7 +286,7 @@ fn make(
     web: &Web,
     shell: Shell,
     key: PageKey,
-    find: String,
+    filter: Filter,
     common: bool,
     accepts: Option<&[u8]>,
 ) -> Result<Arc<Asset>, Trouble> {
@@ -222,7 +294,7 @@ fn make(
     let cut = screen.cut;
     let html = match key.view.event {
         Some(id) => event::render(web, shell, &key, id, &screen)?,
-        None => render(web, shell, key.view.choice, find, screen)?,
+        None => render(web, shell, key.view.choice, filter, screen)?,
     };
     let page = Asset::new("text/html; charset=utf-8", html).guarded(&page::GUARD);
     let page = Arc::new(if common { page.checked() } else { page.private() });
@@ -237,22 +309,21 @@ fn render(
     web: &Web,
     shell: Shell,
     choice: Choice,
-    find: String,
+    filter: Filter,
     screen: Arc<Screen>,
 ) -> Result<String, Trouble> {
     let sport = web.api.catalogue.sport(choice.sport);
     let path = format!("/board/{}", sport.key);
     let page = BoardPage {
         shell,
-        frame: Frame::new(web, &choice, &path, screen.cut),
+        frame: Frame::new(web, &choice, &path, screen.cut, &filter),
         sports: choice.sports(&web.api.catalogue),
         sport: sport.title.to_string(),
         sport_key: sport.key.to_string(),
-        wanted: find.to_lowercase(),
-        find,
-        kept: choice.fields(),
+        filter,
+        kept: owned(choice.fields(&web.api.catalogue).into_iter()),
         screen,
-        query: choice.query(),
+        query: choice.query(&web.api.catalogue),
         linked: true,
     };
     Ok(page.render()?)

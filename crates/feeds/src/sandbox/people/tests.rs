@@ -32,6 +32,18 @@ fn nobody_shares_a_name_not_even_when_accents_and_jr_are_dropped() {
 }
 
 #[test]
+fn names_begin_with_capital_letters() {
+    for origin in &ORIGINS {
+        let [men, women] = [origin.men, origin.women].map(|list| list.split(' '));
+        assert_eq!((men.clone().count(), women.clone().count()), (16, 10), "{}", origin.men);
+        for name in men.chain(women) {
+            let whole = name.starts_with(char::is_uppercase) && name.ends_with(char::is_alphabetic);
+            assert!(whole, "{name:?}");
+        }
+    }
+}
+
+#[test]
 fn nobody_is_a_known_athlete() {
     const STARS: &str = "\
         Djokovic|Nadal|Federer|Alcaraz|Sinner|Medvedev|Swiatek|Świątek|Williams|Osaka|\

@@ -59,7 +59,9 @@ async fn the_board_shows_the_prices_that_the_api_answers_and_marks_the_best() {
     let fractional = browser.get("/board/mma?format=fractional&region=us").await;
     assert_eq!(texts(fractional.text(), ANN), ["5/4", "5/4", "6/5"]);
     let spread = browser.get("/board/tennis?market=spread&format=american").await;
-    assert_eq!(texts(spread.text(), "Ingrid Ivanova"), ["\u{2212}3.5 \u{2212}110"]);
+    assert_eq!(texts(spread.text(), "Ingrid Ivanova"), ["\u{2212}110"]);
+    let row = "<bdi>Ingrid Ivanova</bdi> <span class=\"line\">\u{2212}3.5</span>";
+    assert!(spread.text().contains(row), "{}", spread.text());
     assert!(!page.text().contains("<script>") && page.text().contains("type=\"module\""));
 }
 
@@ -72,16 +74,94 @@ async fn suspended_and_late_prices_are_shown_as_such_and_are_never_best() {
     });
     board.push(&[suspended]).await;
     board.app.advance(Duration::from_secs(200));
-    let again = line::moneyline("bout-1", "sportsbet", (ANN, 101), (BEA, -139));
-    board.push(&[again]).await;
+    let again = |book, price| line::moneyline("bout-1", book, (ANN, price), (BEA, -139));
+    board.push(&[again("sportsbet", 101)]).await;
     board.app.publish().await;
-    let page = Browser::new(&board.app).get("/board/mma?format=american").await;
-    let cells = cells(page.text(), ANN);
-    assert_eq!(cells[1], ("x".to_owned(), "susp.".to_owned()));
-    let (class, text) = &cells[2];
+    let mut browser = Browser::new(&board.app);
+    let page = browser.get("/board/mma?format=american").await;
+    // Sportsbet, then those that are late: 888sport, bet365, DraftKings, FanDuel.
+    let late_ones = cells(page.text(), ANN);
+    assert_eq!(late_ones[2], ("x".to_owned(), "susp.".to_owned()));
+    let (class, text) = &late_ones[3];
     assert_eq!((class.as_str(), text.ends_with("+125")), ("s", true), "{text}");
     assert!(text.starts_with('3'), "its age in minutes: {text}");
-    assert_eq!(cells[4], ("b".to_owned(), "+101".to_owned()), "the only one that is not late");
+    let only = (String::new(), "+101".to_owned());
+    assert_eq!(late_ones[0], only, "the only one that is not late is better than none");
+    assert!(page.text().contains("<span><b>+101</b><small>Sportsbet</small></span></td>"));
+    board.push(&[again("fanduel", 100)]).await;
+    board.app.publish().await;
+    let page = browser.get("/board/mma?format=american").await;
+    let current = cells(page.text(), ANN).into_iter().take(2).collect::<Vec<_>>();
+    assert_eq!(current, [(String::new(), "+100".to_owned()), ("b".to_owned(), "+101".to_owned())]);
+}
+
+#[tokio::test]
+async fn each_line_has_its_own_rows_and_its_own_best_price() {
+    let board = live_board().await;
+    let (home, away) = ("Kingston Kites", "Lancaster Larks");
+    let spread = |book, point: f64, price: f64| {
+        let outcomes = json!([
+            { "name": home, "price": price, "point": point },
+            { "name": away, "price": 1.9, "point": -point },
+        ]);
+        line::odds("game-1", book, "spread", "decimal", &outcomes)
+    };
+    let pushed = [("draftkings", -3.5, 1.952), ("bet365", -2.5, 1.8), ("888sport", -3.5, 1.9)];
+    board.push(&pushed.map(|(book, point, price)| spread(book, point, price))).await;
+    board.app.publish().await;
+    let page = Browser::new(&board.app).get("/board/american_football?market=spread").await;
+    let rows: Vec<&str> = page.text().split("<tr class=\"o").skip(1).collect();
+    let of = |at: usize| {
+        let line = between(rows[at], "<span class=\"line\">", "</span>").unwrap();
+        let best = between(rows[at], "<td class=\"best\"><span><b>", "</b></span>");
+        (line, best.unwrap_or_else(|| between(rows[at], "<td class=\"best\">", "</td>").unwrap()))
+    };
+    // The line that most bookmakers have comes first.
+    let lines: Vec<&str> = (0..4).map(|at| of(at).0).collect();
+    assert_eq!(lines, ["\u{2212}3.5", "+3.5", "\u{2212}2.5", "+2.5"]);
+    let best = |at: usize| of(at).1.split("</span>").next().unwrap().to_owned();
+    assert_eq!(best(0), "<span><b>1.952</b><small>DraftKings</small>");
+    assert_eq!(best(2), "<span><b>1.800</b><small>bet365</small>");
+    // 888sport, bet365, DraftKings, FanDuel: one number of places in each column.
+    assert_eq!(texts(rows[0], home), ["1.90", "", "1.952", "1.91"]);
+    assert_eq!(texts(rows[3], away), ["", "1.90", "", ""]);
+    assert_eq!(texts(rows[1], away), ["1.90", "", "1.900", "1.91"]);
+}
+
+#[tokio::test]
+async fn events_and_bookmakers_are_chosen_by_the_address() {
+    let board = live_board().await;
+    let mut browser = Browser::new(&board.app);
+    let later = browser.get("/board/mma?day=2026-11-29").await;
+    assert!(later.text().contains("Carla Cruz") && !later.text().contains(ANN));
+    // Links to other markets and formats keep the day.
+    assert!(later.text().contains("format=american&#38;region=all&#38;day=2026-11-29\""));
+    assert!(browser.get("/board/mma?day=1999-01-01").await.text().contains("Nothing found"));
+    let competition = board.event_of("mma", ANN).await["competition"].as_str().unwrap().to_owned();
+    let all = browser.get("/board/mma").await;
+    assert!(all.text().contains(&format!("<option>{competition}</option>")));
+    let none = browser.get("/board/mma?competition=No+such+league").await;
+    assert!(none.text().contains("Nothing found") && !none.text().contains(ANN));
+    let mine = browser.get("/board/mma?format=american&bookmaker=fanduel&bookmaker=888sport").await;
+    assert_eq!(texts(mine.text(), ANN), ["+118", "+120"]);
+    let marked = cells(mine.text(), ANN).last().unwrap().clone();
+    assert_eq!(marked, ("b".to_owned(), "+120".to_owned()), "the best of those that are chosen");
+    assert!(mine.text().contains("Bookmakers: 2 chosen"));
+    assert!(mine.text().contains("stream?market=moneyline&#38;format=american&#38;region=all"));
+    let unknown = browser.get("/board/mma?bookmaker=nobody").await;
+    assert_eq!(texts(unknown.text(), ANN).len(), 5);
+}
+
+#[tokio::test]
+async fn a_board_that_is_not_there_leads_to_the_board_and_not_to_the_sign_in() {
+    let board = live_board().await;
+    for path in ["/board/chess", "/board/event/nonsense", "/board/event/evt_00000000000"] {
+        let page = Browser::new(&board.app).get(path).await;
+        assert_eq!(page.status, 404, "{path}");
+        let main = between(page.text(), "<main", "</main>").unwrap();
+        assert!(main.contains("<h1>Page not found</h1>") && main.contains("href=\"/board\""));
+        assert!(!main.contains("/signin"), "{main}");
+    }
 }
 
 #[tokio::test]
@@ -140,7 +220,7 @@ async fn golf_shows_favourites_first_and_the_score_by_periods_is_on_the_page() {
     let page = browser.get("/board/golf?format=american").await;
     let prices: Vec<i32> = page
         .text()
-        .split("<td class=\"best\"><b>+")
+        .split("<td class=\"best\"><span><b>+")
         .skip(1)
         .map(|rest| rest.split('<').next().unwrap().parse().unwrap())
         .collect();

@@ -98,7 +98,8 @@ async fn a_move_comes_as_a_small_delta_to_everybody_who_watches() {
     // FanDuel is the third column of this region; the price rose and is the best now.
     let moved = serde_json::json!([bout, 0, 2, "p b", "", "+131", "up"]);
     assert!(delta["cells"].as_array().unwrap().contains(&moved), "{delta}");
-    assert_eq!(delta["best"][0], serde_json::json!([bout, 0, "+131", "FanDuel"]));
+    let best = serde_json::json!([["+131", "FanDuel"], ["+125", "bet365"], ["+125", "DraftKings"]]);
+    assert_eq!(delta["best"][0], serde_json::json!([bout, 0, best]));
     assert_eq!((delta["events"].as_array().unwrap().len(), &delta["order"]), (0, &Value::Null));
     assert!(delta.to_string().len() < 1000, "{delta}");
     // Who comes back gets what was missed; who is up to date, nothing; who was away too long, the page afresh.

@@ -37,11 +37,12 @@ pub(crate) struct Drawn {
     pub(crate) d: String,
 }
 
-/// A mark on an edge.
+/// A mark on an edge; one of the time has its instant, for a script to write it in local time.
 #[derive(Debug)]
 pub(crate) struct Tick {
     pub(crate) at: i64,
     pub(crate) text: String,
+    pub(crate) iso: String,
 }
 
 struct Scale {
@@ -90,11 +91,12 @@ pub(crate) fn draw(
         .collect();
     let rows = (0..=ROWS).map(|row| {
         let chance = scale.low + scale.rise * row / ROWS;
-        Tick { at: scale.y(chance), text: price_at(chance, format) }
+        Tick { at: scale.y(chance), text: price_at(chance, format), iso: String::new() }
     });
     let columns = (0..=COLUMNS).map(|column| {
         let at = Timestamp::from_millis(scale.from_ms + span_ms * column / COLUMNS);
-        Tick { at: scale.x(at), text: at.to_string().get(11..16).unwrap_or_default().to_owned() }
+        let iso = at.to_string();
+        Tick { at: scale.x(at), text: iso.get(11..16).unwrap_or_default().to_owned(), iso }
     });
     let from = crate::dashboard::moment::Moment::new(from, now).text;
     Some(Chart { lines, rows: rows.collect(), columns: columns.collect(), from })

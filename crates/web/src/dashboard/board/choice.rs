@@ -1,7 +1,7 @@
-//! What to look at: a sport's market, in a price format, at the bookmakers of a region.
-use domain::{Catalogue, Format, Market, Region, SportId};
+//! What to look at: a sport's market, in a price format, at the bookmakers of a region or at chosen ones.
+use domain::{BookmakerSet, Catalogue, Format, Market, Region, SportId};
 
-use crate::dashboard::form::Form;
+use crate::dashboard::form::{self, Form};
 use crate::dashboard::page::Trouble;
 
 /// Markets in the order of the switch.
@@ -26,6 +26,8 @@ pub(crate) struct Choice {
     pub(crate) market: Market,
     pub(crate) format: Format,
     pub(crate) region: Option<Region>,
+    /// The reader's own bookmakers; without a choice, all of the region.
+    pub(crate) bookmakers: Option<BookmakerSet>,
 }
 
 /// Another way to look at it.
@@ -48,30 +50,44 @@ impl Choice {
         let market = Market::parse(query.get("market")).filter(|own| offered.contains(own));
         let market = market.or(offered.first().copied()).ok_or(Trouble::NotFound)?;
         let format = Format::parse(query.get("format")).unwrap_or(Format::Decimal);
-        Ok(Self { sport, market, format, region: Region::parse(query.get("region")) })
+        let mut bookmakers = None;
+        for id in query.all("bookmaker").filter_map(|key| catalogue.bookmaker_id(key)) {
+            bookmakers.get_or_insert_with(BookmakerSet::default).insert(id);
+        }
+        Ok(Self { sport, market, format, region: Region::parse(query.get("region")), bookmakers })
     }
 
     /// The address's query for this choice.
-    pub(crate) fn query(&self) -> String {
-        let region = self.region.map_or("all", Region::key);
-        format!("?market={}&format={}&region={region}", self.market.key(), self.format.key())
+    pub(crate) fn query(&self, catalogue: &Catalogue) -> String {
+        form::query(&self.fields(catalogue))
     }
 
     /// The same, field by field.
-    pub(crate) fn fields(&self) -> [(&'static str, &'static str); 3] {
+    pub(crate) fn fields<'a>(&self, catalogue: &'a Catalogue) -> Vec<(&'static str, &'a str)> {
         let region = self.region.map_or("all", Region::key);
-        [("market", self.market.key()), ("format", self.format.key()), ("region", region)]
+        let mut fields =
+            vec![("market", self.market.key()), ("format", self.format.key()), ("region", region)];
+        if let Some(chosen) = self.bookmakers {
+            let own = catalogue.bookmakers().filter(|(id, _)| chosen.contains(*id));
+            fields.extend(own.map(|(_, own)| ("bookmaker", &*own.key)));
+        }
+        fields
     }
 
     pub(crate) fn market_title(&self) -> &'static str {
         market_title(self.market)
     }
 
-    /// Switches of market, format and region, under one path.
-    pub(crate) fn switches(&self, catalogue: &Catalogue, path: &str) -> [Vec<Link>; 3] {
+    /// Switches of market, format and region, under one path; `filter` goes along.
+    pub(crate) fn switches(
+        &self,
+        catalogue: &Catalogue,
+        path: &str,
+        filter: &str,
+    ) -> [Vec<Link>; 3] {
         let link = |title: &str, other: Self| Link {
             title: title.to_owned(),
-            href: format!("{path}{}", other.query()),
+            href: format!("{path}{}{filter}", other.query(catalogue)),
             current: other == *self,
         };
         let markets = offered(&catalogue.sport(self.sport).markets);
@@ -103,7 +119,11 @@ impl Choice {
                     if sport.markets.contains(&self.market) { self.market } else { market };
                 Link {
                     title: sport.title.to_string(),
-                    href: format!("/board/{}{}", sport.key, Self { market, ..*self }.query()),
+                    href: format!(
+                        "/board/{}{}",
+                        sport.key,
+                        Self { market, ..*self }.query(catalogue)
+                    ),
                     current: id == self.sport,
                 }
             })

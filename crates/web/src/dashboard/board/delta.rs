@@ -81,7 +81,8 @@ impl Delta {
 
     fn compare_rows(&mut self, event: &str, at: usize, was: &Row, is: &Row) {
         if was.best != is.best {
-            self.best.push(json!([event, at, is.best.price, is.best.who]));
+            let best: Vec<_> = is.best.iter().map(|own| [&own.price, &own.who]).collect();
+            self.best.push(json!([event, at, best]));
         }
         if was.spark != is.spark {
             self.sparks.push(json!([event, at, is.spark]));
@@ -100,8 +101,8 @@ fn has_same_rows(was: &Fixture, is: &Fixture) -> bool {
     let head = |own: &Fixture| {
         (own.title.clone(), own.competition.clone(), own.live, own.starts.clone(), own.more)
     };
-    let rows = |own: &Fixture| -> Vec<(String, bool)> {
-        own.rows.iter().map(|row| (row.name.clone(), row.leads)).collect()
+    let rows = |own: &Fixture| -> Vec<(String, String, bool)> {
+        own.rows.iter().map(|row| (row.name.clone(), row.line.clone(), row.leads)).collect()
     };
     head(was) == head(is)
         && rows(was) == rows(is)
@@ -129,13 +130,11 @@ impl Cell {
         }
     }
 
-    /// What stands before the price: the line, and how old it is where that is too old.
-    pub(crate) fn left(&self) -> String {
+    /// What stands before the price: how old it is, where that is too old.
+    pub(crate) fn left(&self) -> &str {
         match self {
-            Self::Nothing | Self::Suspended => String::new(),
-            Self::Priced(priced) if priced.age.is_empty() => priced.point.clone(),
-            Self::Priced(priced) if priced.point.is_empty() => priced.age.clone(),
-            Self::Priced(priced) => format!("{} {}", priced.point, priced.age),
+            Self::Nothing | Self::Suspended => "",
+            Self::Priced(priced) => &priced.age,
         }
     }
 

@@ -2,17 +2,18 @@
 use std::sync::{Arc, PoisonError};
 
 use askama::Template;
-use domain::market::OutcomeRule;
 use domain::{EventId, Format, Period, Status};
 use market::analysis::{Probability, implied_probability, margin, median, winners, without_margin};
-use market::book::{EventDetails, OutcomeName};
+use market::book::EventDetails;
 
 use crate::context::Web;
 use crate::dashboard::board::chart::{self, Chart};
 use crate::dashboard::board::choice::Link;
+use crate::dashboard::board::filter::Filter;
 use crate::dashboard::board::history::History;
 use crate::dashboard::board::live::PageKey;
-use crate::dashboard::board::screen::{self, Cell, Row, Screen, Start, price_text};
+use crate::dashboard::board::screen::{self, Cell, Row, Screen, Start};
+use crate::dashboard::board::text::{align, price_text};
 use crate::dashboard::board::{Frame, chart::price_at};
 use crate::dashboard::page::{Shell, Trouble};
 
@@ -84,36 +85,40 @@ pub(crate) fn render(
     let sport = web.api.catalogue.sport(choice.sport);
     let path = format!("/board/event/{id}");
     let rows = screen.fixtures.first().map(|fixture| fixture.rows.as_slice()).unwrap_or_default();
-    let chosen = rows.iter().position(|row| code(row.outcome) == key.outcome).unwrap_or(0);
-    let block = block(rows, chosen, choice.market.outcome_rule() == OutcomeRule::Pairing);
+    let chosen = rows.iter().position(|row| row.code == key.outcome).unwrap_or(0);
+    let block = block(rows, chosen);
     let history = web.board.history.read().unwrap_or_else(PoisonError::into_inner);
     let mine = rows.get(chosen);
     let about =
         About { screen, block, mine, winners: winners(choice.market), format: choice.format };
     let page = EventPage {
         shell,
-        frame: Frame::new(web, &choice, &path, screen.cut),
+        frame: Frame::new(web, &choice, &path, screen.cut, &Filter::default()),
         sport: sport.title.to_string(),
-        back: format!("/board/{}{}", sport.key, choice.query()),
+        back: format!("/board/{}{}", sport.key, choice.query(&web.api.catalogue)),
         competition: event.details.competition.to_string(),
         status: event.status,
         starts: Start::new(event.commence_time),
         score: screen::score(event),
         periods: periods(&event.details),
         title: screen::title(event),
-        query: choice.query(),
+        query: choice.query(&web.api.catalogue),
         linked: false,
         outcomes: rows
             .iter()
             .take(OUTCOMES_MAX)
             .enumerate()
             .map(|(at, row)| Link {
-                title: row.name.clone(),
-                href: format!("{path}{}&outcome={}#paths", choice.query(), code(row.outcome)),
+                title: row.label(),
+                href: format!(
+                    "{path}{}&outcome={}#paths",
+                    choice.query(&web.api.catalogue),
+                    row.code
+                ),
                 current: at == chosen,
             })
             .collect(),
-        outcome: mine.map(|row| row.name.clone()).unwrap_or_default(),
+        outcome: mine.map(Row::label).unwrap_or_default(),
         chart: about.chart(&history),
         books: about.books(&history),
         fair: about.fair(),
@@ -123,11 +128,8 @@ pub(crate) fn render(
     Ok(page.render()?)
 }
 
-/// The outcomes that belong together with the chosen one: those of its pairing, or all.
-fn block(rows: &[Row], chosen: usize, pairing: bool) -> &[Row] {
-    if !pairing {
-        return rows;
-    }
+/// The outcomes that belong together with the chosen one: those of its line or pairing, or all.
+fn block(rows: &[Row], chosen: usize) -> &[Row] {
     let before = rows.get(..=chosen).unwrap_or_default();
     let from = before.iter().rposition(|row| row.leads).unwrap_or(0);
     let after = rows.get(chosen + 1..).unwrap_or_default();
@@ -150,10 +152,9 @@ impl About<'_> {
             .records
             .iter()
             .zip(&self.screen.columns)
-            .enumerate()
-            .filter_map(|(at, (record, column))| {
+            .filter_map(|(record, column)| {
                 let path = history.path((*record)?, mine.outcome)?;
-                Some((at, column.title.clone(), path))
+                Some((column.colour, column.title.clone(), path))
             })
             .collect();
         chart::draw(&paths, self.screen.cut, self.format)
@@ -175,7 +176,7 @@ impl About<'_> {
         };
         let place = self.block.iter().position(|row| row.outcome == mine.outcome);
         let columns = self.screen.columns.iter().enumerate();
-        columns
+        let mut books: Vec<BookRow> = columns
             .map(|(at, column)| {
                 let record = mine.records.get(at).copied().flatten();
                 let path = record.and_then(|record| history.path(record, mine.outcome));
@@ -189,7 +190,7 @@ impl About<'_> {
                     without_margin(prices, self.winners).get(place).copied()
                 });
                 BookRow {
-                    colour: at,
+                    colour: column.colour,
                     title: column.title.clone(),
                     late: column.late.clone(),
                     opened: opened.map(|own| price_text(&own, self.format)).unwrap_or_default(),
@@ -200,7 +201,11 @@ impl About<'_> {
                     fair: chance.map(|own| percent(i64::from(own))).unwrap_or_default(),
                 }
             })
-            .collect()
+            .collect();
+        align(books.iter_mut().map(|own| &mut own.opened).collect());
+        let priced = books.iter_mut().filter(|own| !own.now.ends_with('.'));
+        align(priced.map(|own| &mut own.now).collect());
+        books
     }
 
     /// The middle of what bookmakers that are not late think.
@@ -217,7 +222,7 @@ impl About<'_> {
         let middles = without_margin(&middles.unwrap_or_default(), self.winners);
         let rows = self.block.iter().zip(middles).take(FAIR_MAX);
         rows.map(|(row, middle)| FairRow {
-            name: row.name.clone(),
+            name: row.label(),
             percent: percent(i64::from(middle)),
             width: (middle + 5_000_000) / 10_000_000,
             price: price_at(i64::from(middle), self.format),
@@ -248,18 +253,6 @@ fn percent(billionths: i64) -> String {
     let tenths = (billionths + 500_000 * billionths.signum()) / 1_000_000;
     let sign = if tenths < 0 { "\u{2212}" } else { "" };
     format!("{sign}{}.{}\u{a0}%", tenths.abs() / 10, tenths.abs() % 10)
-}
-
-/// An outcome in an address.
-fn code(name: OutcomeName) -> String {
-    match name {
-        OutcomeName::Home => "h".to_owned(),
-        OutcomeName::Away => "a".to_owned(),
-        OutcomeName::Draw => "d".to_owned(),
-        OutcomeName::Over => "o".to_owned(),
-        OutcomeName::Under => "u".to_owned(),
-        OutcomeName::Entrant(number) => format!("e{number}"),
-    }
 }
 
 #[cfg(test)]

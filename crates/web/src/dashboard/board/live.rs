@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use domain::{EventId, Timestamp};
+use domain::{Catalogue, EventId, Timestamp};
 use tokio::sync::mpsc;
 
 use crate::context::Web;
@@ -239,7 +239,7 @@ impl Gallery {
             let screen = Arc::new(Screen::new(&scene, &view.choice, view.event));
             drop(history);
             match held {
-                Some(shown) => self.advance(view, shown, screen),
+                Some(shown) => self.advance(&web.api.catalogue, view, shown, screen),
                 None => {
                     *held = Some(Shown { screen, deltas: VecDeque::new(), watchers: Vec::new() });
                 }
@@ -248,9 +248,9 @@ impl Gallery {
         held.as_mut()
     }
 
-    fn advance(&self, view: View, shown: &mut Shown, screen: Arc<Screen>) {
+    fn advance(&self, catalogue: &Catalogue, view: View, shown: &mut Shown, screen: Arc<Screen>) {
         let from = shown.screen.cut;
-        let query = view.choice.query();
+        let query = view.choice.query(catalogue);
         let delta = delta::between(&shown.screen, &screen, &query, view.event.is_none());
         shown.screen = screen;
         let cut = shown.screen.cut;

@@ -1,29 +1,27 @@
 //! What a board shows at one publication: bookmakers as columns, events with their outcomes as rows, and a cell for
 //! each price. A pure function of the snapshot, the history and the choice, so that it is made once for everybody.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use domain::market::OutcomeRule;
-use domain::{BookmakerId, EventId, Format, Line, Price, RecordId, Status, Timestamp};
-use market::analysis::{best_price, implied_probability, main_outcome, median, usual_line};
-use market::book::{Outcome, OutcomeName};
+use domain::market::PointRule;
+use domain::{BookmakerId, EventId, Price, RecordId, Status, Timestamp};
+use market::book::OutcomeName;
 use market::snapshot::{EventRow, RecordRow};
 use market::{Snapshot, SportView};
 
 use crate::dashboard::board::choice::Choice;
 use crate::dashboard::board::history::History;
-use crate::dashboard::board::spark;
+use crate::dashboard::board::painter::Painter;
+use crate::dashboard::board::text::{age, align};
 
 /// Events on one board: the next ones.
 const EVENTS_MAX: usize = 100;
 /// Outcomes of one event on the board; its own page has the others.
 const ROWS_MAX: usize = 20;
+/// The same where each line has outcomes of its own: three lines.
+const ROWS_OF_LINES_MAX: usize = 6;
 /// Outcomes on an event's own page.
 const ROWS_WHOLE_MAX: usize = 400;
-
-/// So many with the same best price are a crowd.
-const TIES_MIN: usize = 5;
 
 /// What a screen is made from.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +47,8 @@ pub(crate) struct Column {
     pub(crate) title: String,
     /// How long ago it was read last, where that is too long.
     pub(crate) late: String,
+    /// Its place by name: the colour of its line, which stays when the column moves.
+    pub(crate) colour: usize,
 }
 
 #[derive(Debug)]
@@ -76,17 +76,22 @@ pub(crate) struct Start {
 pub(crate) struct Row {
     pub(crate) outcome: OutcomeName,
     pub(crate) name: String,
-    /// The first of a pairing.
+    /// The handicap or total that its prices are for; empty in markets without lines.
+    pub(crate) line: String,
+    /// The row in an address: the outcome, and the line in quarters.
+    pub(crate) code: String,
+    /// The first of a line or of a pairing.
     pub(crate) leads: bool,
-    pub(crate) best: Best,
+    /// The best prices, at most three, or why there is none.
+    pub(crate) best: Vec<Best>,
     pub(crate) cells: Vec<Cell>,
     pub(crate) spark: String,
-    /// The records that the prices are from, column by column.
+    /// The records whose main line this is, column by column: their paths are of these prices.
     pub(crate) records: Vec<Option<RecordId>>,
 }
 
-/// The best price and who has it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// One of the best prices and who has it; without a price, why there is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Best {
     pub(crate) price: String,
     pub(crate) who: String,
@@ -103,14 +108,10 @@ pub(crate) enum Cell {
 pub(crate) struct Priced {
     pub(crate) price: Price,
     pub(crate) text: String,
-    pub(crate) point: String,
     /// How old the price is, where that is too old.
     pub(crate) age: String,
     pub(crate) best: bool,
 }
-
-/// One outcome at every bookmaker that has it.
-type Offers<'a> = BTreeMap<BookmakerId, (&'a RecordRow, Outcome)>;
 
 impl Screen {
     /// The board of a sport's market, or of one event's.
@@ -121,7 +122,11 @@ impl Screen {
             choice,
             view,
             columns: columns(scene, choice, view, only),
-            rows_max: if only.is_some() { ROWS_WHOLE_MAX } else { ROWS_MAX },
+            rows_max: match (only, choice.market.point_rule()) {
+                (Some(_), _) => ROWS_WHOLE_MAX,
+                (None, PointRule::None) => ROWS_MAX,
+                (None, PointRule::Signed | PointRule::Total) => ROWS_OF_LINES_MAX,
+            },
         };
         let wanted = view.events.iter().filter(|event| match only {
             Some(id) => event.id == id,
@@ -131,11 +136,29 @@ impl Screen {
             wanted.filter_map(|event| painter.fixture(event)).take(EVENTS_MAX + 1).collect();
         let hidden = fixtures.len().saturating_sub(EVENTS_MAX);
         fixtures.truncate(EVENTS_MAX);
+        align_columns(&mut fixtures, painter.columns.len());
         Self { cut: scene.snapshot.cut_at, columns: painter.columns, fixtures, hidden }
     }
 }
 
-/// Bookmakers of the region that have, or had, prices for what is shown.
+/// Gives every column of decimal prices one number of places.
+fn align_columns(fixtures: &mut [Fixture], columns: usize) {
+    let rows = fixtures.iter_mut().flat_map(|own| &mut own.rows);
+    let mut by_column: Vec<Vec<&mut String>> = (0..=columns).map(|_| Vec::new()).collect();
+    for row in rows {
+        let texts = row.cells.iter_mut().map(|cell| match cell {
+            Cell::Priced(priced) => vec![&mut priced.text],
+            Cell::Nothing | Cell::Suspended => Vec::new(),
+        });
+        let best = row.best.iter_mut().map(|own| &mut own.price).collect();
+        for (column, texts) in by_column.iter_mut().zip(std::iter::once(best).chain(texts)) {
+            column.extend(texts);
+        }
+    }
+    by_column.into_iter().for_each(align);
+}
+
+/// Chosen bookmakers of the region that have, or had, prices for what is shown.
 fn columns(
     scene: &Scene<'_>,
     choice: &Choice,
@@ -162,6 +185,7 @@ fn columns(
         .filter(|source| pricing.get(source.bookmaker.index()).is_some_and(|prices| *prices))
         .map(|source| (source, catalogue.bookmaker(source.bookmaker)))
         .filter(|(_, own)| choice.region.is_none_or(|region| own.regions.contains(&region)))
+        .filter(|(source, _)| choice.bookmakers.is_none_or(|own| own.contains(source.bookmaker)))
         .map(|(source, own)| Column {
             id: source.bookmaker,
             title: own.title.to_string(),
@@ -170,10 +194,15 @@ fn columns(
             } else {
                 String::new()
             },
+            colour: 0,
         })
         .collect();
-    // By name, late or not: a column that moves under the reader's eyes is worse than a grey one.
     columns.sort_by_key(|column| column.title.to_lowercase());
+    for (at, column) in columns.iter_mut().enumerate() {
+        column.colour = at;
+    }
+    // By name, the late ones last: what nobody can bet on must not stand before what one can.
+    columns.sort_by_key(|column| !column.late.is_empty());
     columns
 }
 
@@ -184,180 +213,6 @@ pub(crate) fn records<'a>(
     let place = |at: u32| usize::try_from(at).unwrap_or(usize::MAX);
     let range = place(event.records.start)..place(event.records.end);
     view.records.get(range).unwrap_or_default().iter()
-}
-
-struct Painter<'a> {
-    scene: &'a Scene<'a>,
-    choice: &'a Choice,
-    view: &'a SportView,
-    columns: Vec<Column>,
-    rows_max: usize,
-}
-
-impl Painter<'_> {
-    /// An event with prices, or with suspended ones; `None` for one that has neither.
-    fn fixture(&self, event: &EventRow) -> Option<Fixture> {
-        let mut rows = self.rows(event);
-        let is_closed = |column: &Column| self.is_suspended(event, column.id);
-        if rows.is_empty() && self.columns.iter().any(is_closed) {
-            rows = self.closed_rows(event);
-        }
-        if rows.is_empty() {
-            return None;
-        }
-        let more = rows.len().saturating_sub(self.rows_max);
-        rows.truncate(self.rows_max);
-        let one_for_all = self.is_between_sides();
-        let spark = match rows.first() {
-            Some(row) if one_for_all => self.spark(row),
-            Some(_) | None => String::new(),
-        };
-        if !one_for_all {
-            for row in &mut rows {
-                row.spark = self.spark(row);
-            }
-        }
-        Some(Fixture {
-            id: event.id.to_string(),
-            score: if event.status == Status::Scheduled { String::new() } else { score(event) },
-            title: title(event),
-            competition: event.details.competition.to_string(),
-            live: event.status == Status::Live,
-            starts: Start::new(event.commence_time),
-            rows,
-            more,
-            spark,
-        })
-    }
-
-    fn is_between_sides(&self) -> bool {
-        match self.choice.market.outcome_rule() {
-            OutcomeRule::Sides | OutcomeRule::OverUnder => true,
-            OutcomeRule::Entrants | OutcomeRule::Pairing => false,
-        }
-    }
-
-    fn rows(&self, event: &EventRow) -> Vec<Row> {
-        let mut blocks: BTreeMap<Vec<OutcomeName>, BTreeMap<OutcomeName, Offers<'_>>> =
-            BTreeMap::new();
-        let shown = |row: &&RecordRow| {
-            row.market == self.choice.market && self.columns.iter().any(|c| c.id == row.bookmaker)
-        };
-        for row in records(self.view, event).filter(shown) {
-            // Pairings are told apart by who is in them; every other market is one block.
-            let mut names: Vec<OutcomeName> =
-                row.record.outcomes.iter().map(|outcome| outcome.name).collect();
-            names.sort_unstable();
-            names.dedup();
-            let pairing = self.choice.market.outcome_rule() == OutcomeRule::Pairing;
-            let key = if pairing { names.clone() } else { Vec::new() };
-            let block = blocks.entry(key).or_default();
-            for name in names {
-                if let Some(offer) = main_outcome(&row.record.outcomes, name) {
-                    block.entry(name).or_default().insert(row.bookmaker, (row, *offer));
-                }
-            }
-        }
-        let mut rows = Vec::new();
-        for block in blocks.into_values() {
-            let mut ordered: Vec<(OutcomeName, Offers<'_>)> = block.into_iter().collect();
-            if !self.is_between_sides() {
-                // Favourites first.
-                ordered.sort_by_cached_key(|(name, offers)| {
-                    let each =
-                        offers.values().map(|(_, own)| implied_probability(own.quote.price).get());
-                    (std::cmp::Reverse(median(each.collect())), event.outcome_text(*name))
-                });
-            }
-            let whole = ordered.into_iter().enumerate();
-            rows.extend(whole.map(|(at, (name, offers))| Row {
-                leads: at == 0,
-                ..self.row(event, name, &offers)
-            }));
-        }
-        rows
-    }
-
-    /// One outcome at every bookmaker. The best is the best price that is not late, among those on the line that
-    /// most bookmakers have: prices on other lines are prices of other bets.
-    fn row(&self, event: &EventRow, outcome: OutcomeName, offers: &Offers<'_>) -> Row {
-        let usual = usual_line(offers.values().map(|(_, offer)| offer.point));
-        let fresh = || {
-            self.columns.iter().filter_map(|column| {
-                let (row, offer) = offers.get(&column.id)?;
-                let counts = Some(offer.point) == usual && self.age(column, row).is_empty();
-                counts.then_some((offer, column))
-            })
-        };
-        let best = best_price(fresh(), |(offer, _)| offer.quote.price);
-        let top = best.map(|(offer, _)| offer.quote.price);
-        let ties = fresh().filter(|(offer, _)| Some(offer.quote.price) == top).count();
-        // What nearly everybody offers is not worth a mark.
-        let marks = ties < TIES_MIN || ties * 3 <= fresh().count() * 2;
-        let cell = |column: &Column| {
-            let Some((row, offer)) = offers.get(&column.id) else {
-                let closed = self.is_suspended(event, column.id);
-                return if closed { Cell::Suspended } else { Cell::Nothing };
-            };
-            let age = self.age(column, row);
-            let price = offer.quote.price;
-            let is_best =
-                marks && age.is_empty() && top == Some(price) && Some(offer.point) == usual;
-            Cell::Priced(Priced {
-                price,
-                text: price_text(offer, self.choice.format),
-                point: offer.point.map(|point| line_text(point, outcome)).unwrap_or_default(),
-                age,
-                best: is_best,
-            })
-        };
-        Row {
-            outcome,
-            name: event.outcome_text(outcome).to_owned(),
-            leads: false,
-            best: best.map_or_else(Best::default, |(offer, column)| Best {
-                price: price_text(offer, self.choice.format),
-                who: column.title.clone(),
-            }),
-            cells: self.columns.iter().map(cell).collect(),
-            spark: String::new(),
-            records: self
-                .columns
-                .iter()
-                .map(|column| offers.get(&column.id).map(|(row, _)| row.id))
-                .collect(),
-        }
-    }
-
-    /// Both sides of an event whose every price is suspended.
-    fn closed_rows(&self, event: &EventRow) -> Vec<Row> {
-        let names: &[OutcomeName] = match self.choice.market.outcome_rule() {
-            OutcomeRule::Sides => &[OutcomeName::Home, OutcomeName::Away],
-            OutcomeRule::OverUnder => &[OutcomeName::Over, OutcomeName::Under],
-            OutcomeRule::Entrants | OutcomeRule::Pairing => &[],
-        };
-        let none = Offers::new();
-        names.iter().map(|name| self.row(event, *name, &none)).collect()
-    }
-
-    fn is_suspended(&self, event: &EventRow, bookmaker: BookmakerId) -> bool {
-        event.suspended.contains(&(bookmaker, self.choice.market))
-    }
-
-    /// How old a price is, where it is too old.
-    fn age(&self, column: &Column, row: &RecordRow) -> String {
-        let old = self.scene.snapshot.cut_at.since(row.last_update);
-        if column.late.is_empty() && old <= self.scene.stale_after {
-            return String::new();
-        }
-        age(old)
-    }
-
-    fn spark(&self, row: &Row) -> String {
-        let paths = row.records.iter().flatten();
-        let paths = paths.filter_map(|record| self.scene.history.path(*record, row.outcome));
-        spark::draw(&paths.collect::<Vec<_>>(), self.scene.snapshot.cut_at)
-    }
 }
 
 /// How an event is called: its title, or both sides.
@@ -385,6 +240,13 @@ impl Fixture {
     }
 }
 
+impl Row {
+    /// The outcome, with its line where it has one.
+    pub(crate) fn label(&self) -> String {
+        format!("{} {}", self.name, self.line).trim_end().to_owned()
+    }
+}
+
 impl Start {
     pub(crate) fn new(at: Timestamp) -> Self {
         let iso = at.to_string();
@@ -394,46 +256,4 @@ impl Start {
         let date = date.rsplit_once(' ').map_or(date, |(date, _)| date);
         Self { iso, text: format!("{date}, {}", time.trim_end_matches(" UTC")) }
     }
-}
-
-/// A price as the board writes it: with its sign, and with at least two places, so that columns line up.
-pub(crate) fn price_text(offer: &Outcome, format: Format) -> String {
-    let text = offer.quote.to_json(format);
-    let text = text.trim_matches('"');
-    match format {
-        Format::American => match text.strip_prefix('-') {
-            Some(digits) => format!("\u{2212}{digits}"),
-            None => format!("+{text}"),
-        },
-        Format::Fractional => text.to_owned(),
-        Format::Decimal => {
-            let places = text.split_once('.').map_or(0, |(_, places)| places.len());
-            let dot = if places == 0 { "." } else { "" };
-            format!("{text}{dot}{}", "0".repeat(2_usize.saturating_sub(places)))
-        }
-    }
-}
-
-/// A handicap with its sign, a total without.
-fn line_text(line: Line, outcome: OutcomeName) -> String {
-    let mut text = String::new();
-    line.write_json(&mut text);
-    let total = matches!(outcome, OutcomeName::Over | OutcomeName::Under);
-    match text.strip_prefix('-') {
-        Some(digits) => format!("\u{2212}{digits}"),
-        None if total || line.quarters() == 0 => text,
-        None => format!("+{text}"),
-    }
-}
-
-/// A span in one short word.
-pub(crate) fn age(span: Duration) -> String {
-    let seconds = span.as_secs();
-    let (count, unit) = match seconds {
-        0..120 => (seconds, "s"),
-        120..7200 => (seconds / 60, "m"),
-        7200..172_800 => (seconds / 3600, "h"),
-        172_800.. => (seconds / 86_400, "d"),
-    };
-    format!("{count}{unit}")
 }

@@ -1,8 +1,4 @@
-//! Which of several prices counts: a record's main line, the line that most bookmakers have, the best price on it.
-
-use std::collections::BTreeMap;
-
-use domain::{Line, Price};
+//! Which of several prices counts: a record's main line.
 
 use crate::analysis::probability::{WHOLE, implied_probability};
 use crate::book::{Outcome, OutcomeName};
@@ -14,26 +10,9 @@ pub fn main_outcome(outcomes: &[Outcome], name: OutcomeName) -> Option<&Outcome>
     outcomes.iter().filter(|outcome| outcome.name == name).min_by_key(from_even)
 }
 
-/// The line that most have; of equals the lowest. `None` where there is nothing to choose from.
-pub fn usual_line(points: impl Iterator<Item = Option<Line>>) -> Option<Option<Line>> {
-    let mut counts: BTreeMap<Option<i32>, (u32, Option<Line>)> = BTreeMap::new();
-    for point in points {
-        counts.entry(point.map(Line::quarters)).or_insert((0, point)).0 += 1;
-    }
-    counts.into_values().rev().max_by_key(|(count, _)| *count).map(|(_, point)| point)
-}
-
-/// The offer with the best price; of equals the first, so that nothing changes hands while prices stand still.
-pub fn best_price<T>(
-    offers: impl DoubleEndedIterator<Item = T>,
-    price: impl Fn(&T) -> Price,
-) -> Option<T> {
-    offers.rev().max_by_key(price)
-}
-
 #[cfg(test)]
 mod tests {
-    use domain::{Format, Quote};
+    use domain::{Format, Line, Quote};
 
     use super::*;
 

@@ -1,0 +1,304 @@
+//! Rows and cells of one event: which prices belong together, which of them is the best.
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use domain::market::OutcomeRule;
+use domain::{BookmakerId, Price, RecordId, Status};
+use market::SportView;
+use market::analysis::{implied_probability, main_outcome, median};
+use market::book::{Outcome, OutcomeName};
+use market::snapshot::{EventRow, RecordRow};
+
+use crate::dashboard::board::choice::Choice;
+use crate::dashboard::board::screen::{
+    Best, Cell, Column, Fixture, Priced, Row, Scene, Start, records, score, title,
+};
+use crate::dashboard::board::spark;
+use crate::dashboard::board::text::{age, line_text, price_text};
+
+/// Best prices shown of one outcome where there is no room for every bookmaker.
+const BEST_MAX: usize = 3;
+/// From this number on, bookmakers with the same best price may be a crowd.
+const TIES_MIN: usize = 4;
+
+/// One outcome at every bookmaker that has it.
+type Offers<'a> = BTreeMap<BookmakerId, (&'a RecordRow, Outcome)>;
+
+pub(crate) struct Painter<'a> {
+    pub(crate) scene: &'a Scene<'a>,
+    pub(crate) choice: &'a Choice,
+    pub(crate) view: &'a SportView,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) rows_max: usize,
+}
+
+impl<'a> Painter<'a> {
+    /// An event with prices, or with suspended ones; `None` for one that has neither.
+    pub(crate) fn fixture(&self, event: &EventRow) -> Option<Fixture> {
+        let shown = |row: &&RecordRow| {
+            row.market == self.choice.market && self.columns.iter().any(|c| c.id == row.bookmaker)
+        };
+        let records: Vec<&RecordRow> = records(self.view, event).filter(shown).collect();
+        let mut rows = self.rows(event, &records);
+        let is_closed = |column: &Column| self.is_suspended(event, column.id);
+        if rows.is_empty() && self.columns.iter().any(is_closed) {
+            rows = self.closed_rows(event);
+        }
+        if rows.is_empty() {
+            return None;
+        }
+        let more = rows.len().saturating_sub(self.rows_max);
+        rows.truncate(self.rows_max);
+        let mut spark = String::new();
+        if self.is_between_sides() {
+            // One for all rows, of all lines: it is the line that moves.
+            let of_all = records.iter().map(|row| row.id);
+            spark = rows.first().map(|row| self.spark(of_all, row.outcome)).unwrap_or_default();
+        } else {
+            for row in &mut rows {
+                row.spark = self.spark(row.records.iter().copied().flatten(), row.outcome);
+            }
+        }
+        Some(Fixture {
+            id: event.id.to_string(),
+            score: if event.status == Status::Scheduled { String::new() } else { score(event) },
+            title: title(event),
+            competition: event.details.competition.to_string(),
+            live: event.status == Status::Live,
+            starts: Start::new(event.commence_time),
+            rows,
+            more,
+            spark,
+        })
+    }
+
+    fn is_between_sides(&self) -> bool {
+        match self.choice.market.outcome_rule() {
+            OutcomeRule::Sides | OutcomeRule::OverUnder => true,
+            OutcomeRule::Entrants | OutcomeRule::Pairing => false,
+        }
+    }
+
+    /// Blocks of outcomes whose prices can be compared: those of one line, of one pairing, or all.
+    fn rows(&self, event: &EventRow, records: &[&'a RecordRow]) -> Vec<Row> {
+        let pairing = self.choice.market.outcome_rule() == OutcomeRule::Pairing;
+        let mut rows = Vec::new();
+        for line in main_lines(records) {
+            let mut blocks: BTreeMap<Vec<OutcomeName>, BTreeMap<OutcomeName, Offers<'_>>> =
+                BTreeMap::new();
+            for row in records {
+                let offered = || row.record.outcomes.iter().filter(|own| line_of(own) == line);
+                // Pairings differ by who is in them.
+                let mut names = Vec::new();
+                if pairing {
+                    names.extend(offered().map(|own| own.name));
+                    names.sort_unstable();
+                    names.dedup();
+                }
+                for own in offered() {
+                    let block = blocks.entry(names.clone()).or_default();
+                    block.entry(own.name).or_default().insert(row.bookmaker, (row, *own));
+                }
+            }
+            for block in blocks.into_values() {
+                let ordered = self.ordered(event, block).into_iter().enumerate();
+                rows.extend(ordered.map(|(at, (name, offers))| Row {
+                    leads: at == 0,
+                    ..self.row(event, name, &offers)
+                }));
+            }
+        }
+        rows
+    }
+
+    /// Both sides as they are; of a field, favourites first.
+    fn ordered<'b>(
+        &self,
+        event: &EventRow,
+        block: BTreeMap<OutcomeName, Offers<'b>>,
+    ) -> Vec<(OutcomeName, Offers<'b>)> {
+        let mut ordered: Vec<(OutcomeName, Offers<'b>)> = block.into_iter().collect();
+        if !self.is_between_sides() {
+            ordered.sort_by_cached_key(|(name, offers)| {
+                let each =
+                    offers.values().map(|(_, own)| implied_probability(own.quote.price).get());
+                (Reverse(median(each.collect())), event.outcome_text(*name))
+            });
+        }
+        ordered
+    }
+
+    /// One outcome, on one line, at every bookmaker.
+    fn row(&self, event: &EventRow, outcome: OutcomeName, offers: &Offers<'_>) -> Row {
+        let mut fresh: Vec<(Price, &Outcome, &Column)> = self
+            .columns
+            .iter()
+            .filter_map(|column| {
+                let (row, offer) = offers.get(&column.id)?;
+                let counts = self.age(column, row).is_empty();
+                counts.then_some((offer.quote.price, offer, column))
+            })
+            .collect();
+        // Of equals the first, so that nothing changes hands while prices stand still.
+        fresh.sort_by_key(|(price, ..)| Reverse(*price));
+        let top = marked(&fresh.iter().map(|(price, ..)| *price).collect::<Vec<_>>());
+        let cells: Vec<Cell> =
+            self.columns.iter().map(|column| self.cell(event, column, offers, top)).collect();
+        let mut best: Vec<Best> = fresh
+            .iter()
+            .take(BEST_MAX)
+            .map(|(_, offer, column)| Best {
+                price: price_text(offer, self.choice.format),
+                who: column.title.clone(),
+            })
+            .collect();
+        if best.is_empty() {
+            let late = cells.iter().any(|cell| matches!(cell, Cell::Priced(_)));
+            let why = if late { "late prices only" } else { "suspended" };
+            best.push(Best { price: String::new(), who: why.to_owned() });
+        }
+        let point = offers.values().find_map(|(_, offer)| offer.point);
+        let is_main = |row: &RecordRow, own: &Outcome| {
+            main_outcome(&row.record.outcomes, outcome).is_some_and(|main| main.point == own.point)
+        };
+        let record = |column: &Column| {
+            let (row, own) = offers.get(&column.id)?;
+            is_main(row, own).then_some(row.id)
+        };
+        Row {
+            outcome,
+            name: event.outcome_text(outcome).to_owned(),
+            line: point.map(|point| line_text(point, outcome)).unwrap_or_default(),
+            code: code(outcome, point.map(domain::Line::quarters)),
+            leads: false,
+            best,
+            cells,
+            spark: String::new(),
+            records: self.columns.iter().map(record).collect(),
+        }
+    }
+
+    fn cell(
+        &self,
+        event: &EventRow,
+        column: &Column,
+        offers: &Offers<'_>,
+        top: Option<Price>,
+    ) -> Cell {
+        let Some((row, offer)) = offers.get(&column.id) else {
+            let closed = self.is_suspended(event, column.id);
+            return if closed { Cell::Suspended } else { Cell::Nothing };
+        };
+        let age = self.age(column, row);
+        let price = offer.quote.price;
+        Cell::Priced(Priced {
+            price,
+            text: price_text(offer, self.choice.format),
+            best: age.is_empty() && top == Some(price),
+            age,
+        })
+    }
+
+    /// Both sides of an event whose every price is suspended.
+    fn closed_rows(&self, event: &EventRow) -> Vec<Row> {
+        let names: &[OutcomeName] = match self.choice.market.outcome_rule() {
+            OutcomeRule::Sides => &[OutcomeName::Home, OutcomeName::Away],
+            OutcomeRule::OverUnder => &[OutcomeName::Over, OutcomeName::Under],
+            OutcomeRule::Entrants | OutcomeRule::Pairing => &[],
+        };
+        let none = Offers::new();
+        names.iter().map(|name| self.row(event, *name, &none)).collect()
+    }
+
+    fn is_suspended(&self, event: &EventRow, bookmaker: BookmakerId) -> bool {
+        event.suspended.contains(&(bookmaker, self.choice.market))
+    }
+
+    /// How old a price is, where it is too old.
+    fn age(&self, column: &Column, row: &RecordRow) -> String {
+        let old = self.scene.snapshot.cut_at.since(row.last_update);
+        if column.late.is_empty() && old <= self.scene.stale_after {
+            return String::new();
+        }
+        age(old)
+    }
+
+    fn spark(&self, records: impl Iterator<Item = RecordId>, outcome: OutcomeName) -> String {
+        let paths = records.filter_map(|record| self.scene.history.path(record, outcome));
+        spark::draw(&paths.collect::<Vec<_>>(), self.scene.snapshot.cut_at)
+    }
+}
+
+/// The line of an outcome's block in quarters, as the home side or the total has it.
+fn line_of(outcome: &Outcome) -> Option<i32> {
+    let quarters = outcome.point?.quarters();
+    Some(match outcome.name {
+        OutcomeName::Away => -quarters,
+        OutcomeName::Home
+        | OutcomeName::Draw
+        | OutcomeName::Over
+        | OutcomeName::Under
+        | OutcomeName::Entrant(_) => quarters,
+    })
+}
+
+/// The lines that are some bookmaker's main one: the line that most have first, of equals the lowest. A market without
+/// lines has one, which is none.
+fn main_lines(records: &[&RecordRow]) -> Vec<Option<i32>> {
+    let mut counts: BTreeMap<Option<i32>, u32> = BTreeMap::new();
+    for row in records {
+        let outcomes = &row.record.outcomes;
+        let first = outcomes.iter().map(|own| own.name).min();
+        if let Some(main) = first.and_then(|name| main_outcome(outcomes, name)) {
+            *counts.entry(line_of(main)).or_default() += 1;
+        }
+    }
+    let mut lines: Vec<(Option<i32>, u32)> = counts.into_iter().collect();
+    lines.sort_by_key(|(_, count)| Reverse(*count));
+    lines.into_iter().map(|(line, _)| line).collect()
+}
+
+/// The price to mark, of prices from the best on. It is better than another one, and not what nearly everybody offers.
+fn marked(prices: &[Price]) -> Option<Price> {
+    let (top, last) = (prices.first()?, prices.last()?);
+    let ties = prices.iter().filter(|price| *price == top).count();
+    let crowd = ties >= TIES_MIN && ties * 2 > prices.len();
+    (top > last && !crowd).then_some(*top)
+}
+
+/// A row in an address.
+fn code(name: OutcomeName, quarters: Option<i32>) -> String {
+    let name = match name {
+        OutcomeName::Home => "h".to_owned(),
+        OutcomeName::Away => "a".to_owned(),
+        OutcomeName::Draw => "d".to_owned(),
+        OutcomeName::Over => "o".to_owned(),
+        OutcomeName::Under => "u".to_owned(),
+        OutcomeName::Entrant(number) => format!("e{number}"),
+    };
+    quarters.map_or(name.clone(), |quarters| format!("{name}{quarters}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_price_is_marked_where_it_is_better_than_another_and_not_everybodys() {
+        let marked = |prices: &[u64]| {
+            let prices: Vec<Price> =
+                prices.iter().map(|own| Price::from_ratio(*own, 100).unwrap()).collect();
+            marked(&prices).is_some()
+        };
+        assert!(marked(&[120, 110]) && marked(&[120, 120, 120, 110]));
+        assert!(marked(&[120, 120, 120, 120, 110, 110, 110, 110]));
+        assert!(!marked(&[]) && !marked(&[120]) && !marked(&[120, 120]));
+        assert!(!marked(&[1000, 1000, 1000, 1000, 1000, 800, 750]));
+    }
+
+    #[test]
+    fn a_row_is_named_by_its_outcome_and_its_line() {
+        assert_eq!(code(OutcomeName::Away, Some(-14)), "a-14");
+        assert_eq!(code(OutcomeName::Entrant(12), None), "e12");
+    }
+}
