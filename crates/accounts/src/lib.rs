@@ -344,7 +344,7 @@ impl Accounts {
         let now = self.registry.now();
         let mut used: Vec<(u32, KeyId)> = self
             .keys
-            .to_write_down()
+            .with_usage()
             .iter()
             .filter(|entry| entry.is_active(now))
             .map(|entry| (entry.meters.day(now).used, entry.grant.key_id.clone()))

@@ -1,8 +1,8 @@
 //! A node of many that share a world: it follows the log, and writes it while it is its turn.
 //!
-//! One thread does both, one after the other, with one book. Whose turn it is comes from the [`Leadership`]; that a node
-//! which believes so wrongly writes nothing is the log's doing. Trouble with the log's servers ends nothing here:
-//! what was last published stays in force, and it is tried again for as long as the service runs.
+//! One thread does both, one after the other, with one book. Whether it leads comes from the [`Leadership`]; a node that
+//! leads no longer and does not know it is refused by the log. Where the log's servers fail, what was last published is
+//! served on, and the node retries for as long as the service runs.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,9 +35,9 @@ const STUCK_PAUSE: Duration = Duration::from_secs(10);
 /// How often a node that writes looks whether it still reaches the log and is alone there, where it has written nothing
 /// meanwhile: one that has nothing to write finds out as soon as one that has.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Looks that may fail one after the other before it steps down unasked. The keeper of the lead takes its turn away
-/// after two seconds ([`Seat::is_healthy`]) and gives it back where the servers were only slow; this is for where nobody
-/// does, and stepping down from servers that are slow for everybody helps nobody.
+/// Looks that may fail one after the other before it steps down by itself. The election takes its term away after two
+/// seconds ([`Leadership::is_healthy`]) and gives it back where the servers were only slow; this is for where nobody
+/// does.
 const MISSES_MAX: u32 = 10;
 /// Attempts to read to the end of a log that another node goes on to write.
 const TAKE_OVER_TRIES: usize = 20;

@@ -12,7 +12,6 @@ mod filter;
 mod history;
 mod keeper;
 mod live;
-mod painter;
 mod screen;
 mod spark;
 mod text;

@@ -1,6 +1,8 @@
 //! What a board shows at one publication: bookmakers as columns, events with their outcomes as rows, and a cell for
 //! each price. A pure function of the snapshot, the history and the choice, so that it is made once for everybody.
 
+mod builder;
+
 use std::time::Duration;
 
 use domain::market::PointRule;
@@ -11,7 +13,7 @@ use market::{Snapshot, SportView};
 
 use crate::dashboard::board::choice::Choice;
 use crate::dashboard::board::history::History;
-use crate::dashboard::board::painter::Painter;
+use crate::dashboard::board::screen::builder::ScreenBuilder;
 use crate::dashboard::board::text::{age, align};
 
 /// Events on one board: the next ones.
@@ -117,7 +119,7 @@ impl Screen {
     /// The board of a sport's market, or of one event's.
     pub(crate) fn new(scene: &Scene<'_>, choice: &Choice, only: Option<EventId>) -> Self {
         let view = scene.snapshot.sport(choice.sport);
-        let painter = Painter {
+        let builder = ScreenBuilder {
             scene,
             choice,
             view,
@@ -133,11 +135,11 @@ impl Screen {
             None => event.status != Status::Final,
         });
         let mut fixtures: Vec<Fixture> =
-            wanted.filter_map(|event| painter.fixture(event)).take(EVENTS_MAX + 1).collect();
+            wanted.filter_map(|event| builder.fixture(event)).take(EVENTS_MAX + 1).collect();
         let hidden = fixtures.len().saturating_sub(EVENTS_MAX);
         fixtures.truncate(EVENTS_MAX);
-        align_columns(&mut fixtures, painter.columns.len());
-        Self { cut: scene.snapshot.cut_at, columns: painter.columns, fixtures, hidden }
+        align_columns(&mut fixtures, builder.columns.len());
+        Self { cut: scene.snapshot.cut_at, columns: builder.columns, fixtures, hidden }
     }
 }
 

@@ -24,7 +24,7 @@ const TIES_MIN: usize = 4;
 /// One outcome at every bookmaker that has it.
 type Offers<'a> = BTreeMap<BookmakerId, (&'a RecordRow, Outcome)>;
 
-pub(crate) struct Painter<'a> {
+pub(crate) struct ScreenBuilder<'a> {
     pub(crate) scene: &'a Scene<'a>,
     pub(crate) choice: &'a Choice,
     pub(crate) view: &'a SportView,
@@ -32,7 +32,7 @@ pub(crate) struct Painter<'a> {
     pub(crate) rows_max: usize,
 }
 
-impl<'a> Painter<'a> {
+impl<'a> ScreenBuilder<'a> {
     /// An event with prices, or with suspended ones; `None` for one that has neither.
     pub(crate) fn fixture(&self, event: &EventRow) -> Option<Fixture> {
         let shown = |row: &&RecordRow| {
