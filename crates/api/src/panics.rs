@@ -24,7 +24,11 @@ where
             Ok(poll) => poll,
             Err(panic) => {
                 metrics.panics.fetch_add(1, Ordering::Relaxed);
-                tracing::error!(panic = message(&*panic), "a request panicked");
+                tracing::error!(
+                    event = "request.panicked",
+                    panic = message(&*panic),
+                    "a request panicked"
+                );
                 Poll::Ready(Err(ApiError::internal()))
             }
         }

@@ -142,7 +142,7 @@ impl Batch {
 
 fn tell(answer: oneshot::Sender<Outcome>, outcome: Outcome) {
     if answer.send(outcome).is_err() {
-        tracing::debug!("a feed hung up before its receipt");
+        tracing::debug!(event = "push.abandoned", "a feed hung up before its receipt");
     }
 }
 

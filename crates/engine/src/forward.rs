@@ -301,7 +301,7 @@ pub async fn serve_forwards(handle: Arc<WorldHandle>) {
         let mut server = match shared.leader_client.serve().await {
             Ok(server) => server,
             Err(error) => {
-                tracing::error!(%error, "pushes of other nodes cannot be taken");
+                tracing::error!(event = "forward.listen_failed", %error, "pushes of other nodes cannot be taken");
                 sleep(TRY_AGAIN).await;
                 continue;
             }

@@ -1,8 +1,8 @@
 //! A node of many that share a world: it follows the log, and writes it while it is its turn.
 //!
-//! One thread does both, one after the other, with one book. Whether it leads comes from the [`Leadership`]; a node that
-//! leads no longer and does not know it is refused by the log. Where the log's servers fail, what was last published is
-//! served on, and the node retries for as long as the service runs.
+//! One thread does both, one after the other, with one book. [`Leadership`] says whose turn it is; that a node
+//! which believes so wrongly writes nothing is the log's doing. Trouble with the log's servers ends nothing here:
+//! what was last published stays in force, and it is tried again for as long as the service runs.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,9 +35,9 @@ const STUCK_PAUSE: Duration = Duration::from_secs(10);
 /// How often a node that writes looks whether it still reaches the log and is alone there, where it has written nothing
 /// meanwhile: one that has nothing to write finds out as soon as one that has.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Looks that may fail one after the other before it steps down by itself. The election takes its term away after two
-/// seconds ([`Leadership::is_healthy`]) and gives it back where the servers were only slow; this is for where nobody
-/// does.
+/// Looks that may fail one after the other before it steps down unasked. The keeper of the lead takes its turn away
+/// after two seconds ([`Leadership::is_healthy`]) and gives it back where the servers were only slow; this is for
+/// where nobody does, and stepping down from servers that are slow for everybody helps nobody.
 const MISSES_MAX: u32 = 10;
 /// Attempts to read to the end of a log that another node goes on to write.
 const TAKE_OVER_TRIES: usize = 20;
@@ -110,7 +110,7 @@ impl Node {
                 Ok(Next::GoOn | Next::StepDown) => {}
                 Err(error) => {
                     if let WorldError::LogRewritten { last, read } = error {
-                        tracing::error!(%world, last, read, "the log's servers have taken back entries that were read; what is shown follows the log");
+                        tracing::error!(event = "log.rewritten", %world, last, read, "the log's servers have taken back entries that were read; what is shown follows the log");
                         held = None;
                     }
                     pause = worker.note_trouble(&error, pause);
@@ -120,7 +120,7 @@ impl Node {
                 }
             }
         }
-        tracing::info!(%world, "node stopped");
+        tracing::info!(event = "node.stopped", %world, "node stopped");
     }
 }
 
@@ -137,7 +137,7 @@ fn follow(
     let can_create_log = leadership.is_some_and(Leadership::can_create_log);
     let mut log = match StreamLog::find(runtime, location) {
         Err(LogError::Missing { .. }) if can_create_log => {
-            tracing::info!(world = %worker.options.world, "no log was ever begun; this node makes one");
+            tracing::info!(event = "log.created", world = %worker.options.world, "no log was ever begun; this node makes one");
             StreamLog::open(runtime, location)?
         }
         found => found?,
@@ -175,7 +175,7 @@ fn lead(
     let term = leadership.term().unwrap_or_default();
     let (world, handle) = (worker.options.world, Arc::clone(&worker.handle));
     let mut writer = Writer::taking_over(worker, log, last, leadership);
-    tracing::info!(%world, term, seq = writer.log.last_seq(), "this node writes the log");
+    tracing::info!(event = "leader.acquired", %world, term, seq = writer.log.last_seq(), "this node writes the log");
     handle.set_leading(term);
     let mut next = Next::GoOn;
     while next == Next::GoOn {
@@ -185,7 +185,7 @@ fn lead(
     leadership.set_healthy(false);
     leadership.withdraw();
     handle.set_leading(0);
-    tracing::info!(%world, term, "this node writes the log no longer");
+    tracing::info!(event = "leader.lost", %world, term, "this node writes the log no longer");
     let (worker, kept) = writer.step_down();
     *held = kept;
     (worker, Ok(next))
@@ -247,7 +247,7 @@ impl WorldWorker {
     fn note_reached(&self, log: &StreamLog, held: Option<&Held>, took: Duration) {
         let Some(shared) = &self.handle.shared else { return };
         if shared.stuck.swap(false, Ordering::Relaxed) {
-            tracing::info!(world = %self.options.world, "the log can be read again");
+            tracing::info!(event = "log.readable", world = %self.options.world, "the log can be read again");
         }
         WorldHandle::count(&shared.connects, 1);
         shared.trouble.store(None);
@@ -257,7 +257,7 @@ impl WorldWorker {
         self.handle.stats.log_bytes.store(log.bytes(), Ordering::Relaxed);
         let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         shared.catch_up_us.store(took_us, Ordering::Relaxed);
-        tracing::info!(world = %self.options.world, seq, ?took, "the log is followed");
+        tracing::info!(event = "log.followed", world = %self.options.world, seq, ?took, "the log is followed");
     }
 
     /// Says what is wrong, and for how long to wait before it is tried again.
@@ -272,10 +272,10 @@ impl WorldWorker {
                 shared.outdated.store(error.is_of_newer_program(), Ordering::Relaxed);
                 shared.stuck.store(true, Ordering::Relaxed);
             }
-            tracing::error!(%world, error = %Chain(error), "what the log holds cannot be read; this node is not ready until it can");
+            tracing::error!(event = "log.unreadable", %world, error = %Chain(error), "what the log holds cannot be read; this node is not ready until it can");
             return STUCK_PAUSE;
         }
-        tracing::warn!(%world, error = %Chain(error), "the log is not followed; what was last read is still served");
+        tracing::warn!(event = "log.follow_failed", %world, error = %Chain(error), "the log is not followed; what was last read is still served");
         (2 * pause).min(PAUSE_MAX)
     }
 }
@@ -334,13 +334,13 @@ impl Writer {
         let Log::Stream(log) = &self.log else { return next };
         match term.leadership.asking(ANSWER_TIME_MAX, || log.tip()) {
             Ok(tip) if tip.overtaken => {
-                tracing::warn!(world = %self.worker.options.world, "another node writes the log now; this one only reads on");
+                tracing::warn!(event = "leader.overtaken", world = %self.worker.options.world, "another node writes the log now; this one only reads on");
                 return Next::StepDown;
             }
             Ok(_) => term.misses = 0,
             Err(error) => {
                 term.misses += 1;
-                tracing::warn!(world = %self.worker.options.world, error = %Chain(&error), misses = term.misses, "the log is not reached");
+                tracing::warn!(event = "log.unreachable", world = %self.worker.options.world, error = %Chain(&error), misses = term.misses, "the log is not reached");
                 if term.misses >= MISSES_MAX {
                     return Next::StepDown;
                 }

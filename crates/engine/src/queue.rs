@@ -248,7 +248,7 @@ impl Queue {
 /// Answers an operation that came to a node which does not write.
 pub(crate) fn refuse_operation(answer: oneshot::Sender<Result<usize, OperateError>>) {
     if answer.send(Err(OperateError::Overtaken)).is_err() {
-        tracing::debug!("an operator did not wait for the answer");
+        tracing::debug!(event = "operator.abandoned", "an operator did not wait for the answer");
     }
 }
 

@@ -95,6 +95,7 @@ impl Start {
         let Base { mut book, seq, missing, position: _ } = base;
         if missing > 0 {
             tracing::error!(
+                event = "log.prefix_missing",
                 checkpoint = seq,
                 missing,
                 "the log no longer holds the entries after its checkpoint"
@@ -172,13 +173,13 @@ pub(crate) fn new_salt(options: &WorldOptions) -> u64 {
 fn report(losses: &Losses) -> u64 {
     for gap in &losses.gaps {
         let Gap { path, offset, bytes, seqs, reason } = gap;
-        tracing::error!(
+        tracing::error!(event = "log.damaged",
             path = %path.display(), offset, bytes, %reason,
             first_lost = seqs.start(), last_lost = seqs.end(), lost = seqs.clone().count(),
             "the log is damaged; all that is whole before and after it is used"
         );
         if let Err(error) = gap.save_aside() {
-            tracing::warn!(error = %Chain(&error), "the damaged bytes are not copied");
+            tracing::warn!(event = "log.damage_copy_failed", error = %Chain(&error), "damaged bytes could not be copied");
         }
     }
     losses.entries
@@ -196,11 +197,11 @@ pub(crate) fn check_older(handle: &Arc<WorldHandle>, covered: u64) {
     let check = move || match LogView::open(&dir).and_then(|log| log.losses_until(covered)) {
         Ok(losses) => WorldHandle::count(&handle.stats.log_lost, report(&losses)),
         Err(error) => {
-            tracing::warn!(dir = %dir.display(), error = %Chain(&error), "old log entries are not checked");
+            tracing::warn!(event = "log.check_failed", dir = %dir.display(), error = %Chain(&error), "old log entries could not be checked");
         }
     };
     if let Err(error) = std::thread::Builder::new().name("log-check".to_owned()).spawn(check) {
-        tracing::warn!(%error, "old log entries are not checked");
+        tracing::warn!(event = "log.check_failed", %error, "old log entries could not be checked");
     }
 }
 
@@ -213,7 +214,7 @@ pub(crate) fn play(book: &mut Book, message: &FeedMessage, at: Timestamp, entrie
             }
         }
         Err(reject) => {
-            tracing::warn!(code = reject.code.slug(), %reject, "sandbox message refused");
+            tracing::warn!(event = "sandbox.message_refused", code = reject.code.slug(), %reject, "sandbox message refused");
         }
     }
 }

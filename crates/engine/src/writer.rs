@@ -147,7 +147,7 @@ impl Writer {
     /// Runs until told to stop or until nobody could tell it any more.
     pub fn run(mut self) {
         while self.work() == Next::GoOn {}
-        tracing::info!(world = %self.worker.options.world, seq = self.log.last_seq(), "writer stopped");
+        tracing::info!(event = "writer.stopped", world = %self.worker.options.world, seq = self.log.last_seq(), "writer stopped");
     }
 
     /// Does what comes next: a snapshot where one is due, and then something of what waits, however late the
@@ -196,7 +196,7 @@ impl Writer {
         }
         let at = self.instant_of_cut(now);
         if set_back && self.term.is_some() {
-            tracing::warn!(world = %self.worker.options.world, from = %self.next_cut, to = %now, "the database's clock was set back; snapshots go on from there");
+            tracing::warn!(event = "clock.set_back", world = %self.worker.options.world, from = %self.next_cut, to = %now, "the database's clock was set back; snapshots go on from there");
         }
         self.cut(at);
         true
@@ -218,7 +218,10 @@ impl Writer {
     fn answer(&mut self, (operation, answer): QueuedOperation) {
         let done = self.operate(&operation);
         if answer.send(done).is_err() {
-            tracing::debug!("an operator did not wait for the answer");
+            tracing::debug!(
+                event = "operator.abandoned",
+                "an operator did not wait for the answer"
+            );
         }
     }
 
@@ -249,7 +252,7 @@ impl Writer {
         }
         self.worker.note_identities(&self.book);
         self.worker.publish_identities(&self.book, self.tracker.as_mut());
-        tracing::info!(world = %self.worker.options.world, ?operation, changes = changes.len(), "an operator's word");
+        tracing::info!(event = "operator.applied", world = %self.worker.options.world, ?operation, changes = changes.len(), "operator change applied");
         Ok(changes.len())
     }
 
@@ -349,7 +352,7 @@ impl Writer {
             }
             Err(error) => {
                 // The log still holds everything; the next start takes longer.
-                tracing::error!(world = %self.worker.options.world, error = %Chain(&error), "the checkpoint could not be written");
+                tracing::error!(event = "checkpoint.failed", world = %self.worker.options.world, error = %Chain(&error), "the checkpoint could not be written");
             }
         }
     }

@@ -89,13 +89,16 @@ pub(crate) async fn serve<S, T>(
         }
     });
     let connection = builder.serve_connection(TokioIo::new(stream), service);
-    let cut =
-        match drive(connection, http2::Connection::graceful_shutdown, &waits, &mut phase).await {
-            Ok(Ok(())) | Err(Late::Idle) => return,
-            Ok(Err(error)) => return tracing::debug!(%error, "a connection ended early"),
-            Err(Late::Head) => &server.counters.cut_slow_head,
-            Err(Late::Reader) => &server.counters.cut_slow_reader,
-        };
+    let cut = match drive(connection, http2::Connection::graceful_shutdown, &waits, &mut phase)
+        .await
+    {
+        Ok(Ok(())) | Err(Late::Idle) => return,
+        Ok(Err(error)) => {
+            return tracing::debug!(event = "connection.ended_early", %error, "a connection ended early");
+        }
+        Err(Late::Head) => &server.counters.cut_slow_head,
+        Err(Late::Reader) => &server.counters.cut_slow_reader,
+    };
     cut.fetch_add(1, Ordering::Relaxed);
 }
 

@@ -113,7 +113,7 @@ async fn elapsed(since: Option<Instant>, time: Duration) {
 fn bound_send_buffers(listener: &TcpListener) {
     let set = rustix::net::sockopt::set_socket_send_buffer_size(listener, SEND_BUFFER_BYTES);
     if let Err(error) = set {
-        tracing::debug!(%error, "a listener does not take SO_SNDBUF");
+        tracing::debug!(event = "listener.option_failed", %error, "a listener does not take SO_SNDBUF");
     }
 }
 
@@ -184,7 +184,7 @@ pub(crate) async fn connection<T: Service>(
 ) {
     // Answers are written whole: waiting to fill a packet only delays them.
     if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "a socket does not take TCP_NODELAY");
+        tracing::debug!(event = "connection.option_failed", %error, "a socket does not take TCP_NODELAY");
     }
     match tls {
         None => fast_path::serve(service, stream, peer, phase).await,
@@ -194,8 +194,13 @@ pub(crate) async fn connection<T: Service>(
                 Ok(Ok(stream)) => {
                     Box::pin(fast_path::serve(service, stream, peer, phase)).await;
                 }
-                Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
-                Err(_) => tracing::debug!("a TLS handshake took too long"),
+                Ok(Err(error)) => {
+                    tracing::debug!(event = "tls.handshake_failed", %error, "a TLS handshake failed")
+                }
+                Err(_) => tracing::debug!(
+                    event = "tls.handshake_timed_out",
+                    "a TLS handshake took too long"
+                ),
             }
         }
     }

@@ -129,10 +129,10 @@ impl Writer {
         self.refusal = if overtaken { NotTaken::Overtaken } else { NotTaken::LogFailed };
         let world = self.worker.options.world;
         if self.term.is_some() && overtaken {
-            tracing::warn!(%world, "another node writes the log now; this one only reads on");
+            tracing::warn!(event = "leader.overtaken", %world, "another node writes the log now; this one only reads on");
         } else {
             WorldHandle::count(&self.worker.handle.stats.log_failures, 1);
-            tracing::error!(%world, error = %Chain(error), "the change log cannot be written; pushes are refused until it can");
+            tracing::error!(event = "log.write_failed", %world, error = %Chain(error), "the change log cannot be written; pushes are refused until it can");
         }
         if self.term.is_some() {
             self.ahead = true;
@@ -163,7 +163,7 @@ impl Writer {
         } else if self.store_cut(now) {
             self.failure.retry_at = None;
             self.worker.queue.set_log_failed(false);
-            tracing::info!(world = %self.worker.options.world, "the change log can be written again");
+            tracing::info!(event = "log.writable", world = %self.worker.options.world, "the change log can be written again");
             self.show(now, true);
         }
     }
@@ -172,7 +172,7 @@ impl Writer {
         match Log::open(&self.worker.options.log) {
             Ok(log) => self.log = log,
             Err(error) => {
-                tracing::error!(world = %self.worker.options.world, error = %Chain(&error), "the change log cannot be opened");
+                tracing::error!(event = "log.open_failed", world = %self.worker.options.world, error = %Chain(&error), "the change log cannot be opened");
             }
         }
     }
@@ -199,7 +199,7 @@ impl Writer {
                 self.worker.note_identities(&self.book);
             }
             Err(error) => {
-                tracing::error!(world = %self.worker.options.world, error = %Chain(&error), "the book cannot be read back; nothing is taken until it can");
+                tracing::error!(event = "log.read_back_failed", world = %self.worker.options.world, error = %Chain(&error), "the book cannot be read back; nothing is taken until it can");
             }
         }
         (self.failure.tried, self.failure.read_back) = (true, begun.elapsed());
