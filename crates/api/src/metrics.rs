@@ -86,7 +86,7 @@ impl Metrics {
     /// How all requests went since the start.
     pub fn totals(&self) -> Totals {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        self.endpoints.iter().fold(Totals::default(), |sum, counts| {
+        self.operations.iter().fold(Totals::default(), |sum, counts| {
             sum.plus(Totals {
                 answered: read(&counts.ok) + read(&counts.not_modified),
                 refused: read(&counts.refused),

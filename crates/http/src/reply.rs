@@ -139,6 +139,10 @@ impl Body {
         }
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     pub fn pieces(&self) -> &[Bytes] {
         match self {
             Self::Whole(body) => std::slice::from_ref(body),

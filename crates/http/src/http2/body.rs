@@ -20,7 +20,7 @@ pub(super) enum Body {
 impl Body {
     /// The body of a reply whose other holders, if any, keep it for everybody.
     pub(super) fn of(body: &reply::Body, waits: &Arc<Waits>) -> Self {
-        if body.len() == 0 {
+        if body.is_empty() {
             return Self::empty();
         }
         let mark = waits.mark(body.unshared_bytes());
