@@ -78,8 +78,7 @@ async fn the_push_on_a_new_feeds_page_works_as_it_stands() {
     let token = secret(page.text());
     let body = |id: &str| {
         let line = between(page.text(), &format!("id=\"{id}\">"), "</code>").unwrap();
-        let body =
-            between(line, "--data-binary &#39;", "&#39;").unwrap_or_else(|| panic!("{line}"));
+        let body = between(line, "--data-binary '", "'").unwrap_or_else(|| panic!("{line}"));
         body.replace("&#34;", "\"")
     };
     let receipt = app.post(&token, body("push").into_bytes(), None).await.json();
