@@ -78,8 +78,7 @@ async fn the_push_on_a_new_feeds_page_works_as_it_stands() {
     let token = secret(page.text());
     let body = |id: &str| {
         let line = between(page.text(), &format!("id=\"{id}\">"), "</code>").unwrap();
-        let body =
-            between(line, "--data-binary &#39;", "&#39;").unwrap_or_else(|| panic!("{line}"));
+        let body = between(line, "--data-binary '", "'").unwrap_or_else(|| panic!("{line}"));
         body.replace("&#34;", "\"")
     };
     let receipt = app.post(&token, body("push").into_bytes(), None).await.json();
@@ -90,10 +89,12 @@ async fn the_push_on_a_new_feeds_page_works_as_it_stands() {
     );
     app.publish().await;
     let key = app.live_key().await;
-    assert_eq!(app.get("/v1/sports/mma/odds", &key).await.json().as_array().unwrap().len(), 1);
+    let read = between(page.text(), "id=\"read\">", "</code>").unwrap();
+    let read = format!("/v1/{}", between(read, "/v1/", "'").unwrap());
+    assert_eq!(app.get(&read, &key).await.json().as_array().unwrap().len(), 1, "{read}");
     assert_eq!(app.post(&token, body("remove").into_bytes(), None).await.json()["accepted"], 1);
     app.publish().await;
-    assert_eq!(app.get("/v1/sports/mma/odds", &key).await.json().as_array().unwrap().len(), 0);
+    assert_eq!(app.get(&read, &key).await.json().as_array().unwrap().len(), 0);
 }
 
 #[tokio::test]

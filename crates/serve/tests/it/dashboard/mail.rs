@@ -153,7 +153,7 @@ async fn without_mail_the_operator_hands_out_the_link() {
         "there is nobody to ask for a confirmation"
     );
     let mut stranger = Browser::new(&app);
-    assert!(stranger.get("/forgot").await.text().contains("sends no mail"));
+    assert!(stranger.get("/forgot").await.text().contains("sends no email"));
     let refused = stranger.post("/forgot", &[("email", ANN)]).await;
     assert_eq!(refused.status, 403);
     let mut op = Browser::operator(&app).await;

@@ -148,7 +148,9 @@ async fn a_quota_running_low_is_told_on_every_page_and_by_mail_once() {
     assert!(app.letter().await.subject.starts_with("80 %"));
     spend(4).await;
     assert!(app.letter().await.subject.starts_with("95 %"));
-    assert!(ann.get("/dashboard/usage").await.text().contains("Spent: requests are answered 429"));
+    assert!(
+        ann.get("/dashboard/usage").await.text().contains("Used up: requests are answered 429")
+    );
     app.service.web.send_quota_alerts().await;
     assert_eq!(people.mail_stats().queued, 3);
 }

@@ -104,6 +104,8 @@ struct NewFeedPage {
     base: String,
     /// Messages that can be pushed as they are, and the one that takes them back.
     example: String,
+    /// Where the example's bookmaker is offered.
+    region: &'static str,
     remove: &'static str,
 }
 
@@ -212,22 +214,25 @@ pub(super) async fn create(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         if visit.form.get("scores").is_empty() { Scores::OfUnbound } else { Scores::Allowed };
     let by = visit.actor()?;
     let (token, record) = visit.web.api.accounts.create_feed(name, bookmaker, scores, &by).await?;
+    // One that the feed may send prices of.
+    let mut bookmakers = visit.web.api.catalogue.bookmakers().map(|(_, own)| own);
+    let own = bookmakers.find(|own| bookmaker.is_none_or(|key| *own.key == *key));
+    let own = own.ok_or(Trouble::NotFound)?;
     let page = NewFeedPage {
         shell: Shell::new(visit, "A feed's token", "feeds"),
         name: record.name,
         secret: token.expose().to_owned(),
         base: visit.base(),
-        example: example(visit, bookmaker),
+        example: example(&own.key, visit.now),
+        region: own.regions.first().map_or("", |region| region.key()),
         remove: r#"{"type":"remove","ref":"example-1"}"#,
     };
     page::render(200, &page)
 }
 
 /// An event of next week and a price for it, as lines to push.
-fn example(visit: &Visit<'_>, bookmaker: Option<&str>) -> String {
-    let bookmakers = visit.web.api.catalogue.bookmakers().map(|(_, own)| own.key.to_string());
-    let bookmaker = bookmaker.map(str::to_owned).or_else(|| bookmakers.into_iter().next());
-    let starts = Timestamp::from_secs(visit.now.plus(Duration::from_secs(7 * 86_400)).as_secs());
+fn example(bookmaker: &str, now: Timestamp) -> String {
+    let starts = Timestamp::from_secs(now.plus(Duration::from_secs(7 * 86_400)).as_secs());
     let event = json!({
         "type": "event", "ref": "example-1", "sport": "mma", "competition": "Example",
         "commence_time": starts.to_string(), "home": "Example One", "away": "Example Two",
