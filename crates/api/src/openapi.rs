@@ -1,6 +1,6 @@
-//! The OpenAPI 3.1 document, made from the tables the service itself runs on: endpoints, parameters, error
-//! codes, markets and the catalogue. What is new in those tables is in the document without further work.
+//! The OpenAPI 3.1 document, made from the tables that the service runs on.
 //!
+//! Operations, parameters, error codes, markets and the catalogue: what is new in them is in the document.
 //! The prose is `openapi/guide.md`, the examples are answers of the real service (`openapi/examples`), and
 //! `/docs` is rendered from the same value.
 

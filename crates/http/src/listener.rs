@@ -195,7 +195,7 @@ pub(crate) async fn connection<T: Service>(
                     Box::pin(fast_path::serve(service, stream, peer, phase)).await;
                 }
                 Ok(Err(error)) => {
-                    tracing::debug!(event = "tls.handshake_failed", %error, "a TLS handshake failed")
+                    tracing::debug!(event = "tls.handshake_failed", %error, "a TLS handshake failed");
                 }
                 Err(_) => tracing::debug!(
                     event = "tls.handshake_timed_out",

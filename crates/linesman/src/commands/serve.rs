@@ -263,7 +263,7 @@ async fn open_accounts(
     let why = "this node waits for the database";
     let server = Server::new(Arc::new(SystemClock), server_settings(config));
     let joining = cluster::join(cluster);
-    let joined = serve::answer_until(server, &listeners.sockets, why, joining).await?;
+    let joined = Box::pin(serve::answer_until(server, &listeners.sockets, why, joining)).await?;
     let (store, clock, (accounts, worker)) = joined;
     tokio::spawn(Arc::clone(&clock).keep(store.clone()));
     Ok(Opened { store, clock, accounts, worker })

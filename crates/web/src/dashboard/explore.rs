@@ -136,7 +136,6 @@ fn chosen<'k>(keys: &'k [KeyView], id: &str) -> Option<&'k KeyView> {
 
 fn links(current: Operation) -> Vec<EndpointLink> {
     Operation::all()
-        .into_iter()
         .filter(|endpoint| endpoint.row().path.is_some())
         .map(|endpoint| EndpointLink {
             name: endpoint.name(),

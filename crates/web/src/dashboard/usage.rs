@@ -250,7 +250,6 @@ fn forecast(quota: &WindowStanding, spent: u64, over: u64, now: Timestamp) -> St
 
 fn endpoints(rows: &[CountRow]) -> Vec<EndpointLine> {
     let mut lines: Vec<EndpointLine> = Operation::all()
-        .into_iter()
         .filter_map(|endpoint| {
             let own: Vec<&CountRow> =
                 rows.iter().filter(|row| row.endpoint == endpoint.name()).collect();

@@ -61,14 +61,14 @@ fn incident(group: &[&DelayShown], now: Timestamp) -> Option<Incident> {
         began: Moment::new(began, now),
         ended: ended.is_some(),
         lasted: span(ended.unwrap_or(now).since(began)),
-        sports: names(group.iter().map(|shown| shown.sport.as_str()).collect()),
-        bookmakers: names(group.iter().map(|shown| shown.bookmaker.as_str()).collect()),
+        sports: names(&group.iter().map(|shown| shown.sport.as_str()).collect()),
+        bookmakers: names(&group.iter().map(|shown| shown.bookmaker.as_str()).collect()),
         sources: group.len(),
     })
 }
 
 /// `bet365, FanDuel and 3 more`.
-fn names(all: BTreeSet<&str>) -> String {
+fn names(all: &BTreeSet<&str>) -> String {
     let shown: Vec<&str> = all.iter().copied().take(NAMES_MAX).collect();
     match all.len().saturating_sub(NAMES_MAX) {
         0 => shown.join(", "),
@@ -129,6 +129,6 @@ mod tests {
                 (true, 1, "golf", "fanduel", "1 h"),
             ]
         );
-        assert_eq!(names(["a", "b", "c", "d", "e", "f"].into()), "a, b, c, d and 2 more");
+        assert_eq!(names(&["a", "b", "c", "d", "e", "f"].into()), "a, b, c, d and 2 more");
     }
 }
