@@ -373,7 +373,7 @@ async fn an_accounts_limits_hold_at_once_for_the_keys_it_has_and_will_have() {
     let third = secret(&ann.post("/dashboard/keys", &[("kind", "production")]).await);
     assert_eq!(limit(&app.get("/v1/status", &third).await)["requests_per_day"], 4);
     let fourth = ann.post("/dashboard/keys", &[("kind", "sandbox")]).await;
-    assert!(fourth.status == 400 && fourth.text().contains("at most 3 keys"));
+    assert!(fourth.status == 400 && fourth.text().contains("at most 3 active keys"));
     assert_eq!(
         app.get("/v1/books", &third).await.refusal(),
         (429, "quota_exceeded".to_owned()),

@@ -165,7 +165,7 @@ async fn an_account_without_room_for_more_keys_is_told_so() {
     }
     let refused = ann.post("/dashboard/keys", &[("kind", "sandbox")]).await;
     assert_eq!(refused.status, 400);
-    assert!(refused.text().contains("at most 20 keys"));
+    assert!(refused.text().contains("at most 20 active keys"));
     let id = first_key_id(ann.get("/dashboard").await.text());
     let rotate = format!("/dashboard/keys/{id}/rotate");
     assert_eq!(ann.post(&rotate, &[("overlap", "7d")]).await.status, 400, "both would be in force");

@@ -260,7 +260,7 @@ async fn who_does_not_keep_up_is_let_go_and_nobody_waits_for_them() {
     };
     let crowd: Vec<String> = (0..90).map(|n| format!("Crowd{n} Member{n}")).collect();
     let begun = std::time::Instant::now();
-    let mut round = 0;
+    let (mut round, mut deltas) = (0, 0);
     while dropped().await == 0 {
         assert!(begun.elapsed() < 3 * PATIENCE, "nobody was let go in {round} rounds");
         let mut lines = Vec::new();
@@ -288,10 +288,14 @@ async fn who_does_not_keep_up_is_let_go_and_nobody_waits_for_them() {
         }
         board.push(&lines).await;
         board.app.publish().await;
-        assert_eq!(quick.next().await.1, "delta");
+        // The page is taken afresh where a bookmaker becomes late: its column moves to the end.
+        match quick.next().await.1.as_str() {
+            "delta" => deltas += 1,
+            other => assert_eq!(other, "whole"),
+        }
         round += 1;
     }
-    assert!(round > 1);
+    assert!(round > 1 && deltas > 0);
     drop(slow);
 }
 
