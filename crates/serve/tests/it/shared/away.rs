@@ -33,7 +33,9 @@ async fn a_node_starts_without_servers_and_serves_once_they_are_there() {
     let price = line::moneyline("a", "fanduel", (ANN, 135), (BEA, -155));
     assert_eq!(one_push(&node, &node.any_feed().await, &price).await, 503, "not refused for good");
     bed.nats.start_again(0).unwrap();
-    wait_for("the log", || cut_at(&node) > Timestamp::from_secs(1)).await;
+    // The snapshot is there a moment before the node says so.
+    let live = node.service.api.world(World::Live);
+    wait_for("the log", || cut_at(&node) > Timestamp::from_secs(1) && live.has_begun()).await;
     let events = node.get("/v1/sports/mma/events", &key).await.json();
     assert_eq!(events.as_array().unwrap().len(), 1);
     assert_eq!(node.get_operator("/readyz").await.status, 200);
