@@ -2,7 +2,7 @@
 //!
 //! A push is worked on in pieces of whole lines. The next is parsed while the writer is at the one before, so that a
 //! push holds its body and a few parsed pieces, however many lines it has. What it holds is bounded for each feed and
-//! for all ([`budget`]).
+//! for all (`budget`).
 
 mod body;
 pub(crate) mod budget;
