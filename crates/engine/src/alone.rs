@@ -1,4 +1,4 @@
-//! An operator's word on a world that nobody runs: its log is read, and what changes is appended.
+//! An operator's operation on a world that no process runs: its log is read, and the changes are appended.
 //!
 //! Nothing is made ready to be served, which takes most of the memory of a running world: so a book can be made smaller
 //! here that has become too large to be run.

@@ -68,7 +68,7 @@ pub enum NotTaken {
     Withdrawn,
 }
 
-/// An operator's word could not be carried out; nothing changed.
+/// An operation could not be carried out; nothing changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OperateError {
     #[error(transparent)]

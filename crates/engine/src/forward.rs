@@ -31,7 +31,7 @@ const TRY_AGAIN: Duration = Duration::from_millis(100);
 /// How long an answer may take in all.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(15);
 /// After this a push is asked again: the question may have gone to a node that was just stepping down, and a push
-/// that is taken twice doubles nothing. An operator's word is not like that.
+/// that is taken twice doubles nothing. An operation is not idempotent.
 const PUSH_AGAIN: Duration = Duration::from_secs(3);
 /// For how long a push that was handed over may be taken: less than until it is asked again, by more than nodes'
 /// ideas of the time differ.
@@ -185,7 +185,7 @@ impl Shared {
     }
 }
 
-/// Has whoever writes carry out an operator's word.
+/// Has the leader carry out an operation.
 pub(crate) async fn operate(
     leader_client: &LeaderClient,
     operation: &Operation,
@@ -360,7 +360,7 @@ impl WorldHandle {
         }
     }
 
-    /// Carries out an operator's word, and says how many changes it made once they are durable. They show with the
+    /// Carries out an operator's operation, and says how many changes it made once they are durable. They show with the
     /// next snapshot.
     ///
     /// # Errors

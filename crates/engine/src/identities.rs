@@ -61,7 +61,7 @@ impl EventView {
 
 type Shard = HashMap<EventId, Arc<EventView>>;
 
-/// All of it, as of the last snapshot or the last operator's word.
+/// All of it, as of the last snapshot or the last operation.
 #[derive(Clone, Debug, Default)]
 pub struct Identities {
     shards: Vec<Arc<Shard>>,

@@ -225,7 +225,7 @@ impl Writer {
         }
     }
 
-    /// Carries out an operator's word, durably, and says how many changes it made.
+    /// Carries out an operation, durably, and says how many changes it made.
     ///
     /// # Errors
     /// It cannot be done, or not be made durable; nothing changed then.

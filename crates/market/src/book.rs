@@ -273,7 +273,7 @@ impl Book {
         offer.active.then_some(offer.event)
     }
 
-    /// Carries out an operator's word; the changes are the caller's to log, in order.
+    /// Carries out an operation; the changes are the caller's to log, in order.
     ///
     /// # Errors
     /// It cannot be done; the book is as before.

@@ -271,14 +271,14 @@ fn paused(page: &mut MetricsText, api: &Api) {
 fn trust(page: &mut MetricsText, api: &Api) {
     let Some(figures) = api.accounts.key_lease() else { return };
     let name = "linesman_key_trust_seconds_left";
-    let help = "How long keys are let in from now on if nobody vouches any more; 0 means they are refused with 503.";
+    let help = "How long keys are accepted if neither the database nor NATS confirms them any more; 0: they are refused with 503.";
     page.family(name, "gauge", help);
     page.line(format_args!("{name} {}", seconds(figures.left_ms.saturating_mul(1000))));
     let name = "linesman_key_change_number";
     page.family(name, "gauge", "The last change of keys that is in force on this node.");
     page.line(format_args!("{name} {}", figures.number));
     let name = "linesman_key_confirmations_total";
-    page.family(name, "counter", "How often a witness vouched for this node's keys.");
+    page.family(name, "counter", "How often the database or NATS confirmed the keys of this node.");
     for (witness, count) in [("database", figures.by_store), ("nats", figures.by_register)] {
         page.line(format_args!("{name}{{witness=\"{witness}\"}} {count}"));
     }

@@ -91,8 +91,8 @@ async fn people(sender: Sender) -> (People, tempfile::TempDir) {
     let store = Store::open(dir.path().join("accounts.db")).await.unwrap();
     let now = Timestamp::parse("2026-11-14T12:00:00Z").unwrap();
     let clock: Arc<dyn Clock> = Arc::new(ManualClock::at(now));
-    let (outbox, postbag) = accounts::outbox("https://odds.example.com/");
-    tokio::spawn(sender.run(postbag));
+    let (outbox, queue) = accounts::outbox("https://odds.example.com/");
+    tokio::spawn(sender.run(queue));
     let people = People::new(store, clock, PeopleRules::default()).unwrap().with_mail(Some(outbox));
     (people, dir)
 }

@@ -156,7 +156,11 @@ async fn a_later_word_settles_what_was_unsure_and_an_operator_may_say_that_two_a
     assert_eq!(program.ok(&["events", "unsure"]).await, "no possible duplicates");
     service.push_all(&south, &[at("s-2", "2027-08-01T20:00:00Z")]).await;
     tokio::time::sleep(std::time::Duration::from_millis(500)).await;
-    assert_eq!(events(&service, &key, 3).await.len(), 3, "an operator's word outranks the names");
+    assert_eq!(
+        events(&service, &key, 3).await.len(),
+        3,
+        "an operator's decision outranks the names"
+    );
 }
 
 #[tokio::test]

@@ -41,7 +41,7 @@ impl IdentityMemory {
         self.apart.iter().copied().filter(|(one, other)| one <= other)
     }
 
-    /// Those that an event is not, by an operator's word.
+    /// Those that an event is not, by an operator's decision.
     fn parted_from(&self, id: EventId) -> Vec<EventId> {
         let (first, last) = (EventId::from_number(0), EventId::from_number(u64::MAX));
         self.apart.range((id, first)..=(id, last)).map(|(_, other)| *other).collect()

@@ -1,4 +1,4 @@
-//! What an operator can do about identities, and what can be shown of them. An operator's word outranks everything
+//! What an operator can do about identities, and what can be shown of them. An operator's decision outranks everything
 //! and is remembered: it teaches names, and what it took apart is not put together again.
 
 use domain::message::Fixture;
@@ -11,7 +11,7 @@ use crate::book::{Book, Offer, Placed};
 use crate::change::{By, Change};
 use crate::matching::{Alias, Contest, Doubt, Evidence, Likeness, Meaning, Name, Party};
 
-/// An operator's word.
+/// What an operator decides about events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
@@ -69,7 +69,7 @@ pub struct Unsure {
 }
 
 impl Book {
-    /// What an operator's word changes.
+    /// What an operation changes.
     ///
     /// # Errors
     /// It cannot be done, with the reason.

@@ -1,8 +1,10 @@
-//! Revocation as `accounts` does it: a node may let keys in for the time of trust after it asked a witness (the
-//! database, or the herald where the database does not answer) and was found to miss nothing; that rule is the
-//! program's own ([`accounts::KeyLeaseSimulation`]). Whoever revokes lets nodes follow the change by themselves,
-//! announces it where one is late, and then waits until every listed node has it, or until the trust and a margin are
-//! over. When nodes ask, and what they are told, is played here.
+//! Revocation as `accounts` does it.
+//!
+//! A node may accept keys for the time of a lease after the database, or the revocation register where the database
+//! does not answer, confirmed that it missed no change; that rule is the program's own
+//! ([`accounts::KeyLeaseSimulation`]).
+//! A revocation announces itself where a node is late, and waits until every listed node has it, or until the lease and
+//! a margin are over. When nodes ask, and what they are answered, is simulated here.
 
 use anyhow::{Context as _, Result};
 

@@ -117,7 +117,7 @@ async fn the_first_operators_link_is_in_the_audit_log() {
 #[tokio::test]
 async fn sign_ups_from_everywhere_are_bounded_and_keep_nobody_out() {
     let test = TestStore::at(NOW);
-    let (outbox, _postbag) = accounts::outbox("https://odds.example.com");
+    let (outbox, _queue) = accounts::outbox("https://odds.example.com");
     let people = Arc::new(test.people().await.with_mail(Some(outbox)));
     let origin = |n: u32| Origin {
         address: Some(std::net::IpAddr::from((0x0a00_0000 + n).to_be_bytes())),

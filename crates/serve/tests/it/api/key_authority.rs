@@ -44,7 +44,7 @@ impl RevocationRegister for Silence {
 }
 
 #[tokio::test]
-async fn a_node_that_cannot_vouch_for_keys_answers_503_and_not_401() {
+async fn a_node_that_cannot_confirm_keys_answers_503_and_not_401() {
     let steady = Arc::new(Hand::default());
     let cluster = Cluster {
         register: Arc::new(Silence),
