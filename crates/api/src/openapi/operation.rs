@@ -36,7 +36,6 @@ fn path_item(endpoint: Endpoint, responses: &mut Responses) -> Value {
             "description": endpoint.meaning(),
             "responses": object(answers),
         },
-        "head": head(endpoint),
     });
     let parameters = parameter::of(endpoint);
     if let Some(fields) = item.as_object_mut()
@@ -45,23 +44,6 @@ fn path_item(endpoint: Endpoint, responses: &mut Responses) -> Value {
         fields.insert("parameters".to_owned(), parameters.into());
     }
     item
-}
-
-/// The same without a body; what GET refuses, HEAD refuses.
-fn head(endpoint: Endpoint) -> Value {
-    json!({
-        "tags": [tag(endpoint)],
-        "operationId": format!("{}_head", endpoint.name()),
-        "summary": format!("{} (headers only)", endpoint.title()),
-        "description": "What GET answers, without the body. Costs what GET costs.",
-        "responses": {
-            "200": {
-                "description": "What GET answers, without the body.",
-                "headers": headers_of(kept(endpoint)),
-            },
-            "default": { "description": "The status and headers that GET has, without the body." },
-        },
-    })
 }
 
 fn success(endpoint: Endpoint) -> Value {

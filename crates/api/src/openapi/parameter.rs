@@ -77,17 +77,9 @@ fn in_query_of(param: Param, catalogue: &Catalogue) -> Value {
         if param == Param::Region {
             fields.insert("deprecated".to_owned(), true.into());
         }
-        if is_list(param) {
-            fields.insert("style".to_owned(), "form".into());
-            fields.insert("explode".to_owned(), false.into());
-        }
         fields.insert("schema".to_owned(), schema(param, catalogue));
     }
     parameter
-}
-
-fn is_list(param: Param) -> bool {
-    matches!(param, Param::Regions | Param::Region | Param::EventIds)
 }
 
 fn schema(param: Param, catalogue: &Catalogue) -> Value {
@@ -97,24 +89,17 @@ fn schema(param: Param, catalogue: &Catalogue) -> Value {
             let keys: Vec<&str> = catalogue.bookmakers().map(|(_, held)| &*held.key).collect();
             json!({ "type": "string", "enum": keys })
         }
-        Param::Regions => {
-            let mut schema = regions();
-            if let Some(fields) = schema.as_object_mut() {
-                fields.insert("default".to_owned(), json!([REGION_DEFAULT.key()]));
-            }
-            schema
-        }
-        Param::Region => regions(),
+        Param::Regions => regions(Some(REGION_DEFAULT)),
+        Param::Region => regions(None),
         Param::OddsFormat => json!({
             "type": "string",
             "enum": Format::ALL.map(Format::key),
             "default": Format::American.key(),
         }),
         Param::EventIds => json!({
-            "type": "array",
-            "items": { "type": "string", "pattern": "^[^,]+$" },
-            "minItems": 1,
-            "maxItems": EVENT_IDS_MAX,
+            "type": "string",
+            "pattern": format!("^[^,]+(,[^,]+){{0,{}}}$", EVENT_IDS_MAX - 1),
+            "examples": [super::example::EVENT_ID],
         }),
         Param::GroupBy => json!({ "type": "string", "enum": [GROUP_BY_BOUT] }),
         Param::Status => json!({ "type": "string", "enum": Status::ALL.map(Status::key) }),
@@ -137,12 +122,21 @@ fn schema(param: Param, catalogue: &Catalogue) -> Value {
     }
 }
 
-fn regions() -> Value {
-    json!({
-        "type": "array",
-        "items": { "type": "string", "enum": Region::ALL.map(Region::key) },
-        "minItems": 1,
-    })
+/// A list is a string with commas: generated clients repeat the parameter for each item of an array, whatever `explode`
+/// says. `x-values` are the items, for the reference and the explorer.
+fn regions(default: Option<Region>) -> Value {
+    let keys = Region::ALL.map(Region::key);
+    let one = keys.join("|");
+    let mut schema = json!({
+        "type": "string",
+        "pattern": format!("^({one})(,({one}))*$"),
+        "examples": ["us,uk"],
+        "x-values": keys,
+    });
+    if let (Some(region), Some(fields)) = (default, schema.as_object_mut()) {
+        fields.insert("default".to_owned(), region.key().into());
+    }
+    schema
 }
 
 /// The market keys, and the prior interface's names with what they stand for.
