@@ -1,5 +1,6 @@
 //! The v1 API: authentication, limits, and the seven endpoints, in the order of checks of D3.
 
+mod authentication;
 pub(crate) mod endpoint;
 pub(crate) mod fault;
 mod habit;
@@ -9,8 +10,6 @@ pub(crate) mod query;
 pub(crate) mod region;
 mod trail;
 pub(crate) mod wire;
-
-use std::sync::Arc;
 
 use accounts::{
     Call, Charge, ConnectionKey, Grant, KeyEntry, KeyKind, KeyRefusal, Maintenance, Outcome, Owner,
@@ -23,6 +22,7 @@ use crate::answers::{Answer, Encoded, Selector};
 use crate::context::Api;
 use crate::error::{self, ApiError, ErrorCode};
 use crate::panics::catch_panics;
+use crate::v1::authentication::{KeyWay, authenticate};
 pub use crate::v1::endpoint::Endpoint;
 use crate::v1::fault::Fault;
 use crate::v1::habit::{Habit, Meaning};
@@ -33,7 +33,7 @@ use crate::v1::query::Query;
 use crate::v1::region::RegionTable;
 pub use crate::v1::wire::WIRES;
 use engine::Published;
-use http::{ConnectionState, Head, Method, Reply, Request, RequestId, SingleHeader};
+use http::{ConnectionState, Head, Method, Reply, Request, RequestId};
 
 /// What is remembered of a connection: the key it sent last, and what its last request meant.
 #[derive(Debug, Default)]
@@ -56,11 +56,13 @@ pub async fn answer(
 ) -> (Endpoint, Reply) {
     let now = connection.now;
     let query = Query::new(request.query);
-    let (entry, way) = match authenticate(api, request, &query, connection) {
+    let (entry, way) = match authenticate(api, request, query, connection) {
         Ok(let_in) => let_in,
         Err(refusal) => {
             let error = match refusal {
-                KeyRefusal::Unknown => no_valid_key(),
+                KeyRefusal::Unknown => {
+                    authentication::refuse(request, query, api.settings.query_key_enabled)
+                }
                 KeyRefusal::Unconfirmed => cannot_vouch(),
             };
             return (Endpoint::Unknown, error.into_reply(request_id));
@@ -98,40 +100,6 @@ pub async fn answer_as(api: &Api, request: &Request<'_>, entry: &KeyEntry) -> Re
 
 /// 2026-11-01T00:00:00Z, when this service began and the header was preferred from the start.
 const QUERY_KEY_DEPRECATED_SINCE: &str = "@1793491200";
-
-/// How a key came.
-#[derive(PartialEq)]
-enum KeyWay {
-    Header,
-    Query,
-}
-
-fn authenticate(
-    api: &Api,
-    request: &Request<'_>,
-    query: &Query<'_>,
-    connection: &mut Connection,
-) -> Result<(Arc<KeyEntry>, KeyWay), KeyRefusal> {
-    let keys = &api.accounts.keys;
-    let now = connection.now;
-    let known = &mut connection.memory.key;
-    match request.key {
-        SingleHeader::Once(key) => Ok((keys.authenticate_again(key, now, known)?, KeyWay::Header)),
-        SingleHeader::Repeated => Err(KeyRefusal::Unknown),
-        SingleHeader::Absent if api.settings.query_key_enabled => {
-            let key = query.first(Param::ApiKey.name()).ok_or(KeyRefusal::Unknown)?;
-            Ok((keys.authenticate_again(key.as_bytes(), now, known)?, KeyWay::Query))
-        }
-        SingleHeader::Absent => Err(KeyRefusal::Unknown),
-    }
-}
-
-fn no_valid_key() -> ApiError {
-    let text = "a valid API key is needed in the request header X-API-Key";
-    let mut error = ApiError::new(ErrorCode::AuthenticationFailed, text);
-    error.challenge = Some("ApiKey realm=\"linesman\", header=\"X-API-Key\"");
-    error
-}
 
 /// The key may be good; this node has been out of touch for too long to say so.
 pub(crate) fn cannot_vouch() -> ApiError {
@@ -198,7 +166,7 @@ impl Visit<'_> {
         error::check_target(self.request)?;
         *endpoint = match habit.recall(self.request) {
             Some(meaning) => meaning.endpoint,
-            None => Place::parse(self.request.path).ok_or_else(no_such_path)?.endpoint(),
+            None => self.place()?.endpoint(),
         };
         if !self.request.method.reads() {
             let text = "this path answers GET and HEAD only";
@@ -232,9 +200,17 @@ impl Visit<'_> {
         self.select(&meaning.selector).await
     }
 
+    fn place(&self) -> Result<Place<'_>, ApiError> {
+        let path = self.request.path;
+        Place::parse(path).ok_or_else(|| {
+            let whole = path.trim_end_matches('/');
+            no_such_path(whole != path && Place::parse(whole).is_some())
+        })
+    }
+
     /// What the path and the query mean, for a key that may know.
     fn read(&self) -> Result<Meaning, ApiError> {
-        let place = Place::parse(self.request.path).ok_or_else(no_such_path)?;
+        let place = self.place()?;
         let endpoint = place.endpoint();
         let sport = place.sport().map(|key| self.open_sport(key)).transpose()?;
         let values = self.query.values(endpoint, self.api.settings.query_key_enabled)?;
@@ -279,8 +255,7 @@ impl Visit<'_> {
     fn open_sport(&self, key: &str) -> Result<SportId, ApiError> {
         let catalogue = &self.api.catalogue;
         let sport = catalogue.sport_id(key).ok_or_else(|| {
-            let keys: Vec<&str> = catalogue.sports().map(|(_, sport)| &*sport.key).collect();
-            let text = format!("there is no such sport; the sports are {}", keys.join(", "));
+            let text = format!("there is no such sport; {}", catalogue.sports_hint(key));
             ApiError::new(ErrorCode::SportNotFound, text)
         })?;
         self.admit(sport)?;
@@ -356,8 +331,13 @@ fn not_yet() -> ApiError {
     ApiError::unavailable("this node is starting and has nothing to show yet; try again shortly")
 }
 
-fn no_such_path() -> ApiError {
-    let text = "there is no such path; /docs lists the endpoints";
+/// A path that leads nowhere, or only without the slash at its end.
+pub fn no_such_path(only_slash: bool) -> ApiError {
+    let text = if only_slash {
+        "there is no such path; leave out the slash at its end"
+    } else {
+        "there is no such path; /docs lists the endpoints"
+    };
     ApiError::new(ErrorCode::NotFound, text)
 }
 
