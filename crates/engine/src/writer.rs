@@ -247,7 +247,7 @@ impl Writer {
         }
         self.post.note_identities(&self.book);
         self.post.publish_identities(&self.book, self.tracker.as_mut());
-        tracing::info!(world = %self.post.options.world, ?operation, changes = changes.len(), "an operator's word");
+        tracing::info!(world = %self.post.options.world, %operation, changes = changes.len(), "an operator changed events");
         Ok(changes.len())
     }
 

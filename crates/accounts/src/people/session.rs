@@ -117,7 +117,10 @@ impl People {
         let why = "overtaken by a new password";
         let audit = audit.map(|_| self.entry(&actor, AuditAction::SessionEnded, &row.id, why));
         self.store.end_session(&account.id, &row.id, audit.as_ref()).await?;
-        tracing::info!(address = ?from.address, "a sign-in was overtaken by a new password");
+        tracing::info!(
+            address = from.address.map(tracing::field::display),
+            "a sign-in was overtaken by a new password"
+        );
         Ok(None)
     }
 

@@ -65,7 +65,10 @@ impl People {
             return Ok(SignIn::Failed(Attempt::Busy));
         };
         let Some(row) = row.filter(|row| right && row.suspended_ms.is_none()) else {
-            tracing::info!(address = ?from.address, "a sign-in was refused");
+            tracing::info!(
+                address = from.address.map(tracing::field::display),
+                "a sign-in was refused"
+            );
             self.note_refusal(AuditAction::SignInRefused, email.as_str(), from).await;
             return Ok(SignIn::Failed(Attempt::Refused));
         };
