@@ -5,9 +5,7 @@ use serde_json::{Value, json};
 
 use crate::openapi::{object, refer};
 use crate::v1::endpoint::Endpoint;
-use crate::v1::param::{
-    EVENT_IDS_MAX, GROUP_BY_BOUT, LIMIT_DEFAULT, LIMIT_MAX, Param, REGION_DEFAULT,
-};
+use crate::v1::param::{EVENT_IDS_MAX, GROUP_BY_BOUT, LIMIT_DEFAULT, LIMIT_MAX, Param};
 
 /// A cursor is a short text of this alphabet, to be sent back as it came.
 const CURSOR_PATTERN: &str = "^[A-Za-z0-9_-]+$";
@@ -89,8 +87,7 @@ fn schema(param: Param, catalogue: &Catalogue) -> Value {
             let keys: Vec<&str> = catalogue.bookmakers().map(|(_, held)| &*held.key).collect();
             json!({ "type": "string", "enum": keys })
         }
-        Param::Regions => regions(Some(REGION_DEFAULT)),
-        Param::Region => regions(None),
+        Param::Regions | Param::Region => regions(),
         Param::OddsFormat => json!({
             "type": "string",
             "enum": Format::ALL.map(Format::key),
@@ -123,20 +120,17 @@ fn schema(param: Param, catalogue: &Catalogue) -> Value {
 }
 
 /// A list is a string with commas: generated clients repeat the parameter for each item of an array, whatever `explode`
-/// says. `x-values` are the items, for the reference and the explorer.
-fn regions(default: Option<Region>) -> Value {
+/// says. They also send every `default`, and with `bookmaker` there is none here, so the description has it. `x-values`
+/// are the items, for the reference and the explorer.
+fn regions() -> Value {
     let keys = Region::ALL.map(Region::key);
     let one = keys.join("|");
-    let mut schema = json!({
+    json!({
         "type": "string",
         "pattern": format!("^({one})(,({one}))*$"),
         "examples": ["us,uk"],
         "x-values": keys,
-    });
-    if let (Some(region), Some(fields)) = (default, schema.as_object_mut()) {
-        fields.insert("default".to_owned(), region.key().into());
-    }
-    schema
+    })
 }
 
 /// The market keys, and the prior interface's names with what they stand for.

@@ -64,7 +64,9 @@ impl Param {
             Self::Bookmaker => {
                 "Only this bookmaker, in whichever region it is offered unless `regions` is sent too."
             }
-            Self::Regions => "Only bookmakers offered in one of these regions, comma-separated.",
+            Self::Regions => {
+                "Only bookmakers offered in one of these regions, comma-separated; `us` unless this or `bookmaker` is sent."
+            }
             Self::Region => {
                 "Alias of `regions` for the transition; `regions` wins when both are sent."
             }
