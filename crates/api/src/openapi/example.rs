@@ -137,6 +137,11 @@ pub(super) fn receipt() -> Value {
     parse(RECEIPT)
 }
 
+/// The first message of the push.
+pub(super) fn message() -> Value {
+    parse(PUSH.lines().next().unwrap_or_default())
+}
+
 /// A refusal as this kind of caller gets it.
 pub(super) fn refusal(caller: Caller, code: ErrorCode) -> Value {
     // Nobody knows how to make the service fail, so this one is not a file.

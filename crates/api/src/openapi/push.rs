@@ -31,7 +31,7 @@ pub(crate) fn path(responses: &mut Responses) -> (String, Value) {
     answers.extend(responses.refusals(Caller::Feed, codes));
     let unpacked = BODY_BYTES_MAX >> 20;
     let body = format!(
-        "One message a line; at most {unpacked} MiB unpacked and {LINES_MAX} lines, within 30 s."
+        "One message a line, or a single one as JSON without line breaks; at most {unpacked} MiB unpacked and {LINES_MAX} lines, within 30 s."
     );
     let item = json!({
         "post": {
@@ -55,6 +55,13 @@ pub(crate) fn path(responses: &mut Responses) -> (String, Value) {
                         "x-line-schema": refer("schemas", "FeedMessage"),
                         "examples": {
                             "messages": { "summary": "An event, its odds and a heartbeat", "value": example::PUSH },
+                        },
+                    },
+                    // One message is one line, and generated clients can write JSON only.
+                    "application/json": {
+                        "schema": refer("schemas", "FeedMessage"),
+                        "examples": {
+                            "message": { "summary": "A single message", "value": example::message() },
                         },
                     },
                 },

@@ -77,10 +77,7 @@ impl<'a> Query<'a> {
             };
             let slot = values.0.get_mut(param.index());
             if slot.as_ref().is_some_and(|slot| slot.is_some()) {
-                return Err(ApiError::param(
-                    param.name(),
-                    format!("`{name}` is sent more than once"),
-                ));
+                return Err(ApiError::param(param.name(), repeated(param)));
             }
             let value = self.decode(value).ok_or_else(|| {
                 ApiError::param(param.name(), format!("`{name}` is not UTF-8 text"))
@@ -197,9 +194,13 @@ impl Values<'_> {
         let meant = match MarketAlias::parse(name) {
             Some(MarketAlias::Is(market)) => Some(market).filter(|market| sport.offers(*market)),
             Some(MarketAlias::TheSportsTotals) => sport.totals,
+            None if name.contains(',') => {
+                let text = "`market` takes one market; leave it out for all";
+                return Err(ApiError::param(Param::Market.name(), text));
+            }
             None => {
-                let keys = || Market::ALL.iter().map(|market| market.key());
-                let text = unknown_value("market", name, keys());
+                let keys = sport.markets.iter().map(|market| market.key());
+                let text = unknown_value("market", name, keys);
                 return Err(ApiError::param(Param::Market.name(), text));
             }
         };
@@ -346,6 +347,16 @@ impl Values<'_> {
 pub(crate) fn event_not_found() -> ApiError {
     let text = "there is no such event; it may have been cancelled, removed or never listed";
     ApiError::new(ErrorCode::EventNotFound, text)
+}
+
+fn repeated(param: Param) -> String {
+    let name = param.name();
+    let mut text = format!("`{name}` is sent more than once");
+    if matches!(param, Param::Regions | Param::Region | Param::EventIds) {
+        let list = if param == Param::EventIds { "evt_1,evt_2" } else { "us,uk" };
+        text.push_str(&format!("; separate its values with commas: `{name}={list}`"));
+    }
+    text
 }
 
 fn unknown(operation: Operation, name: &str) -> ApiError {

@@ -92,8 +92,9 @@ impl Reader<'_> {
     fn sport(self, field: Field<'_>) -> Result<SportId, Reject> {
         let key = field.text()?;
         self.catalogue.sport_id(&key).ok_or_else(|| {
-            let keys = self.catalogue.sports().map(|(_, sport)| &*sport.key);
-            unknown(RejectCode::UnknownSport, "sport", &key, keys)
+            let hint = self.catalogue.sports_hint(&key);
+            let problem = format!("unknown sport `{}`; {hint}", shorten(&key));
+            Reject::new(RejectCode::UnknownSport, problem)
         })
     }
 

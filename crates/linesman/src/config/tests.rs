@@ -311,6 +311,15 @@ fn a_file_that_is_no_toml_is_refused_with_its_lines() {
 }
 
 #[test]
+fn prices_that_are_late_before_anybody_sees_them_are_refused() {
+    assert!(assemble("[market]\nstale_after = \"30s\"", &[]).is_ok());
+    for text in ["[market]\nstale_after = \"29s\"", "[market]\nrefresh_interval = \"91s\""] {
+        let listed = faults(text, &[]);
+        assert!(listed[0].contains("line 2: `market.stale_after` is shorter"), "{listed:?}");
+    }
+}
+
+#[test]
 fn a_refresh_interval_below_100_ms_is_refused() {
     assert!(assemble("[market]\nrefresh_interval = \"100ms\"", &[]).is_ok());
     let listed = faults("[market]\nrefresh_interval = \"99ms\"", &[]);

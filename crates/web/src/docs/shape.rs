@@ -74,7 +74,8 @@ fn alternatives(schema: &Value) -> Option<&Vec<Value>> {
 
 /// What a schema lists; deprecated values are told apart.
 fn listed(schema: &Value) -> impl Iterator<Item = &Value> {
-    let own = at(schema, "/enum").as_array().into_iter().flatten().chain(schema.get("const"));
+    let own = ["/enum", "/x-values"].into_iter().filter_map(|list| at(schema, list).as_array());
+    let own = own.flatten().chain(schema.get("const"));
     let any = alternatives(schema).into_iter().flatten();
     let current = any.filter(|schema| at(schema, "/deprecated") != true);
     own.chain(current.filter_map(|schema| at(schema, "/enum").as_array()).flatten())
