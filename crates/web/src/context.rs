@@ -1,6 +1,6 @@
 //! Everything a page may need.
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 
 use accounts::{People, QuotaAlert};
 use api::Api;
@@ -9,7 +9,7 @@ use http::Slots;
 use tokio::sync::Mutex;
 
 use crate::dashboard::{Board, StatusRecord};
-use crate::docs::Pages;
+use crate::docs::site::Site;
 
 /// Owners of keys who could not be notified of their quotas and are remembered; the others see the banner.
 const UNSENT_MAX: usize = 1000;
@@ -55,7 +55,8 @@ pub struct Web {
     pub settings: WebSettings,
     /// Forms on their way in.
     pub(crate) forms: Arc<Slots>,
-    pub(crate) pages: Pages,
+    /// The documentation, once it was asked for.
+    pub(crate) site: OnceLock<Site>,
     pub(crate) board: Board,
     pub(crate) status: StatusRecord,
     /// Quotas running low whose owners could not be notified yet.
@@ -69,7 +70,7 @@ impl Web {
             people,
             settings,
             forms: Arc::default(),
-            pages: Pages::default(),
+            site: OnceLock::new(),
             board: Board::default(),
             status: StatusRecord::default(),
             unsent: Mutex::default(),
