@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use askama::filters::Safe;
-use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
 
 use crate::docs::code;
 use crate::sample::Sample;
@@ -21,7 +21,9 @@ pub(crate) fn page(markdown: &str, resolve: &dyn Fn(&str) -> Option<String>) -> 
     let mut events = Vec::new();
     let mut ids: HashMap<String, usize> = HashMap::new();
     let mut links = Vec::new();
-    let mut parser = Parser::new_ext(markdown, Options::ENABLE_TABLES);
+    let markdown = with_names(markdown);
+    let options = Options::ENABLE_TABLES | Options::ENABLE_HEADING_ATTRIBUTES;
+    let mut parser = Parser::new_ext(&markdown, options);
     while let Some(event) = parser.next() {
         match event {
             Event::Html(text) | Event::InlineHtml(text) => events.push(Event::Text(text)),
@@ -30,12 +32,13 @@ pub(crate) fn page(markdown: &str, resolve: &dyn Fn(&str) -> Option<String>) -> 
                 let text = inner.filter_map(|event| text_of(&event)).collect::<String>();
                 events.push(Event::Html(code_block(&text).into()));
             }
-            Event::Start(Tag::Heading { level, classes, attrs, .. }) => {
+            Event::Start(Tag::Heading { level, id, classes, attrs }) => {
                 let is_end = |event: &Event<'_>| matches!(event, Event::End(TagEnd::Heading(_)));
                 let inner: Vec<Event<'_>> =
                     parser.by_ref().take_while(|event| !is_end(event)).collect();
                 let text: String = inner.iter().filter_map(text_of).collect();
-                let id = Some(CowStr::from(unique(slug(&text), &mut ids)));
+                let id = id.unwrap_or_else(|| unique(slug(&text), &mut ids).into());
+                let id = Some(id);
                 events.push(Event::Start(Tag::Heading { level, id, classes, attrs }));
                 events.extend(inner);
                 events.push(Event::End(TagEnd::Heading(level)));
@@ -83,6 +86,28 @@ pub(crate) fn slug(heading: &str) -> String {
         }
     }
     slug
+}
+
+/// A line `<a id="name"></a>` above a heading is that heading's name: links from outside use it, whatever the heading
+/// says.
+fn with_names(markdown: &str) -> String {
+    let mut out = String::new();
+    let mut name = None;
+    for line in markdown.lines() {
+        let named = line.strip_prefix("<a id=\"").and_then(|rest| rest.strip_suffix("\"></a>"));
+        match (named, name) {
+            (Some(_), _) => name = named,
+            (None, Some(own)) if line.starts_with('#') => {
+                out.push_str(&format!("{line} {{#{own}}}\n"));
+                name = None;
+            }
+            (None, _) => {
+                out.push_str(line);
+                out.push('\n');
+            }
+        }
+    }
+    out
 }
 
 fn text_of(event: &Event<'_>) -> Option<String> {
@@ -136,6 +161,12 @@ mod tests {
             html.contains("<tr><th scope=\"col\">x</th><th scope=\"col\"><code>y</code></th></tr>")
         );
         assert!(html.contains("<tr><td>&lt;1&gt;</td><td>2</td></tr>"), "{html}");
+    }
+
+    #[test]
+    fn a_heading_may_have_a_name_of_its_own() {
+        let Safe(html) = block("x\n\n<a id=\"down\"></a>\n### Not up\n\ny");
+        assert_eq!(html, "<p>x</p>\n<h3 id=\"down\">Not up</h3>\n<p>y</p>\n");
     }
 
     #[test]
