@@ -43,6 +43,9 @@ impl ListenerService {
                 // Boxed, or every connection would be as large as a page in the making.
                 Ok(Box::pin(connection.peer.serve(web::answer(&service.web, request))).await)
             }
+            Some(Target::Docs) if request.method.reads() => {
+                Ok(Box::pin(connection.peer.serve(web::docs_answer(&service.web, request))).await)
+            }
             Some(target) => ops::answer(service, request, target),
             None => Err(self.not_found(request.path)),
         }

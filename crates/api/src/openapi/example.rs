@@ -74,7 +74,7 @@ const EXAMPLES: [Example; 14] = [
         GetOdds,
         "odds_fractional",
         "One bookmaker's outright prices in fractional odds",
-        "/v1/sports/golf/odds?bookmaker=skybet&market=outright&odds_format=fractional",
+        "/v1/sports/golf/odds?bookmaker=bet365&market=outright&odds_format=fractional",
         Whole
     ),
     example!(

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use super::{
     form::{Count, DatabaseUrl, Span},
+    print::reference_page,
     schema::{Setting, settings},
     *,
 };
@@ -70,6 +71,16 @@ fn the_default_file_is_made_from_the_declarations() {
         panic!(
             "config.default.toml was not up to date; it is now: look at it and run the test again"
         );
+    }
+}
+
+#[test]
+fn the_configuration_reference_is_made_from_the_declarations() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operations/configuration.md");
+    let (found, expected) = (fs::read_to_string(&path).unwrap(), reference_page());
+    if found != expected {
+        fs::write(&path, expected).unwrap();
+        panic!("configuration.md was not up to date; it is now: look at it and run the test again");
     }
 }
 

@@ -61,7 +61,7 @@ async fn a_refusal_is_explained_on_the_spot() {
         run(&mut ann, &[("endpoint", "get_odds"), ("p_sport_key", "mma"), ("p_limit", "501")])
             .await;
     assert!(ran.text().contains("status-code bad\">400<"));
-    assert!(ran.text().contains("href=\"/docs#error-invalid_parameter\""));
+    assert!(ran.text().contains("href=\"/docs/errors#error-invalid_parameter\""));
     assert!(ran.text().contains("GET /v1/sports/mma/odds?limit=501"));
     let long = "x".repeat(9000);
     let ran = run(&mut ann, &[("endpoint", "get_odds"), ("p_sport_key", &long)]).await;
