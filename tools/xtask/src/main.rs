@@ -10,6 +10,7 @@ use anyhow::Result;
 use clap::{Args, Parser};
 
 mod browser;
+mod clients;
 mod cycles;
 mod fuzz;
 mod layering;
@@ -44,6 +45,8 @@ enum Verb {
     },
     /// Test a running server against its own OpenAPI document
     Schemathesis,
+    /// Generate clients from the OpenAPI document, and use them against a running server
+    Clients,
     /// Measure the service against nginx and its bars
     #[command(disable_help_flag = true)]
     Bench(Arguments),
@@ -92,6 +95,7 @@ fn run(repository: &Repository, verb: &Verb) -> Result<()> {
         }
         Verb::Browser => browser::browser(repository),
         Verb::Schemathesis => schemathesis::schemathesis(repository),
+        Verb::Clients => clients::clients(repository),
         Verb::Bench(arguments) => {
             tool(repository, &["linesman-bench", "--release", "--"], arguments)
         }
