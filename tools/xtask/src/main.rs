@@ -12,6 +12,7 @@ use clap::{Args, Parser};
 mod browser;
 mod clients;
 mod cycles;
+mod dist;
 mod fuzz;
 mod layering;
 mod openapi;
@@ -37,6 +38,8 @@ enum Verb {
     Layering,
     /// Rewrite openapi.json from the program
     Openapi,
+    /// Build the archive that is shipped, and print where it is
+    Dist,
     /// Run each fuzz target for a while
     Fuzz {
         /// Seconds for each target
@@ -86,6 +89,7 @@ fn run(repository: &Repository, verb: &Verb) -> Result<()> {
         Verb::Tidy => tidy::check(repository),
         Verb::Layering => layering::check(repository),
         Verb::Openapi => openapi::rewrite(repository),
+        Verb::Dist => dist::dist(repository),
         Verb::Fuzz { seconds } => fuzz::run(repository, *seconds),
         Verb::Cluster(arguments) => {
             tool(repository, &["linesman-campaign", "--", "cluster"], arguments)
