@@ -1,4 +1,4 @@
-//! The push door: how feeds deliver.
+//! Ingest: how feeds deliver.
 
 use domain::Format;
 use domain::message::{
