@@ -33,7 +33,9 @@ async fn every_endpoint_can_be_run_as_it_is_offered() {
     ] {
         let page = ann.get(&format!("/dashboard/explore?endpoint={endpoint}")).await;
         assert_eq!(page.status, 200);
-        for language in ["curl -H", "import os, requests", "await fetch(", "reqwest::Client"] {
+        for language in
+            ["curl -H", "import json, os, urllib.request", "await fetch(", "reqwest::Client"]
+        {
             assert!(page.text().contains(language), "{endpoint}: {language}");
         }
         assert!(!page.text().contains("http://localhost/"), "the address is the one asked");
