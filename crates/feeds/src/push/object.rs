@@ -68,6 +68,7 @@ object! {
         kind: "type",
         reference: "ref",
         ts: "ts",
+        fresh_for: "fresh_for",
         bookmaker: "bookmaker",
         market: "market",
         format: "format",
