@@ -39,9 +39,17 @@ impl Book {
             Change::SourceForgotten { bookmaker, sport } => {
                 if let Some(key) = self.source_key(sport, bookmaker) {
                     self.sources.remove(&key);
+                    self.paces.remove(&key);
                 }
             }
             Change::Cut { .. } => {}
+            Change::Paced { bookmaker, sport, fresh_for_s } => {
+                match (self.source_key(sport, bookmaker), *fresh_for_s) {
+                    (Some(key), 0) => drop(self.paces.remove(&key)),
+                    (Some(key), pace) => drop(self.paces.insert(key, pace)),
+                    (None, _) => {}
+                }
+            }
             Change::Joined(joined) => self.absorb_joined(joined),
             Change::Merged { elder, younger, swapped, by } => {
                 self.absorb_merged((*elder, *younger), *swapped, *by, at);

@@ -51,7 +51,10 @@ impl Pair {
     pub(crate) fn take(&mut self, step: &Step) {
         match step {
             Step::Say { feed, when, what } => {
-                self.say(feed, FeedMessage { ts: self.ts(*when), body: self.body(what) });
+                self.say(
+                    feed,
+                    FeedMessage { ts: self.ts(*when), fresh_for_s: None, body: self.body(what) },
+                );
             }
             Step::Again => {
                 if let Some((feed, message)) = self.last.take() {
@@ -60,7 +63,7 @@ impl Pair {
             }
             Step::Confirm(when) => {
                 if let Some((feed, body)) = self.last_odds.take() {
-                    self.say(feed, FeedMessage { ts: self.ts(*when), body });
+                    self.say(feed, FeedMessage { ts: self.ts(*when), fresh_for_s: None, body });
                 }
             }
             Step::Wait(ms) => self.desk.now = self.desk.now.plus(Duration::from_millis(*ms)),
