@@ -20,7 +20,7 @@ use crate::freshness::Source;
 use crate::matching::{Alias, Contest, Doubt, Evidence, NameSignature};
 
 /// Version of the images written now.
-pub const IMAGE_VERSION: u8 = 4;
+pub const IMAGE_VERSION: u8 = 5;
 
 /// A checkpoint this program cannot read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -94,6 +94,9 @@ type EventNote = (EventId, Option<u32>, Option<Timestamp>);
 /// What version 4 added, at the end: how long reads keep sources fresh, by sport and bookmaker.
 type PaceImage<'a> = (Cow<'a, str>, Cow<'a, str>, u32);
 
+/// What version 5 added, at the end: the feeds that have quoted a bookmaker, by sport and bookmaker.
+type QuotedByImage<'a> = (Cow<'a, str>, Cow<'a, str>, Vec<u32>);
+
 #[derive(Serialize, Deserialize)]
 struct SlotImage<'a> {
     bookmaker: Cow<'a, str>,
@@ -155,6 +158,12 @@ impl Book {
             (sport, Cow::Borrowed(&*self.catalogue.bookmaker(*bookmaker).key), *pace)
         });
         push(&mut out, &paces.collect::<Vec<PaceImage<'_>>>());
+        let quoted_by = self.quoted_by.iter().map(|((sport, bookmaker), feeds)| {
+            let sport = Cow::Borrowed(&*self.catalogue.sport(*sport).key);
+            let bookmaker = Cow::Borrowed(&*self.catalogue.bookmaker(*bookmaker).key);
+            (sport, bookmaker, feeds.iter().map(|feed| feed.0).collect())
+        });
+        push(&mut out, &quoted_by.collect::<Vec<QuotedByImage<'_>>>());
         out
     }
 
@@ -226,6 +235,15 @@ impl Book {
                 book.paces.insert(key, pace);
             }
         }
+        if version < 5 {
+            book.note_quoted_by();
+        } else {
+            for (sport, bookmaker, feeds) in take::<Vec<QuotedByImage<'_>>>(&mut bytes)? {
+                if let Some(key) = book.source_key(&sport, &bookmaker) {
+                    book.quoted_by.insert(key, feeds.into_iter().map(FeedIx).collect());
+                }
+            }
+        }
         book.count_everything();
         let ids: Vec<EventId> = book.events.keys().copied().collect();
         for id in ids {
@@ -253,6 +271,16 @@ impl Book {
                 if let Some(event) = self.events.get_mut(&offer.event) {
                     event.withdrawn.insert((FeedIx(ix), reference.clone()));
                 }
+            }
+        }
+    }
+
+    /// Before version 5 only what is held told who has quoted whom.
+    fn note_quoted_by(&mut self) {
+        for event in self.events.values() {
+            for (key, slot) in &event.slots {
+                let feeds = self.quoted_by.entry((event.sport, key.bookmaker)).or_default();
+                feeds.insert(slot.feed);
             }
         }
     }
