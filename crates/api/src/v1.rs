@@ -200,7 +200,7 @@ impl Admitted<'_> {
         if *operation == Operation::GetStatus {
             return Ok((self.status(), None));
         }
-        self.select(&parsed.selector).await
+        self.select(*operation, &parsed.selector).await
     }
 
     fn target_path(&self) -> Result<TargetPath<'_>, ApiError> {
@@ -222,7 +222,7 @@ impl Admitted<'_> {
     }
 
     /// The answer to a selection: the ready one of this epoch, or one made now.
-    async fn select(&self, selector: &Selector) -> Answered {
+    async fn select(&self, operation: Operation, selector: &Selector) -> Answered {
         let world = self.api.world(self.world());
         if !world.has_begun() {
             return Err(not_yet());
@@ -247,7 +247,7 @@ impl Admitted<'_> {
             }
         };
         let encoded = answer.encoded(self.request.accept_encoding.as_deref());
-        let (mut reply, standing) = self.deliver(&published, &answer, encoded).await?;
+        let (mut reply, standing) = self.deliver(operation, &published, &answer, encoded).await?;
         if sends_file && reply.status == 200 {
             reply.file = encoded.file(answers);
         }
@@ -297,7 +297,13 @@ impl Admitted<'_> {
         reply
     }
 
-    async fn deliver(&self, published: &Published, answer: &Answer, encoded: &Encoded) -> Answered {
+    async fn deliver(
+        &self,
+        operation: Operation,
+        published: &Published,
+        answer: &Answer,
+        encoded: &Encoded,
+    ) -> Answered {
         let mut head = Head::with_default_room();
         head.put_lines(&encoded.validators);
         // For how long it may be kept: the whole seconds left in the epoch, rounded down (D14).
@@ -308,10 +314,16 @@ impl Admitted<'_> {
         if let Some(next) = &answer.next {
             head.line("link", |line| self.query.put_next_page(line, self.request.path, next));
         }
+        if answer.empty {
+            head.line("link", |line| self.query.put_help(line, self.request.path));
+        }
         if self.request.holds(&encoded.etag) {
             return Ok((Reply::empty(304, head), None));
         }
-        let standing = Some(charged(self.api.accounts.charge_quota(self.entry, self.now).await)?);
+        let standing = match operation.is_metered() {
+            true => Some(charged(self.api.accounts.charge_quota(self.entry, self.now).await)?),
+            false => None,
+        };
         head.put_bytes("content-type", b"application/json");
         encoded.put_encoding(&mut head);
         let reply = Reply { body: encoded.body.clone(), ..Reply::empty(200, head) };

@@ -8,6 +8,7 @@
 mod access;
 pub(crate) mod asset;
 mod board;
+mod cells;
 mod chart;
 mod confirm;
 mod console;

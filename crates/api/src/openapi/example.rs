@@ -53,7 +53,7 @@ macro_rules! example {
     };
 }
 
-const EXAMPLES: [Example; 14] = [
+const EXAMPLES: [Example; 16] = [
     example!(ListSports, "sports", "All sports", "/v1/sports", Whole),
     example!(GetOdds, "odds", "Every market of the coming fights", "/v1/sports/mma/odds", Whole),
     example!(
@@ -115,6 +115,20 @@ const EXAMPLES: [Example; 14] = [
         Whole
     ),
     example!(ListBooks, "books", "The first few of all bookmakers", "/v1/books", Beginning),
+    example!(
+        GetCoverage,
+        "coverage",
+        "One bookmaker's coverage of fights",
+        "/v1/sports/mma/coverage?bookmaker=fanduel",
+        Whole
+    ),
+    example!(
+        ExplainEvent,
+        "explain",
+        "Why prices of a fight are there or missing",
+        "/v1/sports/mma/events/evt_CMcfuPHZ7vj/explain",
+        Whole
+    ),
     example!(GetStatus, "status", "All is well", "/v1/status", Whole),
 ];
 

@@ -99,8 +99,11 @@ fn can_answer(operation: Operation, code: ErrorCode) -> bool {
         ErrorCode::Forbidden | ErrorCode::SportNotFound | ErrorCode::NotFound => {
             operation.is_in_sport()
         }
-        ErrorCode::EventNotFound => operation == Operation::GetEvent,
-        ErrorCode::QuotaExceeded | ErrorCode::Maintenance => !operation.is_free(),
+        ErrorCode::EventNotFound => {
+            operation.row().path.is_some_and(|path| path.contains("{event_id}"))
+        }
+        ErrorCode::QuotaExceeded => operation.is_metered(),
+        ErrorCode::Maintenance => !operation.is_free(),
         ErrorCode::InvalidBody | ErrorCode::BodyTooLarge | ErrorCode::FeedPaused => false,
     }
 }

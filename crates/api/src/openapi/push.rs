@@ -2,8 +2,8 @@
 
 use domain::Format;
 use domain::message::{
-    FUTURE_TS_MS_MAX, NAME_BYTES_MAX, OUTCOMES_MAX, PERIODS_MAX, REF_BYTES_MAX, RejectCode,
-    WORDS_MAX,
+    FRESH_FOR_S_MAX, FUTURE_TS_MS_MAX, NAME_BYTES_MAX, OUTCOMES_MAX, PERIODS_MAX, REF_BYTES_MAX,
+    RejectCode, WORDS_MAX,
 };
 use serde_json::{Value, json};
 
@@ -177,6 +177,11 @@ fn bookmaker() -> Value {
     )
 }
 
+fn fresh_for() -> Value {
+    let meaning = "For how many seconds after `ts` the source is fresh, where that is longer than the service's own limit: for sources that are read less often.";
+    json!({ "type": "integer", "minimum": 1, "maximum": FRESH_FOR_S_MAX, "description": meaning })
+}
+
 fn feed_event() -> Value {
     let start =
         json!({ "type": "string", "format": "date-time", "description": "When it starts." });
@@ -226,9 +231,15 @@ fn feed_odds() -> Value {
             "group",
             text("Names one pairing among several of the same market (`matchup`, `three_ball`)."),
         ),
+        ("fresh_for", fresh_for()),
     ];
     let meaning = "A bookmaker's whole market as it stands now; it replaces what was there.";
-    message("odds", meaning, fields, &["bookmaker", "format", "outcomes", "suspended", "group"])
+    message(
+        "odds",
+        meaning,
+        fields,
+        &["bookmaker", "format", "outcomes", "suspended", "group", "fresh_for"],
+    )
 }
 
 fn feed_score() -> Value {
@@ -281,9 +292,10 @@ fn feed_heartbeat() -> Value {
     let fields = vec![
         ("bookmaker", bookmaker()),
         ("sport", text("Sport key; all its sports where absent.")),
+        ("fresh_for", fresh_for()),
     ];
     let meaning = "Read, nothing changed: keeps the source fresh.";
-    message("heartbeat", meaning, fields, &["bookmaker", "sport"])
+    message("heartbeat", meaning, fields, &["bookmaker", "sport", "fresh_for"])
 }
 
 fn push_receipt() -> Value {

@@ -76,6 +76,7 @@ object! {
         kind: "type",
         reference: "ref",
         ts: "ts",
+        fresh_for: "fresh_for",
         bookmaker: "bookmaker",
         market: "market",
         format: "format",

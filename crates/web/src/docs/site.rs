@@ -55,6 +55,7 @@ const GUIDES: &[Guide] = &[
     guide!(GUIDES_GROUP, "docker", "Run it with Docker", "docs/guides/docker.md"),
     guide!(GUIDES_GROUP, "first-alert", "Your first alert", "docs/guides/first-alert.md"),
     guide!(GUIDES_GROUP, "upgrade", "Upgrade", "docs/guides/upgrade.md"),
+    guide!(GUIDES_GROUP, "coverage", "Why is a price missing?", "docs/coverage.md"),
     guide!(FEEDS, "ingest", "The push protocol", "docs/ingest.md"),
     guide!(FEEDS, "matching", "Matching events", "docs/matching.md"),
     guide!(OPERATE, "running", "Running Linesman", "docs/operations/running.md"),
