@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// How long a request waits for a lease before it is `Unavailable`.
-const LEASE_WAIT: Duration = Duration::from_secs(2);
+const LEASE_WAIT: Duration = Duration::from_secs(5);
 
 /// The owner of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,7 +23,7 @@ const BEGAN: Timestamp = Timestamp::from_secs(1_796_083_110);
 /// How long a node waits for the database, as `store` does.
 const ANSWER_TIME_MAX_US: i64 = 8 * SECOND_US;
 /// How long a request waits for a lease, as `accounts` does.
-const LEASE_WAIT_US: i64 = 2 * SECOND_US;
+const LEASE_WAIT_US: i64 = 5 * SECOND_US;
 /// One way between a node and the database.
 const WAY_US: (i64, i64) = (150, 1500);
 pub(super) struct Run {

@@ -183,7 +183,7 @@ pub(super) fn coverage(selection: &CoverageSelection, snapshot: &Snapshot) -> St
     }
     json!({
         (Coverage::SPORT.name): snapshot.catalogue().sport(*sport).key,
-        (Coverage::GENERATED_AT.name): snapshot.cut_at.to_string(),
+        (Coverage::GENERATED_AT.name): millis(snapshot.cut_at),
         (Coverage::EVENTS.name): view.events_open,
         (Coverage::BOOKS.name): books,
         (Coverage::NO_SOURCE.name): no_source,
@@ -217,7 +217,7 @@ pub(super) fn explain(selection: &ExplainSelection, snapshot: &Snapshot) -> Stri
     json!({
         (Explanation::SPORT.name): snapshot.catalogue().sport(*sport).key,
         (Explanation::EVENT_ID.name): event.id.to_string(),
-        (Explanation::GENERATED_AT.name): snapshot.cut_at.to_string(),
+        (Explanation::GENERATED_AT.name): millis(snapshot.cut_at),
         (Explanation::STATUS.name): event.status.key(),
         (Explanation::BOOKS.name): books,
         (Explanation::NO_SOURCE.name): no_source,
@@ -336,4 +336,8 @@ fn age(cut_at: Timestamp, then: Timestamp) -> u64 {
 
 fn seconds(time: Timestamp) -> String {
     time.seconds_text().map(char::from).iter().collect()
+}
+
+fn millis(time: Timestamp) -> String {
+    time.millis_text().map(char::from).iter().collect()
 }
