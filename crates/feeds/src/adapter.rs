@@ -17,6 +17,7 @@ use crate::push;
 mod gather;
 pub mod mapped;
 mod names;
+pub mod the_odds_api;
 
 pub(crate) use gather::Gather;
 pub use names::{Known, Names};
