@@ -17,6 +17,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use invisible::find_invisible;
 pub use write::write_line;
 
 /// Longest line, in bytes. A market of 512 outcomes with the longest names is about a tenth of it.

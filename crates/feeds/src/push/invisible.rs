@@ -8,7 +8,7 @@
 //! no exception.
 
 /// The first character of a text that is refused.
-pub(super) fn find_invisible(text: &str) -> Option<char> {
+pub(crate) fn find_invisible(text: &str) -> Option<char> {
     if text.is_ascii() {
         return text.chars().find(char::is_ascii_control);
     }

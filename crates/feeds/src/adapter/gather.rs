@@ -1,0 +1,287 @@
+//! A read while it is made: rules that hold for every kind, in one place.
+
+use std::collections::HashMap;
+
+use domain::catalogue::{BookmakerId, SportId};
+use domain::market::{Market, PointRule};
+use domain::message::{Fixture, Listing, NAME_BYTES_MAX, OUTCOMES_MAX, OddsBody, OfferedOutcome};
+use domain::message::{REF_BYTES_MAX, ScoreBody};
+use domain::time::Timestamp;
+
+use crate::adapter::names::Known;
+use crate::adapter::{
+    Coverage, Drift, FAILURES_MAX, Listed, Offered, Read, Scored, Settings, UNMAPPED_MAX, Unmapped,
+    What, dropped,
+};
+
+/// Most events and most markets of one read.
+const LISTINGS_MAX: usize = 50_000;
+const MARKETS_MAX: usize = 200_000;
+/// More than this share of the items failing is drift, if it is at least [`FAILED_MIN`] of them (A18).
+const FAILED_SHARE: u64 = 5;
+const FAILED_MIN: u64 = 5;
+
+/// Collects a [`Read`]: one listing per ref (the first counts), one market per ref, bookmaker, market and group (an
+/// outcome's last price counts), names resolved or counted, failures counted.
+#[derive(Debug)]
+pub struct Gather<'s> {
+    settings: &'s Settings,
+    read: Read,
+    listed: HashMap<Box<str>, usize>,
+    markets: HashMap<MarketKey, usize>,
+}
+
+/// What identifies a market within a read.
+type MarketKey = (Box<str>, BookmakerId, Market, Option<Box<str>>);
+
+/// A market as a translator found it.
+#[derive(Debug)]
+pub struct Found {
+    pub reference: Box<str>,
+    pub bookmaker: BookmakerId,
+    pub sport: SportId,
+    pub market: Market,
+    pub group: Option<Box<str>>,
+    pub outcomes: Vec<OfferedOutcome>,
+    pub ts: Option<Timestamp>,
+    pub suspended: bool,
+}
+
+impl<'s> Gather<'s> {
+    pub fn new(settings: &'s Settings, coverage: Coverage) -> Self {
+        Self {
+            settings,
+            read: Read { coverage, ..Read::default() },
+            listed: HashMap::new(),
+            markets: HashMap::new(),
+        }
+    }
+
+    pub fn drop_one(&mut self, reason: &'static str) {
+        *self.read.dropped.entry(reason).or_default() += 1;
+    }
+
+    /// An item that was tried, whatever becomes of it.
+    pub fn tried(&mut self) {
+        self.read.items += 1;
+    }
+
+    pub fn fail(&mut self, fault: Drift) {
+        self.read.failed += 1;
+        if self.read.failures.len() < FAILURES_MAX {
+            self.read.failures.push(fault);
+        }
+        self.drop_one(dropped::FAILED);
+    }
+
+    pub fn bookmaker(&mut self, upstream: &str) -> Option<BookmakerId> {
+        let known = self.settings.names.bookmaker(upstream, &self.settings.catalogue);
+        let id = self.known(known, What::Bookmaker, upstream)?;
+        self.unless_owned(id)
+    }
+
+    /// The bookmaker, unless another adapter reads it.
+    pub fn unless_owned(&mut self, id: BookmakerId) -> Option<BookmakerId> {
+        if self.settings.owned.contains(id) {
+            self.drop_one(dropped::OWNED);
+            return None;
+        }
+        Some(id)
+    }
+
+    pub fn sport(&mut self, upstream: &str) -> Option<SportId> {
+        let known = self.settings.names.sport(upstream, &self.settings.catalogue);
+        self.known(known, What::Sport, upstream)
+    }
+
+    /// The market, if the sport has it.
+    pub fn market(&mut self, upstream: &str, sport: SportId) -> Option<Market> {
+        let known = self.settings.names.market(upstream, sport, &self.settings.catalogue);
+        let market = self.known(known, What::Market, upstream)?;
+        if !self.settings.catalogue.sport(sport).offers(market) {
+            self.drop_one(dropped::NOT_IN_SPORT);
+            return None;
+        }
+        Some(market)
+    }
+
+    fn known<T>(&mut self, known: Known<T>, what: What, upstream: &str) -> Option<T> {
+        match known {
+            Known::Is(value) => return Some(value),
+            Known::Ignored => self.drop_one(dropped::IGNORED),
+            Known::Unmapped => {
+                self.drop_one(dropped::UNMAPPED);
+                let value = upstream.chars().take(80).collect::<String>().into();
+                let name = Unmapped { what, value };
+                if self.read.unmapped.len() < UNMAPPED_MAX || self.read.unmapped.contains_key(&name)
+                {
+                    *self.read.unmapped.entry(name).or_default() += 1;
+                }
+            }
+        }
+        None
+    }
+
+    /// The listing of a ref, if it has one already.
+    pub fn listing(&self, reference: &str) -> Option<&Listing> {
+        let index = *self.listed.get(reference)?;
+        self.read.listings.get(index).map(|listed| &listed.listing)
+    }
+
+    /// Adds an event; the first listing of a ref counts.
+    ///
+    /// # Errors
+    /// A name is empty or too long, or both sides have the same name.
+    pub fn list(
+        &mut self,
+        reference: &str,
+        listing: Listing,
+    ) -> Result<(), (&'static str, String)> {
+        check_reference(reference).map_err(|reason| ("ref", reason))?;
+        check_name(&listing.competition).map_err(|reason| ("competition", reason))?;
+        match &listing.fixture {
+            Fixture::HeadToHead { home, away } => {
+                check_name(home).map_err(|reason| ("home", reason))?;
+                check_name(away).map_err(|reason| ("away", reason))?;
+                if home.to_lowercase() == away.to_lowercase() {
+                    return Err(("away", "is the same as home".to_owned()));
+                }
+            }
+            Fixture::Field { title } => check_name(title).map_err(|reason| ("title", reason))?,
+        }
+        if self.listed.contains_key(reference) {
+            return Ok(());
+        }
+        if self.read.listings.len() >= LISTINGS_MAX {
+            self.drop_one(dropped::TOO_MANY);
+            return Ok(());
+        }
+        self.listed.insert(reference.into(), self.read.listings.len());
+        self.read.listings.push(Listed { reference: reference.into(), listing });
+        Ok(())
+    }
+
+    /// Adds a market, or its outcomes to the same market found before.
+    pub fn offer(&mut self, found: Found) {
+        if check_reference(&found.reference).is_err()
+            || found.group.as_deref().is_some_and(|group| check_reference(group).is_err())
+        {
+            self.fail(Drift::new("market", "its ref or group is empty or too long"));
+            return;
+        }
+        if found.ts.is_none() {
+            self.confirm(found.bookmaker, found.sport);
+        }
+        let key = (found.reference, found.bookmaker, found.market, found.group);
+        let index = match self.markets.get(&key) {
+            Some(index) => *index,
+            None if self.read.markets.len() >= MARKETS_MAX => {
+                self.drop_one(dropped::TOO_MANY);
+                return;
+            }
+            None => {
+                let index = self.read.markets.len();
+                let (reference, bookmaker, market, group) = key.clone();
+                let odds = OddsBody { reference, bookmaker, market, group, outcomes: Vec::new() };
+                self.read.markets.push(Offered { odds, ts: found.ts, suspended: false });
+                self.markets.insert(key, index);
+                index
+            }
+        };
+        let Some(offered) = self.read.markets.get_mut(index) else {
+            return;
+        };
+        offered.ts = offered.ts.max(found.ts);
+        // A market that is split over several items is suspended only if every part is: the others have prices.
+        offered.suspended = if offered.odds.outcomes.is_empty() && found.outcomes.is_empty() {
+            offered.suspended || found.suspended
+        } else {
+            false
+        };
+        let mut too_many = 0_u64;
+        for outcome in found.outcomes {
+            too_many += u64::from(!put(&mut offered.odds.outcomes, outcome));
+        }
+        if too_many > 0 {
+            *self.read.dropped.entry(dropped::TOO_MANY).or_default() += too_many;
+        }
+    }
+
+    pub fn score(&mut self, score: ScoreBody, ts: Option<Timestamp>) {
+        self.read.scores.push(Scored { score, ts });
+    }
+
+    /// The bookmaker's offer in this sport was read.
+    pub fn confirm(&mut self, bookmaker: BookmakerId, sport: SportId) {
+        if !self.read.confirmed.contains(&(bookmaker, sport)) {
+            self.read.confirmed.push((bookmaker, sport));
+        }
+    }
+
+    /// The read, unless too much of it failed.
+    ///
+    /// # Errors
+    /// More than a fifth of the items failed, and at least five.
+    pub fn finish(self) -> Result<Read, Drift> {
+        let read = self.read;
+        if read.failed >= FAILED_MIN && read.failed * FAILED_SHARE > read.items {
+            let first = read.failures.into_iter().next();
+            let first = first.unwrap_or_else(|| Drift::new("/", "unknown"));
+            let reason = format!(
+                "{} of {} items could not be read; the first: {}",
+                read.failed, read.items, first.reason
+            );
+            return Err(Drift { path: first.path, reason });
+        }
+        Ok(read)
+    }
+}
+
+/// Adds an outcome or replaces the same one; `false` where there are too many.
+fn put(outcomes: &mut Vec<OfferedOutcome>, new: OfferedOutcome) -> bool {
+    let same = |held: &OfferedOutcome| held.name == new.name && held.point == new.point;
+    // The last few first: parts of one market follow each other.
+    let held = outcomes.iter().rposition(same);
+    if let Some(held) = held.and_then(|index| outcomes.get_mut(index)) {
+        *held = new;
+        return true;
+    }
+    let fits = outcomes.len() < OUTCOMES_MAX;
+    if fits {
+        outcomes.push(new);
+    }
+    fits
+}
+
+/// Whether the market's outcomes carry a point.
+pub fn has_point(market: Market) -> bool {
+    match market.point_rule() {
+        PointRule::None => false,
+        PointRule::Signed | PointRule::Total => true,
+    }
+}
+
+/// A ref as messages take it.
+pub(crate) fn check_reference(reference: &str) -> Result<(), String> {
+    check_text(reference, REF_BYTES_MAX)
+}
+
+/// A name as messages take it.
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
+    check_text(name, NAME_BYTES_MAX)
+}
+
+fn check_text(text: &str, bytes_max: usize) -> Result<(), String> {
+    if text.is_empty() {
+        return Err("is empty".to_owned());
+    }
+    if text.len() > bytes_max {
+        return Err(format!("has {} bytes; at most {bytes_max} are taken", text.len()));
+    }
+    match crate::push::find_invisible(text) {
+        Some(character) => {
+            Err(format!("has U+{:04X}, an invisible character", u32::from(character)))
+        }
+        None => Ok(()),
+    }
+}
