@@ -9,14 +9,18 @@ use std::fmt;
 use std::sync::Arc;
 
 use domain::catalogue::{BookmakerId, BookmakerSet, Catalogue, SportId};
-use domain::message::{Listing, OddsBody, ScoreBody};
+use domain::message::{Body, FeedMessage, Listing, OddsBody, ScoreBody};
 use domain::time::Timestamp;
 
-mod gather;
-mod names;
+use crate::push;
 
-pub use gather::Gather;
-pub use names::Names;
+mod gather;
+pub mod mapped;
+mod names;
+pub mod the_odds_api;
+
+pub(crate) use gather::Gather;
+pub use names::{Known, Names};
 
 /// Longest body that a translator takes, uncompressed.
 pub const BODY_BYTES_MAX: usize = 32 << 20;
@@ -190,4 +194,68 @@ impl Settings {
     pub fn new(catalogue: Arc<Catalogue>) -> Self {
         Self { catalogue, bookmaker: None, owned: BookmakerSet::default(), names: Names::default() }
     }
+}
+
+impl Read {
+    /// Adds the next page of the same unit; its coverage stays.
+    pub fn append(&mut self, next: Self) {
+        self.listings.extend(next.listings);
+        self.markets.extend(next.markets);
+        self.scores.extend(next.scores);
+        let new = next.confirmed.into_iter().filter(|pair| !self.confirmed.contains(pair));
+        let new: Vec<_> = new.collect();
+        self.confirmed.extend(new);
+        for (reason, count) in next.dropped {
+            *self.dropped.entry(reason).or_default() += count;
+        }
+        for (name, count) in next.unmapped {
+            if self.unmapped.len() < UNMAPPED_MAX || self.unmapped.contains_key(&name) {
+                *self.unmapped.entry(name).or_default() += count;
+            }
+        }
+        self.items += next.items;
+        self.failed += next.failed;
+        self.failures.extend(next.failures);
+        self.failures.truncate(FAILURES_MAX);
+    }
+
+    /// The read as messages: events, then prices, then scores. Withdrawals and heartbeats are the runner's.
+    pub fn messages(&self) -> impl Iterator<Item = FeedMessage> {
+        let events = self.listings.iter().map(|listed| FeedMessage {
+            ts: None,
+            body: Body::Event {
+                reference: listed.reference.clone(),
+                listing: listed.listing.clone(),
+            },
+        });
+        let odds = self
+            .markets
+            .iter()
+            .map(|offered| FeedMessage { ts: offered.ts, body: Body::Odds(offered.odds.clone()) });
+        let scores = self
+            .scores
+            .iter()
+            .map(|scored| FeedMessage { ts: scored.ts, body: Body::Score(scored.score.clone()) });
+        events.chain(odds).chain(scores)
+    }
+}
+
+/// Translates bodies or stream lines, each with its unit, to NDJSON as `feeds translate` prints it.
+///
+/// # Errors
+/// One of them is not in the expected format; what came before it is in `out`.
+pub fn translate_bodies<'b>(
+    translator: &mut dyn Translator,
+    bodies: impl Iterator<Item = (&'b str, &'b [u8])>,
+    at: Timestamp,
+    catalogue: &Catalogue,
+    out: &mut String,
+) -> Result<(), Drift> {
+    for (unit, body) in bodies {
+        let read = translator.translate(unit, body, at)?;
+        read.messages().for_each(|message| push::write_line(&message, catalogue, out));
+    }
+    let rest = translator.flush(at);
+    rest.messages().for_each(|message| push::write_line(&message, catalogue, out));
+    Ok(())
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use domain::catalogue::{BookmakerId, SportId};
-use domain::market::{Market, PointRule};
+use domain::market::Market;
 use domain::message::{Fixture, Listing, NAME_BYTES_MAX, OUTCOMES_MAX, OddsBody, OfferedOutcome};
 use domain::message::{REF_BYTES_MAX, ScoreBody};
 use domain::time::Timestamp;
@@ -24,7 +24,7 @@ const FAILED_MIN: u64 = 5;
 /// Collects a [`Read`]: one listing per ref (the first counts), one market per ref, bookmaker, market and group (an
 /// outcome's last price counts), names resolved or counted, failures counted.
 #[derive(Debug)]
-pub struct Gather<'s> {
+pub(crate) struct Gather<'s> {
     settings: &'s Settings,
     read: Read,
     listed: HashMap<Box<str>, usize>,
@@ -36,19 +36,19 @@ type MarketKey = (Box<str>, BookmakerId, Market, Option<Box<str>>);
 
 /// A market as a translator found it.
 #[derive(Debug)]
-pub struct Found {
-    pub reference: Box<str>,
-    pub bookmaker: BookmakerId,
-    pub sport: SportId,
-    pub market: Market,
-    pub group: Option<Box<str>>,
-    pub outcomes: Vec<OfferedOutcome>,
-    pub ts: Option<Timestamp>,
-    pub suspended: bool,
+pub(crate) struct Found {
+    pub(crate) reference: Box<str>,
+    pub(crate) bookmaker: BookmakerId,
+    pub(crate) sport: SportId,
+    pub(crate) market: Market,
+    pub(crate) group: Option<Box<str>>,
+    pub(crate) outcomes: Vec<OfferedOutcome>,
+    pub(crate) ts: Option<Timestamp>,
+    pub(crate) suspended: bool,
 }
 
 impl<'s> Gather<'s> {
-    pub fn new(settings: &'s Settings, coverage: Coverage) -> Self {
+    pub(crate) fn new(settings: &'s Settings, coverage: Coverage) -> Self {
         Self {
             settings,
             read: Read { coverage, ..Read::default() },
@@ -57,16 +57,16 @@ impl<'s> Gather<'s> {
         }
     }
 
-    pub fn drop_one(&mut self, reason: &'static str) {
+    pub(crate) fn drop_one(&mut self, reason: &'static str) {
         *self.read.dropped.entry(reason).or_default() += 1;
     }
 
     /// An item that was tried, whatever becomes of it.
-    pub fn tried(&mut self) {
+    pub(crate) fn tried(&mut self) {
         self.read.items += 1;
     }
 
-    pub fn fail(&mut self, fault: Drift) {
+    pub(crate) fn fail(&mut self, fault: Drift) {
         self.read.failed += 1;
         if self.read.failures.len() < FAILURES_MAX {
             self.read.failures.push(fault);
@@ -74,14 +74,14 @@ impl<'s> Gather<'s> {
         self.drop_one(dropped::FAILED);
     }
 
-    pub fn bookmaker(&mut self, upstream: &str) -> Option<BookmakerId> {
+    pub(crate) fn bookmaker(&mut self, upstream: &str) -> Option<BookmakerId> {
         let known = self.settings.names.bookmaker(upstream, &self.settings.catalogue);
         let id = self.known(known, What::Bookmaker, upstream)?;
         self.unless_owned(id)
     }
 
     /// The bookmaker, unless another adapter reads it.
-    pub fn unless_owned(&mut self, id: BookmakerId) -> Option<BookmakerId> {
+    pub(crate) fn unless_owned(&mut self, id: BookmakerId) -> Option<BookmakerId> {
         if self.settings.owned.contains(id) {
             self.drop_one(dropped::OWNED);
             return None;
@@ -89,13 +89,13 @@ impl<'s> Gather<'s> {
         Some(id)
     }
 
-    pub fn sport(&mut self, upstream: &str) -> Option<SportId> {
+    pub(crate) fn sport(&mut self, upstream: &str) -> Option<SportId> {
         let known = self.settings.names.sport(upstream, &self.settings.catalogue);
         self.known(known, What::Sport, upstream)
     }
 
     /// The market, if the sport has it.
-    pub fn market(&mut self, upstream: &str, sport: SportId) -> Option<Market> {
+    pub(crate) fn market(&mut self, upstream: &str, sport: SportId) -> Option<Market> {
         let known = self.settings.names.market(upstream, sport, &self.settings.catalogue);
         let market = self.known(known, What::Market, upstream)?;
         if !self.settings.catalogue.sport(sport).offers(market) {
@@ -123,7 +123,7 @@ impl<'s> Gather<'s> {
     }
 
     /// The listing of a ref, if it has one already.
-    pub fn listing(&self, reference: &str) -> Option<&Listing> {
+    pub(crate) fn listing(&self, reference: &str) -> Option<&Listing> {
         let index = *self.listed.get(reference)?;
         self.read.listings.get(index).map(|listed| &listed.listing)
     }
@@ -132,7 +132,7 @@ impl<'s> Gather<'s> {
     ///
     /// # Errors
     /// A name is empty or too long, or both sides have the same name.
-    pub fn list(
+    pub(crate) fn list(
         &mut self,
         reference: &str,
         listing: Listing,
@@ -162,7 +162,7 @@ impl<'s> Gather<'s> {
     }
 
     /// Adds a market, or its outcomes to the same market found before.
-    pub fn offer(&mut self, found: Found) {
+    pub(crate) fn offer(&mut self, found: Found) {
         if check_reference(&found.reference).is_err()
             || found.group.as_deref().is_some_and(|group| check_reference(group).is_err())
         {
@@ -207,12 +207,12 @@ impl<'s> Gather<'s> {
         }
     }
 
-    pub fn score(&mut self, score: ScoreBody, ts: Option<Timestamp>) {
+    pub(crate) fn score(&mut self, score: ScoreBody, ts: Option<Timestamp>) {
         self.read.scores.push(Scored { score, ts });
     }
 
     /// The bookmaker's offer in this sport was read.
-    pub fn confirm(&mut self, bookmaker: BookmakerId, sport: SportId) {
+    pub(crate) fn confirm(&mut self, bookmaker: BookmakerId, sport: SportId) {
         if !self.read.confirmed.contains(&(bookmaker, sport)) {
             self.read.confirmed.push((bookmaker, sport));
         }
@@ -222,7 +222,7 @@ impl<'s> Gather<'s> {
     ///
     /// # Errors
     /// More than a fifth of the items failed, and at least five.
-    pub fn finish(self) -> Result<Read, Drift> {
+    pub(crate) fn finish(self) -> Result<Read, Drift> {
         let read = self.read;
         if read.failed >= FAILED_MIN && read.failed * FAILED_SHARE > read.items {
             let first = read.failures.into_iter().next();
@@ -251,14 +251,6 @@ fn put(outcomes: &mut Vec<OfferedOutcome>, new: OfferedOutcome) -> bool {
         outcomes.push(new);
     }
     fits
-}
-
-/// Whether the market's outcomes carry a point.
-pub fn has_point(market: Market) -> bool {
-    match market.point_rule() {
-        PointRule::None => false,
-        PointRule::Signed | PointRule::Total => true,
-    }
 }
 
 /// A ref as messages take it.

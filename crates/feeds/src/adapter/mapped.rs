@@ -1,0 +1,121 @@
+//! `mapped`: any JSON, NDJSON, XML or CSV, read by a mapping in TOML (A27–A31).
+//!
+//! A [`Mapping`] is compiled once: paths, values and conditions are parsed, names become numbers, every fault is
+//! reported. An input becomes one tree, whatever its format, and the mapping is run over it. The language is described
+//! in `docs/adapters/mapped.md`.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use domain::time::Timestamp;
+
+use crate::adapter::{BODY_BYTES_MAX, Drift, Read, Settings, Translator};
+
+mod compile;
+mod csv;
+mod document;
+mod json;
+mod number;
+mod path;
+mod recipe;
+mod run;
+mod scan;
+mod time;
+mod value;
+mod xml;
+
+#[cfg(test)]
+mod tests;
+
+use compile::InputFormat;
+use document::{Document, ROOT};
+use path::{Item, Reading};
+use value::Scope;
+
+pub use compile::{Faults, Mapping, Page};
+pub use recipe::{RECIPES, Recipe};
+
+/// Reads inputs by a mapping.
+#[derive(Debug)]
+pub struct Mapped {
+    mapping: Arc<Mapping>,
+    settings: Settings,
+    next_page: Option<String>,
+}
+
+impl Mapped {
+    pub fn new(mapping: Arc<Mapping>, settings: Settings) -> Self {
+        Self { mapping, settings, next_page: None }
+    }
+
+    /// The value that asks for the page after the one that was read last, where there is one.
+    pub fn next_page(&self) -> Option<&str> {
+        self.next_page.as_deref()
+    }
+}
+
+impl Translator for Mapped {
+    fn translate(&mut self, _unit: &str, bytes: &[u8], _at: Timestamp) -> Result<Read, Drift> {
+        self.next_page = None;
+        let mapping = &*self.mapping;
+        let text = decode(bytes, mapping.format)?;
+        let mut document = Document::new(text, &mapping.symbols);
+        match mapping.format {
+            InputFormat::Json => json::parse_json(&mut document)?,
+            InputFormat::Ndjson => json::parse_ndjson(&mut document)?,
+            InputFormat::Xml => xml::parse_xml(&mut document)?,
+            InputFormat::Csv => csv::parse_csv(&mut document)?,
+        }
+        let reading = Reading::new(&document);
+        if let Some(next) = &mapping.next {
+            let scope = Scope {
+                reading: &reading,
+                tables: &mapping.tables,
+                symbols: &mapping.symbols,
+                zone: &mapping.zone,
+            };
+            let root = Item { nodes: &[ROOT], list: false };
+            let next = next.text(scope, root).map_err(|reason| Drift::new("page.next", reason))?;
+            self.next_page = Some(next.into_owned()).filter(|next| !next.is_empty());
+        }
+        run::run(mapping, &self.settings, &reading)
+    }
+}
+
+/// The input as text: UTF-8, or for XML the Western encodings that it may declare.
+fn decode(bytes: &[u8], format: InputFormat) -> Result<Cow<'_, str>, Drift> {
+    if bytes.len() > BODY_BYTES_MAX {
+        let reason = format!("{} bytes; at most {BODY_BYTES_MAX} are taken", bytes.len());
+        return Err(Drift::new("/", reason));
+    }
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(Cow::Borrowed(text)),
+        Err(_) if format == InputFormat::Xml && declares_western(bytes) => {
+            // Every byte is the character of its number; Windows puts quotes and dashes where there are none.
+            Ok(Cow::Owned(bytes.iter().map(|byte| western(*byte)).collect()))
+        }
+        Err(error) => {
+            Err(Drift::new(format!("byte {}", error.valid_up_to()), "the input is not UTF-8"))
+        }
+    }
+}
+
+fn declares_western(bytes: &[u8]) -> bool {
+    let head = bytes.get(..bytes.len().min(200)).unwrap_or_default().to_ascii_lowercase();
+    let head = String::from_utf8_lossy(&head);
+    ["iso-8859-1", "iso-8859-15", "windows-1252", "latin1"].iter().any(|name| head.contains(name))
+}
+
+fn western(byte: u8) -> char {
+    match byte {
+        0x80 => '€',
+        0x91 => '‘',
+        0x92 => '’',
+        0x93 => '“',
+        0x94 => '”',
+        0x96 => '–',
+        0x97 => '—',
+        _ => char::from(byte),
+    }
+}
