@@ -14,6 +14,7 @@ use domain::time::Timestamp;
 
 use crate::push;
 
+pub mod betfair;
 mod gather;
 pub mod mapped;
 mod names;
