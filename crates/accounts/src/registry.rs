@@ -264,6 +264,38 @@ impl Registry {
         row.map(feed_record).ok_or_else(|| AccountError::UnknownFeed(String::from(name)))
     }
 
+    /// Pauses an upstream adapter, or resumes it; also one that has given up.
+    pub async fn pause_adapter(
+        &self,
+        name: &str,
+        paused: bool,
+        by: &Actor,
+    ) -> Result<(), AccountError> {
+        let now = self.now();
+        let audit = by.entry(now, pause_action(paused), name, "adapter");
+        Ok(self.store.pause_adapter(name, paused, now.as_millis(), &audit).await?)
+    }
+
+    /// Asks for a read of an upstream adapter now.
+    pub async fn ask_adapter_read(&self, name: &str, by: &Actor) -> Result<(), AccountError> {
+        let now = self.now();
+        let audit = by.entry(now, AuditAction::AdapterReadAsked, name, "");
+        Ok(self.store.ask_adapter_read(name, now.as_millis(), &audit).await?)
+    }
+
+    /// Notes the first start of an adapter on somebody's acceptance of the upstream's terms.
+    pub async fn note_adapter_start(
+        &self,
+        name: &str,
+        accepted_by: &str,
+    ) -> Result<(), AccountError> {
+        let now = self.now();
+        let detail = format!("terms accepted by {accepted_by}");
+        let audit = Actor::service().entry(now, AuditAction::AdapterStarted, name, &detail);
+        self.store.note_adapter_start(name, accepted_by, now.as_millis(), &audit).await?;
+        Ok(())
+    }
+
     /// Whether maintenance is on.
     pub async fn maintenance(&self) -> Result<Maintenance, AccountError> {
         let value = self.store.setting(MAINTENANCE).await?;

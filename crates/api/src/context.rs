@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use accounts::{AccountError, Accounts};
-use domain::{Catalogue, Clock, World};
+use domain::{Catalogue, Clock, MetricsText, Timestamp, World};
 use engine::feed_stats::FeedStats;
 use engine::{Published, WorldHandle, Worlds};
 use http::{RequestId, RequestIds, Server};
@@ -26,6 +26,17 @@ pub struct ApiSettings {
     pub pushes: PushLimits,
 }
 
+/// What is known of the upstream adapters, wherever they run.
+pub trait AdapterReports: Send + Sync + std::fmt::Debug {
+    /// One object for each adapter.
+    fn to_json(&self) -> Vec<serde_json::Value>;
+
+    /// Whether an adapter has not been well for longer than it may be.
+    fn is_degraded(&self, now: Timestamp) -> bool;
+
+    fn render(&self, page: &mut MetricsText);
+}
+
 /// The API.
 #[derive(Debug)]
 pub struct Api {
@@ -39,6 +50,8 @@ pub struct Api {
     /// What each feed has sent and what became of it.
     pub feed_stats: FeedStats,
     pub pushes: Arc<Budget>,
+    /// Set where there are adapters.
+    pub adapters: OnceLock<Arc<dyn AdapterReports>>,
     pub(crate) openapi: OnceLock<Asset>,
     /// How ready answers come and go, in each world.
     figures: [Arc<Figures>; World::ALL.len()],
@@ -65,6 +78,7 @@ impl Api {
             server,
             metrics: Metrics::default(),
             feed_stats: FeedStats::default(),
+            adapters: OnceLock::new(),
             openapi: OnceLock::new(),
             figures: Default::default(),
             request_ids: RequestIds::default(),

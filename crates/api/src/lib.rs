@@ -13,7 +13,7 @@ pub mod v1;
 
 pub use answers::Selector;
 pub use asset::Asset;
-pub use context::{Api, ApiSettings};
+pub use context::{AdapterReports, Api, ApiSettings};
 pub use error::{ApiError, ErrorCode, check_target};
 pub use operation::{Operation, Row};
 pub use panics::catch_panics;

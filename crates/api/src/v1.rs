@@ -288,7 +288,9 @@ impl Admitted<'_> {
     }
 
     fn status(&self) -> Reply {
-        let health = self.api.world(self.world()).health(self.now);
+        let mut health = self.api.world(self.world()).health(self.now);
+        let adapters = self.api.adapters.get().filter(|_| self.world() == World::Live);
+        health.degraded |= adapters.is_some_and(|adapters| adapters.is_degraded(self.now));
         let maintenance = self.api.accounts.maintenance() != Maintenance::Off;
         let body = wire::status(maintenance, health, &self.entry.grant.limits, self.now);
         let mut reply = Reply::new(200, "application/json", body);

@@ -9,7 +9,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use market::Operation;
+use market::{Book, Operation};
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::batch::{Batch, Lines, Outcome, Terms};
@@ -29,6 +29,15 @@ const IDLE_LANES_MAX: usize = 64;
 /// An operation, and where its outcome is awaited.
 pub(crate) type QueuedOperation = (Operation, oneshot::Sender<Result<usize, OperateError>>);
 
+/// Something that is looked up in the book, where it is written.
+pub(crate) struct Look(pub(crate) Box<dyn FnOnce(&Book) + Send>);
+
+impl std::fmt::Debug for Look {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Look")
+    }
+}
+
 /// The queue of one world.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
@@ -40,6 +49,7 @@ pub(crate) struct Queue {
 #[derive(Debug, Default)]
 struct State {
     operations: VecDeque<QueuedOperation>,
+    looks: VecDeque<Look>,
     /// Feeds with batches that wait; the first has the next turn.
     feeds: VecDeque<Line>,
     stopping: bool,
@@ -78,6 +88,7 @@ pub struct Reserved {
 pub(crate) enum Waiting {
     Stop,
     Operation(QueuedOperation),
+    Look(Look),
     Batches,
     Nothing,
 }
@@ -159,6 +170,17 @@ impl Queue {
         Ok(done)
     }
 
+    /// Has the writer look something up.
+    pub(crate) fn look(&self, look: Look) -> Result<(), OperateError> {
+        let mut state = self.lock();
+        if state.ended || state.looks.len() >= OPERATIONS_MAX {
+            return Err(OperateError::Busy);
+        }
+        state.looks.push_back(look);
+        self.woken.notify_one();
+        Ok(())
+    }
+
     /// Tells the writer to end.
     pub(crate) fn stop(&self) {
         self.lock().stopping = true;
@@ -186,6 +208,9 @@ impl Queue {
             }
             if let Some(queued) = state.operations.pop_front() {
                 return Waiting::Operation(queued);
+            }
+            if let Some(look) = state.looks.pop_front() {
+                return Waiting::Look(look);
             }
             if !state.feeds.is_empty() {
                 return Waiting::Batches;
@@ -301,6 +326,8 @@ impl Drop for Intake {
     fn drop(&mut self) {
         self.0.end();
         // Whoever waits for an operation finds that nobody answers.
-        self.0.lock().operations.clear();
+        let mut state = self.0.lock();
+        state.operations.clear();
+        state.looks.clear();
     }
 }

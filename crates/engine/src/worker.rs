@@ -74,6 +74,8 @@ impl WorldWorker {
             match self.queue.wait(pause.saturating_sub(begun.elapsed())) {
                 queue::Waiting::Stop => return Waiting::Stop,
                 queue::Waiting::Operation((_, answer)) => queue::refuse_operation(answer),
+                // Whoever waits finds that nobody answers.
+                queue::Waiting::Look(look) => drop(look),
                 queue::Waiting::Batches => self.queue.refuse_batches(NotTaken::Overtaken),
                 queue::Waiting::Nothing => return Waiting::GoOn,
             }

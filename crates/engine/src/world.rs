@@ -9,14 +9,14 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use change_log::{LeaderClient, LogLocation};
 use domain::{Catalogue, Clock, Timestamp, World};
 use feeds::sandbox::Simulation;
-use market::{Health, Lifetimes, Limits, Load, Operation, Vitals, Wire};
+use market::{Book, Health, Lifetimes, Limits, Load, Operation, Vitals, Wire};
 use tokio::sync::{OwnedMutexGuard, watch};
 
 use crate::error::{NotTaken, OperateError};
 use crate::identities::Identities;
 use crate::piece::Piece;
 use crate::publication::Published;
-use crate::queue::{Queue, Reserved};
+use crate::queue::{Look, Queue, Reserved};
 
 /// Both worlds.
 #[derive(Clone, Debug)]
@@ -273,6 +273,24 @@ impl WorldHandle {
             return Err(OperateError::LogFailed);
         }
         self.queue.operate(operation)?.await.unwrap_or(Err(OperateError::Busy))
+    }
+
+    /// Looks something up in the book as it is now, on the thread that writes it: it must be quick.
+    ///
+    /// # Errors
+    /// This node does not write, or too many ask.
+    pub async fn look<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Book) -> T + Send + 'static,
+    ) -> Result<T, OperateError> {
+        let (answer, found) = tokio::sync::oneshot::channel();
+        let look = move |book: &Book| {
+            if answer.send(look(book)).is_err() {
+                tracing::debug!(event = "look.abandoned", "nobody waits for what was looked up");
+            }
+        };
+        self.queue.look(Look(Box::new(look)))?;
+        found.await.map_err(|_| OperateError::Overtaken)
     }
 
     /// Says whether the disk of the log is full: while it is, nothing new is taken, and what room is left is for

@@ -168,6 +168,10 @@ impl Writer {
                 self.answer(queued);
                 Next::GoOn
             }
+            Waiting::Look(look) => {
+                (look.0)(&self.book);
+                Next::GoOn
+            }
             Waiting::Batches => {
                 self.take_round();
                 Next::GoOn

@@ -223,20 +223,23 @@ impl Read {
     /// The read as messages: events, then prices, then scores. Withdrawals and heartbeats are the runner's.
     pub fn messages(&self) -> impl Iterator<Item = FeedMessage> {
         let events = self.listings.iter().map(|listed| FeedMessage {
+            fresh_for_s: None,
             ts: None,
             body: Body::Event {
                 reference: listed.reference.clone(),
                 listing: listed.listing.clone(),
             },
         });
-        let odds = self
-            .markets
-            .iter()
-            .map(|offered| FeedMessage { ts: offered.ts, body: Body::Odds(offered.odds.clone()) });
-        let scores = self
-            .scores
-            .iter()
-            .map(|scored| FeedMessage { ts: scored.ts, body: Body::Score(scored.score.clone()) });
+        let odds = self.markets.iter().map(|offered| FeedMessage {
+            ts: offered.ts,
+            fresh_for_s: None,
+            body: Body::Odds(offered.odds.clone()),
+        });
+        let scores = self.scores.iter().map(|scored| FeedMessage {
+            ts: scored.ts,
+            fresh_for_s: None,
+            body: Body::Score(scored.score.clone()),
+        });
         events.chain(odds).chain(scores)
     }
 }

@@ -292,6 +292,78 @@ pub(crate) enum FeedsVerb {
                       a feed that keeps pushing lists everything again (see linesman feeds revoke, linesman feeds pause)."
     )]
     Drop(FeedNameArgs),
+    /// Read an adapter's upstream once and report what would be accepted; accepts nothing
+    #[command(
+        after_help = "Example:\n  linesman feeds check toa\n  linesman feeds check betway --input today.json --json\n\n\
+                      Exits with 1 where nothing was read or the input is not in the expected format."
+    )]
+    Check(FeedsCheckArgs),
+    /// Print what an adapter makes of recorded answers or tapes, as messages for `match` and `replay`
+    #[command(
+        after_help = "Example:\n  linesman feeds translate betway today.json > betway.ndjson"
+    )]
+    Translate(FeedsTranslateArgs),
+    /// List the kinds of adapters with their keys and terms
+    #[command(after_help = "Example:\n  linesman feeds kinds")]
+    Kinds(ListArgs),
+    /// Show how the adapters are
+    #[command(after_help = "Example:\n  linesman feeds status\n  linesman feeds status toa --json")]
+    Status(FeedsStatusArgs),
+    /// Have an adapter read its upstream now
+    #[command(after_help = "Example:\n  linesman feeds read toa")]
+    Read(FeedNameArgs),
+    /// Show the input that an adapter could not read
+    #[command(after_help = "Example:\n  linesman feeds quarantine toa")]
+    Quarantine(FeedsSamplesArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FeedsCheckArgs {
+    /// The adapter's name
+    #[arg(value_name = "NAME", value_parser = parse_name)]
+    pub(crate) name: String,
+    /// How long a stream or a program is listened to, and others may take
+    #[arg(long = "for", value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
+    pub(crate) time: Duration,
+    /// Recorded answers to read in place of upstream
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "tape")]
+    pub(crate) input: Vec<PathBuf>,
+    /// A tape to play in place of upstream
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tape: Option<PathBuf>,
+    /// Print one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FeedsTranslateArgs {
+    /// The adapter's name
+    #[arg(value_name = "NAME", value_parser = parse_name)]
+    pub(crate) name: String,
+    /// Recorded answers, or tapes (`*.tape`, `*.tape.zst`)
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FeedsStatusArgs {
+    /// The adapter's name [default: all]
+    #[arg(value_name = "NAME", value_parser = parse_name)]
+    pub(crate) name: Option<String>,
+    /// Print one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FeedsSamplesArgs {
+    /// The adapter's name
+    #[arg(value_name = "NAME", value_parser = parse_name)]
+    pub(crate) name: String,
+    /// Print one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

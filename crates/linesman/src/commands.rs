@@ -1,5 +1,6 @@
 //! One file for each command.
 
+pub(crate) mod adapters;
 pub(crate) mod aliases;
 pub(crate) mod backup;
 pub(crate) mod events;

@@ -11,15 +11,21 @@ use std::{
     io::{self, Read as _},
     net::SocketAddr,
     path::Path,
+    sync::Arc,
     time::Duration,
 };
 
+use adapters::build::{Adapter, BuildFault, build};
+use adapters::settings::AdapterSettings;
+
 use crate::config::{
+    adapter::read_adapters,
     schema::Reader,
     settings::{Api, Catalogue, Dashboard, Market, Sandbox, Sections, Server},
     source::{Fault, Kind, Node, Origin},
 };
 
+pub(crate) mod adapter;
 pub(crate) mod duration;
 mod form;
 mod print;
@@ -70,6 +76,8 @@ pub(crate) struct Config {
     pub(crate) cluster: Option<Cluster>,
     pub(crate) catalogue: Catalogue,
     pub(crate) log: Log,
+    /// Every `[adapters.NAME]`, enabled or not.
+    pub(crate) adapters: Vec<AdapterSettings>,
     /// The settings with their sources.
     reader: Reader,
 }
@@ -164,14 +172,20 @@ impl Config {
         faults.append(&mut reader.faults);
         faults.extend(missing_partners(&reader));
         faults.extend(sections.as_ref().and_then(|sections| stale_at_once(sections, &reader)));
+        let sections = sections.map(|sections| {
+            let found = read_adapters(&sections.adapters, &reader, environment, &mut faults);
+            (sections, found)
+        });
         faults.sort_by(|Fault(one, _), Fault(other, _)| one.cmp(other));
         match sections {
-            Some(sections) if faults.is_empty() => Ok(Self::new(sections, reader)),
+            Some((sections, adapters)) if faults.is_empty() => {
+                Ok(Self::new(sections, adapters, reader))
+            }
             _ => Err(Faults(faults)),
         }
     }
 
-    fn new(sections: Sections, reader: Reader) -> Self {
+    fn new(sections: Sections, adapters: Vec<AdapterSettings>, reader: Reader) -> Self {
         let Sections { server, market, sandbox, api, dashboard, catalogue, log, .. } = sections;
         let Sections { mail, database, cluster, .. } = sections;
         let public_url = dashboard.public_url.clone();
@@ -187,7 +201,39 @@ impl Config {
             replicas,
             key_trust,
         });
-        Self { server, market, sandbox, api, dashboard, mail, cluster, catalogue, log, reader }
+        Self {
+            server,
+            market,
+            sandbox,
+            api,
+            dashboard,
+            mail,
+            cluster,
+            catalogue,
+            log,
+            adapters,
+            reader,
+        }
+    }
+
+    /// Prepares the adapters: their bookmakers, mappings and addresses are checked.
+    ///
+    /// # Errors
+    /// One fault for each key that cannot be used.
+    pub(crate) fn build_adapters(
+        &self,
+        catalogue: &Arc<domain::Catalogue>,
+    ) -> Result<Vec<Adapter>, Faults> {
+        build(&self.adapters, catalogue).map_err(|faults| {
+            let fault = |fault: BuildFault| {
+                let BuildFault { adapter, key, why } = fault;
+                let path = format!("adapters.{adapter}.{key}");
+                let kind = self.reader.origin(&format!("adapters.{adapter}.kind"));
+                let origin = self.reader.origin(&path).or(kind).cloned().unwrap_or_default();
+                Fault(origin, format!("`{path}` {why}"))
+            };
+            Faults(faults.into_iter().map(fault).collect())
+        })
     }
 
     /// Checks that the files which the configuration names can be read. Separate from [`Self::load`], so that commands

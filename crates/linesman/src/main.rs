@@ -13,6 +13,7 @@ mod mail;
 mod open;
 mod reserve;
 mod task;
+mod upstream;
 mod worlds;
 
 use std::env;
@@ -64,7 +65,7 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
     match &cli.verb {
         Verb::Config(args) if args.check => {
             config.check_files()?;
-            catalogue::load(&config)?;
+            config.build_adapters(&catalogue::load(&config)?)?;
             output::print_line("configuration OK")?;
         }
         Verb::Config(_) => output::print_line(&config.to_toml())?,

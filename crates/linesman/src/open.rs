@@ -114,6 +114,10 @@ pub(crate) struct Scene<'a> {
 }
 
 impl Scene<'_> {
+    pub(crate) fn store(&self) -> &Store {
+        self.store
+    }
+
     /// Waits until a change is effective; where that is not confirmed, adds it to the audit log.
     pub(crate) async fn settle(
         &self,

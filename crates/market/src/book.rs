@@ -127,6 +127,16 @@ pub(crate) struct Offer {
     pub(crate) came_from: Option<EventId>,
 }
 
+/// What a feed lists under a ref.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenOffer {
+    pub reference: Box<str>,
+    pub sport: SportId,
+    pub commence_time: Timestamp,
+    /// Those that have prices from this feed.
+    pub markets: Vec<(BookmakerId, Market, Option<Box<str>>)>,
+}
+
 /// A feed by name, with its refs.
 #[derive(Debug)]
 pub(crate) struct Feed {
@@ -293,6 +303,26 @@ impl Book {
             }
         }
         Ok(decision)
+    }
+
+    /// What a feed lists, with its markets that have prices.
+    pub fn open_of(&self, feed: &str) -> Vec<OpenOffer> {
+        let Some(ix) = self.feed_ix(feed) else { return Vec::new() };
+        let offers = self.feed(ix).into_iter().flat_map(|feed| &feed.offers);
+        let open = offers.filter(|(_, offer)| offer.active).filter_map(|(reference, offer)| {
+            let event = self.event(offer.event)?;
+            let slots =
+                event.slots.iter().filter(|(_, slot)| slot.feed == ix && slot.open.is_some());
+            Some(OpenOffer {
+                reference: reference.clone(),
+                sport: event.sport,
+                commence_time: offer.commence_time,
+                markets: slots
+                    .map(|(key, slot)| (key.bookmaker, key.market, slot.group.clone()))
+                    .collect(),
+            })
+        });
+        open.collect()
     }
 
     /// The event that a ref is listed for.

@@ -15,8 +15,8 @@ pub mod select;
 pub mod snapshot;
 
 pub use book::{
-    Book, DOUBTS_MAX, Decision, Lifetimes, Limits, Load, NotDone, Oddity, Operation, Profile,
-    ProfileRef, Unsure, Verdict,
+    Book, DOUBTS_MAX, Decision, Lifetimes, Limits, Load, NotDone, Oddity, OpenOffer, Operation,
+    Profile, ProfileRef, Unsure, Verdict,
 };
 pub use change::{By, CHANGE_VERSION, Change, ChangeError, Ids};
 pub use coverage::{Cell, CellFilter, Exclusion};

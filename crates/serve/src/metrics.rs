@@ -25,6 +25,9 @@ pub(crate) fn render(service: &Service) -> String {
     api.pushes.render(&mut page);
     api.feed_stats.render(&mut page);
     api.feed_stats.render_latency(&mut page);
+    if let Some(adapters) = api.adapters.get() {
+        adapters.render(&mut page);
+    }
     paused(&mut page, api);
     worlds(&mut page, api);
     feed_records(&mut page, api);

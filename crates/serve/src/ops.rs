@@ -31,8 +31,12 @@ pub(crate) fn answer(
             Ok(Reply::new(200, "text/plain; version=0.0.4; charset=utf-8", page))
         }
         Target::Feeds => {
-            let feeds = service.api.feed_stats.to_json().to_string();
-            let mut reply = Reply::new(200, "application/json", feeds);
+            let mut feeds = service.api.feed_stats.to_json();
+            let adapters = service.api.adapters.get().map(|adapters| adapters.to_json());
+            if let Some(object) = feeds.as_object_mut() {
+                object.insert("adapters".to_owned(), adapters.unwrap_or_default().into());
+            }
+            let mut reply = Reply::new(200, "application/json", feeds.to_string());
             reply.head.put("cache-control", "no-store");
             Ok(reply)
         }

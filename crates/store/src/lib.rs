@@ -11,6 +11,7 @@
 
 mod access;
 mod account;
+mod adapter;
 mod audit;
 mod database;
 mod error;
@@ -34,6 +35,7 @@ use crate::database::{Database, Tx};
 pub use crate::{
     access::{AccessRow, AccessState},
     account::{AccountRow, Allowance, Role, Totp},
+    adapter::{AdapterRow, AdapterSampleRow},
     audit::{AuditEntry, AuditFilter, AuditRow},
     error::StoreError,
     feed::FeedRow,

@@ -116,6 +116,8 @@ audit_actions! {
     FeedPaused = "feed.paused",
     FeedResumed = "feed.resumed",
     FeedDropped = "feed.dropped",
+    AdapterStarted = "adapter.started",
+    AdapterReadAsked = "adapter.read_asked",
     EventsMerged = "events.merged",
     EventSplit = "events.split",
     EventsParted = "events.parted",

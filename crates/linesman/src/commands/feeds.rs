@@ -8,10 +8,20 @@ use domain::suggest::did_you_mean;
 use market::Operation;
 
 use crate::cli::{FeedsCreateArgs, FeedsVerb, output};
+use crate::commands::adapters;
 use crate::config::Config;
 use crate::{catalogue, open};
 
 pub(crate) fn run(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::Result<()> {
+    match verb {
+        FeedsVerb::Kinds(args) => return adapters::kinds(args.json),
+        FeedsVerb::Check(args) => return adapters::check(config, data, args),
+        FeedsVerb::Translate(args) => return adapters::translate(config, args),
+        FeedsVerb::Create(args) if config.adapters.iter().any(|own| own.name == args.name) => {
+            bail!("`{}` is the name of an adapter in the configuration; choose another", args.name)
+        }
+        _ => {}
+    }
     if let FeedsVerb::Create(FeedsCreateArgs { bookmaker: Some(key), .. }) = verb {
         let catalogue = catalogue::load(config)?;
         if catalogue.bookmaker_id(key).is_none() {
@@ -65,10 +75,24 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::Res
         }
         FeedsVerb::Pause(args) | FeedsVerb::Resume(args) => {
             let paused = matches!(verb, FeedsVerb::Pause(_));
+            if config.adapters.iter().any(|own| own.name == args.name) {
+                // The leader looks for it every second.
+                return Ok(registry.pause_adapter(&args.name, paused, &by).await?);
+            }
             registry.pause_feed(&args.name, paused, &by).await?;
             let deed = if paused { AuditAction::FeedPaused } else { AuditAction::FeedResumed };
             scene.settle(registry, (deed, &args.name, ""), Need::Everywhere).await
         }
-        FeedsVerb::Drop(_) => Ok(()),
+        FeedsVerb::Status(args) => {
+            adapters::status(config, scene.store(), args.name.as_deref(), args.json).await
+        }
+        FeedsVerb::Read(args) => adapters::read(config, registry, &args.name).await,
+        FeedsVerb::Quarantine(args) => {
+            adapters::quarantine(config, scene.store(), &args.name, args.json).await
+        }
+        FeedsVerb::Drop(_)
+        | FeedsVerb::Kinds(_)
+        | FeedsVerb::Check(_)
+        | FeedsVerb::Translate(_) => Ok(()),
     })
 }

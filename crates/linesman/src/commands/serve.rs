@@ -41,7 +41,7 @@ use crate::folder::Folder;
 use crate::reserve::Reserve;
 use crate::task::{Part, Tasks};
 use crate::worlds::{WorldSetup, spawn_world};
-use crate::{catalogue, mail, open};
+use crate::{catalogue, mail, open, upstream};
 
 /// Runs the service until a signal stops it.
 pub(crate) fn run(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result<()> {
@@ -65,6 +65,7 @@ const PUSHES_TIME_MAX: Duration = Duration::from_secs(10);
 async fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result<()> {
     let role = args.role;
     let catalogue = catalogue::load(config)?;
+    let adapters = config.build_adapters(&catalogue)?;
     raise_descriptors(config.server.connections_max);
     let folder = Folder::open(data)?;
     let _lock = folder.lock().await?;
@@ -107,6 +108,7 @@ async fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result
         let api = Arc::clone(&api);
         tasks.spawn("the follower of key changes", async move { api.accounts.follow().await });
     }
+    upstream::start(adapters, &api, &store, &tasks).await?;
     let url = banner::public_url(config, listeners.main);
     tasks.spawn("the control socket", Arc::clone(&control).run(Arc::clone(&api), url));
 

@@ -60,7 +60,7 @@ pub(crate) trait Form {
         let quotes = match Self::KIND {
             Kind::Text | Kind::File | Kind::Secret => ", in quotes",
             Kind::Number | Kind::Switch => ", without quotes",
-            Kind::Date | Kind::List | Kind::Other => "",
+            Kind::Date | Kind::List | Kind::Inline | Kind::Other => "",
         };
         format!("{}{quotes}", Self::takes())
     }
@@ -69,6 +69,21 @@ pub(crate) trait Form {
 /// A text that may hold a password, or is a key or token: never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Secret(String);
+
+/// Any text that is not empty.
+pub(crate) struct Text;
+
+impl Form for Text {
+    type Value = String;
+
+    fn takes() -> String {
+        "a text".to_owned()
+    }
+
+    fn parse(text: &str) -> Option<String> {
+        (!text.trim().is_empty()).then(|| text.to_owned())
+    }
+}
 
 impl Secret {
     pub(crate) fn reveal(&self) -> &str {

@@ -122,7 +122,7 @@ impl Setting {
 pub(super) fn to_toml(kind: Kind, text: &str) -> String {
     let quoted = |text: &str| toml::Value::String(text.to_owned());
     match kind {
-        Kind::Number | Kind::Switch | Kind::Date => text.to_owned(),
+        Kind::Number | Kind::Switch | Kind::Date | Kind::Inline => text.to_owned(),
         Kind::List => toml::Value::Array(items(text).map(quoted).collect()).to_string(),
         Kind::Text | Kind::File | Kind::Secret | Kind::Other => quoted(text).to_string(),
     }

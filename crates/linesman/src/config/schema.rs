@@ -11,7 +11,8 @@ use crate::config::{
     source::{Fault, Given, Kind, Node, Origin},
 };
 
-static NOTHING: Node = Node { given: Vec::new(), table: None, children: BTreeMap::new() };
+static NOTHING: Node =
+    Node { given: Vec::new(), table: None, children: BTreeMap::new(), rows: Vec::new() };
 
 /// The declaration of a setting.
 #[derive(Debug, Clone, Copy, Default)]
@@ -106,7 +107,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Reads a whole tree. There is a value if and only if there are no faults.
+    /// Reads a whole tree. There may be a value although there are faults: what is right can be checked further.
     pub(crate) fn read<T: Field>(tree: &Node) -> (Option<T::Value>, Self) {
         let mut reader = Self::default();
         let value = T::read(&mut reader, "", tree, About::default());
@@ -114,7 +115,7 @@ impl Reader {
             let message = reader.refuse_unknown(&path, &origin, is_table);
             reader.faults.push(Fault(origin, message));
         }
-        (value.filter(|_| reader.faults.is_empty()), reader)
+        (value, reader)
     }
 
     /// The source of a setting's value; `None` when it is not set.
@@ -132,7 +133,7 @@ impl Reader {
         );
     }
 
-    fn expect_table(&mut self, path: &str, node: &Node) {
+    pub(crate) fn expect_table(&mut self, path: &str, node: &Node) {
         for origin in node.given.iter().map(|given| given.origin.clone()) {
             if matches!(origin, Origin::Environment(_)) {
                 self.unknown.push((path.to_owned(), origin, true));
@@ -150,7 +151,7 @@ impl Reader {
         }
         let default = about.default.map(Given::default);
         let (mut value, mut shown) = (None, None);
-        for Given { origin, kind, text } in default.iter().chain(&node.given) {
+        for Given { origin, kind, text, .. } in default.iter().chain(&node.given) {
             let checked = match kind {
                 Some(kind) if !kind.can_be(F::KIND) => Err(format!("must be {}", F::in_toml())),
                 _ => F::check(text),
@@ -208,7 +209,7 @@ impl Node {
         self.children.get(name).unwrap_or(&NOTHING)
     }
 
-    fn origin(&self) -> Origin {
+    pub(crate) fn origin(&self) -> Origin {
         let given = self.given.first().map(|given| &given.origin);
         self.table.as_ref().or(given).cloned().unwrap_or(Origin::Default)
     }

@@ -1,11 +1,14 @@
 //! Declares every setting: its key, form, bounds, default and meaning. `config.default.toml` is generated from it.
 //! Rules for several settings together are in [`crate::config`].
 
+use std::collections::BTreeMap;
+
 use accounts::SignUp;
 use domain::World;
 use http::ProxyHeader;
 
 use crate::config::{
+    adapter::AdapterSection,
     duration::LONGEST_MS,
     form::{
         Address, Count, DatabaseUrl, Date, File, IpNetwork, List, LogFilter, LogFormat, MailUrl,
@@ -31,6 +34,7 @@ settings! {
         cluster: ClusterSection;
         catalogue: Catalogue;
         log: Log;
+        adapters: BTreeMap<String, AdapterSection>;
     }
 
     /// Listeners and their limits.

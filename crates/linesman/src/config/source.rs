@@ -46,6 +46,8 @@ pub(crate) enum Kind {
     Date,
     /// A list of texts; in the environment one text with commas.
     List,
+    /// A table, a list of tables, or a list whose texts may hold commas; its text is TOML.
+    Inline,
     /// A type that no setting has.
     Other,
 }
@@ -64,11 +66,13 @@ pub(crate) struct Given {
     /// `None`: in the environment and on the command line everything is text.
     pub(crate) kind: Option<Kind>,
     pub(crate) text: String,
+    /// The texts of a list in a file.
+    pub(crate) items: Option<Vec<String>>,
 }
 
 impl Given {
     pub(crate) fn default(text: &str) -> Self {
-        Self { origin: Origin::Default, kind: None, text: text.to_owned() }
+        Self { origin: Origin::Default, kind: None, text: text.to_owned(), items: None }
     }
 }
 
@@ -79,6 +83,8 @@ pub(crate) struct Node {
     /// What made this a table first.
     pub(crate) table: Option<Origin>,
     pub(crate) children: BTreeMap<String, Node>,
+    /// The tables of a list of tables.
+    pub(crate) rows: Vec<Node>,
 }
 
 impl fmt::Display for Origin {
@@ -128,10 +134,25 @@ impl Node {
             if let DeValue::Table(table) = value.get_ref() {
                 node.table = Some(origin_here);
                 node.add_table(table, origin);
-            } else {
-                let (kind, text) = to_text(value.get_ref());
-                node.given.push(Given { origin: origin_here, kind: Some(kind), text });
+                continue;
             }
+            let (kind, text) = to_text(value.get_ref());
+            let items = match value.get_ref() {
+                DeValue::Array(items) if kind == Kind::List => Some(
+                    items.iter().filter_map(|i| i.get_ref().as_str()).map(Into::into).collect(),
+                ),
+                DeValue::Array(items) => {
+                    let tables = items.iter().filter_map(|item| item.get_ref().as_table());
+                    node.rows.extend(tables.map(|table| {
+                        let mut row = Self { table: Some(origin_here.clone()), ..Self::default() };
+                        row.add_table(table, origin);
+                        row
+                    }));
+                    None
+                }
+                _ => None,
+            };
+            node.given.push(Given { origin: origin_here, kind: Some(kind), text, items });
         }
     }
 
@@ -175,7 +196,7 @@ impl Node {
                 }
                 node.add_text(rest, text, origin);
             }
-            [] => self.given.push(Given { origin, kind: None, text: text.to_owned() }),
+            [] => self.given.push(Given { origin, kind: None, text: text.to_owned(), items: None }),
         }
     }
 }

@@ -1,0 +1,606 @@
+//! `[adapters.NAME]`: the keys of all kinds of adapters, declared once; which kind takes which is the table
+//! [`adapters::KINDS`]. What follows from several keys together is checked in [`read_adapters`].
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use adapters::settings::{
+    Access, AdapterSettings, BetfairSettings, ExecSettings, KindSettings, MappedSettings, Page,
+    Schedule, ScheduleRow, SecretSource, Speed, TheOddsApiSettings, Value, Variant,
+};
+use adapters::{KINDS, KindRow};
+use domain::suggest::did_you_mean;
+
+use crate::config::{
+    duration::parse_duration,
+    form::{Choice, Count, File, List, OneOf, Secret, Span, Switch, Text, items},
+    schema::{About, Field, Reader, Setting, join, settings},
+    source::{Fault, Kind, Node, Origin},
+};
+
+const SECOND: u64 = 1000;
+const HOUR: u64 = 3_600_000;
+const DAY: u64 = 24 * HOUR;
+/// Longest name of an adapter: it is the name of a feed, too.
+const NAME_BYTES_MAX: usize = 40;
+
+settings! {
+    /// One upstream, with the keys of every kind.
+    AdapterSection {
+        /// What it reads: exec, mapped, the_odds_api or betfair (`linesman feeds kinds`).
+        kind: OneOf<&'static KindRow>;
+        /// Whether it runs. A disabled adapter is checked and not started.
+        enabled: Switch = false;
+        /// Who accepted the upstream's terms, and when. Needed to enable an adapter.
+        terms_accepted_by: Option<Text>, such as "O. Operator, 2026-11";
+        /// The bookmaker whose prices these are, where the input does not say. No other adapter may have it.
+        bookmaker: Option<Text>, such as "betfair";
+        /// Upstream bookmakers and ours, over the kind's own table; "" ignores one.
+        bookmakers: Map<Plain>;
+        /// Upstream sports and ours; `*` in an upstream name stands for anything.
+        sports: Map<Plain>;
+        /// Upstream markets and ours.
+        markets_map: Map<Plain>;
+        /// How often events are read by their time to start.
+        schedule: Rows;
+        /// How long one request may take.
+        timeout: Span<100, HOUR> = "10s";
+        /// Requests a minute at the most.
+        rate_per_minute: Count<u32, 1, 6_000> = 60;
+        /// The longest wait after failures.
+        backoff_max: Span<SECOND, HOUR> = "5m";
+        /// How long after a good read its sources are fresh. Unset: three times the interval of the read.
+        stale_after: Option<Span<SECOND, DAY>>, such as "10m";
+        /// An event that good reads lack for this long is removed.
+        remove_after: Span<0, DAY> = "15m";
+        /// Whether prices are kept when an event has started.
+        in_play: Switch = true;
+        /// A folder for tapes of all that upstream sends.
+        record: Option<Text>, such as "tapes";
+        /// A tape that is played in place of the network.
+        tape: Option<File>, such as "saturday.tape.zst";
+        /// How fast a tape is played: 1x, 10x, max.
+        speed: OneOf<Speed> = "1x";
+        /// Where upstream is, if not at its own address.
+        base_url: Option<Text>, such as "https://api.example.com";
+        /// A PEM file with the certificates that upstream's is checked with, in place of the system's.
+        ca_file: Option<File>, such as "upstream.pem";
+        /// The key of the_odds_api.
+        api_key: SecretField;
+        /// Regions of the_odds_api.
+        regions: Option<List<Text>>, such as "us,eu";
+        /// Bookmakers that are asked for in place of regions.
+        bookmakers_asked: Option<List<Text>>, such as "pinnacle";
+        /// Markets of the_odds_api.
+        markets: Option<List<Text>>, such as "h2h,spreads,totals,outrights";
+        /// Credits that are never spent.
+        reserve: Count<u64, 0, 1_000_000_000> = 500;
+        /// Whether scores are read.
+        scores: Switch = true;
+        /// How often they are read.
+        scores_every: Span<{ 10 * SECOND }, DAY> = "1m";
+        /// The application key of betfair.
+        app_key: SecretField;
+        username: SecretField;
+        password: SecretField;
+        /// A PEM certificate to sign in with.
+        cert: Option<File>, such as "betfair.crt";
+        cert_key: Option<File>, such as "betfair.key";
+        /// Where betfair signs in.
+        login_url: Option<Text>, such as "https://identitysso-cert.betfair.com";
+        api_url: Option<Text>, such as "https://api.betfair.com";
+        /// Host and port of the stream.
+        stream: Option<Text>, such as "stream-api.betfair.com:443";
+        /// The smallest amount that makes a price.
+        min_size: Count<u32, 0, 1_000_000> = 10;
+        /// How often the prices of a market are sent at the most.
+        emit_every: Span<0, { 60 * SECOND }> = "1s";
+        /// How far ahead markets are read.
+        horizon: Span<HOUR, { 90 * DAY }> = "14d";
+        /// The mapping of a mapped adapter, in TOML.
+        mapping: Option<File>, such as "betway.toml";
+        /// A mapping that comes with the program.
+        recipe: Option<Text>, such as "kambi";
+        /// What a recipe asks for.
+        vars: Map<Plain>;
+        /// What is read.
+        urls: Texts;
+        /// Files that are read and moved away: paths with `*` in the last part.
+        files: Texts;
+        /// Headers of requests.
+        headers: Map<PlainOrSecret>;
+        /// How further pages are asked for.
+        page: Paging;
+        /// The program of an exec adapter and its arguments.
+        command: Texts;
+        /// Its environment, besides PATH.
+        env: Map<PlainOrSecret>;
+        /// How often it is started. Unset: it runs all the time.
+        every: Option<Span<SECOND, DAY>>, such as "1m";
+        /// Whether the output of one run is all that there is.
+        complete: Switch = false;
+    }
+}
+
+impl Choice for &'static KindRow {
+    const CHOICES: &'static [(&'static str, Self)] = &[
+        ("exec", &KINDS[0]),
+        ("mapped", &KINDS[1]),
+        ("the_odds_api", &KINDS[2]),
+        ("betfair", &KINDS[3]),
+    ];
+}
+
+impl Choice for Speed {
+    const CHOICES: &'static [(&'static str, Self)] = &[
+        ("1x", Self::Times(1)),
+        ("10x", Self::Times(10)),
+        ("100x", Self::Times(100)),
+        ("max", Self::Max),
+    ];
+}
+
+/// Where a secret is, as the file says.
+#[derive(Clone, Debug)]
+pub(crate) enum SecretRef {
+    Env(String),
+    File(PathBuf),
+}
+
+/// A text, or where a secret is.
+#[derive(Clone, Debug)]
+pub(crate) enum PlainOrSecretRef {
+    Plain(String),
+    Secret(SecretRef),
+}
+
+/// `{ env = "NAME" }` or `{ file = "PATH" }`.
+pub(crate) struct SecretField;
+/// A list of texts that may hold commas.
+pub(crate) struct Texts;
+/// `schedule`.
+pub(crate) struct Rows;
+/// `page`.
+pub(crate) struct Paging;
+/// A table of names and values.
+pub(crate) struct Map<F>(std::marker::PhantomData<F>);
+pub(crate) struct Plain;
+pub(crate) struct PlainOrSecret;
+
+/// A value of a [`Map`].
+pub(crate) trait Entry {
+    type Value;
+    fn read(reader: &mut Reader, path: &str, node: &Node) -> Option<Self::Value>;
+    fn show(value: &Self::Value) -> toml::Value;
+}
+
+fn text_of(reader: &mut Reader, path: &str, node: &Node) -> Option<String> {
+    let given = node.given.last();
+    match given {
+        Some(given) if given.kind.is_none_or(|kind| kind == Kind::Text) => Some(given.text.clone()),
+        _ => {
+            reader.faults.push(Fault(node.origin(), format!("`{path}` must be a text, in quotes")));
+            None
+        }
+    }
+}
+
+impl Entry for Plain {
+    type Value = String;
+
+    fn read(reader: &mut Reader, path: &str, node: &Node) -> Option<String> {
+        text_of(reader, path, node)
+    }
+
+    fn show(value: &String) -> toml::Value {
+        toml::Value::String(value.clone())
+    }
+}
+
+impl Entry for PlainOrSecret {
+    type Value = PlainOrSecretRef;
+
+    fn read(reader: &mut Reader, path: &str, node: &Node) -> Option<PlainOrSecretRef> {
+        if node.table.is_some() {
+            return secret_of(reader, path, node).map(PlainOrSecretRef::Secret);
+        }
+        text_of(reader, path, node).map(PlainOrSecretRef::Plain)
+    }
+
+    fn show(value: &PlainOrSecretRef) -> toml::Value {
+        match value {
+            PlainOrSecretRef::Plain(text) => toml::Value::String(text.clone()),
+            PlainOrSecretRef::Secret(secret) => secret.show(),
+        }
+    }
+}
+
+impl SecretRef {
+    fn show(&self) -> toml::Value {
+        let (key, text) = match self {
+            Self::Env(name) => ("env", name.clone()),
+            Self::File(path) => ("file", path.display().to_string()),
+        };
+        toml::Value::Table([(key.to_owned(), toml::Value::String(text))].into_iter().collect())
+    }
+}
+
+const SECRET_FORM: &str =
+    "must be { env = \"NAME\" } or { file = \"PATH\" }, never the secret itself";
+
+/// Reads where a secret is. What stands in its place may be the secret, so no message repeats it.
+fn secret_of(reader: &mut Reader, path: &str, node: &Node) -> Option<SecretRef> {
+    let child = |name: &str| {
+        let given = node.children.get(name)?.given.last()?;
+        (given.kind.is_none_or(|kind| kind == Kind::Text) && !given.text.is_empty())
+            .then(|| given.text.clone())
+    };
+    let found = match (child("env"), child("file")) {
+        (Some(name), None) if node.children.len() == 1 => Some(SecretRef::Env(name)),
+        (None, Some(file)) if node.children.len() == 1 => Some(SecretRef::File(file.into())),
+        _ => None,
+    };
+    if found.is_none() || !node.given.is_empty() {
+        reader.faults.push(Fault(node.origin(), format!("`{path}` {SECRET_FORM}")));
+        return None;
+    }
+    found
+}
+
+/// Notes a setting whose value is TOML.
+fn note(
+    reader: &mut Reader,
+    path: &str,
+    about: About,
+    takes: &str,
+    value: Option<(Origin, toml::Value)>,
+) {
+    reader.settings.push(Setting {
+        path: path.to_owned(),
+        about,
+        kind: Kind::Inline,
+        takes: takes.to_owned(),
+        value: value.map(|(origin, value)| (origin, Secret::from(value.to_string()))),
+    });
+}
+
+fn is_absent(node: &Node) -> bool {
+    node.given.is_empty()
+        && node.table.is_none()
+        && node.children.is_empty()
+        && node.rows.is_empty()
+}
+
+impl Field for SecretField {
+    type Value = Option<SecretRef>;
+
+    fn read(reader: &mut Reader, path: &str, node: &Node, about: About) -> Option<Self::Value> {
+        let found = if is_absent(node) { None } else { secret_of(reader, path, node) };
+        let value = found.as_ref().map(|found| (node.origin(), found.show()));
+        note(reader, path, about, "{ env = \"NAME\" } or { file = \"PATH\" }", value);
+        Some(found)
+    }
+}
+
+impl<F: Entry> Field for Map<F> {
+    type Value = BTreeMap<String, F::Value>;
+
+    fn read(reader: &mut Reader, path: &str, node: &Node, about: About) -> Option<Self::Value> {
+        reader.expect_table(path, node);
+        let mut entries = BTreeMap::new();
+        for (name, child) in &node.children {
+            let value = F::read(reader, &join(path, name), child);
+            entries.extend(value.map(|value| (name.clone(), value)));
+        }
+        let table = entries.iter().map(|(name, value)| (name.clone(), F::show(value))).collect();
+        let value = (!entries.is_empty()).then(|| (node.origin(), toml::Value::Table(table)));
+        note(reader, path, about, "a table of names and texts", value);
+        Some(entries)
+    }
+}
+
+impl Field for Texts {
+    type Value = Option<Vec<String>>;
+
+    fn read(reader: &mut Reader, path: &str, node: &Node, about: About) -> Option<Self::Value> {
+        let takes = "a list of texts";
+        let texts = node.given.last().and_then(|given| match (&given.items, given.kind) {
+            (Some(items), _) => Some(items.clone()),
+            (None, None) => Some(items(&given.text).map(ToOwned::to_owned).collect()),
+            (None, Some(_)) => None,
+        });
+        if texts.is_none() && !is_absent(node) {
+            reader.faults.push(Fault(node.origin(), format!("`{path}` must be {takes}")));
+        }
+        let show = |texts: &Vec<String>| {
+            toml::Value::Array(texts.iter().map(|text| toml::Value::String(text.clone())).collect())
+        };
+        let value = texts.as_ref().map(|texts| (node.origin(), show(texts)));
+        note(reader, path, about, takes, value);
+        Some(texts)
+    }
+}
+
+impl Field for Rows {
+    type Value = Option<Schedule>;
+
+    fn read(reader: &mut Reader, path: &str, node: &Node, about: About) -> Option<Self::Value> {
+        const TAKES: &str = "a list of { starts_within = \"1h\", every = \"1m\" }, the last without `starts_within`";
+        let mut rows = Vec::new();
+        let mut refuse = |reader: &mut Reader, why: String| {
+            reader.faults.push(Fault(node.origin(), format!("`{path}` {why}")));
+        };
+        for (n, row) in node.rows.iter().enumerate() {
+            let unknown: Vec<&String> = row
+                .children
+                .keys()
+                .filter(|key| !["starts_within", "every"].contains(&key.as_str()))
+                .collect();
+            for key in unknown {
+                let near = did_you_mean(key, ["starts_within", "every"].into_iter());
+                refuse(reader, format!("has an unknown key `{key}` in row {}{near}", n + 1));
+            }
+            let span = |key: &str| {
+                let given = row.children.get(key)?.given.last()?;
+                parse_duration(&given.text).ok()
+            };
+            let every = span("every").filter(|every| *every >= Duration::from_secs(1));
+            let within = span("starts_within");
+            match (every, row.children.contains_key("starts_within"), within) {
+                (Some(every), false, _) => rows.push(ScheduleRow { starts_within: None, every }),
+                (Some(every), true, Some(within)) => {
+                    rows.push(ScheduleRow { starts_within: Some(within), every });
+                }
+                _ => refuse(
+                    reader,
+                    format!(
+                        "row {} must be like {{ starts_within = \"1h\", every = \"1m\" }}, `every` at least 1s",
+                        n + 1
+                    ),
+                ),
+            }
+        }
+        let is_whole = rows.last().is_some_and(|row| row.starts_within.is_none());
+        if !is_absent(node) && !is_whole {
+            refuse(reader, format!("must be {TAKES}"));
+        }
+        let show = |row: &ScheduleRow| {
+            let text = |span: Duration| toml::Value::String(format!("{}s", span.as_secs()));
+            let within = row.starts_within.map(|within| ("starts_within".to_owned(), text(within)));
+            let every = ("every".to_owned(), text(row.every));
+            toml::Value::Table(within.into_iter().chain([every]).collect())
+        };
+        let value = (!rows.is_empty())
+            .then(|| (node.origin(), toml::Value::Array(rows.iter().map(show).collect())));
+        note(reader, path, about, TAKES, value);
+        Some(is_whole.then(|| Schedule::new(rows)))
+    }
+}
+
+impl Field for Paging {
+    type Value = Option<Page>;
+
+    fn read(reader: &mut Reader, path: &str, node: &Node, about: About) -> Option<Self::Value> {
+        const TAKES: &str =
+            "{ param = \"cursor\", next = \"PATH\" } or { param = \"offset\", step = 100 }";
+        let text = |name: &str| Some(node.children.get(name)?.given.last()?.text.clone());
+        let page = match (text("param"), text("next"), text("step").map(|step| step.parse())) {
+            (Some(param), Some(next), None) => Some(Page::Next { param, path: next }),
+            (Some(param), None, Some(Ok(step))) if step > 0 => Some(Page::Step { param, step }),
+            _ => None,
+        };
+        if page.is_none() && !is_absent(node) {
+            reader.faults.push(Fault(node.origin(), format!("`{path}` must be {TAKES}")));
+        }
+        let value = page.as_ref().map(|page| (node.origin(), toml::Value::Table(page.to_toml())));
+        note(reader, path, about, TAKES, value);
+        Some(page)
+    }
+}
+
+/// The adapters of a configuration, and all that is wrong with them together.
+pub(crate) fn read_adapters(
+    sections: &BTreeMap<String, AdapterSection>,
+    reader: &Reader,
+    environment: &[(OsString, OsString)],
+    faults: &mut Vec<Fault>,
+) -> Vec<AdapterSettings> {
+    let mut check = Check { reader, environment, faults };
+    let mut owners: HashMap<&str, &str> = HashMap::new();
+    let mut adapters = Vec::new();
+    for (name, section) in sections {
+        check.keys(name, section);
+        if let Some(bookmaker) = &section.bookmaker
+            && let Some(other) = owners.insert(bookmaker, name)
+        {
+            let why = format!(
+                "is `{bookmaker}`, which `adapters.{other}` reads already; a bookmaker has one feed"
+            );
+            check.refuse(name, "bookmaker", &why);
+        }
+        adapters.push(check.settings(name, section));
+    }
+    adapters
+}
+
+struct Check<'a> {
+    reader: &'a Reader,
+    environment: &'a [(OsString, OsString)],
+    faults: &'a mut Vec<Fault>,
+}
+
+impl Check<'_> {
+    fn origin(&self, name: &str, key: &str) -> Origin {
+        let origin = self.reader.origin(&format!("adapters.{name}.{key}"));
+        let kind = || self.reader.origin(&format!("adapters.{name}.kind"));
+        origin.or_else(kind).cloned().unwrap_or_default()
+    }
+
+    fn refuse(&mut self, name: &str, key: &str, why: &str) {
+        let message = format!("`adapters.{name}.{key}` {why}");
+        self.faults.push(Fault(self.origin(name, key), message));
+    }
+
+    /// That only keys of the kind are given, and all that it needs.
+    fn keys(&mut self, name: &str, section: &AdapterSection) {
+        let row = section.kind;
+        if name.len() > NAME_BYTES_MAX {
+            let why =
+                format!("belongs to an adapter whose name has more than {NAME_BYTES_MAX} bytes");
+            self.refuse(name, "kind", &why);
+        }
+        let prefix = format!("adapters.{name}.");
+        let given: Vec<String> = self
+            .reader
+            .settings
+            .iter()
+            .filter(
+                |setting| matches!(&setting.value, Some((origin, _)) if *origin != Origin::Default),
+            )
+            .filter_map(|setting| setting.path.strip_prefix(&prefix).map(ToOwned::to_owned))
+            .collect();
+        for key in given.iter().filter(|key| !row.takes(key)) {
+            let near = did_you_mean(key, row.keys());
+            let why = format!(
+                "is not a key of kind `{}`{near}; `linesman feeds kinds` lists them",
+                row.name
+            );
+            self.refuse(name, key, &why);
+        }
+        let has = |key: &str| given.iter().any(|given| given == key);
+        for one_of in row.needs {
+            if !one_of.iter().any(|key| has(key)) && !(has("tape") && row.tape_replaces(one_of)) {
+                let why = format!("is missing: kind `{}` needs it", row.name);
+                self.refuse(name, &one_of.join("` or `"), &why);
+            }
+        }
+        if section.enabled && section.terms_accepted_by.is_none() {
+            let why = format!("is missing: write who accepted the terms, and when ({})", row.terms);
+            self.refuse(name, "terms_accepted_by", &why);
+        }
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        let found = self.environment.iter().find(|(own, _)| own.to_str() == Some(name));
+        found.and_then(|(_, value)| value.to_str()).map(ToOwned::to_owned)
+    }
+
+    fn secret(&mut self, name: &str, key: &str, secret: &SecretRef, enabled: bool) -> SecretSource {
+        match secret {
+            SecretRef::File(path) => SecretSource::File(path.clone()),
+            SecretRef::Env(variable) => {
+                let value = self.variable(variable).unwrap_or_default();
+                if value.is_empty() && enabled {
+                    let why =
+                        format!("names the environment variable {variable}, which is not set");
+                    self.refuse(name, key, &why);
+                }
+                SecretSource::Given(value.into())
+            }
+        }
+    }
+
+    fn values(
+        &mut self,
+        name: &str,
+        key: &str,
+        entries: &BTreeMap<String, PlainOrSecretRef>,
+        enabled: bool,
+    ) -> BTreeMap<String, Value> {
+        let mut values = BTreeMap::new();
+        for (entry, value) in entries {
+            let value = match value {
+                PlainOrSecretRef::Plain(text) => Value::Plain(text.clone()),
+                PlainOrSecretRef::Secret(secret) => {
+                    Value::Secret(self.secret(name, key, secret, enabled))
+                }
+            };
+            values.insert(entry.clone(), value);
+        }
+        values
+    }
+
+    fn settings(&mut self, name: &str, section: &AdapterSection) -> AdapterSettings {
+        let enabled = section.enabled;
+        if let Some(url) = &section.base_url
+            && !url.starts_with("https://")
+            && !url.starts_with("http://")
+        {
+            self.refuse(name, "base_url", "must begin with https://, or http:// for this machine");
+        }
+        AdapterSettings {
+            name: name.to_owned(),
+            enabled,
+            accepted_by: section.terms_accepted_by.clone(),
+            bookmaker: section.bookmaker.clone(),
+            bookmakers: section.bookmakers.clone(),
+            sports: section.sports.clone(),
+            markets_map: section.markets_map.clone(),
+            schedule: section.schedule.clone().unwrap_or_default(),
+            access: Access {
+                timeout: section.timeout,
+                rate_per_minute: section.rate_per_minute,
+                backoff_max: section.backoff_max,
+                base_url: section.base_url.clone(),
+                ca_file: section.ca_file.clone(),
+            },
+            stale_after: section.stale_after,
+            remove_after: section.remove_after,
+            in_play: section.in_play,
+            record: section.record.clone().map(PathBuf::from),
+            tape: section.tape.clone(),
+            speed: section.speed,
+            kind: self.kind(name, section),
+        }
+    }
+
+    fn kind(&mut self, name: &str, section: &AdapterSection) -> KindSettings {
+        let enabled = section.enabled;
+        let mut secret = |key: &str, secret: &Option<SecretRef>| {
+            secret.as_ref().map(|secret| self.secret(name, key, secret, enabled))
+        };
+        match section.kind.variant {
+            Variant::Exec => KindSettings::Exec(ExecSettings {
+                command: section.command.clone().unwrap_or_default(),
+                env: self.values(name, "env", &section.env, enabled),
+                path: self.variable("PATH").unwrap_or_default(),
+                every: section.every,
+                complete: section.complete,
+            }),
+            Variant::Mapped => KindSettings::Mapped(MappedSettings {
+                mapping: section.mapping.clone(),
+                recipe: section.recipe.clone(),
+                vars: section.vars.clone(),
+                urls: section.urls.clone().unwrap_or_default(),
+                files: section.files.clone().unwrap_or_default(),
+                headers: self.values(name, "headers", &section.headers, enabled),
+                page: section.page.clone(),
+            }),
+            Variant::TheOddsApi => KindSettings::TheOddsApi(TheOddsApiSettings {
+                api_key: secret("api_key", &section.api_key),
+                regions: section.regions.clone().unwrap_or_default(),
+                bookmakers: section.bookmakers_asked.clone().unwrap_or_default(),
+                markets: section.markets.clone().unwrap_or_else(|| {
+                    ["h2h", "spreads", "totals", "outrights"].map(str::to_owned).to_vec()
+                }),
+                reserve: section.reserve,
+                scores: section.scores,
+                scores_every: section.scores_every,
+            }),
+            Variant::Betfair => KindSettings::Betfair(BetfairSettings {
+                app_key: secret("app_key", &section.app_key),
+                username: secret("username", &section.username),
+                password: secret("password", &section.password),
+                cert: section.cert.clone().zip(section.cert_key.clone()),
+                login_url: section.login_url.clone(),
+                api_url: section.api_url.clone(),
+                stream: section.stream.clone(),
+                min_size: section.min_size,
+                emit_every: section.emit_every,
+                horizon: section.horizon,
+            }),
+        }
+    }
+}
