@@ -8,9 +8,6 @@ use domain::Timestamp;
 use crate::book::event::FeedIx;
 use crate::matching::competition_key;
 
-/// Listings before one, and as many after it, that are looked at.
-const NEIGHBOURS_MAX: usize = 48;
-
 /// Starts and refs, in order.
 type Dates = BTreeSet<(Timestamp, Box<str>)>;
 
@@ -47,22 +44,22 @@ impl Calendar {
     }
 
     /// Refs of a feed's listings in a competition that start around a time, the nearest on either side; of those that
-    /// start at that time the ones around a ref.
+    /// start at that time the ones around a ref. At most `most` before it, and as many after.
     pub(super) fn around(
         &self,
         (feed, reference): (FeedIx, &str),
         competition: &str,
-        at: Timestamp,
-        within: Duration,
+        (at, within): (Timestamp, Duration),
+        most: usize,
     ) -> impl Iterator<Item = &str> {
         let held = self.held.get(&(feed, competition_key(competition)));
         let from = (at, reference.into());
         let near = move |(start, _): &&(Timestamp, Box<str>)| {
             u128::from(start.as_millis().abs_diff(at.as_millis())) <= within.as_millis()
         };
-        let before = held.map(|held| held.range(..&from).rev().take(NEIGHBOURS_MAX));
+        let before = held.map(|held| held.range(..&from).rev().take(most));
         let before: Vec<_> = before.into_iter().flatten().take_while(near).collect();
-        let after = held.map(|held| held.range(&from..).take(NEIGHBOURS_MAX));
+        let after = held.map(|held| held.range(&from..).take(most));
         let after: Vec<_> = after.into_iter().flatten().take_while(near).collect();
         before.into_iter().chain(after).map(|(_, reference)| &**reference)
     }

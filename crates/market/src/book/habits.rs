@@ -11,13 +11,15 @@ use crate::matching::{
 };
 
 /// Looking at so many events around a listing is as much work as one look for a slip of the pen.
-const NEIGHBOURS_OF_A_UNIT: usize = 16;
+const NEIGHBOURS_OF_A_UNIT: usize = 4;
+/// Listings before one, and as many after it, that are looked at.
+const NEIGHBOURS_MAX: usize = 48;
 /// Looking for so many players in another field is, too.
 const PLAYERS_OF_A_UNIT: usize = 4;
-/// Events in doubt around a listing that are looked at again when it comes.
-const WAITING_MAX: usize = 16;
+/// When a listing comes, events in doubt are looked for among so many before it and after it, and compared again.
+const WAITING_MAX: usize = 12;
 /// Feeds of an event among whose listings they are looked for.
-const FEEDS_MAX: usize = 4;
+const WAITING_FEEDS_MAX: usize = 3;
 
 /// What the events around two listings say of whether they are one. Later speaks less for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -146,9 +148,8 @@ impl Book {
         other: FeedIx,
         skipped: [Option<EventId>; 2],
     ) -> Vec<Vote> {
-        let at = view.commence_time;
-        let around =
-            self.calendar.around((feed, ""), view.competition, at, sport.other_event_after);
+        let when = (view.commence_time, sport.other_event_after);
+        let around = self.calendar.around((feed, ""), view.competition, when, NEIGHBOURS_MAX);
         let mut votes = Vec::new();
         let mut looked_at = 0;
         for reference in around {
@@ -248,11 +249,11 @@ impl Book {
         party: &Party,
         words: &[&str],
     ) -> bool {
-        let (at, within) = (view.commence_time, sport.other_event_after);
+        let when = (view.commence_time, sport.other_event_after);
         let Some(held) = self.feed(feed) else { return false };
         let spelling = party.spelling();
         let mut looked_at = 0;
-        let mut around = self.calendar.around((feed, ""), view.competition, at, within);
+        let mut around = self.calendar.around((feed, ""), view.competition, when, NEIGHBOURS_MAX);
         let alone = around.all(|reference| {
             looked_at += 1;
             let sides = held.offer(reference).map_or(&[][..], |offer| offer.contest.sides());
@@ -290,7 +291,7 @@ impl Book {
 
     /// Refs around a listing, in the competitions that list it, whose events are in doubt: what comes may settle it.
     pub(super) fn waiting_around(&self, feed: &str, reference: &str) -> Vec<(Box<str>, Box<str>)> {
-        if self.memory.doubts.len() == 0 {
+        if self.memory.doubts.len() == 0 || effort::is_exhausted() {
             return Vec::new();
         }
         let offer = self.feed_ix(feed).and_then(|feed| self.feed(feed)?.offer(reference));
@@ -299,17 +300,19 @@ impl Book {
         };
         let within = self.catalogue.sport(event.sport).other_event_after;
         let mut waiting = Vec::new();
-        for (feed, reference, offer) in self.offers_of(event).take(FEEDS_MAX) {
+        for (feed, reference, offer) in self.offers_of(event).take(WAITING_FEEDS_MAX) {
             let Some(held) = self.feed(feed) else { continue };
-            let (competition, at) = (&offer.competition, offer.commence_time);
-            let around = self.calendar.around((feed, reference), competition, at, within);
+            let when = (offer.commence_time, within);
+            let around =
+                self.calendar.around((feed, reference), &offer.competition, when, WAITING_MAX);
+            effort::spend(2 * WAITING_MAX / NEIGHBOURS_OF_A_UNIT);
             let is_waiting = |reference: &&str| {
                 let waits = |offer: &Offer| {
                     offer.event != event.id && self.memory.doubts.of(offer.event).next().is_some()
                 };
                 held.offer(reference).is_some_and(waits)
             };
-            let refs = around.filter(is_waiting).take(WAITING_MAX);
+            let refs = around.filter(is_waiting);
             waiting.extend(refs.map(|reference| (held.name.clone(), reference.into())));
         }
         waiting
