@@ -16,7 +16,7 @@ use domain::{Catalogue, EventId, Timestamp};
 use linesman_market::{BatchMatcher, Book, Ids, Limits};
 use serde_json::Value;
 
-/// Orders in which each recording is pushed, beside its own.
+/// Orders in which each recording is pushed, beside feed by feed.
 const ORDERS: u64 = 2;
 
 /// A feed and its ref.
@@ -274,8 +274,8 @@ fn bar(set: &str) -> Bar {
     Bar { batch, book, merged_max }
 }
 
-#[test]
-fn recordings_are_joined_by_the_running_book_as_by_the_batch_matcher() {
+/// Checks all recordings of a set.
+fn check(set: &str) {
     let Some(folder) = folder() else {
         println!(
             "no recordings at ../shared/data/matching beside the repository: nothing is checked"
@@ -283,12 +283,10 @@ fn recordings_are_joined_by_the_running_book_as_by_the_batch_matcher() {
         return;
     };
     let catalogue = Arc::new(Catalogue::load(None).unwrap());
-    let mut totals: BTreeMap<(String, String), Figures> = BTreeMap::new();
-    for case in folders_in(&folder).iter().flat_map(|set| folders_in(set)) {
+    let mut totals: BTreeMap<String, Figures> = BTreeMap::new();
+    for case in folders_in(&folder.join(set)) {
         let case = Case::read(&case, &catalogue);
-        let mut add = |who: String, figures: Figures| {
-            totals.entry((case.set.clone(), who)).or_default().add(figures);
-        };
+        let mut add = |who: String, figures: Figures| totals.entry(who).or_default().add(figures);
         let matched = case.matched(&catalogue);
         add("batch".into(), case.figures(&matched, 0));
         case.show_errors("batch", &matched);
@@ -298,14 +296,42 @@ fn recordings_are_joined_by_the_running_book_as_by_the_batch_matcher() {
             case.show_errors(&format!("book {seed}"), &heard);
         }
     }
-    for ((set, who), figures) in &totals {
+    for (who, figures) in &totals {
         print(set, who, *figures);
     }
-    for ((set, who), figures) in &totals {
-        let bar = bar(set);
+    let bar = bar(set);
+    for (who, figures) in &totals {
         let (recall, merged_max) =
             if who == "batch" { (bar.batch, 0) } else { (bar.book, bar.merged_max) };
         assert!(figures.recall() >= recall, "{set}, {who}: recall");
         assert!(figures.merged <= merged_max, "{set}, {who}: false merges");
     }
+}
+
+#[test]
+fn combat_books_are_joined_by_the_book_as_by_the_batch_matcher() {
+    check("combat_books");
+}
+
+#[test]
+fn ufc_is_joined_by_the_book_nearly_as_by_the_batch_matcher() {
+    check("ufc");
+    check("ufc_open");
+}
+
+#[test]
+fn tennis_is_joined_by_the_book_as_by_the_batch_matcher() {
+    check("tennis_atp");
+}
+
+#[test]
+fn tennis_with_much_missing_is_joined_by_the_book_as_by_the_batch_matcher() {
+    check("tennis_atp_open");
+    check("tennis_book");
+}
+
+#[test]
+fn football_and_golf_are_joined_by_the_book_as_by_the_batch_matcher() {
+    check("nfl");
+    check("golf");
 }
