@@ -16,6 +16,8 @@ pub const REF_BYTES_MAX: usize = 128;
 pub const NAME_BYTES_MAX: usize = 200;
 /// Most words in one name. Those of people have up to eight, of tournaments with their sponsors up to twenty.
 pub const WORDS_MAX: usize = 24;
+/// Words behind a dash that are a remark and no part of a name.
+const REMARK_WORDS_MIN: usize = 3;
 /// Longest name in plain Latin letters, in bytes: a character of some scripts becomes several letters.
 pub const PLAIN_BYTES_MAX: usize = 400;
 /// Most outcomes in one market and most players in one field; the largest real fields have 156.
@@ -29,6 +31,29 @@ pub const MARKETS_MAX: usize = 4_000;
 pub const FUTURE_TS_MS_MAX: i64 = 5_000;
 /// Longest `fresh_for`, in seconds: what is read less than once a day is not odds.
 pub const FRESH_FOR_S_MAX: u32 = 86_400;
+
+/// A name without what is said of it behind: "(exhibition, no bets on the distance)", " - not before 8 pm". Some sources
+/// put such remarks into the field of the name.
+pub fn without_remark(name: &str) -> &str {
+    let begins = name.char_indices().filter(|(at, c)| {
+        let rest = name.get(at + c.len_utf8()..).unwrap_or_default();
+        match c {
+            '(' | '[' | '{' | ';' | '*' => true,
+            // A dash with space around it and some words behind: names have theirs inside, and one word at the most.
+            '-' | '\u{2013}' | '\u{2014}' => {
+                let before = name.get(..*at).unwrap_or_default();
+                let spaced = rest.trim_start_matches('-').starts_with(' ')
+                    && before.trim_end_matches('-').ends_with(' ');
+                spaced && rest.split_whitespace().nth(REMARK_WORDS_MIN - 1).is_some()
+            }
+            _ => false,
+        }
+    });
+    let kept =
+        begins.map(|(at, _)| name.get(..at).unwrap_or_default().trim_end_matches([' ', '-']));
+    let mut kept = kept.filter(|kept| kept.contains(char::is_alphanumeric));
+    kept.next().unwrap_or(name)
+}
 
 /// One message of a source.
 #[derive(Clone, Debug, PartialEq)]
@@ -170,5 +195,28 @@ pub struct Reject {
 impl Reject {
     pub fn new(code: RejectCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remark_is_no_part_of_the_name() {
+        for (written, name) in [
+            ("Mika Orsk (exhibition, wagers void if it goes the distance)", "Mika Orsk"),
+            ("Mika Orsk [BRA]", "Mika Orsk"),
+            ("Mika Orsk - bout is not on the main card", "Mika Orsk"),
+            ("Mika Orsk; all bets action", "Mika Orsk"),
+            ("Mika Orsk (unclosed", "Mika Orsk"),
+            ("Mika Orsk - Berg", "Mika Orsk - Berg"),
+            ("Mika Orsk-Berg de la Rocha", "Mika Orsk-Berg de la Rocha"),
+            ("(TBD)", "(TBD)"),
+            ("(A) Orsk", "(A) Orsk"),
+            ("Orsk - ", "Orsk - "),
+        ] {
+            assert_eq!(without_remark(written), name);
+        }
     }
 }

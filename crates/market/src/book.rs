@@ -5,10 +5,12 @@
 //! is read back from the log; so the book is a function of the log, and a crash is a replay.
 
 mod absorb;
+mod calendar;
 mod decide;
 mod doubts;
 mod event;
 mod field;
+mod habits;
 mod identity_memory;
 mod image;
 mod operate;
@@ -30,6 +32,7 @@ use domain::{BookmakerId, Catalogue, EventId, Market, RecordId, SportId, Timesta
 use crate::change::{Change, Ids};
 use crate::freshness::{Source, Vitals};
 use crate::matching::{Contest, Evidence, Hashed, Index, Lexicon, NameSignature};
+use calendar::Calendar;
 pub use event::{Event, EventDetails, Outcome, OutcomeName, Record};
 pub(crate) use event::{FeedIx, Slot, SlotKey};
 use identity_memory::IdentityMemory;
@@ -162,6 +165,7 @@ pub struct Book {
     /// For how many seconds the newest reads of sources keep them fresh, where their messages say it.
     paces: BTreeMap<(SportId, BookmakerId), u32>,
     index: Index<EventId>,
+    calendar: Calendar,
     lexicon: Arc<Lexicon>,
     memory: IdentityMemory,
     limits: Limits,
@@ -197,6 +201,7 @@ impl Book {
             quoted_by: BTreeMap::new(),
             paces: BTreeMap::new(),
             index: Index::default(),
+            calendar: Calendar::default(),
             lexicon,
             memory: IdentityMemory::default(),
             limits: Limits::DEFAULT,
@@ -279,6 +284,11 @@ impl Book {
             }
             Body::Odds(_) | Body::Score(_) | Body::Heartbeat { .. } => None,
         };
+        let players = |book: &Self| match &message.body {
+            Body::Odds(odds) => book.players_of(feed, &odds.reference),
+            Body::Event { .. } | Body::Score(_) | Body::Remove { .. } | Body::Heartbeat { .. } => 0,
+        };
+        let known_players = players(self);
         let alone = facts.as_ref().is_some_and(|facts| facts.alone);
         if let Change::Listed(listed) = change {
             self.absorb_listed(listed, facts, now);
@@ -294,6 +304,12 @@ impl Book {
             let learnt = self.settle_taught(&decision.follow, now);
             decision.follow.extend(learnt);
             decision.follow.extend(self.settle(feed, reference, now));
+        }
+        if let Body::Odds(odds) = &message.body
+            && players(self) > known_players
+        {
+            // Who plays tells which tournament it is.
+            decision.follow.extend(self.settle(feed, &odds.reference, now));
         }
         if let Some(left) = stood_for {
             let refers = matches!(&message.body, Body::Event { reference, .. }

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use domain::message::{NAME_BYTES_MAX, REF_BYTES_MAX, Reject, RejectCode};
+use domain::message::{
+    NAME_BYTES_MAX, REF_BYTES_MAX, Reject, RejectCode, WORDS_MAX, without_remark,
+};
 use domain::time::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -61,9 +63,14 @@ impl<'a> Field<'a> {
         json_text(self.json()?).ok_or_else(|| self.must_be("a string"))
     }
 
-    /// A participant's, competition's or tournament's name, trimmed.
+    /// A participant's, competition's or tournament's name, trimmed; without a remark behind it where it is too long
+    /// with it.
     pub(super) fn name(self) -> Result<Box<str>, Reject> {
-        self.bounded(self.text()?.trim(), NAME_BYTES_MAX)
+        let text = self.text()?;
+        let name = text.trim();
+        let long = name.len() > NAME_BYTES_MAX
+            || name.split(|c: char| !c.is_alphanumeric()).nth(WORDS_MAX).is_some();
+        self.bounded(if long { without_remark(name) } else { name }, NAME_BYTES_MAX)
     }
 
     /// A `ref` or `group`: the source's own id, kept byte for byte.

@@ -29,6 +29,10 @@ pub(crate) fn run(catalogue: &Arc<Catalogue>, args: &MatchArgs) -> anyhow::Resul
                 Ok(FeedMessage { body: Body::Event { reference, listing }, .. }) => {
                     matcher.list(&feed, &reference, listing);
                 }
+                Ok(FeedMessage { body: Body::Odds(odds), .. }) => {
+                    let players = odds.outcomes.iter().map(|outcome| &*outcome.name);
+                    matcher.note_players(&feed, &odds.reference, players);
+                }
                 Ok(_) => {}
                 Err(reject) => skipped.note(file, number, &reject),
             }

@@ -142,6 +142,7 @@ impl Book {
         let others = stays.is_some_and(|before| are_others(before, &offer));
         let before = before.map_or(0, |before| before.weight(&listed.reference));
         self.count_offer(feed, before, offer.weight(&listed.reference));
+        self.calendar.insert((feed, &listed.reference), &offer.competition, offer.commence_time);
         let (mut joins, mut repriced) = (false, false);
         if let Some(event) = self.events.get_mut(&listed.event) {
             event.mentioned_at = at;
@@ -183,8 +184,12 @@ impl Book {
         now_at: EventId,
         at: Timestamp,
     ) {
-        let former = self.feed(feed).and_then(|feed| feed.offers.get(reference)).map(|o| o.event);
-        if let Some(former) = former.filter(|former| *former != now_at) {
+        let former = self.feed(feed).and_then(|feed| feed.offers.get(reference));
+        let Some(offer) = former else { return };
+        let (former, start, competition) =
+            (offer.event, offer.commence_time, offer.competition.clone());
+        self.calendar.remove((feed, reference), &competition, start);
+        if former != now_at {
             self.unlist(former, feed, reference, at);
             if let Some(former) = self.events.get_mut(&former) {
                 former.withdrawn.remove(&(feed, reference.into()));
@@ -310,7 +315,9 @@ impl Book {
         if let Some(offer) = offer {
             offer.active = false;
             offer.ts = ts;
-            let event = offer.event;
+            let (event, start) = (offer.event, offer.commence_time);
+            let competition = offer.competition.clone();
+            self.calendar.remove((feed, reference), &competition, start);
             self.unlist(event, feed, reference, at);
             if let Some(event) = self.events.get_mut(&event) {
                 event.withdrawn.insert((feed, reference.into()));
@@ -360,6 +367,7 @@ impl Book {
             if held.offers.capacity() > 4 * held.offers.len() + 64 {
                 held.offers.shrink_to(2 * held.offers.len());
             }
+            self.calendar.remove((feed, reference), &offer.competition, offer.commence_time);
             self.count_offer(feed, offer.weight(reference), 0);
         }
     }

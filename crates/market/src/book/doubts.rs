@@ -47,6 +47,10 @@ impl Doubts {
         self.held.contains_key(&ordered(one, other))
     }
 
+    pub(crate) fn why(&self, one: EventId, other: EventId) -> Option<Doubt> {
+        self.held.get(&ordered(one, other)).map(|(doubt, _)| *doubt)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.held.len()
     }

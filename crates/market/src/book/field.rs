@@ -16,6 +16,9 @@ const RESEMBLING_MAX: usize = 8;
 /// more than a dozen.
 const HITS_MAX: usize = 128;
 
+/// Players of a field that are looked for in another: the favourites come first.
+const IN_COMMON_MAX: usize = 64;
+
 /// The players of a field.
 #[derive(Debug, Default)]
 pub(crate) struct Field {
@@ -99,6 +102,15 @@ impl Field {
             .collect();
         alike.sort_unstable_by_key(|(likeness, at)| (Reverse(*likeness), *at));
         alike
+    }
+
+    /// How many players of the smaller of two fields are in the other, of as many as are looked at.
+    pub(crate) fn in_common(&self, other: &Self) -> (usize, usize) {
+        let (fewer, more) =
+            if self.parsed.len() <= other.parsed.len() { (self, other) } else { (other, self) };
+        let looked_at = fewer.parsed.len().min(IN_COMMON_MAX);
+        let found = fewer.parsed.iter().take(IN_COMMON_MAX);
+        (found.filter(|name| more.find_words(name).is_some()).count(), looked_at)
     }
 
     pub(crate) fn names(&self) -> &Arc<Vec<Box<str>>> {

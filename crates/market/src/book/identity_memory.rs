@@ -211,12 +211,12 @@ impl Book {
         let mut keys: Vec<u64> = Vec::new();
         for (feed, _, offer) in self.offers_of(event) {
             let view = self.offer_face(feed, event.sport, offer);
-            keys.extend(self.index.keys(event.sport, &view.contest));
+            keys.extend(self.index.keys(event.sport, &view.contest, view.commence_time));
         }
         if !event.is_listed() {
             let contest = self.contest_of(event);
             let meant = self.meaning("", event.sport, &contest);
-            keys.extend(self.index.keys(event.sport, &meant));
+            keys.extend(self.index.keys(event.sport, &meant, event.commence_time));
         }
         let (check, owner) = (self.glance_of(event), owner_of(event));
         self.index.set(id, check, owner, keys);
@@ -233,7 +233,7 @@ impl Book {
         let (Some(event), Some(offer)) = (self.events.get(&id), offer) else { return };
         let keys = keys.unwrap_or_else(|| {
             let view = self.offer_face(feed, event.sport, offer);
-            self.index.keys(event.sport, &view.contest)
+            self.index.keys(event.sport, &view.contest, view.commence_time)
         });
         let (check, owner) = (self.glance_of(event), owner_of(event));
         self.index.add(id, check, owner, keys);

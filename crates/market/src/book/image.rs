@@ -249,6 +249,7 @@ impl Book {
         for id in ids {
             book.reindex(id);
         }
+        book.note_calendar();
         Ok(book)
     }
 
@@ -260,6 +261,15 @@ impl Book {
         for (born, (_, id)) in (0..).zip(by_age) {
             if let Some(event) = self.events.get_mut(&id) {
                 event.born = born;
+            }
+        }
+    }
+
+    fn note_calendar(&mut self) {
+        for (ix, feed) in (0..).zip(&self.feeds) {
+            for (reference, offer) in feed.offers.iter().filter(|(_, offer)| offer.active) {
+                let lister = (FeedIx(ix), &**reference);
+                self.calendar.insert(lister, &offer.competition, offer.commence_time);
             }
         }
     }

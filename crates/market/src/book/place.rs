@@ -7,17 +7,20 @@ use domain::message::Listing;
 use domain::{EventId, SportId};
 
 use crate::book::event::{Event, FeedIx};
+use crate::book::habits::{Around, KnownOtherwise};
 use crate::book::{Book, Offer, Placed};
 use crate::change::Ids;
 use crate::matching::{
-    Contest, Doubt, Evidence, Likeness, ListingView, NameSignature, Party, QuickCheck, Verdict,
-    effort, same_names,
+    Contest, Doubt, Evidence, Likeness, ListingView, NameSignature, QuickCheck, Verdict, effort,
+    same_names,
 };
 
 /// A listing seen against an event.
 #[derive(Clone, Debug)]
 pub(super) struct Fit {
     pub(super) verdict: Verdict,
+    /// What the events around the two say.
+    around: Around,
     /// Against the listing it agrees with best.
     pub(super) evidence: Evidence,
     pub(super) with: (FeedIx, Box<str>),
@@ -73,7 +76,8 @@ impl Book {
         let contest = self.meaning(feed, listing.sport, contest);
         let signature = NameSignature::of(&contest);
         let Listing { commence_time, competition, .. } = listing;
-        ListingView { contest, commence_time: *commence_time, competition, signature }
+        let (commence_time, feed) = (*commence_time, self.feed_ix(feed).map(|feed| feed.0));
+        ListingView { contest, commence_time, competition, signature, feed, event: None }
     }
 
     /// The same of a listing that is held.
@@ -90,7 +94,8 @@ impl Book {
             Cow::Owned(_) => NameSignature::BLANK,
         };
         let (commence_time, competition) = (offer.commence_time, &*offer.competition);
-        ListingView { contest, commence_time, competition, signature }
+        let (feed, event) = (Some(feed.0), Some(offer.event));
+        ListingView { contest, commence_time, competition, signature, feed, event }
     }
 
     /// An event as it is shown, and as a feed would mean it.
@@ -102,7 +107,8 @@ impl Book {
     ) -> ListingView<'a> {
         let contest = self.meaning(feed, event.sport, contest);
         let (commence_time, competition) = (event.commence_time, &*event.competition);
-        ListingView { contest, commence_time, competition, signature: NameSignature::BLANK }
+        let (signature, event) = (NameSignature::BLANK, Some(event.id));
+        ListingView { contest, commence_time, competition, signature, feed: None, event }
     }
 
     /// How far from the eldest listing of an event a listing can start and be the same.
@@ -116,41 +122,6 @@ impl Book {
         let apart = one.at.as_millis().abs_diff(other.at.as_millis());
         u128::from(apart) <= self.candidates_within(sport).as_millis()
             && one.signature.may_be(&other.signature)
-    }
-
-    /// The evidence, minding what an operator said of names.
-    pub(super) fn evidence(
-        &self,
-        sport: SportId,
-        one: &ListingView<'_>,
-        other: &ListingView<'_>,
-    ) -> Evidence {
-        self.minding(sport, (one, other), Evidence::gather(one, other))
-    }
-
-    fn minding(
-        &self,
-        sport: SportId,
-        (one, other): (&ListingView<'_>, &ListingView<'_>),
-        mut evidence: Evidence,
-    ) -> Evidence {
-        if self.memory.aliases.is_empty() {
-            return evidence;
-        }
-        let key = &*self.catalogue.sport(sport).key;
-        let theirs = other.contest.sides();
-        for (at, (side, likeness)) in
-            one.contest.sides().iter().zip(&mut evidence.sides).enumerate()
-        {
-            let their_side = theirs.get(if evidence.swapped { 1 - at } else { at });
-            let names = (side.spelling(), their_side.and_then(Party::spelling));
-            if let (Some(name), Some(their_name)) = names
-                && self.memory.aliases.are_two(key, &name, &their_name)
-            {
-                *likeness = Likeness::Conflict.min(*likeness);
-            }
-        }
-        evidence
     }
 
     /// The feeds that list an event, with what they say.
@@ -191,19 +162,37 @@ impl Book {
             return None;
         }
         let mut best: Option<Fit> = None;
-        let mut stranger = false;
+        let (mut stranger, mut contradicted) = (false, false);
         for (feed, reference, offer, theirs) in faces() {
             if effort::is_exhausted() {
                 return None;
             }
-            let evidence = Evidence::gather_alike(&theirs, view)?;
+            let evidence = match Evidence::gather_alike(&theirs, view) {
+                Some(evidence) => evidence,
+                // Where people meet in a tournament, or many play in one, all else may tell that they are the same.
+                None if sport.clubs.is_empty() && !sport.bouts => Evidence::gather(&theirs, view),
+                None => return None,
+            };
             let evidence = self.minding(event.sport, (&theirs, view), evidence);
-            if evidence.weaker() <= Likeness::Conflict || evidence.gap() > sport.other_event_after {
+            let open = || {
+                let known = self.known_otherwise(event.sport, (&theirs, view), &evidence);
+                known == Some(KnownOtherwise::Open)
+            };
+            let open = !evidence.is_compatible() && open();
+            let two = evidence.weaker() <= Likeness::Conflict && !open;
+            if two || evidence.gap() > sport.other_event_after {
                 return None;
             }
             stranger |= !evidence.is_compatible();
+            let (verdict, around) = if open {
+                (Verdict::Unsure(Doubt::Name), Around::Silent)
+            } else {
+                self.mind_habit(sport, (&theirs, view), &evidence)
+            };
+            contradicted |= around == Around::Against;
             let fit = Fit {
-                verdict: evidence.verdict(sport),
+                verdict,
+                around,
                 evidence,
                 with: (feed, reference.clone()),
                 swapped: evidence.swapped != offer.swapped,
@@ -215,13 +204,15 @@ impl Book {
         best.map(|fit| match fit.verdict {
             // One who lists it may mean somebody else, even where another surely does not.
             Verdict::Same if stranger => Fit { verdict: Verdict::Unsure(Doubt::Name), ..fit },
+            // Or another meeting of the two.
+            Verdict::Same if contradicted => Fit { verdict: Verdict::Unsure(Doubt::Time), ..fit },
             Verdict::Same | Verdict::Unsure(_) | Verdict::Different => fit,
         })
     }
 
     /// Events that might be the same as a listing, the likeliest first.
     pub(super) fn candidates(&self, sport: SportId, view: &ListingView<'_>) -> Vec<EventId> {
-        let keys = self.index.keys(sport, &view.contest);
+        let keys = self.index.keys(sport, &view.contest, view.commence_time);
         self.index.find(&keys, view.check(), self.candidates_within(sport))
     }
 
@@ -238,7 +229,7 @@ impl Book {
         let mut place = Place { alone: true, ..Place::default() };
         let mut fits: Vec<(EventId, Fit)> = Vec::new();
         let mut left: Option<(u64, EventId)> = None;
-        place.keys = self.index.keys(listing.sport, &view.contest);
+        place.keys = self.index.keys(listing.sport, &view.contest, view.commence_time);
         let within = self.candidates_within(listing.sport);
         for id in self.index.find(&place.keys, view.check(), within) {
             if effort::is_exhausted() {
@@ -474,7 +465,7 @@ impl Book {
 
 impl Fit {
     /// Smaller is better.
-    fn rank(&self) -> (u8, std::cmp::Reverse<Likeness>, u32) {
+    fn rank(&self) -> (u8, std::cmp::Reverse<Likeness>, Around, u32) {
         let verdict = match self.verdict {
             Verdict::Same => 0,
             Verdict::Unsure(_) => 1,
@@ -482,6 +473,6 @@ impl Fit {
         };
         // Beyond a near name, more alike is not more likely: the nearer start is.
         let names = self.evidence.weaker().min(Likeness::Near);
-        (verdict, std::cmp::Reverse(names), self.evidence.gap_minutes)
+        (verdict, std::cmp::Reverse(names), self.around, self.evidence.gap_minutes)
     }
 }

@@ -26,7 +26,9 @@ const DOUBTS_OF_EVENT_MAX: usize = 8;
 impl Book {
     /// Carries out what follows from what a feed now says of a ref, and gives it for the log.
     pub(super) fn settle(&mut self, feed: &str, reference: &str, now: Timestamp) -> Vec<Change> {
-        self.settle_refs(vec![(feed.into(), reference.into())], now)
+        let mut refs = self.waiting_around(feed, reference);
+        refs.push((feed.into(), reference.into()));
+        self.settle_refs(refs, now)
     }
 
     /// Looks again at an event that a listing has left: what that contradicted may be one now.
@@ -44,6 +46,9 @@ impl Book {
                     let doubtful = self.doubtful_with(&step);
                     self.absorb(&step, now);
                     merged |= matches!(step, Change::Merged { .. });
+                    if !matches!(step, Change::Cleared { .. }) {
+                        refs.extend(self.waiting_around(&feed, &reference));
+                    }
                     steps.push(step);
                     refs.extend(doubtful.into_iter().flat_map(|event| self.refs_of_event(event)));
                 }

@@ -1,14 +1,15 @@
 //! Listings of several feeds, called up and matched all at once: what `linesman match` does.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use domain::message::{Fixture, Listing};
+use domain::message::{Fixture, Listing, OUTCOMES_MAX};
 use domain::{Catalogue, EventId};
 
 use super::contest::{Contest, Lexicon};
 use super::judge::ListingView;
+use super::name::Name;
 use super::name_signature::NameSignature;
 use super::solve::{Item, Solved, solve};
 
@@ -18,6 +19,8 @@ pub struct BatchMatcher {
     catalogue: Arc<Catalogue>,
     /// In an order of its own, so that the outcome does not depend on theirs.
     listings: BTreeMap<(Box<str>, Box<str>), Listing>,
+    /// The players of tournaments.
+    players: BTreeMap<(Box<str>, Box<str>), BTreeSet<String>>,
 }
 
 /// What a ref was found to be.
@@ -39,7 +42,7 @@ const UNSURE: u16 = 500;
 
 impl BatchMatcher {
     pub fn new(catalogue: Arc<Catalogue>) -> Self {
-        Self { catalogue, listings: BTreeMap::new() }
+        Self { catalogue, listings: BTreeMap::new(), players: BTreeMap::new() }
     }
 
     /// A feed lists an event; the last word on a ref counts.
@@ -47,12 +50,27 @@ impl BatchMatcher {
         self.listings.insert((feed.into(), reference.into()), listing);
     }
 
+    /// A feed has odds for these players of a tournament that it lists.
+    pub fn note_players<'a>(
+        &mut self,
+        feed: &str,
+        reference: &str,
+        names: impl Iterator<Item = &'a str>,
+    ) {
+        let key = (feed.into(), reference.into());
+        if let Some(Listing { fixture: Fixture::Field { .. }, .. }) = self.listings.get(&key) {
+            let players = self.players.entry(key).or_default();
+            players.extend(names.take(OUTCOMES_MAX).map(|name| Name::parse(name).folded()));
+        }
+    }
+
     /// Which are the same; in the order of feeds and refs.
     pub fn solve(&self) -> Vec<Found> {
         let lexicon = Lexicon::new(&self.catalogue);
         let mut feeds: Vec<&str> = Vec::new();
         let mut items = Vec::with_capacity(self.listings.len());
-        for ((feed, _), listing) in &self.listings {
+        for (key, listing) in &self.listings {
+            let (feed, _) = key;
             if feeds.last() != Some(&&**feed) {
                 feeds.push(feed);
             }
@@ -61,8 +79,11 @@ impl BatchMatcher {
                 commence_time: listing.commence_time,
                 competition: &listing.competition,
                 signature: NameSignature::BLANK,
+                feed: None,
+                event: None,
             };
-            items.push(Item { feed: feeds.len(), sport: listing.sport, view });
+            let players = self.players.get(key);
+            items.push(Item { feed: feeds.len(), sport: listing.sport, view, players });
         }
         let solved = solve(&self.catalogue, &items);
         let entries: Vec<_> = self.listings.iter().collect();

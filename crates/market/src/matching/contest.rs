@@ -1,14 +1,14 @@
 //! Who takes part in a listing, in a form that can be compared: two parties, or a tournament's title.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use domain::message::Fixture;
 use domain::{Catalogue, SportId};
 
-use super::effort;
 use super::likeness::Likeness;
-use super::name::Name;
+use super::name::{self, Name};
+use super::title::Title;
 
 /// What the catalogue knows of the clubs of a sport, by every form of their names.
 #[derive(Debug, Default)]
@@ -65,14 +65,8 @@ pub(crate) struct Agreement {
 pub(crate) enum Key<'a> {
     Word(&'a str),
     Club(u32),
-}
-
-/// A tournament's title.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Title {
-    telling: BTreeSet<String>,
-    /// "Open", "Championship": many have them.
-    common: BTreeSet<String>,
+    /// Tournaments of one week, whatever their titles.
+    Week(i64),
 }
 
 /// Words that make another team of the same place: who has one and who has not are two.
@@ -98,39 +92,6 @@ const QUALIFIERS: [&str; 21] = [
     "b",
     "ii",
     "u21",
-];
-
-/// Looking so many words of titles up in each other is as much work as one look for a slip of the pen.
-const WORDS_OF_A_UNIT: usize = 4;
-/// Words of a title that say nothing.
-const TITLE_SILENT: [&str; 15] = [
-    "the",
-    "a",
-    "of",
-    "at",
-    "in",
-    "on",
-    "by",
-    "and",
-    "presented",
-    "pres",
-    "powered",
-    "golf",
-    "tournament",
-    "pga",
-    "tour",
-];
-/// Words of a title that many tournaments have.
-const TITLE_COMMON: [&str; 9] = [
-    "open",
-    "championship",
-    "championships",
-    "classic",
-    "invitational",
-    "cup",
-    "challenge",
-    "masters",
-    "pro",
 ];
 
 impl Lexicon {
@@ -176,6 +137,9 @@ impl Party {
     }
 
     fn person_or_pair(raw: &str) -> Self {
+        // "(no bets on round 5 and later)" makes no pair.
+        let bare = name::bare(raw);
+        let raw = &*bare;
         let is_pair = raw.bytes().any(|byte| b"/&+".contains(&byte))
             || raw.split(' ').any(|word| word == "and");
         let between = if is_pair { &["/", " & ", " + ", " and "][..] } else { &[] };
@@ -271,6 +235,21 @@ impl Party {
             Is::Person if self.means.is_none() => Some(&self.name),
             Is::Person | Is::Pair(_) | Is::Team(_) => None,
         }
+    }
+
+    /// Words that the names of two people have in common, by how they sound. A father and his son have theirs so.
+    pub(crate) fn words_in_common<'a>(&'a self, other: &Self) -> Vec<&'a str> {
+        let (Some(name), Some(theirs)) = (self.person(), other.person()) else { return Vec::new() };
+        if name.has_generation() || theirs.has_generation() {
+            return Vec::new();
+        }
+        let common = name.keys().filter(|word| theirs.keys().any(|other| other == *word));
+        common.filter(|word| word.len() > 1).collect()
+    }
+
+    /// Whether a person's name has the word, by how it sounds.
+    pub(crate) fn has_word(&self, word: &str) -> bool {
+        matches!(self.is, Is::Person) && self.name.keys().any(|held| held == word)
     }
 
     /// The name as one text that is equal for equal names, for a person.
@@ -375,7 +354,7 @@ impl Contest {
     pub(crate) fn keys(&self, each: &mut impl FnMut(Key<'_>)) {
         match self {
             Self::Sides(sides) => sides.iter().for_each(|side| side.keys(each)),
-            Self::Field(title) => title.telling.iter().for_each(|word| each(Key::Word(word))),
+            Self::Field(title) => title.keys().for_each(|word| each(Key::Word(word))),
         }
     }
 
@@ -384,6 +363,13 @@ impl Contest {
         match self {
             Self::Sides(_) => 2,
             Self::Field(_) => 1,
+        }
+    }
+
+    pub(crate) fn title(&self) -> Option<&Title> {
+        match self {
+            Self::Sides(_) => None,
+            Self::Field(title) => Some(title),
         }
     }
 
@@ -404,48 +390,6 @@ impl Agreement {
 /// Of two ways round the better has the better weaker side.
 fn rank([home, away]: [Likeness; 2]) -> (Likeness, Likeness) {
     (home.min(away), home.max(away))
-}
-
-impl Title {
-    fn parse(raw: &str) -> Self {
-        let folded = super::fold(raw);
-        let is_year =
-            |word: &str| word.len() == 4 && (word.starts_with("19") || word.starts_with("20"));
-        let words = folded.split(' ').filter(|word| !TITLE_SILENT.contains(word) && !is_year(word));
-        let (common, mut telling): (BTreeSet<String>, BTreeSet<String>) =
-            words.map(ToOwned::to_owned).partition(|word| TITLE_COMMON.contains(&word.as_str()));
-        if telling.is_empty() {
-            telling.clone_from(&common);
-        }
-        if telling.is_empty() {
-            telling.insert(folded);
-        }
-        Self { telling, common }
-    }
-
-    fn like(&self, other: &Self) -> Likeness {
-        effort::spend((self.telling.len() + other.telling.len()) / WORDS_OF_A_UNIT);
-        let shared = self.telling.intersection(&other.telling).count();
-        let (fewer, more) = {
-            let (one, two) = (self.telling.len(), other.telling.len());
-            (one.min(two), one.max(two))
-        };
-        let only_common =
-            self.telling.is_subset(&self.common) || other.telling.is_subset(&other.common);
-        if shared == more && self.common == other.common {
-            Likeness::Same
-        } else if shared == more {
-            Likeness::Sound
-        } else if shared == fewer && !only_common {
-            Likeness::Within
-        } else if 2 * shared > fewer {
-            Likeness::Overlap
-        } else if shared > 0 {
-            Likeness::Shared
-        } else {
-            Likeness::Nothing
-        }
-    }
 }
 
 /// The words of a name without what is said aside.

@@ -1,7 +1,7 @@
 //! Finds what might be the same by the words of its participants, so that nothing is ever compared with all.
 //!
 //! Two contests that are one have two words in common at least, so the index is by pairs of words: "Smith" alone leads
-//! to hundreds, "Smith" with "Veldt" to one or two. A tournament is found by single words of its title.
+//! to hundreds, "Smith" with "Veldt" to one or two. A tournament is found by single words of its title and by its week.
 //!
 //! A source that floods us with look-alikes must not hide what others list, nor make looking expensive: under each
 //! key only some entries of one source are kept, of those only a few are looked at, and the best of each source come
@@ -15,6 +15,7 @@ use std::time::Duration;
 use domain::{SportId, Timestamp};
 
 use super::contest::{Contest, Key};
+use super::judge::week_of;
 use super::name::Name;
 use super::name_signature::NameSignature;
 
@@ -112,8 +113,11 @@ impl<Id> Default for Index<Id> {
 
 impl<Id: Copy + Eq + Hash + Ord> Index<Id> {
     /// What a contest is found by.
-    pub(crate) fn keys(&self, sport: SportId, contest: &Contest) -> Vec<u64> {
+    pub(crate) fn keys(&self, sport: SportId, contest: &Contest, at: Timestamp) -> Vec<u64> {
         let mut words: Vec<u64> = Vec::with_capacity(8);
+        if contest.title().is_some() {
+            self.note(&mut words, sport, Key::Week(week_of(at)));
+        }
         contest.keys(&mut |key| self.note(&mut words, sport, key));
         if contest.keys_in_common() < 2 { words } else { pairs(words) }
     }
@@ -302,6 +306,8 @@ fn at(place: u32) -> usize {
 pub(crate) fn keys_count(contest: &Contest) -> (usize, usize) {
     let mut words = 0;
     contest.keys(&mut |_| words += 1);
+    // The week of a tournament is one more.
+    words += usize::from(contest.title().is_some());
     let keyed = words.min(WORDS_MAX);
     let keys =
         if contest.keys_in_common() < 2 { keyed } else { keyed * keyed.saturating_sub(1) / 2 };
@@ -350,7 +356,7 @@ mod tests {
         fn keys(&self, home: &str, away: &str) -> Vec<u64> {
             let fixture = Fixture::HeadToHead { home: home.into(), away: away.into() };
             let contest = Contest::parse(&self.lexicon, self.sport, &fixture);
-            self.index.keys(self.sport, &contest)
+            self.index.keys(self.sport, &contest, Timestamp::from_secs(0))
         }
 
         fn put(&mut self, id: u32, owner: Owner, secs: i64, (home, away): (&str, &str)) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use domain::{Sport, Timestamp};
+use domain::{EventId, Sport, Timestamp};
 
 use super::contest::{Agreement, Contest};
 use super::effort;
@@ -15,7 +15,10 @@ use super::likeness::Likeness;
 use super::name_signature::NameSignature;
 
 /// Names that are only nearly the same need starts this close: the same session.
-pub(super) const SESSION: Duration = Duration::from_secs(36 * 3600);
+pub(crate) const SESSION: Duration = Duration::from_secs(36 * 3600);
+
+/// Starts so close leave nothing open.
+pub(crate) const AT_ONCE: Duration = Duration::from_secs(6 * 3600);
 
 /// Folding so many bytes is as much work as one look for a slip of the pen.
 const BYTES_OF_A_UNIT: usize = 32;
@@ -65,9 +68,18 @@ pub(crate) struct ListingView<'a> {
     pub(crate) competition: &'a str,
     /// To rule out quickly who cannot be the same.
     pub(crate) signature: NameSignature,
+    /// Whose it is, by number, and the event it stands for, where that is known.
+    pub(crate) feed: Option<u32>,
+    pub(crate) event: Option<EventId>,
 }
 
 impl ListingView<'_> {
+    /// Whether two start in the same week, from Monday to Sunday: tours have one tournament in each, which some date by
+    /// its first day and some by its last.
+    pub(crate) fn is_week_of(&self, other: &Self) -> bool {
+        week_of(self.commence_time) == week_of(other.commence_time)
+    }
+
     pub(crate) fn check(&self) -> QuickCheck {
         QuickCheck { at: self.commence_time, signature: self.signature }
     }
@@ -89,7 +101,33 @@ impl Evidence {
         other: &ListingView<'_>,
     ) -> Self {
         let gap_minutes = minutes_between(one, other);
+        let sides = match (one.contest.title(), other.contest.title()) {
+            (Some(title), Some(their_title)) => {
+                let [likeness, _] = sides;
+                let competitions = (one.competition, other.competition);
+                let seen = (likeness, one.is_week_of(other));
+                [title.like_listed(their_title, seen, competitions); 2]
+            }
+            _ => sides,
+        };
         Self { sides, swapped, gap_minutes, competition: tie(one.competition, other.competition) }
+    }
+
+    /// What the players of two fields tell, where both start in one week: how many of the smaller are in the other, and
+    /// how many it has.
+    pub(crate) fn mind_fields(
+        &mut self,
+        one: &ListingView<'_>,
+        other: &ListingView<'_>,
+        in_common: impl FnOnce() -> (usize, usize),
+    ) {
+        let (Some(title), Some(their_title)) = (one.contest.title(), other.contest.title()) else {
+            return;
+        };
+        let [likeness, _] = self.sides;
+        if one.is_week_of(other) {
+            self.sides = [title.like_with_fields(their_title, likeness, in_common()); 2];
+        }
     }
 
     /// The gap alone, without a look at the names.
@@ -209,6 +247,12 @@ impl fmt::Display for Doubt {
             Self::Rival => "two events fit equally well",
         })
     }
+}
+
+/// The number of a week that begins on Monday.
+pub(crate) fn week_of(at: Timestamp) -> i64 {
+    // The first day of 1970 was a Thursday.
+    (at.as_millis().div_euclid(86_400_000) + 3).div_euclid(7)
 }
 
 fn minutes_between(one: &ListingView<'_>, other: &ListingView<'_>) -> u32 {

@@ -32,7 +32,7 @@ pub enum Likeness {
     Overlap,
     /// The same words, but for a slip of the pen or a short form.
     Near,
-    /// All words of the shorter are in the longer.
+    /// All words of the shorter are in the longer; or all else tells that it is the same.
     Within,
     /// The same surname, and initials that fit the given names.
     Initials,
@@ -75,7 +75,7 @@ impl fmt::Display for Likeness {
             Self::OneWord => "the one word it has",
             Self::Overlap => "two words in common",
             Self::Near => "a slip of the pen or short form",
-            Self::Within => "the longer form of the name",
+            Self::Within => "another form of the name",
             Self::Initials => "the same surname and initials",
             Self::Sound => "the same name in another spelling",
             Self::Same => "the same name",

@@ -6,6 +6,8 @@
 
 use std::borrow::Cow;
 
+use domain::message::without_remark;
+
 use super::likeness::{Laid, Likeness};
 use super::word::{Forms, Kind, Word, push_sound};
 
@@ -46,10 +48,8 @@ struct Words {
 
 impl Name {
     pub(crate) fn parse(raw: &str) -> Self {
-        let text = if raw.is_ascii() { Cow::Borrowed(raw) } else { Cow::Owned(in_latin(raw)) };
-        let aside = text.bytes().any(|byte| b"([{\"'".contains(&byte));
-        let bare = if aside { Cow::Owned(without_asides(&text)) } else { Cow::Borrowed(&*text) };
-        let bare = if bare.chars().any(char::is_alphanumeric) { &*bare } else { &*text };
+        let bare = bare(raw);
+        let bare = &*bare;
         let shouted = !bare.bytes().any(|byte| byte.is_ascii_lowercase());
         let mut words = Words::with_room_for(bare);
         let mut generation = None;
@@ -284,6 +284,20 @@ fn in_latin(text: &str) -> String {
     } else {
         deunicode::deunicode(text)
     }
+}
+
+/// A name in Latin letters, without what stands in brackets or quotes and without a remark behind it; all of it where
+/// there is nothing else.
+pub(super) fn bare(raw: &str) -> Cow<'_, str> {
+    let text = if raw.is_ascii() { Cow::Borrowed(raw) } else { Cow::Owned(in_latin(raw)) };
+    let aside = text.bytes().any(|byte| b"([{\"'".contains(&byte));
+    let remark = text.bytes().any(|byte| b";*".contains(&byte)) || text.contains("- ");
+    if !aside && !remark {
+        return text;
+    }
+    let bare = if aside { without_asides(&text) } else { text.clone().into_owned() };
+    let bare = without_remark(bare.trim());
+    if bare.contains(char::is_alphanumeric) { Cow::Owned(bare.to_owned()) } else { text }
 }
 
 /// The text without what stands in brackets or quotes.

@@ -9,9 +9,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use domain::{Catalogue, SportId};
 
+use super::groups::{Edge, Groups};
+use super::habit::{Habit, Vote, are_by_day, competition_key, habit, minutes};
 use super::index::{Index, Owner, QuickCheck};
-use super::judge::{Doubt, Evidence, ListingView, Tie, Verdict};
+use super::judge::{AT_ONCE, Doubt, Evidence, ListingView, SESSION, Verdict};
 use super::likeness::Likeness;
+use super::name::Name;
 
 /// A listing of a feed.
 #[derive(Clone, Debug)]
@@ -19,14 +22,8 @@ pub(crate) struct Item<'a> {
     pub(crate) feed: usize,
     pub(crate) sport: SportId,
     pub(crate) view: ListingView<'a>,
-}
-
-/// Two listings of two feeds that may be the same.
-#[derive(Clone, Copy, Debug)]
-struct Edge {
-    one: usize,
-    other: usize,
-    evidence: Evidence,
+    /// The players of its field, as far as odds name them.
+    pub(crate) players: Option<&'a BTreeSet<String>>,
 }
 
 /// What came out for one listing.
@@ -40,8 +37,6 @@ pub(crate) struct Solved {
     pub(crate) unsure: Option<(usize, Evidence, Doubt)>,
 }
 
-/// Feeds' competitions that were seen together so often count as known to go together, or not to.
-const TIES_MIN: usize = 3;
 /// A pair of feeds needs so many events in common before the habit of its clocks is known.
 const CLOCKS_MIN: usize = 20;
 /// What the clocks may be off beyond what was seen, in minutes.
@@ -52,24 +47,19 @@ struct Solver<'a> {
     catalogue: &'a Catalogue,
     items: &'a [Item<'a>],
     edges: Vec<Edge>,
-    ties: Ties,
+    habits: Habits,
     clocks: BTreeMap<(SportId, usize, usize), (i64, i64)>,
     groups: Groups,
 }
 
-/// How often competitions of two feeds had an event in common.
+/// The events that two feeds have in common, by feed, its competition and the other feed, in the order of their starts.
 #[derive(Default)]
-struct Ties {
-    seen: HashMap<(usize, usize, u64, u64), usize>,
-    most: HashMap<(usize, usize, u64), usize>,
-}
+struct Habits(HashMap<(usize, u64, usize), Vec<Common>>);
 
-/// Groups of listings that are one event, each with at most one listing of a feed.
-struct Groups {
-    group: Vec<usize>,
-    members: Vec<Vec<usize>>,
-    with: Vec<Option<(usize, Evidence)>>,
-    unsure: Vec<Option<(usize, Evidence, Doubt)>>,
+/// A listing that has one possible partner.
+struct Common {
+    partner: usize,
+    vote: Vote,
 }
 
 pub(crate) fn solve(catalogue: &Catalogue, items: &[Item<'_>]) -> Vec<Solved> {
@@ -78,12 +68,13 @@ pub(crate) fn solve(catalogue: &Catalogue, items: &[Item<'_>]) -> Vec<Solved> {
         catalogue,
         items,
         edges,
-        ties: Ties::default(),
+        habits: Habits::default(),
         clocks: BTreeMap::new(),
         groups: Groups::new(items.len()),
     };
     solver.learn_habits();
     solver.join_agreed();
+    solver.join_known_otherwise();
     solver.join_renamed();
     let groups = solver.groups;
     (0..items.len())
@@ -101,13 +92,14 @@ fn candidates(catalogue: &Catalogue, items: &[Item<'_>]) -> Vec<Edge> {
     let mut edges = Vec::new();
     for (at, item) in items.iter().enumerate() {
         let within = catalogue.sport(item.sport).other_event_after;
-        let keys = index.keys(item.sport, &item.view.contest);
+        let keys = index.keys(item.sport, &item.view.contest, item.view.commence_time);
         let check = QuickCheck { at: item.view.commence_time, signature: item.view.signature };
         for found in index.find(&keys, check, within) {
             let Some(other) = items.get(found).filter(|other| other.feed != item.feed) else {
                 continue;
             };
-            let evidence = Evidence::gather(&other.view, &item.view);
+            let mut evidence = Evidence::gather(&other.view, &item.view);
+            evidence.mind_fields(&other.view, &item.view, || players_in_common(other, item));
             if evidence.sides.iter().max() >= Some(&Likeness::Near) {
                 edges.push(Edge { one: found, other: at, evidence });
             }
@@ -116,6 +108,14 @@ fn candidates(catalogue: &Catalogue, items: &[Item<'_>]) -> Vec<Edge> {
         index.set(at, check, Owner::Anybody, keys);
     }
     edges
+}
+
+/// How many of the players of the one that has fewer are in the other, and how many it has.
+pub(super) fn players_in_common(one: &Item<'_>, other: &Item<'_>) -> (usize, usize) {
+    match (one.players, other.players) {
+        (Some(one), Some(other)) => (one.intersection(other).count(), one.len().min(other.len())),
+        _ => (0, 0),
+    }
 }
 
 impl Solver<'_> {
@@ -142,7 +142,7 @@ impl Solver<'_> {
                 continue;
             };
             if alone {
-                self.ties.note(one, other);
+                self.habits.note((edge.one, one), (edge.other, other));
                 let (key, gap) = signed_gap(one, other);
                 gaps.entry(key).or_default().push(gap);
             }
@@ -155,6 +155,22 @@ impl Solver<'_> {
                 self.clocks.insert(key, (at(2) - CLOCK_SLACK, at(98) + CLOCK_SLACK));
             }
         }
+        for held in self.habits.0.values_mut() {
+            held.sort_unstable_by_key(|common| (common.vote.at, common.partner));
+        }
+    }
+
+    /// What the events around the two tell of them.
+    fn habit(&self, edge: &Edge) -> Habit {
+        let (Some(one), Some(other)) = (self.item(edge.one), self.item(edge.other)) else {
+            return Habit::Unknown;
+        };
+        let sport = self.catalogue.sport(one.sport);
+        let within = minutes(sport.other_event_after);
+        let ours = self.habits.around(one, other.feed, edge.other, within);
+        let theirs = self.habits.around(other, one.feed, edge.one, within);
+        let later = start_minutes(other) - start_minutes(one);
+        habit((&ours, competition_of(one)), (&theirs, competition_of(other)), later, sport)
     }
 
     /// What is known of the two beyond their own words.
@@ -162,13 +178,21 @@ impl Solver<'_> {
         let (Some(one), Some(other)) = (self.item(edge.one), self.item(edge.other)) else {
             return false;
         };
+        let sport = self.catalogue.sport(one.sport);
         let (key, gap) = signed_gap(one, other);
         let on_time =
-            self.clocks.get(&key).is_none_or(|(least, most)| (least..=most).contains(&&gap));
-        match self.ties.tie(one, other) {
-            Tie::Same => true,
-            Tie::Unknown => on_time,
-            Tie::Other => false,
+            || self.clocks.get(&key).is_none_or(|(least, most)| (least..=most).contains(&&gap));
+        match self.habit(edge) {
+            Habit::Same => true,
+            // Two who fight do not meet again before long, so that nothing but the date is in question.
+            Habit::OffTime if sport.bouts => true,
+            Habit::Unknown if sport.bouts || edge.evidence.gap() <= sport.same_event_within => {
+                on_time()
+            }
+            Habit::OffTime if edge.evidence.gap() <= SESSION => on_time(),
+            Habit::Elsewhere if edge.evidence.gap() <= AT_ONCE => on_time(),
+            Habit::Elsewhere if sport.bouts => on_time(),
+            Habit::Unknown | Habit::OffTime | Habit::Elsewhere | Habit::Other => false,
         }
     }
 
@@ -198,17 +222,79 @@ impl Solver<'_> {
     }
 
     fn rank(&self, edge: &Edge) -> Rank {
-        let tie = match (self.item(edge.one), self.item(edge.other)) {
-            (Some(one), Some(other)) => self.ties.tie(one, other),
-            _ => Tie::Unknown,
-        };
         Rank {
             names: u16::MAX - edge.evidence.weaker().weight().min(920),
-            strangers: tie != Tie::Same,
+            strangers: self.habit(edge) != Habit::Same,
             gap: edge.evidence.gap_minutes,
             rest: u16::MAX - edge.evidence.sides.iter().map(|side| side.weight()).sum::<u16>(),
             pair: (edge.one, edge.other),
         }
+    }
+
+    /// Joins listings of one match that have a player under two names: another given name, a nickname, a married name.
+    /// The opponent, the tournament and the day agree, and the names have a word in common that nobody else in the draw
+    /// has.
+    fn join_known_otherwise(&mut self) {
+        let mut draws: Draws<'_> = HashMap::new();
+        for item in self.items {
+            for side in item.view.contest.sides() {
+                let Some(spelling) = side.spelling() else { continue };
+                let held = (start_minutes(item), spelling);
+                for word in side.person().into_iter().flat_map(Name::keys) {
+                    let key = (item.feed, competition_of(item), word);
+                    draws.entry(key).or_default().push(held.clone());
+                }
+            }
+        }
+        let known: Vec<Edge> = self
+            .edges
+            .iter()
+            .filter(|edge| self.is_known_otherwise(edge, &draws))
+            .copied()
+            .collect();
+        for edge in known {
+            self.groups.join_renamed(self.items, &edge);
+        }
+    }
+
+    fn is_known_otherwise(&self, edge: &Edge, draws: &Draws<'_>) -> bool {
+        let [home, away] = edge.evidence.sides;
+        let (weaker, stronger) = (home.min(away), home.max(away));
+        let (Some(one), Some(other)) = (self.item(edge.one), self.item(edge.other)) else {
+            return false;
+        };
+        let sport = self.catalogue.sport(one.sport);
+        let differs = matches!(weaker, Likeness::Shared | Likeness::Conflict);
+        if sport.bouts || !differs || !stronger.is_firm() || edge.evidence.gap() > SESSION {
+            return false;
+        }
+        let at = usize::from(away < home);
+        let their_at = if edge.evidence.swapped { 1 - at } else { at };
+        let sides = (one.view.contest.sides().get(at), other.view.contest.sides().get(their_at));
+        let (Some(party), Some(their_party)) = sides else { return false };
+        let words = party.words_in_common(their_party);
+        let within = minutes(sport.other_event_after);
+        // Two brothers may both meet the opponent in one tournament, but not on one day.
+        let by_day = |item: &Item<'_>, feed: usize, partner: usize| {
+            are_by_day(&self.habits.around(item, feed, partner, within))
+        };
+        if words.is_empty()
+            || self.habit(edge) != Habit::Same
+            || !by_day(one, other.feed, edge.other)
+            || !by_day(other, one.feed, edge.one)
+        {
+            return false;
+        }
+        [(one, party), (other, their_party)].iter().all(|(item, party)| {
+            let spelling = party.spelling();
+            let at = start_minutes(item);
+            words.iter().all(|word| {
+                let held = draws.get(&(item.feed, competition_of(item), *word));
+                held.into_iter().flatten().all(|(start, held)| {
+                    start.abs_diff(at) > within.unsigned_abs() || Some(held) == spelling.as_ref()
+                })
+            })
+        })
     }
 
     /// Joins listings of one session that share a participant, where the other's two names are the same person's:
@@ -255,7 +341,7 @@ impl Solver<'_> {
     fn renamed(&self, edge: &Edge) -> Option<(String, String)> {
         let (one, other) = (self.item(edge.one)?, self.item(edge.other)?);
         let sport = self.catalogue.sport(one.sport);
-        let session = edge.evidence.gap() <= super::judge::SESSION.min(sport.same_event_within);
+        let session = edge.evidence.gap() <= SESSION.min(sport.same_event_within);
         let [home, away] = edge.evidence.sides;
         let (weaker, stronger) = (home.min(away), home.max(away));
         if !session
@@ -274,6 +360,9 @@ impl Solver<'_> {
     }
 }
 
+/// Who is in the draw of a feed's competition with a word in the name: start and spelling.
+type Draws<'a> = HashMap<(usize, u64, &'a str), Vec<(i64, String)>>;
+
 /// A feed's name for somebody, and another feed's.
 type Renaming = (usize, String, usize, String);
 
@@ -288,141 +377,40 @@ struct Rank {
 }
 
 fn signed_gap(one: &Item<'_>, other: &Item<'_>) -> ((SportId, usize, usize), i64) {
-    let minutes = |item: &Item<'_>| item.view.commence_time.as_millis() / 60_000;
+    let later = start_minutes(other) - start_minutes(one);
     if one.feed < other.feed {
-        ((one.sport, one.feed, other.feed), minutes(other) - minutes(one))
+        ((one.sport, one.feed, other.feed), later)
     } else {
-        ((one.sport, other.feed, one.feed), minutes(one) - minutes(other))
+        ((one.sport, other.feed, one.feed), -later)
     }
 }
 
-impl Ties {
-    fn key(item: &Item<'_>) -> u64 {
-        use std::hash::{DefaultHasher, Hash, Hasher};
-        let mut hasher = DefaultHasher::new();
-        (item.sport, &item.view.competition).hash(&mut hasher);
-        hasher.finish()
-    }
-
-    fn note(&mut self, one: &Item<'_>, other: &Item<'_>) {
-        for (one, other) in [(one, other), (other, one)] {
-            let (mine, theirs) = (Self::key(one), Self::key(other));
-            let seen = self.seen.entry((one.feed, other.feed, mine, theirs)).or_default();
-            *seen += 1;
-            let most = self.most.entry((one.feed, other.feed, mine)).or_default();
-            *most = (*most).max(*seen);
-        }
-    }
-
-    /// Whether the competitions go together; they do not when each has another with which it does.
-    fn tie(&self, one: &Item<'_>, other: &Item<'_>) -> Tie {
-        let ways = [(one, other), (other, one)].map(|(one, other)| {
-            let (mine, theirs) = (Self::key(one), Self::key(other));
-            let seen = self.seen.get(&(one.feed, other.feed, mine, theirs)).copied().unwrap_or(0);
-            let most = self.most.get(&(one.feed, other.feed, mine)).copied().unwrap_or(0);
-            (seen, most)
-        });
-        if ways.iter().all(|(seen, most)| *most >= TIES_MIN && seen * 4 < *most) {
-            Tie::Other
-        } else if ways.iter().all(|(seen, most)| *most >= TIES_MIN && seen * 4 >= *most) {
-            Tie::Same
-        } else {
-            Tie::Unknown
-        }
-    }
+fn start_minutes(item: &Item<'_>) -> i64 {
+    item.view.commence_time.as_millis() / 60_000
 }
 
-impl Groups {
-    fn new(items: usize) -> Self {
-        Self {
-            group: (0..items).collect(),
-            members: (0..items).map(|at| vec![at]).collect(),
-            with: vec![None; items],
-            unsure: vec![None; items],
+fn competition_of(item: &Item<'_>) -> u64 {
+    competition_key(item.view.competition)
+}
+
+impl Habits {
+    fn note(&mut self, one: (usize, &Item<'_>), other: (usize, &Item<'_>)) {
+        for ((_, one), (partner, other)) in [(one, other), (other, one)] {
+            let at = start_minutes(one);
+            let later_minutes = start_minutes(other) - at;
+            let vote = Vote { at, competition: competition_of(other), later_minutes };
+            let key = (one.feed, competition_of(one), other.feed);
+            self.0.entry(key).or_default().push(Common { partner, vote });
         }
     }
 
-    fn members_of(&self, at: usize) -> &[usize] {
-        self.group.get(at).and_then(|group| self.members.get(*group)).map_or(&[], Vec::as_slice)
-    }
-
-    /// Two listings of one feed are two events.
-    fn may_join(&self, items: &[Item<'_>], edge: &Edge) -> bool {
-        let feeds = |at: usize| -> Vec<usize> {
-            self.members_of(at).iter().filter_map(|at| Some(items.get(*at)?.feed)).collect()
-        };
-        let theirs = feeds(edge.other);
-        self.group.get(edge.one) != self.group.get(edge.other)
-            && feeds(edge.one).iter().all(|feed| !theirs.contains(feed))
-    }
-
-    fn join(&mut self, items: &[Item<'_>], catalogue: &Catalogue, edge: &Edge) {
-        if self.group.get(edge.one) == self.group.get(edge.other) {
-            self.note(edge);
-            return;
-        }
-        if !self.may_join(items, edge) {
-            return;
-        }
-        let fits = self.members_of(edge.one).iter().all(|ours| {
-            self.members_of(edge.other).iter().all(|theirs| {
-                let (Some(one), Some(other)) = (items.get(*ours), items.get(*theirs)) else {
-                    return false;
-                };
-                let evidence = Evidence::gather(&one.view, &other.view);
-                let sport = catalogue.sport(one.sport);
-                evidence.weaker() > Likeness::Conflict && evidence.gap() <= sport.other_event_after
-            })
-        });
-        if fits {
-            self.unite(edge);
-        } else {
-            self.doubt(edge, Doubt::Rival);
-        }
-    }
-
-    fn join_renamed(&mut self, items: &[Item<'_>], edge: &Edge) {
-        if self.may_join(items, edge) {
-            self.unite(edge);
-        }
-    }
-
-    fn unite(&mut self, edge: &Edge) {
-        let (Some(one), Some(other)) =
-            (self.group.get(edge.one).copied(), self.group.get(edge.other).copied())
-        else {
-            return;
-        };
-        let (keep, give) = (one.min(other), one.max(other));
-        let moved = self.members.get_mut(give).map(std::mem::take).unwrap_or_default();
-        for at in &moved {
-            if let Some(group) = self.group.get_mut(*at) {
-                *group = keep;
-            }
-        }
-        if let Some(members) = self.members.get_mut(keep) {
-            members.extend(moved);
-        }
-        self.note(edge);
-    }
-
-    /// Keeps the better of what a listing agrees with.
-    fn note(&mut self, edge: &Edge) {
-        for (at, with) in [(edge.one, edge.other), (edge.other, edge.one)] {
-            if let Some(held @ None) = self.with.get_mut(at) {
-                *held = Some((with, edge.evidence));
-            }
-        }
-    }
-
-    fn doubt(&mut self, edge: &Edge, doubt: Doubt) {
-        if self.group.get(edge.one) == self.group.get(edge.other) {
-            return;
-        }
-        for (at, with) in [(edge.one, edge.other), (edge.other, edge.one)] {
-            if let Some(held @ None) = self.unsure.get_mut(at) {
-                *held = Some((with, edge.evidence, doubt));
-            }
-        }
+    /// What a listing's competition has in common with another feed around it, but for one partner.
+    fn around(&self, item: &Item<'_>, feed: usize, partner: usize, within: i64) -> Vec<Vote> {
+        let held = self.0.get(&(item.feed, competition_of(item), feed));
+        let held = held.map_or(&[][..], Vec::as_slice);
+        let at = start_minutes(item);
+        let from = held.partition_point(|common| common.vote.at < at - within);
+        let near = held.iter().skip(from).take_while(|common| common.vote.at <= at + within);
+        near.filter(|common| common.partner != partner).map(|common| common.vote).collect()
     }
 }

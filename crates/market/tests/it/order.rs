@@ -29,7 +29,7 @@ fn shuffled() -> impl Strategy<Value = (World, Vec<Message>)> {
     })
 }
 
-fn partition_of(matcher: &BatchMatcher) -> Partition {
+pub(crate) fn partition_of(matcher: &BatchMatcher) -> Partition {
     let mut groups: BTreeMap<_, BTreeSet<(String, String)>> = BTreeMap::new();
     for found in matcher.solve() {
         let listed = (found.feed.to_string(), found.reference.to_string());

@@ -57,7 +57,7 @@ const SEASONS: [Season; 4] = [
     Season { sport: "boxing", apart: 1300, jitter: 100, wrong: 450 },
     // 48 h and 372 h.
     Season { sport: "tennis", apart: 420, jitter: 20, wrong: 100 },
-    // 72 h and 96 h.
+    // 72 h and 152 h.
     Season { sport: "american_football", apart: 168, jitter: 20, wrong: 110 },
 ];
 

@@ -274,3 +274,21 @@ fn nesting_costs_no_stack() {
         "`outcomes[0].price`",
     );
 }
+
+#[test]
+fn a_remark_that_makes_a_name_too_long_does_not_cost_the_listing() {
+    let remark = "wagers are void if it goes the distance, ".repeat(6);
+    let home_of = |home: &str| {
+        let line = event("boxing", &format!(r#""home":"{home}","away":"Jan Brandt""#));
+        let message = parse(&line).map_err(|reject| reject.code)?;
+        let Body::Event { listing, .. } = message.body else { unreachable!() };
+        let Fixture::HeadToHead { home, .. } = listing.fixture else { unreachable!() };
+        Ok(home.into_string())
+    };
+    assert_eq!(home_of(&format!("Mika Orsk (exhibition, {remark})")).unwrap(), "Mika Orsk");
+    assert_eq!(home_of(&format!("Mika Orsk - {remark}")).unwrap(), "Mika Orsk");
+    // What fits stays as it is, and a long name is still a long name.
+    assert_eq!(home_of("Mika Orsk (exhibition)").unwrap(), "Mika Orsk (exhibition)");
+    assert_eq!(home_of(&"Orsk".repeat(60)), Err(RejectCode::TooLarge));
+    assert_eq!(home_of(&format!("{} (exhibition)", "Orsk".repeat(60))), Err(RejectCode::TooLarge));
+}

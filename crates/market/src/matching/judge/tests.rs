@@ -34,6 +34,8 @@ impl Bench {
             commence_time: Timestamp::from_secs(secs),
             competition: competition.trim_end_matches(']'),
             signature: NameSignature::BLANK,
+            feed: None,
+            event: None,
         }
     }
 
@@ -68,7 +70,7 @@ fn the_same_two_are_one_event_within_the_window_unsure_beyond_it_and_two_much_la
         ("mma", 336, 1080),
         ("boxing", 336, 1080),
         ("tennis", 48, 372),
-        ("american_football", 72, 96),
+        ("american_football", 72, 152),
     ] {
         let names =
             if sport == "american_football" { ("LAR v SEA", "Seahawks v Rams") } else { VELDT };
