@@ -39,6 +39,8 @@ pub trait Wire: Debug + Sync {
 pub struct Snapshot {
     /// When the epoch was cut; freshness in it is as of then.
     pub cut_at: Timestamp,
+    /// How long a source is not stale without a good read (D22).
+    pub stale_after: Duration,
     /// The last log entry that is in it; 0 where there is no log.
     pub seq: u64,
     catalogue: Arc<Catalogue>,
@@ -129,7 +131,7 @@ impl Snapshot {
                 SportView::cut(book, &events, sources, wires)
             })
             .collect();
-        Self { cut_at, seq, catalogue, sports }
+        Self { cut_at, stale_after, seq, catalogue, sports }
     }
 
     pub fn catalogue(&self) -> &Arc<Catalogue> {
