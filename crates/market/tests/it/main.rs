@@ -9,6 +9,7 @@
 
 mod adversary;
 mod against_model;
+mod analysis;
 mod desk;
 mod events;
 mod histories;
