@@ -61,7 +61,7 @@ impl<'a> Slate<'a> {
             let line = self.lines[at];
             let listing = self.listing(&desk, line);
             let body = Body::Event { reference: line.1.into(), listing };
-            assert_eq!(desk.hear(line.0, &FeedMessage { ts: None, body }), ACCEPTED);
+            assert_eq!(desk.hear(line.0, &FeedMessage { ts: None, fresh_for_s: None, body }), ACCEPTED);
         }
         for (feed, reference, players) in &self.fields {
             let outcomes = players.iter().map(|name| outcome(name, 1000, None)).collect();
@@ -72,7 +72,7 @@ impl<'a> Slate<'a> {
                 group: None,
                 outcomes,
             });
-            assert_eq!(desk.hear(feed, &FeedMessage { ts: None, body }), ACCEPTED);
+            assert_eq!(desk.hear(feed, &FeedMessage { ts: None, fresh_for_s: None, body }), ACCEPTED);
         }
         partition(&desk.book, |_| true)
     }
@@ -400,7 +400,7 @@ fn an_operator_who_says_that_two_names_are_two_people_is_believed() {
     let mut desk = Desk::open();
     for line in slate.lines.iter().filter(|line| !["d6", "f6"].contains(&line.1)) {
         let body = Body::Event { reference: line.1.into(), listing: slate.listing(&desk, *line) };
-        assert_eq!(desk.hear(line.0, &FeedMessage { ts: None, body }), ACCEPTED);
+        assert_eq!(desk.hear(line.0, &FeedMessage { ts: None, fresh_for_s: None, body }), ACCEPTED);
     }
     let alias = Alias {
         sport: "tennis".into(),
@@ -411,7 +411,7 @@ fn an_operator_who_says_that_two_names_are_two_people_is_believed() {
     desk.operate(&Operation::Teach { aliases: vec![alias] }).unwrap();
     for line in slate.lines.iter().filter(|line| ["d6", "f6"].contains(&line.1)) {
         let body = Body::Event { reference: line.1.into(), listing: slate.listing(&desk, *line) };
-        assert_eq!(desk.hear(line.0, &FeedMessage { ts: None, body }), ACCEPTED);
+        assert_eq!(desk.hear(line.0, &FeedMessage { ts: None, fresh_for_s: None, body }), ACCEPTED);
     }
     assert!(!desk.are_one(("daily", "d6"), ("first", "f6")));
 }

@@ -124,7 +124,7 @@ impl Case {
             let ((feed, reference), listing) = &self.listings[at];
             let body =
                 Body::Event { reference: reference.as_str().into(), listing: listing.clone() };
-            book.apply(feed, &FeedMessage { ts: None, body }, now).unwrap();
+            book.apply(feed, &FeedMessage { ts: None, fresh_for_s: None, body }, now).unwrap();
         }
         let mut events = HashMap::new();
         for event in book.events() {
