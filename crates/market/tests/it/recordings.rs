@@ -263,7 +263,7 @@ struct Bar {
 fn bar(set: &str) -> Bar {
     let (batch, book, merged_max) = match set {
         "combat_books" => (1.0, 0.997, 0),
-        "tennis_atp" => (0.9987, 0.997, 4),
+        "tennis_atp" => (0.9987, 0.997, 2),
         "tennis_atp_open" => (0.9988, 0.997, 2),
         "tennis_book" | "golf" => (1.0, 1.0, 0),
         "nfl" => (1.0, 0.999, 1),
