@@ -76,6 +76,13 @@ impl<'l> Pull<'l> {
         Some(Cow::Borrowed(text))
     }
 
+    /// Where a text without escapes begins and ends.
+    pub(super) fn plain_text(&mut self) -> Option<(usize, usize)> {
+        let len = self.raw_text().filter(|raw| !raw.contains(&b'\\'))?.len();
+        let end = self.at.checked_sub(1)?;
+        Some((end.checked_sub(len)?, end))
+    }
+
     /// A text, or nothing where it is null.
     pub(super) fn text_or_null(&mut self) -> Option<Option<Cow<'l, str>>> {
         if self.peek()? == b'n' {
