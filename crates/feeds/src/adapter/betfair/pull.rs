@@ -98,7 +98,7 @@ impl<'l> Pull<'l> {
 
     /// A whole number, in quotes or not; nothing where it is something else.
     pub(super) fn text_or_integer(&mut self) -> Option<Option<u64>> {
-        if matches!(self.peek()?, b'0'..=b'9') {
+        if self.peek()?.is_ascii_digit() {
             return self.integer().map(Some);
         }
         self.skip()?;
