@@ -1,10 +1,12 @@
-//! `betfair`: the lines of the Exchange Stream. Images and deltas go into a cache of markets; what changed comes out as
-//! best back prices, at most once per market and [`Options::emit_every`], suspensions at once.
+//! `betfair`: the lines of the Exchange Stream.
+//!
+//! Images and deltas go into a cache of markets; what changed comes out as best back prices, at most once per market and
+//! [`Options::emit_every`], suspensions at once.
 //!
 //! The stream is resumed with [`Betfair::clocks`]. Names come from `listMarketCatalogue`
 //! ([`Betfair::read_catalogue`]); an event without names is not listed, and its prices wait.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::time::Duration;
 
 use domain::catalogue::{BookmakerId, SportId};
@@ -12,66 +14,32 @@ use domain::market::Market as OurMarket;
 use domain::message::{Listing, OddsBody};
 use domain::score::Status;
 use domain::time::Timestamp;
-use serde::Deserialize;
 
 use crate::adapter::names::Known;
 use crate::adapter::{
-    Coverage, Drift, Listed, Names, Offered, Read, Scored, Settings, Translator, Unmapped, What,
-    dropped,
+    Coverage, Drift, Listed, Offered, Read, Scored, Settings, Translator, Unmapped, What, dropped,
 };
 
 mod cache;
 mod catalogue;
 mod line;
 mod offer;
+mod option;
 mod pull;
-
-#[cfg(test)]
-mod tests;
 
 use cache::{Definition, Market, State};
 use catalogue::Entry;
 use line::{Change, Line};
 use pull::UNIT;
 
-/// The exchange's numbers and names.
-const TABLES: &str = include_str!("betfair.toml");
+pub use option::{Control, Options, own_names};
+
 /// The catalogue's key of the exchange.
 const BOOKMAKER: &str = "betfair";
 /// Most markets of one stream; the exchange allows 200 unless it agreed to more.
 const MARKETS_MAX: usize = 10_000;
 /// How often silence is confirmed as "nothing changed".
 const CONFIRM_EVERY: Duration = Duration::from_secs(10);
-
-/// What the configuration says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Smallest size behind a price, in whole units of the account's currency.
-    pub min_size: u64,
-    /// At most one message per market in this time.
-    pub emit_every: Duration,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { min_size: 10, emit_every: Duration::from_secs(1) }
-    }
-}
-
-/// A line that is for the connection, not for the market.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Control {
-    /// The server is ready for the authentication.
-    Connected,
-    /// The answer to a request.
-    Status {
-        id: Option<u64>,
-        success: bool,
-        /// `INVALID_CLOCK`, `SUBSCRIPTION_LIMIT_EXCEEDED` and others; empty on success.
-        error: String,
-        closed: bool,
-    },
-}
 
 /// Reads the Exchange Stream.
 #[derive(Debug)]
@@ -120,17 +88,6 @@ struct Slot {
     /// Whether the last message said suspended; `None`: there was none.
     suspended: Option<bool>,
     pending: bool,
-}
-
-/// The exchange's names and ours: what the operator's own are laid over.
-pub fn own_names() -> Names {
-    #[derive(Default, Deserialize)]
-    struct Tables {
-        sports: BTreeMap<String, String>,
-        markets: BTreeMap<String, String>,
-    }
-    let tables: Tables = toml::from_str(TABLES).unwrap_or_default();
-    Names { bookmakers: BTreeMap::new(), sports: tables.sports, markets: tables.markets }
 }
 
 impl Betfair {
@@ -243,25 +200,25 @@ impl Betfair {
     }
 
     /// Applies one market change of a line.
-    fn change(&mut self, change: &mut Change, published: Timestamp, read: &mut Read) {
-        let known = self.markets.contains_key(&*change.id);
+    fn change(&mut self, id: &str, change: &mut Change, published: Timestamp, read: &mut Read) {
+        let known = self.markets.contains_key(id);
         if !known {
             if change.definition.is_none() || self.markets.len() >= MARKETS_MAX {
                 *read.dropped.entry(dropped::INCOMPLETE).or_default() += 1;
                 return;
             }
-            self.markets.insert((&*change.id).into(), Market::default());
+            self.markets.insert(id.into(), Market::default());
         }
         let size_min = self.options.min_size.saturating_mul(UNIT);
         let definition = change.definition.take();
-        let Some(market) = self.markets.get_mut(&*change.id) else {
+        let Some(market) = self.markets.get_mut(id) else {
             return;
         };
         market.image = self.image;
         // Markets that are not ours are only remembered.
         if known && market.slot.is_none() {
             if definition.is_some_and(|definition| definition.state == State::Closed) {
-                self.markets.remove(&*change.id);
+                self.markets.remove(id);
             }
             return;
         }
@@ -276,8 +233,8 @@ impl Betfair {
         let changed = market.update(self.line.updates_of(change), change.image, size_min);
         let slot = market.slot;
         if defined {
-            self.place(&change.id, read);
-            self.update_event(&change.id, read);
+            self.place(id, read);
+            self.update_event(id, read);
         } else if changed && let Some(slot) = slot {
             self.mark(slot);
         }
@@ -540,7 +497,9 @@ impl Translator for Betfair {
         let mut changes = std::mem::take(&mut self.line.changes);
         for change in &mut changes {
             read.items += 1;
-            self.change(change, head.published.unwrap_or(at), &mut read);
+            if let Some(id) = change.id(bytes) {
+                self.change(id, change, head.published.unwrap_or(at), &mut read);
+            }
         }
         self.line.changes = changes;
         if head.image && !head.more {

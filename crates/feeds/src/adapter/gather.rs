@@ -17,6 +17,8 @@ use crate::adapter::{
 /// Most events and most markets of one read.
 const LISTINGS_MAX: usize = 50_000;
 const MARKETS_MAX: usize = 200_000;
+/// Most markets of one event in a read: as many as the book takes.
+const EVENT_MARKETS_MAX: usize = domain::message::MARKETS_MAX;
 /// More than this share of the items failing is drift, if it is at least [`FAILED_MIN`] of them (A18).
 const FAILED_SHARE: u64 = 5;
 const FAILED_MIN: u64 = 5;
@@ -28,11 +30,9 @@ pub(crate) struct Gather<'s> {
     settings: &'s Settings,
     read: Read,
     listed: HashMap<Box<str>, usize>,
-    markets: HashMap<MarketKey, usize>,
+    /// Where the markets of each ref are in the read.
+    markets: HashMap<Box<str>, Vec<usize>>,
 }
-
-/// What identifies a market within a read.
-type MarketKey = (Box<str>, BookmakerId, Market, Option<Box<str>>);
 
 /// A market as a translator found it.
 #[derive(Debug)]
@@ -172,21 +172,9 @@ impl<'s> Gather<'s> {
         if found.ts.is_none() {
             self.confirm(found.bookmaker, found.sport);
         }
-        let key = (found.reference, found.bookmaker, found.market, found.group);
-        let index = match self.markets.get(&key) {
-            Some(index) => *index,
-            None if self.read.markets.len() >= MARKETS_MAX => {
-                self.drop_one(dropped::TOO_MANY);
-                return;
-            }
-            None => {
-                let index = self.read.markets.len();
-                let (reference, bookmaker, market, group) = key.clone();
-                let odds = OddsBody { reference, bookmaker, market, group, outcomes: Vec::new() };
-                self.read.markets.push(Offered { odds, ts: found.ts, suspended: false });
-                self.markets.insert(key, index);
-                index
-            }
+        let Some(index) = self.place(&found) else {
+            self.drop_one(dropped::TOO_MANY);
+            return;
         };
         let Some(offered) = self.read.markets.get_mut(index) else {
             return;
@@ -198,6 +186,13 @@ impl<'s> Gather<'s> {
         } else {
             false
         };
+        if offered.odds.outcomes.is_empty()
+            && found.outcomes.len() <= 3
+            && !repeats(&found.outcomes)
+        {
+            offered.odds.outcomes = found.outcomes;
+            return;
+        }
         let mut too_many = 0_u64;
         for outcome in found.outcomes {
             too_many += u64::from(!put(&mut offered.odds.outcomes, outcome));
@@ -205,6 +200,42 @@ impl<'s> Gather<'s> {
         if too_many > 0 {
             *self.read.dropped.entry(dropped::TOO_MANY).or_default() += too_many;
         }
+    }
+
+    /// Where the market is in the read, added if it is new; nothing where there is no room.
+    fn place(&mut self, found: &Found) -> Option<usize> {
+        let read = &mut self.read;
+        let same = |index: &&usize| {
+            read.markets.get(**index).is_some_and(|held| {
+                let held = &held.odds;
+                held.bookmaker == found.bookmaker
+                    && held.market == found.market
+                    && held.group == found.group
+            })
+        };
+        let of_event = self.markets.get_mut(&*found.reference);
+        // Parts of one market follow each other.
+        if let Some(index) = of_event.as_ref().and_then(|all| all.iter().rev().find(same)) {
+            return Some(*index);
+        }
+        let full = of_event.as_ref().is_some_and(|all| all.len() >= EVENT_MARKETS_MAX);
+        if full || read.markets.len() >= MARKETS_MAX {
+            return None;
+        }
+        let index = read.markets.len();
+        match of_event {
+            Some(all) => all.push(index),
+            None => drop(self.markets.insert(found.reference.clone(), vec![index])),
+        }
+        let odds = OddsBody {
+            reference: found.reference.clone(),
+            bookmaker: found.bookmaker,
+            market: found.market,
+            group: found.group.clone(),
+            outcomes: Vec::new(),
+        };
+        read.markets.push(Offered { odds, ts: found.ts, suspended: false });
+        Some(index)
     }
 
     pub(crate) fn score(&mut self, score: ScoreBody, ts: Option<Timestamp>) {
@@ -235,6 +266,15 @@ impl<'s> Gather<'s> {
         }
         Ok(read)
     }
+}
+
+/// Whether two of a few outcomes are the same.
+fn repeats(outcomes: &[OfferedOutcome]) -> bool {
+    let same = |a: &OfferedOutcome, b: &OfferedOutcome| a.name == b.name && a.point == b.point;
+    outcomes
+        .iter()
+        .enumerate()
+        .any(|(at, one)| outcomes.iter().skip(at + 1).any(|other| same(one, other)))
 }
 
 /// Adds an outcome or replaces the same one; `false` where there are too many.

@@ -18,6 +18,7 @@ mod json;
 mod number;
 mod path;
 mod recipe;
+mod rule;
 mod run;
 mod scan;
 mod time;

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use domain::catalogue::{Shape, SportId};
@@ -16,6 +17,7 @@ use domain::price::{Format, Quote};
 use domain::score::Status;
 use domain::time::Timestamp;
 use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::adapter::gather::{Found, check_name};
@@ -162,20 +164,19 @@ impl Translator for TheOddsApi {
             Some("scores") => (Kind::Scores, Coverage::Delta),
             _ => (Kind::Odds, Coverage::Prices),
         };
-        let mut reader = Reader {
+        let reader = || Reader {
             gather: Gather::new(&self.settings, coverage),
             settings: &self.settings,
             format: self.format,
             kind,
         };
-        match serde_json::from_slice::<Vec<Event<'_>>>(bytes) {
-            Ok(events) => {
-                for (index, event) in events.iter().enumerate() {
-                    reader.event(index, event);
-                }
-            }
+        let mut all = reader();
+        let mut json = serde_json::Deserializer::from_slice(bytes);
+        let reader = match Events(&mut all).deserialize(&mut json).and_then(|()| json.end()) {
+            Ok(()) => all,
             // One bad event does not make the others bad: each is read by itself.
             Err(_) => {
+                let mut reader = reader();
                 let events: Vec<&RawValue> =
                     serde_json::from_slice(bytes).map_err(|error| not_a_list("/", &error))?;
                 for (index, event) in events.into_iter().enumerate() {
@@ -184,14 +185,51 @@ impl Translator for TheOddsApi {
                         Err(error) => reader.bad_event(index, &error),
                     }
                 }
+                reader
             }
-        }
+        };
         reader.gather.finish()
     }
 }
 
 fn not_a_list(path: &str, error: &serde_json::Error) -> Drift {
     Drift::new(path, format!("not the expected list: {error}"))
+}
+
+/// A text that may be null, borrowed from the body unless it is written with escapes.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+fn text<'t>(text: &'t Option<Text<'_>>) -> Option<&'t str> {
+    text.as_ref().map(|text| &*text.0)
+}
+
+/// Reads events one after the other: a body is not held a second time.
+struct Events<'r, 's>(&'r mut Reader<'s>);
+
+impl<'de> DeserializeSeed<'de> for Events<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Events<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of events")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        let mut index = 0;
+        while let Some(event) = list.next_element::<Event<'de>>()? {
+            self.0.event(index, &event);
+            index += 1;
+        }
+        Ok(())
+    }
 }
 
 #[derive(Deserialize)]
@@ -205,9 +243,9 @@ struct Event<'a> {
     #[serde(borrow)]
     commence_time: Cow<'a, str>,
     #[serde(borrow, default)]
-    home_team: Option<Cow<'a, str>>,
+    home_team: Option<Text<'a>>,
     #[serde(borrow, default)]
-    away_team: Option<Cow<'a, str>>,
+    away_team: Option<Text<'a>>,
     #[serde(borrow, default)]
     bookmakers: Vec<Bookmaker<'a>>,
     #[serde(default)]
@@ -215,7 +253,7 @@ struct Event<'a> {
     #[serde(borrow, default)]
     scores: Option<Vec<Score<'a>>>,
     #[serde(borrow, default)]
-    last_update: Option<Cow<'a, str>>,
+    last_update: Option<Text<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -223,7 +261,7 @@ struct Bookmaker<'a> {
     #[serde(borrow)]
     key: Cow<'a, str>,
     #[serde(borrow, default)]
-    last_update: Option<Cow<'a, str>>,
+    last_update: Option<Text<'a>>,
     #[serde(borrow, default)]
     markets: Vec<MarketOf<'a>>,
 }
@@ -233,7 +271,7 @@ struct MarketOf<'a> {
     #[serde(borrow)]
     key: Cow<'a, str>,
     #[serde(borrow, default)]
-    last_update: Option<Cow<'a, str>>,
+    last_update: Option<Text<'a>>,
     #[serde(borrow, default)]
     outcomes: Vec<Outcome<'a>>,
 }
@@ -303,8 +341,8 @@ impl Reader<'_> {
     }
 
     fn listed(&mut self, event: &Event<'_>, sport: SportId) -> Result<(), Fault> {
-        let name = |key, name: &Option<Cow<'_, str>>| {
-            let name = name.as_deref().map(str::trim).filter(|name| !name.is_empty());
+        let name = |key, name: &Option<Text<'_>>| {
+            let name = text(name).map(str::trim).filter(|name| !name.is_empty());
             name.map(Box::from).ok_or((key, "is empty".to_owned()))
         };
         let fixture = match self.settings.catalogue.sport(sport).shape {
@@ -342,7 +380,7 @@ impl Reader<'_> {
             let Some(market) = self.gather.market(&of.key, sport) else {
                 continue;
             };
-            let ts = of.last_update.as_deref().or(bookmaker.last_update.as_deref());
+            let ts = text(&of.last_update).or(text(&bookmaker.last_update));
             let mut outcomes = Vec::with_capacity(of.outcomes.len());
             for outcome in &of.outcomes {
                 self.gather.tried();
@@ -371,8 +409,8 @@ impl Reader<'_> {
         let Some(scores) = &event.scores else {
             return Ok(());
         };
-        let side = |team: &Option<Cow<'_, str>>| {
-            let found = scores.iter().find(|score| Some(&score.name) == team.as_ref());
+        let side = |team: &Option<Text<'_>>| {
+            let found = scores.iter().find(|score| Some(&*score.name) == text(team));
             let Some(found) = found.filter(|found| !found.score.is_empty()) else {
                 return Ok(None);
             };
@@ -393,7 +431,7 @@ impl Reader<'_> {
             leaders: Vec::new(),
             correction: Correction::No,
         };
-        let ts = event.last_update.as_deref().and_then(|ts| Timestamp::parse(ts).ok());
+        let ts = text(&event.last_update).and_then(|ts| Timestamp::parse(ts).ok());
         self.gather.score(score, ts);
         Ok(())
     }

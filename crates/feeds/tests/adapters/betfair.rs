@@ -153,10 +153,12 @@ fn best_prices_after_every_line_are_those_of_a_simple_model() {
     }
 }
 
+/// By runner and price, the level as the exchange sent it last.
+type Ladders = BTreeMap<u64, BTreeMap<String, Value>>;
+
 /// The lines from one to another as the exchange sends them after a resumption: each level and definition once.
 fn conflated(lines: &[Value]) -> Value {
-    let mut markets: BTreeMap<String, (Option<Value>, BTreeMap<u64, BTreeMap<String, Value>>)> =
-        BTreeMap::new();
+    let mut markets: BTreeMap<String, (Option<Value>, Ladders)> = BTreeMap::new();
     for line in lines {
         for market in line["mc"].as_array().into_iter().flatten() {
             let held = markets.entry(market["id"].as_str().unwrap().to_owned()).or_default();

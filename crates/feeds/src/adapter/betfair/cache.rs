@@ -210,10 +210,10 @@ pub(super) fn read_definition(pull: &mut Pull<'_>) -> Option<Definition> {
             b"eventId" => definition.event = (&*pull.text()?).into(),
             b"eventTypeId" => definition.event_type = (&*pull.text()?).into(),
             b"eventName" => {
-                definition.event_name = pull.text_or_null()?.map(|name| (&*name).into())
+                definition.event_name = pull.text_or_null()?.map(|name| (&*name).into());
             }
             b"marketTime" => {
-                market_time = pull.text_or_null()?.and_then(|t| Timestamp::parse(&t).ok())
+                market_time = pull.text_or_null()?.and_then(|t| Timestamp::parse(&t).ok());
             }
             b"openDate" => open_date = pull.text_or_null()?.and_then(|t| Timestamp::parse(&t).ok()),
             b"runners" => pull.list(|pull| {

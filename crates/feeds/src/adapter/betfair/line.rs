@@ -21,11 +21,19 @@ pub(super) struct Line {
 /// One entry of `mc`.
 #[derive(Debug, Default)]
 pub(super) struct Change {
-    pub(super) id: String,
+    /// Where its id is in the line.
+    id: (usize, usize),
     /// It replaces what was known of the ladders.
     pub(super) image: bool,
     pub(super) definition: Option<Definition>,
     updates: (usize, usize),
+}
+
+impl Change {
+    /// The market's id in the line that this was read from.
+    pub(super) fn id<'l>(&self, line: &'l [u8]) -> Option<&'l str> {
+        std::str::from_utf8(line.get(self.id.0..self.id.1)?).ok()
+    }
 }
 
 /// What a line says apart from markets.
@@ -131,7 +139,7 @@ impl Line {
             let from = self.updates.len();
             pull.object(|pull, key| {
                 match key {
-                    b"id" => change.id = pull.text()?.into_owned(),
+                    b"id" => change.id = pull.plain_text()?,
                     b"img" => change.image = pull.flag()?,
                     b"marketDefinition" => change.definition = Some(read_definition(pull)?),
                     b"rc" if pull.is_null() => pull.skip()?,
@@ -141,7 +149,7 @@ impl Line {
                 Some(())
             })?;
             change.updates = (from, self.updates.len());
-            (!change.id.is_empty() && self.updates.len() <= UPDATES_MAX).then_some(())?;
+            (change.id.0 < change.id.1 && self.updates.len() <= UPDATES_MAX).then_some(())?;
             self.changes.push(change);
             Some(())
         })

@@ -76,6 +76,13 @@ impl<'l> Pull<'l> {
         Some(Cow::Borrowed(text))
     }
 
+    /// Where a text without escapes begins and ends.
+    pub(super) fn plain_text(&mut self) -> Option<(usize, usize)> {
+        let len = self.raw_text().filter(|raw| !raw.contains(&b'\\'))?.len();
+        let end = self.at.checked_sub(1)?;
+        Some((end.checked_sub(len)?, end))
+    }
+
     /// A text, or nothing where it is null.
     pub(super) fn text_or_null(&mut self) -> Option<Option<Cow<'l, str>>> {
         if self.peek()? == b'n' {
@@ -91,7 +98,7 @@ impl<'l> Pull<'l> {
 
     /// A whole number, in quotes or not; nothing where it is something else.
     pub(super) fn text_or_integer(&mut self) -> Option<Option<u64>> {
-        if matches!(self.peek()?, b'0'..=b'9') {
+        if self.peek()?.is_ascii_digit() {
             return self.integer().map(Some);
         }
         self.skip()?;

@@ -10,6 +10,7 @@ use jiff::tz::TimeZone;
 
 use super::document::Symbols;
 use super::path::Path;
+use super::rule::{EventRule, MarketRule, OutcomeRule, PriceFormat, ScoreRule};
 use super::time;
 use super::value::{Condition, Table, Value};
 
@@ -58,60 +59,6 @@ pub struct Mapping {
     page: Option<Page>,
     urls: Vec<String>,
     headers: BTreeMap<String, String>,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct EventRule {
-    pub(super) each: Option<Path>,
-    pub(super) group: Option<Value>,
-    pub(super) when: Vec<Condition>,
-    pub(super) list: Vec<Condition>,
-    pub(super) reference: Value,
-    pub(super) sport: Value,
-    pub(super) competition: Option<Value>,
-    pub(super) commence_time: Option<Value>,
-    pub(super) home: Option<Value>,
-    pub(super) away: Option<Value>,
-    pub(super) title: Option<Value>,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct MarketRule {
-    pub(super) each: Option<Path>,
-    pub(super) join: Option<Value>,
-    pub(super) when: Vec<Condition>,
-    pub(super) bookmaker: Option<Value>,
-    pub(super) key: Value,
-    pub(super) group: Option<Value>,
-    pub(super) format: PriceFormat,
-    pub(super) suspended: Vec<Condition>,
-    pub(super) ts: Option<Value>,
-    pub(super) outcomes: Vec<OutcomeRule>,
-}
-
-#[derive(Clone, Debug)]
-pub(super) enum PriceFormat {
-    Is(Format),
-    Auto,
-    Named(Value),
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct OutcomeRule {
-    pub(super) each: Option<Path>,
-    pub(super) when: Vec<Condition>,
-    pub(super) name: Value,
-    pub(super) price: Value,
-    pub(super) point: Option<Value>,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct ScoreRule {
-    pub(super) when: Vec<Condition>,
-    pub(super) status: Value,
-    pub(super) home_score: Option<Value>,
-    pub(super) away_score: Option<Value>,
-    pub(super) winner: Option<Value>,
 }
 
 /// What texts of a mapping may refer to.
@@ -408,10 +355,7 @@ impl Compiler {
         self.unknown(&at.path, at.table, &OUTCOME);
         let each = self.path(at, "each", names);
         let when = self.conditions(at, "when", names);
-        let name = match at.table.get("name").and_then(toml::Value::as_str) {
-            Some(side @ ("@home" | "@away")) => Some(Value::constant(side)),
-            _ => self.needed(at, "name", names),
-        };
+        let name = side(at, "name").or_else(|| self.needed(at, "name", names));
         let price = self.needed(at, "price", names);
         let point = self.value(at, "point", names);
         Some(OutcomeRule { each, when, name: name?, price: price?, point })
@@ -424,7 +368,7 @@ impl Compiler {
             when: self.conditions(at, "when", names),
             home_score: self.value(at, "home_score", names),
             away_score: self.value(at, "away_score", names),
-            winner: self.value(at, "winner", names),
+            winner: side(at, "winner").or_else(|| self.value(at, "winner", names)),
             status: status?,
         })
     }
@@ -587,6 +531,14 @@ impl Compiler {
             }
         }
         conditions
+    }
+}
+
+/// `@home` or `@away` as it is: a participant, not an attribute.
+fn side(at: &At<'_>, key: &str) -> Option<Value> {
+    match at.table.get(key).and_then(toml::Value::as_str) {
+        Some(side @ ("@home" | "@away")) => Some(Value::constant(side)),
+        _ => None,
     }
 }
 

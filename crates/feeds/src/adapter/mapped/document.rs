@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::adapter::Drift;
 
@@ -51,8 +52,27 @@ struct Node {
 /// The names that paths use, as numbers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Symbols {
-    numbers: HashMap<Box<str>, u32>,
+    numbers: HashMap<Box<str>, u32, BuildHasherDefault<KeyHasher>>,
     names: Vec<Box<str>>,
+}
+
+/// Every key of an input is looked up, in a table that only a mapping fills: no input can make it slow, so a hash that
+/// is quick for short texts is enough.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+        for chunk in bytes.chunks(8) {
+            let word = chunk.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+            self.0 = (self.0.rotate_left(23) ^ word).wrapping_mul(FACTOR);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 29
+    }
 }
 
 impl Symbols {

@@ -8,7 +8,7 @@ use super::document::{Document, Kind, NodeId, ROOT, Symbols};
 
 /// Most nodes that one input may make the paths look at. A body of 32 MiB takes some millions; a mapping that compares
 /// every event with every market of a large file should use `join`.
-const VISITS_MAX: u64 = 400_000_000;
+const VISITS_MAX: u64 = 50_000_000;
 
 /// This much text costs as much as a node.
 const BYTES_PER_VISIT: usize = 16;

@@ -10,9 +10,10 @@ use domain::message::{Correction, Fixture, Listing, OfferedOutcome, ScoreBody};
 use domain::price::{Format, Quote};
 use domain::score::Status;
 
-use super::compile::{EventRule, Mapping, MarketRule, OutcomeRule, PriceFormat, ScoreRule};
+use super::compile::Mapping;
 use super::document::{NodeId, ROOT};
 use super::path::{Item, Path, Reading};
+use super::rule::{EventRule, MarketRule, OutcomeRule, PriceFormat, ScoreRule};
 use super::value::{Condition, Scope, Value, shorten};
 use crate::adapter::gather::Found;
 use crate::adapter::{Coverage, Drift, Gather, Read, Settings, dropped};

@@ -18,9 +18,11 @@ pub(super) fn parse_xml(document: &mut Document<'_>) -> Result<(), Drift> {
 
 /// The local part of the name that a text begins with.
 pub(super) fn read_name(rest: &str) -> &str {
-    let end = rest.find(|c: char| !is_name(c)).unwrap_or(rest.len());
-    let name = rest.get(..end).unwrap_or_default();
-    name.rsplit(':').next().unwrap_or(name)
+    let name = rest.get(..name_len(rest)).unwrap_or_default();
+    match memchr::memrchr(b':', name.as_bytes()) {
+        Some(colon) => name.get(colon + 1..).unwrap_or_default(),
+        None => name,
+    }
 }
 
 /// An element whose end has not been read.
@@ -221,7 +223,7 @@ impl<'t> Reader<'t> {
 
     fn name(&mut self) -> Result<(usize, usize), Drift> {
         let start = self.at;
-        let len = self.rest().find(|c: char| !is_name(c)).unwrap_or(self.rest().len());
+        let len = name_len(self.rest());
         if len == 0 {
             return Err(self.fault("expected a name"));
         }
@@ -275,6 +277,10 @@ fn character_number(entity: &str) -> Option<char> {
     char::from_u32(number)
 }
 
-fn is_name(c: char) -> bool {
-    c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':')
+/// The bytes that a name has at the start of a text; everything beyond ASCII is taken as a letter.
+fn name_len(rest: &str) -> usize {
+    let part = |byte: &u8| {
+        byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':') || *byte >= 0x80
+    };
+    rest.bytes().position(|byte| !part(&byte)).unwrap_or(rest.len())
 }
