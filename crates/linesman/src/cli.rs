@@ -274,7 +274,9 @@ pub(crate) enum FeedsVerb {
     )]
     Check(FeedsCheckArgs),
     /// Print what an adapter makes of recorded answers or tapes, as messages for `match` and `replay`
-    #[command(after_help = "Example:\n  linesman feeds translate betway today.json > betway.ndjson")]
+    #[command(
+        after_help = "Example:\n  linesman feeds translate betway today.json > betway.ndjson"
+    )]
     Translate(FeedsTranslateArgs),
     /// List the kinds of adapters with their keys and terms
     #[command(after_help = "Example:\n  linesman feeds kinds")]

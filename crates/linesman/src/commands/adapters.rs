@@ -91,7 +91,8 @@ pub(crate) async fn status(
     if json {
         return output::print_line(&json!({ "adapters": reports }).to_string());
     }
-    let mut text = format!("{:<20} {:<14} {:<9} {:<22} message", "name", "kind", "state", "last good read");
+    let mut text =
+        format!("{:<20} {:<14} {:<9} {:<22} message", "name", "kind", "state", "last good read");
     for report in &reports {
         let Report { name, kind, state, message, last_good_read, .. } = report;
         let last = last_good_read.as_deref().unwrap_or("never");
@@ -222,7 +223,8 @@ impl Sink for Copy {
         let rights = Rights { bookmaker: None, scores: true };
         for (number, line) in push::split_lines(&body) {
             let parsed = rights.parse(line, &self.catalogue);
-            let decided = parsed.and_then(|message| counts.book.apply(feed, &message, SystemClock.now()));
+            let decided =
+                parsed.and_then(|message| counts.book.apply(feed, &message, SystemClock.now()));
             match decided {
                 Ok(decision) => {
                     let count = match decision.verdict {
@@ -236,7 +238,8 @@ impl Sink for Copy {
                 Err(reject) => {
                     *counts.rejects.entry(reject.code.slug()).or_default() += 1;
                     if counts.samples.len() < REJECTS_SHOWN {
-                        let sent: String = String::from_utf8_lossy(line).chars().take(300).collect();
+                        let sent: String =
+                            String::from_utf8_lossy(line).chars().take(300).collect();
                         let sample = json!({ "code": reject.code.slug(), "message": reject.message, "sent": sent });
                         counts.samples.push(sample);
                     }
@@ -304,7 +307,8 @@ pub(crate) fn check(config: &Config, data: &Path, args: &FeedsCheckArgs) -> anyh
         board: board.clone(),
         read_now: Arc::default(),
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
         let runs_on = matches!(&adapter.settings.kind, KindSettings::Exec(exec) if exec.every.is_none())
             || matches!(&adapter.settings.kind, KindSettings::Betfair(_));

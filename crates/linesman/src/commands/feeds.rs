@@ -7,8 +7,8 @@ use anyhow::bail;
 use domain::suggest::did_you_mean;
 use market::Operation;
 
-use crate::commands::adapters;
 use crate::cli::{FeedsCreateArgs, FeedsVerb, output};
+use crate::commands::adapters;
 use crate::config::Config;
 use crate::{catalogue, open};
 
