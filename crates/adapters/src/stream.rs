@@ -129,7 +129,7 @@ impl Stream {
     async fn wait(&mut self, time: Duration) {
         let next = self.runner.now().plus(time);
         self.runner.board().note_next(Some(next));
-        let read_now = self.runner.context.read_now.clone();
+        let read_now = Arc::clone(&self.runner.context.read_now);
         tokio::select! {
             () = sleep(time) => {}
             () = read_now.notified() => {}
@@ -308,7 +308,7 @@ impl Stream {
             match self.translator.read_catalogue(&fetched.body, now) {
                 Ok(read) => self.add(read).await?,
                 Err(drift) => {
-                    self.runner.board().quarantine("catalogue", &fetched.body, &drift, now)
+                    self.runner.board().quarantine("catalogue", &fetched.body, &drift, now);
                 }
             }
         }

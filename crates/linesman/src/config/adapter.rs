@@ -329,7 +329,7 @@ impl Field for Rows {
     fn read(reader: &mut Reader, path: &str, node: &Node, about: About) -> Option<Self::Value> {
         const TAKES: &str = "a list of { starts_within = \"1h\", every = \"1m\" }, the last without `starts_within`";
         let mut rows = Vec::new();
-        let mut refuse = |reader: &mut Reader, why: String| {
+        let refuse = |reader: &mut Reader, why: String| {
             reader.faults.push(Fault(node.origin(), format!("`{path}` {why}")));
         };
         for (n, row) in node.rows.iter().enumerate() {
