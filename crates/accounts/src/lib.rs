@@ -426,6 +426,21 @@ impl Accounts {
         Ok(record)
     }
 
+    /// As [`Registry::pause_adapter`]; the leader looks for it every second.
+    pub async fn pause_adapter(
+        &self,
+        name: &str,
+        paused: bool,
+        by: &Actor,
+    ) -> Result<(), AccountError> {
+        self.registry.pause_adapter(name, paused, by).await
+    }
+
+    /// As [`Registry::ask_adapter_read`].
+    pub async fn ask_adapter_read(&self, name: &str, by: &Actor) -> Result<(), AccountError> {
+        self.registry.ask_adapter_read(name, by).await
+    }
+
     /// Whether maintenance is on, as last loaded or set.
     pub fn maintenance(&self) -> Maintenance {
         **self.maintenance.load()

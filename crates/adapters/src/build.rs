@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use domain::suggest::did_you_mean;
 use domain::{BookmakerId, BookmakerSet, Catalogue, Format};
+use feeds::adapter::betfair::{Betfair, Options};
 use feeds::adapter::mapped::{Mapped, Mapping, Recipe};
 use feeds::adapter::the_odds_api::{TheOddsApi, odds_format};
 use feeds::adapter::{Names, Settings, Translator};
@@ -18,6 +19,7 @@ use crate::poll::{Poll, Upstream};
 use crate::report::State;
 use crate::runner::Context;
 use crate::settings::{AdapterSettings, KindSettings, MappedSettings};
+use crate::stream::Stream;
 use crate::the_odds_api::TheOddsApiUpstream;
 
 /// An adapter that can be run any number of times.
@@ -33,6 +35,7 @@ pub enum Kind {
     Exec(Rights),
     Mapped { mapping: Arc<Mapping>, urls: Vec<String>, translation: Settings },
     TheOddsApi { translation: Settings, format: Format },
+    Betfair { translation: Settings, options: Options },
 }
 
 impl Adapter {
@@ -45,6 +48,9 @@ impl Adapter {
             }
             Kind::TheOddsApi { translation, format } => {
                 Some(Box::new(TheOddsApi::new(translation.clone(), *format)))
+            }
+            Kind::Betfair { translation, options } => {
+                Some(Box::new(Betfair::new(translation.clone(), *options)))
             }
         }
     }
@@ -150,9 +156,17 @@ impl Builder<'_> {
                 self.check_base_url();
                 Some(Kind::TheOddsApi { translation, format })
             }
-            KindSettings::Betfair(_) => {
-                self.refuse("kind", "is `betfair`, which this version cannot run".to_owned());
-                None
+            KindSettings::Betfair(settings) => {
+                for (key, url) in
+                    [("login_url", &settings.login_url), ("api_url", &settings.api_url)]
+                {
+                    if let Some(Err(why)) = url.as_deref().map(check_url) {
+                        self.refuse(key, why);
+                    }
+                }
+                let options =
+                    Options { min_size: settings.min_size.into(), emit_every: settings.emit_every };
+                Some(Kind::Betfair { translation, options })
             }
         }
     }
@@ -240,9 +254,12 @@ pub async fn run_adapter(adapter: Adapter, context: Context) {
             let upstream = TheOddsApiUpstream::new(translator, settings, base_url, format.key());
             poll(context, upstream).await
         }
-        (Kind::Exec(_) | Kind::Mapped { .. } | Kind::TheOddsApi { .. }, _) => {
-            Err("its kind does not fit its settings".to_owned())
+        (Kind::Betfair { translation, options }, KindSettings::Betfair(settings)) => {
+            let translator = Betfair::new(translation.clone(), *options);
+            Stream::new(context, settings.clone(), translator).run().await;
+            Ok(())
         }
+        (_, _) => Err("its kind does not fit its settings".to_owned()),
     };
     if let Err(why) = ran {
         board.note_failed(State::Failed, why, clock.now());

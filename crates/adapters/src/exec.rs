@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Timestamp;
@@ -74,6 +75,10 @@ impl Drop for Program {
         signal(group, Signal::TERM);
         // Whoever runs on is killed; a thread, since the runtime may be about to end.
         std::thread::spawn(move || {
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "a thread of its own, which nobody waits for"
+            )]
             std::thread::sleep(STOP_TIME_MAX);
             signal(group, Signal::KILL);
         });
@@ -131,7 +136,7 @@ impl Exec {
     /// Waits, or until a person asks for a read.
     async fn wait(&mut self, time: Duration) {
         let until = Instant::now() + time;
-        let read_now = self.runner.context.read_now.clone();
+        let read_now = Arc::clone(&self.runner.context.read_now);
         while Instant::now() < until {
             let left = until.saturating_duration_since(Instant::now());
             tokio::select! {
@@ -169,7 +174,7 @@ impl Exec {
         }
         let pipes = program.child.stdin.take().zip(program.child.stdout.take());
         let (mut stdin, stdout) = pipes.ok_or("the program has no stdin or stdout")?;
-        let catalogue = self.runner.context.catalogue.clone();
+        let catalogue = Arc::clone(&self.runner.context.catalogue);
         let name = self.runner.context.settings.name.clone();
         let ledger = self.runner.ledger().await.map_err(|why| why.to_string())?;
         let open: Vec<_> = ledger
@@ -345,7 +350,7 @@ impl Exec {
             let ts = message.ts;
             match message.body {
                 Body::Event { reference, listing } => {
-                    read.listings.push(Listed { reference, listing })
+                    read.listings.push(Listed { reference, listing });
                 }
                 Body::Odds(odds) => {
                     let suspended = odds.outcomes.is_empty();
@@ -353,7 +358,7 @@ impl Exec {
                 }
                 Body::Score(score) => read.scores.push(Scored { score, ts }),
                 Body::Heartbeat { bookmaker, sport: Some(sport) } => {
-                    read.confirmed.push((bookmaker, sport))
+                    read.confirmed.push((bookmaker, sport));
                 }
                 Body::Remove { .. } | Body::Heartbeat { sport: None, .. } => {}
             }

@@ -113,9 +113,11 @@ fn found(patterns: &[String]) -> io::Result<Vec<PathBuf>> {
         for entry in std::fs::read_dir(folder)? {
             let entry = entry?;
             let about = entry.metadata()?;
-            let settled = about.modified().is_ok_and(|at| {
-                SystemTime::now().duration_since(at).is_ok_and(|age| age >= SETTLED)
-            });
+            #[expect(clippy::disallowed_methods, reason = "compared with times of the file system")]
+            let now = SystemTime::now();
+            let settled = about
+                .modified()
+                .is_ok_and(|at| now.duration_since(at).is_ok_and(|age| age >= SETTLED));
             if about.is_file() && settled && fits(&wanted, &entry.file_name().to_string_lossy()) {
                 paths.push(entry.path());
             }

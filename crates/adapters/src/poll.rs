@@ -1,6 +1,7 @@
 //! The poll transport: units are read one after the other when they are due (A12, A13).
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Timestamp;
@@ -171,7 +172,7 @@ impl<U: Upstream> Poll<U> {
                 self.read(&unit).await;
                 continue;
             }
-            let read_now = self.runner.context.read_now.clone();
+            let read_now = Arc::clone(&self.runner.context.read_now);
             tokio::select! {
                 () = sleep(wait.min(TICK)) => {}
                 () = read_now.notified() => self.units.iter_mut().for_each(|unit| unit.due = now),

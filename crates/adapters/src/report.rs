@@ -278,6 +278,9 @@ impl Board {
     pub fn look(&self, now: Timestamp) {
         let (last_good, every, state) = {
             let inner = self.lock();
+            if inner.report.message == TAPE_ENDED {
+                return;
+            }
             (inner.last_good, inner.every, inner.report.state)
         };
         let allowed = (every * 2).max(Duration::from_secs(2));

@@ -80,7 +80,7 @@ pub fn backoff(
 
 /// A share of a duration: `random` of 2^32 parts.
 fn scaled(span: Duration, random: u32) -> Duration {
-    let nanos = span.as_nanos() * u128::from(random) >> 32;
+    let nanos = (span.as_nanos() * u128::from(random)) >> 32;
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 

@@ -31,6 +31,9 @@ pub trait AdapterReports: Send + Sync + std::fmt::Debug {
     /// One object for each adapter.
     fn to_json(&self) -> Vec<serde_json::Value>;
 
+    /// Input of an adapter that was not in the expected format, the newest first, as far as this node knows.
+    fn samples(&self, name: &str) -> Vec<serde_json::Value>;
+
     /// Whether an adapter has not been well for longer than it may be.
     fn is_degraded(&self, now: Timestamp) -> bool;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use accounts::Registry;
 use adapters::build::Adapter;
-use adapters::report::{self, Report, Sample, State};
+use adapters::report::{self, Board, Report, Sample, State};
 use adapters::sink::{Answer, NotTaken, OpenEvent, Receipt, Sink};
 use adapters::supervisor::{Boards, Shared, Supervisor, Wish, degraded};
 use anyhow::bail;
@@ -17,7 +17,7 @@ use domain::{MetricsText, Timestamp, World};
 use engine::feed_stats::{Push, SAMPLES_MAX, Stamps, cut};
 use engine::{Piece, Terms};
 use feeds::push::Rights;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::{Mutex, PoisonError};
 use store::{AdapterRow, AdapterSampleRow, Store};
 
@@ -254,6 +254,16 @@ impl AdapterReports for Page {
             value
         };
         self.reports().iter().map(shown).collect()
+    }
+
+    fn samples(&self, name: &str) -> Vec<Value> {
+        let samples = self.boards.get(name).map(Board::samples).unwrap_or_default();
+        let shown = samples.iter().map(|sample| {
+            json!({
+                "at": sample.at.to_string(), "unit": sample.unit, "path": sample.path, "reason": sample.reason,
+            })
+        });
+        shown.collect()
     }
 
     fn is_degraded(&self, now: Timestamp) -> bool {

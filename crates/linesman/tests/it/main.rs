@@ -11,6 +11,7 @@
     reason = "an integration target is nothing but tests and what they share"
 )]
 
+mod adapters;
 mod backup;
 mod balancer;
 mod cli;

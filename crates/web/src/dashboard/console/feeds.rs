@@ -6,7 +6,7 @@ use accounts::{FeedRecord, Scores};
 use askama::Template;
 use domain::{Timestamp, World};
 use market::Load;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::dashboard::confirm::{self, Question};
 use crate::dashboard::moment::{Moment, a_second, latency, number, span};
@@ -85,11 +85,75 @@ struct SourceLine {
     stale: bool,
 }
 
+/// An upstream adapter.
+struct AdapterLine {
+    name: String,
+    kind: String,
+    state: String,
+    /// How the state is drawn.
+    dot: &'static str,
+    message: String,
+    read: Option<Moment>,
+    good: u64,
+    failed: u64,
+    /// Upstream names without a mapping, and what was left out, as text.
+    left_out: String,
+    /// Where and why inputs were not in the expected format.
+    samples: Vec<String>,
+}
+
+impl AdapterLine {
+    fn new(report: &Value, samples: &[Value], now: Timestamp) -> Self {
+        let text = |value: &Value, key: &str| {
+            value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        let reads = |key: &str| report.pointer(&format!("/reads/{key}")).and_then(Value::as_u64);
+        let state = text(report, "state");
+        let unmapped = report.get("unmapped").and_then(Value::as_array).into_iter().flatten();
+        let unmapped =
+            unmapped.map(|name| format!("{} {}", text(name, "what"), text(name, "value")));
+        let dropped = report.get("dropped").and_then(Value::as_object).into_iter().flatten();
+        let dropped = dropped.map(|(reason, count)| format!("{reason}: {count}"));
+        let left_out: Vec<String> = dropped.chain(unmapped).take(LEFT_OUT_MAX).collect();
+        let read = Timestamp::parse(&text(report, "last_good_read")).ok();
+        Self {
+            name: text(report, "name"),
+            kind: text(report, "kind"),
+            dot: match state.as_str() {
+                "ok" => "active",
+                "off" | "paused" | "waiting" | "starting" => "paused",
+                _ => "suspended",
+            },
+            state,
+            message: text(report, "message"),
+            read: read.map(|at| Moment::new(at, now)),
+            good: reads("ok").unwrap_or(0) + reads("unchanged").unwrap_or(0),
+            failed: reads("failed").unwrap_or(0),
+            left_out: left_out.join(", "),
+            samples: samples
+                .iter()
+                .map(|sample| {
+                    let (at, unit) = (text(sample, "at"), text(sample, "unit"));
+                    format!("{at} {unit} {}: {}", text(sample, "path"), text(sample, "reason"))
+                })
+                .collect(),
+        }
+    }
+
+    fn is_paused(&self) -> bool {
+        self.state == "paused" || self.state == "failed"
+    }
+}
+
+/// What was left out of reads is listed up to this many.
+const LEFT_OUT_MAX: usize = 20;
+
 #[derive(Template)]
 #[template(path = "feeds.html")]
 struct FeedsPage {
     shell: Shell,
     feeds: Vec<FeedLine>,
+    adapters: Vec<AdapterLine>,
     sources: Vec<SourceLine>,
     bookmakers: Vec<(String, String)>,
     stale_after: String,
@@ -165,6 +229,7 @@ pub(super) async fn show(visit: &Visit<'_>, notice: Option<Notice>) -> Result<Re
     let page = FeedsPage {
         shell: Shell::new(visit, "Feeds", "feeds").with(notice),
         feeds,
+        adapters: adapters(visit),
         sources,
         bookmakers: web
             .api
@@ -175,6 +240,30 @@ pub(super) async fn show(visit: &Visit<'_>, notice: Option<Notice>) -> Result<Re
         stale_after: span(live.stale_after()),
     };
     page::render(200, &page)
+}
+
+fn adapters(visit: &Visit<'_>) -> Vec<AdapterLine> {
+    let Some(adapters) = visit.web.api.adapters.get() else { return Vec::new() };
+    let line = |report: &Value| {
+        let name = report.get("name").and_then(Value::as_str).unwrap_or_default();
+        AdapterLine::new(report, &adapters.samples(name), visit.now)
+    };
+    adapters.to_json().iter().map(line).collect()
+}
+
+/// Whether the page's subject is an adapter.
+fn is_adapter(visit: &Visit<'_>) -> bool {
+    let reports = visit.web.api.adapters.get().map(|adapters| adapters.to_json());
+    let mut reports = reports.unwrap_or_default().into_iter();
+    reports.any(|report| report.get("name").and_then(Value::as_str) == Some(visit.id))
+}
+
+pub(super) async fn read_adapter(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    if !is_adapter(visit) {
+        return Err(Trouble::NotFound);
+    }
+    visit.web.api.accounts.ask_adapter_read(visit.id, &visit.actor()?).await?;
+    Ok(page::redirect("/console/feeds?done=adapter-read"))
 }
 
 pub(super) async fn one(visit: &Visit<'_>) -> Result<Reply, Trouble> {
@@ -277,6 +366,11 @@ async fn ask_revoke(visit: &Visit<'_>) -> Result<Reply, Trouble> {
 }
 
 pub(super) async fn pause(visit: &Visit<'_>, paused: bool) -> Result<Reply, Trouble> {
+    if is_adapter(visit) {
+        visit.web.api.accounts.pause_adapter(visit.id, paused, &visit.actor()?).await?;
+        let done = if paused { "adapter-paused" } else { "adapter-resumed" };
+        return Ok(page::redirect(&format!("/console/feeds?done={done}")));
+    }
     let record = visit.web.api.accounts.pause_feed(visit.id, paused, &visit.actor()?).await?;
     let done = if paused { "feed-paused" } else { "feed-resumed" };
     // Back to where the button was pressed.

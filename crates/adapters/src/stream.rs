@@ -1,0 +1,525 @@
+//! The stream transport, for Betfair: TLS, a line for each message, resumed where it was cut.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::Timestamp;
+use feeds::adapter::betfair::{Betfair, Control};
+use feeds::adapter::{Coverage, Read, Translator as _};
+use rustls_platform_verifier::BuilderVerifierExt as _;
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, ReadHalf, WriteHalf};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use crate::fetch::Fetched;
+use crate::report::{State, TAPE_ENDED};
+use crate::runner::{Context, Made, Runner, random};
+use crate::schedule::{REFUSED_WAIT, backoff};
+use crate::session::{NoSession, Question, Session, market_ids};
+use crate::settings::BetfairSettings;
+use crate::sink::NotTaken;
+use crate::tape::{Tape, gap};
+
+const STREAM: &str = "stream-api.betfair.com:443";
+const HEARTBEAT_MS: u64 = 5000;
+/// Without a line for two heartbeats the connection is dead.
+const SILENCE_MAX: Duration = Duration::from_millis(2 * HEARTBEAT_MS);
+/// A line of the stream at the most: the image of all markets of a subscription comes in segments.
+const LINE_BYTES_MAX: usize = 16 << 20;
+/// What is conflated is sent this often, and changes within this time go together.
+const FLUSH_EVERY: Duration = Duration::from_millis(100);
+/// How often the catalogue is asked as a whole, and for names that are missing.
+const CATALOGUE_EVERY: Duration = Duration::from_secs(300);
+const NAMES_EVERY: Duration = Duration::from_secs(5);
+/// What a good read stands for: sources are confirmed every 10 s.
+const EVERY: Duration = Duration::from_secs(10);
+
+/// Why a connection ended.
+#[derive(Debug)]
+enum End {
+    Retry(String),
+    /// The session is not valid any more.
+    BadSession(String),
+    Refused(String),
+    /// Subscribe again: the clock is not known, or the subscription was too large.
+    Again,
+}
+
+impl From<NotTaken> for End {
+    fn from(why: NotTaken) -> Self {
+        Self::Retry(why.to_string())
+    }
+}
+
+type Catalogue = JoinHandle<Result<Vec<Vec<u8>>, String>>;
+
+#[derive(Debug)]
+pub(crate) struct Stream {
+    runner: Runner,
+    settings: BetfairSettings,
+    translator: Betfair,
+    pending: Option<Read>,
+    session: Option<Session>,
+    /// The markets to subscribe to, where all would be too many.
+    only: Option<Vec<Box<str>>>,
+    noted: Instant,
+}
+
+impl Stream {
+    pub(crate) fn new(context: Context, settings: BetfairSettings, translator: Betfair) -> Self {
+        Self {
+            runner: Runner::new(context),
+            settings,
+            translator,
+            pending: None,
+            session: None,
+            only: None,
+            noted: Instant::now(),
+        }
+    }
+
+    /// Reads until it is dropped.
+    pub(crate) async fn run(mut self) {
+        if let Some(tape) = self.runner.context.settings.tape.clone() {
+            if let Err(why) = self.play(&tape).await {
+                self.runner.board().note_failed(State::Failed, why, self.runner.now());
+            }
+            return std::future::pending().await;
+        }
+        let (mut failures, mut signed_in_again) = (0, false);
+        loop {
+            let begun = Instant::now();
+            let end = self.connect().await;
+            let now = self.runner.now();
+            let max = self.runner.context.settings.access.backoff_max;
+            if begun.elapsed() > SILENCE_MAX {
+                (failures, signed_in_again) = (0, false);
+            }
+            self.runner.board().note_reconnect();
+            match end {
+                End::Again => continue,
+                End::BadSession(_) if !signed_in_again => {
+                    (self.session, signed_in_again) = (None, true);
+                    continue;
+                }
+                End::BadSession(why) | End::Refused(why) => {
+                    self.session = None;
+                    self.runner.board().note_failed(State::Refused, why, now);
+                    self.wait(REFUSED_WAIT).await;
+                    signed_in_again = false;
+                }
+                End::Retry(why) => {
+                    failures += 1;
+                    self.runner.board().note_failed(State::Retrying, why, now);
+                    self.wait(backoff(failures, max, None, random())).await;
+                }
+            }
+        }
+    }
+
+    async fn wait(&mut self, time: Duration) {
+        let next = self.runner.now().plus(time);
+        self.runner.board().note_next(Some(next));
+        let read_now = Arc::clone(&self.runner.context.read_now);
+        tokio::select! {
+            () = sleep(time) => {}
+            () = read_now.notified() => {}
+        }
+    }
+
+    /// One connection, from its beginning to its end.
+    async fn connect(&mut self) -> End {
+        match self.converse().await {
+            Ok(never) => never,
+            Err(end) => end,
+        }
+    }
+
+    async fn converse(&mut self) -> Result<End, End> {
+        let session = match &self.session {
+            Some(session) => session.clone(),
+            None => {
+                let access = self.runner.context.settings.access.clone();
+                let session =
+                    Session::sign_in(&self.settings, &access).await.map_err(|no| match no {
+                        NoSession::Failed(why) => End::Retry(why),
+                        NoSession::Refused(why) => End::Refused(why),
+                    })?;
+                self.session = Some(session.clone());
+                session
+            }
+        };
+        let (mut lines, mut writer) = self.open().await.map_err(End::Retry)?;
+        self.expect(&mut lines, None).await?;
+        let hello = json!({
+            "op": "authentication", "id": 1, "appKey": session.app_key.reveal(), "session": session.token.reveal(),
+        });
+        send(&mut writer, &hello).await?;
+        self.expect(&mut lines, Some(1)).await?;
+        let subscription = self.subscription();
+        send(&mut writer, &subscription).await?;
+        self.follow(&mut lines, &session).await
+    }
+
+    fn subscription(&self) -> serde_json::Value {
+        let filter = match &self.only {
+            Some(ids) => json!({ "marketIds": ids }),
+            None => json!({ "eventTypeIds": self.translator.event_types().collect::<Vec<_>>() }),
+        };
+        let mut message = json!({
+            "op": "marketSubscription", "id": 2, "heartbeatMs": HEARTBEAT_MS, "segmentationEnabled": true,
+            "marketFilter": filter,
+            "marketDataFilter": { "ladderLevels": 3, "fields": ["EX_BEST_OFFERS", "EX_MARKET_DEF"] },
+        });
+        if let (Some((initial, clk)), Some(object)) =
+            (self.translator.clocks(), message.as_object_mut())
+        {
+            object.insert("initialClk".to_owned(), initial.into());
+            object.insert("clk".to_owned(), clk.into());
+        }
+        message
+    }
+
+    async fn open(&self) -> Result<(Lines, Writer), String> {
+        let address = self.settings.stream.as_deref().unwrap_or(STREAM);
+        let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+        let limit = self.runner.context.settings.access.timeout;
+        let tls = tls(self.runner.context.settings.access.ca_file.as_deref())?;
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| "`stream` is not a host and port".to_owned())?;
+        let connecting = async {
+            let socket = TcpStream::connect(address).await?;
+            socket.set_nodelay(true)?;
+            TlsConnector::from(tls).connect(name, socket).await
+        };
+        let connected = timeout(limit, connecting)
+            .await
+            .map_err(|_| "the stream cannot be reached in time".to_owned())?;
+        let stream = connected.map_err(|error| format!("the stream cannot be reached: {error}"))?;
+        let (reader, writer) = tokio::io::split(stream);
+        Ok((Lines { reader: BufReader::with_capacity(64 << 10, reader), line: Vec::new() }, writer))
+    }
+
+    /// Waits for the line that answers a request, or greets.
+    async fn expect(&mut self, lines: &mut Lines, asked: Option<u64>) -> Result<(), End> {
+        loop {
+            let line = lines.next(SILENCE_MAX).await?;
+            let now = self.runner.now();
+            self.translator
+                .translate("stream", &line, now)
+                .map_err(|drift| End::Retry(drift.to_string()))?;
+            match (self.translator.take_control(), asked) {
+                (Some(Control::Connected), None) => return Ok(()),
+                (Some(Control::Status { id, success: true, .. }), Some(_)) if id == asked => {
+                    return Ok(());
+                }
+                (Some(Control::Status { success: false, error, .. }), _) => {
+                    return Err(end_of(error));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Takes lines until there are none.
+    async fn follow(&mut self, lines: &mut Lines, session: &Session) -> Result<End, End> {
+        let mut catalogue: Option<Catalogue> = None;
+        let (mut whole, mut names) = (None::<Instant>, None::<Instant>);
+        let mut last = Instant::now();
+        let mut flush = tokio::time::interval(FLUSH_EVERY);
+        flush.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                line = lines.next(SILENCE_MAX) => {
+                    let line = line?;
+                    last = Instant::now();
+                    self.take_line(&line).await?;
+                }
+                answer = wait_for(&mut catalogue) => {
+                    catalogue = None;
+                    self.take_catalogue(answer).await?;
+                }
+                _ = flush.tick() => {
+                    if last.elapsed() > SILENCE_MAX {
+                        return Err(End::Retry("the stream is silent".to_owned()));
+                    }
+                    let now = self.runner.now();
+                    let due = self.translator.flush(now);
+                    self.add(due).await?;
+                    self.send_pending().await?;
+                    self.runner.tick().await?;
+                    if catalogue.is_none() {
+                        catalogue = self.ask_catalogue(session, &mut whole, &mut names);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks for names where some are missing, and for all now and then.
+    fn ask_catalogue(
+        &self,
+        session: &Session,
+        whole: &mut Option<Instant>,
+        names: &mut Option<Instant>,
+    ) -> Option<Catalogue> {
+        let is_due = |at: &Option<Instant>, every| at.is_none_or(|at| at.elapsed() >= every);
+        let missing = self.translator.missing_names();
+        let question = if !missing.is_empty() && is_due(names, NAMES_EVERY) {
+            *names = Some(Instant::now());
+            Question::Markets(missing)
+        } else if is_due(whole, CATALOGUE_EVERY) {
+            *whole = Some(Instant::now());
+            self.soonest()
+        } else {
+            return None;
+        };
+        Some(tokio::spawn(session.clone().catalogue(question)))
+    }
+
+    fn soonest(&self) -> Question {
+        let event_types = self.translator.event_types().map(ToOwned::to_owned).collect();
+        Question::Soonest { event_types, until: self.runner.now().plus(self.settings.horizon) }
+    }
+
+    async fn take_catalogue(&mut self, answer: Result<Vec<Vec<u8>>, String>) -> Result<(), End> {
+        let answers = match answer {
+            Ok(answers) => answers,
+            Err(why) => {
+                // Prices go on; names are asked for again.
+                let name = &self.runner.context.settings.name;
+                tracing::warn!(event = "adapter.catalogue_failed", adapter = %name, %why, "the catalogue of markets cannot be read");
+                return Ok(());
+            }
+        };
+        for body in answers {
+            let now = self.runner.now();
+            let fetched = Fetched { status: 200, headers: Vec::new(), body };
+            self.runner.record("catalogue", Some(200), &fetched).await;
+            match self.translator.read_catalogue(&fetched.body, now) {
+                Ok(read) => self.add(read).await?,
+                Err(drift) => {
+                    self.runner.board().quarantine("catalogue", &fetched.body, &drift, now);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn take_line(&mut self, line: &[u8]) -> Result<(), End> {
+        let now = self.runner.now();
+        let fetched = Fetched { body: line.to_vec(), ..Fetched::default() };
+        self.runner.record("stream", None, &fetched).await;
+        match self.translator.translate("stream", line, now) {
+            Ok(read) => self.add(read).await?,
+            Err(drift) => {
+                self.runner.board().quarantine("stream", line, &drift, now);
+                // The cache may lack what the line said.
+                self.translator.forget_clocks();
+                return Err(End::Retry(drift.to_string()));
+            }
+        }
+        if let Some(Control::Status { success: false, error, .. }) = self.translator.take_control()
+        {
+            match error.as_str() {
+                "INVALID_CLOCK" => {
+                    self.translator.forget_clocks();
+                    return Err(End::Again);
+                }
+                "SUBSCRIPTION_LIMIT_EXCEEDED" if self.only.is_none() => {
+                    self.translator.forget_clocks();
+                    self.choose_markets().await?;
+                    return Err(End::Again);
+                }
+                _ => return Err(end_of(error)),
+            }
+        }
+        if self.noted.elapsed() >= Duration::from_secs(1) {
+            self.noted = Instant::now();
+            self.runner.board().note_good(now, EVERY, false, Duration::ZERO);
+        }
+        Ok(())
+    }
+
+    /// All markets are too many: those that start soonest are read.
+    async fn choose_markets(&mut self) -> Result<(), End> {
+        let Some(session) = self.session.clone() else { return Ok(()) };
+        let answers = session.catalogue(self.soonest()).await.map_err(End::Retry)?;
+        let ids = market_ids(&answers);
+        if ids.is_empty() {
+            return Err(End::Refused(
+                "all markets are too many, and the catalogue names none".to_owned(),
+            ));
+        }
+        self.only = Some(ids);
+        Ok(())
+    }
+
+    /// Adds to what is sent next; what cannot wait is sent now.
+    async fn add(&mut self, mut read: Read) -> Result<(), NotTaken> {
+        let until = self.runner.now().plus(self.settings.horizon);
+        read.listings.retain(|listed| listed.listing.commence_time <= until);
+        let is_whole = read.coverage != Coverage::Delta;
+        let urgent = is_whole || read.markets.iter().any(|market| market.suspended);
+        let says_nothing = read.listings.is_empty()
+            && read.markets.is_empty()
+            && read.scores.is_empty()
+            && read.confirmed.is_empty()
+            && read.dropped.is_empty()
+            && read.unmapped.is_empty();
+        if is_whole {
+            self.send_pending().await?;
+            self.pending = Some(read);
+        } else if !says_nothing {
+            match &mut self.pending {
+                Some(pending) => pending.append(read),
+                None => self.pending = Some(read),
+            }
+        }
+        if urgent { self.send_pending().await } else { Ok(()) }
+    }
+
+    async fn send_pending(&mut self) -> Result<(), NotTaken> {
+        let Some(read) = self.pending.take() else { return Ok(()) };
+        let made = Made { unit: "stream", at: self.runner.now(), every: EVERY, all_read: true };
+        let taken = self.runner.take(read, made).await;
+        if taken.is_err() {
+            // What was lost is in the cache, which an image renews.
+            self.translator.forget_clocks();
+        }
+        taken
+    }
+
+    async fn play(&mut self, path: &Path) -> Result<(), String> {
+        let speed = self.runner.context.settings.speed;
+        let tape =
+            Tape::open(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        let mut before = None;
+        for record in tape {
+            let record = record.map_err(|error| format!("{}: {error}", path.display()))?;
+            let at = record.instant();
+            sleep(gap(speed, before, at)).await;
+            before = at.or(before);
+            let body = record.bytes().map_err(|error| format!("{}: {error}", path.display()))?;
+            let now = self.runner.now();
+            let read = match record.unit.as_str() {
+                "catalogue" => self.translator.read_catalogue(&body, now),
+                _ => self.translator.translate("stream", &body, now),
+            };
+            match read {
+                Ok(read) => self.add(read).await.map_err(|why| why.to_string())?,
+                Err(drift) => self.runner.board().quarantine(&record.unit, &body, &drift, now),
+            }
+            self.send_pending().await.map_err(|why| why.to_string())?;
+            self.runner.board().note_good(now, EVERY, false, Duration::ZERO);
+        }
+        // What was conflated is due once its time has come.
+        let due = self.translator.flush(self.runner.now().plus(self.settings.emit_every * 2));
+        self.add(due).await.map_err(|why| why.to_string())?;
+        self.send_pending().await.map_err(|why| why.to_string())?;
+        let now: Timestamp = self.runner.now();
+        self.runner.board().set(State::Ok, TAPE_ENDED, now);
+        Ok(())
+    }
+}
+
+/// What an error of the stream means.
+fn end_of(error: String) -> End {
+    match error.as_str() {
+        "INVALID_SESSION_INFORMATION" | "NO_SESSION" => End::BadSession(error),
+        "NO_APP_KEY" | "INVALID_APP_KEY" | "NOT_AUTHORIZED" | "MAX_CONNECTION_LIMIT_EXCEEDED" => {
+            End::Refused(error)
+        }
+        _ => End::Retry(format!("the stream ended: {error}")),
+    }
+}
+
+/// The answer of the catalogue; never, where nothing was asked.
+async fn wait_for(catalogue: &mut Option<Catalogue>) -> Result<Vec<Vec<u8>>, String> {
+    match catalogue {
+        Some(task) => task.await.unwrap_or_else(|error| Err(error.to_string())),
+        None => std::future::pending().await,
+    }
+}
+
+type Writer = WriteHalf<TlsStream<TcpStream>>;
+
+struct Lines {
+    reader: BufReader<ReadHalf<TlsStream<TcpStream>>>,
+    line: Vec<u8>,
+}
+
+impl Lines {
+    /// The next line without its end. Dropped half-way, it goes on where it was.
+    async fn next(&mut self, within: Duration) -> Result<Vec<u8>, End> {
+        let reading = async {
+            loop {
+                let held = self
+                    .reader
+                    .fill_buf()
+                    .await
+                    .map_err(|error| End::Retry(format!("the stream broke: {error}")))?;
+                if held.is_empty() {
+                    return Err(End::Retry("the stream was closed".to_owned()));
+                }
+                let end = held.iter().position(|byte| *byte == b'\n');
+                let used = end.map_or(held.len(), |end| end + 1);
+                self.line.extend_from_slice(held.get(..used).unwrap_or_default());
+                self.reader.consume(used);
+                if self.line.len() > LINE_BYTES_MAX {
+                    return Err(End::Retry("a line of the stream is too long".to_owned()));
+                }
+                if end.is_some() {
+                    let line = std::mem::take(&mut self.line);
+                    return Ok(line.trim_ascii_end().to_vec());
+                }
+            }
+        };
+        timeout(within, reading)
+            .await
+            .unwrap_or_else(|_| Err(End::Retry("the stream is silent".to_owned())))
+    }
+}
+
+async fn send(writer: &mut Writer, message: &serde_json::Value) -> Result<(), End> {
+    let line = format!("{message}\r\n");
+    let sending = async {
+        writer.write_all(line.as_bytes()).await?;
+        writer.flush().await
+    };
+    match timeout(SILENCE_MAX, sending).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(End::Retry(format!("the stream broke: {error}"))),
+        Err(_) => Err(End::Retry("the stream does not read".to_owned())),
+    }
+}
+
+fn tls(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    let config = match ca_file {
+        None => builder
+            .with_platform_verifier()
+            .map_err(|error| error.to_string())?
+            .with_no_client_auth(),
+        Some(path) => {
+            let wrong = |_| format!("{} is not PEM", path.display());
+            let mut roots = RootCertStore::empty();
+            for certificate in CertificateDer::pem_file_iter(path).map_err(wrong)? {
+                roots.add(certificate.map_err(wrong)?).map_err(|error| error.to_string())?;
+            }
+            builder.with_root_certificates(roots).with_no_client_auth()
+        }
+    };
+    Ok(Arc::new(config))
+}

@@ -1,0 +1,86 @@
+//! Programs that print messages.
+
+use std::time::Duration;
+
+use linesman_adapters::report::State;
+
+use crate::harness::{Running, TestSink, shell, wait_for};
+
+const BOUT: &str = r#"{"type":"event","ref":"b1","sport":"mma","competition":"UFC 331","commence_time":"2027-11-22T03:00:00Z","home":"Jiri Prochazka","away":"Alex Pereira"}"#;
+const ODDS: &str = r#"{"type":"odds","ref":"b1","bookmaker":"fanduel","market":"moneyline","format":"american","outcomes":[{"name":"Jiri Prochazka","price":140},{"name":"Alex Pereira","price":-165}]}"#;
+
+#[tokio::test]
+async fn a_program_is_told_what_is_open_and_what_was_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let heard = dir.path().join("heard");
+    // It writes down what it is told, and runs on.
+    let script = format!(
+        "read hello; echo \"$hello\" > {0}; printf '%s\\n' '{BOUT}' '{ODDS}' '' 'nonsense' ''; read refused; echo \"$refused\" >> {0}; exec sleep 1000",
+        heard.display()
+    );
+    let sink = TestSink::new();
+    let running = Running::start(shell(&script, None, false), &sink);
+    wait_for("the price", || (sink.open_markets("mine") == 1).then_some(())).await;
+    let told = wait_for("the refusal", || {
+        std::fs::read_to_string(&heard).ok().filter(|text| text.lines().count() == 2)
+    });
+    let told = told.await;
+    assert!(told.starts_with(r#"{"hello":1,"adapter":"mine","open":[]}"#), "{told}");
+    assert!(told.contains(r#"{"line":4,"code":"invalid_json""#), "{told}");
+    assert_eq!(running.board.report().dropped.get("invalid_json"), Some(&1));
+    drop(running);
+    let again = format!("read hello; echo \"$hello\" > {}; exec sleep 1000", heard.display());
+    let _running = Running::start(shell(&again, None, false), &sink);
+    let open = r#""open":[{"ref":"b1","bookmaker":"fanduel","market":"moneyline","group":null}]"#;
+    wait_for("what is open", || {
+        std::fs::read_to_string(&heard).ok().filter(|text| text.contains(open))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_program_that_ends_is_started_again_and_counted() {
+    let sink = TestSink::new();
+    let running = Running::start(shell("echo broken >&2; exit 3", None, false), &sink);
+    let report = running.until("two restarts", |report| report.restarts >= 2).await;
+    assert_eq!(report.state, State::Retrying);
+    assert!(report.message.contains("exit status: 3"), "{report:?}");
+}
+
+#[tokio::test]
+async fn the_output_of_a_run_counts_only_if_it_ends_well() {
+    let sink = TestSink::new();
+    let every = Some(Duration::from_secs(1));
+    let running = Running::start(shell(&format!("echo '{BOUT}'; exit 1"), every, true), &sink);
+    running.until("a failure", |report| report.reads.failed > 0).await;
+    assert!(sink.sent().is_empty());
+    drop(running);
+    let dir = tempfile::tempdir().unwrap();
+    let gone = dir.path().join("gone");
+    let script = format!("[ -e {0} ] || printf '%s\\n' '{BOUT}' '{ODDS}'", gone.display());
+    let running = Running::start(shell(&script, every, true), &sink);
+    wait_for("the price", || (sink.open_markets("mine") == 1).then_some(())).await;
+    assert!(sink.sent().iter().any(|line| line.contains("\"fresh_for\":3")), "{:?}", sink.sent());
+    std::fs::write(&gone, "").unwrap();
+    wait_for("the complete offer is empty", || (sink.listed("mine") == 0).then_some(())).await;
+    drop(running);
+}
+
+#[tokio::test]
+async fn a_program_and_its_children_end_with_their_adapter() {
+    let dir = tempfile::tempdir().unwrap();
+    let pid = dir.path().join("pid");
+    let script = format!("sleep 1000 & echo $! > {}; wait", pid.display());
+    let running = Running::start(shell(&script, None, false), &TestSink::new());
+    let child = wait_for("the child", || {
+        std::fs::read_to_string(&pid).ok().and_then(|text| text.trim().parse::<u32>().ok())
+    });
+    let child = child.await;
+    let lives = move || {
+        let stat = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+        !stat.is_empty() && !stat.contains(") Z ")
+    };
+    assert!(lives());
+    drop(running);
+    wait_for("the end of the child", || (!lives()).then_some(())).await;
+}
