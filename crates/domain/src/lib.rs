@@ -12,6 +12,7 @@ pub mod price;
 pub mod score;
 pub mod suggest;
 pub mod time;
+pub mod v4;
 
 pub use catalogue::{
     Bookmaker, BookmakerId, BookmakerSet, Catalogue, Region, Shape, Sport, SportId,
