@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A million changed prices through the push door, then kill -9 and a new start.
+"""A million changed prices through ingest, then kill -9 and a new start.
 
     cargo build --release && python3 load/million.py target/release/linesman [LINES]
 

@@ -95,7 +95,7 @@ test("the explorer shows the lines, runs them and explains refusals", async () =
   assert.equal(await page.getByLabel("limit", { exact: true }).getAttribute("aria-invalid"), "true");
   await inspect(eve, "explore-refused");
   await page.getByRole("link", { name: "invalid_parameter" }).click();
-  await page.waitForURL(/\/docs#error-invalid_parameter/);
+  await page.waitForURL(/\/docs\/errors#error-invalid_parameter/);
   for (const endpoint of ["list_events", "get_event", "get_status"]) {
     await open(`/dashboard/explore?endpoint=${endpoint}`);
     await press("Run it");

@@ -247,18 +247,42 @@ test("an event is found while typing, by the keyboard alone, and without a scrip
   await plain.done();
 });
 
-test("the docs say how to begin, how to come over, and have an anchor for every code", async () => {
+test("the docs are pages with a place in the navigation, a search and tabs that are remembered", async () => {
   const anybody = await visitor(browser, service);
   const { page, open } = anybody;
   await open("/docs");
-  for (const name of ["Getting started in five minutes", "Migration from the prior interface", "Changelog", "Sandbox"]) {
-    await page.getByRole("heading", { name, exact: true }).waitFor();
-  }
-  await open("/docs#error-quota_exceeded");
+  await page.getByRole("heading", { name: "Documentation", exact: true }).waitFor();
+  await inspect(anybody, "docs");
+  await page.getByRole("link", { name: "Get started" }).click();
+  await page.getByRole("heading", { level: 1, name: "Getting started" }).waitFor();
+  assert.match(await page.locator(".pane:visible code").first().textContent(), new RegExp(`^curl [^]*${service.base}/`));
+  await page.locator(".sample label", { hasText: "Python" }).first().click();
+  assert.match(await page.locator(".pane:visible code").last().textContent(), /urllib/);
+  await inspect(anybody, "docs-start");
+  await open("/docs/reference/get-odds");
+  assert.match(await page.locator(".pane:visible code").first().textContent(), /urllib/);
+  assert.equal(await page.locator(".docs-nav [aria-current=page]").textContent(), "Get odds");
+  await inspect(anybody, "docs-reference");
+  await page.getByLabel("Search the documentation").fill("quota exceeded");
+  await page.locator(".docs-found a", { hasText: "quota_exceeded" }).first().click();
+  await page.waitForURL(/\/docs\/errors#error-quota_exceeded$/);
   assert.ok(await page.locator("#error-quota_exceeded").isVisible());
-  // Dozens of screens long; a picture of the first one says enough.
-  await inspect(anybody, "docs", { fullPage: false });
+  for (const [path, name] of [["migration", "Migrate from The Odds API v4"], ["configuration", "Configuration reference"]]) {
+    await open(`/docs/${path}`);
+    await page.getByRole("heading", { level: 1, name }).waitFor();
+    await inspect(anybody, `docs-${path}`, { fullPage: false });
+  }
   await anybody.done();
+});
+
+test("without a script the docs have every page in the navigation and every language of an example", async () => {
+  const plain = await visitor(browser, service, { javaScriptEnabled: false });
+  await plain.open("/docs/polling");
+  assert.ok((await plain.page.locator(".docs-nav a").count()) > 40);
+  assert.equal(await plain.page.locator(".docs-search").isVisible(), false);
+  await plain.page.locator(".sample label", { hasText: "Rust" }).first().click();
+  assert.match(await plain.page.locator(".pane:visible code").first().textContent(), /reqwest/);
+  await plain.done();
 });
 
 test("a page that is not there says so", async () => {

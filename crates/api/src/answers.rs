@@ -13,6 +13,7 @@ use domain::{EventId, Format, SportId};
 use market::{BoutSelection, EventSelection, OddsSelection, ScoreSelection};
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::v1::wire::coverage::{CoverageSelection, ExplainSelection};
 use http::{Body, Encoding, FILE_BODY_BYTES_MIN, FileBody, Head};
 
 pub(crate) use answer_cache::{Answers, Figures};
@@ -27,13 +28,17 @@ pub enum Selector {
     Scores(ScoreSelection),
     Events(EventSelection),
     Event(SportId, EventId),
+    Coverage(CoverageSelection),
+    Explain(ExplainSelection),
 }
 
 impl Selector {
     /// What its list of events takes beside it.
     fn list_bytes(&self) -> usize {
         let events = match self {
-            Self::Sports | Self::Books | Self::Event(..) => None,
+            Self::Sports | Self::Books | Self::Event(..) | Self::Coverage(_) | Self::Explain(_) => {
+                None
+            }
             Self::Odds(odds, _) => odds.events.as_ref(),
             Self::Bouts(bouts, _) => bouts.events.as_ref(),
             Self::Scores(scores) => scores.events.as_ref(),
@@ -48,6 +53,8 @@ impl Selector {
 pub(crate) struct Answer {
     /// The next page's cursor.
     pub(crate) next: Option<Box<str>>,
+    /// There is no price in it for what was asked: the coverage says why.
+    pub(crate) empty: bool,
     identity: Encoded,
     zstd: OnceLock<Encoded>,
     brotli: OnceLock<Encoded>,
@@ -87,11 +94,17 @@ impl Answer {
         let tag = BASE64URL_NOPAD.encode(&hash.to_be_bytes());
         Self {
             next: next.map(String::into_boxed_str),
+            empty: false,
             identity: Encoded::new(body, &tag, Encoding::Identity),
             zstd: OnceLock::new(),
             brotli: OnceLock::new(),
             gzip: OnceLock::new(),
         }
+    }
+
+    pub(crate) fn noting_empty(mut self, empty: bool) -> Self {
+        self.empty = empty;
+        self
     }
 
     /// The body in the best encoding the client accepts; packed when first asked for.

@@ -32,18 +32,19 @@ const GUIDE: &str = include_str!("openapi/guide.md");
 /// The document for the embedded catalogue, as JSON text.
 pub fn document() -> String {
     // The embedded catalogue is known to be in order: a test of its own loads it.
-    Catalogue::load(None).map(|catalogue| text(&value(&catalogue))).unwrap_or_default()
+    Catalogue::load(None).map(|catalogue| text(&catalogue)).unwrap_or_default()
 }
 
 /// `/openapi.json`: the document for the catalogue in use, so that an operator's own sports and bookmakers
 /// are in it.
 pub fn reply(api: &Api, request: &Request<'_>) -> Reply {
-    let make = || Asset::new("application/json", text(&value(&api.catalogue)));
+    let make = || Asset::new("application/json", text(&api.catalogue));
     api.openapi.get_or_init(make).reply(request)
 }
 
-fn text(document: &Value) -> String {
-    format!("{document:#}\n")
+/// The document for a catalogue, as JSON text.
+pub fn text(catalogue: &Catalogue) -> String {
+    format!("{:#}\n", value(catalogue))
 }
 
 /// The document as a value.

@@ -13,6 +13,8 @@ pub enum Operation {
     GetEvent,
     ListBooks,
     GetStatus,
+    GetCoverage,
+    ExplainEvent,
     /// Requests that named no operation, or were refused before that was known.
     Unknown,
 }
@@ -50,6 +52,8 @@ pub enum Schema {
 pub enum Cost {
     /// One request. Closed during maintenance.
     Request,
+    /// Nothing of the quota. Closed during maintenance.
+    Unmetered,
     /// Nothing. Open also when the quota is spent and during maintenance, and never kept.
     Free,
 }
@@ -58,7 +62,7 @@ const ODDS: &str = "Odds and events";
 const CATALOGUE: &str = "Catalogue";
 const SERVICE: &str = "Service";
 
-const ROWS: [Row; 8] = [
+const ROWS: [Row; 10] = [
     Row {
         operation: Operation::ListSports,
         name: "list_sports",
@@ -168,6 +172,34 @@ const ROWS: [Row; 8] = [
         cost: Cost::Free,
     },
     Row {
+        operation: Operation::GetCoverage,
+        name: "get_coverage",
+        path: Some("/v1/sports/{sport_key}/coverage"),
+        title: "Get coverage",
+        meaning: "How many prices each bookmaker has for the scheduled and live events, and why the others are \
+                  missing. The parameters restrict the rows; there is no default region. Spends no quota. Needs \
+                  `odds:read`.",
+        tag: ODDS,
+        answer: "The coverage.",
+        schemas: &[Schema::One("Coverage")],
+        params: &[Param::Market, Param::Bookmaker, Param::Regions, Param::Region, Param::ApiKey],
+        cost: Cost::Unmetered,
+    },
+    Row {
+        operation: Operation::ExplainEvent,
+        name: "explain_event",
+        path: Some("/v1/sports/{sport_key}/events/{event_id}/explain"),
+        title: "Explain an event",
+        meaning: "Why each bookmaker's price of an event is there or missing, one state for each market. The \
+                  parameters mean what they mean for odds: a price that they exclude is `filtered`. Spends no \
+                  quota. Needs `odds:read`.",
+        tag: ODDS,
+        answer: "The states.",
+        schemas: &[Schema::One("Explanation")],
+        params: &[Param::Market, Param::Bookmaker, Param::Regions, Param::Region, Param::ApiKey],
+        cost: Cost::Unmetered,
+    },
+    Row {
         operation: Operation::Unknown,
         name: "unknown",
         path: None,
@@ -212,6 +244,11 @@ impl Operation {
 
     pub const fn is_free(self) -> bool {
         matches!(self.row().cost, Cost::Free)
+    }
+
+    /// Whether a good answer is counted to the quota.
+    pub const fn is_metered(self) -> bool {
+        matches!(self.row().cost, Cost::Request)
     }
 
     /// Whether its path names a sport.

@@ -1,5 +1,6 @@
 //! The v1 API: authentication, limits, and the operations, in the order of checks of D3.
 
+mod authentication;
 pub(crate) mod fault;
 mod last_request;
 pub(crate) mod param;
@@ -8,8 +9,6 @@ mod refusal_log;
 pub(crate) mod region;
 pub(crate) mod target_path;
 pub(crate) mod wire;
-
-use std::sync::Arc;
 
 use accounts::{
     Call, Charge, ConnectionKey, Grant, KeyEntry, KeyKind, KeyRefusal, Maintenance, Outcome, Owner,
@@ -23,6 +22,7 @@ use crate::context::Api;
 use crate::error::{self, ApiError, ErrorCode};
 use crate::operation::Operation;
 use crate::panics::catch_panics;
+use crate::v1::authentication::{KeySource, authenticate};
 use crate::v1::fault::Fault;
 use crate::v1::last_request::{LastRequest, ParsedTarget};
 pub use crate::v1::param::Param;
@@ -32,7 +32,7 @@ use crate::v1::region::RegionTable;
 use crate::v1::target_path::TargetPath;
 pub use crate::v1::wire::WIRES;
 use engine::Published;
-use http::{ConnectionState, Head, Method, Reply, Request, RequestId, SingleHeader};
+use http::{ConnectionState, Head, Method, Reply, Request, RequestId};
 
 /// What is remembered of a connection: the key it sent last, and what its last request meant.
 #[derive(Debug, Default)]
@@ -59,7 +59,9 @@ pub async fn answer(
         Ok(found) => found,
         Err(refusal) => {
             let error = match refusal {
-                KeyRefusal::Unknown => no_valid_key(),
+                KeyRefusal::Unknown => {
+                    authentication::refuse(request, &query, api.settings.query_key_enabled)
+                }
                 KeyRefusal::Unconfirmed => key_status_unknown(),
             };
             return (Operation::Unknown, error.into_reply(request_id));
@@ -97,42 +99,6 @@ pub async fn answer_as(api: &Api, request: &Request<'_>, entry: &KeyEntry) -> Re
 
 /// 2026-11-01T00:00:00Z, when this service began and the header was preferred from the start.
 const QUERY_KEY_DEPRECATED_SINCE: &str = "@1793491200";
-
-/// How a key came.
-#[derive(PartialEq)]
-enum KeySource {
-    Header,
-    Query,
-}
-
-fn authenticate(
-    api: &Api,
-    request: &Request<'_>,
-    query: &Query<'_>,
-    connection: &mut Connection,
-) -> Result<(Arc<KeyEntry>, KeySource), KeyRefusal> {
-    let keys = &api.accounts.keys;
-    let now = connection.now;
-    let known = &mut connection.memory.key;
-    match request.key {
-        SingleHeader::Once(key) => {
-            Ok((keys.authenticate_again(key, now, known)?, KeySource::Header))
-        }
-        SingleHeader::Repeated => Err(KeyRefusal::Unknown),
-        SingleHeader::Absent if api.settings.query_key_enabled => {
-            let key = query.first(Param::ApiKey.name()).ok_or(KeyRefusal::Unknown)?;
-            Ok((keys.authenticate_again(key.as_bytes(), now, known)?, KeySource::Query))
-        }
-        SingleHeader::Absent => Err(KeyRefusal::Unknown),
-    }
-}
-
-fn no_valid_key() -> ApiError {
-    let text = "a valid API key is needed in the request header X-API-Key";
-    let mut error = ApiError::new(ErrorCode::AuthenticationFailed, text);
-    error.challenge = Some("ApiKey realm=\"linesman\", header=\"X-API-Key\"");
-    error
-}
 
 /// The key may be good; this node has been out of touch for too long to say so.
 pub(crate) fn key_status_unknown() -> ApiError {
@@ -203,7 +169,7 @@ impl Admitted<'_> {
         error::check_target(self.request)?;
         *operation = match last_request.recall(self.request) {
             Some(parsed) => parsed.operation,
-            None => TargetPath::parse(self.request.path).ok_or_else(no_such_path)?.operation,
+            None => self.target_path()?.operation,
         };
         if !self.request.method.reads() {
             let text = "this path answers GET and HEAD only";
@@ -234,12 +200,20 @@ impl Admitted<'_> {
         if *operation == Operation::GetStatus {
             return Ok((self.status(), None));
         }
-        self.select(&parsed.selector).await
+        self.select(*operation, &parsed.selector).await
+    }
+
+    fn target_path(&self) -> Result<TargetPath<'_>, ApiError> {
+        let path = self.request.path;
+        TargetPath::parse(path).ok_or_else(|| {
+            let whole = path.trim_end_matches('/');
+            no_such_path(whole != path && TargetPath::parse(whole).is_some())
+        })
     }
 
     /// What the path and the query mean, for a key that may know.
     fn read(&self) -> Result<ParsedTarget, ApiError> {
-        let target = TargetPath::parse(self.request.path).ok_or_else(no_such_path)?;
+        let target = self.target_path()?;
         let operation = target.operation;
         let sport = target.sport.map(|key| self.open_sport(key)).transpose()?;
         let values = self.query.values(operation, self.api.settings.query_key_enabled)?;
@@ -248,7 +222,7 @@ impl Admitted<'_> {
     }
 
     /// The answer to a selection: the ready one of this epoch, or one made now.
-    async fn select(&self, selector: &Selector) -> Answered {
+    async fn select(&self, operation: Operation, selector: &Selector) -> Answered {
         let world = self.api.world(self.world());
         if !world.has_begun() {
             return Err(not_yet());
@@ -273,7 +247,7 @@ impl Admitted<'_> {
             }
         };
         let encoded = answer.encoded(self.request.accept_encoding.as_deref());
-        let (mut reply, standing) = self.deliver(&published, &answer, encoded).await?;
+        let (mut reply, standing) = self.deliver(operation, &published, &answer, encoded).await?;
         if sends_file && reply.status == 200 {
             reply.file = encoded.file(answers);
         }
@@ -284,8 +258,7 @@ impl Admitted<'_> {
     fn open_sport(&self, key: &str) -> Result<SportId, ApiError> {
         let catalogue = &self.api.catalogue;
         let sport = catalogue.sport_id(key).ok_or_else(|| {
-            let keys: Vec<&str> = catalogue.sports().map(|(_, sport)| &*sport.key).collect();
-            let text = format!("there is no such sport; the sports are {}", keys.join(", "));
+            let text = format!("there is no such sport; {}", catalogue.sports_hint(key));
             ApiError::new(ErrorCode::SportNotFound, text)
         })?;
         self.admit(sport)?;
@@ -324,7 +297,13 @@ impl Admitted<'_> {
         reply
     }
 
-    async fn deliver(&self, published: &Published, answer: &Answer, encoded: &Encoded) -> Answered {
+    async fn deliver(
+        &self,
+        operation: Operation,
+        published: &Published,
+        answer: &Answer,
+        encoded: &Encoded,
+    ) -> Answered {
         let mut head = Head::with_default_room();
         head.put_lines(&encoded.validators);
         // For how long it may be kept: the whole seconds left in the epoch, rounded down (D14).
@@ -335,10 +314,16 @@ impl Admitted<'_> {
         if let Some(next) = &answer.next {
             head.line("link", |line| self.query.put_next_page(line, self.request.path, next));
         }
+        if answer.empty {
+            head.line("link", |line| self.query.put_help(line, self.request.path));
+        }
         if self.request.holds(&encoded.etag) {
             return Ok((Reply::empty(304, head), None));
         }
-        let standing = Some(charged(self.api.accounts.charge_quota(self.entry, self.now).await)?);
+        let standing = match operation.is_metered() {
+            true => Some(charged(self.api.accounts.charge_quota(self.entry, self.now).await)?),
+            false => None,
+        };
         head.put_bytes("content-type", b"application/json");
         encoded.put_encoding(&mut head);
         let reply = Reply { body: encoded.body.clone(), ..Reply::empty(200, head) };
@@ -361,8 +346,13 @@ fn not_yet() -> ApiError {
     ApiError::unavailable("this node is starting and has nothing to show yet; try again shortly")
 }
 
-fn no_such_path() -> ApiError {
-    let text = "there is no such path; /docs lists the endpoints";
+/// A path that leads nowhere, or only without the slash at its end.
+pub fn no_such_path(only_slash: bool) -> ApiError {
+    let text = if only_slash {
+        "there is no such path; leave out the slash at its end"
+    } else {
+        "there is no such path; /docs lists the endpoints"
+    };
     ApiError::new(ErrorCode::NotFound, text)
 }
 

@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use crate::keyed::keyed;
 use crate::market::Market;
+use crate::suggest;
 use crate::v4;
 
 mod bookmaker_set;
@@ -96,6 +97,8 @@ pub struct Sport {
     pub same_event_within: Duration,
     /// Beyond this they are two events; in between the names alone do not decide.
     pub other_event_after: Duration,
+    /// Other names of it, which are not accepted as keys.
+    pub aliases: Vec<Box<str>>,
     /// Those who take part, where they are a fixed circle of clubs.
     pub clubs: Vec<Club>,
     /// How its keys on `/v4` are made.
@@ -163,6 +166,29 @@ impl Catalogue {
 
     pub fn sport_id(&self, key: &str) -> Option<SportId> {
         self.sports().find(|(_, sport)| &*sport.key == key).map(|(id, _)| id)
+    }
+
+    /// The sport that a wrong key means: nearly its key, an alias, or a key of The Odds API, which begins with the sport
+    /// (`americanfootball_nfl`).
+    pub fn sport_meant(&self, wrong: &str) -> Option<&Sport> {
+        let near = suggest::nearest(wrong, self.sports.iter().map(|sport| &*sport.key));
+        if let Some(id) = near.and_then(|key| self.sport_id(key)) {
+            return Some(self.sport(id));
+        }
+        let wrong = suggest::fold(wrong);
+        let named =
+            |sport: &&Sport| sport.aliases.iter().any(|alias| suggest::fold(alias) == wrong);
+        let begins = |sport: &&Sport| wrong.starts_with(&suggest::fold(&sport.key));
+        self.sports.iter().find(named).or_else(|| self.sports.iter().find(begins))
+    }
+
+    /// Says which sports there are, and which one a wrong key may mean. The key is not repeated: it may be a secret in
+    /// the wrong place.
+    pub fn sports_hint(&self, wrong: &str) -> String {
+        let keys: Vec<&str> = self.sports.iter().map(|sport| &*sport.key).collect();
+        let meant = self.sport_meant(wrong);
+        let meant = meant.map(|sport| format!("; did you mean `{}`?", sport.key));
+        format!("the sports are {}{}", keys.join(", "), meant.unwrap_or_default())
     }
 
     pub fn bookmaker_id(&self, key: &str) -> Option<BookmakerId> {

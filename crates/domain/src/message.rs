@@ -27,12 +27,17 @@ pub const PERIODS_MAX: usize = 100;
 pub const MARKETS_MAX: usize = 4_000;
 /// How far ahead of our clock a source's `ts` may be, in milliseconds.
 pub const FUTURE_TS_MS_MAX: i64 = 5_000;
+/// Longest `fresh_for`, in seconds: what is read less than once a day is not odds.
+pub const FRESH_FOR_S_MAX: u32 = 86_400;
 
 /// One message of a source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FeedMessage {
     /// When the source says it happened; arrival time where it does not say.
     pub ts: Option<Timestamp>,
+    /// For how many seconds after `ts` the source counts as fresh, where that is longer than for others. Only odds and
+    /// heartbeats say it.
+    pub fresh_for_s: Option<u32>,
     pub body: Body,
 }
 

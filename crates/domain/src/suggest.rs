@@ -22,7 +22,8 @@ pub fn nearest<'a>(given: &str, keys: impl Iterator<Item = &'a str>) -> Option<&
         .map(|(_, key)| key)
 }
 
-fn fold(key: &str) -> String {
+/// A key without case and punctuation.
+pub(crate) fn fold(key: &str) -> String {
     key.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 

@@ -159,6 +159,7 @@ impl Tracker {
             | Change::Confirmed { .. }
             | Change::Scored { .. }
             | Change::Beat { .. }
+            | Change::Paced { .. }
             | Change::Expired { .. }
             | Change::SourceForgotten { .. }
             | Change::Cut { .. }
@@ -204,6 +205,7 @@ impl Tracker {
             | Change::Scored { .. }
             | Change::Withdrawn { .. }
             | Change::Beat { .. }
+            | Change::Paced { .. }
             | Change::SourceForgotten { .. }
             | Change::Cut { .. }
             | Change::Taught { .. }

@@ -257,7 +257,7 @@ impl WorldWorker {
         self.handle.stats.log_bytes.store(log.bytes(), Ordering::Relaxed);
         let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         shared.catch_up_us.store(took_us, Ordering::Relaxed);
-        tracing::info!(event = "log.followed", world = %self.options.world, seq, ?took, "the log is followed");
+        tracing::info!(event = "log.followed", world = %self.options.world, seq, took_us, "the log is followed");
     }
 
     /// Says what is wrong, and for how long to wait before it is tried again.

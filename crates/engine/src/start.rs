@@ -17,7 +17,7 @@ use crate::publication::Published;
 use crate::replay::{Base, Logged, Replay};
 use crate::world::{WorldHandle, WorldOptions};
 
-/// The feed name of the simulator; feeds of the push door live in the other world.
+/// The feed name of the simulator; pushed feeds live in the other world.
 const SANDBOX_FEED: &str = "sandbox";
 
 /// So many entries after the last snapshot are held decoded while a log is read.

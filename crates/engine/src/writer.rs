@@ -252,7 +252,7 @@ impl Writer {
         }
         self.worker.note_identities(&self.book);
         self.worker.publish_identities(&self.book, self.tracker.as_mut());
-        tracing::info!(event = "operator.applied", world = %self.worker.options.world, ?operation, changes = changes.len(), "operator change applied");
+        tracing::info!(event = "operator.applied", world = %self.worker.options.world, %operation, changes = changes.len(), "operator change applied");
         Ok(changes.len())
     }
 

@@ -257,7 +257,7 @@ impl Simulation {
 
 impl Outbox {
     fn push(&mut self, out: i64, rank: Rank, ts: i64, body: Body) {
-        let message = FeedMessage { ts: Some(Timestamp::from_secs(ts)), body };
+        let message = FeedMessage { ts: Some(Timestamp::from_secs(ts)), fresh_for_s: None, body };
         self.0.push((out, rank, message));
     }
 

@@ -92,7 +92,7 @@ pub struct Request<'a> {
     pub fault: Option<&'a [u8]>,
     /// What the client calls itself.
     pub agent: Option<&'a [u8]>,
-    /// What browsers tell beside; not looked at on the API's way.
+    /// What browsers tell beside. Of a request to the API only `authorization`, to say that it is not where keys go.
     pub page: PageHeaders<'a>,
     is_api: bool,
 }
@@ -176,6 +176,8 @@ impl<'a> Request<'a> {
         }
         if !self.is_api {
             self.page.header(name, value);
+        } else if name.eq_ignore_ascii_case("authorization") {
+            self.page.authorization.set(value);
         }
     }
 

@@ -3,24 +3,22 @@
 //! Wrong use becomes one sentence ([`Stop::Misuse`]) without keys or tokens. The names of commands and flags are a
 //! contract with the scripts that call them.
 
-use std::{
-    ffi::OsString,
-    net::SocketAddr,
-    num::{NonZeroU32, NonZeroU64},
-    path::PathBuf,
-    time::Duration,
-};
+use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use domain::{Timestamp, World};
 
 use crate::config::{Secret, duration::parse_duration, parse_address};
 
 mod identity;
+mod manual;
 mod misuse;
 pub(crate) mod output;
+mod replay;
 
 pub(crate) use identity::{AliasesVerb, EventsVerb, ListerRef};
+pub(crate) use manual::{completions, man_page};
+pub(crate) use replay::{ReplayArgs, Speed};
 
 /// How long a rotated key may stay valid at most (D18).
 const OVERLAP_MAX: Duration = Duration::from_secs(7 * 86_400);
@@ -49,6 +47,10 @@ pub(crate) enum Verb {
         after_help = "Example:\n  linesman serve --listen 0.0.0.0:8080 --data /var/lib/linesman\n  linesman serve --role api --config cluster.toml"
     )]
     Serve(ServeArgs),
+    /// Create a data folder without starting the service
+    #[command(after_help = "Example:\n  linesman init --data /var/lib/linesman\n\n\
+                            `linesman serve` creates the folder, too; the other commands need one that exists.")]
+    Init,
     /// Create, list, revoke and rotate API keys
     #[command(
         subcommand,
@@ -96,7 +98,7 @@ pub(crate) enum Verb {
     Aliases(AliasesVerb),
     /// Push recordings into a running service
     #[command(
-        after_help = "Example:\n  linesman replay saturday.ndjson --to http://127.0.0.1:8080 --token fk_… --speed 10x"
+        after_help = "Example:\n  linesman replay saturday.ndjson --to http://127.0.0.1:8080 --token-file feed.token --speed 10x"
     )]
     Replay(ReplayArgs),
     /// Print a world's log as a recording for `linesman replay`; a server may run meanwhile
@@ -129,6 +131,29 @@ pub(crate) enum Verb {
     /// Print the OpenAPI 3.1 document
     #[command(after_help = "Example:\n  linesman openapi > openapi.json")]
     Openapi,
+    /// Print completions for a shell
+    #[command(
+        after_help = "Example:\n  linesman completions bash > /etc/bash_completion.d/linesman\n  \
+                      linesman completions zsh > /usr/local/share/zsh/site-functions/_linesman\n  \
+                      linesman completions fish > ~/.config/fish/completions/linesman.fish"
+    )]
+    Completions(CompletionsArgs),
+    /// Print the manual page
+    #[command(after_help = "Example:\n  linesman man > /usr/local/share/man/man1/linesman.1")]
+    Man,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    pub(crate) shell: Shell,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Shell {
+    Bash,
+    Zsh,
+    Fish,
 }
 
 #[derive(Debug, Args)]
@@ -186,14 +211,14 @@ pub(crate) struct KeysCreateArgs {
     #[arg(long, value_name = "GROUP,…", value_delimiter = ',', value_parser = parse_name)]
     pub(crate) groups: Vec<String>,
     /// Requests per minute, UTC [default: 60]
-    #[arg(long, value_name = "N")]
-    pub(crate) burst_per_minute: Option<NonZeroU32>,
+    #[arg(long, value_name = "N", value_parser = parse_limit)]
+    pub(crate) burst_per_minute: Option<u32>,
     /// Responses per day, UTC [default: 10000]
-    #[arg(long, value_name = "N")]
-    pub(crate) requests_per_day: Option<NonZeroU64>,
+    #[arg(long, value_name = "N", value_parser = parse_limit)]
+    pub(crate) requests_per_day: Option<u32>,
     /// Responses per month, UTC [default: no monthly limit]
-    #[arg(long, value_name = "N")]
-    pub(crate) requests_per_month: Option<NonZeroU64>,
+    #[arg(long, value_name = "N", value_parser = parse_limit)]
+    pub(crate) requests_per_month: Option<u32>,
     /// What the key may read besides sports, books and status
     #[arg(long, default_value = "odds:read")]
     pub(crate) permissions: Permissions,
@@ -343,22 +368,6 @@ pub(crate) struct MatchArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ReplayArgs {
-    /// Recordings (NDJSON of ingest messages)
-    #[arg(value_name = "FILE", required = true)]
-    pub(crate) files: Vec<PathBuf>,
-    /// The service, for example `http://127.0.0.1:8080`
-    #[arg(long, value_name = "URL", value_parser = parse_service_url)]
-    pub(crate) to: String,
-    /// The feed's token
-    #[arg(long, value_name = "TOKEN")]
-    pub(crate) token: Secret,
-    /// Speed relative to the recording, or max: without pauses
-    #[arg(long, value_name = "10x|max", default_value = "1x", value_parser = parse_speed)]
-    pub(crate) speed: Speed,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct RecordArgs {
     /// The log to read: of the real market or the simulated one
     #[arg(long)]
@@ -406,13 +415,6 @@ impl From<WorldName> for World {
     }
 }
 
-/// The speed of a replay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Speed {
-    Times(NonZeroU32),
-    Max,
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArgs {
     /// Print only faults; exit 1 if there is one
@@ -429,7 +431,10 @@ impl Cli {
     /// # Errors
     /// The help is to be printed, or the command line is wrong.
     pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, Stop> {
-        let given = Given::try_parse_from(arguments).map_err(|error| misuse::explain(&error))?;
+        let arguments: Vec<OsString> = arguments.into_iter().collect();
+        let help = misuse::help_of(&Given::command(), &arguments);
+        let given =
+            Given::try_parse_from(arguments).map_err(|error| misuse::explain(&error, &help))?;
         let verb = match (given.verb, given.listen) {
             (None, listen) => {
                 Verb::Serve(ServeArgs { listen, role: Role::All, new_accounts: false })
@@ -438,21 +443,17 @@ impl Cli {
                 Verb::Serve(ServeArgs { listen: args.listen.or(listen), ..args })
             }
             (Some(_), Some(_)) => {
-                return Err(misuse::sentence("--listen is only for `linesman serve`"));
+                return Err(misuse::sentence("--listen is only for `linesman serve`", &help));
             }
             (Some(verb), None) => verb,
         };
-        if let Verb::Replay(args) = &verb
-            && !args.token.reveal().starts_with("fk_")
-        {
-            return Err(misuse::sentence(
-                "--token must be a feed token (fk_…); create one with `linesman feeds create NAME`",
-            ));
+        if let Verb::Replay(args) = &verb {
+            args.check_token().map_err(|why| misuse::sentence(&why, &help))?;
         }
         if let Verb::Record(RecordArgs { from: Some(from), to: Some(to), .. }) = &verb
             && from > to
         {
-            return Err(misuse::sentence("--from is later than --to"));
+            return Err(misuse::sentence("--from is later than --to", &help));
         }
         Ok(Self { data: given.data, config: given.config, verb })
     }
@@ -469,7 +470,7 @@ impl Cli {
                   then flags; see `linesman config`."
 )]
 struct Given {
-    /// The data folder; created at the first start
+    /// The data folder; `serve` and `init` create it
     #[arg(long, global = true, value_name = "DIR", default_value = "./data")]
     data: PathBuf,
     /// The configuration file [default: linesman.toml in the current folder, if it exists]
@@ -495,31 +496,14 @@ fn parse_name(text: &str) -> Result<String, String> {
     }
 }
 
+fn parse_limit(text: &str) -> Result<u32, String> {
+    let limit = text.parse().ok().filter(|limit| *limit > 0);
+    limit.ok_or_else(|| format!("must be a whole number from 1 to {}", u32::MAX))
+}
+
 fn parse_overlap(text: &str) -> Result<Duration, String> {
     let overlap = parse_duration(text)?;
     if overlap > OVERLAP_MAX { Err("longer than 7d".to_owned()) } else { Ok(overlap) }
-}
-
-fn parse_speed(text: &str) -> Result<Speed, String> {
-    if text == "max" {
-        return Ok(Speed::Max);
-    }
-    text.strip_suffix('x')
-        .filter(|times| !times.starts_with('+'))
-        .and_then(|times| times.parse().ok())
-        .map(Speed::Times)
-        .ok_or_else(|| "not a speed such as 1x, 10x or max".to_owned())
-}
-
-/// The address without its last slash, so that paths can be appended.
-fn parse_service_url(text: &str) -> Result<String, String> {
-    let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
-    match host.map(|host| host.trim_end_matches('/')) {
-        Some(host) if !host.is_empty() && !host.contains(['/', '?', '#', ' ']) => {
-            Ok(text.trim_end_matches('/').to_owned())
-        }
-        Some(_) | None => Err("not an address such as http://127.0.0.1:8080".to_owned()),
-    }
 }
 
 #[cfg(test)]

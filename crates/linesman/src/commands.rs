@@ -4,6 +4,7 @@ pub(crate) mod aliases;
 pub(crate) mod backup;
 pub(crate) mod events;
 pub(crate) mod feeds;
+pub(crate) mod init;
 pub(crate) mod keys;
 pub(crate) mod maintenance;
 pub(crate) mod r#match;

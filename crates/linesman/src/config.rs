@@ -163,6 +163,7 @@ impl Config {
         let (sections, mut reader) = Reader::read::<Sections>(&tree);
         faults.append(&mut reader.faults);
         faults.extend(missing_partners(&reader));
+        faults.extend(sections.as_ref().and_then(|sections| stale_at_once(sections, &reader)));
         faults.sort_by(|Fault(one, _), Fault(other, _)| one.cmp(other));
         match sections {
             Some(sections) if faults.is_empty() => Ok(Self::new(sections, reader)),
@@ -240,6 +241,20 @@ fn missing_partners(reader: &Reader) -> impl Iterator<Item = Fault> {
             reader.origin(one).map(|origin| Fault(origin.clone(), message))
         },
     )
+}
+
+/// A bookmaker that is read once in each interval would be late between two reads.
+fn stale_at_once(sections: &Sections, reader: &Reader) -> Option<Fault> {
+    let market = &sections.market;
+    if market.stale_after >= market.refresh_interval {
+        return None;
+    }
+    let message = "`market.stale_after` is shorter than `market.refresh_interval`: every price would be late before \
+                   clients see it; make it at least as long";
+    // Where somebody set it, rather than a default.
+    let origins = ["market.stale_after", "market.refresh_interval"].map(|key| reader.origin(key));
+    let set = origins.into_iter().flatten().find(|origin| **origin != Origin::Default);
+    set.map(|origin| Fault(origin.clone(), message.to_owned()))
 }
 
 /// Reads a file.

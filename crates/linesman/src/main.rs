@@ -50,8 +50,11 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
     } else {
         Flags::default()
     };
-    if let Verb::Openapi = &cli.verb {
-        return output::print_line(&api::openapi::document());
+    if let Verb::Completions(args) = &cli.verb {
+        return output::print_line(&cli::completions(args.shell));
+    }
+    if let Verb::Man = &cli.verb {
+        return output::print_line(&cli::man_page()?);
     }
     if let Verb::Config(ConfigArgs { explain: Some(path), .. }) = &cli.verb {
         let explained = config::explain(path).map_err(anyhow::Error::msg)?;
@@ -87,7 +90,12 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         }
         Verb::Migrate(args) => commands::migrate::run(&config, args)?,
         Verb::Backup(args) => commands::backup::run(&config, &cli.data, args)?,
-        Verb::Openapi => {}
+        Verb::Openapi => {
+            let catalogue = catalogue::load(&config)?;
+            output::print_line(&api::openapi::text(&catalogue))?;
+        }
+        Verb::Init => commands::init::run(&config, &cli.data)?,
+        Verb::Completions(_) | Verb::Man => {}
     }
     Ok(())
 }

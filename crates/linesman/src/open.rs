@@ -3,11 +3,12 @@
 //! Changes of the world are executed by the server that runs on the folder, or here where none does; in a cluster, by
 //! the leader.
 
+use std::io::ErrorKind::{NotADirectory, NotFound};
 use std::path::Path;
 use std::sync::Arc;
 
 use accounts::{Actor, AuditAction, Need, Registry};
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use change_log::{LogError, LogView};
 use domain::World;
 use market::{Book, Operation};
@@ -32,6 +33,26 @@ pub(crate) async fn open_store(config: &Config, folder: &Folder) -> anyhow::Resu
     open_or_make_store(config, folder).await
 }
 
+/// The data folder of a command that needs one; only `serve` and `init` create it. A cluster has its data elsewhere.
+pub(crate) fn open_folder(config: &Config, data: &Path) -> anyhow::Result<Folder> {
+    if config.cluster.is_some() {
+        return Ok(Folder::at(data));
+    }
+    check_folder(data)?;
+    Folder::open(data)
+}
+
+/// Refuses a path that is no data folder.
+pub(crate) fn check_folder(data: &Path) -> anyhow::Result<()> {
+    let folder = Folder::at(data);
+    ensure!(
+        folder.accounts().exists() || was_served_from(&folder)?,
+        "there is no data folder at {}; --data names it (`linesman init` and `linesman serve` create one)",
+        data.display()
+    );
+    Ok(())
+}
+
 /// Whether a used folder has no accounts.
 async fn has_lost_accounts(folder: &Folder) -> anyhow::Result<bool> {
     let path = folder.accounts();
@@ -43,7 +64,7 @@ async fn has_lost_accounts(folder: &Folder) -> anyhow::Result<bool> {
 fn was_served_from(folder: &Folder) -> anyhow::Result<bool> {
     for world in World::ALL {
         let entries = match std::fs::read_dir(folder.log(world)) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) if matches!(error.kind(), NotFound | NotADirectory) => continue,
             entries => entries?,
         };
         for entry in entries {
@@ -74,7 +95,7 @@ pub(crate) fn on_store(
     data: &Path,
     verb: impl AsyncFnOnce(&Registry, &Scene<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let folder = Folder::open(data)?;
+    let folder = open_folder(config, data)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let store = open_store(config, &folder).await?;
@@ -141,7 +162,7 @@ pub(crate) fn operate(
     data: &Path,
     operations: &[Operation],
 ) -> anyhow::Result<()> {
-    let folder = Folder::open(data)?;
+    let folder = open_folder(config, data)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         if let Some(cluster) = &config.cluster {
@@ -168,10 +189,11 @@ pub(crate) fn read_book(config: &Config, data: &Path) -> anyhow::Result<Book> {
     if let Some(cluster) = &config.cluster {
         return cluster::read_book(cluster, catalogue);
     }
+    check_folder(data)?;
     let folder = Folder::at(data).log(World::Live);
     let mut view = match LogView::open(&folder) {
-        Err(LogError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-            bail!("there is no log at {}; --data names the data folder", folder.display())
+        Err(LogError::Io { source, .. }) if source.kind() == NotFound => {
+            bail!("there is no log at {} yet; a server writes it", folder.display())
         }
         opened => opened?,
     };

@@ -127,7 +127,7 @@ impl Bout {
             fixture: Fixture::HeadToHead { home: home.into(), away: away.into() },
         };
         let body = Body::Event { reference: self.reference.as_str().into(), listing };
-        FeedMessage { ts: None, body }
+        FeedMessage { ts: None, fresh_for_s: None, body }
     }
 
     /// "Given Surname".

@@ -147,6 +147,10 @@ pub struct Book {
     feeds: Vec<Feed>,
     feeds_by_name: HashMap<Box<str>, FeedIx>,
     sources: BTreeMap<(SportId, BookmakerId), Source>,
+    /// The feeds that have quoted a bookmaker in a sport.
+    quoted_by: BTreeMap<(SportId, BookmakerId), BTreeSet<FeedIx>>,
+    /// For how many seconds the newest reads of sources keep them fresh, where their messages say it.
+    paces: BTreeMap<(SportId, BookmakerId), u32>,
     index: Index<EventId>,
     lexicon: Arc<Lexicon>,
     memory: IdentityMemory,
@@ -180,6 +184,8 @@ impl Book {
             feeds: Vec::new(),
             feeds_by_name: HashMap::new(),
             sources: BTreeMap::new(),
+            quoted_by: BTreeMap::new(),
+            paces: BTreeMap::new(),
             index: Index::default(),
             lexicon,
             memory: IdentityMemory::default(),
@@ -212,11 +218,33 @@ impl Book {
     }
 
     pub fn sources(&self) -> impl Iterator<Item = (SportId, BookmakerId, Source)> {
-        self.sources.iter().map(|((sport, bookmaker), source)| (*sport, *bookmaker, *source))
+        self.sources.iter().map(|(key, source)| {
+            (key.0, key.1, Source { fresh_for_s: self.pace(key.0, key.1), ..*source })
+        })
+    }
+
+    /// For how many seconds the newest read of a source keeps it fresh; 0 where its messages do not say.
+    pub(crate) fn pace(&self, sport: SportId, bookmaker: BookmakerId) -> u32 {
+        self.paces.get(&(sport, bookmaker)).copied().unwrap_or(0)
+    }
+
+    /// The feeds that have quoted a bookmaker in a sport, in order.
+    pub(crate) fn feeds_quoting(
+        &self,
+        sport: SportId,
+        bookmaker: BookmakerId,
+    ) -> impl Iterator<Item = FeedIx> {
+        self.quoted_by.get(&(sport, bookmaker)).into_iter().flatten().copied()
+    }
+
+    /// The events that one may be the same as, the smallest id first.
+    pub(crate) fn doubted_with(&self, event: EventId) -> impl Iterator<Item = EventId> {
+        self.memory.doubts.of(event)
     }
 
     pub(crate) fn source(&self, sport: SportId, bookmaker: BookmakerId) -> Option<Source> {
-        self.sources.get(&(sport, bookmaker)).copied()
+        let source = self.sources.get(&(sport, bookmaker))?;
+        Some(Source { fresh_for_s: self.pace(sport, bookmaker), ..*source })
     }
 
     pub fn vitals(&self) -> Vitals {

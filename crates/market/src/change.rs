@@ -66,6 +66,9 @@ pub enum Change {
     Untaught { alias: Alias },
     /// An operator had all that a feed listed taken away.
     Dropped { feed: Box<str> },
+    /// The next read of a bookmaker's sport keeps it fresh for this long. It comes before that read, so that whoever
+    /// follows the log can tell both as one message.
+    Paced { bookmaker: Box<str>, sport: Box<str>, fresh_for_s: u32 },
 }
 
 /// The listing a ref agreed with when it was taken for the same event.

@@ -16,6 +16,8 @@ pub struct Source {
     pub beat_at: Timestamp,
     /// How late the newest good read arrived after its `ts`.
     pub latency_ms: u32,
+    /// For how long after its newest read it is fresh, in seconds, where that is longer than for others.
+    pub fresh_for_s: u32,
 }
 
 impl Source {
@@ -24,6 +26,7 @@ impl Source {
         read_at: Timestamp::from_millis(i64::MIN),
         beat_at: Timestamp::from_millis(i64::MIN),
         latency_ms: 0,
+        fresh_for_s: 0,
     };
 
     pub(crate) fn read(&mut self, ts: Timestamp, at: Timestamp) {
@@ -39,7 +42,12 @@ impl Source {
     }
 
     pub fn is_stale(&self, now: Timestamp, stale_after: Duration) -> bool {
-        now.since(self.read_at) > stale_after
+        now.since(self.read_at) > self.fresh_for(stale_after)
+    }
+
+    /// How long its newest read keeps it fresh, where others are stale after `stale_after`.
+    pub fn fresh_for(&self, stale_after: Duration) -> Duration {
+        stale_after.max(Duration::from_secs(self.fresh_for_s.into()))
     }
 }
 

@@ -6,6 +6,7 @@
 pub mod analysis;
 pub mod book;
 pub mod change;
+pub mod coverage;
 pub mod freshness;
 mod matching;
 pub mod record;
@@ -18,6 +19,7 @@ pub use book::{
     ProfileRef, Unsure, Verdict,
 };
 pub use change::{By, CHANGE_VERSION, Change, ChangeError, Ids};
+pub use coverage::{Cell, CellFilter, Exclusion};
 pub use freshness::{Health, Source, Vitals};
 pub use matching::effort;
 pub use matching::plain_letters;

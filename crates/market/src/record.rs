@@ -124,6 +124,10 @@ impl Recorder {
                 Touched::Everything
             }
             Change::Cut { .. } | Change::SourceForgotten { .. } => Touched::Nothing,
+            Change::Paced { bookmaker, sport, fresh_for_s } => {
+                self.mirror.note_pace(sport, bookmaker, *fresh_for_s);
+                Touched::Nothing
+            }
             Change::Listed(listed) => {
                 let former = listed_as(&listed.feed, &listed.reference);
                 let former = former.filter(|former| *former != listed.event);
@@ -172,6 +176,7 @@ fn source_time(change: &Change) -> Option<Timestamp> {
         | Change::Parted { .. }
         | Change::Taught { .. }
         | Change::Untaught { .. }
+        | Change::Paced { .. }
         | Change::Dropped { .. } => None,
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use domain::{BookmakerId, Catalogue, EventId, Market, RecordId, SportId, Status, Timestamp};
 
-use crate::book::{Book, Event, EventDetails, OutcomeName, Record};
+use crate::book::{Book, Event, EventDetails, FeedIx, OutcomeName, Record, Slot};
 use crate::freshness::Source;
 use crate::matching::Hashed;
 use crate::rendered::{Rendered, WireSlot};
@@ -39,6 +39,8 @@ pub trait Wire: Debug + Sync {
 pub struct Snapshot {
     /// When the epoch was cut; freshness in it is as of then.
     pub cut_at: Timestamp,
+    /// Beyond which age a price is stale.
+    pub stale_after: Duration,
     /// The last log entry that is in it; 0 where there is no log.
     pub seq: u64,
     catalogue: Arc<Catalogue>,
@@ -80,8 +82,23 @@ pub struct EventRow {
     pub records: Range<u32>,
     /// The players of a field by their numbers; empty for head-to-head events.
     pub entrants: Arc<Vec<Box<str>>>,
-    /// Markets without prices at the moment, of bookmakers whose feed lists the event: suspended (D24).
-    pub suspended: Vec<(BookmakerId, Market)>,
+    /// Markets that had prices and have none now, in the order of records; of a final event none.
+    pub(crate) closed: Box<[ClosedRow]>,
+    /// Feeds that list it.
+    pub(crate) listed_by: Box<[FeedIx]>,
+    /// Events that may be the same and are kept apart.
+    pub(crate) may_be: Box<[EventId]>,
+}
+
+/// A market whose prices were taken away.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClosedRow {
+    pub(crate) bookmaker: BookmakerId,
+    pub(crate) market: Market,
+    /// When its source says they were.
+    pub(crate) since: Timestamp,
+    /// Whether the feed that took them away still lists the event: then it is suspended (D24).
+    pub(crate) listed: bool,
 }
 
 /// One odds record.
@@ -102,6 +119,8 @@ pub struct SourceRow {
     pub bookmaker: BookmakerId,
     pub source: Source,
     pub stale: bool,
+    /// The feeds that have quoted it.
+    pub(crate) quoted_by: Box<[FeedIx]>,
 }
 
 impl Snapshot {
@@ -129,7 +148,7 @@ impl Snapshot {
                 SportView::cut(book, &events, sources, wires)
             })
             .collect();
-        Self { cut_at, seq, catalogue, sports }
+        Self { cut_at, stale_after, seq, catalogue, sports }
     }
 
     pub fn catalogue(&self) -> &Arc<Catalogue> {
@@ -188,7 +207,7 @@ impl SportView {
         };
         for (at, event) in (0_u32..).zip(listed) {
             let from = view.next_record();
-            let mut row = EventRow::new(event, from);
+            let mut row = EventRow::new(book, event, from);
             for wire in wires {
                 let render = || wire.render_event(catalogue, &row);
                 row.details.rendered.get_or_render(wire.slot(), render);
@@ -268,7 +287,7 @@ impl SportView {
 
 impl EventRow {
     /// An event before its records.
-    fn new(event: &Event, records_from: u32) -> Self {
+    fn new(book: &Book, event: &Event, records_from: u32) -> Self {
         Self {
             id: event.id,
             commence_time: event.commence_time,
@@ -276,8 +295,21 @@ impl EventRow {
             details: Arc::clone(event.details()),
             records: records_from..records_from,
             entrants: Arc::clone(event.field.names()),
-            suspended: suspended(event),
+            closed: closed(book, event).into(),
+            listed_by: event.listed_by.iter().map(|(feed, _)| *feed).collect(),
+            may_be: book.doubted_with(event.id).collect(),
         }
+    }
+
+    /// Whether a bookmaker's market has no prices at the moment while its feed lists the event (D24).
+    pub fn is_suspended(&self, bookmaker: BookmakerId, market: Market) -> bool {
+        self.suspended(market).any(|of| of == bookmaker)
+    }
+
+    /// The bookmakers at which a market is suspended.
+    pub fn suspended(&self, market: Market) -> impl Iterator<Item = BookmakerId> {
+        let closed = self.closed.iter().filter(move |row| row.listed && row.market == market);
+        closed.map(|row| row.bookmaker)
     }
 
     /// The text of an outcome's name.
@@ -295,17 +327,35 @@ impl EventRow {
     }
 }
 
-fn suspended(event: &Event) -> Vec<(BookmakerId, Market)> {
+/// One row for all pairings of a market (D30).
+fn closed(book: &Book, event: &Event) -> Vec<ClosedRow> {
+    let mut rows: Vec<ClosedRow> = Vec::new();
     if event.is_final() {
-        return Vec::new();
+        return rows;
     }
-    let closed = event.slots.iter().filter(|(_, slot)| slot.open.is_none());
-    let offered = closed.filter(|(_, slot)| event.is_listed_by(slot.feed));
-    let mut markets: Vec<(BookmakerId, Market)> =
-        offered.map(|(key, _)| (key.bookmaker, key.market)).collect();
-    // One for all pairings of a market (D30); slots are in the order of bookmakers, then markets.
-    markets.dedup();
-    markets
+    // Slots are in the order of bookmakers, then markets.
+    for (key, slot) in event.slots.iter().filter(|(_, slot)| slot.open.is_none()) {
+        let listed = event.is_listed_by(slot.feed);
+        let since = if listed { slot.ts } else { withdrawn_at(book, event, slot) };
+        let row = ClosedRow { bookmaker: key.bookmaker, market: key.market, since, listed };
+        match rows.last_mut() {
+            Some(last) if (last.bookmaker, last.market) == (row.bookmaker, row.market) => {
+                if (row.listed, row.since) > (last.listed, last.since) {
+                    *last = row;
+                }
+            }
+            _ => rows.push(row),
+        }
+    }
+    rows
+}
+
+/// When the feed of a slot withdrew the event, as far as is known.
+fn withdrawn_at(book: &Book, event: &Event, slot: &Slot) -> Timestamp {
+    let of_feed = event.withdrawn.range((slot.feed, Box::default())..);
+    let refs = of_feed.take_while(|(feed, _)| *feed == slot.feed);
+    let offers = refs.filter_map(|(feed, reference)| book.feed(*feed)?.offer(reference));
+    offers.map(|offer| offer.ts).fold(slot.ts, Timestamp::max)
 }
 
 fn source_rows(
@@ -320,6 +370,7 @@ fn source_rows(
             bookmaker,
             source,
             stale: source.is_stale(cut_at, stale_after),
+            quoted_by: book.feeds_quoting(sport, bookmaker).collect(),
         })
         .collect()
 }

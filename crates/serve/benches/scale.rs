@@ -286,7 +286,7 @@ fn reference(at: usize) -> Box<str> {
 }
 
 fn say(body: Body) -> FeedMessage {
-    FeedMessage { ts: None, body }
+    FeedMessage { ts: None, fresh_for_s: None, body }
 }
 
 fn beat(bookmaker: BookmakerId) -> FeedMessage {

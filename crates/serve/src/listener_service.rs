@@ -43,18 +43,29 @@ impl ListenerService {
                 // Boxed, or every connection would be as large as a page in the making.
                 Ok(Box::pin(connection.peer.serve(web::answer(&service.web, request))).await)
             }
+            Some(Target::Docs) if request.method.reads() => {
+                Ok(Box::pin(connection.peer.serve(web::docs_answer(&service.web, request))).await)
+            }
             Some(target) => ops::answer(service, request, target),
-            None => Err(ApiError::new(
-                ErrorCode::NotFound,
-                match self.role {
-                    ListenerRole::Main => "there is no such path; /docs lists the endpoints",
-                    ListenerRole::Ingest => "this listener serves ingest only",
-                    ListenerRole::Operator => {
-                        "this listener has /metrics, /feeds, /healthz and /readyz"
-                    }
-                },
-            )),
+            None => Err(self.not_found(request.path)),
         }
+    }
+
+    fn not_found(&self, path: &str) -> ApiError {
+        let text = match self.role {
+            ListenerRole::Main if path == "/v4" || path.starts_with("/v4/") => {
+                "there is no such path: this API is under /v1; /docs shows the paths, names and parameters that replace \
+                 those of The Odds API v4"
+            }
+            ListenerRole::Main => {
+                let whole = path.trim_end_matches('/');
+                let found = whole != path && route::find(&self.service, self.role, whole).is_some();
+                return v1::no_such_path(found);
+            }
+            ListenerRole::Ingest => "this listener serves ingest only",
+            ListenerRole::Operator => "this listener has /metrics, /feeds, /healthz and /readyz",
+        };
+        ApiError::new(ErrorCode::NotFound, text)
     }
 }
 

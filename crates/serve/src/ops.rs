@@ -23,8 +23,6 @@ pub(crate) fn answer(
         return Err(error);
     }
     match target {
-        Target::Docs => web::docs_page(&service.web, request),
-        Target::DocsStyle => Ok(web::docs_style(&service.web, request)),
         Target::OpenApi => Ok(openapi::reply(&service.api, request)),
         Target::Health => Ok(healthy()),
         Target::Ready => ready(service),
@@ -38,7 +36,7 @@ pub(crate) fn answer(
             reply.head.put("cache-control", "no-store");
             Ok(reply)
         }
-        Target::V1 | Target::Push | Target::Page => Err(ApiError::internal()),
+        Target::V1 | Target::Push | Target::Page | Target::Docs => Err(ApiError::internal()),
     }
 }
 

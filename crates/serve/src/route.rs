@@ -9,7 +9,6 @@ pub(crate) enum Target {
     Push,
     Page,
     Docs,
-    DocsStyle,
     OpenApi,
     Health,
     Ready,
@@ -35,7 +34,7 @@ const fn route(path: &'static str, target: Target, roles: &'static [ListenerRole
 }
 
 /// The most used first.
-const ROUTES: [Route; 10] = [
+const ROUTES: [Route; 9] = [
     Route { path: "/v1", below: true, target: Target::V1, roles: MAIN },
     route(api::ingest::PATH, Target::Push, &[ListenerRole::Main, ListenerRole::Ingest]),
     route("/healthz", Target::Health, ALL),
@@ -44,8 +43,7 @@ const ROUTES: [Route; 10] = [
     route("/feeds", Target::Feeds, OPERATOR),
     route("/openapi.json", Target::OpenApi, MAIN),
     route("/", Target::Docs, MAIN),
-    route("/docs", Target::Docs, MAIN),
-    route("/docs.css", Target::DocsStyle, MAIN),
+    Route { path: "/docs", below: true, target: Target::Docs, roles: MAIN },
 ];
 
 impl Route {
@@ -61,7 +59,7 @@ pub(crate) fn find(service: &Service, role: ListenerRole, path: &str) -> Option<
     let found = ROUTES.iter().find(|route| route.matches(path) && route.roles.contains(&role));
     match found.map(|route| route.target) {
         Some(Target::Push) if role == ListenerRole::Main && !service.ingest_on_main => None,
-        Some(Target::Docs | Target::DocsStyle) if !service.web.settings.docs => None,
+        Some(Target::Docs) if !service.web.settings.docs => None,
         None if role == ListenerRole::Main && web::covers(&service.web, path) => Some(Target::Page),
         found => found,
     }

@@ -3,7 +3,8 @@
 /** Copy buttons: hidden until somebody is there to work them. */
 function offerCopies(within) {
   for (const button of within.querySelectorAll("[data-copy]")) {
-    const source = document.getElementById(button.dataset.copy);
+    const name = button.dataset.copy;
+    const source = name ? document.getElementById(name) : button.parentElement.querySelector("code");
     if (!source || !navigator.clipboard) continue;
     button.hidden = false;
     const label = button.innerHTML;

@@ -1,6 +1,6 @@
 //! Everything a page may need.
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use accounts::{People, QuotaAlert};
 use api::Api;
@@ -9,7 +9,7 @@ use http::Slots;
 use tokio::sync::Mutex;
 
 use crate::dashboard::{Board, StatusRecord, Traffic};
-use crate::docs::Pages;
+use crate::docs::site::Site;
 
 /// Owners of keys who could not be notified of their quotas and are remembered; the others see the banner.
 const UNSENT_MAX: usize = 1000;
@@ -71,7 +71,8 @@ pub struct Web {
     pub settings: WebSettings,
     /// Forms on their way in.
     pub(crate) forms: Arc<Slots>,
-    pub(crate) pages: Pages,
+    /// The documentation, once it was asked for.
+    pub(crate) site: OnceLock<Site>,
     pub(crate) board: Board,
     pub(crate) status: StatusRecord,
     /// Requests of the last hour.
@@ -92,7 +93,7 @@ impl Web {
             people,
             settings,
             forms: Arc::default(),
-            pages: Pages::default(),
+            site: OnceLock::new(),
             board: Board::default(),
             status: StatusRecord::default(),
             origin_warned: Seldom::default(),

@@ -6,23 +6,24 @@
 //! put into a page but through the templates, which escape it.
 
 mod access;
-mod asset;
+pub(crate) mod asset;
 mod board;
+mod cells;
 mod chart;
 mod confirm;
 mod console;
 mod explore;
-mod form;
-mod keys;
+pub(crate) mod form;
+pub(crate) mod keys;
 mod moment;
-mod page;
+pub(crate) mod page;
 mod qr;
 mod route;
 mod security;
 mod sign;
 mod status;
 mod usage;
-mod visit;
+pub(crate) mod visit;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,7 +57,9 @@ const FORM_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Whether a path is one of the pages.
 pub fn covers(web: &Web, path: &str) -> bool {
-    web.settings.enabled && route::is_ours(path)
+    // The documentation is styled by the pages' assets, and may be there without them.
+    let is_open = web.settings.enabled || (web.settings.docs && asset::find(path).is_some());
+    is_open && route::is_ours(path)
 }
 
 /// Whether a path may be watched: its answer has no end of its own.

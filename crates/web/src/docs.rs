@@ -1,63 +1,183 @@
-//! `/docs`: the reference for people, rendered from the same value as `/openapi.json`.
+//! `/docs`: guides and the reference for people, the reference from the same value as `/openapi.json`.
 //!
-//! One page without scripts and without a request to anybody else. Rendered once for each service.
+//! The pages are made once for each service; a request fills in the reader's own address, their sandbox key's name, and
+//! events and days that the sandbox has now, so that every example answers.
 
+mod code;
 mod json;
 mod markdown;
+mod reference;
 mod refusal;
-mod render;
 mod shape;
+pub(crate) mod site;
 
 #[cfg(test)]
 mod tests;
 
-use std::sync::OnceLock;
+use std::sync::Arc;
+use std::time::Duration;
 
-use crate::context::Web;
-use api::{ApiError, Asset, openapi};
+use accounts::{KeyKind, Stage};
+use api::openapi;
+use askama::Template;
+use askama::filters::Safe;
+use domain::{Timestamp, World};
 use http::{Reply, Request};
 
-const STYLE: &str = include_str!("docs/style.css");
+use crate::context::Web;
+use crate::dashboard::asset;
+use crate::dashboard::form::Form;
+use crate::dashboard::keys::KeyLine;
+use crate::dashboard::page::{self, GUARD, Shell, Trouble};
+use crate::dashboard::visit::Visit;
+use crate::docs::reference::BASE_URL;
+use crate::docs::site::{Page, Site};
 
-/// The page may be styled by its own stylesheet, and nothing else.
-const GUARD: [(&str, &str); 2] = [
-    (
-        "content-security-policy",
-        "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'",
-    ),
-    ("referrer-policy", "no-referrer"),
-];
+/// Where the index for the search is.
+const INDEX: &str = "/docs/index.json";
+const DAY: Duration = Duration::from_secs(86_400);
 
-/// What was rendered so far.
-#[derive(Debug, Default)]
-pub(crate) struct Pages {
-    page: OnceLock<Asset>,
-    style: OnceLock<Asset>,
+#[derive(Template)]
+#[template(path = "docs.html")]
+struct DocsPage<'a> {
+    shell: Shell,
+    style: &'static str,
+    script: &'static str,
+    index: &'static str,
+    groups: Vec<(&'static str, Vec<&'a Page>)>,
+    /// `None`: the list of all pages.
+    page: Option<&'a Page>,
+    lead: Safe<&'a str>,
+    body: Safe<String>,
+    key: KeyNote,
+    before: Option<&'a Page>,
+    after: Option<&'a Page>,
 }
 
-/// The page itself.
-pub fn page(web: &Web, request: &Request<'_>) -> Result<Reply, ApiError> {
-    if let Some(page) = web.pages.page.get() {
-        return Ok(page.reply(request));
+/// What the reader is told of the key that examples use.
+enum KeyNote {
+    /// The page has no examples that need one.
+    None,
+    /// Not signed in; whether there is a page to sign in at.
+    Stranger { can_sign_in: bool },
+    /// Signed in, without a sandbox key.
+    Missing,
+    /// The name and the visible part of the reader's newest sandbox key. Its secret is not known here.
+    Own { name: String, hint: String },
+}
+
+/// Answers a request for a path under `/docs`.
+pub async fn answer(web: &Arc<Web>, request: &Request<'_>) -> Reply {
+    let visit = match Visit::begin(web, request, Form::default()).await {
+        Ok(visit) => visit,
+        Err(trouble) => return page::trouble_reply(trouble),
+    };
+    match show(&visit).await {
+        Ok(reply) => visit.finish(reply),
+        Err(trouble) => visit.finish(page::trouble(&visit, trouble)),
     }
-    let pages = &web.settings;
-    let others: Vec<(&str, &str)> = [
-        (pages.enabled && pages.board.is_some(), ("/board", "Board")),
-        (pages.enabled && pages.status_page, ("/status", "Status")),
-        (pages.enabled, ("/dashboard", "Dashboard")),
-    ]
-    .into_iter()
-    .filter_map(|(there, link)| there.then_some(link))
-    .collect();
-    let html = render::page(&openapi::value(&web.api.catalogue), &others).map_err(|error| {
-        tracing::error!(%error, "the page /docs cannot be rendered");
-        ApiError::internal()
-    })?;
-    let page = || Asset::new("text/html; charset=utf-8", html).guarded(&GUARD);
-    Ok(web.pages.page.get_or_init(page).reply(request))
 }
 
-/// Its stylesheet.
-pub fn style(web: &Web, request: &Request<'_>) -> Reply {
-    web.pages.style.get_or_init(|| Asset::new("text/css; charset=utf-8", STYLE)).reply(request)
+async fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
+    let site = site(visit.web)?;
+    let path = visit.request.path;
+    if path == INDEX {
+        return Ok(site.index.reply(visit.request));
+    }
+    let slug = path.trim_start_matches("/docs").trim_matches('/');
+    let page = match slug {
+        "" => None,
+        slug => Some(site.find(slug).ok_or(Trouble::NotFound)?),
+    };
+    let at = page.and_then(|page| site.pages.iter().position(|other| std::ptr::eq(other, page)));
+    let before = at.and_then(|at| site.pages.get(at.checked_sub(1)?));
+    let after = site.pages.get(at.map_or(0, |at| at + 1));
+    let mut shell = Shell::new(visit, "Documentation", "docs");
+    if let Some(page) = page {
+        shell.title = format!("{} · Documentation", page.title).into();
+    }
+    let html = DocsPage {
+        shell,
+        style: asset::docs_style_path(),
+        script: asset::docs_script_path(),
+        index: INDEX,
+        groups: site.groups(),
+        page,
+        lead: Safe(&site.lead),
+        body: Safe(page.map_or_else(String::new, |page| filled(visit, &page.body))),
+        key: match page {
+            Some(page) if page.needs_key() => key_note(visit).await?,
+            _ => KeyNote::None,
+        },
+        before,
+        after,
+    }
+    .render()?;
+    let mut reply = Reply::new(200, "text/html; charset=utf-8", html);
+    for (name, value) in GUARD {
+        reply.head.put(name, value);
+    }
+    // It names its reader's key where they are signed in, and is asked for each time.
+    reply.head.put("cache-control", "private, no-cache");
+    Ok(reply)
+}
+
+/// The pages of this service, made when they are first asked for.
+fn site(web: &Web) -> Result<&Site, Trouble> {
+    if let Some(site) = web.site.get() {
+        return Ok(site);
+    }
+    let site = Site::new(&openapi::value(&web.api.catalogue))?;
+    Ok(web.site.get_or_init(|| site))
+}
+
+/// A body with the reader's address, and events and days of now.
+fn filled(visit: &Visit<'_>, body: &str) -> String {
+    let mut body = body.replace(BASE_URL, &code::escape(&visit.base()));
+    for (token, day) in [("{today}", visit.now), ("{tomorrow}", visit.now.plus(DAY))] {
+        body = body.replace(token, &day_text(day));
+    }
+    for (_, sport) in visit.web.api.catalogue.sports() {
+        let token = format!("{{event:{}}}", sport.key);
+        if body.contains(&token) {
+            body = body.replace(&token, &event(visit, &sport.key));
+        }
+    }
+    body
+}
+
+fn day_text(at: Timestamp) -> String {
+    let text = at.seconds_text();
+    String::from_utf8_lossy(text.get(..10).unwrap_or_default()).into_owned()
+}
+
+/// An event that the sandbox has now.
+fn event(visit: &Visit<'_>, sport: &str) -> String {
+    let published = visit.web.api.world(World::Sandbox).published();
+    let sport = visit.web.api.catalogue.sport_id(sport);
+    let event = sport.and_then(|sport| published.snapshot.sport(sport).events.first());
+    event.map_or_else(|| "EVENT_ID".to_owned(), |event| event.id.to_string())
+}
+
+async fn key_note(visit: &Visit<'_>) -> Result<KeyNote, Trouble> {
+    let session = visit.session.as_ref().filter(|session| session.stage == Stage::Full);
+    let Some(session) = session else {
+        return Ok(KeyNote::Stranger { can_sign_in: visit.web.settings.enabled });
+    };
+    let keys = visit.web.api.accounts.live_keys_of(&session.account.id).await?;
+    let own = keys
+        .iter()
+        .rev()
+        .find(|view| view.record.kind == KeyKind::Sandbox && view.standing.is_some());
+    Ok(own.map_or(KeyNote::Missing, |view| {
+        let line = KeyLine::new(view, visit.now);
+        KeyNote::Own { name: line.name, hint: line.hint }
+    }))
+}
+
+impl DocsPage<'_> {
+    /// Whether an entry of the navigation is the page that is shown.
+    fn is(page: &Option<&Page>, entry: &Page) -> bool {
+        page.is_some_and(|page| std::ptr::eq(page, entry))
+    }
 }

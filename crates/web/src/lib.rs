@@ -3,10 +3,11 @@
 mod context;
 mod dashboard;
 mod docs;
+mod sample;
 
 pub use context::{Web, WebSettings};
 pub use dashboard::{
     RouteView, Who, answer, covers, is_stream, keep_pages, operation_words, routes, take_form,
     watch,
 };
-pub use docs::{page as docs_page, style as docs_style};
+pub use docs::answer as docs_answer;

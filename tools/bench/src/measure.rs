@@ -161,7 +161,7 @@ pub(super) fn bars(program: &Path, effort: Effort, parts: &[Part]) -> Result<Vec
         (Part::Unchanged, "unchanged answers", unchanged),
         (Part::Changes, "changes while it answers", with_changes),
         (Part::Overload, "three times what it can answer", overload),
-        (Part::Ingest, "the push door", ingest),
+        (Part::Ingest, "ingest", ingest),
     ];
     for (part, name, measure) in measures {
         if wanted(part) {

@@ -10,7 +10,9 @@ use anyhow::Result;
 use clap::{Args, Parser};
 
 mod browser;
+mod clients;
 mod cycles;
+mod dist;
 mod fuzz;
 mod layering;
 mod openapi;
@@ -36,6 +38,8 @@ enum Verb {
     Layering,
     /// Rewrite openapi.json from the program
     Openapi,
+    /// Build the archive that is shipped, and print where it is
+    Dist,
     /// Run each fuzz target for a while
     Fuzz {
         /// Seconds for each target
@@ -44,6 +48,8 @@ enum Verb {
     },
     /// Test a running server against its own OpenAPI document
     Schemathesis,
+    /// Generate clients from the OpenAPI document, and use them against a running server
+    Clients,
     /// Measure the service against nginx and its bars
     #[command(disable_help_flag = true)]
     Bench(Arguments),
@@ -83,6 +89,7 @@ fn run(repository: &Repository, verb: &Verb) -> Result<()> {
         Verb::Tidy => tidy::check(repository),
         Verb::Layering => layering::check(repository),
         Verb::Openapi => openapi::rewrite(repository),
+        Verb::Dist => dist::dist(repository),
         Verb::Fuzz { seconds } => fuzz::run(repository, *seconds),
         Verb::Cluster(arguments) => {
             tool(repository, &["linesman-campaign", "--", "cluster"], arguments)
@@ -92,6 +99,7 @@ fn run(repository: &Repository, verb: &Verb) -> Result<()> {
         }
         Verb::Browser => browser::browser(repository),
         Verb::Schemathesis => schemathesis::schemathesis(repository),
+        Verb::Clients => clients::clients(repository),
         Verb::Bench(arguments) => {
             tool(repository, &["linesman-bench", "--release", "--"], arguments)
         }

@@ -21,7 +21,7 @@ use shell::{repository::Repository, servers};
 /// must not break the tests.
 const PACKAGE: &str = "schemathesis==4.32.5";
 /// Debian and its kin ship Python without the module.
-const VENV: &str = "python3 cannot make a virtual environment: install Python 3 with its venv module \
+pub(crate) const VENV: &str = "python3 cannot make a virtual environment: install Python 3 with its venv module \
                     (on Debian: apt-get install python3-venv)";
 
 /// Examples for each operation and phase: enough to meet every parameter alone and in pairs.
@@ -67,13 +67,13 @@ pub(crate) fn schemathesis(repository: &Repository) -> Result<()> {
 }
 
 /// A server of our own; dropping it ends it.
-struct Server {
+pub(crate) struct Server {
     child: Child,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Server {
-    fn start(program: &Path, folder: &Path) -> Result<Self> {
+    pub(crate) fn start(program: &Path, folder: &Path) -> Result<Self> {
         let mut command = with_data(program, folder);
         command
             .args(["serve", "--listen", "127.0.0.1:0"])
@@ -115,7 +115,7 @@ fn first_address(stdout: ChildStdout) -> Result<String> {
 }
 
 /// A key whose limits the run does not reach.
-fn make_key(program: &Path, folder: &Path) -> Result<String> {
+pub(crate) fn make_key(program: &Path, folder: &Path) -> Result<String> {
     let mut command = with_data(program, folder);
     command.args(["keys", "create", "--kind", "sandbox", "--name", "schemathesis"]);
     command.args(["--burst-per-minute", "1000000", "--requests-per-day", "100000000"]);
@@ -123,7 +123,7 @@ fn make_key(program: &Path, folder: &Path) -> Result<String> {
 }
 
 /// The program on the given folder, and in it, so that no `linesman.toml` of somebody's is read.
-fn with_data(program: &Path, folder: &Path) -> Command {
+pub(crate) fn with_data(program: &Path, folder: &Path) -> Command {
     let mut command = shell::command(program, folder);
     command.arg("--data").arg(folder.join("data"));
     command

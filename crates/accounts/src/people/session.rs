@@ -114,7 +114,11 @@ impl People {
         let why = (AuditAction::SessionEnded, &*row.id, "overtaken by a new password");
         let audit = audit.map(|_| self.own_entry(&owner, from, why));
         self.store.end_session(&account.id, &row.id, audit.as_ref()).await?;
-        tracing::info!(event = "session.overtaken", address = ?from.address, "sign-in overtaken by a new password");
+        tracing::info!(
+            event = "session.overtaken",
+            address = from.address.map(tracing::field::display),
+            "sign-in overtaken by a new password"
+        );
         Ok(None)
     }
 

@@ -68,7 +68,11 @@ impl People {
             return Ok(SignIn::Failed(Attempt::Busy));
         };
         let Some(row) = row.filter(|row| right && row.suspended_ms.is_none()) else {
-            tracing::info!(event = "sign_in.refused", address = ?from.address, "sign-in refused");
+            tracing::info!(
+                event = "sign_in.refused",
+                address = from.address.map(tracing::field::display),
+                "sign-in refused"
+            );
             self.note_refusal(AuditAction::SignInRefused, email.as_str(), from).await;
             return Ok(SignIn::Failed(Attempt::Refused));
         };

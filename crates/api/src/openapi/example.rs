@@ -53,7 +53,7 @@ macro_rules! example {
     };
 }
 
-const EXAMPLES: [Example; 14] = [
+const EXAMPLES: [Example; 16] = [
     example!(ListSports, "sports", "All sports", "/v1/sports", Whole),
     example!(GetOdds, "odds", "Every market of the coming fights", "/v1/sports/mma/odds", Whole),
     example!(
@@ -74,7 +74,7 @@ const EXAMPLES: [Example; 14] = [
         GetOdds,
         "odds_fractional",
         "One bookmaker's outright prices in fractional odds",
-        "/v1/sports/golf/odds?bookmaker=skybet&market=outright&odds_format=fractional",
+        "/v1/sports/golf/odds?bookmaker=bet365&market=outright&odds_format=fractional",
         Whole
     ),
     example!(
@@ -115,6 +115,20 @@ const EXAMPLES: [Example; 14] = [
         Whole
     ),
     example!(ListBooks, "books", "The first few of all bookmakers", "/v1/books", Beginning),
+    example!(
+        GetCoverage,
+        "coverage",
+        "One bookmaker's coverage of fights",
+        "/v1/sports/mma/coverage?bookmaker=fanduel",
+        Whole
+    ),
+    example!(
+        ExplainEvent,
+        "explain",
+        "Why prices of a fight are there or missing",
+        "/v1/sports/mma/events/evt_CMcfuPHZ7vj/explain",
+        Whole
+    ),
     example!(GetStatus, "status", "All is well", "/v1/status", Whole),
 ];
 
@@ -135,6 +149,11 @@ pub(super) fn of(operation: Operation) -> Value {
 
 pub(super) fn receipt() -> Value {
     parse(RECEIPT)
+}
+
+/// The first message of the push.
+pub(super) fn message() -> Value {
+    parse(PUSH.lines().next().unwrap_or_default())
 }
 
 /// A refusal as this kind of caller gets it.

@@ -35,7 +35,6 @@ fn path_item(operation: Operation, responses: &mut Responses) -> Value {
             "description": operation.row().meaning,
             "responses": object(answers),
         },
-        "head": head(operation),
     });
     let parameters = parameter::of(operation);
     if let Some(fields) = item.as_object_mut()
@@ -44,23 +43,6 @@ fn path_item(operation: Operation, responses: &mut Responses) -> Value {
         fields.insert("parameters".to_owned(), parameters.into());
     }
     item
-}
-
-/// The same without a body; what GET refuses, HEAD refuses.
-fn head(operation: Operation) -> Value {
-    json!({
-        "tags": [operation.row().tag],
-        "operationId": format!("{}_head", operation.name()),
-        "summary": format!("{} (headers only)", operation.row().title),
-        "description": "What GET answers, without the body. Costs what GET costs.",
-        "responses": {
-            "200": {
-                "description": "What GET answers, without the body.",
-                "headers": headers_of(kept(operation)),
-            },
-            "default": { "description": "The status and headers that GET has, without the body." },
-        },
-    })
 }
 
 fn success(operation: Operation) -> Value {
@@ -117,8 +99,11 @@ fn can_answer(operation: Operation, code: ErrorCode) -> bool {
         ErrorCode::Forbidden | ErrorCode::SportNotFound | ErrorCode::NotFound => {
             operation.is_in_sport()
         }
-        ErrorCode::EventNotFound => operation == Operation::GetEvent,
-        ErrorCode::QuotaExceeded | ErrorCode::Maintenance => !operation.is_free(),
+        ErrorCode::EventNotFound => {
+            operation.row().path.is_some_and(|path| path.contains("{event_id}"))
+        }
+        ErrorCode::QuotaExceeded => operation.is_metered(),
+        ErrorCode::Maintenance => !operation.is_free(),
         ErrorCode::InvalidBody | ErrorCode::BodyTooLarge | ErrorCode::FeedPaused => false,
     }
 }

@@ -5,9 +5,7 @@ use serde_json::{Value, json};
 
 use crate::openapi::{object, refer};
 use crate::operation::Operation;
-use crate::v1::param::{
-    EVENT_IDS_MAX, GROUP_BY_BOUT, LIMIT_DEFAULT, LIMIT_MAX, Param, REGION_DEFAULT,
-};
+use crate::v1::param::{EVENT_IDS_MAX, GROUP_BY_BOUT, LIMIT_DEFAULT, LIMIT_MAX, Param};
 
 /// A cursor is a short text of this alphabet, to be sent back as it came.
 const CURSOR_PATTERN: &str = "^[A-Za-z0-9_-]+$";
@@ -77,17 +75,9 @@ fn in_query_of(param: Param, catalogue: &Catalogue) -> Value {
         if param == Param::Region {
             fields.insert("deprecated".to_owned(), true.into());
         }
-        if is_list(param) {
-            fields.insert("style".to_owned(), "form".into());
-            fields.insert("explode".to_owned(), false.into());
-        }
         fields.insert("schema".to_owned(), schema(param, catalogue));
     }
     parameter
-}
-
-fn is_list(param: Param) -> bool {
-    matches!(param, Param::Regions | Param::Region | Param::EventIds)
 }
 
 fn schema(param: Param, catalogue: &Catalogue) -> Value {
@@ -97,24 +87,16 @@ fn schema(param: Param, catalogue: &Catalogue) -> Value {
             let keys: Vec<&str> = catalogue.bookmakers().map(|(_, held)| &*held.key).collect();
             json!({ "type": "string", "enum": keys })
         }
-        Param::Regions => {
-            let mut schema = regions();
-            if let Some(fields) = schema.as_object_mut() {
-                fields.insert("default".to_owned(), json!([REGION_DEFAULT.key()]));
-            }
-            schema
-        }
-        Param::Region => regions(),
+        Param::Regions | Param::Region => regions(),
         Param::OddsFormat => json!({
             "type": "string",
             "enum": Format::ALL.map(Format::key),
             "default": Format::American.key(),
         }),
         Param::EventIds => json!({
-            "type": "array",
-            "items": { "type": "string", "pattern": "^[^,]+$" },
-            "minItems": 1,
-            "maxItems": EVENT_IDS_MAX,
+            "type": "string",
+            "pattern": format!("^[^,]+(,[^,]+){{0,{}}}$", EVENT_IDS_MAX - 1),
+            "examples": [super::example::EVENT_ID],
         }),
         Param::GroupBy => json!({ "type": "string", "enum": [GROUP_BY_BOUT] }),
         Param::Status => json!({ "type": "string", "enum": Status::ALL.map(Status::key) }),
@@ -137,11 +119,17 @@ fn schema(param: Param, catalogue: &Catalogue) -> Value {
     }
 }
 
+/// A list is a string with commas: generated clients repeat the parameter for each item of an array, whatever `explode`
+/// says. They also send every `default`, and with `bookmaker` there is none here, so the description has it. `x-values`
+/// are the items, for the reference and the explorer.
 fn regions() -> Value {
+    let keys = Region::ALL.map(Region::key);
+    let one = keys.join("|");
     json!({
-        "type": "array",
-        "items": { "type": "string", "enum": Region::ALL.map(Region::key) },
-        "minItems": 1,
+        "type": "string",
+        "pattern": format!("^({one})(,({one}))*$"),
+        "examples": ["us,uk"],
+        "x-values": keys,
     })
 }
 

@@ -1,9 +1,9 @@
-//! The push door: how feeds deliver.
+//! Ingest: how feeds deliver.
 
 use domain::Format;
 use domain::message::{
-    FUTURE_TS_MS_MAX, NAME_BYTES_MAX, OUTCOMES_MAX, PERIODS_MAX, REF_BYTES_MAX, RejectCode,
-    WORDS_MAX,
+    FRESH_FOR_S_MAX, FUTURE_TS_MS_MAX, NAME_BYTES_MAX, OUTCOMES_MAX, PERIODS_MAX, REF_BYTES_MAX,
+    RejectCode, WORDS_MAX,
 };
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ pub(crate) fn path(responses: &mut Responses) -> (String, Value) {
     answers.extend(responses.refusals(Caller::Feed, codes));
     let unpacked = BODY_BYTES_MAX >> 20;
     let body = format!(
-        "One message a line; at most {unpacked} MiB unpacked and {LINES_MAX} lines, within 30 s."
+        "One message a line, or a single one as JSON without line breaks; at most {unpacked} MiB unpacked and {LINES_MAX} lines, within 30 s."
     );
     let item = json!({
         "post": {
@@ -55,6 +55,13 @@ pub(crate) fn path(responses: &mut Responses) -> (String, Value) {
                         "x-line-schema": refer("schemas", "FeedMessage"),
                         "examples": {
                             "messages": { "summary": "An event, its odds and a heartbeat", "value": example::PUSH },
+                        },
+                    },
+                    // One message is one line, and generated clients can write JSON only.
+                    "application/json": {
+                        "schema": refer("schemas", "FeedMessage"),
+                        "examples": {
+                            "message": { "summary": "A single message", "value": example::message() },
                         },
                     },
                 },
@@ -170,6 +177,11 @@ fn bookmaker() -> Value {
     )
 }
 
+fn fresh_for() -> Value {
+    let meaning = "For how many seconds after `ts` the source is fresh, where that is longer than the service's own limit: for sources that are read less often.";
+    json!({ "type": "integer", "minimum": 1, "maximum": FRESH_FOR_S_MAX, "description": meaning })
+}
+
 fn feed_event() -> Value {
     let start =
         json!({ "type": "string", "format": "date-time", "description": "When it starts." });
@@ -219,9 +231,15 @@ fn feed_odds() -> Value {
             "group",
             text("Names one pairing among several of the same market (`matchup`, `three_ball`)."),
         ),
+        ("fresh_for", fresh_for()),
     ];
     let meaning = "A bookmaker's whole market as it stands now; it replaces what was there.";
-    message("odds", meaning, fields, &["bookmaker", "format", "outcomes", "suspended", "group"])
+    message(
+        "odds",
+        meaning,
+        fields,
+        &["bookmaker", "format", "outcomes", "suspended", "group", "fresh_for"],
+    )
 }
 
 fn feed_score() -> Value {
@@ -274,9 +292,10 @@ fn feed_heartbeat() -> Value {
     let fields = vec![
         ("bookmaker", bookmaker()),
         ("sport", text("Sport key; all its sports where absent.")),
+        ("fresh_for", fresh_for()),
     ];
     let meaning = "Read, nothing changed: keeps the source fresh.";
-    message("heartbeat", meaning, fields, &["bookmaker", "sport"])
+    message("heartbeat", meaning, fields, &["bookmaker", "sport", "fresh_for"])
 }
 
 fn push_receipt() -> Value {

@@ -28,6 +28,12 @@ pub(crate) fn all(pushed: [(&'static str, Value); 8]) -> Value {
         ("Event", wire::Event::schema()),
         ("ServiceStatus", wire::ServiceStatus::schema()),
         ("RateLimit", wire::RateLimit::schema()),
+        ("Coverage", wire::Coverage::schema()),
+        ("CoveredBook", wire::CoveredBook::schema()),
+        ("CoveredMarket", wire::CoveredMarket::schema()),
+        ("Explanation", wire::Explanation::schema()),
+        ("ExplainedBook", wire::ExplainedBook::schema()),
+        ("Cell", wire::CellState::schema()),
         ("Timestamp", timestamp()),
         ("TimestampMs", timestamp_ms()),
         ("MarketKey", one_of(Market::ALL.map(Market::key), "A market.")),
@@ -64,32 +70,17 @@ fn status() -> Value {
     one_of(Status::ALL.map(Status::key), meaning)
 }
 
+/// One type for all formats, with their bounds in words: alternatives with bounds of their own become `unknown` or
+/// `Any` in generated clients.
 fn price() -> Value {
+    let meaning = "What the outcome pays, in the format asked for. American: a signed whole number, at most -101 or at \
+                   least 100; even money is 100. Decimal: the return per unit staked, the stake included; above 1. \
+                   Fractional: a string, profit to stake in lowest terms.";
     json!({
-        "description": "What the outcome pays, in the format asked for.",
-        "anyOf": [
-            {
-                "title": "american",
-                "type": "integer",
-                "anyOf": [{ "maximum": -101 }, { "minimum": 100 }],
-                "description": "Signed; even money is 100.",
-                "examples": [-110, 150],
-            },
-            {
-                "title": "decimal",
-                "type": "number",
-                "exclusiveMinimum": 1,
-                "description": "Return per unit staked, the stake included.",
-                "examples": [1.909, 2.5],
-            },
-            {
-                "title": "fractional",
-                "type": "string",
-                "pattern": "^[1-9][0-9]*/[1-9][0-9]*$",
-                "description": "Profit to stake, in lowest terms.",
-                "examples": ["10/11", "3/2"],
-            },
-        ],
+        "type": ["number", "string"],
+        "pattern": "^[1-9][0-9]*/[1-9][0-9]*$",
+        "description": meaning,
+        "examples": [-110, 150, 1.909, 2.5, "10/11"],
     })
 }
 

@@ -38,7 +38,10 @@ fn every_parameter_of_every_operation_is_described() {
         let Some(template) = operation.row().path else { continue };
         let item = &document["paths"][template];
         assert_eq!(item["get"]["operationId"], operation.name());
-        assert!(item["head"].is_object());
+        assert!(
+            item["head"].is_null(),
+            "HEAD is GET without the body; generated clients need no second method"
+        );
         let none = Vec::new();
         let listed = item["parameters"].as_array().unwrap_or(&none);
         let names: BTreeSet<&str> = listed
@@ -155,7 +158,7 @@ fn an_operators_own_sports_and_bookmakers_are_in_the_document() {
         title = "Corner Shop"
         regions = ["uk"]
     "#;
-    let document = text(&value(&Catalogue::load(Some(file)).unwrap()));
+    let document = text(&Catalogue::load(Some(file)).unwrap());
     assert!(document.contains("\"corner_shop\""));
 }
 
@@ -174,7 +177,7 @@ const DECISIONS: [(&str, &[&str]); 32] = [
         &[
             "Parameters are strict",
             "Unknown ids in `event_ids` match nothing",
-            "\"maxItems\": 200",
+            "(,[^,]+){0,199}$",
             "even one that another overrides",
         ],
     ),

@@ -57,18 +57,23 @@ impl Param {
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Market => {
-                "Only this market. The prior names h2h, spreads, totals and outrights are accepted; records \
-                 carry the service's own keys. With `group_by=bout`, only moneyline."
+                "Only this market; one that the sport does not have matches nothing. The prior names h2h, spreads, \
+                 totals and outrights are accepted; records carry the service's own keys. With `group_by=bout`, only \
+                 moneyline."
             }
             Self::Bookmaker => {
                 "Only this bookmaker, in whichever region it is offered unless `regions` is sent too."
             }
-            Self::Regions => "Only bookmakers offered in one of these regions, comma-separated.",
+            Self::Regions => {
+                "Only bookmakers offered in one of these regions, comma-separated; `us` unless this or `bookmaker` is sent."
+            }
             Self::Region => {
                 "Alias of `regions` for the transition; `regions` wins when both are sent."
             }
             Self::OddsFormat => "How prices are written.",
-            Self::EventIds => "Only these events, comma-separated. Unknown ids match nothing.",
+            Self::EventIds => {
+                "Only these events, at most 200 ids, comma-separated. Unknown ids match nothing."
+            }
             Self::GroupBy => {
                 "`bout` groups the moneyline by bout; fight sports only. `limit` then counts bouts."
             }

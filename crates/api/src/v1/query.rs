@@ -8,7 +8,7 @@ use domain::{
     SportId, Status, Timestamp,
 };
 use market::select::{Cursor, EventIds};
-use market::{BoutSelection, EventSelection, OddsSelection, ScoreSelection};
+use market::{BoutSelection, CellFilter, EventSelection, OddsSelection, ScoreSelection};
 
 use crate::answers::Selector;
 use crate::error::{ApiError, ErrorCode};
@@ -18,6 +18,7 @@ use crate::v1::param::{
 };
 use crate::v1::region::{RegionTable, Regions};
 use crate::v1::target_path::TargetPath;
+use crate::v1::wire::coverage::{CoverageSelection, ExplainSelection};
 use crate::v1::wire::cursor::{self, Paging};
 use http::percent::{decode, is_plain};
 use http::{Line, cut, parts};
@@ -77,10 +78,7 @@ impl<'a> Query<'a> {
             };
             let slot = values.0.get_mut(param.index());
             if slot.as_ref().is_some_and(|slot| slot.is_some()) {
-                return Err(ApiError::param(
-                    param.name(),
-                    format!("`{name}` is sent more than once"),
-                ));
+                return Err(ApiError::param(param.name(), repeated(param)));
             }
             let value = self.decode(value).ok_or_else(|| {
                 ApiError::param(param.name(), format!("`{name}` is not UTF-8 text"))
@@ -118,6 +116,26 @@ impl<'a> Query<'a> {
         line.text("=");
         line.text(cursor);
         line.text(">; rel=\"next\"");
+    }
+
+    /// Writes the `Link` to the coverage of the sport that a path names, with those filters that coverage takes too.
+    pub(crate) fn put_help(self, line: &mut Line<'_>, path: &str) {
+        line.text("<");
+        line.text(path.rsplit_once('/').map_or(path, |(sport, _)| sport));
+        line.text("/coverage");
+        let mut before = "?";
+        let taken = |name: &'a str| {
+            let filters = [Param::Market, Param::Bookmaker, Param::Regions, Param::Region];
+            self.decode(name).is_some_and(|name| filters.iter().any(|param| param.name() == name))
+        };
+        for (name, value) in self.pairs().filter(|(name, _)| taken(name)) {
+            line.text(before);
+            line.text(name);
+            line.text("=");
+            line.text(value);
+            before = "&";
+        }
+        line.text(">; rel=\"help\"");
     }
 }
 
@@ -164,6 +182,15 @@ impl Values<'_> {
                 let id = target.event.and_then(EventId::parse).ok_or_else(event_not_found)?;
                 Selector::Event(sport, id)
             }
+            (Operation::GetCoverage, Some(sport)) => {
+                let filter = self.cell_filter(sport, lookup, None)?;
+                Selector::Coverage(CoverageSelection { sport, filter })
+            }
+            (Operation::ExplainEvent, Some(sport)) => {
+                let filter = self.cell_filter(sport, lookup, Some(REGION_DEFAULT))?;
+                let event = target.event.and_then(EventId::parse).ok_or_else(event_not_found)?;
+                Selector::Explain(ExplainSelection { sport, event, filter })
+            }
             (Operation::ListSports | Operation::GetStatus | Operation::Unknown, _) | (_, None) => {
                 Selector::Sports
             }
@@ -197,9 +224,13 @@ impl Values<'_> {
         let meant = match MarketAlias::parse(name) {
             Some(MarketAlias::Is(market)) => Some(market).filter(|market| sport.offers(*market)),
             Some(MarketAlias::TheSportsTotals) => sport.totals,
+            None if name.contains(',') => {
+                let text = "`market` takes one market; leave it out for all";
+                return Err(ApiError::param(Param::Market.name(), text));
+            }
             None => {
-                let keys = || Market::ALL.iter().map(|market| market.key());
-                let text = unknown_value("market", name, keys());
+                let keys = sport.markets.iter().map(|market| market.key());
+                let text = unknown_value("market", name, keys);
                 return Err(ApiError::param(Param::Market.name(), text));
             }
         };
@@ -236,6 +267,22 @@ impl Values<'_> {
             (None, Some(regions)) => table.bookmakers(regions),
             (None, None) => table.bookmakers(Regions::just(REGION_DEFAULT)),
         })
+    }
+
+    /// What excludes cells: as for odds, but each parameter for itself.
+    fn cell_filter(
+        &self,
+        sport: SportId,
+        lookup: Lookup<'_>,
+        default: Option<Region>,
+    ) -> Result<CellFilter, ApiError> {
+        let market = self.market(lookup.catalogue.sport(sport))?;
+        let bookmaker = self.bookmaker(lookup.catalogue)?;
+        let alias = self.region_list(Param::Region)?;
+        let default = default.filter(|_| bookmaker.is_none()).map(Regions::just);
+        let regions = self.region_list(Param::Regions)?.or(alias).or(default);
+        let regions = regions.map(|regions| lookup.regions.bookmakers(regions));
+        Ok(CellFilter { market, bookmaker, regions })
     }
 
     fn region_list(&self, param: Param) -> Result<Option<Regions>, ApiError> {
@@ -346,6 +393,16 @@ impl Values<'_> {
 pub(crate) fn event_not_found() -> ApiError {
     let text = "there is no such event; it may have been cancelled, removed or never listed";
     ApiError::new(ErrorCode::EventNotFound, text)
+}
+
+fn repeated(param: Param) -> String {
+    let name = param.name();
+    let mut text = format!("`{name}` is sent more than once");
+    if matches!(param, Param::Regions | Param::Region | Param::EventIds) {
+        let list = if param == Param::EventIds { "evt_1,evt_2" } else { "us,uk" };
+        text.push_str(&format!("; separate its values with commas: `{name}={list}`"));
+    }
+    text
 }
 
 fn unknown(operation: Operation, name: &str) -> ApiError {

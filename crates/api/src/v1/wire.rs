@@ -3,6 +3,7 @@
 //! Every name of a field stands once, in the table of its object, for the writer and for the OpenAPI document.
 
 mod bout;
+pub(crate) mod coverage;
 pub(crate) mod cursor;
 mod event;
 pub(crate) mod event_fragment;
@@ -23,12 +24,16 @@ use market::{Snapshot, Wire};
 use crate::answers::{Answer, Selector};
 use crate::error::ApiError;
 use crate::v1::query::event_not_found;
+use crate::v1::wire::coverage::ExplainSelection;
 use crate::v1::wire::event_fragment::Fragments;
 use crate::v1::wire::page::OddsPage;
 use engine::Published;
 use http::Body;
 
 pub(crate) use bout::{Bout, BoutBook, BoutOutcome, BoutSource, GroupedBouts};
+pub(crate) use coverage::{
+    CellState, Coverage, CoveredBook, CoveredMarket, ExplainedBook, Explanation,
+};
 pub(crate) use event::Event;
 pub(crate) use record::{OddsRecord, Outcome};
 pub(crate) use score::{Period, ScoreRecord};
@@ -64,12 +69,14 @@ impl Wire for V1 {
 /// Refuses what a snapshot does not have.
 pub(crate) fn check_found(selector: &Selector, published: &Published) -> Result<(), ApiError> {
     match selector {
-        Selector::Event(sport, id) => {
+        Selector::Event(sport, id)
+        | Selector::Explain(ExplainSelection { sport, event: id, .. }) => {
             let found = published.snapshot.sport(*sport).event(*id);
             found.map(drop).ok_or_else(event_not_found)
         }
         Selector::Sports
         | Selector::Books
+        | Selector::Coverage(_)
         | Selector::Odds(..)
         | Selector::Bouts(..)
         | Selector::Scores(_)
@@ -83,16 +90,24 @@ pub(crate) fn make(selector: &Selector, snapshot: &Snapshot, fragments: &Fragmen
     let (body, next) = match selector {
         Selector::Sports => (service::sports(snapshot).into_bytes(), None),
         Selector::Books => (service::books(snapshot.catalogue()).into_bytes(), None),
+        Selector::Coverage(selection) => {
+            (coverage::coverage(selection, snapshot).into_bytes(), None)
+        }
+        Selector::Explain(selection) => (coverage::explain(selection, snapshot).into_bytes(), None),
         Selector::Odds(odds, format) => {
             let page = OddsPage::new(odds, *format, snapshot, fragments);
             let next = page.next.as_ref().map(cursor::encode);
-            return Answer::hashed(page.content_hash, Body::of_pieces(page.pieces), next);
+            let body = Body::of_pieces(page.pieces);
+            let empty = body.len() == b"[]".len();
+            return Answer::hashed(page.content_hash, body, next).noting_empty(empty);
         }
         Selector::Bouts(bouts, format) => {
             let page = bouts.select(snapshot);
             let mut text = String::new();
             bout::push(bouts, *format, snapshot, &page.items, &mut text);
-            (text.into_bytes(), page.next)
+            let next = page.next.as_ref().map(cursor::encode);
+            let empty = page.items.is_empty();
+            return Answer::new(text.into_bytes(), next).noting_empty(empty);
         }
         Selector::Scores(scores) => {
             let page = scores.select(snapshot);

@@ -81,6 +81,8 @@ struct SportEntry {
     draw: bool,
     #[serde(default)]
     bouts: bool,
+    #[serde(default)]
+    aliases: Vec<Box<str>>,
     #[serde(default = "a_day_and_a_half")]
     same_event_within_hours: u16,
     other_event_after_hours: Option<u16>,
@@ -204,6 +206,7 @@ impl SportEntry {
             totals,
             draw: self.draw,
             bouts: self.bouts,
+            aliases: self.aliases,
             same_event_within: hours(within),
             other_event_after: hours(after),
             clubs: Vec::new(),

@@ -15,12 +15,20 @@ use serde_json::value::RawValue;
 /// Reads a line as a message object.
 pub(super) fn parse_message(text: &str) -> Result<Message<'_>, Reject> {
     serde_json::from_str(text).map_err(|error| {
+        if text.trim_start().starts_with('[') {
+            let problem = "a JSON array; send its objects one a line, without the array";
+            return Reject::new(RejectCode::InvalidJson, problem);
+        }
+        if error.is_eof() {
+            let problem = "the JSON object does not end on its line; send one object a line, without line breaks in it";
+            return Reject::new(RejectCode::InvalidJson, problem);
+        }
         let problem = error.to_string();
         // The position that serde_json adds speaks of "line 1", which is not the line of the body.
         let what = problem.split(" at line ").next().unwrap_or_default();
         Reject::new(
             RejectCode::InvalidJson,
-            format!("not a JSON object: {what}, at column {}", error.column()),
+            format!("not a JSON object: {what}, at column {}; send one object a line", error.column()),
         )
     })
 }
@@ -68,6 +76,7 @@ object! {
         kind: "type",
         reference: "ref",
         ts: "ts",
+        fresh_for: "fresh_for",
         bookmaker: "bookmaker",
         market: "market",
         format: "format",

@@ -7,8 +7,8 @@ use domain::catalogue::{BookmakerId, Catalogue, Shape, SportId};
 use domain::line::Line;
 use domain::market::{Market, MarketAlias, PointRule};
 use domain::message::{
-    Body, Correction, FeedMessage, Fixture, Listing, OUTCOMES_MAX, OddsBody, OfferedOutcome,
-    PERIODS_MAX, Reject, RejectCode, ScoreBody,
+    Body, Correction, FRESH_FOR_S_MAX, FeedMessage, Fixture, Listing, OUTCOMES_MAX, OddsBody,
+    OfferedOutcome, PERIODS_MAX, Reject, RejectCode, ScoreBody,
 };
 use domain::price::{Format, PriceError, Quote};
 use domain::score::{Period, Status};
@@ -23,6 +23,8 @@ const SCORE: RangeInclusive<i32> = 0..=9_999;
 const PERIOD_SCORE: RangeInclusive<i32> = -1_000..=9_999;
 /// A period's number.
 const PERIOD_NUMBER: RangeInclusive<i32> = 1..=9_999;
+/// A source's `fresh_for`, in seconds.
+const FRESH_FOR: RangeInclusive<i32> = 1..=FRESH_FOR_S_MAX.cast_signed();
 /// Up to this many outcomes every pair is compared, which is cheaper than sorting; nearly every market is
 /// two or three.
 const PAIRWISE_MAX: usize = 16;
@@ -52,7 +54,15 @@ impl Reader<'_> {
             unknown => return Err(unknown_type(unknown)),
         };
         let ts = Field::top("ts", raw.ts).given().map(Field::instant).transpose()?;
-        Ok(FeedMessage { ts, body })
+        let fresh_for = match &body {
+            Body::Odds(_) | Body::Heartbeat { .. } => {
+                Field::top("fresh_for", raw.fresh_for).given()
+            }
+            Body::Event { .. } | Body::Score(_) | Body::Remove { .. } => None,
+        };
+        let fresh_for_s = fresh_for.map(|field| field.integer(&FRESH_FOR)).transpose()?;
+        let fresh_for_s = fresh_for_s.and_then(|seconds| u32::try_from(seconds).ok());
+        Ok(FeedMessage { ts, fresh_for_s, body })
     }
 
     fn event(self, raw: &Message<'_>) -> Result<Body, Reject> {
@@ -92,8 +102,9 @@ impl Reader<'_> {
     fn sport(self, field: Field<'_>) -> Result<SportId, Reject> {
         let key = field.text()?;
         self.catalogue.sport_id(&key).ok_or_else(|| {
-            let keys = self.catalogue.sports().map(|(_, sport)| &*sport.key);
-            unknown(RejectCode::UnknownSport, "sport", &key, keys)
+            let hint = self.catalogue.sports_hint(&key);
+            let problem = format!("unknown sport `{}`; {hint}", shorten(&key));
+            Reject::new(RejectCode::UnknownSport, problem)
         })
     }
 

@@ -1,4 +1,4 @@
-//! Tests of the push door, by subject.
+//! Tests of ingest, by subject.
 
 mod body;
 mod hostile;

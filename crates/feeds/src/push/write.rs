@@ -35,6 +35,9 @@ pub fn write_line(message: &FeedMessage, catalogue: &Catalogue, out: &mut String
     if let Some(ts) = message.ts {
         instant_field("ts", ts, out);
     }
+    if let Some(seconds) = message.fresh_for_s {
+        push(out, format_args!(",\"fresh_for\":{seconds}"));
+    }
     out.push_str("}\n");
 }
 

@@ -1,14 +1,38 @@
 //! Turns clap's error into one sentence. Clap prints several paragraphs and repeats the arguments, keys and tokens
 //! among them; scripts and logs want one line without secrets.
 
-use clap::{Error, error::ErrorKind};
+use std::ffi::OsString;
+
+use clap::{Arg, Command, Error, error::ErrorKind};
 
 use crate::cli::Stop;
 
 /// The prefixes of keys and tokens.
 const SECRET_PREFIXES: [&str; 3] = ["sk_test_", "sk_live_", "fk_"];
 
-pub(super) fn explain(error: &Error) -> Stop {
+/// The command whose help explains the arguments: as many verbs as they name.
+pub(super) fn help_of(program: &Command, arguments: &[OsString]) -> String {
+    let (mut command, mut path) = (program, program.get_name().to_owned());
+    let mut arguments = arguments.iter().skip(1).filter_map(|argument| argument.to_str());
+    while let Some(argument) = arguments.next() {
+        // `--data DIR`: the value is no verb.
+        let named = |option: &&Arg| argument.strip_prefix("--") == option.get_long();
+        if program
+            .get_arguments()
+            .any(|option| named(&option) && option.get_action().takes_values())
+        {
+            arguments.next();
+        } else if let Some(verb) = command.find_subcommand(argument) {
+            command = verb;
+            path.push_str(&format!(" {argument}"));
+        } else if !argument.starts_with('-') {
+            break;
+        }
+    }
+    path
+}
+
+pub(super) fn explain(error: &Error, help: &str) -> Stop {
     let text = error.render().to_string();
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         return Stop::Shown(text);
@@ -19,13 +43,13 @@ pub(super) fn explain(error: &Error) -> Stop {
         .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))
         .collect();
     let said = said.join(" ").replace(" tip: ", "; ");
-    sentence(said.strip_prefix("error: ").unwrap_or(&said))
+    sentence(said.strip_prefix("error: ").unwrap_or(&said), help)
 }
 
-/// An error of our own.
-pub(super) fn sentence(said: &str) -> Stop {
+/// An error of our own, with the command whose help explains it.
+pub(super) fn sentence(said: &str, help: &str) -> Stop {
     let said = redact(said);
-    Stop::Misuse(format!("{}; see `linesman --help`", said.trim_end_matches('.')))
+    Stop::Misuse(format!("{}; see `{help} --help`", said.trim_end_matches('.')))
 }
 
 /// Replaces everything that begins like a key or a token, up to the end of the word.

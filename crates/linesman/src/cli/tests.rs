@@ -1,7 +1,8 @@
 //! The command lines of the operator's contract, and wrong ones.
 
-use clap::CommandFactory as _;
+use std::num::NonZeroU32;
 
+use super::replay::parse_speed;
 use super::*;
 
 fn parse(line: &str) -> Result<Cli, Stop> {
@@ -75,6 +76,9 @@ fn data_and_config_go_before_or_after_every_verb() {
         "backup b",
         "config",
         "openapi",
+        "init",
+        "completions zsh",
+        "man",
     ] {
         for line in [
             format!("linesman --data d --config c {words}"),
@@ -97,9 +101,9 @@ fn a_key_is_described_by_its_flags() {
     assert_eq!(args.kind, KeyKind::Production);
     assert_eq!(args.name.as_deref(), Some("N"));
     assert_eq!(args.groups, ["combat", "golf"]);
-    assert_eq!(args.burst_per_minute, NonZeroU32::new(5));
-    assert_eq!(args.requests_per_day, NonZeroU64::new(100));
-    assert_eq!(args.requests_per_month, NonZeroU64::new(2000));
+    assert_eq!(args.burst_per_minute, Some(5));
+    assert_eq!(args.requests_per_day, Some(100));
+    assert_eq!(args.requests_per_month, Some(2000));
     assert_eq!(args.permissions, Permissions::None);
     assert!(args.json);
 
@@ -154,7 +158,7 @@ fn recordings_are_matched_and_replayed() {
     };
     assert_eq!(args.files.len(), 2);
     assert_eq!(args.to, "http://127.0.0.1:8080");
-    assert_eq!(args.token.reveal(), "fk_abc");
+    assert_eq!(args.token().unwrap().reveal(), "fk_abc");
     assert_eq!(args.speed, Speed::Times(NonZeroU32::new(10).unwrap()));
     assert!(misuse("linesman replay --to http://h --token fk_x").contains("<FILE>"));
     assert!(misuse("linesman replay a --to ftp://h --token fk_x").contains("http://"));
@@ -197,7 +201,10 @@ fn wrong_use_is_reported_in_one_sentence_with_the_fix() {
         ("linesman keys", "requires a subcommand"),
         ("linesman keys create", "--kind <KIND>"),
         ("linesman keys create --kind live", "[possible values: sandbox, production]"),
-        ("linesman keys create --kind sandbox --burst-per-minute 0", "--burst-per-minute"),
+        (
+            "linesman keys create --kind sandbox --burst-per-minute 0",
+            "'--burst-per-minute <N>': must be a whole number from 1 to 4294967295",
+        ),
         ("linesman keys create --kind sandbox --groups combat,,golf", "a name is required"),
         ("linesman keys create --kind sandbox --permissions all", "odds:read, none"),
         ("linesman config --chek", "--check"),
@@ -210,9 +217,58 @@ fn wrong_use_is_reported_in_one_sentence_with_the_fix() {
 }
 
 #[test]
+fn wrong_use_names_the_help_of_its_own_command() {
+    for (line, expected) in [
+        ("linesman serv", "`linesman --help`"),
+        ("linesman --lisen :0", "`linesman --help`"),
+        ("linesman keys", "`linesman keys --help`"),
+        ("linesman keys creat", "`linesman keys --help`"),
+        ("linesman keys create --kind live", "`linesman keys create --help`"),
+        ("linesman --data keys keys --json create", "`linesman keys create --help`"),
+        ("linesman record --world live --data serve --fro x", "`linesman record --help`"),
+        ("linesman replay a --to http://h --token x", "`linesman replay --help`"),
+    ] {
+        let sentence = misuse(line);
+        assert!(sentence.ends_with(&format!("see {expected}")), "{line}: {sentence}");
+    }
+}
+
+#[test]
+fn a_feed_token_may_come_from_a_file() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&file, "fk_abc\n").unwrap();
+    let line = format!("linesman replay a --to http://h --token-file {}", file.path().display());
+    let Verb::Replay(args) = verb(&line) else { panic!() };
+    assert_eq!(args.token().unwrap().reveal(), "fk_abc");
+    std::fs::write(&file, "hunter2").unwrap();
+    let refused = format!("{:#}", args.token().unwrap_err());
+    assert!(refused.contains("must be a feed token") && !refused.contains("hunter2"), "{refused}");
+    assert!(misuse("linesman replay a --to http://h").contains("--token"));
+    assert!(misuse(&format!("{line} --token fk_x")).contains("cannot be used with"));
+}
+
+#[test]
+fn completions_and_the_manual_name_every_command() {
+    let man = man_page().unwrap();
+    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+        let script = completions(shell);
+        for word in ["serve", "init", "keys", "rotate", "token-file", "completions"] {
+            assert!(script.contains(word), "{shell:?}: {word}");
+        }
+    }
+    for section in
+        ["LINESMAN SERVE", "LINESMAN KEYS CREATE", "LINESMAN FEEDS PAUSE", "LINESMAN MAN"]
+    {
+        assert!(man.contains(&format!(".SH \"{section}\"")), "{section}");
+    }
+    assert!(man.starts_with(".ie") || man.contains(".TH linesman 1"), "{}", &man[..200]);
+}
+
+#[test]
 fn wrong_use_never_repeats_a_key_or_token() {
     for line in [
         "linesman replay a --to http://h --token sk_live_hunter2",
+        "linesman replay a --to http://h --token hunter2",
         "linesman replay a --to http://h --tokn fk_hunter2",
         "linesman keys revoke k_1 sk_test_hunter2",
     ] {

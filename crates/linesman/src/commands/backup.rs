@@ -16,15 +16,15 @@ use domain::World;
 use crate::cli::{BackupArgs, output};
 use crate::config::Config;
 use crate::folder::{Folder, create_private};
-use crate::open::open_store;
+use crate::open::{self, open_store};
 
 pub(crate) fn run(config: &Config, data: &Path, args: &BackupArgs) -> anyhow::Result<()> {
     let from = Folder::at(data);
     ensure!(
-        config.cluster.is_none() && from.accounts().is_file(),
-        "{} is not a linesman data folder; back up a cluster with pg_dump and `nats stream backup`",
-        data.display()
+        config.cluster.is_none(),
+        "`database.url` is set: back up a cluster with pg_dump and `nats stream backup`"
     );
+    open::check_folder(data)?;
     let place = args.to.as_path();
     ensure!(
         !place.exists(),

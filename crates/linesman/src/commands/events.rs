@@ -53,9 +53,6 @@ fn unsure(config: &Config, data: &Path) -> anyhow::Result<Vec<PairView>> {
 
 /// `None`: no server runs on the folder, or it does not exist.
 fn ask_server(data: &Path, command: &ControlCommand) -> anyhow::Result<Option<String>> {
-    if !data.is_dir() {
-        return Ok(None);
-    }
     let folder = Folder::at(data);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(control::ask_server(&folder, command))

@@ -41,7 +41,7 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::Res
                 let state = match (feed.revoked_at, feed.paused_at) {
                     (Some(at), _) => format!("revoked {at}"),
                     (None, Some(at)) => format!("paused {at}"),
-                    (None, None) => "live".to_owned(),
+                    (None, None) => "active".to_owned(),
                 };
                 let bookmaker = feed.bookmaker.as_deref().unwrap_or("any");
                 format!(

@@ -1,10 +1,9 @@
 //! `linesman keys`: creates, lists, revokes and rotates API keys, with a running server or without.
 
-use std::num::NonZeroU64;
 use std::path::Path;
 
 use accounts::{Actor, AuditAction, KeyRecord, Limits, Need, NewKey};
-use anyhow::{Context, bail};
+use anyhow::bail;
 
 use crate::cli::{KeyKind, KeysCreateArgs, KeysVerb, Permissions, output};
 use crate::config::Config;
@@ -85,20 +84,11 @@ fn new_key(config: &Config, args: &KeysCreateArgs) -> anyhow::Result<NewKey> {
         odds_read: args.permissions == Permissions::OddsRead,
         account_id: None,
         limits: Limits {
-            burst_per_minute: args.burst_per_minute.map_or(defaults.burst_per_minute, Into::into),
-            requests_per_day: args
-                .requests_per_day
-                .map_or(Ok(defaults.requests_per_day), |n| countable(n, "--requests-per-day"))?,
-            requests_per_month: args
-                .requests_per_month
-                .map(|n| countable(n, "--requests-per-month"))
-                .transpose()?,
+            burst_per_minute: args.burst_per_minute.unwrap_or(defaults.burst_per_minute),
+            requests_per_day: args.requests_per_day.unwrap_or(defaults.requests_per_day),
+            requests_per_month: args.requests_per_month,
         },
     })
-}
-
-fn countable(limit: NonZeroU64, flag: &str) -> anyhow::Result<u32> {
-    u32::try_from(limit.get()).with_context(|| format!("{flag} must be at most {}", u32::MAX))
 }
 
 fn key_table(keys: &[KeyRecord]) -> String {
@@ -109,7 +99,7 @@ fn key_table(keys: &[KeyRecord]) -> String {
     for key in keys {
         let groups = key.groups.as_ref().map_or("all".to_owned(), |groups| groups.join(","));
         let month = key.limits.requests_per_month.map_or("-".to_owned(), |n| n.to_string());
-        let state = key.revoked_at.map_or("live".to_owned(), |at| format!("revoked {at}"));
+        let state = key.revoked_at.map_or("active".to_owned(), |at| format!("revoked {at}"));
         lines.push(format!(
             "{:<20} {:<14} {:<20} {:<18} {:>8} {:>10} {:>10}  {state}",
             key.id.as_str(),

@@ -11,13 +11,14 @@ use domain::suggest::did_you_mean;
 
 use crate::cli::{OperatorsLinkArgs, OperatorsVerb, output};
 use crate::clock::SystemClock;
+use crate::commands::serve::banner::public_url;
 use crate::config::Config;
 use crate::control::{self, ControlCommand};
 use crate::folder::Folder;
 use crate::open;
 
 pub(crate) fn run(config: &Config, data: &Path, verb: &OperatorsVerb) -> anyhow::Result<()> {
-    let folder = Folder::open(data)?;
+    let folder = open::open_folder(config, data)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let store = open::open_store(config, &folder).await?;
@@ -35,7 +36,8 @@ async fn list(people: &People) -> anyhow::Result<()> {
     let mut lines =
         vec![format!("{:<40} {:<24} {:<14} state", "address", "since", "second factor")];
     for operator in people.operators().await? {
-        let state = operator.suspended_at.map_or("live".to_owned(), |at| format!("suspended {at}"));
+        let state =
+            operator.suspended_at.map_or("active".to_owned(), |at| format!("suspended {at}"));
         let factor = if operator.second_factor { "on" } else { "off" };
         let since = operator.created_at.to_string();
         lines.push(format!("{:<40} {since:<24} {factor:<14} {state}", operator.email));
@@ -109,10 +111,6 @@ fn find<'a>(
 /// The URL of the web pages, from the running server or the configuration.
 async fn base_url(config: &Config, folder: &Folder) -> anyhow::Result<String> {
     let running = control::ask_server(folder, &ControlCommand::Url).await?;
-    let configured = || {
-        let scheme = if config.server.tls().is_some() { "https" } else { "http" };
-        let public = config.dashboard.public_url.clone();
-        public.unwrap_or_else(|| format!("{scheme}://{}", config.server.listen))
-    };
+    let configured = || public_url(config, config.server.listen);
     Ok(running.unwrap_or_else(configured).trim_end_matches('/').to_owned())
 }

@@ -18,6 +18,7 @@ use market::{Book, Change, Ids, Recorded, Recorder};
 use crate::cli::{RecordArgs, output};
 use crate::clock::SystemClock;
 use crate::folder::Folder;
+use crate::open;
 
 /// Replaced by the ids in the log before any is printed.
 const NO_IDS: Ids = Ids::Minted { salt: 0 };
@@ -44,6 +45,7 @@ pub(crate) fn run(
 ) -> anyhow::Result<()> {
     let world = World::from(args.world);
     let span = Span { from: args.from, to: args.to.unwrap_or_else(|| SystemClock.now()) };
+    open::check_folder(data)?;
     let mut out = output::stream();
     let folder = Folder::at(data).log(world);
     let done = record(catalogue, &folder, span, &mut out);
@@ -84,7 +86,7 @@ fn record(
 ) -> anyhow::Result<Deviations> {
     let view = match LogView::open(folder) {
         Err(LogError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
-            bail!("there is no log at {}; set the data folder with --data", folder.display())
+            bail!("there is no log at {} yet; a server writes it", folder.display())
         }
         opened => opened?,
     };

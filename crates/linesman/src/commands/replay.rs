@@ -11,6 +11,7 @@ use serde::Deserialize;
 use tokio_rustls::rustls::crypto::ring;
 
 use crate::cli::{ReplayArgs, Speed, output};
+use crate::config::Secret;
 
 /// Lines in one push at most: enough to be fast, few enough for a smooth progress bar.
 const BATCH_LINES_MAX: usize = 2_000;
@@ -66,9 +67,9 @@ struct Stamped {
 }
 
 pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
-    let lines = read(args)?;
+    let (lines, token) = (read(args)?, args.token()?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let totals = runtime.block_on(replay(args, &lines))?;
+    let totals = runtime.block_on(replay(args, &token, &lines))?;
     output::draw_progress("");
     for reject in &totals.shown {
         output::print_error(reject);
@@ -102,7 +103,7 @@ fn read(args: &ReplayArgs) -> anyhow::Result<Vec<Line<'_>>> {
     Ok(lines)
 }
 
-async fn replay(args: &ReplayArgs, lines: &[Line<'_>]) -> anyhow::Result<Totals> {
+async fn replay(args: &ReplayArgs, token: &Secret, lines: &[Line<'_>]) -> anyhow::Result<Totals> {
     // The one TLS library that is built. Where somebody chose before, that stays.
     let _chosen = ring::default_provider().install_default();
     let client = reqwest::Client::builder().timeout(Duration::from_secs(60)).build()?;
@@ -117,7 +118,7 @@ async fn replay(args: &ReplayArgs, lines: &[Line<'_>]) -> anyhow::Result<Totals>
         let (batch, later) = rest.split_at(batch_size(args.speed, first, rest, begun.elapsed()));
         let body: Vec<u8> =
             batch.iter().flat_map(|line| line.text.iter().copied().chain([b'\n'])).collect();
-        let receipt = deliver(&client, &url, args.token.reveal(), body).await?;
+        let receipt = deliver(&client, &url, token.reveal(), body).await?;
         totals.add(&receipt, batch);
         rest = later;
         let (done, all) = (count(totals.lines), count(lines.len()));

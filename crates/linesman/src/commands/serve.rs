@@ -1,5 +1,7 @@
 //! `linesman serve`: everything in one process on a data folder, or a node of a cluster.
 
+pub(crate) mod banner;
+
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -7,10 +9,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use accounts::{
-    Accounts, Actor, KeyKind, KeySecret, LeaseWorker, LinkToken, NewKey, Outbox, People,
-    PeopleRules,
-};
+use accounts::{Accounts, LeaseWorker, Outbox, People, PeopleRules};
 use anyhow::{Context, bail};
 use api::ingest::PushLimits;
 use api::{Api, ApiSettings};
@@ -32,9 +31,10 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_util::sync::CancellationToken;
 use web::{Web, WebSettings};
 
-use crate::cli::{Role, ServeArgs, output};
+use crate::cli::{Role, ServeArgs};
 use crate::clock::SystemClock;
 use crate::cluster;
+use crate::commands::serve::banner::{Banner, FirstStart};
 use crate::config::{Config, OpsListen};
 use crate::control::Control;
 use crate::folder::Folder;
@@ -107,13 +107,13 @@ async fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result
         let api = Arc::clone(&api);
         tasks.spawn("the follower of key changes", async move { api.accounts.follow().await });
     }
-    let url = public_url(config, &listeners);
+    let url = banner::public_url(config, listeners.main);
     tasks.spawn("the control socket", Arc::clone(&control).run(Arc::clone(&api), url));
 
     let stop = CancellationToken::new();
     // Before the banner: whoever reads it may send a signal.
     let signals = Signals::catch()?;
-    print_banner_or_warn(config, role, &listeners, &first_start, data);
+    Banner { config, role, listeners: &listeners, first_start: &first_start, data }.print_or_warn();
     let mut serving = JoinSet::new();
     for (listener, role) in listeners.sockets.into_iter().zip(listeners.roles) {
         let entrance = Arc::new(ListenerService { service: Arc::clone(&service), role });
@@ -140,19 +140,6 @@ async fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result
     store.close().await;
     released.context("unused leases could not be returned")?;
     outcome
-}
-
-/// Prints the banner; a stdout on a full disk does not end the service.
-fn print_banner_or_warn(
-    config: &Config,
-    role: Role,
-    listeners: &Listeners,
-    first_start: &FirstStart,
-    data: &Path,
-) {
-    if let Err(error) = print_banner(config, role, listeners, first_start, data) {
-        tracing::warn!(event = "service.banner_failed", %error, listen = %listeners.main, "banner not printed");
-    }
 }
 
 /// Waits for connections to end, and for pushes within their limit.
@@ -326,16 +313,6 @@ fn open_people(config: &Config, store: &Store, clock: &Arc<dyn Clock>) -> anyhow
     Ok(People::new(store.clone(), Arc::clone(clock), rules)?)
 }
 
-/// On the first start, a sandbox key to try the service with.
-async fn first_key(accounts: &Accounts) -> anyhow::Result<Option<KeySecret>> {
-    if accounts.has_keys().await? {
-        return Ok(None);
-    }
-    let new = NewKey { name: "first start".to_owned(), ..NewKey::of_kind(KeyKind::Sandbox) };
-    let (secret, _) = accounts.create_key(new, &Actor::service()).await?;
-    Ok(Some(secret))
-}
-
 /// How often key uses and usage are stored, quotas checked and ended sessions deleted.
 const MAINTAIN_EVERY: Duration = Duration::from_secs(60);
 
@@ -371,21 +348,6 @@ async fn maintain_accounts_once(web: &Web) {
             error = &error as &dyn std::error::Error,
             "ended sessions not deleted; retrying"
         );
-    }
-}
-
-/// The secrets that the first start prints, once.
-#[derive(Default)]
-struct FirstStart {
-    key: Option<KeySecret>,
-    operator_link: Option<LinkToken>,
-}
-
-impl FirstStart {
-    async fn make(config: &Config, accounts: &Accounts, people: &People) -> anyhow::Result<Self> {
-        let operator_link =
-            if config.dashboard.enabled { people.first_operator_link().await? } else { None };
-        Ok(Self { key: first_key(accounts).await?, operator_link })
     }
 }
 
@@ -468,72 +430,4 @@ fn load_tls(cert: &Path, key: &Path) -> anyhow::Result<Tls> {
         .context("server.tls_cert and server.tls_key do not match")?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Tls(TlsAcceptor::from(Arc::new(config))))
-}
-
-/// The URL of the web pages.
-fn public_url(config: &Config, listeners: &Listeners) -> String {
-    let scheme = if config.server.tls().is_some() { "https" } else { "http" };
-    let public = config.dashboard.public_url.clone();
-    public.unwrap_or_else(|| format!("{scheme}://{}", listeners.main))
-}
-
-/// Prints where the service is and how to try it.
-fn print_banner(
-    config: &Config,
-    role: Role,
-    listeners: &Listeners,
-    first_start: &FirstStart,
-    data: &Path,
-) -> anyhow::Result<()> {
-    let scheme = if config.server.tls().is_some() { "https" } else { "http" };
-    let base = format!("{scheme}://{}", listeners.main);
-    let mut text = format!("Linesman is at {base}\n");
-    match &first_start.key {
-        _ if role == Role::Ingest => {}
-        Some(key) => {
-            let key = key.expose();
-            text.push_str(&format!(
-                "\nA sandbox key, shown only once:\n  {key}\n\nTry it:\n  \
-                 curl -H 'X-API-Key: {key}' '{base}/v1/sports/mma/odds?limit=2'\n"
-            ));
-        }
-        None => {
-            let program = std::env::args().next().unwrap_or_else(|| "linesman".to_owned());
-            text.push_str(&format!(
-                "\nTry it with a new sandbox key:\n  curl -H \"X-API-Key: $({} --data {} keys create \
-                 --kind sandbox)\" '{base}/v1/sports/mma/odds?limit=2'\n",
-                shell_word(&program),
-                shell_word(&data.display().to_string())
-            ));
-        }
-    }
-    if let Some(link) = &first_start.operator_link {
-        let public = config.dashboard.public_url.as_deref().unwrap_or(&base);
-        text.push_str(&format!(
-            "\nThere is no operator yet. This one-time link creates the first one and is valid for a day:\n  {public}/link/{}\n",
-            link.expose()
-        ));
-    }
-    if role != Role::Ingest {
-        if config.dashboard.enabled {
-            let public = config.dashboard.public_url.as_deref().unwrap_or(&base);
-            text.push_str(&format!("\nDashboard  {public}/dashboard"));
-        }
-        text.push_str(&format!("\nDocs       {base}/docs"));
-    }
-    text.push_str(&format!("\nMetrics    http://{}/metrics\n", listeners.operator));
-    let door = listeners.ingest.map_or(base, |address| format!("{scheme}://{address}"));
-    text.push_str(&format!("Ingest     {door}/ingest/v1/messages\n"));
-    output::print_line(&text)?;
-    tracing::info!(event = "service.started", listen = %listeners.main, operator = %listeners.operator, data = %data.display(), "serving");
-    Ok(())
-}
-
-/// A text quoted for a shell.
-fn shell_word(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,@%=".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', "'\\''"))
 }

@@ -59,7 +59,50 @@ pub(crate) fn explain(path: &str) -> Result<String, String> {
     Ok(texts.join("\n\n"))
 }
 
+/// Every setting with its meaning, as the Markdown page `docs/operations/configuration.md`.
+#[cfg(test)]
+pub(super) fn reference_page() -> String {
+    let (_, reader) = Reader::read::<Sections>(&Node::default());
+    let (mut text, mut section) = (REFERENCE_INTRODUCTION.to_owned(), "");
+    for setting in &reader.settings {
+        let own = setting.path.split_once('.').map_or("", |(section, _)| section);
+        if own != section {
+            section = own;
+            text.push_str(&format!("\n## {section}\n"));
+        }
+        text.push_str(&setting.as_markdown());
+    }
+    text
+}
+
+#[cfg(test)]
+const REFERENCE_INTRODUCTION: &str = "\
+# Configuration reference
+
+Every setting with its meaning, made from the same declarations as the defaults. Settings come from the defaults, then
+`linesman.toml`, then the environment, then flags. `linesman config` prints the values in use and where each came from,
+`linesman config --explain KEY` one of the entries below, `linesman config --check` what is wrong.
+";
+
 impl Setting {
+    #[cfg(test)]
+    fn as_markdown(&self) -> String {
+        let About { meaning, default, example } = self.about;
+        let default = match (default, example) {
+            (Some(default), _) => format!("`{}`", to_toml(self.kind, default)),
+            (None, Some(example)) => {
+                format!("not set; for example `{}`", to_toml(self.kind, example))
+            }
+            (None, None) => "none; it must be set".to_owned(),
+        };
+        let meaning: Vec<&str> = meaning.iter().map(|line| line.trim()).collect();
+        let (path, meaning) = (&self.path, meaning.join("\n"));
+        let (takes, variable) = (&self.takes, self.variable());
+        format!(
+            "\n### `{path}`\n\n{meaning}\n\n- Value: {takes}\n- Default: {default}\n- Environment: `{variable}`\n"
+        )
+    }
+
     fn explain(&self) -> String {
         let About { meaning, default, example } = self.about;
         let meaning: String = meaning.iter().map(|line| format!(" {line}\n")).collect();

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use super::{
     form::{Count, DatabaseUrl, Span},
+    print::reference_page,
     schema::{Setting, settings},
     *,
 };
@@ -70,6 +71,16 @@ fn the_default_file_is_made_from_the_declarations() {
         panic!(
             "config.default.toml was not up to date; it is now: look at it and run the test again"
         );
+    }
+}
+
+#[test]
+fn the_configuration_reference_is_made_from_the_declarations() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operations/configuration.md");
+    let (found, expected) = (fs::read_to_string(&path).unwrap(), reference_page());
+    if found != expected {
+        fs::write(&path, expected).unwrap();
+        panic!("configuration.md was not up to date; it is now: look at it and run the test again");
     }
 }
 
@@ -308,6 +319,15 @@ fn a_file_that_is_no_toml_is_refused_with_its_lines() {
     assert!(listed[0].starts_with("linesman.toml line 2: not TOML: "), "{listed:?}");
     let repeated = faults("[log]\nfilter = \"info\"\nfilter = \"warn\"\n", &[]);
     assert!(repeated[0].starts_with("linesman.toml line 3: not TOML: duplicate"), "{repeated:?}");
+}
+
+#[test]
+fn prices_that_are_late_before_anybody_sees_them_are_refused() {
+    assert!(assemble("[market]\nstale_after = \"30s\"", &[]).is_ok());
+    for text in ["[market]\nstale_after = \"29s\"", "[market]\nrefresh_interval = \"91s\""] {
+        let listed = faults(text, &[]);
+        assert!(listed[0].contains("line 2: `market.stale_after` is shorter"), "{listed:?}");
+    }
 }
 
 #[test]

@@ -20,6 +20,10 @@ pub(crate) async fn ask_server(
     folder: &Folder,
     command: &ControlCommand,
 ) -> anyhow::Result<Option<String>> {
+    // A cluster's command line may have no folder.
+    if !folder.path().is_dir() {
+        return Ok(None);
+    }
     let begun = Instant::now();
     let line = format!("{}\n", serde_json::to_string(command)?);
     loop {

@@ -100,6 +100,6 @@ async fn a_backup_of_a_running_service_has_keys_quotas_events_and_log() {
 async fn a_folder_that_is_none_is_not_backed_up() {
     let program = TestProgram::new();
     let told = program.run(&["backup", program.path().join("to").to_str().unwrap()]).await;
-    assert!(told.sentence(1).contains("not a linesman data folder"), "{}", told.stderr);
+    assert!(told.sentence(1).contains("there is no data folder at"), "{}", told.stderr);
     assert!(!program.path().join("to").exists());
 }

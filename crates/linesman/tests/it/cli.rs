@@ -26,6 +26,7 @@ fn parsed(text: &str) -> Value {
 #[tokio::test]
 async fn keys_live_and_end_from_the_command_line() {
     let program = TestProgram::new();
+    program.init().await;
     // All of it without a server, and again with one.
     let mut service = None;
     for _ in 0..2 {
@@ -61,6 +62,7 @@ async fn expect_status(service: Option<&Service>, key: &str, status: u16) {
 #[tokio::test]
 async fn a_keys_record_says_what_it_was_made_with() {
     let program = TestProgram::new();
+    program.init().await;
     let mut create = vec!["keys", "create", "--kind", "production", "--name", "Acme Ltd", "--json"];
     create.extend(["--groups", "golf,combat", "--permissions", "none", "--burst-per-minute", "5"]);
     create.extend(["--requests-per-day", "100", "--requests-per-month", "2000"]);
@@ -99,6 +101,7 @@ async fn a_keys_record_says_what_it_was_made_with() {
 #[tokio::test]
 async fn defaults_of_a_key_are_the_interfaces() {
     let program = TestProgram::new();
+    program.init().await;
     let made = parsed(&program.ok(&["keys", "create", "--kind", "sandbox", "--json"]).await);
     assert_eq!(made["burst_per_minute"], 60);
     assert_eq!(made["requests_per_day"], 10_000);
@@ -239,6 +242,7 @@ async fn feeds_are_created_listed_and_revoked() {
 #[tokio::test]
 async fn maintenance_is_switched_at_once_and_outlives_restarts() {
     let program = TestProgram::new();
+    program.init().await;
     assert_eq!(program.ok(&["maintenance", "on"]).await, "");
     let key = program.live_key().await;
     let service = program.start().await;
@@ -269,6 +273,59 @@ async fn maintenance_is_switched_at_once_and_outlives_restarts() {
 }
 
 #[tokio::test]
+async fn only_serve_and_init_create_a_data_folder() {
+    let program = TestProgram::new();
+    program.write("aliases.ndjson", "{\"linesman_aliases\":1}\n");
+    for words in [
+        &["keys", "list"][..],
+        &["keys", "create", "--kind", "sandbox"],
+        &["feeds", "create", "my-scraper"],
+        &["feeds", "drop", "my-scraper"],
+        &["operators", "link"],
+        &["maintenance", "on"],
+        &["events", "unsure"],
+        &["events", "show", "evt_00000000001"],
+        &["aliases", "export"],
+        &["aliases", "import", "aliases.ndjson"],
+        &["record", "--world", "live"],
+        &["backup", "copy"],
+    ] {
+        let done = program.run(words).await;
+        let expected =
+            format!("there is no data folder at {}; --data names it", program.data().display());
+        assert!(done.sentence(1).starts_with(&expected), "{words:?}: {}", done.stderr);
+        assert!(!program.data().exists(), "{words:?} made a folder");
+    }
+    // A folder of something else is none, and stays as it is.
+    std::fs::create_dir(program.data()).unwrap();
+    std::fs::write(program.data().join("notes.txt"), "mine").unwrap();
+    assert!(program.run(&["keys", "list"]).await.sentence(1).contains("no data folder"));
+    assert_eq!(std::fs::read_dir(program.data()).unwrap().count(), 1);
+    std::fs::remove_dir_all(program.data()).unwrap();
+
+    assert!(program.ok(&["init"]).await.starts_with("created the data folder"));
+    let key = program.ok(&["keys", "create", "--kind", "production"]).await;
+    assert!(program.ok(&["init"]).await.contains("nothing was changed"));
+    let service = program.start().await;
+    assert_eq!(service.get("/v1/status", &key).await.status, 200);
+}
+
+#[tokio::test]
+async fn completions_and_the_manual_page_are_printed_whatever_the_configuration() {
+    let program = TestProgram::new();
+    program.write("linesman.toml", "[markt]\n");
+    for (words, expected) in [
+        (&["completions", "bash"][..], "complete -F _linesman"),
+        (&["completions", "zsh"], "#compdef linesman"),
+        (&["completions", "fish"], "complete -c linesman"),
+        (&["man"], ".SH \"LINESMAN KEYS CREATE\""),
+    ] {
+        let text = program.ok(words).await;
+        assert!(text.contains(expected), "{words:?}: {text}");
+    }
+}
+
+#[tokio::test]
 async fn what_fails_is_told_in_a_sentence_without_a_secret() {
     let program = TestProgram::new();
     let key = program.live_key().await;
@@ -281,10 +338,6 @@ async fn what_fails_is_told_in_a_sentence_without_a_secret() {
         (
             vec!["keys", "create", "--kind", "sandbox", "--groups", "curling"],
             "the groups are combat",
-        ),
-        (
-            vec!["keys", "create", "--kind", "sandbox", "--requests-per-day", "5000000000"],
-            "at most",
         ),
         (vec!["match", "not-there.ndjson"], "not-there.ndjson"),
         (vec!["--config", "not-there.toml", "keys", "list"], "not-there.toml"),
@@ -304,7 +357,12 @@ async fn wrong_use_is_told_in_a_sentence_with_exit_2() {
         (vec!["keys"], "subcommand"),
         (vec!["keys", "create"], "--kind"),
         (vec!["keys", "create", "--kind", "both"], "sandbox, production"),
-        (vec!["keys", "create", "--kind", "sandbox", "--burst-per-minute", "0"], "burst"),
+        (vec!["keys", "create", "--kind", "sandbox", "--burst-per-minute", "0"], "from 1 to"),
+        (
+            vec!["keys", "create", "--kind", "sandbox", "--requests-per-day", "5000000000"],
+            "from 1 to",
+        ),
+        (vec!["keys", "create"], "see `linesman keys create --help`"),
         (vec!["keys", "revoke"], "ID_OR_KEY"),
         (vec!["keys", "revoke", &key, &key], "unexpected"),
         (vec!["keys", "rotate", &key, "--overlap", "8d"], "7d"),

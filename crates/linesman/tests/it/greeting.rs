@@ -55,6 +55,37 @@ async fn the_curl_line_of_a_first_and_of_a_later_start_gives_records() {
 }
 
 #[tokio::test]
+async fn the_greeting_names_every_page_where_a_browser_reaches_it() {
+    let program = TestProgram::new();
+    let place = |greeting: &str, name: &str| {
+        let line = greeting.lines().find_map(|line| line.strip_prefix(name));
+        line.map(|url| url.trim().to_owned())
+    };
+    let service = program.start_at("0.0.0.0:0", "all").await;
+    assert!(service.base.starts_with("http://localhost:"), "{}", service.greeting);
+    assert!(!service.greeting.contains("0.0.0.0"), "{}", service.greeting);
+    for (name, path) in [("Board", "/board"), ("Status", "/status"), ("Docs", "/docs")] {
+        let url = place(&service.greeting, name).unwrap();
+        assert_eq!(url, service.url(path));
+        assert_eq!(service.client.get(url).send().await.unwrap().status(), 200, "{name}");
+    }
+    assert_eq!(place(&service.greeting, "Console"), Some(service.url("/console")));
+    let link = program.run(&["operators", "link", "--new"]).await.stdout;
+    assert!(link.starts_with("http://localhost:"), "{link}");
+    service.stop().await;
+
+    let program = TestProgram::new()
+        .set("LINESMAN_DASHBOARD__PUBLIC_URL", "https://odds.example.com")
+        .set("LINESMAN_DASHBOARD__BOARD", "off");
+    let service = program.start().await;
+    for (name, path) in [("Status", "/status"), ("Dashboard", "/dashboard"), ("Docs", "/docs")] {
+        let url = format!("https://odds.example.com{path}");
+        assert_eq!(place(&service.greeting, name), Some(url));
+    }
+    assert_eq!(place(&service.greeting, "Board"), None);
+}
+
+#[tokio::test]
 async fn a_push_door_of_its_own_is_where_the_greeting_says() {
     let program = TestProgram::new().set("LINESMAN_SERVER__INGEST_LISTEN", "127.0.0.1:0");
     let service = program.start().await;

@@ -162,12 +162,22 @@ impl TestProgram {
             .collect()
     }
 
+    /// Creates the data folder for verbs that are run before a service. A cluster needs none.
+    pub(crate) async fn init(&self) {
+        let is_cluster = self.environment.iter().any(|(name, _)| name == "LINESMAN_DATABASE__URL");
+        if !is_cluster && !self.data().join("accounts.db").exists() {
+            self.ok(&["init"]).await;
+        }
+    }
+
     /// A production key whose limits are out of the way.
     pub(crate) async fn live_key(&self) -> String {
+        self.init().await;
         self.ok(&[&["keys", "create", "--kind", "production"], &UNLIMITED[..]].concat()).await
     }
 
     pub(crate) async fn feed(&self, name: &str) -> String {
+        self.init().await;
         self.ok(&["feeds", "create", name]).await
     }
 }

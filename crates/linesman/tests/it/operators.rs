@@ -117,7 +117,7 @@ async fn a_locked_out_operator_is_let_in_again_from_the_machine() {
 
     make_operator(&program).await;
     let listed = program.ok(&["operators", "list"]).await;
-    assert!(listed.contains("olive@example.com") && listed.contains("live"), "{listed}");
+    assert!(listed.contains("olive@example.com") && listed.contains("active"), "{listed}");
     for email in [&["olive@example.com"][..], &["Olive@Example.com"], &[]] {
         let again = program.run(&[&["operators", "link"], email].concat()).await;
         let (status, page) = opened(&service, again.stdout.trim()).await;

@@ -99,8 +99,11 @@ async fn a_recording_of_a_running_service_shows_the_same_in_an_empty_one() {
 async fn what_cannot_be_recorded_is_told_and_a_reader_that_leaves_is_no_error() {
     let program = TestProgram::new();
     let nothing = program.run(&["record", "--world", "sandbox"]).await;
-    assert!(nothing.sentence(1).contains("there is no log at"), "{}", nothing.stderr);
+    assert!(nothing.sentence(1).contains("there is no data folder at"), "{}", nothing.stderr);
     assert!(!program.data().exists(), "looking makes nothing");
+    program.init().await;
+    let nothing = program.run(&["record", "--world", "sandbox"]).await;
+    assert!(nothing.sentence(1).contains("there is no log at"), "{}", nothing.stderr);
     let service = program.start().await;
     speak(&program, &service).await;
     let mut command = program.command(&["record", "--world", "live"]);

@@ -102,6 +102,7 @@ async fn a_request_under_way_is_finished_before_an_orderly_stop() {
 async fn an_orderly_stop_gives_unspent_leases_back() {
     clear_of_the_turn_of(DAY).await;
     let program = TestProgram::new();
+    program.init().await;
     let mut create = vec!["keys", "create", "--kind", "production", "--burst-per-minute", "100000"];
     create.extend(["--requests-per-day", "1000", "--requests-per-month", "1500"]);
     let key = program.ok(&create).await;

@@ -105,7 +105,7 @@ impl World {
 }
 
 pub(crate) fn said(body: Body) -> FeedMessage {
-    FeedMessage { ts: None, body }
+    FeedMessage { ts: None, fresh_for_s: None, body }
 }
 
 pub(crate) fn remove(reference: &str) -> FeedMessage {

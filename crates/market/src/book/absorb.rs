@@ -39,9 +39,18 @@ impl Book {
             Change::SourceForgotten { bookmaker, sport } => {
                 if let Some(key) = self.source_key(sport, bookmaker) {
                     self.sources.remove(&key);
+                    self.quoted_by.remove(&key);
+                    self.paces.remove(&key);
                 }
             }
             Change::Cut { .. } => {}
+            Change::Paced { bookmaker, sport, fresh_for_s } => {
+                match (self.source_key(sport, bookmaker), *fresh_for_s) {
+                    (Some(key), 0) => drop(self.paces.remove(&key)),
+                    (Some(key), pace) => drop(self.paces.insert(key, pace)),
+                    (None, _) => {}
+                }
+            }
             Change::Joined(joined) => self.absorb_joined(joined),
             Change::Merged { elder, younger, swapped, by } => {
                 self.absorb_merged((*elder, *younger), *swapped, *by, at);
@@ -218,8 +227,10 @@ impl Book {
             return;
         };
         event.mentioned_at = at;
-        let source = self.sources.entry((event.sport, bookmaker)).or_insert(Source::NEVER);
+        let key = (event.sport, bookmaker);
+        let source = self.sources.entry(key).or_insert(Source::NEVER);
         source.read(quoted.ts, at);
+        self.quoted_by.entry(key).or_default().insert(feed);
         let mut outcomes: Vec<Outcome> = Vec::with_capacity(quoted.outcomes.len());
         for outcome in &quoted.outcomes {
             if let Some(name) = event.outcome_name(&outcome.who) {
@@ -357,6 +368,10 @@ impl Book {
     fn absorb_dropped(&mut self, name: &str, at: Timestamp) {
         self.memory.aliases.forget_feed(name);
         let Some(feed) = self.feed_ix(name) else { return };
+        self.quoted_by.retain(|_, feeds| {
+            feeds.remove(&feed);
+            !feeds.is_empty()
+        });
         let ids: Vec<EventId> =
             self.events.values().filter(|e| e.knows(feed)).map(|e| e.id).collect();
         for id in ids {

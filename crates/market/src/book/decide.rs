@@ -83,11 +83,16 @@ impl Book {
                 self.check_start(listing.commence_time, now)?;
                 return self.decide_event(feed, reference, listing, source_time);
             }
-            Body::Odds(odds) => self.decide_odds(feed, odds, source_time)?,
+            Body::Odds(odds) => {
+                let decision = self.decide_odds(feed, odds, source_time)?;
+                let event = self.offered(feed, &odds.reference)?.1;
+                self.pace_reads(decision, message, odds.bookmaker, Some(event.sport))
+            }
             Body::Score(score) => self.decide_score(feed, score, source_time, now)?,
             Body::Remove { reference } => self.decide_remove(feed, reference, source_time)?,
             Body::Heartbeat { bookmaker, sport } => {
-                self.decide_beat(*bookmaker, *sport, source_time)
+                let decision = self.decide_beat(*bookmaker, *sport, source_time);
+                self.pace_reads(decision, message, *bookmaker, *sport)
             }
         };
         Ok((decision, None))
@@ -345,6 +350,43 @@ impl Book {
         let older =
             !beats.is_empty() && beats.iter().all(|held| source_time.after(*held).is_none());
         Decision::of(if older { Verdict::Superseded } else { Verdict::Unchanged })
+    }
+
+    /// Puts before a read how long it keeps its sources fresh, where that is not as before and it is the newest.
+    fn pace_reads(
+        &self,
+        decision: Decision,
+        message: &FeedMessage,
+        bookmaker: BookmakerId,
+        sport: Option<SportId>,
+    ) -> Decision {
+        let ts = match &decision.change {
+            Some(Change::Quoted(quoted)) => quoted.ts,
+            Some(Change::Confirmed { ts, .. } | Change::Beat { ts, .. }) => *ts,
+            _ => return decision,
+        };
+        let fresh_for_s = message.fresh_for_s.unwrap_or(0);
+        let of_bookmaker = |sport: SportId| (sport, self.source(sport, bookmaker));
+        let read: Vec<(SportId, Option<Source>)> = match sport {
+            Some(sport) => vec![of_bookmaker(sport)],
+            None => self
+                .sources()
+                .filter(|(_, of, _)| *of == bookmaker)
+                .map(|(sport, _, source)| (sport, Some(source)))
+                .collect(),
+        };
+        let is_newest = |source: &Option<Source>| source.is_none_or(|held| ts >= held.read_at);
+        let paced = read.into_iter().filter(|(sport, source)| {
+            is_newest(source) && self.pace(*sport, bookmaker) != fresh_for_s
+        });
+        let mut changes = paced.map(|(sport, _)| Change::Paced {
+            bookmaker: self.catalogue.bookmaker(bookmaker).key.clone(),
+            sport: self.catalogue.sport(sport).key.clone(),
+            fresh_for_s,
+        });
+        let Some(first) = changes.next() else { return decision };
+        let follow = changes.chain(decision.change).chain(decision.follow).collect();
+        Decision { change: Some(first), follow, ..decision }
     }
 
     fn offer(&self, feed: Option<FeedIx>, reference: &str) -> Option<&Offer> {

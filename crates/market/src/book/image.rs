@@ -20,7 +20,7 @@ use crate::freshness::Source;
 use crate::matching::{Alias, Contest, Doubt, Evidence, NameSignature};
 
 /// Version of the images written now.
-pub const IMAGE_VERSION: u8 = 3;
+pub const IMAGE_VERSION: u8 = 5;
 
 /// A checkpoint this program cannot read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -91,6 +91,12 @@ struct MemoryImage<'a> {
 /// What version 3 added to each event, after that: whom it counts to, and when its final score was taken.
 type EventNote = (EventId, Option<u32>, Option<Timestamp>);
 
+/// What version 4 added, at the end: how long reads keep sources fresh, by sport and bookmaker.
+type PaceImage<'a> = (Cow<'a, str>, Cow<'a, str>, u32);
+
+/// What version 5 added, at the end: the feeds that have quoted a bookmaker, by sport and bookmaker.
+type QuotedByImage<'a> = (Cow<'a, str>, Cow<'a, str>, Vec<u32>);
+
 #[derive(Serialize, Deserialize)]
 struct SlotImage<'a> {
     bookmaker: Cow<'a, str>,
@@ -147,6 +153,17 @@ impl Book {
         push(&mut out, &self.memory_image());
         let note = |event: &Event| (event.id, event.owner.map(|ix| ix.0), event.finished_at);
         push(&mut out, &self.events().map(note).collect::<Vec<EventNote>>());
+        let paces = self.paces.iter().map(|((sport, bookmaker), pace)| {
+            let sport = Cow::Borrowed(&*self.catalogue.sport(*sport).key);
+            (sport, Cow::Borrowed(&*self.catalogue.bookmaker(*bookmaker).key), *pace)
+        });
+        push(&mut out, &paces.collect::<Vec<PaceImage<'_>>>());
+        let quoted_by = self.quoted_by.iter().map(|((sport, bookmaker), feeds)| {
+            let sport = Cow::Borrowed(&*self.catalogue.sport(*sport).key);
+            let bookmaker = Cow::Borrowed(&*self.catalogue.bookmaker(*bookmaker).key);
+            (sport, bookmaker, feeds.iter().map(|feed| feed.0).collect())
+        });
+        push(&mut out, &quoted_by.collect::<Vec<QuotedByImage<'_>>>());
         out
     }
 
@@ -199,7 +216,8 @@ impl Book {
             let image: SourceImage<'_> = take(&mut bytes)?;
             if let Some(key) = book.source_key(&image.sport, &image.bookmaker) {
                 let SourceImage { read_at, beat_at, latency_ms, .. } = image;
-                book.sources.insert(key, Source { read_at, beat_at, latency_ms });
+                let source = Source { read_at, beat_at, latency_ms, fresh_for_s: 0 };
+                book.sources.insert(key, source);
             }
         }
         if version == 1 {
@@ -211,6 +229,21 @@ impl Book {
         let notes: Option<Vec<EventNote>> =
             if version < 3 { None } else { Some(take(&mut bytes)?) };
         book.note_events(notes);
+        let paces: Vec<PaceImage<'_>> = if version < 4 { Vec::new() } else { take(&mut bytes)? };
+        for (sport, bookmaker, pace) in paces {
+            if let Some(key) = book.source_key(&sport, &bookmaker) {
+                book.paces.insert(key, pace);
+            }
+        }
+        if version < 5 {
+            book.note_quoted_by();
+        } else {
+            for (sport, bookmaker, feeds) in take::<Vec<QuotedByImage<'_>>>(&mut bytes)? {
+                if let Some(key) = book.source_key(&sport, &bookmaker) {
+                    book.quoted_by.insert(key, feeds.into_iter().map(FeedIx).collect());
+                }
+            }
+        }
         book.count_everything();
         let ids: Vec<EventId> = book.events.keys().copied().collect();
         for id in ids {
@@ -238,6 +271,16 @@ impl Book {
                 if let Some(event) = self.events.get_mut(&offer.event) {
                     event.withdrawn.insert((FeedIx(ix), reference.clone()));
                 }
+            }
+        }
+    }
+
+    /// Before version 5 only what is held told who has quoted whom.
+    fn note_quoted_by(&mut self) {
+        for event in self.events.values() {
+            for (key, slot) in &event.slots {
+                let feeds = self.quoted_by.entry((event.sport, key.bookmaker)).or_default();
+                feeds.insert(slot.feed);
             }
         }
     }

@@ -1,6 +1,8 @@
 //! What an operator can do about identities, and what can be shown of them. An operator's decision outranks everything
 //! and is remembered: it teaches names, and what it took apart is not put together again.
 
+use std::fmt;
+
 use domain::message::Fixture;
 use domain::{EventId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -25,6 +27,19 @@ pub enum Operation {
     Teach { aliases: Vec<Alias> },
     /// All that a feed listed goes.
     Drop { feed: Box<str> },
+}
+
+impl fmt::Display for Operation {
+    /// As the command line names it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Merge { one, other } => write!(f, "merge {one} {other}"),
+            Self::Split { event, feed, reference } => write!(f, "split {event} {feed}:{reference}"),
+            Self::Part { one, other } => write!(f, "apart {one} {other}"),
+            Self::Teach { aliases } => write!(f, "import {} aliases", aliases.len()),
+            Self::Drop { feed } => write!(f, "drop {feed}"),
+        }
+    }
 }
 
 /// The operation cannot be done; the text says why and what could be.
@@ -370,8 +385,8 @@ impl Book {
     }
 }
 
-impl std::fmt::Display for Placed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Placed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::First => f.write_str("listed it when nobody else had anything like it"),
             Self::Matched { feed, reference, evidence } => {

@@ -12,7 +12,7 @@ use domain::message::{
     Body, Correction, FeedMessage, Fixture, Listing, OddsBody, OfferedOutcome, ScoreBody,
 };
 use domain::score::Score;
-use domain::{Catalogue, EventId, Side, SportId, Timestamp};
+use domain::{BookmakerId, Catalogue, EventId, Side, SportId, Timestamp};
 
 use crate::book::{
     Book, Event, Limits, Offer, Outcome, OutcomeName, Record, Slot, SlotKey, slot_key_of,
@@ -34,6 +34,8 @@ pub(super) struct Mirror {
     /// Events that renewing did not help.
     inexact: HashSet<EventId>,
     said: Vec<Recorded>,
+    /// How long reads keep sources fresh, in seconds.
+    paces: HashMap<(SportId, BookmakerId), u32>,
     /// When the change being told was accepted, and when its source says it happened.
     at: Timestamp,
     ts: Timestamp,
@@ -49,6 +51,7 @@ impl Mirror {
             renewals: HashMap::new(),
             inexact: HashSet::new(),
             said: Vec::new(),
+            paces: HashMap::new(),
             at,
             ts: at,
         }
@@ -69,6 +72,7 @@ impl Mirror {
 
     /// Says how a book stands to somebody who knows nothing yet.
     pub(super) fn begin(&mut self, theirs: &Book) {
+        self.note_paces(theirs);
         let events = listed(theirs);
         for event in &events {
             self.tell_listing(event);
@@ -305,12 +309,38 @@ impl Mirror {
 
     /// Says it, if it changes anything.
     fn say(&mut self, ts: Timestamp, body: Body) {
-        let message = FeedMessage { ts: Some(ts), body };
+        let fresh_for_s = self.pace_of(&body);
+        let message = FeedMessage { ts: Some(ts), fresh_for_s, body };
         // A replay is later than everything it says.
         let decided = self.book.apply(FEED, &message, self.at.max(ts));
         if decided.is_ok_and(|decision| decision.change.is_some()) {
             self.said.push(Recorded { at: self.at, message });
         }
+    }
+
+    /// How long what is said keeps its source fresh.
+    fn pace_of(&self, body: &Body) -> Option<u32> {
+        let (sport, bookmaker) = match body {
+            Body::Odds(odds) => {
+                let event = self.offer(&odds.reference)?.event;
+                (self.book.event(event)?.sport, odds.bookmaker)
+            }
+            Body::Heartbeat { bookmaker, sport } => ((*sport)?, *bookmaker),
+            Body::Event { .. } | Body::Score(_) | Body::Remove { .. } => return None,
+        };
+        self.paces.get(&(sport, bookmaker)).copied().filter(|pace| *pace > 0)
+    }
+
+    /// Notes how long reads keep sources fresh.
+    pub(super) fn note_paces(&mut self, theirs: &Book) {
+        let paces = theirs.sources().map(|(sport, bookmaker, _)| (sport, bookmaker));
+        self.paces = paces.map(|key| (key, theirs.pace(key.0, key.1))).collect();
+    }
+
+    pub(super) fn note_pace(&mut self, sport: &str, bookmaker: &str, fresh_for_s: u32) {
+        let catalogue = self.book.catalogue();
+        let key = catalogue.sport_id(sport).zip(catalogue.bookmaker_id(bookmaker));
+        self.paces.extend(key.map(|key| (key, fresh_for_s)));
     }
 
     fn reference(&self, id: EventId) -> Box<str> {
@@ -335,7 +365,7 @@ impl Mirror {
     /// Which event here a listing of theirs would be taken for.
     fn taken_for(&self, id: EventId, listing: &Listing, ts: Timestamp) -> Option<EventId> {
         let body = Body::Event { reference: self.reference(id), listing: listing.clone() };
-        let message = FeedMessage { ts: Some(ts), body };
+        let message = FeedMessage { ts: Some(ts), fresh_for_s: None, body };
         let decision = self.book.decide(FEED, &message, self.at.max(ts)).ok()?;
         let Some(Change::Listed(listed)) = decision.change else { return None };
         Some(listed.event)

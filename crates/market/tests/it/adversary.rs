@@ -84,7 +84,7 @@ fn said(world: &[Message], deeds: &[Deed], desk: &Desk) -> Vec<(&'static str, Fe
             let message = last[deed.of.index(last.len())];
             let listing = twisted(message, *deed, message.listing(&desk.catalogue));
             let body = Body::Event { reference: deed.reference.to_string().into(), listing };
-            said.push((EVIL, FeedMessage { ts: None, body }));
+            said.push((EVIL, FeedMessage { ts: None, fresh_for_s: None, body }));
         }
         if let Some(message) = world.get(place) {
             said.push((message.feed, message.body(&desk.catalogue)));

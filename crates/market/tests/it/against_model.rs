@@ -14,7 +14,8 @@ use domain::{
 };
 use linesman_market::select::{Cursor, EventIds};
 use linesman_market::{
-    BoutSelection, Change, EventSelection, Ids, OddsSelection, ScoreSelection, Snapshot, Verdict,
+    BoutSelection, Cell as CellState, Change, EventSelection, Ids, OddsSelection, ScoreSelection,
+    Snapshot, Verdict,
 };
 use proptest::prelude::*;
 use serde_json::Value;
@@ -51,7 +52,10 @@ impl Pair {
     pub(crate) fn take(&mut self, step: &Step) {
         match step {
             Step::Say { feed, when, what } => {
-                self.say(feed, FeedMessage { ts: self.ts(*when), body: self.body(what) });
+                self.say(
+                    feed,
+                    FeedMessage { ts: self.ts(*when), fresh_for_s: None, body: self.body(what) },
+                );
             }
             Step::Again => {
                 if let Some((feed, message)) = self.last.take() {
@@ -60,7 +64,7 @@ impl Pair {
             }
             Step::Confirm(when) => {
                 if let Some((feed, body)) = self.last_odds.take() {
-                    self.say(feed, FeedMessage { ts: self.ts(*when), body });
+                    self.say(feed, FeedMessage { ts: self.ts(*when), fresh_for_s: None, body });
                 }
             }
             Step::Wait(ms) => self.desk.now = self.desk.now.plus(Duration::from_millis(*ms)),
@@ -205,6 +209,7 @@ impl Pair {
             self.compare_odds(&snapshot, sport);
             self.compare_events(&snapshot, sport);
             self.compare_bouts(&snapshot, sport);
+            self.compare_cells(&snapshot, sport);
         }
         assert_eq!(health.sports_active, active);
     }
@@ -316,6 +321,43 @@ impl Pair {
             let shown = |id: EventId| view.event(id).map(|event| event.id);
             assert_eq!(shown(*younger), shown(*elder), "both ids answer");
         }
+    }
+
+    /// Every cell has the state that the model finds, and the priced ones are those of the odds.
+    fn compare_cells(&self, snapshot: &Snapshot, sport: SportId) {
+        let view = snapshot.sport(sport);
+        let mut priced: Vec<(EventId, BookmakerId, Market)> = Vec::new();
+        for event in &view.events {
+            snapshot.visit_cells(sport, event, |bookmaker, market, cell| {
+                let place = (event.id, bookmaker, market);
+                let expected = self.model.cell(place, self.desk.now, STALE_AFTER);
+                if let CellState::Unsure { may_be } = cell {
+                    // The model has no doubts.
+                    let mut pairs = self.desk.book.unsure();
+                    let is_pair = |pair: (EventId, EventId)| {
+                        pair == (event.id, may_be) || pair == (may_be, event.id)
+                    };
+                    assert!(pairs.any(|unsure| is_pair((unsure.one, unsure.other))));
+                    assert!(matches!(
+                        expected,
+                        CellState::NotListed { .. } | CellState::NotOffered { .. }
+                    ));
+                    return;
+                }
+                assert_eq!(cell, expected, "{place:?}");
+                if matches!(cell, CellState::Priced { .. }) {
+                    priced.push(place);
+                }
+            });
+        }
+        let mut quoted: Vec<(EventId, BookmakerId, Market)> = self
+            .model
+            .records(sport)
+            .iter()
+            .map(|row| (row.event, row.bookmaker, row.market))
+            .collect();
+        quoted.dedup();
+        assert_eq!(priced, quoted);
     }
 
     fn compare_bouts(&self, snapshot: &Snapshot, sport: SportId) {

@@ -70,12 +70,12 @@ impl Desk {
 
     /// Says it without a `ts`.
     pub(crate) fn say(&mut self, feed: &str, body: Body) -> Said {
-        self.hear(feed, &FeedMessage { ts: None, body })
+        self.hear(feed, &FeedMessage { ts: None, fresh_for_s: None, body })
     }
 
     /// Says it with a `ts` so many seconds after the test's beginning.
     pub(crate) fn say_at(&mut self, feed: &str, secs: i64, body: Body) -> Said {
-        self.hear(feed, &FeedMessage { ts: Some(at(secs)), body })
+        self.hear(feed, &FeedMessage { ts: Some(at(secs)), fresh_for_s: None, body })
     }
 
     pub(crate) fn hear(&mut self, feed: &str, message: &FeedMessage) -> Said {

@@ -2,6 +2,7 @@
 //! shared, nothing prepared. It follows the rules of `docs/api/promises.md` and `docs/ingest.md`, not the book's code.
 
 mod answers;
+mod coverage;
 mod identity;
 mod rules;
 
@@ -30,6 +31,8 @@ pub(crate) struct Model {
     offers: Vec<Offering>,
     prices: Vec<Pricing>,
     sources: Vec<Reading>,
+    /// Who has quoted whom in which sport.
+    quoted: Vec<(SportId, BookmakerId, String)>,
     ids_made: Vec<EventId>,
     /// Ids of events that turned out to be another, with that, in the order it was found out.
     pub(crate) merged: Vec<(EventId, EventId)>,
@@ -117,7 +120,8 @@ struct Reading {
 impl Model {
     pub(crate) fn new(catalogue: Arc<Catalogue>) -> Self {
         let (events, offers, prices, sources) = (vec![], vec![], vec![], vec![]);
-        Self { catalogue, events, offers, prices, sources, ids_made: vec![], merged: vec![] }
+        let (quoted, ids_made, merged) = (vec![], vec![], vec![]);
+        Self { catalogue, events, offers, prices, sources, quoted, ids_made, merged }
     }
 
     /// `told` is the id the book gave, for the model cannot know what a new event is called.
@@ -310,6 +314,7 @@ impl Model {
         }
         self.event_mut(id).mentioned = now;
         self.source(sport, odds.bookmaker).hear(ts, now);
+        self.quoted.push((sport, odds.bookmaker, feed.to_owned()));
         self.prices.push(Pricing {
             event: id,
             bookmaker: odds.bookmaker,
@@ -501,6 +506,7 @@ impl Model {
         self.offers.retain(|offer| !events.contains(&offer.event));
         self.prices.retain(|price| !events.contains(&price.event));
         self.sources.retain(|source| !sources.contains(&(source.sport, source.bookmaker)));
+        self.quoted.retain(|(sport, bookmaker, _)| !sources.contains(&(*sport, *bookmaker)));
         (events, sources)
     }
 

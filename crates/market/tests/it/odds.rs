@@ -1,7 +1,8 @@
 //! Prices: what replaces what, how fresh they are, when they leave, and the order they come in.
 
-use domain::message::{Body, Correction, OfferedOutcome, ScoreBody};
+use domain::message::{Body, Correction, FeedMessage, OfferedOutcome, ScoreBody};
 use domain::{Format, Line, Market, Quote, Status};
+use linesman_market::Book;
 use serde_json::{Value, json};
 
 use crate::desk::{ACCEPTED, Desk, SUPERSEDED, Said, UNCHANGED, outcome, remove, report, score};
@@ -312,6 +313,51 @@ fn a_source_is_stale_after_90_seconds_and_the_sport_inactive_when_all_are() {
     assert_eq!(desk.last_updates("mma"), ["2026-11-14T12:00:00Z", "2026-11-14T12:00:01Z"]);
     assert_eq!(desk.say("north", desk.beat("bet365", Some("mma"))), ACCEPTED);
     assert_eq!(state(&desk), (true, vec![false, true], true, 1));
+}
+
+#[test]
+fn the_newest_read_says_for_how_long_its_source_is_fresh() {
+    let mut desk = with_bout();
+    let (mma, fanduel) =
+        (desk.sport("mma"), desk.book.catalogue().bookmaker_id("fanduel").unwrap());
+    let stale = |desk: &Desk| {
+        let image = Book::from_image(
+            linesman_market::book::IMAGE_VERSION,
+            &desk.book.to_image(),
+            std::sync::Arc::clone(desk.book.catalogue()),
+        );
+        let stale = |book: &Book| {
+            let mut sources = book.sources();
+            let (_, _, source) = sources.find(|s| (s.0, s.1) == (mma, fanduel)).unwrap();
+            source.is_stale(desk.now, crate::desk::STALE_AFTER)
+        };
+        assert_eq!(stale(&image.unwrap()), stale(&desk.book), "a checkpoint keeps it");
+        stale(&desk.book)
+    };
+    let hear = |desk: &mut Desk, fresh_for_s, secs: Option<i64>, body| {
+        let ts = secs.map(crate::desk::at);
+        desk.hear("north", &FeedMessage { ts, fresh_for_s, body })
+    };
+    let prices = desk.moneyline("fanduel", 140, -165);
+    assert_eq!(hear(&mut desk, Some(600), None, prices.clone()), ACCEPTED);
+    desk.wait(600);
+    assert!(!stale(&desk), "its read keeps it fresh for ten minutes");
+    desk.wait(1);
+    assert!(stale(&desk));
+    let beat = desk.beat("fanduel", Some("mma"));
+    assert_eq!(hear(&mut desk, Some(30), None, beat.clone()), ACCEPTED);
+    desk.wait(90);
+    assert!(!stale(&desk), "what is shorter than for all does not count");
+    assert_eq!(hear(&mut desk, Some(3600), Some(1), beat), SUPERSEDED);
+    desk.wait(1);
+    assert!(stale(&desk), "an older read says nothing");
+    let all = desk.beat("fanduel", None);
+    assert_eq!(hear(&mut desk, Some(600), None, all), ACCEPTED);
+    desk.wait(91);
+    assert!(!stale(&desk), "a heartbeat of all sports is one of each");
+    assert_eq!(hear(&mut desk, None, None, prices), UNCHANGED);
+    desk.wait(91);
+    assert!(stale(&desk), "a read that does not say takes it back");
 }
 
 #[test]

@@ -127,7 +127,7 @@ fn what_could_be_either_or_nobody_is_rejected_with_a_reason() {
     }
     let desk = with("mma", "Tomas Veldt", "Oren Castellane");
     let body = desk.quote("r", "bet365", Market::Moneyline, &[("Pavel Orsk", 140)]);
-    let message = domain::message::FeedMessage { ts: None, body };
+    let message = domain::message::FeedMessage { ts: None, fresh_for_s: None, body };
     let reject = desk.book.decide("north", &message, desk.now).unwrap_err();
     let text = reject.to_string();
     assert!(text.contains("`Pavel Orsk`") && text.contains("`Tomas Veldt`"), "{text}");

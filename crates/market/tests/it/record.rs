@@ -227,7 +227,8 @@ fn a_book_founded_anew_is_told_by_what_differs() {
     tape.take(&Change::Cut { at: now }, now);
     tape.compare(now);
     assert_eq!(tape.kinds()[before..], ["remove", "odds"]);
-    let message = FeedMessage { ts: None, body: Body::Score(report("n-1", Status::Live)) };
+    let message =
+        FeedMessage { ts: None, fresh_for_s: None, body: Body::Score(report("n-1", Status::Live)) };
     let decision = restarted.book.apply("north", &message, now).unwrap();
     tape.take(&decision.change.unwrap(), now);
     tape.compare(now);

@@ -17,7 +17,10 @@ fn with_events() -> Desk {
 #[track_caller]
 fn refused(desk: &mut Desk, body: Body, code: RejectCode) {
     let before = everything(&desk.book, desk.now);
-    let reject = desk.book.apply("north", &FeedMessage { ts: None, body }, desk.now).unwrap_err();
+    let reject = desk
+        .book
+        .apply("north", &FeedMessage { ts: None, fresh_for_s: None, body }, desk.now)
+        .unwrap_err();
     assert_eq!(reject.code, code, "{}", reject.message);
     assert!(!reject.message.is_empty());
     assert_eq!(everything(&desk.book, desk.now), before);
@@ -128,9 +131,14 @@ fn a_ts_more_than_five_seconds_ahead_is_refused_whatever_it_says() {
     ];
     for body in bodies {
         let ms = desk.now.as_millis();
-        let late = FeedMessage { ts: Some(Timestamp::from_millis(ms + 5_001)), body: body.clone() };
+        let late = FeedMessage {
+            ts: Some(Timestamp::from_millis(ms + 5_001)),
+            fresh_for_s: None,
+            body: body.clone(),
+        };
         assert_eq!(desk.hear("north", &late), Err(RejectCode::FutureTs));
-        let just = FeedMessage { ts: Some(Timestamp::from_millis(ms + 5_000)), body };
+        let just =
+            FeedMessage { ts: Some(Timestamp::from_millis(ms + 5_000)), fresh_for_s: None, body };
         assert!(desk.hear("north", &just).is_ok());
         desk.wait(10);
     }

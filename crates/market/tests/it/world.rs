@@ -94,7 +94,7 @@ impl Message {
     pub(crate) fn body(&self, catalogue: &Catalogue) -> FeedMessage {
         let listing = self.listing(catalogue);
         let body = Body::Event { reference: self.reference.as_str().into(), listing };
-        FeedMessage { ts: Some(self.stamp()), body }
+        FeedMessage { ts: Some(self.stamp()), fresh_for_s: None, body }
     }
 
     fn stamp(&self) -> Timestamp {

@@ -30,7 +30,10 @@ fn operations(bout: &str) -> Vec<Operation> {
     let mut operations = Vec::new();
     for (template, item) in document["paths"].as_object().unwrap() {
         for method in ["get", "head", "post", "put", "patch", "delete", "options"] {
-            let Some(operation) = item.get(method) else { continue };
+            // HEAD is GET without the body, and the document does not repeat it.
+            let described =
+                if method == "head" && template.starts_with("/v1/") { "get" } else { method };
+            let Some(operation) = item.get(described) else { continue };
             let security = operation.get("security").unwrap_or(&document["security"]).to_string();
             let security = match &*security {
                 "[]" => Security::Nothing,

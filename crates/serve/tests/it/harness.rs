@@ -51,7 +51,7 @@ pub(crate) enum Time {
     System,
 }
 
-/// Where the push door is.
+/// Where ingest is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PushDoor {
     OnMain,
@@ -64,7 +64,7 @@ pub(crate) struct TestApp {
     pub(crate) service: Arc<Service>,
     /// The main listener.
     pub(crate) addr: SocketAddr,
-    /// The push door's own listener; it is open whether or not the main one takes pushes too.
+    /// The listener for ingest; it is open whether or not the main one takes pushes too.
     pub(crate) push_addr: SocketAddr,
     /// Metrics and health.
     pub(crate) operator_addr: SocketAddr,

@@ -1,4 +1,4 @@
-//! The push door: receipts, refusals line by line, packing, tokens (`docs/ingest.md`).
+//! Ingest: receipts, refusals line by line, packing, tokens (`docs/ingest.md`).
 
 use std::io::Write;
 

@@ -1,6 +1,7 @@
 //! What one operation of the API does, by route.
 
 mod books;
+mod coverage;
 mod event;
 mod events;
 mod odds;

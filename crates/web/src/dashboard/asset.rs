@@ -11,6 +11,8 @@ const STYLE: &str = include_str!("../../assets/app.css");
 const SCRIPT: &str = include_str!("../../assets/app.js");
 const BOARD_STYLE: &str = include_str!("../../assets/board.css");
 const BOARD: &str = include_str!("../../assets/board.js");
+const DOCS_STYLE: &str = include_str!("../../assets/docs.css");
+const DOCS: &str = include_str!("../../assets/docs.js");
 const MARK: &str = include_str!("../../assets/mark.svg");
 
 struct Named {
@@ -25,12 +27,14 @@ impl Named {
     }
 }
 
-static ASSETS: LazyLock<[Named; 5]> = LazyLock::new(|| {
+static ASSETS: LazyLock<[Named; 7]> = LazyLock::new(|| {
     [
         Named::new("web", "css", "text/css; charset=utf-8", STYLE),
         Named::new("web", "js", "text/javascript; charset=utf-8", SCRIPT),
         Named::new("board", "js", "text/javascript; charset=utf-8", BOARD),
         Named::new("board", "css", "text/css; charset=utf-8", BOARD_STYLE),
+        Named::new("docs", "css", "text/css; charset=utf-8", DOCS_STYLE),
+        Named::new("docs", "js", "text/javascript; charset=utf-8", DOCS),
         Named::new("mark", "svg", "image/svg+xml", MARK),
     ]
 });
@@ -60,6 +64,16 @@ pub(crate) fn mark_path() -> &'static str {
 }
 
 pub(crate) fn board_style_path() -> &'static str {
-    let [_, _, _, style, _] = &*ASSETS;
+    let [_, _, _, style, ..] = &*ASSETS;
     &style.path
+}
+
+pub(crate) fn docs_style_path() -> &'static str {
+    let [_, _, _, _, style, ..] = &*ASSETS;
+    &style.path
+}
+
+pub(crate) fn docs_script_path() -> &'static str {
+    let [.., script, _] = &*ASSETS;
+    &script.path
 }

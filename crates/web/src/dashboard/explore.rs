@@ -12,13 +12,13 @@ use askama::Template;
 use domain::World;
 
 use crate::dashboard::explore::field::Field;
-use crate::dashboard::explore::line::Line;
 use crate::dashboard::form::Form;
 use crate::dashboard::keys::KeyLine;
 use crate::dashboard::page::{self, Notice, Part, Shell, Trouble, parts};
 use crate::dashboard::route::ExploreAct;
 use crate::dashboard::sign;
 use crate::dashboard::visit::Visit;
+use crate::sample::Line;
 use api::ErrorCode;
 use api::Operation;
 use http::{Reply, Request};

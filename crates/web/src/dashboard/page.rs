@@ -1,4 +1,6 @@
 //! Rendering: the frame around every page, what goes wrong, and the headers that guard them.
+use std::borrow::Cow;
+
 use accounts::{AccountError, Maintenance, PeopleError};
 use askama::Template;
 use http::Reply;
@@ -133,7 +135,7 @@ pub(crate) fn parts(text: &str) -> Vec<Part> {
 /// The frame of a page.
 #[derive(Debug)]
 pub(crate) struct Shell {
-    pub(crate) title: &'static str,
+    pub(crate) title: Cow<'static, str>,
     /// Which entry of the navigation is this one.
     pub(crate) here: &'static str,
     pub(crate) email: Option<String>,
@@ -151,6 +153,8 @@ pub(crate) struct Shell {
 /// Which pages for everybody are switched on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PublicPages {
+    /// Whether there are pages beside the documentation, and accounts.
+    pub(crate) all: bool,
     pub(crate) status: bool,
     pub(crate) board: bool,
     pub(crate) docs: bool,
@@ -222,7 +226,7 @@ impl Shell {
         let session =
             visit.session.as_ref().filter(|session| session.stage == accounts::Stage::Full);
         Self {
-            title,
+            title: title.into(),
             here,
             email: session.map(|session| session.account.email.clone()),
             operator: session.is_some() && visit.is_operator(),
@@ -231,8 +235,9 @@ impl Shell {
             maintenance: visit.web.api.accounts.maintenance() != Maintenance::Off,
             alerts: visit.alerts.clone(),
             public: PublicPages {
-                status: visit.web.settings.status_page,
-                board: visit.web.settings.board.is_some(),
+                all: visit.web.settings.enabled,
+                status: visit.web.settings.enabled && visit.web.settings.status_page,
+                board: visit.web.settings.enabled && visit.web.settings.board.is_some(),
                 docs: visit.web.settings.docs,
             },
             style: asset::style_path(),

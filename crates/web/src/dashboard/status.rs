@@ -154,7 +154,7 @@ fn sports(visit: &Visit<'_>, world: World) -> Vec<SportState> {
                 .map(|(_, bookmaker, source)| {
                     let bookmaker = catalogue.bookmaker(*bookmaker);
                     let delayed = source.is_stale(visit.now, stale_after);
-                    let since = source.read_at.plus(stale_after);
+                    let since = source.read_at.plus(source.fresh_for(stale_after));
                     let own = Source {
                         world: world.to_string(),
                         sport: sport.key.to_string(),

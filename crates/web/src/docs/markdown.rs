@@ -1,24 +1,65 @@
-//! HTML from Markdown. Markup in the text is shown, not passed on.
+//! HTML from Markdown. Markup in the text is shown, not passed on; a curl command becomes a request in four languages.
+
+use std::collections::HashMap;
 
 use askama::filters::Safe;
-use pulldown_cmark::{Event, Options, Parser, html};
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
+
+use crate::docs::code;
+use crate::sample::Sample;
 
 /// HTML that a template writes as it is.
 pub(crate) type Html = Safe<String>;
 
-/// Paragraphs, lists, tables, headings and fenced code.
+/// Paragraphs, lists, tables, headings and fenced code, without links to other files.
 pub(crate) fn block(markdown: &str) -> Html {
-    let events = Parser::new_ext(markdown, Options::ENABLE_TABLES).map(|event| {
-        if let Event::Html(text) | Event::InlineHtml(text) = event {
-            return Event::Text(text);
+    page(markdown, &|_| None)
+}
+
+/// A whole document. `resolve` says where a link to another file leads; one that leads nowhere is only text.
+pub(crate) fn page(markdown: &str, resolve: &dyn Fn(&str) -> Option<String>) -> Html {
+    let mut events = Vec::new();
+    let mut ids: HashMap<String, usize> = HashMap::new();
+    let mut links = Vec::new();
+    let markdown = with_names(markdown);
+    let options = Options::ENABLE_TABLES | Options::ENABLE_HEADING_ATTRIBUTES;
+    let mut parser = Parser::new_ext(&markdown, options);
+    while let Some(event) = parser.next() {
+        match event {
+            Event::Html(text) | Event::InlineHtml(text) => events.push(Event::Text(text)),
+            Event::Start(Tag::CodeBlock(_)) => {
+                let inner = parser.by_ref().take_while(|event| !matches!(event, Event::End(_)));
+                let text = inner.filter_map(|event| text_of(&event)).collect::<String>();
+                events.push(Event::Html(code_block(&text).into()));
+            }
+            Event::Start(Tag::Heading { level, id, classes, attrs }) => {
+                let is_end = |event: &Event<'_>| matches!(event, Event::End(TagEnd::Heading(_)));
+                let inner: Vec<Event<'_>> =
+                    parser.by_ref().take_while(|event| !is_end(event)).collect();
+                let text: String = inner.iter().filter_map(text_of).collect();
+                let id = id.unwrap_or_else(|| unique(slug(&text), &mut ids).into());
+                let id = Some(id);
+                events.push(Event::Start(Tag::Heading { level, id, classes, attrs }));
+                events.extend(inner);
+                events.push(Event::End(TagEnd::Heading(level)));
+            }
+            Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
+                let is_here = dest_url.starts_with(['#', '/']);
+                let to = if is_here { Some(dest_url.to_string()) } else { resolve(&dest_url) };
+                links.push(to.is_some());
+                events.extend(to.map(|to| {
+                    Event::Start(Tag::Link { link_type, dest_url: to.into(), title, id })
+                }));
+            }
+            Event::End(TagEnd::Link) if links.pop() == Some(false) => {}
+            Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => {}
+            event => events.push(event),
         }
-        event
-    });
+    }
     let mut out = String::new();
-    html::push_html(&mut out, events);
+    html::push_html(&mut out, events.into_iter());
     // Text is escaped, so these tags are the writer's own. What scrolls takes the focus, for the keyboard.
     let out = out
-        .replace("<pre>", "<pre tabindex=\"0\">")
         .replace("<th>", "<th scope=\"col\">")
         .replace("<table>", "<div class=\"scroll\" tabindex=\"0\"><table>")
         .replace("</table>", "</table></div>");
@@ -33,6 +74,59 @@ pub(crate) fn inline(markdown: &str) -> Html {
     Safe(line.unwrap_or(html).to_owned())
 }
 
+/// A heading as the end of an address.
+pub(crate) fn slug(heading: &str) -> String {
+    let mut slug = String::new();
+    for letter in heading.trim().chars() {
+        match letter {
+            ' ' | '-' => slug.push('-'),
+            '_' => slug.push('_'),
+            letter if letter.is_alphanumeric() => slug.extend(letter.to_lowercase()),
+            _ => {}
+        }
+    }
+    slug
+}
+
+/// A line `<a id="name"></a>` above a heading is that heading's name: links from outside use it, whatever the heading
+/// says.
+fn with_names(markdown: &str) -> String {
+    let mut out = String::new();
+    let mut name = None;
+    for line in markdown.lines() {
+        let named = line.strip_prefix("<a id=\"").and_then(|rest| rest.strip_suffix("\"></a>"));
+        match (named, name) {
+            (Some(_), _) => name = named,
+            (None, Some(own)) if line.starts_with('#') => {
+                out.push_str(&format!("{line} {{#{own}}}\n"));
+                name = None;
+            }
+            (None, _) => {
+                out.push_str(line);
+                out.push('\n');
+            }
+        }
+    }
+    out
+}
+
+fn text_of(event: &Event<'_>) -> Option<String> {
+    match event {
+        Event::Text(text) | Event::Code(text) => Some(text.to_string()),
+        _ => None,
+    }
+}
+
+fn unique(slug: String, ids: &mut HashMap<String, usize>) -> String {
+    let count = ids.entry(slug.clone()).or_default();
+    *count += 1;
+    if *count == 1 { slug } else { format!("{slug}-{}", *count - 1) }
+}
+
+fn code_block(text: &str) -> String {
+    Sample::parse(text).map_or_else(|| code::block(text), |sample| code::sample(&sample))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,25 +138,48 @@ mod tests {
             "a <code>&lt;b&gt;</code> &lt;c&gt; <strong>&lt;d&gt;</strong> &lt;script&gt;"
         );
         assert_eq!(block("<table>\n<th>\n").0, "&lt;table&gt;\n&lt;th&gt;\n");
+        assert!(block("```\n<script>\n```").0.contains("<code>&lt;script&gt;</code>"));
     }
 
     #[test]
     fn markdown_becomes_paragraphs_lists_and_code() {
-        let html = block("One\ntwo.\n\n- a\n- `b`\n\n```\nx < y\n\nz\n```\nend");
-        assert_eq!(
-            html.0,
-            "<p>One\ntwo.</p>\n<ul>\n<li>a</li>\n<li><code>b</code></li>\n</ul>\n\
-             <pre tabindex=\"0\"><code>x &lt; y\n\nz\n</code></pre>\n<p>end</p>\n"
-        );
+        let Safe(html) = block("One\ntwo.\n\n- a\n  goes on\n- `b`\n\n```\nx < y\n\nz\n```\nend");
+        assert!(html.starts_with(
+            "<p>One\ntwo.</p>\n<ul>\n<li>a\ngoes on</li>\n<li><code>b</code></li>\n</ul>\n"
+        ));
+        assert!(html.contains("<pre tabindex=\"0\"><code>x &lt; y\n\nz</code></pre>"), "{html}");
+        assert!(html.ends_with("<p>end</p>\n"));
     }
 
     #[test]
-    fn tables_and_small_headings_are_what_they_look_like() {
-        let Safe(html) = block("### A `b`\n\n| x | `y` |\n|---|---|\n| <1> | 2 |\n");
-        assert!(html.starts_with("<h3>A <code>b</code></h3>\n"), "{html}");
+    fn tables_and_headings_are_what_they_look_like() {
+        let Safe(html) =
+            block("### A `b_c`\n\n### A `b_c`\n\n| x | `y` |\n|---|---|\n| <1> | 2 |\n");
+        assert!(html.starts_with("<h3 id=\"a-b_c\">A <code>b_c</code></h3>\n"), "{html}");
+        assert!(html.contains("<h3 id=\"a-b_c-1\">"), "{html}");
         assert!(
             html.contains("<tr><th scope=\"col\">x</th><th scope=\"col\"><code>y</code></th></tr>")
         );
         assert!(html.contains("<tr><td>&lt;1&gt;</td><td>2</td></tr>"), "{html}");
+    }
+
+    #[test]
+    fn a_heading_may_have_a_name_of_its_own() {
+        let Safe(html) = block("x\n\n<a id=\"down\"></a>\n### Not up\n\ny");
+        assert_eq!(html, "<p>x</p>\n<h3 id=\"down\">Not up</h3>\n<p>y</p>\n");
+    }
+
+    #[test]
+    fn a_link_to_a_file_leads_to_its_page_or_is_only_text() {
+        let resolve = |to: &str| (to == "b.md").then(|| "/docs/b".to_owned());
+        let Safe(html) = page("[x](b.md) [y](c.md) [z](#z) ![i](i.png)", &resolve);
+        assert_eq!(html, "<p><a href=\"/docs/b\">x</a> y <a href=\"#z\">z</a> i</p>\n");
+    }
+
+    #[test]
+    fn a_curl_command_is_shown_in_four_languages() {
+        let Safe(html) = block("```sh\ncurl -H \"X-API-Key: $K\" 'http://h/v1'\n```");
+        assert_eq!(html.matches("type=\"radio\"").count(), 4);
+        assert!(html.contains("reqwest") && html.contains("await fetch"));
     }
 }

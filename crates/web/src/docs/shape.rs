@@ -13,10 +13,16 @@ pub(crate) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// Whether an object is one that feeds send or get.
+pub(crate) fn is_ingest(name: &str) -> bool {
+    ["Feed", "Push", "Rejected"].iter().any(|prefix| name.starts_with(prefix))
+}
+
 /// The type of a schema, with links to the objects it names.
 pub(crate) fn kind(schema: &Value) -> String {
     if let Some(name) = referred(schema) {
-        return format!("[{name}](#object-{name})");
+        let page = if is_ingest(name) { "ingest" } else { "objects" };
+        return format!("[{name}](/docs/reference/{page}#object-{name})");
     }
     if let Some(any) = alternatives(schema) {
         let mut kinds: Vec<String> = any.iter().map(kind).filter(|kind| !kind.is_empty()).collect();
@@ -74,7 +80,8 @@ fn alternatives(schema: &Value) -> Option<&Vec<Value>> {
 
 /// What a schema lists; deprecated values are told apart.
 fn listed(schema: &Value) -> impl Iterator<Item = &Value> {
-    let own = at(schema, "/enum").as_array().into_iter().flatten().chain(schema.get("const"));
+    let own = ["/enum", "/x-values"].into_iter().filter_map(|list| at(schema, list).as_array());
+    let own = own.flatten().chain(schema.get("const"));
     let any = alternatives(schema).into_iter().flatten();
     let current = any.filter(|schema| at(schema, "/deprecated") != true);
     own.chain(current.filter_map(|schema| at(schema, "/enum").as_array()).flatten())

@@ -188,7 +188,10 @@ fn what_is_not_utf8_or_empty_is_invalid_json() {
     let reject = parse_line(b"{\"type\":\"\xff\"}", catalogue(), None).unwrap_err();
     assert_eq!(reject.code, RejectCode::InvalidJson);
     assert_eq!(reject.message, "not UTF-8 after byte 9");
-    check("", RejectCode::InvalidJson, "EOF");
+    check("", RejectCode::InvalidJson, "does not end on its line");
+    check("{", RejectCode::InvalidJson, "send one object a line, without line breaks in it");
+    check("\"type\": \"event\",", RejectCode::InvalidJson, "send one object a line");
+    check("[{\"type\":\"heartbeat\"}]", RejectCode::InvalidJson, "without the array");
 }
 
 /// Makes a line that is so large in one respect.
@@ -264,7 +267,7 @@ fn nesting_costs_no_stack() {
         RejectCode::InvalidMessage,
         "`outcomes` must be a list of objects",
     );
-    check(&lists, RejectCode::InvalidJson, "expected an object");
+    check(&lists, RejectCode::InvalidJson, "without the array");
     check(
         &odds("moneyline", "decimal", &format!(r#"[{{"name":"A","price":{lists}}}]"#)),
         RejectCode::InvalidPrice,

@@ -4,7 +4,8 @@ use domain::catalogue::{Catalogue, Shape};
 use domain::line::Line;
 use domain::market::{Market, PointRule};
 use domain::message::{
-    Body, Correction, FeedMessage, Fixture, Listing, OddsBody, OfferedOutcome, ScoreBody,
+    Body, Correction, FRESH_FOR_S_MAX, FeedMessage, Fixture, Listing, OddsBody, OfferedOutcome,
+    ScoreBody,
 };
 use domain::price::{Format, Price, Quote};
 use domain::score::{Period, Status};
@@ -141,7 +142,12 @@ fn heartbeat() -> impl Strategy<Value = Body> {
 fn message() -> impl Strategy<Value = FeedMessage> {
     let remove = reference().prop_map(|reference| Body::Remove { reference });
     let body = prop_oneof![4 => odds(), 2 => event(), 2 => score(), 1 => remove, 1 => heartbeat()];
-    (option::of(instant()), body).prop_map(|(ts, body)| FeedMessage { ts, body })
+    (option::of(instant()), option::of(1..=FRESH_FOR_S_MAX), body).prop_map(
+        |(ts, fresh_for, body)| {
+            let paces = matches!(body, Body::Odds(_) | Body::Heartbeat { .. });
+            FeedMessage { ts, fresh_for_s: fresh_for.filter(|_| paces), body }
+        },
+    )
 }
 
 #[test]
@@ -163,7 +169,7 @@ fn outcomes_that_share_no_exact_format_keep_their_prices_as_fractions() {
             group: None,
             outcomes: outcomes.clone(),
         });
-        let line = written(&FeedMessage { ts: None, body }, catalogue);
+        let line = written(&FeedMessage { ts: None, fresh_for_s: None, body }, catalogue);
         let Body::Odds(back) = parse(&line).unwrap().body else {
             panic!("{line}");
         };

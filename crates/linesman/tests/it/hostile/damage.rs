@@ -12,6 +12,7 @@ use crate::harness::{
 };
 
 const INTERVAL: &str = "LINESMAN_MARKET__REFRESH_INTERVAL";
+const STALE_AFTER: &str = "LINESMAN_MARKET__STALE_AFTER";
 const EVENTS: &str = "/v1/sports/mma/events";
 const ODDS: &str = "/v1/sports/mma/odds";
 const NAMES: [&str; 4] = ["Anderson", "Bellator", "Cormier", "Dillashaw"];
@@ -20,7 +21,7 @@ const NAMES: [&str; 4] = ["Anderson", "Bellator", "Cormier", "Dillashaw"];
 async fn four_bouts() -> (TestProgram, String) {
     // Snapshots are entries too: with an hour between them the last entry is the last bout.
     clear_of_the_turn_of(HOUR).await;
-    let program = TestProgram::new().set(INTERVAL, "1h");
+    let program = TestProgram::new().set(INTERVAL, "1h").set(STALE_AFTER, "1h");
     let service = program.start().await;
     let (key, token) = (program.live_key().await, program.feed("one").await);
     for name in NAMES {
@@ -237,7 +238,7 @@ const AFTER_THE_SNAPSHOT: i64 = 60_000;
 async fn a_restart_after_many_changes_within_an_epoch_shows_the_same_snapshot_and_has_lost_nothing()
 {
     clear_of_the_turn_of(HOUR).await;
-    let program = TestProgram::new().set(INTERVAL, "1h");
+    let program = TestProgram::new().set(INTERVAL, "1h").set(STALE_AFTER, "1h");
     let service = program.start().await;
     let (key, token) = (program.live_key().await, program.feed("one").await);
     let listings: Vec<Value> = (0..RECORDS)

@@ -61,6 +61,7 @@ async fn what_a_feed_listed_is_dropped_while_the_service_runs_and_while_it_does_
 #[tokio::test]
 async fn a_token_for_one_bookmaker_may_report_scores_where_it_was_made_so() {
     let program = TestProgram::new();
+    program.init().await;
     program.ok(&["feeds", "create", "plain", "--bookmaker", "fanduel"]).await;
     program.ok(&["feeds", "create", "official", "--bookmaker", "fanduel", "--scores"]).await;
     program.ok(&["feeds", "create", "free"]).await;

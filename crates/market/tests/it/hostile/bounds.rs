@@ -69,7 +69,11 @@ fn one_feed_cannot_fill_the_book_and_the_book_has_an_end() {
     assert!(held_by(&desk, "west") < 40, "the world was full before the feed was");
     let reject = desk.book.decide(
         "east",
-        &domain::message::FeedMessage { ts: None, body: list(&desk, 5000).remove(0) },
+        &domain::message::FeedMessage {
+            ts: None,
+            fresh_for_s: None,
+            body: list(&desk, 5000).remove(0),
+        },
         desk.now,
     );
     assert!(reject.unwrap_err().message.contains("market.records_max"));

@@ -284,7 +284,7 @@ proptest! {
                 (_, "golf") => desk.tournament(&reference, home, hours),
                 _ => desk.event(sport, &reference, head_to_head(home, away), hours),
             };
-            let _said: Said = desk.hear(&feed, &FeedMessage { ts: None, body });
+            let _said: Said = desk.hear(&feed, &FeedMessage { ts: None, fresh_for_s: None, body });
             prop_assert!(effort::spent() <= EFFORT_MAX + OVERSHOOT, "{}", effort::spent());
         }
     }

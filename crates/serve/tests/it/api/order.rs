@@ -1,8 +1,9 @@
 //! The order of checks (D3): of two faults, the one that is told.
 
 use accounts::{Actor, Maintenance};
+use reqwest::Method;
 
-use crate::harness::TestApp;
+use crate::harness::{Answer, TestApp};
 use crate::test_market::TestMarket;
 
 const CLOSED: Maintenance = Maintenance::On { retry_after_s: 120 };
@@ -33,16 +34,73 @@ async fn without_a_valid_key_every_path_under_v1_is_401_so_nothing_can_be_probed
                 Some(key) => board.app.get(path, key).await,
             };
             assert_eq!(answer.refusal(), (401, "authentication_failed".to_owned()), "{path}");
-            assert_eq!(
-                answer.message(),
-                "a valid API key is needed in the request header X-API-Key"
-            );
+            let expected = match key {
+                Some("sk_live_nonsense") => "the API key is mistyped or cut off",
+                _ => "a valid API key is needed in the request header X-API-Key",
+            };
+            assert!(answer.message().starts_with(expected), "{}", answer.message());
             assert!(answer.header("www-authenticate").is_some());
             assert!(answer.header("x-requests-used").is_none());
         }
     }
     let unread = board.app.raw_one("DELETE /v1/sports HTTP/1.1\r\nhost: a\r\n\r\n").await;
     assert_eq!(unread.status, 401);
+}
+
+#[tokio::test]
+async fn a_refused_key_is_told_which_mistake_it_is_and_never_repeated() {
+    let app = TestApp::start().await;
+    let (key, feed) = (app.live_key().await, app.feed("one", None).await);
+    let unknown = TestApp::start().await.live_key().await;
+    let bearer = format!("Bearer {key}");
+    let mut mistyped = key.clone();
+    let last = if mistyped.pop() == Some('a') { 'b' } else { 'a' };
+    mistyped.push(last);
+    let with =
+        |name: &'static str, value: &str| app.request(Method::GET, "/v1/books").header(name, value);
+    let query = |query: &str| app.request(Method::GET, &format!("/v1/books?{query}"));
+    for (request, expected) in [
+        (with("Authorization", &bearer), "an Authorization header was sent"),
+        (with("X-API-Key", &mistyped), "mistyped or cut off"),
+        (with("X-API-Key", &unknown), "of another installation, or revoked"),
+        (with("X-API-Key", &feed), "a feed token (fk_…) only pushes"),
+        (with("X-API-Key", &key).header("X-API-Key", &key), "more than once"),
+        (query(&format!("apiKey={key}")), "`apiKey` is called `api_key` here"),
+        (query(&format!("api_key={mistyped}")), "mistyped or cut off"),
+        (query(""), "a valid API key is needed"),
+    ] {
+        let answer = Answer::of(request).await;
+        assert_eq!(answer.refusal(), (401, "authentication_failed".to_owned()), "{expected}");
+        assert!(answer.message().contains(expected), "{}", answer.message());
+        for secret in [&key, &mistyped, &unknown, &feed] {
+            assert!(!answer.text().contains(&secret[8..]), "{}", answer.text());
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_comes_from_elsewhere_is_told_what_it_is_called_here() {
+    let app = TestApp::start().await;
+    let key = app.live_key().await;
+    for (path, expected) in [
+        ("/v1/sports/americanfootball_nfl/odds", "did you mean `american_football`?"),
+        ("/v1/sports/nfl/odds", "did you mean `american_football`?"),
+        ("/v1/sports/mma_mixed_martial_arts/odds", "did you mean `mma`?"),
+        ("/v1/sports/ufc/events", "did you mean `mma`?"),
+        ("/v1/sports/boxing_boxing/odds", "did you mean `boxing`?"),
+        ("/v1/sports/tennis_atp_wimbledon/odds", "did you mean `tennis`?"),
+        ("/v1/sports/golf_pga_championship_winner/odds", "did you mean `golf`?"),
+        ("/v1/sports/chess/odds", "the sports are mma, boxing, tennis, american_football, golf"),
+        ("/v1/sports/mma/odds/", "leave out the slash at its end"),
+        ("/v1/sports/", "leave out the slash at its end"),
+        ("/healthz/", "leave out the slash at its end"),
+        ("/v1/nowhere/", "/docs lists the endpoints"),
+        ("/v4/sports/upcoming/odds", "this API is under /v1"),
+    ] {
+        let answer = app.get(path, &key).await;
+        assert_eq!(answer.status, 404, "{path}");
+        assert!(answer.message().contains(expected), "{path}: {}", answer.message());
+    }
 }
 
 #[tokio::test]

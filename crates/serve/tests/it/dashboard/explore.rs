@@ -33,7 +33,9 @@ async fn every_endpoint_can_be_run_as_it_is_offered() {
     ] {
         let page = ann.get(&format!("/dashboard/explore?endpoint={endpoint}")).await;
         assert_eq!(page.status, 200);
-        for language in ["curl -H", "import os, requests", "await fetch(", "reqwest::Client"] {
+        for language in
+            ["curl -H", "import json, os, urllib.request", "await fetch(", "reqwest::Client"]
+        {
             assert!(page.text().contains(language), "{endpoint}: {language}");
         }
         assert!(!page.text().contains("http://localhost/"), "the address is the one asked");
@@ -61,7 +63,7 @@ async fn a_refusal_is_explained_on_the_spot() {
         run(&mut ann, &[("endpoint", "get_odds"), ("p_sport_key", "mma"), ("p_limit", "501")])
             .await;
     assert!(ran.text().contains("status-code bad\">400<"));
-    assert!(ran.text().contains("href=\"/docs#error-invalid_parameter\""));
+    assert!(ran.text().contains("href=\"/docs/errors#error-invalid_parameter\""));
     assert!(ran.text().contains("GET /v1/sports/mma/odds?limit=501"));
     let long = "x".repeat(9000);
     let ran = run(&mut ann, &[("endpoint", "get_odds"), ("p_sport_key", &long)]).await;

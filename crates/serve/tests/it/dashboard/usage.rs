@@ -77,7 +77,8 @@ async fn a_failed_call_is_explained_with_its_request_id_and_without_secrets() {
             && text.contains("GET /v1/sports/mma/odds?limit=0&#38;api_key=***")
     );
     assert!(
-        text.contains("/docs#error-invalid_parameter") && text.contains("error-sport_not_found")
+        text.contains("/docs/errors#error-invalid_parameter")
+            && text.contains("error-sport_not_found")
     );
     assert!(text.contains("3 times"), "the same again is one line");
     assert!(!text.contains(&key) && !text.contains(key.get(8..).unwrap()), "no key is shown");

@@ -15,6 +15,7 @@ use crate::dashboard::board::live::PageKey;
 use crate::dashboard::board::screen::{self, Cell, Row, Screen, Start};
 use crate::dashboard::board::text::{align, price_text};
 use crate::dashboard::board::{Frame, chart::price_at};
+use crate::dashboard::cells::Cells;
 use crate::dashboard::page::{Shell, Trouble};
 
 /// Outcomes whose fair chances are shown; of a field, the favourites.
@@ -43,6 +44,7 @@ struct EventPage {
     chart: Option<Chart>,
     books: Vec<BookRow>,
     fair: Vec<FairRow>,
+    cells: Cells,
 }
 
 /// The score by rounds, sets or quarters.
@@ -122,6 +124,7 @@ pub(crate) fn render(
         chart: about.chart(&history),
         books: about.books(&history),
         fair: about.fair(),
+        cells: Cells::new(&published.snapshot, choice.sport, event),
         screen: Arc::clone(screen),
     };
     drop(history);

@@ -178,8 +178,7 @@ fn columns(
         for row in records(view, event).filter(|row| row.market == choice.market) {
             mark(row.bookmaker);
         }
-        let closed = event.suspended.iter().filter(|(_, market)| *market == choice.market);
-        closed.for_each(|(bookmaker, _)| mark(*bookmaker));
+        event.suspended(choice.market).for_each(&mut mark);
     }
     let mut columns: Vec<Column> = view
         .sources

@@ -10,6 +10,7 @@ use domain::message::Fixture;
 use domain::{Catalogue, EventId, SportId, World};
 use market::{Operation, Unsure};
 
+use crate::dashboard::cells::Cells;
 use crate::dashboard::confirm::{self, Question};
 use crate::dashboard::form;
 use crate::dashboard::moment::{Moment, number};
@@ -80,6 +81,8 @@ struct EventPage {
     event: EventLine,
     also: Vec<String>,
     records: usize,
+    /// Where clients see it.
+    cells: Option<Cells>,
     pairs: Vec<Pair>,
 }
 
@@ -338,6 +341,7 @@ fn event_page(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         event: EventLine::new(event, visit),
         also: event.also.iter().map(ToString::to_string).collect(),
         records: row.map_or(0, |row| row.records.len()),
+        cells: row.map(|row| Cells::new(&published.snapshot, event.sport, row)),
     };
     page::render(200, &page)
 }

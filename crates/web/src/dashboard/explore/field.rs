@@ -67,7 +67,7 @@ fn field(parameter: &Value, request: &Form) -> Field {
     let name = text("/name");
     let input = format!("p_{name}");
     let in_path = text("/in") == "path";
-    let is_list = text("/schema/type") == "array";
+    let is_list = parameter.pointer("/schema/x-values").is_some();
     let allowed = allowed(parameter);
     let mut value = if is_list && !allowed.is_empty() {
         request.all(&input).filter(|value| !value.is_empty()).collect::<Vec<_>>().join(",")
@@ -83,7 +83,7 @@ fn field(parameter: &Value, request: &Form) -> Field {
     let control = match text("/schema/type").as_str() {
         "integer" => Control::Number,
         _ if allowed.is_empty() => Control::Text,
-        "array" => Control::Choices,
+        _ if is_list => Control::Choices,
         _ => Control::Choice,
     };
     let is_chosen = |one: &String| value.split(',').any(|chosen| chosen == one);
@@ -104,7 +104,7 @@ fn field(parameter: &Value, request: &Form) -> Field {
 
 /// The values that are allowed, where the document lists them.
 fn allowed(parameter: &Value) -> Vec<String> {
-    ["/schema/enum", "/schema/items/enum", "/schema/anyOf/0/enum"]
+    ["/schema/enum", "/schema/x-values", "/schema/anyOf/0/enum"]
         .iter()
         .find_map(|pointer| parameter.pointer(pointer)?.as_array())
         .into_iter()

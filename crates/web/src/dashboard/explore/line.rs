@@ -4,17 +4,11 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::dashboard::explore::field::Field;
+use crate::sample::{Line, Sample};
 
 /// What is encoded in a path, and in a query.
 const IN_PATH: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 const IN_QUERY: AsciiSet = IN_PATH.remove(b',').remove(b':');
-
-/// A request in one language.
-pub(crate) struct Line {
-    pub(crate) id: &'static str,
-    pub(crate) language: &'static str,
-    pub(crate) text: String,
-}
 
 /// Path and query of what was filled in.
 pub(crate) fn target(template: &str, fields: &[Field]) -> String {
@@ -34,38 +28,7 @@ pub(crate) fn target(template: &str, fields: &[Field]) -> String {
 
 /// The request in every language, with a place for the key.
 pub(crate) fn all(base: &str, target: &str) -> Vec<Line> {
-    let url = format!("{base}{target}");
-    [
-        ("curl", "curl", format!("curl -H \"X-API-Key: $LINESMAN_KEY\" \\\n  '{url}'")),
-        (
-            "python",
-            "Python",
-            format!(
-                "import os, requests\n\nanswer = requests.get(\n    \"{url}\",\n    \
-                 headers={{\"X-API-Key\": os.environ[\"LINESMAN_KEY\"]}},\n    timeout=10,\n)\n\
-                 print(answer.status_code, answer.json())"
-            ),
-        ),
-        (
-            "typescript",
-            "TypeScript",
-            format!(
-                "const answer = await fetch(\n  \"{url}\",\n  {{ headers: {{ \"X-API-Key\": \
-                 process.env.LINESMAN_KEY! }} }},\n);\nconsole.log(answer.status, await answer.json());"
-            ),
-        ),
-        (
-            "rust",
-            "Rust",
-            format!(
-                "let answer = reqwest::Client::new()\n    .get(\"{url}\")\n    \
-                 .header(\"X-API-Key\", std::env::var(\"LINESMAN_KEY\")?)\n    .send()\n    .await?;\n\
-                 println!(\"{{}} {{}}\", answer.status(), answer.text().await?);"
-            ),
-        ),
-    ]
-    .map(|(id, language, text)| Line { id, language, text })
-    .into()
+    Sample::get(format!("{base}{target}")).lines().into()
 }
 
 #[cfg(test)]

@@ -123,7 +123,7 @@ impl Record {
                     bookmaker: web.api.catalogue.bookmaker(*bookmaker).key.to_string(),
                 };
                 let delayed = source.is_stale(now, handle.stale_after());
-                let began = source.read_at.plus(handle.stale_after());
+                let began = source.read_at.plus(source.fresh_for(handle.stale_after()));
                 state.note(own, delayed, began, now);
             }
         }

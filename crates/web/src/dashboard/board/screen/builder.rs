@@ -211,7 +211,7 @@ impl<'a> ScreenBuilder<'a> {
     }
 
     fn is_suspended(&self, event: &EventRow, bookmaker: BookmakerId) -> bool {
-        event.suspended.contains(&(bookmaker, self.choice.market))
+        event.is_suspended(bookmaker, self.choice.market)
     }
 
     /// How old a price is, where it is too old.

@@ -1,47 +1,71 @@
-//! The page, section by section, from the OpenAPI document.
+//! The reference: a page for each operation, the objects and the codes, from the OpenAPI document.
 
 use askama::Template;
+use askama::filters::Safe;
 use serde_json::Value;
 
+use crate::docs::code;
 use crate::docs::json;
 use crate::docs::markdown::{self, Html};
 use crate::docs::refusal::{Code, Refusal, codes, refusals};
-use crate::docs::shape::{at, kind, operations, referred, rules, text, values};
+use crate::docs::shape::{at, is_ingest, kind, operations, referred, rules, text, values};
+use crate::sample::Sample;
 
-/// What is written for people alone: it is no part of the OpenAPI document.
-const START: &str = include_str!("../../../../docs/api/start.md");
-const SANDBOX: &str = include_str!("../../../../docs/api/sandbox.md");
-const MIGRATION: &str = include_str!("../../../../docs/api/migration.md");
-const CHANGES: &str = include_str!("../../../../CHANGELOG.md");
-
-/// Where the service listens unless told otherwise; what examples are sent to.
-const BASE_URL: &str = "http://localhost:8080";
+/// The address that examples have until they are shown: where the service listens unless set otherwise.
+pub(crate) const BASE_URL: &str = "http://localhost:8080";
 
 /// A longer list of values is folded up.
 const VALUES_SHOWN_MAX: usize = 16;
 
-#[derive(Template)]
-#[template(path = "docs.html")]
-struct Page<'a> {
-    title: &'a str,
-    version: &'a str,
-    licence: &'a str,
-    lead: Html,
-    /// Other pages, as path and title.
-    others: &'a [(&'a str, &'a str)],
-    sections: Vec<Section<'a>>,
-}
-
-/// A part of the page; the contents link to it and to each operation, object and code in it.
-#[derive(Default)]
-struct Section<'a> {
-    id: String,
-    title: &'a str,
-    prose: Option<Html>,
+/// What a page of the reference holds.
+#[derive(Default, Template)]
+#[template(path = "docs_reference.html")]
+pub(crate) struct Reference<'a> {
     operations: Vec<Operation<'a>>,
     objects: Vec<Object<'a>>,
     codes: Vec<Code<'a>>,
     table: Option<Table<'a>>,
+}
+
+/// A page of the reference: the end of its address, its title and what it holds.
+pub(crate) type Entry<'a> = (String, String, Reference<'a>);
+
+/// Every page but that of the codes.
+pub(crate) fn entries(document: &Value) -> Vec<Entry<'_>> {
+    let mut entries: Vec<Entry<'_>> = endpoints(document)
+        .into_iter()
+        .map(|operation| {
+            let slug = format!("reference/{}", operation.id.replace('_', "-"));
+            let title = operation.title.to_owned();
+            (slug, title, Reference { operations: vec![operation], ..Reference::default() })
+        })
+        .collect();
+    let all = objects(document, |name| !is_ingest(name));
+    let ingest = Reference {
+        operations: ingest(document).into_iter().collect(),
+        objects: objects(document, is_ingest),
+        ..Reference::default()
+    };
+    let open = Table::new("Path", open_paths(document));
+    entries.extend([
+        (
+            "reference/objects".to_owned(),
+            "Objects".to_owned(),
+            Reference { objects: all, ..Reference::default() },
+        ),
+        ("reference/ingest".to_owned(), "Push messages".to_owned(), ingest),
+        (
+            "reference/without-a-key".to_owned(),
+            "Without a key".to_owned(),
+            Reference { table: open, ..Reference::default() },
+        ),
+    ]);
+    entries
+}
+
+/// The page of the error codes.
+pub(crate) fn error_codes(document: &Value) -> Reference<'_> {
+    Reference { codes: codes(document), ..Reference::default() }
 }
 
 struct Operation<'a> {
@@ -62,8 +86,7 @@ struct Operation<'a> {
 /// A request and its answer.
 struct Example<'a> {
     title: &'a str,
-    request: String,
-    body: &'a str,
+    request: Html,
     answer: Vec<json::Piece>,
 }
 
@@ -93,59 +116,6 @@ struct Row<'a> {
     inner: Option<Table<'a>>,
 }
 
-/// The whole page.
-///
-/// # Errors
-/// Where the template cannot be written.
-pub(crate) fn page(document: &Value, others: &[(&str, &str)]) -> askama::Result<String> {
-    let info = at(document, "/info");
-    let mut guide = text(info, "description").split("\n## ");
-    let lead = markdown::block(guide.next().unwrap_or_default());
-    let mut sections = vec![prose("getting-started", "Getting started in five minutes", START)];
-    sections.extend(guide.map(|part| {
-        let (title, body) = part.split_once('\n').unwrap_or((part, ""));
-        prose(&title.to_lowercase().replace(' ', "-"), title, body)
-    }));
-    sections.push(prose("sandbox", "Sandbox", SANDBOX));
-    sections.push(Section { operations: endpoints(document), ..section("endpoints", "Endpoints") });
-    sections.push(Section {
-        objects: objects(document, |name| !is_ingest(name)),
-        ..section("objects", "Objects")
-    });
-    sections.push(Section { codes: codes(document), ..section("error-codes", "Error codes") });
-    sections.push(Section {
-        operations: ingest(document).into_iter().collect(),
-        objects: objects(document, is_ingest),
-        ..section("ingest", "Ingest")
-    });
-    sections.push(Section {
-        table: Table::new("Path", open_paths(document)),
-        ..section("without-a-key", "Without a key")
-    });
-    sections.push(prose("migration", "Migration from the prior interface", MIGRATION));
-    // The title and the line under it are the file's own.
-    let changes = CHANGES.split_once("\n## ").map_or(CHANGES, |(_, rest)| rest);
-    let changes = format!("### {}", changes.replace("\n## ", "\n### "));
-    sections.push(prose("changelog", "Changelog", &changes));
-    Page {
-        title: text(info, "title"),
-        version: text(info, "version"),
-        licence: text(at(info, "/license"), "name"),
-        lead,
-        others,
-        sections,
-    }
-    .render()
-}
-
-fn section<'a>(id: &str, title: &'a str) -> Section<'a> {
-    Section { id: id.to_owned(), title, ..Section::default() }
-}
-
-fn prose<'a>(id: &str, title: &'a str, text: &str) -> Section<'a> {
-    Section { prose: Some(markdown::block(text)), ..section(id, title) }
-}
-
 fn endpoints(document: &Value) -> Vec<Operation<'_>> {
     let endpoints = operations(document).filter(|(path, ..)| path.starts_with("/v1/"));
     endpoints
@@ -160,8 +130,10 @@ fn endpoints(document: &Value) -> Vec<Operation<'_>> {
                 let target = text(shown, "x-request").trim_start_matches("GET ");
                 Example {
                     title: text(shown, "summary"),
-                    request: format!("curl -H 'X-API-Key: <API_KEY>' \\\n  '{BASE_URL}{target}'"),
-                    body: "",
+                    request: Safe(code::sample(&Sample::get(format!(
+                        "{BASE_URL}{}",
+                        current(target)
+                    )))),
                     answer: json::pieces(at(shown, "/value")),
                 }
             });
@@ -190,15 +162,30 @@ fn ingest(document: &Value) -> Option<Operation<'_>> {
         parameters: Table::new("Name", parameters.map(parameter_row).collect()),
         examples: vec![Example {
             title: "Push, and what became of it",
-            request: format!(
-                "curl -H 'Authorization: Bearer <FEED_TOKEN>' \\\n  \
-                 --data-binary @messages.ndjson \\\n  '{BASE_URL}{path}'"
-            ),
-            body: text(at(content, "/examples/messages"), "value").trim_end(),
+            request: Safe(code::sample(&Sample {
+                url: format!("{BASE_URL}{path}"),
+                headers: vec![("Authorization".to_owned(), "Bearer $FEED_TOKEN".to_owned())],
+                body: text(at(content, "/examples/messages"), "value").trim_end().to_owned(),
+            })),
             answer: json::pieces(receipt),
         }],
         ..Operation::new(document, path, method, operation)
     })
+}
+
+/// A request of the document, asked today: its events and days are of another time. What stands in braces is filled in
+/// when the page is shown.
+fn current(target: &str) -> String {
+    let mut target = target.to_owned();
+    for (name, token) in [("commence_from=", "{today}"), ("commence_to=", "{tomorrow}")] {
+        let value = target.split_once(name).and_then(|(_, rest)| rest.get(..10));
+        target = value.map_or_else(|| target.clone(), |day| target.replace(day, token));
+    }
+    let sport = target.split('/').nth(3).unwrap_or_default().to_owned();
+    match target.split_once("/events/") {
+        Some((before, _)) => format!("{before}/events/{{event:{sport}}}"),
+        None => target,
+    }
 }
 
 impl<'a> Operation<'a> {
@@ -270,10 +257,6 @@ fn objects(document: &Value, is_shown: impl Fn(&str) -> bool) -> Vec<Object<'_>>
             }
         })
         .collect()
-}
-
-fn is_ingest(name: &str) -> bool {
-    ["Feed", "Push", "Rejected"].iter().any(|prefix| name.starts_with(prefix))
 }
 
 fn fields(schema: &Value) -> Option<Table<'_>> {

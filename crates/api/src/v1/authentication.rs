@@ -1,0 +1,101 @@
+//! Who asks: the key of a request, and what is wrong where there is no valid one.
+//!
+//! A refusal says which mistake was made as far as the request alone shows it. Whether a well-formed key is unknown or
+//! revoked is not said, and no part of a key is repeated (D1).
+
+use std::sync::Arc;
+
+use accounts::{KeyEntry, KeyRefusal, KeySecret};
+use http::{Request, SingleHeader};
+
+use crate::context::Api;
+use crate::error::{ApiError, ErrorCode};
+use crate::v1::Connection;
+use crate::v1::param::Param;
+use crate::v1::query::Query;
+
+/// How a key came.
+#[derive(PartialEq)]
+pub(super) enum KeySource {
+    Header,
+    Query,
+}
+
+pub(super) fn authenticate(
+    api: &Api,
+    request: &Request<'_>,
+    query: &Query<'_>,
+    connection: &mut Connection,
+) -> Result<(Arc<KeyEntry>, KeySource), KeyRefusal> {
+    let keys = &api.accounts.keys;
+    let now = connection.now;
+    let known = &mut connection.memory.key;
+    match request.key {
+        SingleHeader::Once(key) => {
+            Ok((keys.authenticate_again(key, now, known)?, KeySource::Header))
+        }
+        SingleHeader::Repeated => Err(KeyRefusal::Unknown),
+        SingleHeader::Absent if api.settings.query_key_enabled => {
+            let key = query.first(Param::ApiKey.name()).ok_or(KeyRefusal::Unknown)?;
+            Ok((keys.authenticate_again(key.as_bytes(), now, known)?, KeySource::Query))
+        }
+        SingleHeader::Absent => Err(KeyRefusal::Unknown),
+    }
+}
+
+/// The refusal of a request without a valid key.
+pub(super) fn refuse(
+    request: &Request<'_>,
+    query: &Query<'_>,
+    query_key_enabled: bool,
+) -> ApiError {
+    let text = mistake(request, query, query_key_enabled);
+    let mut error = ApiError::new(ErrorCode::AuthenticationFailed, text);
+    error.challenge = Some("ApiKey realm=\"linesman\", header=\"X-API-Key\"");
+    error
+}
+
+fn mistake(request: &Request<'_>, query: &Query<'_>, query_key_enabled: bool) -> &'static str {
+    match request.key {
+        SingleHeader::Once(key) => return wrong_key(key),
+        SingleHeader::Repeated => {
+            return "the request header X-API-Key is sent more than once; send it once";
+        }
+        SingleHeader::Absent => {}
+    }
+    match query.first(Param::ApiKey.name()) {
+        Some(key) if query_key_enabled => return wrong_key(key.as_bytes()),
+        Some(_) => {
+            return "`api_key` is not accepted here; send the key in the request header X-API-Key";
+        }
+        None => {}
+    }
+    if query.first("apiKey").is_some() {
+        return if query_key_enabled {
+            "`apiKey` is called `api_key` here; better, send the key in the request header X-API-Key"
+        } else {
+            "`apiKey` is not accepted here; send the key in the request header X-API-Key"
+        };
+    }
+    match request.page.authorization {
+        SingleHeader::Absent => MISSING,
+        SingleHeader::Once(_) | SingleHeader::Repeated => {
+            "an Authorization header was sent; the key goes into the request header X-API-Key, without `Bearer`"
+        }
+    }
+}
+
+const MISSING: &str = "a valid API key is needed in the request header X-API-Key";
+
+fn wrong_key(key: &[u8]) -> &'static str {
+    if key.is_empty() {
+        MISSING
+    } else if key.starts_with(b"fk_") {
+        "a feed token (fk_…) only pushes odds; reading needs an API key (sk_test_… or sk_live_…) in X-API-Key"
+    } else if KeySecret::parse(key).is_none() {
+        "the API key is mistyped or cut off: it is sk_test_ or sk_live_ and 32 letters and digits, of which the last \
+         six are a checksum, and they do not fit"
+    } else {
+        "the API key is well formed, but not valid: it is of another installation, or revoked"
+    }
+}

@@ -1,0 +1,87 @@
+//! Why each price of an event is there or missing, in words.
+
+use domain::{BookmakerId, SportId, Timestamp};
+use market::snapshot::EventRow;
+use market::{Cell, Snapshot};
+
+use crate::dashboard::moment::{Moment, span};
+
+/// The cells of an event: a row for each bookmaker with a source, a column for each market.
+pub(crate) struct Cells {
+    pub(crate) markets: Vec<&'static str>,
+    pub(crate) rows: Vec<BookCells>,
+    /// Bookmakers that no feed delivers in the sport.
+    pub(crate) no_source: String,
+}
+
+/// One bookmaker's cells.
+pub(crate) struct BookCells {
+    pub(crate) title: String,
+    pub(crate) texts: Vec<String>,
+}
+
+impl Cells {
+    pub(crate) fn new(snapshot: &Snapshot, sport: SportId, event: &EventRow) -> Self {
+        let markets = snapshot.markets(sport).into_iter().map(domain::Market::key).collect();
+        let mut rows: Vec<(BookmakerId, BookCells, bool)> = Vec::new();
+        snapshot.visit_cells(sport, event, |bookmaker, _, cell| {
+            if rows.last().is_none_or(|(last, ..)| *last != bookmaker) {
+                let title = snapshot.catalogue().bookmaker(bookmaker).title.to_string();
+                rows.push((bookmaker, BookCells { title, texts: Vec::new() }, false));
+            }
+            if let Some((_, row, delivered)) = rows.last_mut() {
+                row.texts.push(text(cell, snapshot.cut_at));
+                *delivered |= cell != Cell::NoSource;
+            }
+        });
+        let (shown, none): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(.., shown)| *shown);
+        let none: Vec<String> = none.into_iter().map(|(_, row, _)| row.title).collect();
+        Self {
+            markets,
+            rows: shown.into_iter().map(|(_, row, _)| row).collect(),
+            no_source: none.join(", "),
+        }
+    }
+}
+
+/// A cell as people read it.
+fn text(cell: Cell, now: Timestamp) -> String {
+    match cell {
+        Cell::Priced { last_update, stale, .. } => {
+            let age = span(now.since(last_update));
+            if stale { format!("priced, late {age}") } else { format!("priced, {age} old") }
+        }
+        Cell::Ended => "ended".to_owned(),
+        Cell::Suspended { since } => format!("suspended since {}", instant(since, now)),
+        Cell::Withdrawn { since } => format!("withdrawn since {}", instant(since, now)),
+        Cell::NoSource => "no feed delivers it".to_owned(),
+        Cell::SourceStale { last_read } => format!("not read since {}", instant(last_read, now)),
+        Cell::Unsure { may_be } => format!("may be {may_be}"),
+        Cell::NotListed { .. } => "not listed".to_owned(),
+        Cell::NotOffered { .. } => "not offered".to_owned(),
+    }
+}
+
+/// The time of day, with the day where it was another.
+fn instant(at: Timestamp, now: Timestamp) -> String {
+    let time = Moment::time(at);
+    if Moment::day(at) == Moment::day(now) { time } else { format!("{}, {time}", Moment::day(at)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_told_in_words_with_its_time() {
+        let now = Timestamp::parse("2026-11-14T23:38:30Z").unwrap();
+        let at = |text: &str| Timestamp::parse(text).unwrap();
+        let since = at("2026-11-14T23:31:02Z");
+        assert_eq!(text(Cell::Suspended { since }, now), "suspended since 23:31");
+        let last_read = at("2026-11-12T08:00:00Z");
+        assert_eq!(text(Cell::SourceStale { last_read }, now), "not read since 12 Nov, 08:00");
+        let last_update = at("2026-11-14T23:38:26Z");
+        let priced = |stale| text(Cell::Priced { records: 1, last_update, stale }, now);
+        assert_eq!([priced(false), priced(true)], ["priced, 4 s old", "priced, late 4 s"]);
+    }
+}

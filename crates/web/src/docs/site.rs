@@ -1,0 +1,267 @@
+//! The pages of `/docs`: guides from Markdown files, the reference from the OpenAPI document, and the index that the
+//! reader's browser searches. Made once for each service; what depends on the reader is filled in later.
+
+use api::Asset;
+use askama::Template;
+use askama::filters::Safe;
+use serde_json::{Value, json};
+
+use crate::docs::code;
+use crate::docs::markdown;
+use crate::docs::reference::{self, Reference};
+use crate::docs::shape::{at, text};
+
+/// A page that is written by hand. The title is the page's own, the file's first heading is left out.
+struct Guide {
+    group: &'static str,
+    slug: &'static str,
+    title: &'static str,
+    /// The file's path in the repository, to which its links are relative.
+    file: &'static str,
+    text: &'static str,
+}
+
+macro_rules! guide {
+    ($group:ident, $slug:literal, $title:literal, $file:literal) => {
+        Guide {
+            group: $group,
+            slug: $slug,
+            title: $title,
+            file: $file,
+            text: include_str!(concat!("../../../../", $file)),
+        }
+    };
+}
+
+const START: &str = "Start";
+const GUIDES_GROUP: &str = "Guides";
+const API: &str = "The API";
+const REFERENCE: &str = "Reference";
+const FEEDS: &str = "Feeds";
+const OPERATE: &str = "Operate";
+const MORE: &str = "More";
+
+/// In the order of the navigation.
+const GROUPS: [&str; 7] = [START, GUIDES_GROUP, API, REFERENCE, FEEDS, OPERATE, MORE];
+
+const GUIDES: &[Guide] = &[
+    guide!(START, "start", "Getting started", "docs/api/start.md"),
+    guide!(START, "sandbox", "The sandbox", "docs/api/sandbox.md"),
+    guide!(START, "migration", "Migrate from The Odds API v4", "docs/api/migration.md"),
+    guide!(GUIDES_GROUP, "polling", "Polling and paging", "docs/guides/polling.md"),
+    guide!(GUIDES_GROUP, "push-python", "Push a feed from Python", "docs/guides/push-python.md"),
+    guide!(GUIDES_GROUP, "catalogue", "Add a bookmaker or a sport", "docs/guides/catalogue.md"),
+    guide!(GUIDES_GROUP, "proxy", "Behind Caddy or nginx", "docs/guides/proxy.md"),
+    guide!(GUIDES_GROUP, "docker", "Run it with Docker", "docs/guides/docker.md"),
+    guide!(GUIDES_GROUP, "first-alert", "Your first alert", "docs/guides/first-alert.md"),
+    guide!(GUIDES_GROUP, "upgrade", "Upgrade", "docs/guides/upgrade.md"),
+    guide!(GUIDES_GROUP, "coverage", "Why is a price missing?", "docs/coverage.md"),
+    guide!(FEEDS, "ingest", "The push protocol", "docs/ingest.md"),
+    guide!(FEEDS, "matching", "Matching events", "docs/matching.md"),
+    guide!(OPERATE, "running", "Running Linesman", "docs/operations/running.md"),
+    guide!(OPERATE, "configuration", "Configuration reference", "docs/operations/configuration.md"),
+    guide!(OPERATE, "backup", "Backup and restore", "docs/operations/backup.md"),
+    guide!(OPERATE, "failures", "Failures and alerts", "docs/operations/failures.md"),
+    guide!(OPERATE, "sizing", "Sizing", "docs/operations/sizing.md"),
+    guide!(OPERATE, "many-nodes", "Clusters", "docs/operations/many-nodes.md"),
+    guide!(OPERATE, "keys", "Revocation in a cluster", "docs/operations/keys.md"),
+    guide!(MORE, "glossary", "Glossary", "docs/concepts.md"),
+    guide!(MORE, "changelog", "Changelog", "CHANGELOG.md"),
+];
+
+/// Files that are shown in a page of the reference.
+const ELSEWHERE: [(&str, &str); 3] = [
+    ("docs/api/errors.md", "errors"),
+    ("docs/sandbox.md", "sandbox"),
+    ("docs/operations/README.md", "running"),
+];
+
+/// A part of a page that can be linked to.
+#[derive(Debug)]
+pub(crate) struct Heading {
+    pub(crate) id: String,
+    pub(crate) title: String,
+}
+
+/// One page. Its body has the address, events and days of nobody in particular.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) group: &'static str,
+    /// The address below `/docs/`.
+    pub(crate) slug: String,
+    pub(crate) title: String,
+    pub(crate) body: String,
+    /// Its second-level headings.
+    pub(crate) headings: Vec<Heading>,
+}
+
+impl Page {
+    fn new(group: &'static str, slug: &str, title: &str, body: &str) -> Self {
+        let body = code::number(body);
+        let headings = sections(&body)
+            .into_iter()
+            .filter(|section| section.level == 2)
+            .map(|section| Heading { id: section.id, title: section.title })
+            .collect();
+        Self { group, slug: slug.to_owned(), title: title.to_owned(), body, headings }
+    }
+
+    /// Whether it has requests that need a key.
+    pub(crate) fn needs_key(&self) -> bool {
+        self.body.contains("$LINESMAN_KEY")
+    }
+}
+
+/// All pages, in the order of the navigation, and the index to search them with.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub(crate) lead: String,
+    pub(crate) pages: Vec<Page>,
+    pub(crate) index: Asset,
+}
+
+impl Site {
+    /// # Errors
+    /// Where a template cannot be written.
+    pub(crate) fn new(document: &Value) -> askama::Result<Self> {
+        let description = text(at(document, "/info"), "description");
+        let mut parts = description.split("\n## ");
+        let Safe(lead) = markdown::block(parts.next().unwrap_or_default());
+        let mut pages: Vec<Page> = GUIDES.iter().map(Guide::page).collect();
+        for part in parts {
+            let (title, body) = part.split_once('\n').unwrap_or((part, ""));
+            match title {
+                // There is one beginning, and that is the guide.
+                "Quick start" => {}
+                "Errors" => pages.push(errors(document, body)?),
+                _ => {
+                    let Safe(body) = markdown::block(body);
+                    pages.push(Page::new(API, &markdown::slug(title), title, &body));
+                }
+            }
+        }
+        for (slug, title, reference) in reference::entries(document) {
+            let group = if slug.ends_with("/ingest") { FEEDS } else { REFERENCE };
+            pages.push(Page::new(group, &slug, &title, &reference.render()?));
+        }
+        let place = |page: &Page| GROUPS.iter().position(|group| *group == page.group);
+        pages.sort_by_key(place);
+        let index = Asset::new("application/json", index(&pages).to_string());
+        Ok(Self { lead, pages, index })
+    }
+
+    /// The page at an address below `/docs/`.
+    pub(crate) fn find(&self, slug: &str) -> Option<&Page> {
+        // Operations are known by their names in the document, too.
+        let slug = slug.replace('_', "-");
+        self.pages.iter().find(|page| page.slug == slug)
+    }
+
+    /// The navigation: each group with its pages.
+    pub(crate) fn groups(&self) -> Vec<(&'static str, Vec<&Page>)> {
+        let of = |group: &'static str| self.pages.iter().filter(move |page| page.group == group);
+        GROUPS.into_iter().map(|group| (group, of(group).collect())).collect()
+    }
+}
+
+impl Guide {
+    fn page(&self) -> Page {
+        let text = self.text.strip_prefix("# ").and_then(|text| text.split_once('\n'));
+        let text = text.map_or(self.text, |(_, rest)| rest);
+        let Safe(body) = markdown::page(text, &|to| resolve(self.file, to));
+        Page::new(self.group, self.slug, self.title, &body)
+    }
+}
+
+/// The codes, with what is true of all of them before.
+fn errors(document: &Value, about: &str) -> askama::Result<Page> {
+    let codes: Reference<'_> = reference::error_codes(document);
+    let body = format!("{}{}", markdown::block(about).0, codes.render()?);
+    Ok(Page::new(REFERENCE, "errors", "Error codes", &body))
+}
+
+/// Where a link in a file leads on the site; `None` where the site has no such page.
+fn resolve(from: &str, to: &str) -> Option<String> {
+    let (path, anchor) = to.split_once('#').unwrap_or((to, ""));
+    let mut parts: Vec<&str> = from.split('/').collect();
+    parts.pop();
+    for part in path.split('/') {
+        match part {
+            ".." => drop(parts.pop()),
+            "." => {}
+            part => parts.push(part),
+        }
+    }
+    let file = parts.join("/");
+    let guides = GUIDES.iter().map(|guide| (guide.file, guide.slug));
+    let (_, slug) = guides.chain(ELSEWHERE).find(|(known, _)| *known == file)?;
+    let anchor = match (slug, anchor) {
+        (_, "") => String::new(),
+        ("errors", code) => format!("#error-{code}"),
+        (_, anchor) => format!("#{anchor}"),
+    };
+    Some(format!("/docs/{slug}{anchor}"))
+}
+
+/// A heading with the text below it.
+struct Section {
+    level: u8,
+    id: String,
+    title: String,
+    text: String,
+}
+
+/// A page's body, heading by heading; what is before the first has no id.
+fn sections(body: &str) -> Vec<Section> {
+    let mut sections = Vec::new();
+    let mut rest = body;
+    let mut open =
+        Section { level: 1, id: String::new(), title: String::new(), text: String::new() };
+    loop {
+        let next = [("<h2 id=\"", 2), ("<h3 id=\"", 3)];
+        let next = next.iter().filter_map(|(tag, level)| Some((rest.find(tag)?, *tag, *level)));
+        let found = next.min();
+        let Some((at, tag, level)) = found else {
+            open.text = plain(rest);
+            sections.push(open);
+            return sections;
+        };
+        let (before, after) = rest.split_at(at);
+        open.text = plain(before);
+        sections.push(open);
+        let after = after.strip_prefix(tag).unwrap_or_default();
+        let (id, after) = after.split_once('"').unwrap_or_default();
+        let (title, after) = after.split_once("</h").unwrap_or_default();
+        let title = plain(title.split_once('>').map_or("", |(_, title)| title));
+        open = Section { level, id: id.to_owned(), title, text: String::new() };
+        rest = after.split_once('>').map_or("", |(_, rest)| rest);
+    }
+}
+
+/// HTML without its tags, in one line.
+fn plain(html: &str) -> String {
+    let mut text = String::new();
+    for part in html.split('<') {
+        text.push(' ');
+        text.push_str(part.split_once('>').map_or(part, |(_, text)| text));
+    }
+    let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"");
+    let text = text.replace("&amp;", "&");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// What the browser searches: each part of each page, as address, page, heading and text.
+fn index(pages: &[Page]) -> Value {
+    let entries = pages.iter().flat_map(|page| {
+        sections(&page.body).into_iter().map(move |section| {
+            let anchor = if section.id.is_empty() { "" } else { "#" };
+            json!([
+                format!("/docs/{}{anchor}{}", page.slug, section.id),
+                page.title,
+                section.title,
+                section.text
+            ])
+        })
+    });
+    entries.collect()
+}

@@ -1,0 +1,214 @@
+//! One request to the API as code in four languages: curl, Python, TypeScript and Rust. Keys and tokens come from the
+//! environment, so that no secret stands in code.
+
+/// A request in one language.
+pub(crate) struct Line {
+    pub(crate) id: &'static str,
+    pub(crate) language: &'static str,
+    pub(crate) text: String,
+}
+
+/// A request: header values and the body are shown as they are, `$NAME` in a header is a variable of the environment.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Sample {
+    pub(crate) url: String,
+    pub(crate) headers: Vec<(String, String)>,
+    /// What is posted; empty for a GET.
+    pub(crate) body: String,
+}
+
+impl Sample {
+    /// A GET with the API key.
+    pub(crate) fn get(url: String) -> Self {
+        let key = ("X-API-Key".to_owned(), "$LINESMAN_KEY".to_owned());
+        Self { url, headers: vec![key], body: String::new() }
+    }
+
+    /// Reads a curl command that sends headers, and perhaps a body from a here-document. `None`: it does more.
+    pub(crate) fn parse(curl: &str) -> Option<Self> {
+        let (command, body) = curl.split_once("<<'END'\n").unwrap_or((curl, ""));
+        let body = body.trim_end().strip_suffix("END").unwrap_or(body).trim_end().to_owned();
+        let command = command.replace("\\\n", " ");
+        let mut words = words(command.trim())?.into_iter();
+        if words.next()? != "curl" {
+            return None;
+        }
+        let mut sample = Self { url: String::new(), headers: Vec::new(), body };
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "-s" | "-i" => {}
+                "-H" => {
+                    let header = words.next()?;
+                    let (name, value) = header.split_once(": ")?;
+                    sample.headers.push((name.to_owned(), value.to_owned()));
+                }
+                "--data-binary" if words.next()? == "@-" => {}
+                url if url.starts_with("http") && sample.url.is_empty() => sample.url = word,
+                _ => return None,
+            }
+        }
+        (!sample.url.is_empty()).then_some(sample)
+    }
+
+    /// The request in every language, curl first.
+    pub(crate) fn lines(&self) -> [Line; 4] {
+        [
+            Line { id: "curl", language: "curl", text: self.curl() },
+            Line { id: "python", language: "Python", text: self.python() },
+            Line { id: "typescript", language: "TypeScript", text: self.typescript() },
+            Line { id: "rust", language: "Rust", text: self.rust() },
+        ]
+    }
+
+    fn curl(&self) -> String {
+        let headers = self.headers.iter().map(|(name, value)| {
+            let quote = if value.contains('$') { '"' } else { '\'' };
+            format!("-H {quote}{name}: {value}{quote} ")
+        });
+        let headers: String = headers.collect();
+        if self.body.is_empty() {
+            return format!("curl {headers}\\\n  '{}'", self.url);
+        }
+        format!("curl {headers}\\\n  --data-binary @- '{}' <<'END'\n{}\nEND", self.url, self.body)
+    }
+
+    fn python(&self) -> String {
+        let value = |value: &str| match variable(value) {
+            Some(("", name)) => format!("os.environ[\"{name}\"]"),
+            Some((before, name)) => format!("\"{before}\" + os.environ[\"{name}\"]"),
+            None => format!("{value:?}"),
+        };
+        let headers =
+            self.headers.iter().map(|(name, text)| format!("\"{name}\": {}", value(text)));
+        let headers = headers.collect::<Vec<_>>().join(", ");
+        let (before, data) = if self.body.is_empty() {
+            (String::new(), "")
+        } else {
+            (format!("body = r\"\"\"{}\"\"\"\n", self.body), "\n    data=body.encode(),")
+        };
+        format!(
+            "import json, os, urllib.request\n\n{before}request = urllib.request.Request(\n    \"{}\",{data}\n    \
+             headers={{{headers}}},\n)\nwith urllib.request.urlopen(request, timeout=10) as answer:\n    \
+             print(answer.status, json.load(answer))",
+            self.url
+        )
+    }
+
+    fn typescript(&self) -> String {
+        let value = |value: &str| match variable(value) {
+            Some(("", name)) => format!("process.env.{name}!"),
+            Some((before, name)) => format!("`{before}${{process.env.{name}}}`"),
+            None => format!("{value:?}"),
+        };
+        let headers =
+            self.headers.iter().map(|(name, text)| format!("\"{name}\": {}", value(text)));
+        let headers = headers.collect::<Vec<_>>().join(", ");
+        let (before, more) = if self.body.is_empty() {
+            (String::new(), "")
+        } else {
+            (format!("const body = `{}`;\n", self.body), "method: \"POST\", body, ")
+        };
+        format!(
+            "{before}const answer = await fetch(\n  \"{}\",\n  {{ {more}headers: {{ {headers} }} }},\n);\n\
+             console.log(answer.status, await answer.json());",
+            self.url
+        )
+    }
+
+    fn rust(&self) -> String {
+        let value = |value: &str| match variable(value) {
+            Some(("", name)) => format!("std::env::var(\"{name}\")?"),
+            Some((before, name)) => {
+                format!("format!(\"{before}{{}}\", std::env::var(\"{name}\")?)")
+            }
+            None => format!("{value:?}"),
+        };
+        let headers = self.headers.iter();
+        let headers: String = headers
+            .map(|(name, text)| format!("    .header(\"{name}\", {})\n", value(text)))
+            .collect();
+        let (method, body) = if self.body.is_empty() {
+            ("get", String::new())
+        } else {
+            ("post", format!("    .body(r#\"{}\"#)\n", self.body))
+        };
+        format!(
+            "let answer = reqwest::Client::new()\n    .{method}(\"{}\")\n{headers}{body}    .send()\n    .await?;\n\
+             println!(\"{{}} {{}}\", answer.status(), answer.text().await?);",
+            self.url
+        )
+    }
+}
+
+/// A value that ends in a variable: what is before it, and its name.
+fn variable(value: &str) -> Option<(&str, &str)> {
+    value.split_once('$')
+}
+
+/// A command's words as a shell reads them, as far as quotes go. `None`: a quote is not closed, or it is more than one
+/// command.
+fn words(command: &str) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    for letter in command.chars() {
+        match (quote, letter) {
+            (Some(open), _) if open == letter => quote = None,
+            (None, '\'' | '"') => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (None, '\n' | '|' | ';' | '>') => return None,
+            (None, ' ') => words.extend(word.take()),
+            (_, _) => word.get_or_insert_default().push(letter),
+        }
+    }
+    words.extend(word);
+    quote.is_none().then_some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_curl_command_is_read_and_written_again() {
+        let sample = Sample::parse(
+            "curl -s -H \"X-API-Key: $LINESMAN_KEY\" -H 'If-None-Match: \"x\"' \\\n  'http://h/v1/books'\n",
+        )
+        .unwrap();
+        assert_eq!(sample.url, "http://h/v1/books");
+        assert_eq!(sample.headers.last().unwrap().1, "\"x\"");
+        let [curl, python, typescript, rust] = sample.lines();
+        assert_eq!(Sample::parse(&curl.text), Some(sample));
+        assert!(
+            python.text.contains("os.environ[\"LINESMAN_KEY\"], \"If-None-Match\": \"\\\"x\\\"\"")
+        );
+        assert!(typescript.text.contains("process.env.LINESMAN_KEY!"), "{}", typescript.text);
+        assert!(rust.text.contains(".header(\"X-API-Key\", std::env::var(\"LINESMAN_KEY\")?)"));
+    }
+
+    #[test]
+    fn a_push_keeps_its_body_in_every_language() {
+        let curl = "curl -H \"Authorization: Bearer $T\" \\\n  --data-binary @- 'http://h/x' <<'END'\n{\"a\":1}\n{\"b\":2}\nEND";
+        let sample = Sample::parse(curl).unwrap();
+        assert_eq!(sample.body, "{\"a\":1}\n{\"b\":2}");
+        for line in sample.lines() {
+            assert!(
+                line.text.contains(&sample.body) && line.text.contains("Bearer "),
+                "{}",
+                line.text
+            );
+        }
+        assert_eq!(sample.lines()[0].text, curl);
+    }
+
+    #[test]
+    fn what_is_more_than_a_request_is_left_as_it_is() {
+        for text in
+            ["curl http://h | jq .", "linesman serve", "curl -X POST http://h", "curl 'http://h"]
+        {
+            assert_eq!(Sample::parse(text), None, "{text}");
+        }
+    }
+}
