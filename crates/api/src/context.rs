@@ -15,6 +15,7 @@ use crate::metrics::Metrics;
 use crate::operation::Operation;
 use crate::v1::query::Lookup;
 use crate::v1::region::RegionTable;
+use crate::v4::V4Settings;
 
 /// What the operator decided about the API.
 #[derive(Clone, Debug)]
@@ -24,6 +25,7 @@ pub struct ApiSettings {
     pub query_key_sunset: String,
     /// How much memory pushes may take.
     pub pushes: PushLimits,
+    pub v4: V4Settings,
 }
 
 /// The API.
@@ -40,6 +42,7 @@ pub struct Api {
     pub feed_stats: FeedStats,
     pub pushes: Arc<Budget>,
     pub(crate) openapi: OnceLock<Asset>,
+    pub(crate) openapi_v4: OnceLock<Asset>,
     /// How ready answers come and go, in each world.
     figures: [Arc<Figures>; World::ALL.len()],
     regions: RegionTable,
@@ -66,6 +69,7 @@ impl Api {
             metrics: Metrics::default(),
             feed_stats: FeedStats::default(),
             openapi: OnceLock::new(),
+            openapi_v4: OnceLock::new(),
             figures: Default::default(),
             request_ids: RequestIds::default(),
         })
@@ -108,7 +112,8 @@ impl Api {
         let answers = self.answers(world, &published);
         let bytes = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
         let [made, evicted] = self.figures(world).read();
-        [bytes(answers.kept_bytes()), bytes(answers.fragments.kept_bytes()), made, evicted]
+        let fragments = answers.fragments.kept_bytes() + answers.v4.kept_bytes();
+        [bytes(answers.kept_bytes()), bytes(fragments), made, evicted]
     }
 
     /// Where names in queries are looked up.

@@ -19,7 +19,7 @@ pub use catalogue::{
 };
 pub use id::{EventId, RecordId};
 pub use line::Line;
-pub use market::{Market, MarketAlias};
+pub use market::{Market, MarketAlias, OutcomeRule};
 pub use metrics_text::MetricsText;
 pub use price::{Format, Price, Quote};
 pub use score::{Period, Score, Side, Status};

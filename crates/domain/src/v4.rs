@@ -24,9 +24,32 @@ pub struct Names {
     pub(crate) also_known: Vec<Box<str>>,
     /// In the order of their keys.
     pub(crate) sports: Vec<SportEntry>,
+    /// What each bookmaker of ours is, by its position.
+    entries: Vec<Vec<BookmakerId>>,
 }
 
 impl Names {
+    pub(crate) fn new(
+        bookmakers: Vec<Bookmaker>,
+        also_known: Vec<Box<str>>,
+        sports: Vec<SportEntry>,
+    ) -> Self {
+        let mut entries: Vec<Vec<BookmakerId>> = Vec::new();
+        for (id, bookmaker) in BookmakerId::all().zip(&bookmakers) {
+            let ours = bookmaker.bookmaker.index();
+            if entries.len() <= ours {
+                entries.resize_with(ours + 1, Vec::new);
+            }
+            entries.get_mut(ours).into_iter().for_each(|entries| entries.push(id));
+        }
+        Self { bookmakers, also_known, sports, entries }
+    }
+
+    /// What a bookmaker of ours is, in the order of keys.
+    pub fn entries_of(&self, bookmaker: catalogue::BookmakerId) -> &[BookmakerId] {
+        self.entries.get(bookmaker.index()).map_or(&[], Vec::as_slice)
+    }
+
     /// Bookmakers in the order of their keys.
     pub fn bookmakers(&self) -> impl Iterator<Item = (BookmakerId, &Bookmaker)> {
         BookmakerId::all().zip(&self.bookmakers)
@@ -45,8 +68,7 @@ impl Names {
             return Some(found);
         }
         if let Some(ours) = catalogue.bookmaker_id(key) {
-            let entries = self.bookmakers().filter(|(_, held)| held.bookmaker == ours);
-            entries.for_each(|(id, _)| found.insert(id));
+            self.entries_of(ours).iter().for_each(|id| found.insert(*id));
             return Some(found);
         }
         self.also_known.iter().any(|known| &**known == key).then_some(found)

@@ -16,7 +16,7 @@ use std::{
 
 use crate::config::{
     schema::Reader,
-    settings::{Api, Catalogue, Dashboard, Market, Sandbox, Sections, Server},
+    settings::{Api, Catalogue, Dashboard, Market, Sandbox, Sections, Server, V4},
     source::{Fault, Kind, Node, Origin},
 };
 
@@ -63,6 +63,7 @@ pub(crate) struct Config {
     pub(crate) market: Market,
     pub(crate) sandbox: Sandbox,
     pub(crate) api: Api,
+    pub(crate) v4: V4,
     pub(crate) dashboard: Dashboard,
     /// `None`: no email is sent.
     pub(crate) mail: Option<Mail>,
@@ -172,7 +173,7 @@ impl Config {
     }
 
     fn new(sections: Sections, reader: Reader) -> Self {
-        let Sections { server, market, sandbox, api, dashboard, catalogue, log, .. } = sections;
+        let Sections { server, market, sandbox, api, v4, dashboard, catalogue, log, .. } = sections;
         let Sections { mail, database, cluster, .. } = sections;
         let public_url = dashboard.public_url.clone();
         let mail = match (mail.url, mail.from, public_url) {
@@ -187,7 +188,7 @@ impl Config {
             replicas,
             key_trust,
         });
-        Self { server, market, sandbox, api, dashboard, mail, cluster, catalogue, log, reader }
+        Self { server, market, sandbox, api, v4, dashboard, mail, cluster, catalogue, log, reader }
     }
 
     /// Checks that the files which the configuration names can be read. Separate from [`Self::load`], so that commands

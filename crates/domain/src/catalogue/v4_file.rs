@@ -32,6 +32,8 @@ pub(super) struct V4SportEntry {
     tours: Vec<Tour>,
     #[serde(default)]
     whole: bool,
+    #[serde(default)]
+    clubs: bool,
 }
 
 /// What the files say, before it is known to fit together.
@@ -73,7 +75,7 @@ impl V4Names {
         if !faults.is_empty() {
             return Err(faults);
         }
-        Ok(v4::Names { bookmakers, also_known: self.also_known, sports })
+        Ok(v4::Names::new(bookmakers, self.also_known, sports))
     }
 
     fn bookmakers(&self, catalogue: &Catalogue, faults: &mut Vec<String>) -> Vec<v4::Bookmaker> {
@@ -158,6 +160,7 @@ impl V4SportEntry {
             names: self.names.clone().unwrap_or_else(|| vec![self.key.clone()]),
             sandbox_names: self.sandbox_names.clone(),
             whole: self.whole,
+            clubs: self.clubs,
         };
         if self.tours.is_empty() {
             return Ok(vec![SportEntry::new((id, sport), None, &names)]);

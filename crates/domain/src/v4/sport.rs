@@ -87,6 +87,8 @@ pub struct SportEntry {
     pub(crate) sandbox_names: Vec<Box<str>>,
     /// Whether all events of the sport are of this key.
     pub whole: bool,
+    /// Whether the sport's clubs are its participants.
+    pub clubs: bool,
 }
 
 /// The names of an entry in the catalogue's file.
@@ -98,6 +100,7 @@ pub(crate) struct EntryNames {
     pub(crate) names: Vec<Box<str>>,
     pub(crate) sandbox_names: Vec<Box<str>>,
     pub(crate) whole: bool,
+    pub(crate) clubs: bool,
 }
 
 impl SportEntry {
@@ -121,6 +124,7 @@ impl SportEntry {
             names: slugs(&given.names),
             sandbox_names: slugs(&given.sandbox_names),
             whole: given.whole,
+            clubs: given.clubs,
         }
     }
 
