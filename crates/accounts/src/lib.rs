@@ -189,7 +189,12 @@ impl Accounts {
 
     /// Counts one request to the key's day and month and its account's, to all or to none.
     pub async fn charge_quota(&self, entry: &KeyEntry, now: Timestamp) -> Charge {
-        entry.meters.charge_quota(now).await
+        self.charge_credits(entry, 1, now).await
+    }
+
+    /// Counts several requests to the key's day and month and its account's: all of them to all windows, or none.
+    pub async fn charge_credits(&self, entry: &KeyEntry, credits: u32, now: Timestamp) -> Charge {
+        entry.meters.charge_quota(credits, now).await
     }
 
     /// Stops the worker and returns unspent leases, which are lost where the store fails. From here on nothing can be

@@ -4,6 +4,7 @@
 //! of a body along and nothing else: a client that is slow to read it holds no snapshot.
 
 mod answer_cache;
+mod fragment_cache;
 
 use std::sync::{Arc, OnceLock};
 
@@ -16,7 +17,10 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::v1::wire::coverage::{CoverageSelection, ExplainSelection};
 use http::{Body, Encoding, FILE_BODY_BYTES_MIN, FileBody, Head};
 
-pub(crate) use answer_cache::{Answers, Figures};
+pub(crate) use answer_cache::{Answers, Figures, Ready};
+pub(crate) use fragment_cache::{Fragment, FragmentCache, SportFragments};
+
+use crate::v4;
 
 /// What is asked of a snapshot, in normal form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -30,6 +34,7 @@ pub enum Selector {
     Event(SportId, EventId),
     Coverage(CoverageSelection),
     Explain(ExplainSelection),
+    V4(v4::Selection),
 }
 
 impl Selector {
@@ -43,6 +48,7 @@ impl Selector {
             Self::Bouts(bouts, _) => bouts.events.as_ref(),
             Self::Scores(scores) => scores.events.as_ref(),
             Self::Events(events) => events.events.as_ref(),
+            Self::V4(selection) => selection.events.as_ref(),
         };
         events.map_or(0, |events| size_of_val(&**events))
     }
@@ -55,6 +61,8 @@ pub(crate) struct Answer {
     pub(crate) next: Option<Box<str>>,
     /// There is no price in it for what was asked: the coverage says why.
     pub(crate) empty: bool,
+    /// What it is charged by, where that depends on its content; 0 where it has no data.
+    pub(crate) units: u32,
     identity: Encoded,
     zstd: OnceLock<Encoded>,
     brotli: OnceLock<Encoded>,
@@ -95,6 +103,7 @@ impl Answer {
         Self {
             next: next.map(String::into_boxed_str),
             empty: false,
+            units: 1,
             identity: Encoded::new(body, &tag, Encoding::Identity),
             zstd: OnceLock::new(),
             brotli: OnceLock::new(),
@@ -105,6 +114,11 @@ impl Answer {
     pub(crate) fn noting_empty(mut self, empty: bool) -> Self {
         self.empty = empty;
         self
+    }
+
+    #[must_use]
+    pub(crate) fn with_units(self, units: u32) -> Self {
+        Self { units, ..self }
     }
 
     /// The body in the best encoding the client accepts; packed when first asked for.

@@ -15,6 +15,7 @@ use crate::metrics::Metrics;
 use crate::operation::Operation;
 use crate::v1::query::Lookup;
 use crate::v1::region::RegionTable;
+use crate::v4::V4Settings;
 
 /// What the operator decided about the API.
 #[derive(Clone, Debug)]
@@ -24,6 +25,7 @@ pub struct ApiSettings {
     pub query_key_sunset: String,
     /// How much memory pushes may take.
     pub pushes: PushLimits,
+    pub v4: V4Settings,
 }
 
 /// What is known of the upstream adapters, wherever they run.
@@ -56,6 +58,7 @@ pub struct Api {
     /// Set where there are adapters.
     pub adapters: OnceLock<Arc<dyn AdapterReports>>,
     pub(crate) openapi: OnceLock<Asset>,
+    pub(crate) openapi_v4: OnceLock<Asset>,
     /// How ready answers come and go, in each world.
     figures: [Arc<Figures>; World::ALL.len()],
     regions: RegionTable,
@@ -83,6 +86,7 @@ impl Api {
             feed_stats: FeedStats::default(),
             adapters: OnceLock::new(),
             openapi: OnceLock::new(),
+            openapi_v4: OnceLock::new(),
             figures: Default::default(),
             request_ids: RequestIds::default(),
         })
@@ -125,7 +129,8 @@ impl Api {
         let answers = self.answers(world, &published);
         let bytes = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
         let [made, evicted] = self.figures(world).read();
-        [bytes(answers.kept_bytes()), bytes(answers.fragments.kept_bytes()), made, evicted]
+        let fragments = answers.fragments.kept_bytes() + answers.v4.kept_bytes();
+        [bytes(answers.kept_bytes()), bytes(fragments), made, evicted]
     }
 
     /// Where names in queries are looked up.

@@ -10,10 +10,21 @@ pub mod openapi;
 mod operation;
 mod panics;
 pub mod v1;
+pub mod v4;
 
 pub use answers::Selector;
 pub use asset::Asset;
 pub use context::{AdapterReports, Api, ApiSettings};
+use domain::World;
 pub use error::{ApiError, ErrorCode, check_target};
+use market::Wire;
 pub use operation::{Operation, Row};
 pub use panics::catch_panics;
+
+/// The wires that snapshots of a world are rendered for when they are cut.
+pub const fn wires(world: World) -> &'static [&'static dyn Wire] {
+    match world {
+        World::Live => &[&v1::wire::V1, &v4::wire::V4::LIVE],
+        World::Sandbox => &[&v1::wire::V1, &v4::wire::V4::SANDBOX],
+    }
+}

@@ -8,6 +8,7 @@ use http::Reply;
 
 use crate::error::ErrorCode;
 use crate::operation::Operation;
+use crate::v4;
 
 /// Upper bounds of the latency buckets, in microseconds.
 const BUCKETS_US: [u64; 10] =
@@ -18,6 +19,7 @@ const BUCKETS_US: [u64; 10] =
 pub struct Metrics {
     operations: [OperationCounts; Operation::COUNT],
     refusals: [AtomicU64; ErrorCode::ALL.len()],
+    v4_refusals: V4Refusals,
     pub panics: AtomicU64,
 }
 
@@ -51,6 +53,15 @@ impl Totals {
             refused: self.refused.saturating_sub(earlier.refused),
             failed: self.failed.saturating_sub(earlier.failed),
         }
+    }
+}
+
+#[derive(Debug)]
+struct V4Refusals([AtomicU64; v4::Code::ALL.len()]);
+
+impl Default for V4Refusals {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| AtomicU64::new(0)))
     }
 }
 
@@ -96,9 +107,17 @@ impl Metrics {
     }
 
     pub fn note_refusal(&self, reply: &Reply) {
+        if reply.code.is_none() {
+            return;
+        }
         let code = reply.code.and_then(|code| ErrorCode::find(code, reply.status));
         let position = code.and_then(|code| ErrorCode::ALL.iter().position(|own| *own == code));
-        if let Some(counter) = position.and_then(|at| self.refusals.get(at)) {
+        let is_v4 = |own: &v4::Code| Some(own.slug()) == reply.code && own.status() == reply.status;
+        let counter = match position {
+            Some(at) => self.refusals.get(at),
+            None => v4::Code::ALL.iter().position(is_v4).and_then(|at| self.v4_refusals.0.get(at)),
+        };
+        if let Some(counter) = counter {
             counter.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -109,7 +128,7 @@ pub fn render(page: &mut MetricsText, metrics: &Metrics) {
     page.family(
         "linesman_requests_total",
         "counter",
-        "Requests under /v1 by endpoint and outcome.",
+        "Requests under /v1 and /v4 by endpoint and outcome.",
     );
     for (operation, counts) in Operation::all().zip(&metrics.operations) {
         let name = operation.name();
@@ -126,15 +145,21 @@ pub fn render(page: &mut MetricsText, metrics: &Metrics) {
         }
     }
     page.family("linesman_refusals_total", "counter", "Refused requests by error code and status.");
-    for (code, counter) in ErrorCode::ALL.iter().zip(&metrics.refusals) {
-        let (slug, status) = (code.slug(), code.status());
+    let codes = ErrorCode::ALL.map(|code| (code.slug(), code.status())).into_iter();
+    let codes = codes.zip(&metrics.refusals);
+    let of_v4 = v4::Code::ALL.map(|code| (code.slug(), code.status())).into_iter();
+    for ((slug, status), counter) in codes.chain(of_v4.zip(&metrics.v4_refusals.0)) {
         let count = counter.load(Ordering::Relaxed);
         page.line(format_args!(
             "linesman_refusals_total{{code=\"{slug}\",status=\"{status}\"}} {count}"
         ));
     }
     let name = "linesman_request_duration_seconds";
-    page.family(name, "histogram", "Time to answer a request under /v1, without sending it.");
+    page.family(
+        name,
+        "histogram",
+        "Time to answer a request under /v1 and /v4, without sending it.",
+    );
     for (operation, counts) in Operation::all().zip(&metrics.operations) {
         let operation = operation.name();
         let mut total = 0;

@@ -13,6 +13,7 @@ pub mod parameter;
 mod push;
 mod response;
 mod schema;
+pub mod v4;
 
 #[cfg(test)]
 mod tests;

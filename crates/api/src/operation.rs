@@ -15,6 +15,14 @@ pub enum Operation {
     GetStatus,
     GetCoverage,
     ExplainEvent,
+    V4Sports,
+    V4Events,
+    V4Odds,
+    V4Scores,
+    V4EventOdds,
+    V4EventMarkets,
+    V4Participants,
+    V4Historical,
     /// Requests that named no operation, or were refused before that was known.
     Unknown,
 }
@@ -25,7 +33,7 @@ pub struct Row {
     operation: Operation,
     /// In the reference, metrics and usage.
     pub name: &'static str,
-    /// As the reference writes it; what is no operation has none.
+    /// As the reference writes it (the first, where there are several); what is no operation has none.
     pub path: Option<&'static str>,
     pub title: &'static str,
     /// What a reader of the reference needs to know of it.
@@ -35,7 +43,7 @@ pub struct Row {
     /// What a good answer is, in words and by its schemas.
     pub answer: &'static str,
     pub schemas: &'static [Schema],
-    /// Query parameters; `api_key` goes with every operation.
+    /// Query parameters of `/v1`; `api_key` goes with every operation. Those of `/v4` are in `v4::param`.
     pub params: &'static [Param],
     pub cost: Cost,
 }
@@ -62,7 +70,11 @@ const ODDS: &str = "Odds and events";
 const CATALOGUE: &str = "Catalogue";
 const SERVICE: &str = "Service";
 
-const ROWS: [Row; 10] = [
+const V4_ODDS: &str = "Odds, events and scores";
+const V4_CATALOGUE: &str = "Sports and participants";
+const V4_HISTORY: &str = "History";
+
+const ROWS: [Row; 18] = [
     Row {
         operation: Operation::ListSports,
         name: "list_sports",
@@ -200,6 +212,107 @@ const ROWS: [Row; 10] = [
         cost: Cost::Unmetered,
     },
     Row {
+        operation: Operation::V4Sports,
+        name: "v4_sports",
+        path: Some("/v4/sports"),
+        title: "Sports (v4)",
+        meaning: "The sports with scheduled or live events; with `all=true`, also those that are out of \
+                  season. Free.",
+        tag: V4_CATALOGUE,
+        answer: "The sports, in the order of their keys.",
+        schemas: &[Schema::ListOf("Sport")],
+        params: &[],
+        cost: Cost::Request,
+    },
+    Row {
+        operation: Operation::V4Events,
+        name: "v4_events",
+        path: Some("/v4/sports/{sport}/events"),
+        title: "Events (v4)",
+        meaning: "Scheduled and live events, without prices. Free.",
+        tag: V4_ODDS,
+        answer: "Events.",
+        schemas: &[Schema::ListOf("Event")],
+        params: &[],
+        cost: Cost::Request,
+    },
+    Row {
+        operation: Operation::V4Odds,
+        name: "v4_odds",
+        path: Some("/v4/sports/{sport}/odds"),
+        title: "Odds (v4)",
+        meaning: "Scheduled and live events with their prices. Costs one credit for each market and region \
+                  that is asked for; without a single price, nothing.",
+        tag: V4_ODDS,
+        answer: "Events with prices.",
+        schemas: &[Schema::ListOf("OddsEvent")],
+        params: &[],
+        cost: Cost::Request,
+    },
+    Row {
+        operation: Operation::V4Scores,
+        name: "v4_scores",
+        path: Some("/v4/sports/{sport}/scores"),
+        title: "Scores (v4)",
+        meaning: "Scheduled and live events with their scores; with `daysFrom`, also final ones. Costs one \
+                  credit, two with `daysFrom`.",
+        tag: V4_ODDS,
+        answer: "Events with scores.",
+        schemas: &[Schema::ListOf("ScoreRecord")],
+        params: &[],
+        cost: Cost::Request,
+    },
+    Row {
+        operation: Operation::V4EventOdds,
+        name: "v4_event_odds",
+        path: Some("/v4/sports/{sport}/events/{eventId}/odds"),
+        title: "Event odds (v4)",
+        meaning: "One event with its prices. Costs one credit for each region that is asked for and each \
+                  market in the answer.",
+        tag: V4_ODDS,
+        answer: "The event with prices.",
+        schemas: &[Schema::One("EventOdds")],
+        params: &[],
+        cost: Cost::Request,
+    },
+    Row {
+        operation: Operation::V4EventMarkets,
+        name: "v4_event_markets",
+        path: Some("/v4/sports/{sport}/events/{eventId}/markets"),
+        title: "Event markets (v4)",
+        meaning: "The markets that bookmakers offer for one event. Costs one credit.",
+        tag: V4_ODDS,
+        answer: "The event with its markets.",
+        schemas: &[Schema::One("EventMarkets")],
+        params: &[],
+        cost: Cost::Request,
+    },
+    Row {
+        operation: Operation::V4Participants,
+        name: "v4_participants",
+        path: Some("/v4/sports/{sport}/participants"),
+        title: "Participants (v4)",
+        meaning: "Everyone in the events of the sport; for golf, everyone with a price. Costs one credit.",
+        tag: V4_CATALOGUE,
+        answer: "The participants, in the order of their names.",
+        schemas: &[Schema::ListOf("Participant")],
+        params: &[],
+        cost: Cost::Request,
+    },
+    Row {
+        operation: Operation::V4Historical,
+        name: "v4_historical",
+        path: Some("/v4/historical/sports/{sport}/odds"),
+        title: "Historical data (v4)",
+        meaning: "This service keeps no history: the answer is always 401 \
+                  `HISTORICAL_UNAVAILABLE_ON_FREE_USAGE_PLAN`.",
+        tag: V4_HISTORY,
+        answer: "Never given.",
+        schemas: &[],
+        params: &[],
+        cost: Cost::Request,
+    },
+    Row {
         operation: Operation::Unknown,
         name: "unknown",
         path: None,
@@ -223,6 +336,20 @@ impl Operation {
     /// The names in the order of [`Operation::index`].
     pub fn names() -> [&'static str; Self::COUNT] {
         ROWS.each_ref().map(|row| row.name)
+    }
+
+    /// The operations of `/v1`.
+    pub fn v1() -> impl Iterator<Item = Self> {
+        Self::all().filter(|operation| operation.is_of("/v1/"))
+    }
+
+    /// The operations of `/v4`.
+    pub fn v4() -> impl Iterator<Item = Self> {
+        Self::all().filter(|operation| operation.is_of("/v4/"))
+    }
+
+    fn is_of(self, version: &str) -> bool {
+        self.row().path.is_some_and(|path| path.starts_with(version))
     }
 
     pub fn by_name(name: &str) -> Option<Self> {
@@ -253,7 +380,7 @@ impl Operation {
 
     /// Whether its path names a sport.
     pub fn is_in_sport(self) -> bool {
-        self.row().path.is_some_and(|path| path.contains("{sport_key}"))
+        self.row().path.is_some_and(|path| path.contains("{sport"))
     }
 
     pub fn is_paged(self) -> bool {

@@ -2,10 +2,10 @@
 
 mod authentication;
 pub(crate) mod fault;
-mod last_request;
+pub(crate) mod last_request;
 pub(crate) mod param;
 pub(crate) mod query;
-mod refusal_log;
+pub(crate) mod refusal_log;
 pub(crate) mod region;
 pub(crate) mod target_path;
 pub(crate) mod wire;
@@ -17,7 +17,7 @@ use accounts::{
 use domain::{Catalogue, SportId, Timestamp, World};
 use tokio::time::Instant;
 
-use crate::answers::{Answer, Encoded, Selector};
+use crate::answers::{Answer, Answers, Encoded, Ready, Selector};
 use crate::context::Api;
 use crate::error::{self, ApiError, ErrorCode};
 use crate::operation::Operation;
@@ -28,20 +28,22 @@ use crate::v1::last_request::{LastRequest, ParsedTarget};
 pub use crate::v1::param::Param;
 use crate::v1::query::Lookup;
 use crate::v1::query::Query;
+use crate::v1::refusal_log::Refused;
 use crate::v1::region::RegionTable;
 use crate::v1::target_path::TargetPath;
-pub use crate::v1::wire::WIRES;
+use crate::v4;
 use engine::Published;
 use http::{ConnectionState, Head, Method, Reply, Request, RequestId};
 
 /// What is remembered of a connection: the key it sent last, and what its last request meant.
 #[derive(Debug, Default)]
 pub struct Memory {
-    key: ConnectionKey,
-    last: LastRequest,
+    pub(crate) key: ConnectionKey,
+    last: LastRequest<ParsedTarget>,
+    pub(crate) last_v4: LastRequest<v4::Parsed>,
 }
 
-type Connection = ConnectionState<Memory>;
+pub(crate) type Connection = ConnectionState<Memory>;
 
 /// Longest `Retry-After` we hand out for a full store or queue.
 const UNAVAILABLE_RETRY_S: u32 = 1;
@@ -143,14 +145,14 @@ impl Admitted<'_> {
     async fn answer(
         &self,
         request_id: RequestId,
-        last_request: &mut LastRequest,
+        last_request: &mut LastRequest<ParsedTarget>,
     ) -> (Operation, Reply) {
         let (entry, now) = (self.entry, self.now);
         let mut operation = Operation::Unknown;
         let (mut reply, standing) = match self.run(&mut operation, last_request).await {
             Ok((reply, standing)) => (reply, standing),
             Err(error) => {
-                refusal_log::note(entry, self.request, &error, request_id, now);
+                refusal_log::note(entry, self.request, Refused::from(&error), request_id, now);
                 (error.into_reply(request_id), None)
             }
         };
@@ -164,7 +166,11 @@ impl Admitted<'_> {
         (operation, reply)
     }
 
-    async fn run(&self, operation: &mut Operation, last_request: &mut LastRequest) -> Answered {
+    async fn run(
+        &self,
+        operation: &mut Operation,
+        last_request: &mut LastRequest<ParsedTarget>,
+    ) -> Answered {
         charged(self.api.accounts.charge_burst(self.entry, self.now).await)?;
         error::check_target(self.request)?;
         *operation = match last_request.recall(self.request) {
@@ -230,22 +236,10 @@ impl Admitted<'_> {
         let published = world.published();
         wire::check_found(selector, &published)?;
         let answers = self.api.answers(self.world(), &published);
-        let mut sends_file = false;
-        let answer = match answers.find(selector) {
-            Ok(ready) => {
-                sends_file = self.sends_file && ready.popular;
-                ready.answer
-            }
-            // What everybody asks is asked again at once. Refusing it until the line is shorter would refuse everybody
-            // after each publication; refusing what is asked once is what makes the line shorter.
-            Err(missing) if !missing.asked_before && self.api.server.load.sheds(self.begun) => {
-                return Err(too_busy());
-            }
-            Err(missing) => {
-                let make = || wire::make(selector, &published.snapshot, &answers.fragments);
-                answers.make(selector, missing, make)
-            }
-        };
+        let make = || wire::make(selector, &published.snapshot, &answers.fragments);
+        let Ready { answer, popular } =
+            find_or_make(self.api, answers, selector, self.begun, make)?;
+        let sends_file = self.sends_file && popular;
         let encoded = answer.encoded(self.request.accept_encoding.as_deref());
         let (mut reply, standing) = self.deliver(operation, &published, &answer, encoded).await?;
         if sends_file && reply.status == 200 {
@@ -267,24 +261,11 @@ impl Admitted<'_> {
 
     /// Refuses a sport that the key may not read.
     fn admit(&self, sport: SportId) -> Result<(), ApiError> {
-        let grant = &self.entry.grant;
-        if !grant.odds_read {
-            let text = "this key has no permission odds:read, which odds, events and scores need";
-            return Err(ApiError::new(ErrorCode::Forbidden, text));
-        }
-        let group = &self.api.catalogue.sport(sport).group;
-        if !grant.covers_group(group) {
-            let text = format!("this key is restricted to other sport groups than `{group}`");
-            return Err(ApiError::new(ErrorCode::Forbidden, text));
-        }
-        Ok(())
+        admit(&self.entry.grant, &self.api.catalogue, sport)
     }
 
     fn world(&self) -> World {
-        match self.entry.grant.kind {
-            KeyKind::Sandbox => World::Sandbox,
-            KeyKind::Production => World::Live,
-        }
+        world_of(&self.entry.grant)
     }
 
     fn status(&self) -> Reply {
@@ -306,13 +287,7 @@ impl Admitted<'_> {
         answer: &Answer,
         encoded: &Encoded,
     ) -> Answered {
-        let mut head = Head::with_default_room();
-        head.put_lines(&encoded.validators);
-        // For how long it may be kept: the whole seconds left in the epoch, rounded down (D14).
-        head.line("cache-control", |line| {
-            line.text("private, max-age=");
-            line.number(published.until.since(self.now).as_secs());
-        });
+        let mut head = begin_head(published, encoded, self.now);
         if let Some(next) = &answer.next {
             head.line("link", |line| self.query.put_next_page(line, self.request.path, next));
         }
@@ -338,13 +313,73 @@ impl Admitted<'_> {
     }
 }
 
+/// The world that a key sees.
+pub(crate) fn world_of(grant: &Grant) -> World {
+    match grant.kind {
+        KeyKind::Sandbox => World::Sandbox,
+        KeyKind::Production => World::Live,
+    }
+}
+
+/// Refuses a key that may not read odds, events and scores.
+pub(crate) fn check_permission(grant: &Grant) -> Result<(), ApiError> {
+    if !grant.odds_read {
+        let text = "this key has no permission odds:read, which odds, events and scores need";
+        return Err(ApiError::new(ErrorCode::Forbidden, text));
+    }
+    Ok(())
+}
+
+/// Refuses a sport that a key may not read.
+pub(crate) fn admit(grant: &Grant, catalogue: &Catalogue, sport: SportId) -> Result<(), ApiError> {
+    check_permission(grant)?;
+    let group = &catalogue.sport(sport).group;
+    if !grant.covers_group(group) {
+        let text = format!("this key is restricted to other sport groups than `{group}`");
+        return Err(ApiError::new(ErrorCode::Forbidden, text));
+    }
+    Ok(())
+}
+
+/// The answer that is ready, or one made now.
+///
+/// # Errors
+/// It is not ready and there is too much to do.
+pub(crate) fn find_or_make(
+    api: &Api,
+    answers: &Answers,
+    selector: &Selector,
+    begun: Instant,
+    make: impl FnOnce() -> Answer,
+) -> Result<Ready, ApiError> {
+    match answers.find(selector) {
+        Ok(ready) => Ok(ready),
+        // What everybody asks is asked again at once. Refusing it until the line is shorter would refuse everybody
+        // after each publication; refusing what is asked once is what makes the line shorter.
+        Err(missing) if !missing.asked_before && api.server.load.sheds(begun) => Err(too_busy()),
+        Err(missing) => Ok(Ready { answer: answers.make(selector, missing, make), popular: false }),
+    }
+}
+
+/// The header lines that a 200 and a 304 have.
+pub(crate) fn begin_head(published: &Published, encoded: &Encoded, now: Timestamp) -> Head {
+    let mut head = Head::with_default_room();
+    head.put_lines(&encoded.validators);
+    // For how long it may be kept: the whole seconds left in the epoch, rounded down (D14).
+    head.line("cache-control", |line| {
+        line.text("private, max-age=");
+        line.number(published.until.since(now).as_secs());
+    });
+    head
+}
+
 /// More is asked than can be answered, and this one is not ready.
 fn too_busy() -> ApiError {
     ApiError::unavailable("the service is busy and this answer is not ready; try again shortly")
 }
 
 /// This node has not read the log yet.
-fn not_yet() -> ApiError {
+pub(crate) fn not_yet() -> ApiError {
     ApiError::unavailable("this node is starting and has nothing to show yet; try again shortly")
 }
 
@@ -359,12 +394,12 @@ pub fn no_such_path(only_slash: bool) -> ApiError {
 }
 
 /// The service is closed by its operator.
-fn closed(retry_after_s: u32) -> ApiError {
+pub(crate) fn closed(retry_after_s: u32) -> ApiError {
     let text = "the service is closed for maintenance; try again later";
     ApiError::new(ErrorCode::Maintenance, text).retry_after(retry_after_s)
 }
 
-fn charged(charge: Charge) -> Result<Standing, ApiError> {
+pub(crate) fn charged(charge: Charge) -> Result<Standing, ApiError> {
     match charge {
         Charge::Granted(standing) => Ok(standing),
         Charge::Refused(refusal) => Err(refused(refusal)),
@@ -391,7 +426,7 @@ fn refused(refusal: Refusal) -> ApiError {
 }
 
 /// Where the key stands, in the prior interface's headers and in the IETF's.
-fn put_standing(head: &mut Head, grant: &Grant, standing: &Standing, now: Timestamp) {
+pub(crate) fn put_standing(head: &mut Head, grant: &Grant, standing: &Standing, now: Timestamp) {
     let (burst, quota) = (&standing.burst, &standing.quota);
     head.put_number("x-requests-remaining", quota.remaining);
     head.put_number("x-requests-used", quota.used);

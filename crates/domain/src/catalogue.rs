@@ -11,9 +11,11 @@ use serde::Deserialize;
 use crate::keyed::keyed;
 use crate::market::Market;
 use crate::suggest;
+use crate::v4;
 
 mod bookmaker_set;
 mod file;
+mod v4_file;
 
 pub use bookmaker_set::BookmakerSet;
 
@@ -99,6 +101,8 @@ pub struct Sport {
     pub aliases: Vec<Box<str>>,
     /// Those who take part, where they are a fixed circle of clubs.
     pub clubs: Vec<Club>,
+    /// How its keys on `/v4` are made.
+    pub v4: v4::KeyRule,
 }
 
 /// A club and what sources call it.
@@ -121,6 +125,7 @@ pub struct Bookmaker {
 pub struct Catalogue {
     sports: Vec<Sport>,
     bookmakers: Vec<Bookmaker>,
+    v4: v4::Names,
 }
 
 /// What is wrong with a catalogue file; every fault, not only the first.
@@ -135,8 +140,12 @@ impl Catalogue {
     /// The file is not TOML of the expected form, or its entries contradict themselves.
     pub fn load(operators_file: Option<&str>) -> Result<Self, CatalogueError> {
         let files = [EMBEDDED, EMBEDDED_CLUBS].into_iter().chain(operators_file);
-        let (sports, bookmakers) = file::merge(files)?;
-        Ok(Self { sports, bookmakers })
+        file::merge(files)
+    }
+
+    /// What `/v4` calls sports and bookmakers.
+    pub fn v4(&self) -> &v4::Names {
+        &self.v4
     }
 
     /// Sports in the order of the file.

@@ -40,7 +40,43 @@ impl EventId {
     pub fn parse(text: &str) -> Option<Self> {
         parse_base62(text.strip_prefix(Self::PREFIX)?).map(Self)
     }
+
+    /// Reads an id as [`EventId::push_hex`] writes it. `Err`: it has another form. `Ok(None)`: it has the form, and no
+    /// event can have it.
+    ///
+    /// # Errors
+    /// It is not 32 hexadecimal digits in lower case.
+    pub fn parse_hex(text: &str) -> Result<Option<Self>, NotHex> {
+        let digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        if text.len() != HEX_DIGITS || !text.bytes().all(digit) {
+            return Err(NotHex);
+        }
+        let both = u128::from_str_radix(text, 16).map_err(|_| NotHex)?;
+        let (number, check) = (both >> 64, both & u128::from(u64::MAX));
+        let id = u64::try_from(number).map(Self).map_err(|_| NotHex)?;
+        Ok((u128::from(id.check()) == check).then_some(id))
+    }
+
+    /// The form of the prior interface: the number and what is computed from it, as 32 hexadecimal digits.
+    pub fn push_hex(self, out: &mut String) {
+        use std::fmt::Write as _;
+        let written = write!(out, "{:016x}{:016x}", self.0, self.check());
+        debug_assert!(written.is_ok());
+    }
+
+    /// The second half of the form of the prior interface.
+    const fn check(self) -> u64 {
+        // Any number that `scramble` is not used with elsewhere.
+        scramble(self.0 ^ 0x7634_2f65_7665_6e74)
+    }
 }
+
+/// A text that is not an id of the prior interface's form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotHex;
+
+/// Digits of an id in the form of the prior interface.
+const HEX_DIGITS: usize = 32;
 
 impl RecordId {
     pub const PREFIX: &'static str = "odd_";

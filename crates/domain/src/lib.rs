@@ -12,13 +12,14 @@ pub mod price;
 pub mod score;
 pub mod suggest;
 pub mod time;
+pub mod v4;
 
 pub use catalogue::{
     Bookmaker, BookmakerId, BookmakerSet, Catalogue, Region, Shape, Sport, SportId,
 };
 pub use id::{EventId, RecordId};
 pub use line::Line;
-pub use market::{Market, MarketAlias};
+pub use market::{Market, MarketAlias, OutcomeRule};
 pub use metrics_text::MetricsText;
 pub use price::{Format, Price, Quote};
 pub use score::{Period, Score, Side, Status};

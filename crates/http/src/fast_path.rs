@@ -101,7 +101,7 @@ pub(crate) async fn serve<S, T>(
                 0
             }
             Reading::Refused(refusal, message) => {
-                let reply = service.refuse(refusal, message);
+                let reply = service.refuse(refusal, message, path_of(&held));
                 if wire.send(Outgoing::last(reply, server.clock.now()), counters).await {
                     wire.finish().await;
                 }
@@ -124,6 +124,13 @@ pub(crate) async fn serve<S, T>(
 /// Whether the head is all there is to a request, and the answer has an end.
 fn is_plain<T: Service>(service: &T, request: &Request<'_>, framing: Framing) -> bool {
     framing.is_done() && service.is_plain(request)
+}
+
+/// The path of a head that cannot be read whole, as far as it is there.
+fn path_of(head: &[u8]) -> &str {
+    let target = head.split(|byte| matches!(byte, b' ' | b'\r' | b'\n')).nth(1).unwrap_or_default();
+    let path = target.split(|byte| *byte == b'?').next().unwrap_or_default();
+    std::str::from_utf8(path).unwrap_or_default()
 }
 
 /// Answers a client that has not asked yet, and closes the connection.

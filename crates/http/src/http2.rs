@@ -83,7 +83,7 @@ pub(crate) async fn serve<S, T>(
             // force and what is written down about it stay together.
             let done = tokio::spawn(responding).await;
             Ok(done.unwrap_or_else(|_| {
-                let reply = own.refuse(Refusal::Internal, "this was not done");
+                let reply = own.refuse(Refusal::Internal, "this was not done", "");
                 into_response(&reply, own.server().clock.now(), Method::Post, &waits)
             }))
         }
@@ -155,7 +155,7 @@ async fn respond<T: Service>(
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
     let mut request = request::Request::new(parts.method.as_str(), target);
     if let Some(text) = too_heavy(target, &parts.headers) {
-        let reply = service.refuse(Refusal::HeadTooLarge, text);
+        let reply = service.refuse(Refusal::HeadTooLarge, text, request.path);
         return into_response(&reply, at, request.method, &waits);
     }
     for (name, value) in &parts.headers {

@@ -256,7 +256,7 @@ async fn refuse_connection<T: Service>(
     _place: OwnedSemaphorePermit,
     phase: watch::Receiver<Phase>,
 ) {
-    let reply = service.refuse(Refusal::TooManyConnections, why);
+    let reply = service.refuse(Refusal::TooManyConnections, why, "");
     let server = service.server();
     fast_path::refuse_connection(&server.counters, stream, reply, server.clock.now(), phase).await;
 }

@@ -66,7 +66,7 @@ where
         (self.answer)(Ok(request))
     }
 
-    fn refuse(&self, refusal: Refusal, message: &'static str) -> Reply {
+    fn refuse(&self, refusal: Refusal, message: &'static str, _path: &str) -> Reply {
         (self.answer)(Err((refusal, message)))
     }
 }

@@ -272,6 +272,7 @@ pub(crate) const fn status_line(status: u16) -> &'static str {
         413 => "HTTP/1.1 413 Content Too Large\r\n",
         414 => "HTTP/1.1 414 URI Too Long\r\n",
         429 => "HTTP/1.1 429 Too Many Requests\r\n",
+        422 => "HTTP/1.1 422 Unprocessable Content\r\n",
         431 => "HTTP/1.1 431 Request Header Fields Too Large\r\n",
         503 => "HTTP/1.1 503 Service Unavailable\r\n",
         _ => "HTTP/1.1 500 Internal Server Error\r\n",

@@ -94,7 +94,16 @@ pub struct Request<'a> {
     pub agent: Option<&'a [u8]>,
     /// What browsers tell beside. Of a request to the API only `authorization`, to say that it is not where keys go.
     pub page: PageHeaders<'a>,
-    is_api: bool,
+    kind: Kind,
+}
+
+/// Which headers a request may need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Api,
+    /// Beside those of the API, where the page comes from that asks.
+    ApiOfBrowsers,
+    Page,
 }
 
 /// The headers that pages for people need. The cookie is never shown.
@@ -157,7 +166,11 @@ impl<'a> Request<'a> {
             fault: None,
             agent: None,
             page: PageHeaders::default(),
-            is_api: path.starts_with("/v1/"),
+            kind: match path.get(..4) {
+                Some("/v1/") => Kind::Api,
+                Some("/v4/") => Kind::ApiOfBrowsers,
+                _ => Kind::Page,
+            },
         }
     }
 
@@ -174,10 +187,15 @@ impl<'a> Request<'a> {
         } else if name.eq_ignore_ascii_case("user-agent") {
             self.agent = Some(value);
         }
-        if !self.is_api {
-            self.page.header(name, value);
-        } else if name.eq_ignore_ascii_case("authorization") {
-            self.page.authorization.set(value);
+        match self.kind {
+            Kind::Api | Kind::ApiOfBrowsers if name.eq_ignore_ascii_case("authorization") => {
+                self.page.authorization.set(value);
+            }
+            Kind::ApiOfBrowsers if name.eq_ignore_ascii_case("origin") => {
+                self.page.origin = Some(value);
+            }
+            Kind::Api | Kind::ApiOfBrowsers => {}
+            Kind::Page => self.page.header(name, value),
         }
     }
 

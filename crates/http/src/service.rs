@@ -42,8 +42,9 @@ pub trait Service: Send + Sync + 'static {
         body: B,
     ) -> impl Future<Output = Reply> + Send;
 
-    /// The answer to something that is not even a request, or that could not be answered.
-    fn refuse(&self, refusal: Refusal, message: &'static str) -> Reply;
+    /// The answer to something that is not even a request, or that could not be answered; with its path, as far as it
+    /// is known.
+    fn refuse(&self, refusal: Refusal, message: &'static str, path: &str) -> Reply;
 }
 
 /// A request's body on its way in.

@@ -129,8 +129,10 @@ pub(crate) enum Verb {
     )]
     Config(ConfigArgs),
     /// Print the OpenAPI 3.1 document
-    #[command(after_help = "Example:\n  linesman openapi > openapi.json")]
-    Openapi,
+    #[command(
+        after_help = "Example:\n  linesman openapi > openapi.json\n  linesman openapi --v4 > openapi-v4.json"
+    )]
+    Openapi(OpenapiArgs),
     /// Print completions for a shell
     #[command(
         after_help = "Example:\n  linesman completions bash > /etc/bash_completion.d/linesman\n  \
@@ -141,6 +143,13 @@ pub(crate) enum Verb {
     /// Print the manual page
     #[command(after_help = "Example:\n  linesman man > /usr/local/share/man/man1/linesman.1")]
     Man,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OpenapiArgs {
+    /// The document of /v4, the prior interface
+    #[arg(long)]
+    pub(crate) v4: bool,
 }
 
 #[derive(Debug, Args)]

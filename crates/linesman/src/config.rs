@@ -21,7 +21,7 @@ use adapters::settings::AdapterSettings;
 use crate::config::{
     adapter::read_adapters,
     schema::Reader,
-    settings::{Api, Catalogue, Dashboard, Market, Sandbox, Sections, Server},
+    settings::{Api, Catalogue, Dashboard, Market, Sandbox, Sections, Server, V4},
     source::{Fault, Kind, Node, Origin},
 };
 
@@ -69,6 +69,7 @@ pub(crate) struct Config {
     pub(crate) market: Market,
     pub(crate) sandbox: Sandbox,
     pub(crate) api: Api,
+    pub(crate) v4: V4,
     pub(crate) dashboard: Dashboard,
     /// `None`: no email is sent.
     pub(crate) mail: Option<Mail>,
@@ -186,7 +187,7 @@ impl Config {
     }
 
     fn new(sections: Sections, adapters: Vec<AdapterSettings>, reader: Reader) -> Self {
-        let Sections { server, market, sandbox, api, dashboard, catalogue, log, .. } = sections;
+        let Sections { server, market, sandbox, api, v4, dashboard, catalogue, log, .. } = sections;
         let Sections { mail, database, cluster, .. } = sections;
         let public_url = dashboard.public_url.clone();
         let mail = match (mail.url, mail.from, public_url) {
@@ -206,6 +207,7 @@ impl Config {
             market,
             sandbox,
             api,
+            v4,
             dashboard,
             mail,
             cluster,

@@ -91,9 +91,14 @@ fn run(cli: &Cli) -> anyhow::Result<()> {
         }
         Verb::Migrate(args) => commands::migrate::run(&config, args)?,
         Verb::Backup(args) => commands::backup::run(&config, &cli.data, args)?,
-        Verb::Openapi => {
+        Verb::Openapi(args) => {
             let catalogue = catalogue::load(&config)?;
-            output::print_line(&api::openapi::text(&catalogue))?;
+            let document = if args.v4 {
+                api::openapi::v4::text(&catalogue)
+            } else {
+                api::openapi::text(&catalogue)
+            };
+            output::print_line(&document)?;
         }
         Verb::Init => commands::init::run(&config, &cli.data)?,
         Verb::Completions(_) | Verb::Man => {}

@@ -86,7 +86,7 @@ impl WorldSetup<'_> {
             catalogue: Arc::clone(catalogue),
             refresh_interval: market.refresh_interval,
             stale_after: market.stale_after,
-            wires: api::v1::WIRES,
+            wires: api::wires(world),
             lifetimes: Lifetimes {
                 final_retention: market.final_retention,
                 forget_after: market.forget_after,

@@ -235,8 +235,8 @@ impl SportView {
         }
     }
 
-    /// The events with these ids, in order.
-    fn positions(&self, ids: &[EventId]) -> Vec<usize> {
+    /// The positions of the events with these ids, in order.
+    pub fn positions(&self, ids: &[EventId]) -> Vec<usize> {
         let mut positions = Vec::with_capacity(ids.len());
         positions.extend(ids.iter().filter_map(|id| self.event_position(*id)));
         positions.sort_unstable();

@@ -263,7 +263,8 @@ impl SportView {
         self.events.get(self.event_position(id)?)
     }
 
-    pub(crate) fn event_position(&self, id: EventId) -> Option<usize> {
+    /// The position of an event.
+    pub fn event_position(&self, id: EventId) -> Option<usize> {
         usize::try_from(*self.by_id.get(&id)?).ok()
     }
 

@@ -43,7 +43,7 @@ fn main() -> Result<(), Failure> {
     for message in world.listings.iter().chain(&world.odds) {
         book.apply("bench", message, START)?;
     }
-    let snapshot = Snapshot::cut(&book, 0, START, STALE_AFTER, api::v1::WIRES);
+    let snapshot = Snapshot::cut(&book, 0, START, STALE_AFTER, api::wires(domain::World::Live));
     let held = resident_kib()? - before;
     println!("{} events, {} records", snapshot.events(), snapshot.records());
     println!("book and one snapshot          {:8} MiB", held / 1024);
@@ -76,7 +76,7 @@ fn publish(
         }
         applying += cpu()? - started;
         let started = cpu()?;
-        let next = Snapshot::cut(&book, 0, now, STALE_AFTER, api::v1::WIRES);
+        let next = Snapshot::cut(&book, 0, now, STALE_AFTER, api::wires(domain::World::Live));
         cutting += cpu()? - started;
         drop(moved);
         two_held = two_held.max(resident_kib()? - before);
@@ -124,7 +124,7 @@ fn restart(world: &World, catalogue: &Arc<Catalogue>) -> Result<(), Failure> {
     let started = cpu()?;
     let book = Book::from_image(IMAGE_VERSION, &image, Arc::clone(catalogue))?;
     let read = cpu()? - started;
-    let snapshot = Snapshot::cut(&book, 0, START, STALE_AFTER, api::v1::WIRES);
+    let snapshot = Snapshot::cut(&book, 0, START, STALE_AFTER, api::wires(domain::World::Live));
     let whole = cpu()? - started;
     println!("from_image                     {:8} ms", ms(read));
     println!("from_image and first cut       {:8} ms (target 1000)", ms(whole));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::{ApiError, ErrorCode, catch_panics, v1};
+use api::{ApiError, ErrorCode, catch_panics, v1, v4};
 use http::{ConnectionState, Method, Refusal, Reply, Request, RequestBody, RequestId, Server};
 
 use crate::ops;
@@ -17,6 +17,28 @@ pub struct ListenerService {
 }
 
 impl ListenerService {
+    /// Whether a path is of `/v4` here.
+    fn shows_v4(&self, path: &str) -> bool {
+        v4::covers(path) && route::find(&self.service, self.role, path) == Some(Target::V4)
+    }
+
+    /// A request that panicked is answered in the form of its interface.
+    fn in_form(
+        &self,
+        request: &Request<'_>,
+        answered: Result<Reply, ApiError>,
+    ) -> Result<Reply, ApiError> {
+        let api = &self.service.api;
+        answered.or_else(|error| {
+            if !self.shows_v4(request.path) {
+                return Err(error);
+            }
+            let reply = v4::refuse(&api.settings.v4, error, Some(request));
+            api.metrics.note_refusal(&reply);
+            Ok(reply)
+        })
+    }
+
     async fn route(
         &self,
         request: &Request<'_>,
@@ -28,6 +50,13 @@ impl ListenerService {
         if target == Some(Target::V1) {
             let (operation, reply) =
                 v1::answer(&service.api, request, connection, request_id).await;
+            service.api.metrics.note_answer(operation, &reply, connection.begun.elapsed());
+            return Ok(reply);
+        }
+        if target == Some(Target::V4) {
+            // Boxed, or every connection would be as large as one that is asked for it.
+            let answering = Box::pin(v4::answer(&service.api, request, connection, request_id));
+            let (operation, reply) = answering.await;
             service.api.metrics.note_answer(operation, &reply, connection.begun.elapsed());
             return Ok(reply);
         }
@@ -54,8 +83,8 @@ impl ListenerService {
     fn not_found(&self, path: &str) -> ApiError {
         let text = match self.role {
             ListenerRole::Main if path == "/v4" || path.starts_with("/v4/") => {
-                "there is no such path: this API is under /v1; /docs shows the paths, names and parameters that replace \
-                 those of The Odds API v4"
+                "there is no such path: /v4 is switched off here, and this API is under /v1; /docs shows the paths, names \
+                 and parameters that replace those of The Odds API v4"
             }
             ListenerRole::Main => {
                 let whole = path.trim_end_matches('/');
@@ -93,7 +122,7 @@ impl http::Service for ListenerService {
         let request_id = api.next_request_id();
         let answering = self.route(request, connection, request_id);
         let answered = catch_panics(&api.metrics, answering).await;
-        self.service.finish(answered, request_id)
+        self.service.finish(self.in_form(request, answered), request_id)
     }
 
     async fn answer_with_body<B: RequestBody>(
@@ -115,13 +144,25 @@ impl http::Service for ListenerService {
             (Method::Get, Some(Target::Page)) if web::is_stream(request.path) => {
                 Ok(web::watch(web, request, request_id).await)
             }
-            _ => catch_panics(&api.metrics, self.route(request, connection, request_id)).await,
+            _ => {
+                let answering = self.route(request, connection, request_id);
+                self.in_form(request, catch_panics(&api.metrics, answering).await)
+            }
         };
         self.service.finish(answered, request_id)
     }
 
-    fn refuse(&self, refusal: Refusal, message: &'static str) -> Reply {
-        let request_id = self.service.api.next_request_id();
-        self.service.finish(Err((refusal, message).into()), request_id)
+    fn refuse(&self, refusal: Refusal, message: &'static str, path: &str) -> Reply {
+        let api = &self.service.api;
+        let error = ApiError::from((refusal, message));
+        let too_large = matches!(error.code, ErrorCode::HeadTooLarge | ErrorCode::TargetTooLong);
+        let answered = if too_large && self.shows_v4(path) {
+            let reply = v4::refuse(&api.settings.v4, error, None);
+            api.metrics.note_refusal(&reply);
+            Ok(reply)
+        } else {
+            Err(error)
+        };
+        self.service.finish(answered, api.next_request_id())
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use api::v4::{self, V4Settings};
 use api::{ApiError, ErrorCode};
 use http::{Listener, NotReady, Reply, RequestIds, Server};
 
@@ -15,16 +16,23 @@ pub async fn answer_until<T>(
     until: impl Future<Output = T>,
 ) -> T {
     let ids = RequestIds::default();
-    let refuse = move |error: ApiError| -> Reply {
+    let refuse = move |error: ApiError, path: &str| -> Reply {
         let request_id = ids.next();
-        let mut reply = error.into_reply(request_id);
+        let mut reply = if v4::covers(path) {
+            v4::refuse(&V4Settings::default(), error, None)
+        } else {
+            error.into_reply(request_id)
+        };
         request_id.put(&mut reply.head);
         reply
     };
     let answer = move |request: Result<&http::Request<'_>, _>| match request {
         Ok(request) if request.path == "/healthz" && request.method.reads() => ops::healthy(),
-        Ok(_) => refuse(ApiError::new(ErrorCode::Unavailable, why).retry_after(1)),
-        Err(refusal) => refuse(ApiError::from(refusal)),
+        Ok(request) => {
+            let error = ApiError::new(ErrorCode::Unavailable, why).retry_after(1);
+            refuse(error, request.path)
+        }
+        Err(refusal) => refuse(ApiError::from(refusal), ""),
     };
     http::answer_until(&Arc::new(NotReady { server, answer }), listeners, until).await
 }

@@ -24,6 +24,7 @@ pub(crate) fn answer(
     }
     match target {
         Target::OpenApi => Ok(openapi::reply(&service.api, request)),
+        Target::OpenApiV4 => Ok(openapi::v4::reply(&service.api, request)),
         Target::Health => Ok(healthy()),
         Target::Ready => ready(service),
         Target::Metrics => {
@@ -40,7 +41,9 @@ pub(crate) fn answer(
             reply.head.put("cache-control", "no-store");
             Ok(reply)
         }
-        Target::V1 | Target::Push | Target::Page | Target::Docs => Err(ApiError::internal()),
+        Target::V1 | Target::V4 | Target::Push | Target::Page | Target::Docs => {
+            Err(ApiError::internal())
+        }
     }
 }
 

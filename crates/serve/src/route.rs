@@ -6,10 +6,12 @@ use crate::service::{ListenerRole, Service};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     V1,
+    V4,
     Push,
     Page,
     Docs,
     OpenApi,
+    OpenApiV4,
     Health,
     Ready,
     Metrics,
@@ -34,14 +36,16 @@ const fn route(path: &'static str, target: Target, roles: &'static [ListenerRole
 }
 
 /// The most used first.
-const ROUTES: [Route; 9] = [
+const ROUTES: [Route; 11] = [
     Route { path: "/v1", below: true, target: Target::V1, roles: MAIN },
+    Route { path: "/v4", below: true, target: Target::V4, roles: MAIN },
     route(api::ingest::PATH, Target::Push, &[ListenerRole::Main, ListenerRole::Ingest]),
     route("/healthz", Target::Health, ALL),
     route("/readyz", Target::Ready, ALL),
     route("/metrics", Target::Metrics, OPERATOR),
     route("/feeds", Target::Feeds, OPERATOR),
     route("/openapi.json", Target::OpenApi, MAIN),
+    route("/openapi/v4.json", Target::OpenApiV4, MAIN),
     route("/", Target::Docs, MAIN),
     Route { path: "/docs", below: true, target: Target::Docs, roles: MAIN },
 ];
@@ -59,6 +63,7 @@ pub(crate) fn find(service: &Service, role: ListenerRole, path: &str) -> Option<
     let found = ROUTES.iter().find(|route| route.matches(path) && route.roles.contains(&role));
     match found.map(|route| route.target) {
         Some(Target::Push) if role == ListenerRole::Main && !service.ingest_on_main => None,
+        Some(Target::V4 | Target::OpenApiV4) if !service.api.settings.v4.enabled => None,
         Some(Target::Docs) if !service.web.settings.docs => None,
         None if role == ListenerRole::Main && web::covers(&service.web, path) => Some(Target::Page),
         found => found,

@@ -126,6 +126,7 @@ mod hostile {
             limit: 100,
             divisor: 4,
             lease_max: 100,
+            least: 1,
         }
     }
 

@@ -27,16 +27,19 @@ pub struct LeaseRequest {
     pub start_ms: i64,
     /// What the window may give in all.
     pub limit: u32,
-    /// The lease is what remains divided by this, at least 1 and at most `lease_max`.
+    /// The lease is what remains divided by this, at most `lease_max`, and at least `least` as far as so much remains.
     pub divisor: u32,
     pub lease_max: u32,
+    /// What a request that waits needs at once: all of it or nothing helps.
+    pub least: u32,
 }
 
 impl LeaseRequest {
     /// The lease out of a window of which `granted` was leased before.
     pub fn grant(&self, granted: u32) -> u32 {
         let remaining = self.limit.saturating_sub(granted);
-        (remaining / self.divisor.max(1)).clamp(1, self.lease_max.max(1)).min(remaining)
+        let least = self.least.max(1);
+        (remaining / self.divisor.max(1)).clamp(least, self.lease_max.max(least)).min(remaining)
     }
 }
 

@@ -83,6 +83,7 @@ fn ask(node: u32, row: u32, turn: u32) -> LeaseRequest {
         limit: 60,
         divisor: 4,
         lease_max: 10_000,
+        least: 1,
     }
 }
 

@@ -1,4 +1,4 @@
-//! `openapi.json` is generated from the code and committed; the two must be the same bytes.
+//! `openapi.json` and `openapi-v4.json` are generated from the code and committed; they must be the same bytes.
 
 use std::fs;
 
@@ -6,25 +6,33 @@ use anyhow::{Context as _, Result, bail};
 
 use shell::repository::Repository;
 
-const FILE: &str = "openapi.json";
+/// Each file, and what the program is called with to print it.
+const FILES: [(&str, &[&str]); 2] =
+    [("openapi.json", &["openapi"]), ("openapi-v4.json", &["openapi", "--v4"])];
 
 pub(crate) fn check(repository: &Repository) -> Result<()> {
-    let committed = repository.read(FILE).context("make it with `cargo xtask openapi`")?;
-    let generated = generate(repository)?;
-    if let Some(difference) = difference(&committed, &generated) {
-        bail!("{FILE} is not what the program prints: {difference}; run `cargo xtask openapi`");
+    for (file, args) in FILES {
+        let committed = repository.read(file).context("make it with `cargo xtask openapi`")?;
+        let generated = generate(repository, args)?;
+        if let Some(difference) = difference(&committed, &generated) {
+            bail!("{file} is not what the program prints: {difference}; run `cargo xtask openapi`");
+        }
     }
     Ok(())
 }
 
 pub(crate) fn rewrite(repository: &Repository) -> Result<()> {
-    let generated = generate(repository)?;
-    fs::write(repository.root.join(FILE), generated).with_context(|| format!("cannot write {FILE}"))
+    for (file, args) in FILES {
+        let generated = generate(repository, args)?;
+        fs::write(repository.root.join(file), generated)
+            .with_context(|| format!("cannot write {file}"))?;
+    }
+    Ok(())
 }
 
-fn generate(repository: &Repository) -> Result<String> {
+fn generate(repository: &Repository, args: &[&str]) -> Result<String> {
     let program = repository.build_program()?;
-    shell::output(shell::command(program, &repository.root).arg("openapi"))
+    shell::output(shell::command(program, &repository.root).args(args))
 }
 
 /// The first line that differs.

@@ -30,7 +30,8 @@ pub(crate) struct WindowLease {
     left: u32,
     /// What was left after the last refill; at half of it the next is requested.
     filled: u32,
-    wanted: bool,
+    /// What is to be leased at least; 0 where nothing is.
+    wanted: u32,
     checked_ms: i64,
     next: Next,
 }
@@ -70,7 +71,7 @@ impl WindowLease {
             granted,
             left: 0,
             filled: 0,
-            wanted: false,
+            wanted: 0,
             checked_ms: now.as_millis(),
             next: Next::Unasked,
         }
@@ -107,24 +108,25 @@ impl WindowLease {
         }
     }
 
-    /// Whether a request can be granted, requesting a lease where that may help.
-    fn readiness(&mut self, now: Timestamp) -> Readiness {
-        if self.left > 0 {
+    /// Whether so many units can be granted, requesting a lease where that may help.
+    fn readiness(&mut self, units: u32, now: Timestamp) -> Readiness {
+        let Some(short) = units.checked_sub(self.left).filter(|short| *short > 0) else {
             return Readiness::Ready;
-        }
-        if self.granted < self.limit {
-            self.wanted = true;
+        };
+        if self.limit.saturating_sub(self.granted) >= short {
+            self.wanted = self.wanted.max(short);
             return Readiness::NeedsLease;
         }
-        if now.as_millis().saturating_sub(self.checked_ms) >= RECHECK_MS {
-            self.wanted = true;
+        // More than there is in all is refused without a look.
+        if units <= self.limit && now.as_millis().saturating_sub(self.checked_ms) >= RECHECK_MS {
+            self.wanted = self.wanted.max(short);
         }
         Readiness::Exhausted
     }
 
-    /// Whether one can be granted. `Err(None)`: no lease is left, but the store may have more.
-    pub(crate) fn check(&mut self, now: Timestamp) -> Result<(), Option<Refusal>> {
-        match self.readiness(now) {
+    /// Whether so many units can be granted. `Err(None)`: too little is leased, but the store may have more.
+    pub(crate) fn check(&mut self, units: u32, now: Timestamp) -> Result<(), Option<Refusal>> {
+        match self.readiness(units, now) {
             Readiness::Ready => Ok(()),
             Readiness::NeedsLease => Err(None),
             Readiness::Exhausted => Err(Some(self.refusal(now))),
@@ -135,33 +137,34 @@ impl WindowLease {
         self.owner
     }
 
-    /// Grants one; only after [`Readiness::Ready`].
-    pub(crate) fn take(&mut self, now: Timestamp) {
-        self.left = self.left.saturating_sub(1);
+    /// Grants so many units; only after [`Readiness::Ready`].
+    pub(crate) fn take(&mut self, units: u32, now: Timestamp) {
+        self.left = self.left.saturating_sub(units);
         if self.next == Next::Unasked && self.end_ms - now.as_millis() <= LEAD_MS {
             self.next = Next::Wanted;
         }
         if self.left <= self.filled / 2 && self.granted < self.limit {
-            self.wanted = true;
+            self.wanted = self.wanted.max(1);
         }
     }
 
     pub(crate) fn is_wanted(&self) -> bool {
-        self.wanted || self.next == Next::Wanted
+        self.wanted > 0 || self.next == Next::Wanted
     }
 
     /// What to lease of this window and of the next.
     pub(crate) fn asks(&mut self, meter_id: &str) -> impl Iterator<Item = LeaseRequest> {
-        let now = std::mem::take(&mut self.wanted).then_some(self.start_ms);
-        let next = (self.next == Next::Wanted).then_some(self.end_ms);
+        let least = std::mem::take(&mut self.wanted);
+        let now = (least > 0).then_some((self.start_ms, least));
+        let next = (self.next == Next::Wanted).then_some((self.end_ms, 1));
         if next.is_some() {
             self.next = Next::Asked;
         }
-        let asks = [now, next].map(|start| start.map(|start_ms| self.ask(meter_id, start_ms)));
+        let asks = [now, next].map(|ask| ask.map(|window| self.ask(meter_id, window)));
         asks.into_iter().flatten()
     }
 
-    fn ask(&self, meter_id: &str, start_ms: i64) -> LeaseRequest {
+    fn ask(&self, meter_id: &str, (start_ms, least): (i64, u32)) -> LeaseRequest {
         LeaseRequest {
             meter_id: meter_id.into(),
             window: self.window,
@@ -173,6 +176,7 @@ impl WindowLease {
                 Window::Day | Window::Month => 16,
             },
             lease_max: LEASE_MAX,
+            least,
         }
     }
 
@@ -183,7 +187,7 @@ impl WindowLease {
             self.filled = self.left;
             self.granted = lease.granted;
             self.keep_within();
-            self.wanted = false;
+            self.wanted = 0;
             self.checked_ms = now.as_millis();
         } else if ask.window == self.window && ask.start_ms == self.end_ms {
             self.next = Next::Held(lease);
@@ -223,6 +227,7 @@ impl WindowLease {
             owner: self.owner,
             window: self.window,
             limit: self.limit,
+            remaining: self.standing().remaining,
             retry_after_s: u32::try_from((wait_ms + 999) / 1000).unwrap_or(u32::MAX),
         }
     }

@@ -54,6 +54,8 @@ pub struct Refusal {
     pub owner: Owner,
     pub window: Window,
     pub limit: u32,
+    /// What the window still has; less than was requested.
+    pub remaining: u32,
     /// At least 1.
     pub retry_after_s: u32,
 }
@@ -98,7 +100,15 @@ pub struct Meters {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Count {
     Burst,
-    Quota,
+    /// So many units.
+    Quota(u32),
+}
+
+impl Count {
+    /// Whether the account's windows count it too.
+    fn is_shared(self) -> bool {
+        matches!(self, Self::Quota(_))
+    }
 }
 
 #[derive(Debug)]
@@ -160,9 +170,10 @@ impl Meters {
         self.spend(now, Count::Burst)
     }
 
-    /// Counts one request to the day and the month, the account's too, to all or to none, without waiting.
-    pub fn spend_quota(self: &Arc<Self>, now: Timestamp) -> Spend {
-        self.spend(now, Count::Quota)
+    /// Counts so many units to the day and the month, the account's too, all to all of them or none to any, without
+    /// waiting.
+    pub fn spend_quota(self: &Arc<Self>, units: u32, now: Timestamp) -> Spend {
+        self.spend(now, Count::Quota(units))
     }
 
     /// As [`Meters::spend_burst`], waiting for a lease where it must.
@@ -171,8 +182,8 @@ impl Meters {
     }
 
     /// As [`Meters::spend_quota`], waiting for a lease where it must.
-    pub async fn charge_quota(self: &Arc<Self>, now: Timestamp) -> Charge {
-        self.charge(now, Count::Quota).await
+    pub async fn charge_quota(self: &Arc<Self>, units: u32, now: Timestamp) -> Charge {
+        self.charge(now, Count::Quota(units)).await
     }
 
     /// Applies changed limits: what was leased beyond them is not granted any more.
@@ -231,7 +242,7 @@ impl Meters {
 
     fn spend(self: &Arc<Self>, now: Timestamp, count: Count) -> Spend {
         let mut state = self.lock();
-        let account = self.account.as_ref().filter(|_| count == Count::Quota);
+        let account = self.account.as_ref().filter(|_| count.is_shared());
         let mut shared = account.map(|account| account.lock());
         if state.closed || shared.as_ref().is_some_and(|shared| shared.closed) {
             return Spend::NeedsLease;
@@ -239,10 +250,10 @@ impl Meters {
         state.roll(now);
         let spend = match (count, shared.as_deref_mut()) {
             (Count::Burst, _) => state.spend_burst(now),
-            (Count::Quota, None) => state.spend_quota(now),
-            (Count::Quota, Some(shared)) => {
+            (Count::Quota(units), None) => state.spend_quota(units, now),
+            (Count::Quota(units), Some(shared)) => {
                 shared.roll(now);
-                state.spend_both(shared, now)
+                state.spend_both(shared, units, now)
             }
         };
         self.order_wanted(&mut state);
@@ -272,7 +283,7 @@ impl Meters {
     }
 
     async fn charge_when_refilled(self: &Arc<Self>, now: Timestamp, count: Count) -> Charge {
-        let account = self.account.as_ref().filter(|_| count == Count::Quota);
+        let account = self.account.as_ref().filter(|_| count.is_shared());
         // Without an account both are the same.
         let shared = account.unwrap_or(self);
         let failures = || [self, shared].map(|meters| meters.lock().failures);
@@ -404,23 +415,23 @@ impl State {
     }
 
     fn spend_burst(&mut self, now: Timestamp) -> Spend {
-        let ready = self.minute.as_mut().map_or(Ok(()), |minute| minute.check(now));
+        let ready = self.minute.as_mut().map_or(Ok(()), |minute| minute.check(1, now));
         ready.map_or_else(not_granted, |()| {
-            self.minute.iter_mut().for_each(|minute| minute.take(now));
+            self.minute.iter_mut().for_each(|minute| minute.take(1, now));
             Spend::Granted(self.standing())
         })
     }
 
-    fn spend_quota(&mut self, now: Timestamp) -> Spend {
-        self.check(now).map_or_else(not_granted, |()| {
-            self.take(now);
+    fn spend_quota(&mut self, units: u32, now: Timestamp) -> Spend {
+        self.check(units, now).map_or_else(not_granted, |()| {
+            self.take(units, now);
             Spend::Granted(self.standing())
         })
     }
 
     /// From both or from neither.
-    fn spend_both(&mut self, shared: &mut Self, now: Timestamp) -> Spend {
-        match (self.check(now), shared.check(now)) {
+    fn spend_both(&mut self, shared: &mut Self, units: u32, now: Timestamp) -> Spend {
+        match (self.check(units, now), shared.check(units, now)) {
             // Where both are exhausted, the one that resets last counts.
             (Err(Some(own)), Err(Some(other))) => {
                 let later = other.retry_after_s > own.retry_after_s;
@@ -429,17 +440,17 @@ impl State {
             (Err(Some(refusal)), _) | (_, Err(Some(refusal))) => Spend::Refused(refusal),
             (Err(None), _) | (_, Err(None)) => Spend::NeedsLease,
             (Ok(()), Ok(())) => {
-                self.take(now);
-                shared.take(now);
+                self.take(units, now);
+                shared.take(units, now);
                 Spend::Granted(tightest(self.standing(), shared.quota()))
             }
         }
     }
 
-    /// Whether the day and the month have one left, requesting a lease where that may help.
-    fn check(&mut self, now: Timestamp) -> Result<(), Option<Refusal>> {
-        let day = self.day.check(now);
-        let month = self.month.as_mut().map_or(Ok(()), |month| month.check(now));
+    /// Whether the day and the month have so many units left, requesting a lease where that may help.
+    fn check(&mut self, units: u32, now: Timestamp) -> Result<(), Option<Refusal>> {
+        let day = self.day.check(units, now);
+        let month = self.month.as_mut().map_or(Ok(()), |month| month.check(units, now));
         match (month, day) {
             // Where both are exhausted, the month counts.
             (Err(Some(refusal)), _) | (_, Err(Some(refusal))) => Err(Some(refusal)),
@@ -447,10 +458,10 @@ impl State {
         }
     }
 
-    fn take(&mut self, now: Timestamp) {
-        self.day.take(now);
+    fn take(&mut self, units: u32, now: Timestamp) {
+        self.day.take(units, now);
         if let Some(month) = &mut self.month {
-            month.take(now);
+            month.take(units, now);
         }
     }
 

@@ -76,7 +76,7 @@ async fn with_the_database_away_keys_go_on_within_their_leases_and_no_further() 
     for node in &nodes {
         let entry = node.entry(&key, now);
         let mut in_hand = 0;
-        while let Spend::Granted(_) = entry.meters.spend_quota(now) {
+        while let Spend::Granted(_) = entry.meters.spend_quota(1, now) {
             in_hand += 1;
         }
         assert!((1..=LIMIT / 2).contains(&in_hand), "{in_hand}");

@@ -27,6 +27,8 @@ enum Step {
         node: usize,
         key: usize,
         times: u8,
+        /// Of each time, all or none.
+        units: u32,
     },
     /// A key is revoked and another one made.
     Renew {
@@ -64,8 +66,8 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         5 => (node.clone(), key.clone(), 1..9_u8)
             .prop_map(|(node, key, times)| Step::Burst { node, key, times }),
-        6 => (node.clone(), key.clone(), 1..9_u8)
-            .prop_map(|(node, key, times)| Step::Quota { node, key, times }),
+        6 => (node.clone(), key.clone(), 1..9_u8, prop_oneof![2 => Just(1), 1 => 2..7_u32])
+            .prop_map(|(node, key, times, units)| Step::Quota { node, key, times, units }),
         2 => (node.clone(), key).prop_map(|(node, key)| Step::Renew { node, key }),
         2 => node.clone().prop_map(|node| Step::Crash { node }),
         2 => node.clone().prop_map(|node| Step::Restart { node }),
@@ -127,9 +129,9 @@ impl Model {
                     self.burst(node, key).await;
                 }
             }
-            Step::Quota { node, key, times } => {
+            Step::Quota { node, key, times, units } => {
                 for _ in 0..times {
-                    self.quota(node, key).await;
+                    self.quota(node, key, units).await;
                 }
             }
             Step::Renew { node, key } => self.renew(node, key).await,
@@ -185,32 +187,39 @@ impl Model {
                 // Minutes are forgotten after an hour: a clock that steps back further, with a restart, may open one of
                 // them again. Days and months are kept for more than a year.
                 if self.latest.since(minute) < Duration::from_secs(3600) {
-                    self.grant(&format!("{key} {minute}"), BURST);
+                    self.grant(&format!("{key} {minute}"), 1, BURST);
                 }
             }
             Err(refusal) => assert!(refusal.retry_after_s >= 1),
         }
     }
 
-    async fn quota(&mut self, node: usize, key: usize) {
+    async fn quota(&mut self, node: usize, key: usize, units: u32) {
         let running = &mut self.nodes[node];
         let now = running.clock.now();
         running.latest = running.latest.max(now);
         let text = running.latest.to_string();
         let entry = running.node.entry(&self.keys[key], now);
-        match insist(async || running.node.charge_quota(&entry, now).await).await {
+        let before = entry.meters.standing(now).quota;
+        match insist(async || running.node.charge_credits(&entry, units, now).await).await {
             Ok(standing) => {
-                assert!(standing.quota.used >= 1 && standing.quota.used <= standing.quota.limit);
-                self.grant(&text[..10], DAY);
-                self.grant(&text[..7], MONTH);
+                let quota = standing.quota;
+                assert!(quota.used >= units && quota.used <= quota.limit);
+                self.grant(&text[..10], units, DAY);
+                self.grant(&text[..7], units, MONTH);
             }
-            Err(refusal) => assert!(refusal.retry_after_s >= 1),
+            Err(refusal) => {
+                assert!(refusal.retry_after_s >= 1 && refusal.remaining < units);
+                // Refused is not charged in part. Looking into the store may show more use, of the other node.
+                let after = entry.meters.standing(now).quota;
+                assert!(after.used >= before.used || after.window != before.window);
+            }
         }
     }
 
-    fn grant(&mut self, window: &str, limit: u32) {
+    fn grant(&mut self, window: &str, units: u32, limit: u32) {
         let granted = self.granted.entry(window.to_owned()).or_default();
-        *granted += 1;
+        *granted += units;
         assert!(*granted <= limit, "{window} gave {granted} of {limit}");
     }
 }

@@ -85,6 +85,59 @@ async fn two_nodes_together_never_pass_the_limit() {
 }
 
 #[tokio::test]
+async fn several_credits_are_charged_together_or_not_at_all() {
+    let test = TestStore::at(NOON);
+    let key = test.issue(limits(60, 11, Some(20))).await;
+    let node = test.node().await;
+    let (entry, now) = (node.entry(&key, test.now()), test.now());
+    let charge =
+        async |credits| insist(async || node.charge_credits(&entry, credits, now).await).await;
+    // A lease of a sixteenth is less than one of these takes: it hands out what is needed in one step.
+    assert_eq!(charge(9).await.unwrap().quota.remaining, 2);
+    let refusal = charge(3).await.unwrap_err();
+    assert_eq!((refusal.window, refusal.limit, refusal.remaining), (Window::Day, 11, 2));
+    assert_eq!(entry.meters.standing(now).quota.remaining, 2, "a refusal charges nothing");
+    assert_eq!(quota(&node, &entry, now).await.unwrap().quota.remaining, 1);
+    assert_eq!(charge(1).await.unwrap().quota.remaining, 0);
+    assert!(charge(1).await.is_err());
+    // The next day has eleven of its own, the month nine of its twenty.
+    let tomorrow = now.plus(DAY);
+    let charge =
+        async |credits| insist(async || node.charge_credits(&entry, credits, tomorrow).await).await;
+    assert_eq!(charge(10).await.unwrap_err().window, Window::Month);
+    assert_eq!(charge(9).await.unwrap().quota.remaining, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_that_charge_several_credits_never_pass_the_limit() {
+    let test = TestStore::at(NOON);
+    let key = test.issue(limits(1, 500, None)).await;
+    let (one, other) = (test.node().await, test.node().await);
+    let now = test.now();
+    let mut tasks = Vec::new();
+    for (at, node) in [&one, &other].into_iter().cycle().take(8).enumerate() {
+        let (accounts, entry) = (Arc::clone(&node.accounts), node.entry(&key, now));
+        let credits = [1, 3, 7, 40][at / 2];
+        tasks.push(tokio::spawn(async move {
+            let (mut charged, begun) = (0, Instant::now());
+            loop {
+                match accounts.charge_credits(&entry, credits, now).await {
+                    Charge::Granted(_) => charged += credits,
+                    Charge::Refused(_) => return charged,
+                    Charge::Unavailable => assert!(begun.elapsed() < TEST_TIMEOUT, "no lease"),
+                }
+            }
+        }));
+    }
+    let mut charged = 0;
+    for task in tasks {
+        charged += task.await.unwrap();
+    }
+    // Those that charge one credit take the rest.
+    assert_eq!(charged, 500);
+}
+
+#[tokio::test]
 async fn crashes_lose_requests_but_never_give_more() {
     let test = TestStore::at(NOON);
     let key = test.issue(limits(1, 200, Some(150))).await;
@@ -137,7 +190,13 @@ async fn day_and_month_are_spent_together_and_the_refusal_names_which() {
     let refusal = quota(&node, &entry, test.now()).await.unwrap_err();
     assert_eq!(
         refusal,
-        Refusal { owner: Owner::Key, window: Window::Day, limit: 3, retry_after_s: 2 }
+        Refusal {
+            owner: Owner::Key,
+            window: Window::Day,
+            limit: 3,
+            remaining: 0,
+            retry_after_s: 2
+        }
     );
 
     test.clock.advance(2 * SECOND);
@@ -164,7 +223,13 @@ async fn the_burst_is_a_minute_and_costs_no_quota() {
     let refusal = burst(&node, &entry, test.now()).await.unwrap_err();
     assert_eq!(
         refusal,
-        Refusal { owner: Owner::Key, window: Window::Minute, limit: 5, retry_after_s: 1 }
+        Refusal {
+            owner: Owner::Key,
+            window: Window::Minute,
+            limit: 5,
+            remaining: 0,
+            retry_after_s: 1
+        }
     );
     assert_eq!(entry.meters.standing(test.now()).quota.used, 0);
 

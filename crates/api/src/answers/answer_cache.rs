@@ -23,6 +23,7 @@ use super::{Answer, Selector};
 use http::BodyFile;
 
 use crate::v1::wire::event_fragment::Fragments;
+use crate::v4;
 
 /// The most that one epoch's answers may hold, in bytes: a few hundred of the largest usual ones, and far more than
 /// clients ask for in an epoch.
@@ -44,6 +45,8 @@ pub(crate) struct Answers {
     body_file: OnceLock<Option<Arc<BodyFile>>>,
     /// What odds answers are made of.
     pub(crate) fragments: Fragments,
+    /// What answers of `/v4` are made of.
+    pub(crate) v4: v4::Publication,
 }
 
 /// A ready answer.
@@ -117,6 +120,7 @@ impl Answers {
             figures,
             body_file: OnceLock::new(),
             fragments: Fragments::default(),
+            v4: v4::Publication::default(),
         }
     }
 

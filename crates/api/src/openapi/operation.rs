@@ -12,7 +12,7 @@ use crate::operation::{Operation, Schema};
 /// Path items of every operation.
 pub(crate) fn paths(responses: &mut Responses) -> Map<String, Value> {
     let mut paths = Map::new();
-    for operation in Operation::all() {
+    for operation in Operation::v1() {
         if let Some(path) = operation.row().path {
             paths.insert(path.to_owned(), path_item(operation, responses));
         }

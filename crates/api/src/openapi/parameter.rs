@@ -26,7 +26,7 @@ pub fn of(operation: Operation) -> Vec<Value> {
 /// Every parameter of every operation.
 pub fn all(catalogue: &Catalogue) -> Value {
     let mut params: Vec<Param> =
-        Operation::all().flat_map(|operation| operation.row().params).copied().collect();
+        Operation::v1().flat_map(|operation| operation.row().params).copied().collect();
     params.sort_by_key(|param| param.index());
     params.dedup();
     let in_query = params.into_iter().filter(|param| *param != Param::ApiKey);

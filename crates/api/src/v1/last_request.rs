@@ -10,13 +10,18 @@ use crate::operation::Operation;
 use http::Request;
 
 /// The last target of a connection that was understood, and what it means. It may hold a key and is never shown.
-#[derive(Default)]
-pub(crate) struct LastRequest(Option<Box<Remembered>>);
+pub(crate) struct LastRequest<P>(Option<Box<Remembered<P>>>);
 
-struct Remembered {
+struct Remembered<P> {
     /// Path and query, with the question mark between.
     target: String,
-    parsed: ParsedTarget,
+    parsed: P,
+}
+
+impl<P> Default for LastRequest<P> {
+    fn default() -> Self {
+        Self(None)
+    }
 }
 
 /// What is asked, before it is known who asks.
@@ -30,9 +35,9 @@ pub(crate) struct ParsedTarget {
 /// A longer target is not worth its memory on every connection.
 const TARGET_BYTES_MAX: usize = 256;
 
-impl LastRequest {
+impl<P: Clone> LastRequest<P> {
     /// What it means, if it is the same as last time.
-    pub(crate) fn recall(&self, request: &Request<'_>) -> Option<&ParsedTarget> {
+    pub(crate) fn recall(&self, request: &Request<'_>) -> Option<&P> {
         let Remembered { target, parsed } = self.0.as_deref()?;
         // The path has no question mark, so this can only be one way.
         let same = target.len() == request.path.len() + 1 + request.query.len()
@@ -42,7 +47,7 @@ impl LastRequest {
     }
 
     /// Remembers what a target means.
-    pub(crate) fn learn(&mut self, request: &Request<'_>, parsed: &ParsedTarget) {
+    pub(crate) fn learn(&mut self, request: &Request<'_>, parsed: &P) {
         if request.path.len() + request.query.len() > TARGET_BYTES_MAX {
             return;
         }
@@ -57,7 +62,7 @@ impl LastRequest {
     }
 }
 
-impl fmt::Debug for LastRequest {
+impl<P> fmt::Debug for LastRequest<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("LastRequest")
     }

@@ -47,11 +47,11 @@ impl<'a> Query<'a> {
         Self { text: query, plain: is_plain(query) }
     }
 
-    fn decode(self, text: &'a str) -> Option<Cow<'a, str>> {
+    pub(crate) fn decode(self, text: &'a str) -> Option<Cow<'a, str>> {
         if self.plain { Some(Cow::Borrowed(text)) } else { decode(text) }
     }
 
-    fn pairs(self) -> impl Iterator<Item = (&'a str, &'a str)> {
+    pub(crate) fn pairs(self) -> impl Iterator<Item = (&'a str, &'a str)> {
         let pairs = parts(self.text, b'&');
         pairs.filter(|pair| !pair.is_empty()).map(|pair| cut(pair, b'=').unwrap_or((pair, "")))
     }
@@ -191,9 +191,21 @@ impl Values<'_> {
                 let event = target.event.and_then(EventId::parse).ok_or_else(event_not_found)?;
                 Selector::Explain(ExplainSelection { sport, event, filter })
             }
-            (Operation::ListSports | Operation::GetStatus | Operation::Unknown, _) | (_, None) => {
-                Selector::Sports
-            }
+            (
+                Operation::ListSports
+                | Operation::GetStatus
+                | Operation::V4Sports
+                | Operation::V4Events
+                | Operation::V4Odds
+                | Operation::V4Scores
+                | Operation::V4EventOdds
+                | Operation::V4EventMarkets
+                | Operation::V4Participants
+                | Operation::V4Historical
+                | Operation::Unknown,
+                _,
+            )
+            | (_, None) => Selector::Sports,
         };
         Ok(selector)
     }
@@ -440,7 +452,7 @@ fn unknown_value<'a>(
 }
 
 /// What a client sent, short enough to be sent back, and never a key.
-fn short(text: &str) -> String {
+pub(crate) fn short(text: &str) -> String {
     if looks_secret(text) { "…".to_owned() } else { text.chars().take(40).collect() }
 }
 

@@ -11,11 +11,25 @@ use http::{Request, RequestId};
 /// What stands for a key in an address.
 const MASK: &str = "***";
 
+/// What a request was refused with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refused<'a> {
+    pub(crate) status: u16,
+    pub(crate) code: &'static str,
+    pub(crate) message: &'a str,
+}
+
+impl<'a> From<&'a ApiError> for Refused<'a> {
+    fn from(error: &'a ApiError) -> Self {
+        Self { status: error.code.status(), code: error.code.slug(), message: &error.message }
+    }
+}
+
 /// Takes a refusal down in the key's own trail.
 pub(crate) fn note(
     entry: &KeyEntry,
     request: &Request<'_>,
-    error: &ApiError,
+    refused: Refused<'_>,
     request_id: RequestId,
     now: Timestamp,
 ) {
@@ -24,9 +38,9 @@ pub(crate) fn note(
         request_id: request_id.to_string().into(),
         method: request.method.name(),
         target: target(request.path, request.query).into(),
-        status: error.code.status(),
-        code: error.code.slug(),
-        message: (*error.message).into(),
+        status: refused.status,
+        code: refused.code,
+        message: refused.message.into(),
         times: 1,
     });
 }
@@ -79,6 +93,7 @@ mod tests {
             ("/v1/books", "limit=0&x", "/v1/books?limit=0&x"),
             ("/v1/books", "api_key=sk_test_abc&limit=0", "/v1/books?api_key=***&limit=0"),
             ("/v1/books", "apiKey=abc", "/v1/books?apiKey=***"),
+            ("/v4/sports/", "all=x&apiKey=sk_live_a", "/v4/sports/?all=x&apiKey=***"),
             ("/v1/books", "X-API-Key=abc", "/v1/books?X-API-Key=***"),
             ("/v1/books", "key=sk_live_abc", "/v1/books?key=***"),
             ("/v1/books", "key=sk%5Flive_abc", "/v1/books?key=***"),

@@ -14,7 +14,7 @@ pub(crate) struct TargetPath<'a> {
 
 impl<'a> TargetPath<'a> {
     pub(crate) fn parse(path: &'a str) -> Option<Self> {
-        Operation::all().find_map(|operation| {
+        Operation::v1().find_map(|operation| {
             let mut target = TargetPath { operation, sport: None, event: None };
             target.read(operation.row().path?, path).then_some(target)
         })

@@ -39,9 +39,6 @@ pub(crate) use record::{OddsRecord, Outcome};
 pub(crate) use score::{Period, ScoreRecord};
 pub(crate) use service::{Bookmaker, RateLimit, ServiceStatus, Sport, SportList, status};
 
-/// The wires that snapshots are rendered for when they are cut.
-pub const WIRES: &[&dyn Wire] = &[&V1];
-
 /// Renders rows for v1.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct V1;
@@ -80,7 +77,8 @@ pub(crate) fn check_found(selector: &Selector, published: &Published) -> Result<
         | Selector::Odds(..)
         | Selector::Bouts(..)
         | Selector::Scores(_)
-        | Selector::Events(_) => Ok(()),
+        | Selector::Events(_)
+        | Selector::V4(_) => Ok(()),
     }
 }
 
@@ -121,6 +119,8 @@ pub(crate) fn make(selector: &Selector, snapshot: &Snapshot, fragments: &Fragmen
             let event = snapshot.sport(*sport).event(*id);
             (event.map(|event| texts(event).0.to_vec()).unwrap_or_default(), None)
         }
+        // Made by its own wire.
+        Selector::V4(_) => (Vec::new(), None),
     };
     Answer::new(body, next.as_ref().map(cursor::encode))
 }

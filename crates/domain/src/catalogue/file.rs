@@ -6,17 +6,19 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::{
-    BOOKMAKERS_MAX, Bookmaker, CLUBS_MAX, CatalogueError, Club, Region, SPORTS_MAX, Shape, Sport,
+    BOOKMAKERS_MAX, Bookmaker, CLUBS_MAX, Catalogue, CatalogueError, Club, Region, SPORTS_MAX,
+    Shape, Sport,
 };
+use crate::catalogue::v4_file::{V4BookmakerEntry, V4Names, V4SportEntry};
 use crate::market::{Market, OutcomeRule};
+use crate::v4;
 
-/// Lays files over each other: what a later one has under the same key replaces what an earlier one has. Gives sports
-/// in the order of the files and bookmakers in the order of their keys.
-pub(super) fn merge<'a>(
-    files: impl Iterator<Item = &'a str>,
-) -> Result<(Vec<Sport>, Vec<Bookmaker>), CatalogueError> {
+/// Lays files over each other: what a later one has under the same key replaces what an earlier one has. Sports are in
+/// the order of the files and bookmakers in the order of their keys.
+pub(super) fn merge<'a>(files: impl Iterator<Item = &'a str>) -> Result<Catalogue, CatalogueError> {
     let mut sports: Vec<Sport> = Vec::new();
     let mut bookmakers = BTreeMap::new();
+    let mut names = V4Names::default();
     let mut faults = Vec::new();
     for text in files {
         let file: File =
@@ -25,7 +27,9 @@ pub(super) fn merge<'a>(
         faults.extend(added.filter_map(Result::err));
         let added = file.club.into_iter().map(|entry| entry.add_to(&mut sports));
         faults.extend(added.filter_map(Result::err));
-        for entry in file.bookmaker {
+        names.begin_file(file.v4_also_known, file.v4_sport);
+        for mut entry in file.bookmaker {
+            names.note_bookmaker(&entry.key, entry.v4.take());
             match entry.checked() {
                 Ok(bookmaker) => drop(bookmakers.insert(bookmaker.key.clone(), bookmaker)),
                 Err(fault) => faults.push(fault),
@@ -39,11 +43,13 @@ pub(super) fn merge<'a>(
             faults.push(format!("{count} {what}; at most {max} fit"));
         }
     }
-    if faults.is_empty() {
-        Ok((sports, bookmakers.into_values().collect()))
-    } else {
-        Err(CatalogueError(faults))
+    let bookmakers = bookmakers.into_values().collect();
+    let mut catalogue = Catalogue { sports, bookmakers, v4: v4::Names::default() };
+    match names.checked(&catalogue) {
+        Ok(names) => catalogue.v4 = names,
+        Err(more) => faults.extend(more),
     }
+    if faults.is_empty() { Ok(catalogue) } else { Err(CatalogueError(faults)) }
 }
 
 #[derive(Deserialize)]
@@ -55,6 +61,10 @@ struct File {
     bookmaker: Vec<BookmakerEntry>,
     #[serde(default)]
     club: Vec<ClubEntry>,
+    #[serde(default)]
+    v4_sport: Vec<V4SportEntry>,
+    #[serde(default)]
+    v4_also_known: Vec<Box<str>>,
 }
 
 #[derive(Deserialize)]
@@ -76,6 +86,8 @@ struct SportEntry {
     #[serde(default = "a_day_and_a_half")]
     same_event_within_hours: u16,
     other_event_after_hours: Option<u16>,
+    #[serde(default)]
+    v4: v4::KeyRule,
 }
 
 fn head_to_head() -> Shape {
@@ -92,6 +104,7 @@ struct BookmakerEntry {
     key: Box<str>,
     title: Box<str>,
     regions: Vec<Region>,
+    v4: Option<Vec<V4BookmakerEntry>>,
 }
 
 #[derive(Deserialize)]
@@ -197,6 +210,7 @@ impl SportEntry {
             same_event_within: hours(within),
             other_event_after: hours(after),
             clubs: Vec::new(),
+            v4: self.v4,
         })
     }
 }
@@ -231,7 +245,7 @@ fn fits(shape: Shape, market: Market) -> bool {
     }
 }
 
-fn check_key(key: &str) -> Result<(), String> {
+pub(super) fn check_key(key: &str) -> Result<(), String> {
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
     if (1..=40).contains(&key.len()) && key.bytes().all(plain) {
         Ok(())

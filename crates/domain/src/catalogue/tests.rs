@@ -112,3 +112,108 @@ fn every_fault_of_a_file_is_told() {
     assert!(Catalogue::load(Some("[[sport]]\nkee = 1")).is_err());
     assert!(Catalogue::load(Some("not toml")).is_err());
 }
+
+#[test]
+fn bookmakers_have_the_keys_titles_and_regions_of_the_prior_interface() {
+    let catalogue = Catalogue::load(None).unwrap();
+    let entry = |key: &str| {
+        let found = catalogue.v4().bookmakers().find(|(_, held)| &*held.key == key);
+        found.map(|(_, held)| (&*catalogue.bookmaker(held.bookmaker).key, &*held.title))
+    };
+    for (key, ours, title) in [
+        ("sport888", "888sport", "888sport"),
+        ("betfair_ex_au", "betfair", "Betfair"),
+        ("williamhill_us", "caesars", "Caesars"),
+        ("unibet", "unibet_au", "Unibet"),
+        ("unibet_uk", "unibet", "Unibet (UK)"),
+        ("fanduel", "fanduel", "FanDuel"),
+    ] {
+        assert_eq!(entry(key), Some((ours, title)), "{key}");
+    }
+    for gone in ["888sport", "betfair", "caesars", "unibet_au", "betonline", "hardrock"] {
+        assert_eq!(entry(gone), None, "{gone}");
+    }
+    let keys: Vec<&str> = catalogue.v4().bookmakers().map(|(_, held)| &*held.key).collect();
+    assert!(keys.is_sorted());
+    let count = |key: &str| {
+        let found = catalogue.v4().find_bookmakers(&catalogue, key)?;
+        Some(catalogue.v4().bookmakers().filter(|(id, _)| found.contains(*id)).count())
+    };
+    // A key of theirs, one of ours, one that both have, one that is known and not carried, none.
+    let keys = ["betfair_ex_uk", "betfair", "unibet", "kalshi", "corner_shop"];
+    assert_eq!(keys.map(count), [Some(1), Some(3), Some(1), Some(0), None]);
+    let us2: v4::RegionSet = [v4::Region::Us2].into_iter().collect();
+    let in_us2 = catalogue.v4().bookmakers_in(us2);
+    let keys: Vec<&str> = catalogue
+        .v4()
+        .bookmakers()
+        .filter(|(id, _)| in_us2.contains(*id))
+        .map(|(_, held)| &*held.key)
+        .collect();
+    assert_eq!(keys, ["betanysports", "espnbet", "fliff", "hardrockbet"]);
+}
+
+#[test]
+fn an_operators_file_names_sports_and_bookmakers_of_the_prior_interface() {
+    let file = r#"
+            v4_also_known = ["old_shop"]
+            [[bookmaker]]
+            key = "corner_shop"
+            title = "Corner Shop"
+            regions = ["uk"]
+            v4 = [
+                { key = "corner_uk", title = "Corner (UK)", regions = ["uk"] },
+                { key = "corner_fr", title = "Corner (FR)", regions = ["fr"] },
+            ]
+            # Known before: keeps what it is on /v4.
+            [[bookmaker]]
+            key = "unibet"
+            title = "Unibet Plus"
+            regions = ["uk"]
+            # Its key was another's on /v4.
+            [[bookmaker]]
+            key = "everygame"
+            title = "Every Game"
+            regions = ["us"]
+            [[sport]]
+            key = "ice_hockey"
+            title = "Ice Hockey"
+            group = "ice"
+            [[v4_sport]]
+            sport = "ice_hockey"
+            key = "nhl"
+            title = "NHL"
+            names = ["NHL", "National Hockey League"]
+            description = "US Ice Hockey"
+        "#;
+    let catalogue = Catalogue::load(Some(file)).unwrap();
+    let keys: Vec<&str> = catalogue.v4().bookmakers().map(|(_, held)| &*held.key).collect();
+    assert!(["corner_uk", "corner_fr", "unibet_uk"].iter().all(|key| keys.contains(key)));
+    assert!(!keys.contains(&"corner_shop"));
+    let everygame = catalogue.v4().bookmakers().find(|(_, held)| &*held.key == "everygame");
+    assert_eq!(&*everygame.unwrap().1.title, "Every Game");
+    assert!(catalogue.v4().find_bookmakers(&catalogue, "old_shop").is_some());
+    let hockey = catalogue.sport_id("ice_hockey").unwrap();
+    let key = |competition| {
+        v4::sport_name(&catalogue, crate::World::Live, hockey, (competition, None)).key.into_owned()
+    };
+    assert_eq!(key("National Hockey League 2026"), "icehockey_nhl");
+    assert_eq!(key("Kvartsit Liga"), "icehockey_kvartsit_liga");
+    for (wrong, fault) in [
+        ("[[v4_sport]]\nsport = \"chess\"\nkey = \"x\"\ntitle = \"X\"", "no sport"),
+        ("[[v4_sport]]\nsport = \"tennis\"\nkey = \"x\"\ntitle = \"X\"", "tours"),
+        ("[[v4_sport]]\nsport = \"golf\"\nkey = \"X\"\ntitle = \"X\"", "key `X`"),
+        ("v4_also_known = [\"A B\"]", "v4_also_known"),
+    ] {
+        let error = Catalogue::load(Some(wrong)).unwrap_err().to_string();
+        assert!(error.contains(fault), "{error}");
+    }
+    let twice = |key: &str| {
+        format!(
+            "[[bookmaker]]\nkey = \"{key}\"\ntitle = \"x\"\nregions = [\"uk\"]\n\
+             v4 = [{{ key = \"same\", title = \"x\", regions = [\"uk\"] }}]\n"
+        )
+    };
+    let error = Catalogue::load(Some(&(twice("one") + &twice("two")))).unwrap_err().to_string();
+    assert!(error.contains("`same`"), "{error}");
+}

@@ -39,3 +39,21 @@ fn a_record_is_told_apart_by_each_of_its_parts() {
     .into();
     assert_eq!(ids.len(), 5);
 }
+
+#[test]
+fn the_prior_form_is_32_digits_of_which_only_those_of_a_number_are_an_id() {
+    for number in [0, 1, 0x5c1e_0f2a_9b77_44d1, u64::MAX] {
+        let id = EventId::from_number(number);
+        let mut text = String::new();
+        id.push_hex(&mut text);
+        assert_eq!(text.len(), 32);
+        assert_eq!(EventId::parse_hex(&text), Ok(Some(id)));
+        let last = if text.ends_with('0') { '1' } else { '0' };
+        let other = format!("{}{last}", &text[..31]);
+        assert_eq!(EventId::parse_hex(&other), Ok(None));
+        assert_eq!(EventId::parse_hex(&text[..31]), Err(NotHex));
+    }
+    for other in ["", "evt_00000000001", &"A".repeat(32), &"+".repeat(32), &"g".repeat(32)] {
+        assert_eq!(EventId::parse_hex(other), Err(NotHex), "{other}");
+    }
+}

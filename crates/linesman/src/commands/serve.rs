@@ -12,6 +12,7 @@ use std::time::Duration;
 use accounts::{Accounts, LeaseWorker, Outbox, People, PeopleRules};
 use anyhow::{Context, bail};
 use api::ingest::PushLimits;
+use api::v4::{self, Origins, V4Settings};
 use api::{Api, ApiSettings};
 use domain::{Clock, World};
 use engine::{WorldHandle, Worlds};
@@ -265,6 +266,12 @@ fn api_settings(config: &Config) -> ApiSettings {
         pushes: PushLimits {
             bytes_max: config.server.push_memory_max_mib << 20,
             feed_bytes_max: config.server.push_memory_per_feed_max_mib << 20,
+        },
+        v4: V4Settings {
+            enabled: config.v4.enabled,
+            credits: config.v4.credits,
+            allow_origins: Origins(config.v4.allow_origins.clone()),
+            docs_url: config.dashboard.public_url.clone().unwrap_or_default() + v4::DOCS_PATH,
         },
     }
 }

@@ -9,6 +9,7 @@ use std::{
 };
 
 use accounts::SignUp;
+use api::v4::Credits;
 use domain::{Timestamp, World};
 use http::{Network, ProxyHeader};
 use lettre::{AsyncSmtpTransport, Tokio1Executor, message::Mailbox};
@@ -204,6 +205,11 @@ impl Choice for ProxyHeader {
         &[("x-forwarded-for", Self::XForwardedFor), ("forwarded", Self::Forwarded)];
 }
 
+impl Choice for Credits {
+    const CHOICES: &'static [(&'static str, Self)] =
+        &[("prior", Self::Prior), ("flat", Self::Flat)];
+}
+
 /// Any number of values whose texts hold no comma.
 pub(crate) struct List<F>(PhantomData<F>);
 
@@ -279,6 +285,9 @@ forms! {
     /// Scheme and host, as a browser shows them: no path, no password.
     PublicUrl: Text, String, "a scheme and host such as https://odds.example.com",
         |text| is_origin(text).then(|| text.to_owned());
+    /// Where a page comes from, as a browser says it, or all of them.
+    Origin: Text, String, "an origin such as https://app.example.com, or *",
+        |text| (text == "*" || is_origin(text)).then(|| text.to_owned());
     /// An email address, with or without a name before it.
     Sender: Text, String, "an email address such as Linesman <odds@example.com>",
         |text: &str| text.parse::<Mailbox>().is_ok().then(|| text.to_owned());

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use accounts::SignUp;
+use api::v4::Credits;
 use domain::World;
 use http::ProxyHeader;
 
@@ -12,7 +13,7 @@ use crate::config::{
     duration::LONGEST_MS,
     form::{
         Address, Count, DatabaseUrl, Date, File, IpNetwork, List, LogFilter, LogFormat, MailUrl,
-        NatsUrl, OneOf, PublicUrl, Sender, Span, Switch,
+        NatsUrl, OneOf, Origin, PublicUrl, Sender, Span, Switch,
     },
     schema::settings,
 };
@@ -28,6 +29,7 @@ settings! {
         market: Market;
         sandbox: Sandbox;
         api: Api;
+        v4: V4;
         dashboard: Dashboard;
         mail: MailSection;
         database: DatabaseSection;
@@ -119,6 +121,18 @@ settings! {
         query_key_enabled: Switch = true;
         /// The day on which `?api_key=` ends, as announced to clients in the `Sunset` header.
         query_key_sunset: Date = "2027-12-31";
+    }
+
+    /// The prior interface under /v4.
+    V4 {
+        /// Serve /v4, where programs written for The Odds API v4 work unchanged.
+        enabled: Switch = true;
+        /// How many requests of the quota a response counts for: "prior" as The Odds API counts credits, by markets and
+        /// regions; "flat" one for every response that is not free.
+        credits: OneOf<Credits> = "prior";
+        /// Origins whose pages may call /v4 from browsers, such as "https://app.example.com"; "*" for all. A key in a
+        /// page can be read by everybody who opens it.
+        allow_origins: List<Origin> = "";
     }
 
     /// The web pages.

@@ -459,6 +459,7 @@ fn sections(config: &Config) -> impl fmt::Debug {
         market,
         sandbox,
         api,
+        v4,
         dashboard,
         mail,
         cluster,
@@ -470,7 +471,7 @@ fn sections(config: &Config) -> impl fmt::Debug {
     // `ops_listen` becomes a chosen address by being written down.
     let server = (server.listen, server.ops_listen, server.workers);
     format!(
-        "{server:?} {market:?} {sandbox:?} {api:?} {dashboard:?} {mail:?} {cluster:?} {catalogue:?} {log:?} {adapters:?}"
+        "{server:?} {market:?} {sandbox:?} {api:?} {v4:?} {dashboard:?} {mail:?} {cluster:?} {catalogue:?} {log:?} {adapters:?}"
     )
 }
 

@@ -133,6 +133,16 @@ pub enum OutcomeName {
     Entrant(u16),
 }
 
+impl OutcomeName {
+    /// The number of a player of a field.
+    pub fn entrant(self) -> Option<u16> {
+        match self {
+            Self::Entrant(at) => Some(at),
+            Self::Home | Self::Away | Self::Draw | Self::Over | Self::Under => None,
+        }
+    }
+}
+
 impl From<Side> for OutcomeName {
     fn from(side: Side) -> Self {
         match side {

@@ -61,7 +61,10 @@ impl<'a> Slate<'a> {
             let line = self.lines[at];
             let listing = self.listing(&desk, line);
             let body = Body::Event { reference: line.1.into(), listing };
-            assert_eq!(desk.hear(line.0, &FeedMessage { ts: None, fresh_for_s: None, body }), ACCEPTED);
+            assert_eq!(
+                desk.hear(line.0, &FeedMessage { ts: None, fresh_for_s: None, body }),
+                ACCEPTED
+            );
         }
         for (feed, reference, players) in &self.fields {
             let outcomes = players.iter().map(|name| outcome(name, 1000, None)).collect();
@@ -72,7 +75,10 @@ impl<'a> Slate<'a> {
                 group: None,
                 outcomes,
             });
-            assert_eq!(desk.hear(feed, &FeedMessage { ts: None, fresh_for_s: None, body }), ACCEPTED);
+            assert_eq!(
+                desk.hear(feed, &FeedMessage { ts: None, fresh_for_s: None, body }),
+                ACCEPTED
+            );
         }
         partition(&desk.book, |_| true)
     }

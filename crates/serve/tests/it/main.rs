@@ -28,3 +28,4 @@ mod streamed;
 mod test_market;
 mod twins;
 mod v1;
+mod v4;

@@ -4,7 +4,7 @@
 //! When an answer changes on purpose, the failing test has written what is new into a folder that it names;
 //! look at the difference, copy it over the old files, and `cargo xtask openapi` does the rest.
 
-mod conform;
+pub(crate) mod conform;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -90,6 +90,7 @@ pub(crate) fn ask(limit: u32) -> LeaseRequest {
         limit,
         divisor: 4,
         lease_max: 100,
+        least: 1,
     }
 }
 

@@ -71,7 +71,8 @@ pub(crate) async fn answer(visit: &Visit<'_>, act: ExploreAct) -> Result<Reply, 
     let runs = act == ExploreAct::Run && visit.form.get("act") == "run";
     let request = if act == ExploreAct::Run { &visit.form } else { &visit.query };
     let endpoint = Operation::by_name(request.get("endpoint")).unwrap_or(Operation::GetOdds);
-    let Some(template) = endpoint.row().path else {
+    let is_shown = Operation::v1().any(|shown| shown == endpoint);
+    let Some(template) = endpoint.row().path.filter(|_| is_shown) else {
         return Err(Trouble::NotFound);
     };
     let account_id = visit.session()?.account.id.as_str();
@@ -135,7 +136,7 @@ fn chosen<'k>(keys: &'k [KeyView], id: &str) -> Option<&'k KeyView> {
 }
 
 fn links(current: Operation) -> Vec<EndpointLink> {
-    Operation::all()
+    Operation::v1()
         .filter(|endpoint| endpoint.row().path.is_some())
         .map(|endpoint| EndpointLink {
             name: endpoint.name(),

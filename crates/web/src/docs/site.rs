@@ -48,6 +48,7 @@ const GUIDES: &[Guide] = &[
     guide!(START, "start", "Getting started", "docs/api/start.md"),
     guide!(START, "sandbox", "The sandbox", "docs/api/sandbox.md"),
     guide!(START, "migration", "Migrate from The Odds API v4", "docs/api/migration.md"),
+    guide!(START, "v4", "The Odds API v4, unchanged", "docs/v4.md"),
     guide!(GUIDES_GROUP, "polling", "Polling and paging", "docs/guides/polling.md"),
     guide!(GUIDES_GROUP, "push-python", "Push a feed from Python", "docs/guides/push-python.md"),
     guide!(GUIDES_GROUP, "catalogue", "Add a bookmaker or a sport", "docs/guides/catalogue.md"),

@@ -373,7 +373,7 @@ fn spend(
             Spend::NeedsLease => return Some(waiting),
         }
     }
-    match meters.spend_quota(now) {
+    match meters.spend_quota(1, now) {
         Spend::Granted(_) => {
             // Days and months are entered together, so the day tells the month.
             let day_ms = meters.day(now).resets_at.as_millis() - DAY_MS;

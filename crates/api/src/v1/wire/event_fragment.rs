@@ -9,8 +9,7 @@
 //! Fragments live and die with the publication, so their stamps are always right. Both the filters and the bytes that
 //! are kept are bounded; what comes after is put together for its answer alone, no further than the answer needs.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use domain::{BookmakerId, BookmakerSet, Format, Market, SportId};
@@ -18,12 +17,13 @@ use market::snapshot::{EventRow, RecordRow};
 use market::{Snapshot, SportView};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::answers::{Fragment, FragmentCache, SportFragments};
 use crate::v1::wire::V1;
 use crate::v1::wire::record::RecordText;
 
 /// Which records of an event an answer shows, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Filter {
+pub(crate) struct Filter {
     pub(super) bookmakers: BookmakerSet,
     pub(super) market: Option<Market>,
     pub(super) format: Format,
@@ -31,7 +31,7 @@ pub(super) struct Filter {
 
 /// The records of an event that a filter lets through, in order, each followed by a comma.
 #[derive(Debug)]
-pub(super) struct EventFragment {
+pub(crate) struct EventFragment {
     pub(super) text: Bytes,
     pub(super) entries: Box<[Entry]>,
     /// Of all entries.
@@ -40,7 +40,7 @@ pub(super) struct EventFragment {
 
 /// One record of a fragment.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     /// Where it stands among the sport's records.
     pub(super) position: u32,
     /// Where its text ends.
@@ -50,34 +50,14 @@ pub(super) struct Entry {
 }
 
 /// The fragments kept for one publication.
-#[derive(Debug, Default)]
-pub(crate) struct Fragments(OnceLock<Box<[SportFragments]>>);
-
-/// The fragments kept for each of the first filters of an epoch.
-#[derive(Debug, Default)]
-struct SportFragments {
-    layers: [OnceLock<Layer>; LAYERS],
-    kept_bytes: AtomicUsize,
-}
-
-#[derive(Debug)]
-struct Layer {
-    filter: Filter,
-    /// For each event of the sport.
-    fragments: Box<[OnceLock<Arc<EventFragment>>]>,
-}
-
-/// Filters that fragments are kept for.
-const LAYERS: usize = 16;
-/// What may be kept for each record of the sport. A record's texts take about twice as much.
-const KEPT_BYTES_PER_RECORD: usize = 512;
+pub(crate) type Fragments = FragmentCache<Filter, EventFragment>;
 
 /// Makes the fragments of one sport under one filter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FragmentSource<'a> {
     snapshot: &'a Snapshot,
     view: &'a SportView,
-    kept: Option<&'a SportFragments>,
+    kept: Option<&'a SportFragments<Filter, EventFragment>>,
     filter: Filter,
 }
 
@@ -96,47 +76,32 @@ impl Filter {
     }
 }
 
-impl Fragments {
-    pub(super) fn source<'a>(
-        &'a self,
+impl<'a> FragmentSource<'a> {
+    pub(super) fn new(
+        fragments: &'a Fragments,
         snapshot: &'a Snapshot,
         sport: SportId,
         filter: Filter,
-    ) -> FragmentSource<'a> {
-        let sports = || snapshot.catalogue().sports().map(|_| SportFragments::default()).collect();
-        let kept = self.0.get_or_init(sports).get(sport.index());
-        FragmentSource { snapshot, view: snapshot.sport(sport), kept, filter }
+    ) -> Self {
+        let kept = fragments.of_sport(snapshot, sport);
+        Self { snapshot, view: snapshot.sport(sport), kept, filter }
     }
 
-    /// For an operator to watch.
-    pub(crate) fn kept_bytes(&self) -> usize {
-        self.0.get().into_iter().flatten().map(SportFragments::kept_bytes).sum()
-    }
-}
-
-impl FragmentSource<'_> {
     /// An event's fragment: at least what is needed of it, and all of it where it is kept.
     pub(super) fn fragment(&self, event: usize, need: Need) -> Option<Arc<EventFragment>> {
         let row = self.view.events.get(event)?;
-        let layer = self.kept.and_then(|kept| {
-            let cells = kept.layer(&self.filter, self.view.events.len())?;
-            Some((kept, cells.fragments.get(event)?))
-        });
-        let Some((kept, cell)) = layer else {
+        let size = (self.view.events.len(), self.view.records.len());
+        let Some(cell) = self.kept.and_then(|kept| kept.cell(&self.filter, size, event)) else {
             return Some(Arc::new(self.put_together(row, need)));
         };
         if let Some(fragment) = cell.get() {
-            return Some(Arc::clone(fragment));
+            return Some(fragment);
         }
-        if kept.kept_bytes() >= KEPT_BYTES_PER_RECORD * self.view.records.len() {
+        if !cell.has_room() {
             return Some(Arc::new(self.put_together(row, need)));
         }
-        let fragment = cell.get_or_init(|| {
-            let whole = self.put_together(row, Need { from: 0, count: usize::MAX });
-            kept.kept_bytes.fetch_add(whole.bytes(), Ordering::Relaxed);
-            Arc::new(whole)
-        });
-        Some(Arc::clone(fragment))
+        let whole = || self.put_together(row, Need { from: 0, count: usize::MAX });
+        Some(cell.get_or_make(whole))
     }
 
     fn put_together(&self, event: &EventRow, need: Need) -> EventFragment {
@@ -149,23 +114,6 @@ impl FragmentSource<'_> {
             Some((at, row, RecordText(snapshot.rendered_record(&V1, event, row))))
         });
         EventFragment::new(&rows.collect::<Vec<_>>(), filter.format)
-    }
-}
-
-impl SportFragments {
-    /// The fragments of a filter, if it is or becomes one of those that fragments are kept for.
-    fn layer(&self, filter: &Filter, events: usize) -> Option<&Layer> {
-        let make = || {
-            let fragments: Box<[_]> = std::iter::repeat_with(OnceLock::new).take(events).collect();
-            self.kept_bytes.fetch_add(size_of_val(&*fragments), Ordering::Relaxed);
-            Layer { filter: *filter, fragments }
-        };
-        let mut layers = self.layers.iter().map(|cell| cell.get_or_init(make));
-        layers.find(|layer| layer.filter == *filter)
-    }
-
-    fn kept_bytes(&self) -> usize {
-        self.kept_bytes.load(Ordering::Relaxed)
     }
 }
 
@@ -209,7 +157,9 @@ impl EventFragment {
         }
         hash_of(self.entries.get(from..to).unwrap_or_default())
     }
+}
 
+impl Fragment for EventFragment {
     fn bytes(&self) -> usize {
         size_of::<Self>() + self.text.len() + size_of_val(&*self.entries)
     }

@@ -24,7 +24,7 @@ macro_rules! object {
         pub(crate) struct $Object;
 
         impl $Object {
-            $(const $KEY: $crate::v1::wire::object::Key = $crate::v1::wire::object::Key {
+            $(pub(super) const $KEY: $crate::v1::wire::object::Key = $crate::v1::wire::object::Key {
                 name: $name,
                 first: concat!("{\"", $name, "\":"),
                 next: concat!(",\"", $name, "\":"),
@@ -102,14 +102,14 @@ pub(crate) fn event_id() -> Value {
 }
 
 /// Writes a JSON string that needs no escaping: a key of the catalogue, an id.
-pub(super) fn push_plain(text: &str, out: &mut String) {
+pub(crate) fn push_plain(text: &str, out: &mut String) {
     out.push('"');
     out.push_str(text);
     out.push('"');
 }
 
 /// Writes a JSON string.
-pub(super) fn push_text(text: &str, out: &mut String) {
+pub(crate) fn push_text(text: &str, out: &mut String) {
     // Without a way out in the middle, the compiler looks at many bytes at a time. Nearly all texts are plain.
     let plain = |byte: u8| byte >= 0x20 && byte != b'"' && byte != b'\\';
     if text.bytes().fold(true, |all, byte| all & plain(byte)) {
@@ -131,7 +131,7 @@ pub(super) fn push_text(text: &str, out: &mut String) {
     out.push('"');
 }
 
-pub(super) fn push_number(number: Option<i32>, out: &mut String) {
+pub(crate) fn push_number(number: Option<i32>, out: &mut String) {
     match number {
         Some(number) => {
             let written = write!(out, "{number}");
@@ -142,7 +142,7 @@ pub(super) fn push_number(number: Option<i32>, out: &mut String) {
 }
 
 /// Writes an instant, to the second.
-pub(super) fn push_time(time: Timestamp, out: &mut String) {
+pub(crate) fn push_time(time: Timestamp, out: &mut String) {
     out.push('"');
     out.extend(time.seconds_text().map(char::from));
     out.push('"');

@@ -49,7 +49,8 @@ impl OddsPage {
         fragments: &Fragments,
     ) -> Self {
         let OddsSelection { sport, bookmakers, market, limit, .. } = *selection;
-        let source = fragments.source(snapshot, sport, Filter { bookmakers, market, format });
+        let filter = Filter { bookmakers, market, format };
+        let source = FragmentSource::new(fragments, snapshot, sport, filter);
         let mut builder = PageBuilder::new(format, limit);
         selection.visit_events(snapshot, |event, from| {
             builder.add(&source, event, from);

@@ -43,7 +43,7 @@ impl TestBook {
     }
 
     fn snapshot(&self) -> Snapshot {
-        Snapshot::cut(&self.book, 0, self.now, STALE_AFTER, WIRES)
+        Snapshot::cut(&self.book, 0, self.now, STALE_AFTER, crate::wires(domain::World::Live))
     }
 
     fn sport(&self, key: &str) -> SportId {

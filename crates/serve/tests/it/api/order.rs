@@ -95,7 +95,6 @@ async fn who_comes_from_elsewhere_is_told_what_it_is_called_here() {
         ("/v1/sports/", "leave out the slash at its end"),
         ("/healthz/", "leave out the slash at its end"),
         ("/v1/nowhere/", "/docs lists the endpoints"),
-        ("/v4/sports/upcoming/odds", "this API is under /v1"),
     ] {
         let answer = app.get(path, &key).await;
         assert_eq!(answer.status, 404, "{path}");

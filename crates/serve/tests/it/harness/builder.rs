@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use accounts::{Cluster, People, PeopleRules};
 use api::ingest::PushLimits;
+use api::v4::V4Settings;
 use api::{Api, ApiSettings};
 use domain::{Catalogue, Clock, ManualClock, Timestamp, World};
 use engine::{WorldHandle, WorldOptions, Worlds};
@@ -59,6 +60,7 @@ impl Builder {
                 query_key_enabled: true,
                 query_key_sunset: "Sun, 01 Nov 2027 00:00:00 GMT".to_owned(),
                 pushes: PushLimits { bytes_max: 128 << 20, feed_bytes_max: 32 << 20 },
+                v4: V4Settings::default(),
             },
             web: WebSettings::default(),
             ingest_on_main: true,
@@ -167,6 +169,12 @@ impl Builder {
         self
     }
 
+    /// What the operator decided about `/v4`.
+    pub(crate) fn v4(mut self, settings: V4Settings) -> Self {
+        self.api.v4 = settings;
+        self
+    }
+
     pub(crate) fn connections_max(mut self, max: usize) -> Self {
         self.server.connections_max = max;
         self
@@ -216,7 +224,7 @@ impl Builder {
         let catalogue = Arc::new(Catalogue::load(None).unwrap());
         let (servers, joining) = (self.log_servers.as_ref(), self.joining.as_ref());
         let options = |world: World, seed: Option<u64>| WorldOptions {
-            wires: api::v1::WIRES,
+            wires: api::wires(world),
             world,
             log: shared::place(servers, joining, dir.path(), world),
             catalogue: Arc::clone(&catalogue),

@@ -10,7 +10,7 @@ use crate::harness::Answer;
 /// Headers of HTTP itself, which no document lists.
 const OF_HTTP: [&str; 4] = ["content-type", "content-length", "date", "connection"];
 
-pub(super) fn check(document: &Value, schema: &Value, value: &Value) -> Result<(), String> {
+pub(crate) fn check(document: &Value, schema: &Value, value: &Value) -> Result<(), String> {
     let schema = resolve(document, schema);
     let told = |what: &str| Err(format!("{what}: {value} against {schema}"));
     if let Some(types) = schema.get("type") {

@@ -1,0 +1,438 @@
+//! `/v4`: the prior interface over the same snapshots, for programs written for it. Authentication, limits, credits and
+//! the operations, in the order of checks of V4.
+
+mod error;
+pub mod param;
+mod query;
+mod selection;
+mod target_path;
+pub(crate) mod wire;
+
+use std::sync::Arc;
+
+use accounts::{
+    Call, Charge, KeyEntry, KeyRefusal, Maintenance, Outcome, Owner, Refusal, Standing, Window,
+};
+use domain::{SportId, Timestamp};
+use engine::Published;
+use http::{Method, Reply, Request, RequestId, SingleHeader};
+use tokio::time::Instant;
+
+use crate::answers::{Answers, Ready, Selector};
+use crate::context::Api;
+use crate::error as errors;
+use crate::error::{ApiError, ErrorCode};
+use crate::operation::Operation;
+use crate::v1::fault::Fault;
+use crate::v1::last_request::LastRequest;
+use crate::v1::query::Query;
+use crate::v1::{self, Connection, refusal_log};
+use crate::v4::error::Refused;
+use crate::v4::param::KEY_PARAMS;
+use crate::v4::query::Values;
+use crate::v4::selection::{Price, SportFilter, SportSet, What};
+use crate::v4::target_path::TargetPath;
+use crate::v4::wire::{Source, V4};
+
+pub use error::Code;
+pub use selection::Selection;
+pub(crate) use wire::Publication;
+
+/// What the operator decided about `/v4`.
+#[derive(Clone, Debug)]
+pub struct V4Settings {
+    pub enabled: bool,
+    pub credits: Credits,
+    pub allow_origins: Origins,
+    /// The page that explains errors; absolute where the service knows its own address.
+    pub docs_url: String,
+}
+
+/// Where errors are explained, behind the service's own address.
+pub const DOCS_PATH: &str = "/docs/v4";
+
+impl Default for V4Settings {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            credits: Credits::Prior,
+            allow_origins: Origins::default(),
+            docs_url: DOCS_PATH.to_owned(),
+        }
+    }
+}
+
+/// How credits are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Credits {
+    /// As the prior interface does: by markets and regions.
+    Prior,
+    /// One for every response that is not free.
+    Flat,
+}
+
+/// The origins whose pages browsers may show answers to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origins(pub Vec<String>);
+
+impl Origins {
+    /// What the header says to a page of this origin.
+    fn allow<'a>(&'a self, origin: Option<&'a [u8]>) -> Option<&'a str> {
+        if self.0.iter().any(|allowed| allowed == "*") {
+            return Some("*");
+        }
+        let origin = std::str::from_utf8(origin?).ok()?;
+        self.0.iter().find(|allowed| *allowed == origin).map(String::as_str)
+    }
+}
+
+/// Whether a path is of this interface.
+pub fn covers(path: &str) -> bool {
+    path.strip_prefix("/v4").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Answers a request under `/v4`. The operation is for the metrics.
+pub async fn answer(
+    api: &Api,
+    request: &Request<'_>,
+    connection: &mut Connection,
+    request_id: RequestId,
+) -> (Operation, Reply) {
+    let query = Query::new(request.query);
+    let (operation, mut reply) = match authenticate(api, request, &query, connection) {
+        Ok(entry) => {
+            let sends_file = connection.sends_files && request.method == Method::Get;
+            let (now, begun, entry) = (connection.now, connection.begun, &*entry);
+            let admitted = Admitted { api, request, query, entry, now, begun, sends_file };
+            admitted.answer(request_id, &mut connection.memory.last_v4).await
+        }
+        Err(refused) => (Operation::Unknown, refused.into_reply(&api.settings.v4)),
+    };
+    put_origin(&api.settings.v4, request, &mut reply);
+    (operation, reply)
+}
+
+/// The answer where there is none: what failed before or instead of it, in the form of `/v4`.
+pub fn refuse(settings: &V4Settings, error: ApiError, request: Option<&Request<'_>>) -> Reply {
+    let mut reply = Refused::from(error).into_reply(settings);
+    if let Some(request) = request {
+        put_origin(settings, request, &mut reply);
+    }
+    reply
+}
+
+/// Lets pages of the allowed origins read the answer and its headers.
+fn put_origin(settings: &V4Settings, request: &Request<'_>, reply: &mut Reply) {
+    let Some(allowed) = settings.allow_origins.allow(request.page.origin) else { return };
+    reply.head.put("access-control-allow-origin", allowed);
+    let exposed = b"x-requests-remaining, x-requests-used, x-requests-last";
+    reply.head.put_bytes("access-control-expose-headers", exposed);
+    if allowed != "*" {
+        reply.head.put_bytes("vary", b"Origin");
+    }
+}
+
+fn authenticate(
+    api: &Api,
+    request: &Request<'_>,
+    query: &Query<'_>,
+    connection: &mut Connection,
+) -> Result<Arc<KeyEntry>, Refused> {
+    let invalid = || {
+        let text = "; check it in the dashboard, and that nothing was cut off when it was copied";
+        Refused::new(Code::InvalidKey, text)
+    };
+    let sent;
+    let key = match request.key {
+        SingleHeader::Once(key) if !key.is_empty() => key,
+        SingleHeader::Repeated => return Err(invalid()),
+        SingleHeader::Once(_) | SingleHeader::Absent => {
+            let by_query = api.settings.query_key_enabled;
+            let mut named = KEY_PARAMS.iter().filter_map(|name| query.first(name));
+            sent = named.find(|key| !key.is_empty()).filter(|_| by_query).ok_or_else(|| {
+                let text = if by_query {
+                    "; send it as query parameter apiKey or in the request header X-API-Key"
+                } else {
+                    "; send it in the request header X-API-Key"
+                };
+                Refused::new(Code::MissingKey, text)
+            })?;
+            sent.as_bytes()
+        }
+    };
+    let memory = &mut connection.memory;
+    let found = api.accounts.keys.authenticate_again(key, connection.now, &mut memory.key);
+    found.map_err(|refusal| match refusal {
+        KeyRefusal::Unknown => invalid(),
+        KeyRefusal::Unconfirmed => v1::key_status_unknown().into(),
+    })
+}
+
+/// What a target means, whoever asks.
+#[derive(Clone, Debug)]
+pub(crate) struct Parsed {
+    operation: Operation,
+    /// The sport is there whether or not it has events.
+    lasting: bool,
+    selector: Selector,
+    price: Price,
+}
+
+/// One authenticated request.
+struct Admitted<'a> {
+    api: &'a Api,
+    request: &'a Request<'a>,
+    query: Query<'a>,
+    entry: &'a KeyEntry,
+    now: Timestamp,
+    begun: Instant,
+    /// Whether the body may be sent from where it is spooled.
+    sends_file: bool,
+}
+
+/// A reply, what it was charged, and where the key stands then, where that is known.
+type Answered = Result<(Reply, u32, Option<Standing>), Refused>;
+
+impl Admitted<'_> {
+    /// Answers and counts it to the key.
+    async fn answer(
+        &self,
+        request_id: RequestId,
+        last: &mut LastRequest<Parsed>,
+    ) -> (Operation, Reply) {
+        let (entry, now) = (self.entry, self.now);
+        let mut operation = Operation::Unknown;
+        let (mut reply, credits, standing) = match self.run(&mut operation, last).await {
+            Ok(answered) => answered,
+            Err(refused) => {
+                let noted = refusal_log::Refused {
+                    status: refused.code.status(),
+                    code: refused.code.slug(),
+                    message: &refused.message,
+                };
+                refusal_log::note(entry, self.request, noted, request_id, now);
+                (refused.into_reply(&self.api.settings.v4), 0, None)
+            }
+        };
+        let outcome = Outcome::of_status(reply.status);
+        entry.count(Call { operation: operation.index(), outcome, agent: self.request.agent }, now);
+        let mut standing = standing.unwrap_or_else(|| entry.meters.standing(now));
+        if let Ok(Some(fault)) = Fault::parse(self.request.fault, entry) {
+            fault.adjust_standing(&mut standing);
+        }
+        v1::put_standing(&mut reply.head, &entry.grant, &standing, now);
+        reply.head.put_number("x-requests-last", credits);
+        (operation, reply)
+    }
+
+    async fn run(&self, operation: &mut Operation, last: &mut LastRequest<Parsed>) -> Answered {
+        v1::charged(self.api.accounts.charge_burst(self.entry, self.now).await)?;
+        errors::check_target(self.request)?;
+        let target = match last.recall(self.request) {
+            Some(parsed) => {
+                *operation = parsed.operation;
+                None
+            }
+            None => {
+                let target =
+                    TargetPath::parse(self.request.path).ok_or_else(|| v1::no_such_path(false))?;
+                *operation = target.operation;
+                Some(target)
+            }
+        };
+        if !self.request.method.reads() {
+            let text = "this path answers GET and HEAD only";
+            let mut error = ApiError::new(ErrorCode::MethodNotAllowed, text);
+            error.allow = Some("GET, HEAD");
+            return Err(error.into());
+        }
+        if let Maintenance::On { retry_after_s } = self.api.accounts.maintenance() {
+            return Err(v1::closed(retry_after_s).into());
+        }
+        if let Some(fault) = Fault::parse(self.request.fault, self.entry)? {
+            fault.apply(&self.entry.meters.standing(self.now), self.now).await?;
+        }
+        let world = v1::world_of(&self.entry.grant);
+        let handle = self.api.world(world);
+        if !handle.has_begun() {
+            return Err(v1::not_yet().into());
+        }
+        let published = handle.published();
+        let answers = self.api.answers(world, &published);
+        let (snapshot, publication) = (&published.snapshot, &answers.v4);
+        let source = Source { snapshot, wire: V4(world), publication };
+        let read;
+        let parsed = match (target, last.recall(self.request)) {
+            (Some(target), _) => {
+                read = self.read(target, &source)?;
+                // Whose scope it is may change with the next request.
+                if !matches!(sport_of(&read.selector), Some(SportFilter::Upcoming(_))) {
+                    last.learn(self.request, &read);
+                }
+                &read
+            }
+            (None, Some(parsed)) => {
+                self.check_again(parsed, &source)?;
+                parsed
+            }
+            (None, None) => return Err(ApiError::internal().into()),
+        };
+        self.select(parsed, &published, answers, &source).await
+    }
+
+    /// What the path and the query mean, for a key that may know.
+    fn read(&self, target: TargetPath<'_>, source: &Source<'_>) -> Result<Parsed, Refused> {
+        let operation = target.operation;
+        let (sport, lasting) = if operation == Operation::V4Sports {
+            (SportFilter::All, true)
+        } else {
+            self.open_sport(target, source)?
+        };
+        if operation == Operation::V4Historical {
+            let text = ": this service keeps no history; current data is under /v4/sports";
+            return Err(Refused::new(Code::HistoricalUnavailable, text));
+        }
+        let values = Values::new(self.query, operation)?;
+        let (selection, price) = values.selection(target, sport, &self.api.catalogue)?;
+        Ok(Parsed { operation, lasting, selector: Selector::V4(selection), price })
+    }
+
+    /// The sport a path names, if the key may read it, and whether it is there without events too.
+    fn open_sport(
+        &self,
+        target: TargetPath<'_>,
+        source: &Source<'_>,
+    ) -> Result<(SportFilter, bool), Refused> {
+        let (catalogue, grant) = (&self.api.catalogue, &self.entry.grant);
+        let key = target.sport;
+        if key == UPCOMING
+            && matches!(
+                target.operation,
+                Operation::V4Odds | Operation::V4Events | Operation::V4Scores
+            )
+        {
+            v1::check_permission(grant)?;
+            let mut sports = SportSet::default();
+            let open = catalogue.sports().filter(|(_, sport)| grant.covers_group(&sport.group));
+            open.for_each(|(id, _)| sports.insert(id));
+            return Ok((SportFilter::Upcoming(sports), true));
+        }
+        let of_key = |sport: SportId| SportFilter::Key(sport, key.into());
+        let found = if let Some(entry) = catalogue.v4().sport(key) {
+            let sport = entry.sport;
+            Some((sport, if entry.whole { SportFilter::Whole(sport) } else { of_key(sport) }, true))
+        } else if let Some(sport) = catalogue.sport_id(key) {
+            Some((sport, SportFilter::Whole(sport), true))
+        } else {
+            source.index().sport_of(key).map(|sport| (sport, of_key(sport), false))
+        };
+        let (sport, filter, lasting) = found.ok_or_else(unknown_sport)?;
+        v1::admit(grant, catalogue, sport)?;
+        Ok((filter, lasting))
+    }
+
+    /// What may differ from the last time that the same was asked: the key, and the sports that there are.
+    fn check_again(&self, parsed: &Parsed, source: &Source<'_>) -> Result<(), Refused> {
+        let (SportFilter::Whole(sport) | SportFilter::Key(sport, _)) =
+            sport_of(&parsed.selector).unwrap_or(&SportFilter::All)
+        else {
+            return Ok(());
+        };
+        if let (Some(SportFilter::Key(_, key)), false) =
+            (sport_of(&parsed.selector), parsed.lasting)
+            && source.index().sport_of(key) != Some(*sport)
+        {
+            return Err(unknown_sport());
+        }
+        Ok(v1::admit(&self.entry.grant, &self.api.catalogue, *sport)?)
+    }
+
+    /// The answer to a selection: the ready one of this epoch, or one made now.
+    async fn select(
+        &self,
+        parsed: &Parsed,
+        published: &Published,
+        answers: &Answers,
+        source: &Source<'_>,
+    ) -> Answered {
+        let Selector::V4(selection) = &parsed.selector else {
+            return Err(ApiError::internal().into());
+        };
+        if let What::EventOdds(id) | What::EventMarkets(id) = selection.what {
+            let found = id.and_then(|id| source.find_event(&selection.sport, id));
+            found.ok_or_else(|| {
+                let text = ": it may be final, cancelled, of another sport or never listed";
+                Refused::new(Code::EventNotFound, text)
+            })?;
+        }
+        let make = || source.make(selection);
+        let Ready { answer, popular } =
+            v1::find_or_make(self.api, answers, &parsed.selector, self.begun, make)?;
+        let encoded = answer.encoded(self.request.accept_encoding.as_deref());
+        let mut head = v1::begin_head(published, encoded, self.now);
+        if self.request.holds(&encoded.etag) {
+            return Ok((Reply::empty(304, head), 0, None));
+        }
+        let flat = self.api.settings.v4.credits == Credits::Flat;
+        let credits = parsed.price.credits(answer.units, flat);
+        let standing = self.charge(credits).await?;
+        head.put_bytes("content-type", b"application/json");
+        encoded.put_encoding(&mut head);
+        let mut reply = Reply { body: encoded.body.clone(), ..Reply::empty(200, head) };
+        if self.sends_file && popular {
+            reply.file = encoded.file(answers);
+        }
+        Ok((reply, credits, standing))
+    }
+
+    /// Charges all of the credits or none. What is free is served whatever is left.
+    async fn charge(&self, credits: u32) -> Result<Option<Standing>, Refused> {
+        if credits == 0 {
+            return Ok(None);
+        }
+        match self.api.accounts.charge_credits(self.entry, credits, self.now).await {
+            Charge::Refused(refusal) => Err(out_of_credits(&refusal, credits)),
+            charge @ (Charge::Granted(_) | Charge::Unavailable) => Ok(Some(v1::charged(charge)?)),
+        }
+    }
+}
+
+/// The key of what is on and what is next.
+const UPCOMING: &str = "upcoming";
+
+fn sport_of(selector: &Selector) -> Option<&SportFilter> {
+    match selector {
+        Selector::V4(selection) => Some(&selection.sport),
+        Selector::Sports
+        | Selector::Books
+        | Selector::Odds(..)
+        | Selector::Bouts(..)
+        | Selector::Scores(_)
+        | Selector::Events(_)
+        | Selector::Event(..)
+        | Selector::Coverage(_)
+        | Selector::Explain(_) => None,
+    }
+}
+
+fn unknown_sport() -> Refused {
+    Refused::new(Code::UnknownSport, ": /v4/sports?all=true lists the sport keys")
+}
+
+fn out_of_credits(refusal: &Refusal, credits: u32) -> Refused {
+    let Refusal { limit, remaining, retry_after_s, .. } = *refusal;
+    let whose = match refusal.owner {
+        Owner::Key => "key's",
+        Owner::Account => "account's",
+    };
+    let span = match refusal.window {
+        Window::Minute => "minute",
+        Window::Day => "day (UTC)",
+        Window::Month => "month (UTC)",
+    };
+    let text = format!(
+        ": this response costs {credits}, and {remaining} are left of the {whose} usage limit of {limit} credits per \
+         {span}"
+    );
+    Refused::new(Code::OutOfUsageCredits, &text).retry_after(retry_after_s)
+}

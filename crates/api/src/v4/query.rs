@@ -1,0 +1,367 @@
+//! From a query string to a selection (V3, V6, V9 to V12).
+
+use std::borrow::Cow;
+
+use domain::suggest::did_you_mean;
+use domain::v4::{BookmakerSet, Region, RegionSet};
+use domain::{Catalogue, EventId, Market, Shape, Sport, Timestamp};
+use market::select::EventIds;
+
+use crate::operation::Operation;
+use crate::v1::query::{Query, short};
+use crate::v4::error::{Code, Refused};
+use crate::v4::param::{EVENT_IDS_MAX, Param, params};
+use crate::v4::selection::{Markets, Price, Selection, SportFilter, Style, What};
+use crate::v4::target_path::TargetPath;
+
+/// The parameters of an operation that were sent and are not empty.
+#[derive(Debug)]
+pub(crate) struct Values<'a> {
+    operation: Operation,
+    values: [Option<Cow<'a, str>>; Param::COUNT],
+}
+
+/// The bookmakers that are asked for, and as how many regions they count.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    bookmakers: BookmakerSet,
+    regions: u32,
+}
+
+/// Markets of the prior interface that event odds accept and that have no data.
+const EMPTY_MARKETS: [&str; 3] = ["btts", "draw_no_bet", "double_chance"];
+const EMPTY_MARKET_STARTS: [&str; 8] =
+    ["alternate_", "team_totals", "player_", "batter_", "pitcher_", "h2h_", "spreads_", "totals_"];
+
+impl<'a> Values<'a> {
+    /// Takes the known parameters out of a query. Others are ignored.
+    pub(crate) fn new(query: Query<'a>, operation: Operation) -> Result<Self, Refused> {
+        let mut values = Self { operation, values: Default::default() };
+        for (name, value) in query.pairs() {
+            let name = query.decode(name);
+            let known =
+                params(operation).iter().find(|param| name.as_deref() == Some(param.name()));
+            let Some(&param) = known else { continue };
+            let Some(value) = query.decode(value) else {
+                return Err(Refused::new(param.code(), ": it is not UTF-8 text"));
+            };
+            let Some(slot) = values.values.get_mut(param.index()) else { continue };
+            match slot {
+                _ if value.is_empty() => {}
+                None => *slot = Some(value),
+                Some(held) if param.is_list() => {
+                    let held = held.to_mut();
+                    held.push(',');
+                    held.push_str(&value);
+                }
+                // Of any other, the first value counts.
+                Some(_) => {}
+            }
+        }
+        Ok(values)
+    }
+
+    fn get(&self, param: Param) -> Option<&str> {
+        self.values.get(param.index())?.as_deref()
+    }
+
+    /// The items of a list, each once.
+    fn list(&self, param: Param) -> Vec<&str> {
+        let mut items: Vec<&str> = Vec::new();
+        let given = self.get(param).into_iter().flat_map(|list| list.split(','));
+        for item in given.map(str::trim).filter(|item| !item.is_empty()) {
+            if !items.contains(&item) {
+                items.push(item);
+            }
+        }
+        items
+    }
+
+    /// What the request selects, and what it costs.
+    pub(crate) fn selection(
+        &self,
+        target: TargetPath<'_>,
+        sport: SportFilter,
+        catalogue: &Catalogue,
+    ) -> Result<(Selection, Price), Refused> {
+        let mut selection = Selection {
+            what: What::Events,
+            sport,
+            bookmakers: BookmakerSet::default(),
+            markets: Markets::default(),
+            style: Style::default(),
+            events: None,
+            from: None,
+            to: None,
+        };
+        let price = match self.operation {
+            Operation::V4Odds => {
+                selection.what = What::Odds;
+                let wanted = self.wanted(catalogue)?;
+                selection.bookmakers = wanted.bookmakers;
+                let counted = self.markets(&mut selection, catalogue)?;
+                Price::Credits(counted.saturating_mul(wanted.regions))
+            }
+            Operation::V4EventOdds => {
+                let wanted = self.wanted(catalogue)?;
+                selection.bookmakers = wanted.bookmakers;
+                self.markets(&mut selection, catalogue)?;
+                self.flag(Param::IncludeMultipliers)?;
+                selection.what = What::EventOdds(event_id(target)?);
+                selection.style.set(Style::OF_EVENT);
+                Price::EachMarket(wanted.regions)
+            }
+            Operation::V4EventMarkets => {
+                selection.bookmakers = self.wanted(catalogue)?.bookmakers;
+                selection.markets = Markets::ALL;
+                selection.what = What::EventMarkets(event_id(target)?);
+                selection.style.set(Style::OF_EVENT);
+                selection.style.set(Style::MARKETS_ONLY);
+                Price::Credits(1)
+            }
+            Operation::V4Scores => {
+                let days = self.days()?;
+                selection.what = What::Scores { days: days.unwrap_or(0) };
+                Price::Credits(if days.is_some() { 2 } else { 1 })
+            }
+            Operation::V4Participants => {
+                selection.what = What::Participants;
+                Price::Credits(1)
+            }
+            Operation::V4Sports => {
+                selection.what = What::Sports { all: self.flag(Param::All)? };
+                Price::Free
+            }
+            Operation::V4Events
+            | Operation::V4Historical
+            | Operation::ListSports
+            | Operation::GetOdds
+            | Operation::GetScores
+            | Operation::ListEvents
+            | Operation::GetEvent
+            | Operation::ListBooks
+            | Operation::GetStatus
+            | Operation::GetCoverage
+            | Operation::ExplainEvent
+            | Operation::Unknown => Price::Free,
+        };
+        self.style(&mut selection.style)?;
+        selection.events = self.event_ids()?;
+        (selection.from, selection.to) = self.range()?;
+        if let SportFilter::Upcoming(_) = selection.sport {
+            (selection.from, selection.to) = (None, None);
+        }
+        Ok((selection, price))
+    }
+
+    fn style(&self, style: &mut Style) -> Result<(), Refused> {
+        if self.one_of(Param::OddsFormat, ["decimal", "american"])? == Some("american") {
+            style.set(Style::AMERICAN);
+        }
+        if self.one_of(Param::DateFormat, ["iso", "unix"])? == Some("unix") {
+            style.set(Style::UNIX);
+        }
+        for (param, with) in [
+            (Param::IncludeLinks, Style::LINKS),
+            (Param::IncludeSids, Style::SIDS),
+            (Param::IncludeBetLimits, Style::BET_LIMITS),
+            (Param::IncludeRotationNumbers, Style::ROTATION_NUMBERS),
+        ] {
+            if self.flag(param)? {
+                style.set(with);
+            }
+        }
+        Ok(())
+    }
+
+    fn one_of(&self, param: Param, allowed: [&'static str; 2]) -> Result<Option<&str>, Refused> {
+        let value = self.get(param);
+        if value.is_some_and(|value| !allowed.contains(&value)) {
+            let [one, other] = allowed;
+            return Err(Refused::new(param.code(), &format!(": use {one} or {other}")));
+        }
+        Ok(value)
+    }
+
+    fn flag(&self, param: Param) -> Result<bool, Refused> {
+        Ok(self.one_of(param, ["true", "false"])? == Some("true"))
+    }
+
+    fn days(&self) -> Result<Option<u8>, Refused> {
+        match self.get(Param::DaysFrom) {
+            None => Ok(None),
+            Some("1") => Ok(Some(1)),
+            Some("2") => Ok(Some(2)),
+            Some("3") => Ok(Some(3)),
+            Some(_) => Err(Refused::new(Param::DaysFrom.code(), ": use 1, 2 or 3")),
+        }
+    }
+
+    /// The bookmakers that may appear. Both parameters are checked, though at most one is used.
+    fn wanted(&self, catalogue: &Catalogue) -> Result<Wanted, Refused> {
+        let names = catalogue.v4();
+        let mut regions = RegionSet::default();
+        for key in self.list(Param::Regions) {
+            regions.insert(Region::parse(key).ok_or_else(|| {
+                let keys = Region::ALL.map(Region::key);
+                let (near, key) = (did_you_mean(key, keys.into_iter()), short(key));
+                let text = format!(": there is no `{key}`; use {}{near}", keys.join(", "));
+                Refused::new(Code::InvalidRegion, &text)
+            })?);
+        }
+        let keys = self.list(Param::Bookmakers);
+        let mut bookmakers = BookmakerSet::default();
+        for key in &keys {
+            let found = names.find_bookmakers(catalogue, key).ok_or_else(|| {
+                let near = did_you_mean(key, names.bookmaker_keys(catalogue));
+                let text = format!(": there is no bookmaker `{}`{near}", short(key));
+                Refused::new(Code::InvalidBookmakers, &text)
+            })?;
+            bookmakers = bookmakers.union(found);
+        }
+        if !keys.is_empty() {
+            let tens = u32::try_from(keys.len().div_ceil(10)).unwrap_or(u32::MAX);
+            return Ok(Wanted { bookmakers, regions: tens });
+        }
+        if regions.count() == 0 {
+            let text = ": send regions (such as us) or bookmakers (such as draftkings)";
+            return Err(Refused::new(Code::MissingRegion, text));
+        }
+        Ok(Wanted { bookmakers: names.bookmakers_in(regions), regions: regions.count() })
+    }
+
+    /// The markets, and how many of them count.
+    fn markets(&self, selection: &mut Selection, catalogue: &Catalogue) -> Result<u32, Refused> {
+        let sport: Option<&Sport> = match &selection.sport {
+            SportFilter::Whole(sport) | SportFilter::Key(sport, _) => Some(catalogue.sport(*sport)),
+            SportFilter::All | SportFilter::Upcoming(_) => None,
+        };
+        let field = sport.is_some_and(|sport| sport.shape == Shape::Field);
+        let mut keys = self.list(Param::Markets);
+        if keys.is_empty() {
+            keys.push(if field { "outrights" } else { "h2h" });
+        }
+        let (mut counted, mut unknown, mut of_others) = (0, Vec::new(), Vec::new());
+        for key in keys {
+            let base = key.strip_suffix("_lay").filter(|base| matches!(*base, "h2h" | "outrights"));
+            let (is_lay, key) = (base.is_some(), base.unwrap_or(key));
+            match key {
+                "h2h" | "spreads" | "totals" if field => of_others.push(key),
+                "outrights" if !field => of_others.push(key),
+                "h2h" | "spreads" | "totals" | "outrights" if is_lay => {}
+                "h2h" => selection.markets.insert(Market::Moneyline),
+                "spreads" => selection.markets.insert(Market::Spread),
+                "totals" => selection.markets.insert_totals(),
+                "outrights" => selection.markets.insert(Market::Outright),
+                other => match self.more_markets(other, sport.filter(|_| field)) {
+                    More::Market(market) => selection.markets.insert(market),
+                    More::Empty => continue,
+                    More::Unknown => unknown.push(short(other)),
+                },
+            }
+            counted += u32::from(!is_lay);
+        }
+        if !unknown.is_empty() {
+            let text = format!(
+                ": {}. Supported are h2h, spreads, totals, outrights, h2h_lay and outrights_lay",
+                unknown.join(", ")
+            );
+            return Err(Refused::new(Code::InvalidMarket, &text));
+        }
+        if !of_others.is_empty() {
+            let has = if field { "outrights" } else { "h2h, spreads and totals" };
+            let text =
+                format!(": {} is not offered here; this sport has {has}", of_others.join(", "));
+            return Err(Refused::new(Code::InvalidMarketCombo, &text));
+        }
+        if let Some(sport) = sport {
+            selection.markets = selection.markets.of_sport(sport);
+        }
+        Ok(counted)
+    }
+
+    /// What event odds accept beyond the six.
+    fn more_markets(&self, key: &str, field: Option<&Sport>) -> More {
+        if self.operation != Operation::V4EventOdds {
+            return More::Unknown;
+        }
+        let own = field.and_then(|field| {
+            let market = Market::parse(key).filter(|market| field.offers(*market))?;
+            Some(market).filter(|market| *market != Market::Outright)
+        });
+        if let Some(own) = own {
+            return More::Market(own);
+        }
+        let empty = EMPTY_MARKETS.contains(&key)
+            || EMPTY_MARKET_STARTS.iter().any(|start| key.starts_with(start));
+        if empty { More::Empty } else { More::Unknown }
+    }
+
+    fn event_ids(&self) -> Result<EventIds, Refused> {
+        let texts = self.list(Param::EventIds);
+        if texts.is_empty() {
+            return Ok(None);
+        }
+        if texts.len() > EVENT_IDS_MAX {
+            let text =
+                format!(": at most {EVENT_IDS_MAX} are taken, and these are {}", texts.len());
+            return Err(Refused::new(Code::InvalidEventIds, &text));
+        }
+        let mut ids = Vec::with_capacity(texts.len());
+        for text in texts {
+            let id = parse_id(text).ok_or_else(|| {
+                let text =
+                    format!(": `{}` is no event ID; they are 32 hexadecimal digits", short(text));
+                Refused::new(Code::InvalidEventIds, &text)
+            })?;
+            ids.extend(id);
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        Ok(Some(ids.into()))
+    }
+
+    fn range(&self) -> Result<(Option<Timestamp>, Option<Timestamp>), Refused> {
+        let from = self.instant(Param::CommenceTimeFrom)?;
+        let to = self.instant(Param::CommenceTimeTo)?;
+        if let (Some(from), Some(to)) = (from, to)
+            && to <= from
+        {
+            let text = ": commenceTimeTo must be later than commenceTimeFrom";
+            return Err(Refused::new(Code::InvalidCommenceTimeRange, text));
+        }
+        Ok((from, to))
+    }
+
+    fn instant(&self, param: Param) -> Result<Option<Timestamp>, Refused> {
+        let Some(text) = self.get(param) else { return Ok(None) };
+        // Exactly this form: what is written back is what came.
+        let parsed = Timestamp::parse(text).ok().filter(|parsed| parsed.to_string() == text);
+        parsed.map(Some).ok_or_else(|| {
+            let text = ": use the form YYYY-MM-DDTHH:MM:SSZ, such as 2026-11-14T23:38:00Z";
+            Refused::new(param.code(), text)
+        })
+    }
+}
+
+enum More {
+    Market(Market),
+    /// Known, and without data.
+    Empty,
+    Unknown,
+}
+
+fn event_id(target: TargetPath<'_>) -> Result<Option<EventId>, Refused> {
+    target.event.and_then(parse_id).ok_or_else(|| {
+        let text = ": an event ID is 32 hexadecimal digits in lower case";
+        Refused::new(Code::InvalidEventId, text)
+    })
+}
+
+/// An event's id in either form. `None`: it has neither. `Some(None)`: no event has it.
+fn parse_id(text: &str) -> Option<Option<EventId>> {
+    match EventId::parse_hex(text) {
+        Ok(id) => Some(id),
+        Err(_) => EventId::parse(text).map(Some),
+    }
+}
