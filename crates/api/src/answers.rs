@@ -10,12 +10,13 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use data_encoding::BASE64URL_NOPAD;
 use domain::{EventId, Format, SportId};
+use market::analysis::AnalysisSelection;
 use market::{BoutSelection, EventSelection, OddsSelection, ScoreSelection};
 use xxhash_rust::xxh3::xxh3_128;
 
 use http::{Body, Encoding, FILE_BODY_BYTES_MIN, FileBody, Head};
 
-pub(crate) use answer_cache::{Answers, Figures};
+pub(crate) use answer_cache::{Answers, Figures, Missing};
 
 /// What is asked of a snapshot, in normal form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -27,6 +28,7 @@ pub enum Selector {
     Scores(ScoreSelection),
     Events(EventSelection),
     Event(SportId, EventId),
+    Analysis(Box<AnalysisSelection>, Format),
 }
 
 impl Selector {
@@ -38,6 +40,7 @@ impl Selector {
             Self::Bouts(bouts, _) => bouts.events.as_ref(),
             Self::Scores(scores) => scores.events.as_ref(),
             Self::Events(events) => events.events.as_ref(),
+            Self::Analysis(analysis, _) => analysis.filter().events.as_ref(),
         };
         events.map_or(0, |events| size_of_val(&**events))
     }

@@ -6,6 +6,8 @@ use accounts::{AccountError, Accounts};
 use domain::{Catalogue, Clock, World};
 use engine::feed_stats::FeedStats;
 use engine::{Published, WorldHandle, Worlds};
+use tokio::sync::Semaphore;
+
 use http::{RequestId, RequestIds, Server};
 
 use crate::answers::{Answers, Figures};
@@ -26,6 +28,9 @@ pub struct ApiSettings {
     pub pushes: PushLimits,
 }
 
+/// Analyses that are computed at a time. Each takes one processor for some milliseconds; further ones wait.
+const ANALYSES_MAX: usize = 2;
+
 /// The API.
 #[derive(Debug)]
 pub struct Api {
@@ -40,6 +45,8 @@ pub struct Api {
     pub feed_stats: FeedStats,
     pub pushes: Arc<Budget>,
     pub(crate) openapi: OnceLock<Asset>,
+    /// Turns to compute an analysis.
+    pub(crate) analyses: Arc<Semaphore>,
     /// How ready answers come and go, in each world.
     figures: [Arc<Figures>; World::ALL.len()],
     regions: RegionTable,
@@ -66,6 +73,7 @@ impl Api {
             metrics: Metrics::default(),
             feed_stats: FeedStats::default(),
             openapi: OnceLock::new(),
+            analyses: Arc::new(Semaphore::new(ANALYSES_MAX)),
             figures: Default::default(),
             request_ids: RequestIds::default(),
         })
