@@ -11,13 +11,14 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use data_encoding::BASE64URL_NOPAD;
 use domain::{EventId, Format, SportId};
+use market::analysis::AnalysisSelection;
 use market::{BoutSelection, EventSelection, OddsSelection, ScoreSelection};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::v1::wire::coverage::{CoverageSelection, ExplainSelection};
 use http::{Body, Encoding, FILE_BODY_BYTES_MIN, FileBody, Head};
 
-pub(crate) use answer_cache::{Answers, Figures, Ready};
+pub(crate) use answer_cache::{Answers, Figures, Missing, Ready};
 pub(crate) use fragment_cache::{Fragment, FragmentCache, SportFragments};
 
 use crate::v4;
@@ -34,6 +35,7 @@ pub enum Selector {
     Event(SportId, EventId),
     Coverage(CoverageSelection),
     Explain(ExplainSelection),
+    Analysis(Box<AnalysisSelection>, Format),
     V4(v4::Selection),
 }
 
@@ -48,6 +50,7 @@ impl Selector {
             Self::Bouts(bouts, _) => bouts.events.as_ref(),
             Self::Scores(scores) => scores.events.as_ref(),
             Self::Events(events) => events.events.as_ref(),
+            Self::Analysis(analysis, _) => analysis.filter().events.as_ref(),
             Self::V4(selection) => selection.events.as_ref(),
         };
         events.map_or(0, |events| size_of_val(&**events))

@@ -6,6 +6,8 @@ use accounts::{AccountError, Accounts};
 use domain::{Catalogue, Clock, MetricsText, Timestamp, World};
 use engine::feed_stats::FeedStats;
 use engine::{Published, WorldHandle, Worlds};
+use tokio::sync::Semaphore;
+
 use http::{RequestId, RequestIds, Server};
 
 use crate::answers::{Answers, Figures};
@@ -42,6 +44,9 @@ pub trait AdapterReports: Send + Sync + std::fmt::Debug {
     fn render(&self, page: &mut MetricsText);
 }
 
+/// Analyses that are computed at a time. Each takes one processor for some milliseconds; further ones wait.
+const ANALYSES_MAX: usize = 2;
+
 /// The API.
 #[derive(Debug)]
 pub struct Api {
@@ -59,6 +64,8 @@ pub struct Api {
     pub adapters: OnceLock<Arc<dyn AdapterReports>>,
     pub(crate) openapi: OnceLock<Asset>,
     pub(crate) openapi_v4: OnceLock<Asset>,
+    /// Turns to compute an analysis.
+    pub(crate) analyses: Arc<Semaphore>,
     /// How ready answers come and go, in each world.
     figures: [Arc<Figures>; World::ALL.len()],
     regions: RegionTable,
@@ -87,6 +94,7 @@ impl Api {
             adapters: OnceLock::new(),
             openapi: OnceLock::new(),
             openapi_v4: OnceLock::new(),
+            analyses: Arc::new(Semaphore::new(ANALYSES_MAX)),
             figures: Default::default(),
             request_ids: RequestIds::default(),
         })

@@ -10,14 +10,17 @@ pub(crate) mod region;
 pub(crate) mod target_path;
 pub(crate) mod wire;
 
+use std::sync::Arc;
+
 use accounts::{
     Call, Charge, ConnectionKey, Grant, KeyEntry, KeyKind, KeyRefusal, Maintenance, Outcome, Owner,
     Refusal, Standing, Window,
 };
 use domain::{Catalogue, SportId, Timestamp, World};
+use market::analysis::Analysis;
 use tokio::time::Instant;
 
-use crate::answers::{Answer, Answers, Encoded, Ready, Selector};
+use crate::answers::{Answer, Answers, Encoded, Missing, Ready, Selector};
 use crate::context::Api;
 use crate::error::{self, ApiError, ErrorCode};
 use crate::operation::Operation;
@@ -237,8 +240,11 @@ impl Admitted<'_> {
         wire::check_found(selector, &published)?;
         let answers = self.api.answers(self.world(), &published);
         let make = || wire::make(selector, &published.snapshot, &answers.fragments);
-        let Ready { answer, popular } =
-            find_or_make(self.api, answers, selector, self.begun, make)?;
+        let Ready { answer, popular } = if matches!(selector, Selector::Analysis(..)) {
+            self.find_or_analyse(selector, &published).await?
+        } else {
+            find_or_make(self.api, answers, selector, self.begun, make)?
+        };
         let sends_file = self.sends_file && popular;
         let encoded = answer.encoded(self.request.accept_encoding.as_deref());
         let (mut reply, standing) = self.deliver(operation, &published, &answer, encoded).await?;
@@ -246,6 +252,57 @@ impl Admitted<'_> {
             reply.file = encoded.file(answers);
         }
         Ok((reply, standing))
+    }
+
+    /// The analysis of this epoch: the ready one, or one computed now.
+    async fn find_or_analyse(
+        &self,
+        selector: &Selector,
+        published: &Arc<Published>,
+    ) -> Result<Ready, ApiError> {
+        match self.api.answers(self.world(), published).find(selector) {
+            Ok(ready) => Ok(ready),
+            Err(missing) if !missing.asked_before && self.api.server.load.sheds(self.begun) => {
+                Err(too_busy())
+            }
+            Err(missing) => {
+                let answer = self.analyse(selector, missing, published).await?;
+                Ok(Ready { answer, popular: false })
+            }
+        }
+    }
+
+    /// The answer to a question that takes longer than a request thread may be held: made on another thread, a few at a
+    /// time, and kept like any other.
+    async fn analyse(
+        &self,
+        selector: &Selector,
+        missing: Missing,
+        published: &Arc<Published>,
+    ) -> Result<Arc<Answer>, ApiError> {
+        let Selector::Analysis(selection, format) = selector.clone() else {
+            return Err(ApiError::internal());
+        };
+        let turn = Arc::clone(&self.api.analyses).acquire_owned().await;
+        let turn = turn.map_err(|_| ApiError::internal())?;
+        // Whoever had the turn before may have asked the same.
+        if let Ok(ready) = self.api.answers(self.world(), published).find(selector) {
+            return Ok(ready.answer);
+        }
+        let (published, selector) = (Arc::clone(published), selector.clone());
+        let figures = Arc::clone(self.api.figures(self.world()));
+        let making = tokio::task::spawn_blocking(move || {
+            // The turn ends with the work, also where nobody waits for it any more.
+            let _turn = turn;
+            let analysis = published.per_publication(Analysis::default);
+            let answers = published.per_publication(|| Answers::counted_in(&figures));
+            let make = || wire::analyse(&selection, format, &published.snapshot, analysis);
+            answers.make(&selector, missing, make)
+        });
+        making.await.map_err(|error| match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => ApiError::internal(),
+        })
     }
 
     /// The sport a path names, if the key may read it.

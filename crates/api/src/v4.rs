@@ -410,6 +410,7 @@ fn sport_of(selector: &Selector) -> Option<&SportFilter> {
         | Selector::Scores(_)
         | Selector::Events(_)
         | Selector::Event(..)
+        | Selector::Analysis(..)
         | Selector::Coverage(_)
         | Selector::Explain(_) => None,
     }

@@ -53,7 +53,7 @@ macro_rules! example {
     };
 }
 
-const EXAMPLES: [Example; 16] = [
+const EXAMPLES: [Example; 21] = [
     example!(ListSports, "sports", "All sports", "/v1/sports", Whole),
     example!(GetOdds, "odds", "Every market of the coming fights", "/v1/sports/mma/odds", Whole),
     example!(
@@ -112,6 +112,41 @@ const EXAMPLES: [Example; 16] = [
         "event_golf",
         "A golf tournament",
         "/v1/sports/golf/events/evt_E4z2NoSN6No",
+        Whole
+    ),
+    example!(
+        GetBest,
+        "best",
+        "The best prices of boxing",
+        "/v1/sports/boxing/best?market=moneyline",
+        Whole
+    ),
+    example!(
+        GetFair,
+        "fair",
+        "Fair prices of two-way and three-way fights",
+        "/v1/sports/boxing/fair?market=moneyline&odds_format=decimal",
+        Whole
+    ),
+    example!(
+        ListArbitrages,
+        "arbitrage",
+        "A stake of 100 divided between two bookmakers",
+        "/v1/sports/boxing/arbitrage",
+        Whole
+    ),
+    example!(
+        ListEv,
+        "ev",
+        "Prices above the fair ones by Shin's method",
+        "/v1/sports/boxing/ev?method=shin&min_ev=0.01",
+        Whole
+    ),
+    example!(
+        ListMiddles,
+        "middles",
+        "Two totals that both win between them",
+        "/v1/sports/boxing/middles",
         Whole
     ),
     example!(ListBooks, "books", "The first few of all bookmakers", "/v1/books", Beginning),

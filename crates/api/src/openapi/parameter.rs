@@ -1,11 +1,16 @@
 //! Parameters: each with its exact type, bounds and default.
 
+use market::analysis::Method;
+
 use domain::{Catalogue, Format, Market, MarketAlias, Region, Sport, Status};
 use serde_json::{Value, json};
 
 use crate::openapi::{object, refer};
 use crate::operation::Operation;
-use crate::v1::param::{EVENT_IDS_MAX, GROUP_BY_BOUT, LIMIT_DEFAULT, LIMIT_MAX, Param};
+use crate::v1::param::{
+    BOOKMAKERS_MAX, CONSENSUS, EVENT_IDS_MAX, GROUP_BY_BOUT, LIMIT_DEFAULT, LIMIT_MAX,
+    MAX_AGE_S_MAX, MIN_BOOKS_MAX, Param, REFERENCES_MAX, STAKE_DEFAULT, STAKE_MAX,
+};
 
 /// A cursor is a short text of this alphabet, to be sent back as it came.
 const CURSOR_PATTERN: &str = "^[A-Za-z0-9_-]+$";
@@ -103,6 +108,23 @@ fn schema(param: Param, catalogue: &Catalogue) -> Value {
         Param::CommenceFrom | Param::CommenceTo => {
             json!({ "type": "string", "format": "date-time", "examples": ["2026-11-14T23:38:00Z"] })
         }
+        Param::Bookmakers => bookmakers(catalogue, BOOKMAKERS_MAX, None),
+        Param::Reference => bookmakers(catalogue, REFERENCES_MAX, Some(CONSENSUS)),
+        Param::Method => json!({
+            "type": "string",
+            "enum": Method::ALL.map(Method::key),
+            "default": Method::Power.key(),
+        }),
+        Param::MaxAge => json!({ "type": "integer", "minimum": 1, "maximum": MAX_AGE_S_MAX }),
+        Param::MinBooks => json!({ "type": "integer", "minimum": 1, "maximum": MIN_BOOKS_MAX }),
+        Param::MinEv | Param::MinProfit => share("0"),
+        Param::MaxCost => share("0.05"),
+        Param::Stake => json!({
+            "type": "integer",
+            "minimum": 1,
+            "maximum": STAKE_MAX,
+            "default": STAKE_DEFAULT,
+        }),
         Param::Limit => json!({
             "type": "integer",
             "minimum": 1,
@@ -130,6 +152,31 @@ fn regions() -> Value {
         "pattern": format!("^({one})(,({one}))*$"),
         "examples": ["us,uk"],
         "x-values": keys,
+    })
+}
+
+/// A list of bookmakers as a string with commas, or one other word. Only the form is in the pattern: all the keys, many
+/// times over, would be a document of their own.
+fn bookmakers(catalogue: &Catalogue, most: usize, other: Option<&str>) -> Value {
+    let keys: Vec<&str> = catalogue.bookmakers().map(|(_, held)| &*held.key).collect();
+    let values: Vec<&str> = other.into_iter().chain(keys.iter().copied()).collect();
+    let example = other
+        .map_or_else(|| keys.iter().take(2).copied().collect::<Vec<_>>().join(","), str::to_owned);
+    json!({
+        "type": "string",
+        "pattern": format!("^[a-z0-9_]+(,[a-z0-9_]+){{0,{}}}$", most - 1),
+        "examples": [example],
+        "x-values": values,
+    })
+}
+
+/// A number from 0 to 1 as it is written in a query. A string, so that no client writes it in a form of its own.
+fn share(default: &str) -> Value {
+    json!({
+        "type": "string",
+        "pattern": "^(0(\\.[0-9]{1,6})?|1(\\.0{1,6})?)$",
+        "default": default,
+        "examples": ["0.02"],
     })
 }
 

@@ -13,6 +13,15 @@ pub enum Param {
     Status,
     CommenceFrom,
     CommenceTo,
+    Bookmakers,
+    MaxAge,
+    Method,
+    Reference,
+    MinBooks,
+    MinEv,
+    MinProfit,
+    MaxCost,
+    Stake,
     Limit,
     Cursor,
     ApiKey,
@@ -27,9 +36,26 @@ pub(crate) const EVENT_IDS_MAX: usize = 200;
 pub(crate) const REGION_DEFAULT: domain::Region = domain::Region::Us;
 /// The one value of `group_by`.
 pub(crate) const GROUP_BY_BOUT: &str = "bout";
+/// Bookmakers in `bookmakers` and in `reference` at the most.
+pub(crate) const BOOKMAKERS_MAX: usize = 50;
+pub(crate) const REFERENCES_MAX: usize = 10;
+/// What `reference` is when no bookmaker is named.
+pub(crate) const CONSENSUS: &str = "consensus";
+/// Sources of a fair probability at the least, unless bookmakers are named, and the most that can be asked for.
+pub(crate) const MIN_BOOKS_DEFAULT: u32 = 2;
+pub(crate) const MIN_BOOKS_MAX: u32 = 50;
+/// A day.
+pub(crate) const MAX_AGE_S_MAX: u32 = 86_400;
+/// Places of `min_ev`, `min_profit` and `max_cost`.
+pub(crate) const PLACES_MAX: usize = 6;
+/// In billionths: 0.05.
+pub(crate) const MAX_COST_DEFAULT: u32 = 50_000_000;
+/// Whole units of whatever money.
+pub(crate) const STAKE_DEFAULT: u32 = 100;
+pub(crate) const STAKE_MAX: u32 = 1_000_000;
 
 impl Param {
-    pub const COUNT: usize = 13;
+    pub const COUNT: usize = 22;
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -43,6 +69,15 @@ impl Param {
             Self::Status => "status",
             Self::CommenceFrom => "commence_from",
             Self::CommenceTo => "commence_to",
+            Self::Bookmakers => "bookmakers",
+            Self::MaxAge => "max_age",
+            Self::Method => "method",
+            Self::Reference => "reference",
+            Self::MinBooks => "min_books",
+            Self::MinEv => "min_ev",
+            Self::MinProfit => "min_profit",
+            Self::MaxCost => "max_cost",
+            Self::Stake => "stake",
             Self::Limit => "limit",
             Self::Cursor => "cursor",
             Self::ApiKey => "api_key",
@@ -65,7 +100,8 @@ impl Param {
                 "Only this bookmaker, in whichever region it is offered unless `regions` is sent too."
             }
             Self::Regions => {
-                "Only bookmakers offered in one of these regions, comma-separated; `us` unless this or `bookmaker` is sent."
+                "Only bookmakers offered in one of these regions, comma-separated; `us` unless this, `bookmaker` or \
+                 `bookmakers` is sent."
             }
             Self::Region => {
                 "Alias of `regions` for the transition; `regions` wins when both are sent."
@@ -77,9 +113,33 @@ impl Param {
             Self::GroupBy => {
                 "`bout` groups the moneyline by bout; fight sports only. `limit` then counts bouts."
             }
-            Self::Status => "Only events that stand so; all when absent.",
+            Self::Status => {
+                "Only events that stand so. When absent: all, and of arbitrage, ev and middles those that are \
+                 scheduled."
+            }
             Self::CommenceFrom => "Only events that start at this instant or later.",
             Self::CommenceTo => "Only events that start before this instant.",
+            Self::Bookmakers => {
+                "Only prices of these bookmakers, at most 50, comma-separated, in whichever region they are offered \
+                 unless `regions` is sent too. The reference is not filtered."
+            }
+            Self::MaxAge => {
+                "The oldest price that is used, in seconds; the service's own limit for a stale source when absent."
+            }
+            Self::Method => "How margins are removed. `shin` is for markets with one winner.",
+            Self::Reference => {
+                "Whose prices the fair probabilities come from: `consensus` (everybody's), which is meant when absent, \
+                 or up to 10 bookmakers, comma-separated."
+            }
+            Self::MinBooks => {
+                "Sources that a fair probability needs at least: 2 when absent, or 1 with bookmakers in `reference`."
+            }
+            Self::MinEv => "Only values with an expected value above this; up to six places.",
+            Self::MinProfit => "Only arbitrages with a profit above this; up to six places.",
+            Self::MaxCost => {
+                "Only middles whose break-even probability is at most this; up to six places."
+            }
+            Self::Stake => "What is divided between the legs of an arbitrage, in whole units.",
             Self::Limit => "Most records in the answer.",
             Self::Cursor => {
                 "Where the previous page ended: taken from its `Link` header, as it is."

@@ -1,5 +1,7 @@
 //! From a query string to a selection: strict, with words that help (D4, D16).
 
+mod analysis;
+
 use std::borrow::Cow;
 
 use domain::suggest::did_you_mean;
@@ -158,6 +160,11 @@ impl Values<'_> {
         sport: Option<SportId>,
         lookup: Lookup<'_>,
     ) -> Result<Selector, ApiError> {
+        if let Some(sport) = sport
+            && let Some(analysis) = self.analysis(target.operation, sport, lookup)?
+        {
+            return Ok(analysis);
+        }
         let selector = match (target.operation, sport) {
             (Operation::ListBooks, _) => Selector::Books,
             (Operation::GetOdds, Some(sport)) => self.odds(sport, lookup)?,
@@ -191,8 +198,14 @@ impl Values<'_> {
                 let event = target.event.and_then(EventId::parse).ok_or_else(event_not_found)?;
                 Selector::Explain(ExplainSelection { sport, event, filter })
             }
+            // The analytics are read above.
             (
                 Operation::ListSports
+                | Operation::GetBest
+                | Operation::GetFair
+                | Operation::ListArbitrages
+                | Operation::ListEv
+                | Operation::ListMiddles
                 | Operation::GetStatus
                 | Operation::V4Sports
                 | Operation::V4Events
@@ -269,10 +282,18 @@ impl Values<'_> {
         bookmaker: Option<BookmakerId>,
         table: &RegionTable,
     ) -> Result<BookmakerSet, ApiError> {
+        self.among_regions(bookmaker.map(BookmakerSet::just), table)
+    }
+
+    /// The bookmakers asked for that are in the regions asked for.
+    fn among_regions(
+        &self,
+        request: Option<BookmakerSet>,
+        table: &RegionTable,
+    ) -> Result<BookmakerSet, ApiError> {
         // Both are checked, though at most one is used.
         let alias = self.region_list(Param::Region)?;
         let regions = self.region_list(Param::Regions)?.or(alias);
-        let request = bookmaker.map(BookmakerSet::just);
         Ok(match (request, regions) {
             (Some(request), None) => request,
             (Some(request), Some(regions)) => request.intersection(table.bookmakers(regions)),
@@ -366,11 +387,13 @@ impl Values<'_> {
 
     fn cursor(&self, paging: Paging) -> Result<Option<Cursor>, ApiError> {
         let Some(text) = self.get(Param::Cursor) else { return Ok(None) };
-        cursor::decode(text, paging).map(Some).ok_or_else(|| {
-            let text =
-                "`cursor` is not one of this endpoint's; take it from the `Link` header as it is";
-            ApiError::param(Param::Cursor.name(), text)
-        })
+        cursor::decode(text, paging).map(Some).ok_or_else(Self::bad_cursor)
+    }
+
+    fn bad_cursor() -> ApiError {
+        let text =
+            "`cursor` is not one of this endpoint's; take it from the `Link` header as it is";
+        ApiError::param(Param::Cursor.name(), text)
     }
 
     fn instant(&self, param: Param) -> Result<Option<Timestamp>, ApiError> {
@@ -410,8 +433,29 @@ pub(crate) fn event_not_found() -> ApiError {
 fn repeated(param: Param) -> String {
     let name = param.name();
     let mut text = format!("`{name}` is sent more than once");
-    if matches!(param, Param::Regions | Param::Region | Param::EventIds) {
-        let list = if param == Param::EventIds { "evt_1,evt_2" } else { "us,uk" };
+    let list = match param {
+        Param::Regions | Param::Region => "us,uk",
+        Param::EventIds => "evt_1,evt_2",
+        Param::Bookmakers | Param::Reference => "bet365,fanduel",
+        Param::Market
+        | Param::Bookmaker
+        | Param::OddsFormat
+        | Param::GroupBy
+        | Param::Status
+        | Param::CommenceFrom
+        | Param::CommenceTo
+        | Param::MaxAge
+        | Param::Method
+        | Param::MinBooks
+        | Param::MinEv
+        | Param::MinProfit
+        | Param::MaxCost
+        | Param::Stake
+        | Param::Limit
+        | Param::Cursor
+        | Param::ApiKey => "",
+    };
+    if !list.is_empty() {
         text.push_str(&format!("; separate its values with commas: `{name}={list}`"));
     }
     text

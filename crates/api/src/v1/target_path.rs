@@ -45,10 +45,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_seven_paths_lead_somewhere() {
+    fn only_the_paths_of_operations_lead_somewhere() {
         for (path, operation, sport, event) in [
             ("/v1/sports", Operation::ListSports, None, None),
             ("/v1/sports/mma/odds", Operation::GetOdds, Some("mma"), None),
+            ("/v1/sports/golf/best", Operation::GetBest, Some("golf"), None),
+            ("/v1/sports/golf/ev", Operation::ListEv, Some("golf"), None),
             ("/v1/sports/mma/events", Operation::ListEvents, Some("mma"), None),
             ("/v1/sports/mma/events/evt_1", Operation::GetEvent, Some("mma"), Some("evt_1")),
         ] {

@@ -2,6 +2,7 @@
 //!
 //! Every name of a field stands once, in the table of its object, for the writer and for the OpenAPI document.
 
+mod analysis;
 mod bout;
 pub(crate) mod coverage;
 pub(crate) mod cursor;
@@ -17,6 +18,7 @@ mod service;
 mod tests;
 
 use domain::Catalogue;
+use market::analysis::Analysis;
 use market::rendered::{Rendered, WireSlot};
 use market::snapshot::{EventRow, RecordRow};
 use market::{Snapshot, Wire};
@@ -30,6 +32,11 @@ use crate::v1::wire::page::OddsPage;
 use engine::Published;
 use http::Body;
 
+pub(crate) use analysis::{
+    Arbitrage, ArbitrageLeg, Arbitrages, BestLine, BestLines, BestOutcome, FairLine, FairLines,
+    FairOutcome, FairSource, Middle, MiddleLeg, Middles, RefusedLines, RefusedOffers, Value,
+    Values, analyse,
+};
 pub(crate) use bout::{Bout, BoutBook, BoutOutcome, BoutSource, GroupedBouts};
 pub(crate) use coverage::{
     CellState, Coverage, CoveredBook, CoveredMarket, ExplainedBook, Explanation,
@@ -78,6 +85,7 @@ pub(crate) fn check_found(selector: &Selector, published: &Published) -> Result<
         | Selector::Bouts(..)
         | Selector::Scores(_)
         | Selector::Events(_)
+        | Selector::Analysis(..)
         | Selector::V4(_) => Ok(()),
     }
 }
@@ -114,6 +122,10 @@ pub(crate) fn make(selector: &Selector, snapshot: &Snapshot, fragments: &Fragmen
         Selector::Events(events) => {
             let page = events.select(snapshot);
             (page::array(page.items.into_iter().map(|event| texts(event).0)), page.next)
+        }
+        // Requests keep the lines of a publication and go by `analyse` themselves.
+        Selector::Analysis(selection, format) => {
+            return analyse(selection, *format, snapshot, &Analysis::default());
         }
         Selector::Event(sport, id) => {
             let event = snapshot.sport(*sport).event(*id);

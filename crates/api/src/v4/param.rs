@@ -165,6 +165,11 @@ pub const fn params(operation: Operation) -> &'static [Param] {
         | Operation::GetEvent
         | Operation::ListBooks
         | Operation::GetStatus
+        | Operation::GetBest
+        | Operation::GetFair
+        | Operation::ListArbitrages
+        | Operation::ListEv
+        | Operation::ListMiddles
         | Operation::GetCoverage
         | Operation::ExplainEvent
         | Operation::Unknown => &[],

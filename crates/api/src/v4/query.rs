@@ -141,6 +141,11 @@ impl<'a> Values<'a> {
             | Operation::GetEvent
             | Operation::ListBooks
             | Operation::GetStatus
+            | Operation::GetBest
+            | Operation::GetFair
+            | Operation::ListArbitrages
+            | Operation::ListEv
+            | Operation::ListMiddles
             | Operation::GetCoverage
             | Operation::ExplainEvent
             | Operation::Unknown => Price::Free,

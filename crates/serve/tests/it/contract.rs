@@ -86,7 +86,7 @@ impl Operation {
 async fn under_v1(board: &TestMarket) -> Vec<Operation> {
     let mut operations = operations(&board.bout_id().await);
     operations.retain(|operation| operation.security == Security::ApiKey);
-    assert_eq!(operations.len(), 14, "seven operations, each with GET and HEAD");
+    assert_eq!(operations.len(), 24, "twelve operations, each with GET and HEAD");
     operations
 }
 

@@ -1,5 +1,6 @@
 //! What one operation of the API does, by route.
 
+mod analytics;
 mod books;
 mod coverage;
 mod event;

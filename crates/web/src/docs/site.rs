@@ -54,6 +54,7 @@ const GUIDES: &[Guide] = &[
     guide!(GUIDES_GROUP, "catalogue", "Add a bookmaker or a sport", "docs/guides/catalogue.md"),
     guide!(GUIDES_GROUP, "proxy", "Behind Caddy or nginx", "docs/guides/proxy.md"),
     guide!(GUIDES_GROUP, "docker", "Run it with Docker", "docs/guides/docker.md"),
+    guide!(GUIDES_GROUP, "analytics", "Best, fair, arbitrage, value", "docs/analytics.md"),
     guide!(GUIDES_GROUP, "first-alert", "Your first alert", "docs/guides/first-alert.md"),
     guide!(GUIDES_GROUP, "upgrade", "Upgrade", "docs/guides/upgrade.md"),
     guide!(GUIDES_GROUP, "coverage", "Why is a price missing?", "docs/coverage.md"),

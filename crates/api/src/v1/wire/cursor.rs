@@ -1,6 +1,7 @@
 //! The text of a cursor (D15). Opaque to clients; checked when it comes back.
 
 use data_encoding::BASE64URL_NOPAD;
+use market::analysis::LineCursor;
 use market::select::{Cursor, RecordPlace};
 
 /// What a cursor pages through.
@@ -23,6 +24,26 @@ pub(super) fn encode(cursor: &Cursor) -> String {
     let place = cursor.record.as_ref().map(|at| (&at.bookmaker, at.market, at.record));
     let fields = (cursor.commence_time, cursor.event, place);
     BASE64URL_NOPAD.encode(&postcard::to_extend(&fields, bytes).unwrap_or_default())
+}
+
+/// First byte of a cursor that pages through lines.
+const LINE_VERSION: u8 = 2;
+
+pub(super) fn encode_line(cursor: &LineCursor) -> String {
+    let mut bytes = Vec::with_capacity(BYTES);
+    bytes.push(LINE_VERSION);
+    BASE64URL_NOPAD.encode(&postcard::to_extend(cursor, bytes).unwrap_or_default())
+}
+
+/// Reads a cursor that pages through lines.
+pub(crate) fn decode_line(text: &str) -> Option<LineCursor> {
+    if text.len() > TEXT_MAX {
+        return None;
+    }
+    let bytes = BASE64URL_NOPAD.decode(text.as_bytes()).ok()?;
+    let (&version, rest) = bytes.split_first()?;
+    let (cursor, left) = postcard::take_from_bytes(rest).ok()?;
+    (version == LINE_VERSION && left.is_empty()).then_some(cursor)
 }
 
 /// Reads a cursor that pages through the expected kind of thing.
