@@ -81,6 +81,12 @@ impl<'d> Reading<'d> {
         self.visits.set(self.visits.get().saturating_add(visits));
     }
 
+    /// Counts nodes that were looked at together.
+    fn count(&self, nodes: usize) {
+        let visits = u64::try_from(nodes).unwrap_or(u64::MAX);
+        self.visits.set(self.visits.get().saturating_add(visits));
+    }
+
     fn visit(&self) -> ControlFlow<()> {
         self.visits.set(self.visits.get() + 1);
         if self.is_exhausted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -135,6 +141,7 @@ impl<'d> Reading<'d> {
             }
             ControlFlow::Continue(())
         });
+        self.count(nodes.len());
         nodes
     }
 
@@ -261,6 +268,7 @@ impl<'d> Reading<'d> {
                     Kind::Object | Kind::Element | Kind::Text | Kind::Null => vec![id],
                 };
                 nodes = nodes.into_iter().flat_map(open).collect();
+                self.count(nodes.len());
             }
             match selector {
                 Selector::Index(index) => {
@@ -288,6 +296,9 @@ impl<'d> Reading<'d> {
 
     /// Whether any node that the path finds from `id` has this text.
     fn has(&self, path: &Path, id: NodeId, current: Item<'_>, wanted: &str) -> bool {
+        if self.visit().is_break() {
+            return false;
+        }
         let start = Item { nodes: &[id], list: false };
         let found = self.walk(path, start, current, &mut |id| {
             let equal = if path.key {
