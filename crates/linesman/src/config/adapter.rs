@@ -29,7 +29,7 @@ const NAME_BYTES_MAX: usize = 40;
 settings! {
     /// One upstream, with the keys of every kind.
     AdapterSection {
-        /// What it reads: exec, mapped, the_odds_api or betfair (`linesman feeds kinds`).
+        /// What it reads: exec, mapped, `the_odds_api` or betfair (`linesman feeds kinds`).
         kind: OneOf<&'static KindRow>;
         /// Whether it runs. A disabled adapter is checked and not started.
         enabled: Switch = false;
@@ -67,13 +67,13 @@ settings! {
         base_url: Option<Text>, such as "https://api.example.com";
         /// A PEM file with the certificates that upstream's is checked with, in place of the system's.
         ca_file: Option<File>, such as "upstream.pem";
-        /// The key of the_odds_api.
+        /// The key of `the_odds_api`.
         api_key: SecretField;
-        /// Regions of the_odds_api.
+        /// Regions of `the_odds_api`.
         regions: Option<List<Text>>, such as "us,eu";
         /// Bookmakers that are asked for in place of regions.
         bookmakers_asked: Option<List<Text>>, such as "pinnacle";
-        /// Markets of the_odds_api.
+        /// Markets of `the_odds_api`.
         markets: Option<List<Text>>, such as "h2h,spreads,totals,outrights";
         /// Credits that are never spent.
         reserve: Count<u64, 0, 1_000_000_000> = 500;

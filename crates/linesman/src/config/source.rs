@@ -150,7 +150,12 @@ impl Node {
                     }));
                     None
                 }
-                _ => None,
+                DeValue::String(_)
+                | DeValue::Integer(_)
+                | DeValue::Float(_)
+                | DeValue::Boolean(_)
+                | DeValue::Datetime(_)
+                | DeValue::Table(_) => None,
             };
             node.given.push(Given { origin: origin_here, kind: Some(kind), text, items });
         }
