@@ -16,6 +16,7 @@ mod plot;
 mod report;
 mod rounds;
 mod service;
+mod v4;
 mod wrk;
 
 use std::process::ExitCode;

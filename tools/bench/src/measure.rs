@@ -16,13 +16,15 @@ use super::nginx::Nginx;
 use super::rounds::{self, Comparison, Side, lower_quartile, median};
 use super::service::{self, Answer, BATCH_LINES, Market, ODDS, Service, Setup, get, request};
 use super::wrk::{self, Target};
-use super::{Effort, instructions};
+use super::{Effort, instructions, v4};
 
 /// Connections that keep a core busy.
 pub(super) const CONNECTIONS: usize = 64;
 /// How often the market under test is published: often enough for first answers, seldom enough not to be measured.
 pub(super) const REFRESH: &str = "10s";
 pub(super) const REFRESH_TIME: Duration = Duration::from_secs(10);
+/// The largest `limit` of odds.
+pub(super) const ODDS_MAX: usize = 500;
 /// What eight clients ask.
 const MIX: [&str; 8] = [
     "limit=100",
@@ -133,6 +135,7 @@ const NOT_MODIFIED: &str = "not modified";
 pub(super) enum Part {
     Memory,
     Ready,
+    V4,
     First,
     Mix,
     Gzip,
@@ -151,11 +154,12 @@ pub(super) fn bars(program: &Path, effort: Effort, parts: &[Part]) -> Result<Vec
     let loaded = LoadedService::start(program, effort.records, effort)?;
     let mut bars = Vec::new();
     type Measure = fn(&LoadedService, &mut Vec<Bar>) -> Result<()>;
-    let measures: [(Part, &str, Measure); 9] = [
+    let measures: [(Part, &str, Measure); 10] = [
         // Before anything else has made it grow.
         (Part::Memory, "memory", memory),
         (Part::Ready, "ready answers", ready),
         (Part::First, "first answers", first),
+        (Part::V4, "the prior interface", v4::measure),
         (Part::Mix, "a mix", mix),
         (Part::Gzip, "gzip", gzip),
         (Part::Unchanged, "unchanged answers", unchanged),

@@ -49,7 +49,7 @@ pub(super) fn round(side: Side<'_>) -> Result<Round> {
 /// Lets the two take turns.
 pub(super) fn compare(
     mut service: Side<'_>,
-    measure: Side<'_>,
+    mut measure: Side<'_>,
     rounds: usize,
 ) -> Result<Comparison> {
     for side in [service, measure] {
@@ -60,6 +60,7 @@ pub(super) fn compare(
     for _ in 0..rounds {
         let (ours, theirs) = (round(service)?, round(measure)?);
         service.plan.first = ours.outcome.next;
+        measure.plan.first = theirs.outcome.next;
         cpu.push(theirs.cpu_us / ours.cpu_us);
         p99.push(ours.outcome.p99_us / theirs.outcome.p99_us.max(1.0));
         own.push(ours.cpu_us);

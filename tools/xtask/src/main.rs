@@ -16,6 +16,7 @@ mod dist;
 mod fuzz;
 mod layering;
 mod openapi;
+mod prior_clients;
 mod promises;
 mod prose;
 mod sandbox;
@@ -50,6 +51,8 @@ enum Verb {
     Schemathesis,
     /// Generate clients from the OpenAPI document, and use them against a running server
     Clients,
+    /// Use public clients of The Odds API v4, unmodified, against a running server
+    PriorClients,
     /// Measure the service against nginx and its bars
     #[command(disable_help_flag = true)]
     Bench(Arguments),
@@ -100,6 +103,7 @@ fn run(repository: &Repository, verb: &Verb) -> Result<()> {
         Verb::Browser => browser::browser(repository),
         Verb::Schemathesis => schemathesis::schemathesis(repository),
         Verb::Clients => clients::clients(repository),
+        Verb::PriorClients => prior_clients::prior_clients(repository),
         Verb::Bench(arguments) => {
             tool(repository, &["linesman-bench", "--release", "--"], arguments)
         }

@@ -6,7 +6,9 @@ use anyhow::{Context as _, Result, bail};
 
 use shell::{repository::Repository, servers};
 
-use crate::{browser, clients, fuzz, layering, openapi, sandbox, schemathesis, supply, tidy};
+use crate::{
+    browser, clients, fuzz, layering, openapi, prior_clients, sandbox, schemathesis, supply, tidy,
+};
 
 /// Enough to find a panic near the surface; longer runs are `cargo xtask fuzz --seconds N`.
 const FUZZ_SECONDS: u32 = 10;
@@ -14,7 +16,7 @@ const FUZZ_SECONDS: u32 = 10;
 type Step = (&'static str, fn(&Repository) -> Result<()>);
 
 /// One feature set, that of the tests, and no `RUSTFLAGS` throughout, so that no step rebuilds what another has built.
-const STEPS: [Step; 16] = [
+const STEPS: [Step; 17] = [
     ("format", format),
     ("lint", lint),
     ("docs", docs),
@@ -29,6 +31,7 @@ const STEPS: [Step; 16] = [
     ("fuzz", |repository| fuzz::run(repository, FUZZ_SECONDS)),
     ("schemathesis", schemathesis::schemathesis),
     ("clients", clients::clients),
+    ("prior clients", prior_clients::prior_clients),
     ("faults", faults),
     ("browser", browser::browser),
 ];

@@ -1,0 +1,39 @@
+"""The package theoddsapi, unmodified: only its host is replaced."""
+
+import sys
+
+import requests
+from theoddsapi import TheOddsAPI
+
+TheOddsAPI.HOST, key = sys.argv[1:]
+client = TheOddsAPI(key)
+
+keys = {sport["key"] for sport in client.get_sports()}
+assert "americanfootball_nfl" in keys, keys
+assert keys < {sport["key"] for sport in client.get_sports(all="true")}
+remaining, used = client.get_requests_remaining(), client.get_requests_used()
+
+games = client.get_odds(sport="americanfootball_nfl", regions="us", markets="h2h,spreads", oddsFormat="american")
+prices = [
+    outcome["price"]
+    for game in games
+    for bookmaker in game["bookmakers"]
+    for market in bookmaker["markets"]
+    for outcome in market["outcomes"]
+]
+assert prices and all(isinstance(price, int) for price in prices)
+assert client.get_requests_used() == used + 2
+assert client.get_requests_remaining() == remaining - 2
+
+scores = client.get_scores(sport="americanfootball_nfl", daysFrom=3)
+assert any(game["completed"] for game in scores)
+
+event = next(game for game in games if game["bookmakers"])
+one = client.get_event_odds(sport="americanfootball_nfl", eventId=event["id"], regions="us", markets="h2h")
+assert one["id"] == event["id"] and "last_update" not in one["bookmakers"][0]
+
+try:
+    client.get_historical_odds(sport="americanfootball_nfl", regions="us", date="2026-11-14T00:00:00Z")
+    raise AssertionError("there is no history")
+except requests.exceptions.HTTPError as error:
+    assert error.response.json()["error_code"] == "HISTORICAL_UNAVAILABLE_ON_FREE_USAGE_PLAN"
