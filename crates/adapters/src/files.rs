@@ -163,6 +163,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "compared with times of the file system")]
     fn files_come_by_name_once_they_have_settled() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);

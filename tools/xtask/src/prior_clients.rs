@@ -9,7 +9,7 @@ use shell::{repository::Repository, servers};
 
 use crate::schemathesis::{Server, VENV, make_key};
 
-/// The packages of PyPI. Other versions do other things, and a change that nobody made must not break the tests.
+/// The packages of `PyPI`. Other versions do other things, and a change that nobody made must not break the tests.
 const PACKAGES: [&str; 2] = ["theoddsapi==1.3.7", "betting-odds-tracker==0.1.0"];
 const CHECKS: [&str; 2] = ["check_theoddsapi.py", "check_betting_odds_tracker.py"];
 

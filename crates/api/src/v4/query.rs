@@ -84,16 +84,7 @@ impl<'a> Values<'a> {
         sport: SportFilter,
         catalogue: &Catalogue,
     ) -> Result<(Selection, Price), Refused> {
-        let mut selection = Selection {
-            what: What::Events,
-            sport,
-            bookmakers: BookmakerSet::default(),
-            markets: Markets::default(),
-            style: Style::default(),
-            events: None,
-            from: None,
-            to: None,
-        };
+        let mut selection = Selection::of_events(sport);
         let price = match self.operation {
             Operation::V4Odds => {
                 selection.what = What::Odds;

@@ -20,6 +20,22 @@ pub struct Selection {
     pub(crate) to: Option<Timestamp>,
 }
 
+impl Selection {
+    /// All events of a sport, without prices.
+    pub(crate) fn of_events(sport: SportFilter) -> Self {
+        Self {
+            what: What::Events,
+            sport,
+            bookmakers: BookmakerSet::default(),
+            markets: Markets::default(),
+            style: Style::default(),
+            events: None,
+            from: None,
+            to: None,
+        }
+    }
+}
+
 /// Which answer it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum What {

@@ -49,9 +49,10 @@ fn the_prior_form_is_32_digits_of_which_only_those_of_a_number_are_an_id() {
         assert_eq!(text.len(), 32);
         assert_eq!(EventId::parse_hex(&text), Ok(Some(id)));
         let last = if text.ends_with('0') { '1' } else { '0' };
-        let other = format!("{}{last}", &text[..31]);
-        assert_eq!(EventId::parse_hex(&other), Ok(None));
-        assert_eq!(EventId::parse_hex(&text[..31]), Err(NotHex));
+        text.pop();
+        assert_eq!(EventId::parse_hex(&text), Err(NotHex));
+        text.push(last);
+        assert_eq!(EventId::parse_hex(&text), Ok(None));
     }
     for other in ["", "evt_00000000001", &"A".repeat(32), &"+".repeat(32), &"g".repeat(32)] {
         assert_eq!(EventId::parse_hex(other), Err(NotHex), "{other}");

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use accounts::{Actor, AuditAction, Need, Scores};
+use accounts::{Actor, AuditAction, FeedRecord, Need, Scores};
 use anyhow::bail;
 use domain::suggest::did_you_mean;
 use market::Operation;
@@ -20,14 +20,18 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::Res
         FeedsVerb::Create(args) if config.adapters.iter().any(|own| own.name == args.name) => {
             bail!("`{}` is the name of an adapter in the configuration; choose another", args.name)
         }
-        _ => {}
+        FeedsVerb::Create(_)
+        | FeedsVerb::List(_)
+        | FeedsVerb::Revoke(_)
+        | FeedsVerb::Pause(_)
+        | FeedsVerb::Resume(_)
+        | FeedsVerb::Drop(_)
+        | FeedsVerb::Status(_)
+        | FeedsVerb::Read(_)
+        | FeedsVerb::Quarantine(_) => {}
     }
     if let FeedsVerb::Create(FeedsCreateArgs { bookmaker: Some(key), .. }) = verb {
-        let catalogue = catalogue::load(config)?;
-        if catalogue.bookmaker_id(key).is_none() {
-            let near = did_you_mean(key, catalogue.bookmakers().map(|(_, held)| &*held.key));
-            bail!("unknown bookmaker `{key}`{near}; add it with a catalogue file (catalogue.file)");
-        }
+        check_bookmaker(config, key)?;
     }
     if let FeedsVerb::Drop(args) = verb {
         let feed = args.name.as_str().into();
@@ -42,32 +46,7 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::Res
             output::print_line(token.expose())?;
             scene.make_effective(Need::Soon).await
         }
-        FeedsVerb::List(args) => {
-            let feeds = registry.list_feeds().await?;
-            if args.json {
-                return output::print_line(&serde_json::to_string(&feeds)?);
-            }
-            let lines = feeds.iter().map(|feed| {
-                let state = match (feed.revoked_at, feed.paused_at) {
-                    (Some(at), _) => format!("revoked {at}"),
-                    (None, Some(at)) => format!("paused {at}"),
-                    (None, None) => "active".to_owned(),
-                };
-                let bookmaker = feed.bookmaker.as_deref().unwrap_or("any");
-                format!(
-                    "{:<24} {:<16} {:<7} {:<22} {state}",
-                    feed.name,
-                    bookmaker,
-                    if feed.scores { "yes" } else { "no" },
-                    feed.created_at.to_string()
-                )
-            });
-            let head = format!(
-                "{:<24} {:<16} {:<7} {:<22} state",
-                "name", "bookmaker", "scores", "created"
-            );
-            output::print_line(&[head].into_iter().chain(lines).collect::<Vec<_>>().join("\n"))
-        }
+        FeedsVerb::List(args) => print_list(&registry.list_feeds().await?, args.json),
         FeedsVerb::Revoke(args) => {
             registry.revoke_feed(&args.name, &by).await?;
             let said = (AuditAction::FeedRevoked, args.name.as_str(), "");
@@ -95,4 +74,37 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::Res
         | FeedsVerb::Check(_)
         | FeedsVerb::Translate(_) => Ok(()),
     })
+}
+
+fn check_bookmaker(config: &Config, key: &str) -> anyhow::Result<()> {
+    let catalogue = catalogue::load(config)?;
+    if catalogue.bookmaker_id(key).is_none() {
+        let near = did_you_mean(key, catalogue.bookmakers().map(|(_, held)| &*held.key));
+        bail!("unknown bookmaker `{key}`{near}; add it with a catalogue file (catalogue.file)");
+    }
+    Ok(())
+}
+
+fn print_list(feeds: &[FeedRecord], json: bool) -> anyhow::Result<()> {
+    if json {
+        return output::print_line(&serde_json::to_string(feeds)?);
+    }
+    let lines = feeds.iter().map(|feed| {
+        let state = match (feed.revoked_at, feed.paused_at) {
+            (Some(at), _) => format!("revoked {at}"),
+            (None, Some(at)) => format!("paused {at}"),
+            (None, None) => "active".to_owned(),
+        };
+        let bookmaker = feed.bookmaker.as_deref().unwrap_or("any");
+        format!(
+            "{:<24} {:<16} {:<7} {:<22} {state}",
+            feed.name,
+            bookmaker,
+            if feed.scores { "yes" } else { "no" },
+            feed.created_at.to_string()
+        )
+    });
+    let head =
+        format!("{:<24} {:<16} {:<7} {:<22} state", "name", "bookmaker", "scores", "created");
+    output::print_line(&[head].into_iter().chain(lines).collect::<Vec<_>>().join("\n"))
 }

@@ -117,12 +117,7 @@ async fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result
     // Before the banner: whoever reads it may send a signal.
     let signals = Signals::catch()?;
     Banner { config, role, listeners: &listeners, first_start: &first_start, data }.print_or_warn();
-    let mut serving = JoinSet::new();
-    for (listener, role) in listeners.sockets.into_iter().zip(listeners.roles) {
-        let entrance = Arc::new(ListenerService { service: Arc::clone(&service), role });
-        serving.spawn(http::run(entrance, listener, stop.clone()));
-    }
-    serving.spawn(web::keep_pages(Arc::clone(&web), stop.clone()));
+    let serving = listen(listeners, &service, &stop);
     let outcome = wait_for_stop(signals, &mut ended).await;
 
     stop.cancel();
@@ -143,6 +138,17 @@ async fn serve(config: &Config, data: &Path, args: &ServeArgs) -> anyhow::Result
     store.close().await;
     released.context("unused leases could not be returned")?;
     outcome
+}
+
+/// Answers requests until it is told to stop.
+fn listen(listeners: Listeners, service: &Arc<Service>, stop: &CancellationToken) -> JoinSet<()> {
+    let mut serving = JoinSet::new();
+    for (listener, role) in listeners.sockets.into_iter().zip(listeners.roles) {
+        let entrance = Arc::new(ListenerService { service: Arc::clone(service), role });
+        serving.spawn(http::run(entrance, listener, stop.clone()));
+    }
+    serving.spawn(web::keep_pages(Arc::clone(&service.web), stop.clone()));
+    serving
 }
 
 /// Waits for connections to end, and for pushes within their limit.

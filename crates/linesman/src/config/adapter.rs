@@ -471,7 +471,8 @@ impl Check<'_> {
         }
         let has = |key: &str| given.iter().any(|given| given == key);
         for one_of in row.needs {
-            if !one_of.iter().any(|key| has(key)) && !(has("tape") && row.tape_replaces(one_of)) {
+            let replaced = has("tape") && row.tape_replaces(one_of);
+            if !replaced && !one_of.iter().any(|key| has(key)) {
                 let why = format!("is missing: kind `{}` needs it", row.name);
                 self.refuse(name, &one_of.join("` or `"), &why);
             }

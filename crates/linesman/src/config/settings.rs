@@ -130,7 +130,7 @@ settings! {
         /// How many requests of the quota a response counts for: "prior" as The Odds API counts credits, by markets and
         /// regions; "flat" one for every response that is not free.
         credits: OneOf<Credits> = "prior";
-        /// Origins whose pages may call /v4 from browsers, such as "https://app.example.com"; "*" for all. A key in a
+        /// Origins whose pages may call /v4 from browsers, such as `https://app.example.com`; `*` for all. A key in a
         /// page can be read by everybody who opens it.
         allow_origins: List<Origin> = "";
     }

@@ -152,6 +152,10 @@ pub(crate) struct Shell {
 
 /// Which pages for everybody are switched on.
 #[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of its own, as in the configuration"
+)]
 pub(crate) struct PublicPages {
     /// Whether there are pages beside the documentation, and accounts.
     pub(crate) all: bool,

@@ -178,8 +178,8 @@ pub(super) fn coverage(selection: &CoverageSelection, snapshot: &Snapshot) -> St
         };
         let shown = markets.iter().zip(counts);
         let shown = shown.filter(|(market, _)| filter.excludes(id, **market).is_none());
-        let shown = shown.map(|(market, counts)| counts.json(*market)).collect();
-        books.push(covered_book(bookmaker, source, shown, snapshot.cut_at));
+        let shown: Vec<Value> = shown.map(|(market, counts)| counts.json(*market)).collect();
+        books.push(covered_book(bookmaker, source, &shown, snapshot.cut_at));
     }
     json!({
         (Coverage::SPORT.name): snapshot.catalogue().sport(*sport).key,
@@ -194,7 +194,7 @@ pub(super) fn coverage(selection: &CoverageSelection, snapshot: &Snapshot) -> St
 fn covered_book(
     bookmaker: &Bookmaker,
     row: &SourceRow,
-    markets: Vec<Value>,
+    markets: &[Value],
     cut_at: Timestamp,
 ) -> Value {
     json!({
@@ -297,17 +297,16 @@ fn cell_json(market: Market, cell: Cell, excluded: Option<Exclusion>, cut_at: Ti
             state(unsure);
             put(CellState::MAY_BE, may_be.to_string().into());
         }
-        (
-            Cell::SourceStale { last_read }
-            | Cell::NotListed { last_read }
-            | Cell::NotOffered { last_read },
-            _,
-        ) => {
-            state(match cell {
-                Cell::SourceStale { .. } => stale,
-                Cell::NotListed { .. } => unlisted,
-                _ => unoffered,
-            });
+        (Cell::SourceStale { last_read }, _) => {
+            state(stale);
+            put(CellState::LAST_READ, seconds(last_read).into());
+        }
+        (Cell::NotListed { last_read }, _) => {
+            state(unlisted);
+            put(CellState::LAST_READ, seconds(last_read).into());
+        }
+        (Cell::NotOffered { last_read }, _) => {
+            state(unoffered);
             put(CellState::LAST_READ, seconds(last_read).into());
         }
     }

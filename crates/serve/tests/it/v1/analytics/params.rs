@@ -5,8 +5,8 @@ use super::Board;
 #[tokio::test]
 async fn bad_parameters_are_refused_by_name_with_help() {
     let board = Board::open().await;
-    let many = vec!["fanduel"; 51].join(",");
-    let eleven = vec!["fanduel"; 11].join(",");
+    let many = ["fanduel"; 51].join(",");
+    let eleven = ["fanduel"; 11].join(",");
     let (bookmakers, reference) = (format!("bookmakers={many}"), format!("reference={eleven}"));
     for (target, param, words) in [
         ("mma/best?bookmakers=fanduel,nobody", "bookmakers", "there is no bookmaker `nobody`"),
