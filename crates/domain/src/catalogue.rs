@@ -24,6 +24,8 @@ pub const EMBEDDED: &str = include_str!("../catalogue.toml");
 
 /// The clubs it knows.
 const EMBEDDED_CLUBS: &str = include_str!("../clubs.toml");
+/// The names of `/v4`.
+const EMBEDDED_V4: &str = include_str!("../v4.toml");
 
 /// Sets of bookmakers are bit sets of this many bits.
 pub const BOOKMAKERS_MAX: usize = 256;
@@ -139,7 +141,7 @@ impl Catalogue {
     /// # Errors
     /// The file is not TOML of the expected form, or its entries contradict themselves.
     pub fn load(operators_file: Option<&str>) -> Result<Self, CatalogueError> {
-        let files = [EMBEDDED, EMBEDDED_CLUBS].into_iter().chain(operators_file);
+        let files = [EMBEDDED, EMBEDDED_CLUBS, EMBEDDED_V4].into_iter().chain(operators_file);
         file::merge(files)
     }
 
@@ -168,8 +170,8 @@ impl Catalogue {
         self.sports().find(|(_, sport)| &*sport.key == key).map(|(id, _)| id)
     }
 
-    /// The sport that a wrong key means: nearly its key, an alias, or a key of The Odds API, which begins with the sport
-    /// (`americanfootball_nfl`).
+    /// The sport that a wrong key means: nearly its key, an alias, or a key of The Odds API, which begins with the
+    /// sport (`americanfootball_nfl`).
     pub fn sport_meant(&self, wrong: &str) -> Option<&Sport> {
         let near = suggest::nearest(wrong, self.sports.iter().map(|sport| &*sport.key));
         if let Some(id) = near.and_then(|key| self.sport_id(key)) {

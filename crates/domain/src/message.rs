@@ -32,8 +32,8 @@ pub const FUTURE_TS_MS_MAX: i64 = 5_000;
 /// Longest `fresh_for`, in seconds: what is read less than once a day is not odds.
 pub const FRESH_FOR_S_MAX: u32 = 86_400;
 
-/// A name without what is said of it behind: "(exhibition, no bets on the distance)", " - not before 8 pm". Some sources
-/// put such remarks into the field of the name.
+/// A name without what is said of it behind: "(exhibition, no bets on the distance)", " - not before 8 pm". Some
+/// sources put such remarks into the field of the name.
 pub fn without_remark(name: &str) -> &str {
     let begins = name.char_indices().filter(|(at, c)| {
         let rest = name.get(at + c.len_utf8()..).unwrap_or_default();

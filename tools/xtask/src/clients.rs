@@ -1,5 +1,5 @@
-//! Clients generated from `openapi.json` with the usual tools work against the running service, and a linter has nothing
-//! to say about the document. The programs are in `e2e/clients`.
+//! Clients generated from `openapi.json` with the usual tools work against the running service, and a linter has
+//! nothing to say about the document. The programs are in `e2e/clients`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

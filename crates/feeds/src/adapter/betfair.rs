@@ -1,7 +1,7 @@
 //! `betfair`: the lines of the Exchange Stream.
 //!
-//! Images and deltas go into a cache of markets; what changed comes out as best back prices, at most once per market and
-//! [`Options::emit_every`], suspensions at once.
+//! Images and deltas go into a cache of markets; what changed comes out as best back prices, at most once per market
+//! and [`Options::emit_every`], suspensions at once.
 //!
 //! The stream is resumed with [`Betfair::clocks`]. Names come from `listMarketCatalogue`
 //! ([`Betfair::read_catalogue`]); an event without names is not listed, and its prices wait.

@@ -201,8 +201,8 @@ impl Book {
     }
 
     /// The side on which two listings of one match have a player under two names: another given name, a nickname, a
-    /// married name. The opponent, the tournament and the day agree; the names have a word in common that nobody else in
-    /// the draw has.
+    /// married name. The opponent, the tournament and the day agree; the names have a word in common that nobody else
+    /// in the draw has.
     pub(super) fn known_otherwise(
         &self,
         sport: SportId,

@@ -2,8 +2,8 @@
 //! joins too, in whatever order the listings come.
 //!
 //! The recordings are not part of this repository; they are read beside it, and without them the test says so.
-//! `cargo nextest run -p linesman-market -E 'test(recordings)' --no-capture` prints recall and false merges of both, with
-//! `SHOW_ERRORS=1` each error.
+//! `cargo nextest run -p linesman-market -E 'test(recordings)' --no-capture` prints recall and false merges of both,
+//! with `SHOW_ERRORS=1` each error.
 
 #![expect(clippy::print_stdout, reason = "the figures are read by people")]
 
