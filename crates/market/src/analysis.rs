@@ -1,8 +1,8 @@
 //! Arithmetic over the prices of a snapshot: lines and offers, best prices, fair probabilities, arbitrage, expected
 //! value, middles; for the board also a bookmaker's margin and a record's main line.
 //!
-//! Prices stay exact and so does every decision ([`exact`]); only fair probabilities use doubles ([`Method`]). Everything
-//! is a pure function of a snapshot.
+//! Prices stay exact and so does every decision ([`exact`]); only fair probabilities use doubles ([`Method`]).
+//! Everything is a pure function of a snapshot.
 
 mod arbitrage;
 mod best;
