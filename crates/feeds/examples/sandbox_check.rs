@@ -9,6 +9,8 @@
 )]
 #![expect(dead_code, reason = "the test uses more of the shared modules")]
 
+#[path = "../tests/sandbox/analytics.rs"]
+mod analytics;
 #[path = "../tests/sandbox/book.rs"]
 mod book;
 #[path = "../tests/sandbox/legal.rs"]

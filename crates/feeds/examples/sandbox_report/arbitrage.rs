@@ -4,8 +4,8 @@ use crate::page::Page;
 use crate::svg::{Frame, Svg, clock_ticks, number, real};
 use crate::tape::{DAY_S, Tape};
 
-/// What the tests hold the simulator to: one in two hundred.
-const MOST: f64 = 0.005;
+/// What the tests hold the simulator to: one in a hundred.
+const MOST: f64 = 0.01;
 
 pub(crate) fn draw(tape: &Tape, page: &mut Page) {
     let (markets, beaten) =

@@ -8,7 +8,7 @@ use domain::Market;
 use super::event::Event;
 use super::grid::Grid;
 use super::noise::{TICK_S, below, mix, to_tick, uniform};
-use super::schedule::Discipline;
+use super::schedule::{Discipline, FOOTBALL_SPACING_S};
 use super::scheduled_faults::{STALE, STALE_BY_S, is_silent};
 
 /// How one bookmaker behaves.
@@ -51,6 +51,14 @@ pub(crate) enum Style {
     /// Like American, and closed once the event starts.
     PreMatch,
 }
+
+/// The bookmaker with an opinion of its own on some games, so that there is always somebody to disagree with: an
+/// arbitrage, a price above its fair value, and lines far enough apart for a middle. It is never silent.
+const CONTRARY: &str = "caesars";
+/// How far its opinion is from the market's on those games, in log-odds.
+const CONTRARY_BIAS: f64 = 0.3;
+/// Every sixth football game. About 24 are scheduled at any time.
+const CONTRARY_EVERY: i64 = 6;
 
 const ALL: &[Discipline] = &Discipline::ALL;
 const NO_GOLF: &[Discipline] =
@@ -172,7 +180,15 @@ impl Profile {
 
     /// Its bias on an event, in log-odds.
     pub(crate) fn bias_on(&self, event: &Event) -> f64 {
-        self.bias * (2.0 * uniform(self.hash(event.key)) - 1.0)
+        let side = 2.0 * uniform(self.hash(event.key)) - 1.0;
+        if self.is_contrary_on(event) { CONTRARY_BIAS.copysign(side) } else { self.bias * side }
+    }
+
+    /// Whether this is a game on which it thinks otherwise than everybody else.
+    fn is_contrary_on(&self, event: &Event) -> bool {
+        let slot = event.revisions.first().map(|first| first.commence / FOOTBALL_SPACING_S);
+        let chosen = slot.is_some_and(|slot| slot % CONTRARY_EVERY == 0);
+        chosen && event.discipline == Discipline::Football && self.key == CONTRARY
     }
 
     pub(crate) fn carries(&self, event: &Event) -> bool {

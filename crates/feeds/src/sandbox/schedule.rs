@@ -61,7 +61,7 @@ const TENNIS_SPACING_S: i64 = 3 * HOUR_S;
 const TENNIS_LEAD_S: i64 = 12 * HOUR_S;
 const WEEK_S: i64 = 7 * 24 * HOUR_S;
 /// American football: a game every forty minutes, the leagues in turn.
-const FOOTBALL_SPACING_S: i64 = 40 * 60;
+pub(crate) const FOOTBALL_SPACING_S: i64 = 40 * 60;
 const FOOTBALL_LEAD_S: i64 = 16 * HOUR_S;
 /// Golf: four tours, a tournament every five days each, thirty hours out of step.
 const TOUR_SPACING_S: i64 = 120 * HOUR_S;

@@ -8,6 +8,7 @@ use domain::message::{Fixture, OfferedOutcome};
 use domain::{Catalogue, Line, Market, Price, Region, SportId, Status, Timestamp};
 use linesman_feeds::sandbox::Simulation;
 
+use crate::analytics;
 use crate::book::{Book, Event, sport};
 use crate::legal;
 
@@ -53,6 +54,7 @@ pub(crate) fn check(simulation: &Simulation, catalogue: &Catalogue, at: Timestam
     check_golf(&book, catalogue, &mut facts);
     check_odds(&book, catalogue, &mut facts);
     check_arbitrage(&book, at, &mut facts);
+    analytics::check(&book, catalogue, at, &mut facts);
     for fault in &mut facts.faults {
         *fault = format!("{at}: {fault}");
     }
@@ -133,7 +135,7 @@ fn check_golf(book: &Book, catalogue: &Catalogue, facts: &mut Facts) {
             *most = record.outcomes.len().max(*most);
         }
     }
-    let large = fields.values().filter(|players| **players >= 120).count();
+    let large = fields.values().filter(|players| **players > 120).count();
     if large < 2 {
         facts.faults.push(format!("golf: {large} large fields"));
     }
@@ -145,7 +147,7 @@ fn check_golf(book: &Book, catalogue: &Catalogue, facts: &mut Facts) {
     }
 }
 
-fn winners(market: Market) -> f64 {
+pub(crate) fn winners(market: Market) -> f64 {
     match market {
         Market::Top5 => 5.0,
         Market::Top10 => 10.0,
@@ -161,7 +163,7 @@ fn winners(market: Market) -> f64 {
     }
 }
 
-fn implied(price: Price) -> f64 {
+pub(crate) fn implied(price: Price) -> f64 {
     let part = |n: u64| f64::from(u32::try_from(n).expect("small"));
     part(price.stake()) / (part(price.stake()) + part(price.profit()))
 }

@@ -403,4 +403,3 @@ impl Field for Paging {
         Some(page)
     }
 }
-

@@ -200,7 +200,7 @@ pub fn cmp_expected_value(one: (u32, Price), other: (u32, Price)) -> Ordering {
     ours.cmp(&theirs)
 }
 
-/// What comes back for so many cents at a price, rounded down to cents.
+/// What comes back for a stake in cents at a price, rounded down to cents.
 pub fn returns(cents: u64, price: Price) -> u128 {
     let (stake, total) = stake_and_return(price);
     u128::from(cents) * total / u128::from(stake)

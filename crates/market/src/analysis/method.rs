@@ -190,7 +190,7 @@ impl Prices {
                 Ordering::Equal => return next,
             }
             last = side;
-            if excess.abs() < SETTLED {
+            if excess.abs() < SETTLED * self.winners {
                 return next;
             }
         }
@@ -198,8 +198,8 @@ impl Prices {
     }
 }
 
-/// So near to the number of winners is as near as doubles get over a field.
-const SETTLED: f64 = 4e-15;
+/// So near to the number of winners, for each of them, is near enough: what is left is scaled away.
+const SETTLED: f64 = 1e-13;
 
 /// Whether the additive method leaves an outcome nothing: π ≤ (B - W) / n of the longest price, exactly.
 fn takes_too_much(prices: &[Price], sum: &Sum, winners: u32) -> bool {

@@ -279,7 +279,8 @@ proptest! {
                 if others.is_empty() {
                     continue;
                 }
-                let medians: Vec<f64> = (0..*ways).map(|at| median(others.iter().map(|own| own[at]).collect())).collect();
+                let middle = |at: usize| median(others.iter().map(|own| own[at]).collect());
+                let medians: Vec<f64> = (0..*ways).map(middle).collect();
                 let sum: f64 = medians.iter().sum();
                 let above = |(median, price): (&f64, &u32)| median / sum * f64::from(*price) / 1000.0 - 1.0;
                 // Nobody's value is so near to zero that the ninth place decides, but for chance.

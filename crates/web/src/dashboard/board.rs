@@ -16,6 +16,7 @@ mod screen;
 mod spark;
 mod text;
 mod turns;
+mod value;
 
 use std::sync::{Arc, RwLock};
 
@@ -212,6 +213,18 @@ pub(crate) async fn answer(visit: &Visit<'_>, page: BoardAct) -> Result<Reply, T
                 answered => answered,
             }
         }
+        BoardAct::Value => {
+            let (making, choice) =
+                (Arc::clone(web), view(web, visit.id, page, &visit.query)?.choice);
+            let shell = Shell { notice: None, ..Shell::new(visit, "Value and arbitrage", "board") };
+            // What has nobody's name and nobody's choice of bookmakers on it, is everybody's.
+            let common = shell.email.is_none() && choice.bookmakers.is_none();
+            let work = move || value::render(&making, shell, choice);
+            let html = web.board.turns.take(work).await??;
+            let page = Asset::new("text/html; charset=utf-8", html).guarded(&page::GUARD);
+            let page = if common { page.checked() } else { page.private() };
+            Ok(page.reply(visit.request))
+        }
         // Whoever asks for the head only; watching begins in [`watch`].
         BoardAct::Stream | BoardAct::EventStream => {
             view(web, visit.id, page, &visit.query)?;
@@ -224,7 +237,7 @@ pub(crate) async fn answer(visit: &Visit<'_>, page: BoardAct) -> Result<Reply, T
 fn view(web: &Web, id: &str, page: BoardAct, query: &Form) -> Result<View, Trouble> {
     let catalogue = &web.api.catalogue;
     match page {
-        BoardAct::Front | BoardAct::Board | BoardAct::Stream => {
+        BoardAct::Front | BoardAct::Board | BoardAct::Stream | BoardAct::Value => {
             let sport = catalogue.sport_id(id).ok_or(Trouble::NotFound)?;
             Ok(View { choice: Choice::read(catalogue, sport, query)?, event: None })
         }

@@ -137,6 +137,7 @@ pub(crate) enum BoardAct {
     Stream,
     Event,
     EventStream,
+    Value,
 }
 
 /// One row of the table.
@@ -165,6 +166,7 @@ static ROUTES: &[Route] = &[
     get("/board/{id}", Who::Anyone, Page::Board(BoardAct::Board)),
     get("/board/event/{id}", Who::Anyone, Page::Board(BoardAct::Event)),
     get("/board/event/{id}/stream", Who::Anyone, Page::Board(BoardAct::EventStream)),
+    get("/board/{id}/value", Who::Anyone, Page::Board(BoardAct::Value)),
     get("/board/{id}/stream", Who::Anyone, Page::Board(BoardAct::Stream)),
     get("/signin", Who::Anyone, Page::Sign(SignAct::SignInForm)),
     post("/signin", Who::Anyone, Page::Sign(SignAct::SignIn)),

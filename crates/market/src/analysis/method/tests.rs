@@ -18,13 +18,13 @@ fn near(ours: f64, published: f64) -> bool {
     (ours - published).abs() <= 1e-9
 }
 
-/// What a method makes of some prices, and its parameter.
-type Expected = (Method, &'static [f64], Option<f64>);
+/// A method, its probabilities, and its parameter where that is published.
+type Row<'a> = (Method, &'a [f64], Option<f64>);
 
 /// The reference tables of N22.
 #[test]
 fn the_published_tables_are_reproduced() {
-    let tables: [(&str, [Expected; 3]); 3] = [
+    let tables: [(&str, [Row<'_>; 3]); 3] = [
         (
             "2.6 2.4 4.3",
             [

@@ -200,6 +200,37 @@ async fn an_events_page_has_margins_fair_chances_and_the_path_of_each_price() {
 }
 
 #[tokio::test]
+async fn value_and_arbitrage_are_shown_with_the_age_of_every_price() {
+    let board = live_board().await;
+    // Two others say about even; one pays 2.5 for Ann.
+    let prices = |price: f64, other: f64| json!([{ "name": ANN, "price": price }, { "name": BEA, "price": other }]);
+    let spread = |book, price, other| {
+        line::odds("bout-1", book, "moneyline", "decimal", &prices(price, other))
+    };
+    board.push(&[spread("betmgm", 1.9, 1.95), spread("caesars", 2.5, 1.5)]).await;
+    board.app.publish().await;
+    let mut browser = Browser::new(&board.app);
+    let page = browser.get("/board/mma/value?region=us").await;
+    assert_eq!(page.status, 200);
+    let arbitrage = between(page.text(), "id=\"arbitrage\"", "</section>").unwrap();
+    assert!(arbitrage.contains("<b>2.50</b> Caesars"), "{arbitrage}");
+    assert!(arbitrage.contains("stakes may be returned"), "{arbitrage}");
+    let value = between(page.text(), "id=\"value\"", "</section>").unwrap();
+    assert!(value.contains("<b>2.50</b> Caesars") && value.contains(" s old</small>"), "{value}");
+    assert!(page.text().contains("/board/tennis/value?"));
+    assert!(browser.get("/board/mma").await.text().contains("/board/mma/value?"));
+    assert_eq!(browser.get("/board/chess/value").await.status, 404);
+    // The event's page has the fair price by each method.
+    let id = board.bout_id().await;
+    let event = browser.get(&format!("/board/event/{id}")).await;
+    let methods = between(event.text(), "Fair price by method", "</table>").unwrap();
+    for method in ["Power", "Multiplicative", "Additive", "Shin", "Odds ratio"] {
+        assert!(methods.contains(method), "{methods}");
+    }
+    assert_eq!(methods.matches("<td class=\"num\">").count(), 10, "{methods}");
+}
+
+#[tokio::test]
 async fn golf_shows_favourites_first_and_the_score_by_periods_is_on_the_page() {
     let board = live_board().await;
     let players: Vec<Value> = (0..60)

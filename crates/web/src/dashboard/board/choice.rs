@@ -1,5 +1,6 @@
 //! What to look at: a sport's market, in a price format, at the bookmakers of a region or at chosen ones.
-use domain::{BookmakerSet, Catalogue, Format, Market, Region, SportId};
+use domain::{BookmakerSet, Catalogue, EventId, Format, Market, Region, SportId};
+use market::analysis::Filter;
 
 use crate::dashboard::form::{self, Form};
 use crate::dashboard::page::Trouble;
@@ -131,11 +132,29 @@ impl Choice {
     }
 }
 
+/// The lines of a choice for the analysis: of one event in its market, or of everything that is scheduled.
+pub(crate) fn analysis_filter(
+    choice: &Choice,
+    event: Option<EventId>,
+    bookmakers: BookmakerSet,
+) -> Filter {
+    Filter {
+        sport: choice.sport,
+        market: event.map(|_| choice.market),
+        events: event.map(|event| [event].into()),
+        from: None,
+        to: None,
+        status: event.is_none().then_some(domain::Status::Scheduled),
+        bookmakers,
+        max_age_s: None,
+    }
+}
+
 fn offered(markets: &[Market]) -> Vec<Market> {
     MARKETS.into_iter().filter(|market| markets.contains(market)).collect()
 }
 
-const fn market_title(market: Market) -> &'static str {
+pub(crate) const fn market_title(market: Market) -> &'static str {
     match market {
         Market::Moneyline => "Moneyline",
         Market::Spread => "Spread",

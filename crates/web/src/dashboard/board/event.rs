@@ -1,25 +1,32 @@
 //! One event's page: its score, its prices at every bookmaker, their paths, margins, and the chances without them.
+use std::cmp::Reverse;
 use std::sync::{Arc, PoisonError};
 
 use askama::Template;
-use domain::{EventId, Format, Period, Status};
-use market::analysis::{Probability, implied_probability, margin, median, winners, without_margin};
-use market::book::EventDetails;
+use domain::{BookmakerSet, EventId, Format, Line, Period, Status};
+use engine::Published;
+use market::analysis::{
+    Analysis, FairOutcome, FairSelection, MarketLine, Method, Probability, Reference,
+    implied_probability, is_field, margin, winners, without_margin,
+};
+use market::book::{EventDetails, OutcomeName};
 
 use crate::context::Web;
 use crate::dashboard::board::chart::{self, Chart};
-use crate::dashboard::board::choice::Link;
+use crate::dashboard::board::choice::{Choice, Link, analysis_filter};
 use crate::dashboard::board::filter::Filter;
 use crate::dashboard::board::history::History;
 use crate::dashboard::board::live::PageKey;
-use crate::dashboard::board::screen::{self, Cell, Row, Screen, Start};
-use crate::dashboard::board::text::{align, price_text};
+use crate::dashboard::board::screen::{self, Cell, Row, Screen, Start, code};
+use crate::dashboard::board::text::{align, percent, price_text};
 use crate::dashboard::board::{Frame, chart::price_at};
 use crate::dashboard::cells::Cells;
 use crate::dashboard::page::{Shell, Trouble};
 
 /// Outcomes whose fair chances are shown; of a field, the favourites.
 const FAIR_MAX: usize = 12;
+/// Lines of one market that are looked through for the chosen one.
+const FAIR_LINES_MAX: usize = 500;
 /// Outcomes that one can choose to see the path of.
 const OUTCOMES_MAX: usize = 40;
 
@@ -44,6 +51,7 @@ struct EventPage {
     chart: Option<Chart>,
     books: Vec<BookRow>,
     fair: Vec<FairRow>,
+    methods: [&'static str; Method::ALL.len()],
     cells: Cells,
 }
 
@@ -71,6 +79,8 @@ struct FairRow {
     /// Of a hundred.
     width: u32,
     price: String,
+    /// The price by each method.
+    by_method: Vec<String>,
 }
 
 pub(crate) fn render(
@@ -123,12 +133,23 @@ pub(crate) fn render(
         outcome: mine.map(Row::label).unwrap_or_default(),
         chart: about.chart(&history),
         books: about.books(&history),
-        fair: about.fair(),
+        fair: fair_rows(&published, id, &about, &choice),
+        methods: Method::ALL.map(method_title),
         cells: Cells::new(&published.snapshot, choice.sport, event),
         screen: Arc::clone(screen),
     };
     drop(history);
     Ok(page.render()?)
+}
+
+const fn method_title(method: Method) -> &'static str {
+    match method {
+        Method::Power => "Power",
+        Method::Multiplicative => "Multiplicative",
+        Method::Additive => "Additive",
+        Method::Shin => "Shin",
+        Method::OddsRatio => "Odds ratio",
+    }
 }
 
 /// The outcomes that belong together with the chosen one: those of its line or pairing, or all.
@@ -173,6 +194,15 @@ impl About<'_> {
         prices.filter(|prices| prices.len() > 1)
     }
 
+    /// Whether a line is that of the block: all of its outcomes are rows of it.
+    fn is_of(&self, line: &MarketLine) -> bool {
+        let is_row = |name: &OutcomeName| {
+            let code = code(*name, line.point_of(*name).map(Line::quarters));
+            self.block.iter().any(|row| row.code == code)
+        };
+        is_field(line.market) || line.names.iter().all(is_row)
+    }
+
     fn books(&self, history: &History) -> Vec<BookRow> {
         let Some(mine) = self.mine else {
             return Vec::new();
@@ -210,28 +240,49 @@ impl About<'_> {
         align(priced.map(|own| &mut own.now).collect());
         books
     }
+}
 
-    /// The middle of what bookmakers that are not late think.
-    fn fair(&self) -> Vec<FairRow> {
-        let fresh = self.screen.columns.iter().enumerate().filter(|(_, own)| own.late.is_empty());
-        let views: Vec<Vec<u32>> = fresh
-            .filter_map(|(at, _)| Some(without_margin(&self.prices(at)?, self.winners)))
-            .collect();
-        let middles: Option<Vec<Probability>> = (0..self.block.len())
-            .map(|at| median(views.iter().filter_map(|view| view.get(at).copied()).collect()))
-            .map(|middle| middle.and_then(Probability::new))
-            .collect();
-        // Middles of each add up to a little more or less than the whole.
-        let middles = without_margin(&middles.unwrap_or_default(), self.winners);
-        let rows = self.block.iter().zip(middles).take(FAIR_MAX);
-        rows.map(|(row, middle)| FairRow {
-            name: row.label(),
-            percent: percent(i64::from(middle)),
-            width: (middle + 5_000_000) / 10_000_000,
-            price: price_at(i64::from(middle), self.format),
-        })
-        .collect()
+/// The fair probabilities of the chosen outcome's line, by every method: everybody's median, as the API has it.
+fn fair_rows(
+    published: &Published,
+    id: EventId,
+    about: &About<'_>,
+    choice: &Choice,
+) -> Vec<FairRow> {
+    let analysis = published.per_publication(Analysis::default);
+    let by_method = Method::ALL.map(|method| {
+        let selection = FairSelection {
+            filter: analysis_filter(choice, Some(id), BookmakerSet::ALL),
+            reference: Reference { method, min_books: 1, ..Reference::default() },
+            limit: FAIR_LINES_MAX,
+            after: None,
+        };
+        let page = selection.select(&published.snapshot, analysis);
+        let found = page.lines.iter().filter(|fair| about.is_of(fair.line));
+        let line = found.max_by_key(|fair| fair.sources.len());
+        line.map(|fair| fair.outcomes.clone()).unwrap_or_default()
+    });
+    let [first, ..] = &by_method;
+    let mut shown: Vec<&FairOutcome> = first.iter().collect();
+    if is_field(choice.market) {
+        shown.sort_by_key(|own| Reverse(own.fair.probability));
     }
+    let row = |own: &FairOutcome| {
+        let of = |outcomes: &Vec<FairOutcome>| {
+            let found = outcomes.iter().find(|other| other.name == own.name);
+            found.map(|found| price_at(found.fair.probability.into(), choice.format))
+        };
+        let name = about.block.iter().find(|row| row.outcome == own.name).map(Row::label)?;
+        let probability = own.fair.probability;
+        Some(FairRow {
+            name,
+            percent: percent(probability.into()),
+            width: (probability + 5_000_000) / 10_000_000,
+            price: price_at(probability.into(), choice.format),
+            by_method: by_method.iter().map(|own| of(own).unwrap_or_default()).collect(),
+        })
+    };
+    shown.into_iter().filter_map(row).take(FAIR_MAX).collect()
 }
 
 fn periods(details: &EventDetails) -> Option<Periods> {
@@ -249,23 +300,4 @@ fn periods(details: &EventDetails) -> Option<Periods> {
         side(&details.away, details.score.away, |period| period.away),
     ];
     Some(Periods { numbers: periods.iter().map(|period| period.number).collect(), sides })
-}
-
-/// `52.4 %`, from billionths.
-fn percent(billionths: i64) -> String {
-    let tenths = (billionths + 500_000 * billionths.signum()) / 1_000_000;
-    let sign = if tenths < 0 { "\u{2212}" } else { "" };
-    format!("{sign}{}.{}\u{a0}%", tenths.abs() / 10, tenths.abs() % 10)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_share_is_written_in_tenths_of_a_percent() {
-        assert_eq!(percent(47_619_048), "4.8\u{a0}%");
-        assert_eq!(percent(-47_619_048), "\u{2212}4.8\u{a0}%");
-        assert_eq!(percent(598_999_999), "59.9\u{a0}%");
-    }
 }

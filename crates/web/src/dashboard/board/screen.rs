@@ -16,6 +16,8 @@ use crate::dashboard::board::history::History;
 use crate::dashboard::board::screen::builder::ScreenBuilder;
 use crate::dashboard::board::text::{age, align};
 
+pub(crate) use self::builder::code;
+
 /// Events on one board: the next ones.
 const EVENTS_MAX: usize = 100;
 /// Outcomes of one event on the board; its own page has the others.

@@ -37,6 +37,13 @@ pub(crate) fn line_text(line: Line, outcome: OutcomeName) -> String {
     }
 }
 
+/// `52.4 %`, from billionths.
+pub(crate) fn percent(billionths: i64) -> String {
+    let tenths = (billionths + 500_000 * billionths.signum()) / 1_000_000;
+    let sign = if tenths < 0 { "\u{2212}" } else { "" };
+    format!("{sign}{}.{}\u{a0}%", tenths.abs() / 10, tenths.abs() % 10)
+}
+
 /// A span in one short word.
 pub(crate) fn age(span: Duration) -> String {
     let seconds = span.as_secs();
@@ -62,6 +69,13 @@ pub(crate) fn align(texts: Vec<&mut String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_share_is_written_in_tenths_of_a_percent() {
+        assert_eq!(percent(47_619_048), "4.8\u{a0}%");
+        assert_eq!(percent(-47_619_048), "\u{2212}4.8\u{a0}%");
+        assert_eq!(percent(598_999_999), "59.9\u{a0}%");
+    }
 
     #[test]
     fn decimal_prices_of_a_column_have_the_same_number_of_places() {

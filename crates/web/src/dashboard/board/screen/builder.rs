@@ -267,7 +267,7 @@ fn marked(prices: &[Price]) -> Option<Price> {
 }
 
 /// A row in an address.
-fn code(name: OutcomeName, quarters: Option<i32>) -> String {
+pub(crate) fn code(name: OutcomeName, quarters: Option<i32>) -> String {
     let name = match name {
         OutcomeName::Home => "h".to_owned(),
         OutcomeName::Away => "a".to_owned(),
