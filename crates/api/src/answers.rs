@@ -12,16 +12,16 @@ use bytes::Bytes;
 use data_encoding::BASE64URL_NOPAD;
 use domain::{EventId, Format, SportId};
 use market::analysis::AnalysisSelection;
+use market::coverage::{CoverageSelection, ExplainSelection};
 use market::{BoutSelection, EventSelection, OddsSelection, ScoreSelection};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::v1::wire::coverage::{CoverageSelection, ExplainSelection};
 use http::{Body, Encoding, FILE_BODY_BYTES_MIN, FileBody, Head};
 
 pub(crate) use answer_cache::{Answers, Figures, Missing, Ready};
 pub(crate) use fragment_cache::{Fragment, FragmentCache, SportFragments};
 
-use crate::v4;
+use crate::v4::selection::Selection;
 
 /// What is asked of a snapshot, in normal form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -36,7 +36,7 @@ pub enum Selector {
     Coverage(CoverageSelection),
     Explain(ExplainSelection),
     Analysis(Box<AnalysisSelection>, Format),
-    V4(v4::Selection),
+    V4(Selection),
 }
 
 impl Selector {

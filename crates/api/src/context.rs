@@ -17,7 +17,7 @@ use crate::metrics::Metrics;
 use crate::operation::Operation;
 use crate::v1::query::Lookup;
 use crate::v1::region::RegionTable;
-use crate::v4::V4Settings;
+use crate::v4::settings::V4Settings;
 
 /// What the operator decided about the API.
 #[derive(Clone, Debug)]

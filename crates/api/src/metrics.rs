@@ -8,7 +8,7 @@ use http::Reply;
 
 use crate::error::ErrorCode;
 use crate::operation::Operation;
-use crate::v4;
+use crate::v4::error::Code;
 
 /// Upper bounds of the latency buckets, in microseconds.
 const BUCKETS_US: [u64; 10] =
@@ -57,7 +57,7 @@ impl Totals {
 }
 
 #[derive(Debug)]
-struct V4Refusals([AtomicU64; v4::Code::ALL.len()]);
+struct V4Refusals([AtomicU64; Code::ALL.len()]);
 
 impl Default for V4Refusals {
     fn default() -> Self {
@@ -112,10 +112,10 @@ impl Metrics {
         }
         let code = reply.code.and_then(|code| ErrorCode::find(code, reply.status));
         let position = code.and_then(|code| ErrorCode::ALL.iter().position(|own| *own == code));
-        let is_v4 = |own: &v4::Code| Some(own.slug()) == reply.code && own.status() == reply.status;
+        let is_v4 = |own: &Code| Some(own.slug()) == reply.code && own.status() == reply.status;
         let counter = match position {
             Some(at) => self.refusals.get(at),
-            None => v4::Code::ALL.iter().position(is_v4).and_then(|at| self.v4_refusals.0.get(at)),
+            None => Code::ALL.iter().position(is_v4).and_then(|at| self.v4_refusals.0.get(at)),
         };
         if let Some(counter) = counter {
             counter.fetch_add(1, Ordering::Relaxed);
@@ -147,7 +147,7 @@ pub fn render(page: &mut MetricsText, metrics: &Metrics) {
     page.family("linesman_refusals_total", "counter", "Refused requests by error code and status.");
     let codes = ErrorCode::ALL.map(|code| (code.slug(), code.status())).into_iter();
     let codes = codes.zip(&metrics.refusals);
-    let of_v4 = v4::Code::ALL.map(|code| (code.slug(), code.status())).into_iter();
+    let of_v4 = Code::ALL.map(|code| (code.slug(), code.status())).into_iter();
     for ((slug, status), counter) in codes.chain(of_v4.zip(&metrics.v4_refusals.0)) {
         let count = counter.load(Ordering::Relaxed);
         page.line(format_args!(

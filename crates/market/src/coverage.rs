@@ -37,6 +37,21 @@ pub struct CellFilter {
     pub regions: Option<BookmakerSet>,
 }
 
+/// Which cells of a sport are counted.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CoverageSelection {
+    pub sport: SportId,
+    pub filter: CellFilter,
+}
+
+/// Which event is explained.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ExplainSelection {
+    pub sport: SportId,
+    pub event: EventId,
+    pub filter: CellFilter,
+}
+
 /// The parameter that excludes a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exclusion {

@@ -9,6 +9,7 @@ use domain::{
     BookmakerId, BookmakerSet, Catalogue, EventId, Format, Market, MarketAlias, Region, Sport,
     SportId, Status, Timestamp,
 };
+use market::coverage::{CoverageSelection, ExplainSelection};
 use market::select::{Cursor, EventIds};
 use market::{BoutSelection, CellFilter, EventSelection, OddsSelection, ScoreSelection};
 
@@ -20,7 +21,6 @@ use crate::v1::param::{
 };
 use crate::v1::region::{RegionTable, Regions};
 use crate::v1::target_path::TargetPath;
-use crate::v1::wire::coverage::{CoverageSelection, ExplainSelection};
 use crate::v1::wire::cursor::{self, Paging};
 use http::percent::{decode, is_plain};
 use http::{Line, cut, parts};

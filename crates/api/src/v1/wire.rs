@@ -19,6 +19,7 @@ mod tests;
 
 use domain::Catalogue;
 use market::analysis::Analysis;
+use market::coverage::ExplainSelection;
 use market::rendered::{Rendered, WireSlot};
 use market::snapshot::{EventRow, RecordRow};
 use market::{Snapshot, Wire};
@@ -26,7 +27,6 @@ use market::{Snapshot, Wire};
 use crate::answers::{Answer, Selector};
 use crate::error::ApiError;
 use crate::v1::query::event_not_found;
-use crate::v1::wire::coverage::ExplainSelection;
 use crate::v1::wire::event_fragment::Fragments;
 use crate::v1::wire::page::OddsPage;
 use engine::Published;

@@ -7,7 +7,7 @@ use http::{Body, Head, Reply};
 use serde_json::json;
 
 use crate::error::{ApiError, ErrorCode};
-use crate::v4::V4Settings;
+use crate::v4::settings::V4Settings;
 
 /// The codes: variant, text on the wire, status, what the message begins with, what a reader needs to know.
 macro_rules! codes {

@@ -1,5 +1,5 @@
-//! What the analytics always find in the sandbox (N20), with requests that have no parameters: scheduled events, and the
-//! bookmakers of the United States.
+//! What the analytics always find in the sandbox (N20), with requests that have no parameters: scheduled events, and
+//! the bookmakers of the United States.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -4,12 +4,7 @@ mod map;
 
 use std::path::PathBuf;
 
-use super::{
-    form::{Count, DatabaseUrl, Span},
-    print::reference_page,
-    schema::{Setting, settings},
-    *,
-};
+use super::{print::reference_page, schema::Setting, *};
 
 fn assemble(file: &str, environment: &[(&str, &str)]) -> Result<Config, Faults> {
     let file = (Path::new("linesman.toml"), Ok(file.to_owned()));

@@ -1,6 +1,7 @@
 //! Why prices are missing: cell by cell for an event, counted for a sport.
 
-use domain::{Bookmaker, BookmakerId, EventId, Market, Region, SportId, Status, Timestamp};
+use domain::{Bookmaker, BookmakerId, Market, Region, SportId, Status, Timestamp};
+use market::coverage::{CoverageSelection, ExplainSelection};
 use market::snapshot::{EventRow, SourceRow};
 use market::{Cell, CellFilter, Exclusion, Snapshot};
 use serde_json::{Map, Value, json};
@@ -82,21 +83,6 @@ const STATES: [&str; 10] = [
     "not_offered",
 ];
 const FILTERS: [&str; 3] = ["market", "bookmaker", "regions"];
-
-/// Which cells of a sport are counted.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct CoverageSelection {
-    pub(crate) sport: SportId,
-    pub(crate) filter: CellFilter,
-}
-
-/// Which event is explained.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ExplainSelection {
-    pub(crate) sport: SportId,
-    pub(crate) event: EventId,
-    pub(crate) filter: CellFilter,
-}
 
 /// The cells of one bookmaker and market, counted by state.
 #[derive(Clone, Default)]

@@ -1,0 +1,49 @@
+//! What the operator decides about `/v4`.
+
+/// What the operator decided about `/v4`.
+#[derive(Clone, Debug)]
+pub struct V4Settings {
+    pub enabled: bool,
+    pub credits: Credits,
+    pub allow_origins: Origins,
+    /// The page that explains errors; absolute where the service knows its own address.
+    pub docs_url: String,
+}
+
+/// Where errors are explained, behind the service's own address.
+pub const DOCS_PATH: &str = "/docs/v4";
+
+impl Default for V4Settings {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            credits: Credits::Prior,
+            allow_origins: Origins::default(),
+            docs_url: DOCS_PATH.to_owned(),
+        }
+    }
+}
+
+/// How credits are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Credits {
+    /// As the prior interface does: by markets and regions.
+    Prior,
+    /// One for every response that is not free.
+    Flat,
+}
+
+/// The origins whose pages browsers may show answers to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origins(pub Vec<String>);
+
+impl Origins {
+    /// What the header says to a page of this origin.
+    pub(super) fn allow<'a>(&'a self, origin: Option<&'a [u8]>) -> Option<&'a str> {
+        if self.0.iter().any(|allowed| allowed == "*") {
+            return Some("*");
+        }
+        let origin = std::str::from_utf8(origin?).ok()?;
+        self.0.iter().find(|allowed| *allowed == origin).map(String::as_str)
+    }
+}
