@@ -19,14 +19,15 @@ def listen():
             print(f"line {told['line']}: {told['code']}: {told['message']}", file=sys.stderr)
 
 def read_upstream():  # ask your source here
-    yield "b-1", "Mateo Rojas", "Declan Byrne", "2027-12-18T03:00:00Z", (1.65, 2.3)
+    start = time.strftime("%Y-%m-%dT23:00:00Z", time.gmtime(time.time() + 86400))
+    yield "b-1", "Mateo Rojas", "Declan Byrne", start, (1.65, 2.3)
 
 threading.Thread(target=listen, daemon=True).start()
 while True:
     for ref, home, away, start, prices in read_upstream():
         say(type="event", ref=ref, sport="mma", competition="UFC", commence_time=start, home=home, away=away)
         outcomes = [{"name": name, "price": price} for name, price in zip((home, away), prices)]
-        say(type="odds", ref=ref, bookmaker="unibet", market="moneyline", format="decimal", outcomes=outcomes)
-    say(type="heartbeat", bookmaker="unibet", sport="mma")
+        say(type="odds", ref=ref, bookmaker="fanduel", market="moneyline", format="decimal", outcomes=outcomes)
+    say(type="heartbeat", bookmaker="fanduel", sport="mma")
     print(flush=True)  # an empty line ends the batch
     time.sleep(20)

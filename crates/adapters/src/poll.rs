@@ -422,6 +422,9 @@ impl<U: Upstream> Poll<U> {
         for record in tape {
             let record = record.map_err(|error| format!("{}: {error}", path.display()))?;
             let at = record.instant();
+            if let (None, Some(first)) = (before, at) {
+                self.runner.begin_tape(first);
+            }
             sleep(gap(speed, before, at)).await;
             before = at.or(before);
             let body = record.bytes().map_err(|error| format!("{}: {error}", path.display()))?;

@@ -387,29 +387,42 @@ pub fn render(reports: &[Report], page: &mut MetricsText) {
 fn render_gauges(reports: &[Report], page: &mut MetricsText) {
     type Figure = fn(&Report) -> Option<i64>;
     let figures: [(&str, &str, &str, Figure); 6] = [
-        ("lag_seconds", "gauge", "How old upstream's newest time was when it was read.", |r| {
-            r.lag_s
-        }),
-        ("clock_skew_seconds", "gauge", "How far upstream's clock is ahead of ours.", |r| r.skew_s),
-        ("quarantined_total", "counter", "Inputs that were not in the expected format.", |r| {
-            i64::try_from(r.quarantined).ok()
-        }),
-        ("reconnects_total", "counter", "Connections of a stream that were made again.", |r| {
-            i64::try_from(r.reconnects).ok()
-        }),
         (
-            "restarts_total",
+            "linesman_adapter_lag_seconds",
+            "gauge",
+            "How old upstream's newest time was when it was read.",
+            |r| r.lag_s,
+        ),
+        (
+            "linesman_adapter_clock_skew_seconds",
+            "gauge",
+            "How far upstream's clock is ahead of ours.",
+            |r| r.skew_s,
+        ),
+        (
+            "linesman_adapter_quarantined_total",
+            "counter",
+            "Inputs that were not in the expected format.",
+            |r| i64::try_from(r.quarantined).ok(),
+        ),
+        (
+            "linesman_adapter_reconnects_total",
+            "counter",
+            "Connections of a stream that were made again.",
+            |r| i64::try_from(r.reconnects).ok(),
+        ),
+        (
+            "linesman_adapter_restarts_total",
             "counter",
             "Tasks and programs that ended and were started again.",
             |r| i64::try_from(r.restarts).ok(),
         ),
-        ("budget_remaining", "gauge", "Credits that are left.", |r| {
+        ("linesman_adapter_budget_remaining", "gauge", "Credits that are left.", |r| {
             r.budget.and_then(|budget| i64::try_from(budget.remaining).ok())
         }),
     ];
     for (name, kind, help, figure) in figures {
-        let name = format!("linesman_adapter_{name}");
-        page.family(&name, kind, help);
+        page.family(name, kind, help);
         for report in reports {
             if let Some(value) = figure(report) {
                 page.line(format_args!("{name}{{adapter=\"{}\"}} {value}", report.name));

@@ -28,6 +28,8 @@ pub struct Context {
     pub read_now: Arc<tokio::sync::Notify>,
 }
 
+const DAY_S: u64 = 24 * 60 * 60;
+
 /// When a read was made and how often its unit is read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Made<'a> {
@@ -42,13 +44,15 @@ pub(crate) struct Runner {
     pub(crate) context: Context,
     ledger: Option<Ledger>,
     recorder: Option<Recorder>,
+    /// How much later than recorded a tape is played.
+    shift: Duration,
 }
 
 impl Runner {
     pub(crate) fn new(context: Context) -> Self {
         let settings = &context.settings;
         let recorder = settings.record.as_ref().map(|folder| Recorder::new(folder, &settings.name));
-        Self { context, ledger: None, recorder }
+        Self { context, ledger: None, recorder, shift: Duration::ZERO }
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -88,8 +92,17 @@ impl Runner {
             .clamp(Duration::from_secs(1), longest)
     }
 
+    /// Begins a tape whose first record came then: its times are moved by whole days where that is wanted.
+    pub(crate) fn begin_tape(&mut self, first: Timestamp) {
+        if self.context.settings.tape_today {
+            let days = self.now().since(first).as_secs() / DAY_S;
+            self.shift = Duration::from_secs(days * DAY_S);
+        }
+    }
+
     /// Sends what follows from a good read.
-    pub(crate) async fn take(&mut self, read: Read, made: Made<'_>) -> Result<(), NotTaken> {
+    pub(crate) async fn take(&mut self, mut read: Read, made: Made<'_>) -> Result<(), NotTaken> {
+        read.shift(self.shift);
         self.board().note_read(&read);
         let newest = read.markets.iter().filter_map(|market| market.ts).max();
         if let Some(newest) = newest {

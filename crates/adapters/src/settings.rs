@@ -33,7 +33,7 @@ pub enum Variant {
 }
 
 /// The keys of all kinds.
-pub const COMMON_KEYS: [&str; 19] = [
+pub const COMMON_KEYS: [&str; 20] = [
     "kind",
     "enabled",
     "terms_accepted_by",
@@ -51,6 +51,7 @@ pub const COMMON_KEYS: [&str; 19] = [
     "record",
     "tape",
     "speed",
+    "tape_today",
     "base_url",
     "ca_file",
 ];
@@ -230,6 +231,8 @@ pub struct AdapterSettings {
     pub record: Option<PathBuf>,
     pub tape: Option<PathBuf>,
     pub speed: Speed,
+    /// A tape's times are moved by whole days, so that its first record is of the last 24 hours.
+    pub tape_today: bool,
     pub kind: KindSettings,
 }
 

@@ -366,8 +366,11 @@ impl Stream {
 
     /// Adds to what is sent next; what cannot wait is sent now.
     async fn add(&mut self, mut read: Read) -> Result<(), NotTaken> {
-        let until = self.runner.now().plus(self.settings.horizon);
-        read.listings.retain(|listed| listed.listing.commence_time <= until);
+        // A tape holds what was in reach when it was recorded.
+        if self.runner.context.settings.tape.is_none() {
+            let until = self.runner.now().plus(self.settings.horizon);
+            read.listings.retain(|listed| listed.listing.commence_time <= until);
+        }
         let is_whole = read.coverage != Coverage::Delta;
         let urgent = is_whole || read.markets.iter().any(|market| market.suspended);
         let says_nothing = read.listings.is_empty()
@@ -407,6 +410,9 @@ impl Stream {
         for record in tape {
             let record = record.map_err(|error| format!("{}: {error}", path.display()))?;
             let at = record.instant();
+            if let (None, Some(first)) = (before, at) {
+                self.runner.begin_tape(first);
+            }
             sleep(gap(speed, before, at)).await;
             before = at.or(before);
             let body = record.bytes().map_err(|error| format!("{}: {error}", path.display()))?;

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use domain::catalogue::{BookmakerId, BookmakerSet, Catalogue, SportId};
 use domain::message::{Body, FeedMessage, Listing, OddsBody, ScoreBody};
@@ -198,6 +199,16 @@ impl Settings {
 }
 
 impl Read {
+    /// Moves all its times later.
+    pub fn shift(&mut self, by: Duration) {
+        let listings = self.listings.iter_mut().map(|listed| &mut listed.listing.commence_time);
+        let markets = self.markets.iter_mut().filter_map(|market| market.ts.as_mut());
+        let scores = self.scores.iter_mut().filter_map(|scored| scored.ts.as_mut());
+        for time in listings.chain(markets).chain(scores) {
+            *time = time.plus(by);
+        }
+    }
+
     /// Adds the next page of the same unit; its coverage stays.
     pub fn append(&mut self, next: Self) {
         self.listings.extend(next.listings);

@@ -282,6 +282,7 @@ pub(crate) fn settings(name: &str, kind: KindSettings) -> AdapterSettings {
         stale_after: None,
         remove_after: Duration::ZERO,
         in_play: true,
+        tape_today: false,
         record: None,
         tape: None,
         speed: Speed::Max,

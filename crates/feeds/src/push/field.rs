@@ -68,8 +68,8 @@ impl<'a> Field<'a> {
     pub(super) fn name(self) -> Result<Box<str>, Reject> {
         let text = self.text()?;
         let name = text.trim();
-        let long = name.len() > NAME_BYTES_MAX
-            || name.split(|c: char| !c.is_alphanumeric()).nth(WORDS_MAX).is_some();
+        let words = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        let long = name.len() > NAME_BYTES_MAX || words.count() > WORDS_MAX;
         self.bounded(if long { without_remark(name) } else { name }, NAME_BYTES_MAX)
     }
 

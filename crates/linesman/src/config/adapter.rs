@@ -67,6 +67,8 @@ settings! {
         tape: Option<File>, such as "saturday.tape.zst";
         /// How fast a tape is played: 1x, 10x, max.
         speed: OneOf<Speed> = "1x";
+        /// Whether the times of a tape are moved by whole days, so that its first record is of the last 24 hours.
+        tape_today: Switch = false;
         /// Where upstream is, if not at its own address.
         base_url: Option<Text>, such as "https://api.example.com";
         /// A PEM file with the certificates that upstream's is checked with, in place of the system's.

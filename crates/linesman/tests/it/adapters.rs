@@ -31,7 +31,7 @@ async fn the_demonstration_shows_two_recorded_upstreams_on_the_same_events() {
     let service = program.start().await;
     let key = program.live_key().await;
     let records = wait_for("prices of both", async || {
-        let records = service.pages("/v1/sports/mma/odds", &key).await;
+        let records = service.pages("/v1/sports/mma/odds?regions=us,uk", &key).await;
         let bookmakers: BTreeSet<&str> =
             records.iter().filter_map(|r| r["bookmaker"].as_str()).collect();
         (bookmakers.len() == 4).then(|| records.clone())
@@ -92,7 +92,7 @@ async fn what_was_gone_when_a_killed_service_starts_again_is_taken_out() {
     std::fs::write(&gone, "").unwrap();
     let service = program.start().await;
     wait_for("the withdrawal", async || {
-        service.pages("/v1/sports/mma/odds", &key).await.is_empty().then_some(())
+        service.pages("/v1/sports/mma/odds?regions=us,uk", &key).await.is_empty().then_some(())
     })
     .await;
     service.stop().await;
@@ -113,7 +113,7 @@ async fn the_example_in_python_runs() {
     let service = program.start().await;
     let key = program.live_key().await;
     let records = service.records("/v1/sports/mma/odds", &key, 1).await;
-    assert_eq!(records[0]["bookmaker"], "unibet");
+    assert_eq!(records[0]["bookmaker"], "fanduel");
     service.stop().await;
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use askama::filters::Safe;
-use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd, html};
 
 use crate::docs::code;
 use crate::sample::Sample;
@@ -28,10 +28,13 @@ pub(crate) fn page(markdown: &str, resolve: &dyn Fn(&str) -> Option<String>) -> 
     while let Some(event) = parser.next() {
         match event {
             Event::Html(text) | Event::InlineHtml(text) => events.push(Event::Text(text)),
-            Event::Start(Tag::CodeBlock(_)) => {
+            Event::Start(Tag::CodeBlock(kind)) => {
                 let inner = parser.by_ref().take_while(|event| !matches!(event, Event::End(_)));
                 let text = inner.filter_map(|event| text_of(&event)).collect::<String>();
-                events.push(Event::Html(code_block(&text).into()));
+                // A request to this service, and not what an operator runs elsewhere.
+                let is_request = kind == CodeBlockKind::Fenced("sh".into());
+                let block = if is_request { code_block(&text) } else { code::block(&text) };
+                events.push(Event::Html(block.into()));
             }
             Event::Start(Tag::Heading { level, id, classes, attrs }) => {
                 let is_end = |event: &Event<'_>| matches!(event, Event::End(TagEnd::Heading(_)));

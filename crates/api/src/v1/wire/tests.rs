@@ -292,7 +292,8 @@ fn pages_of_fragments_have_the_rows_that_are_selected() {
         }
     }
     assert!(pages > 150, "{pages}");
-    let bound = 512 * snapshot.sport(sport).records.len() + 64 * 1024;
+    // The last fragment that is kept may pass the bound: one event's records, and the tables of places.
+    let bound = 512 * snapshot.sport(sport).records.len() + 256 * 1024;
     assert!((1..=bound).contains(&fragments.kept_bytes()), "{}", fragments.kept_bytes());
 }
 

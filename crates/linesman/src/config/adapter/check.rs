@@ -152,6 +152,7 @@ impl Check<'_> {
             stale_after: section.stale_after,
             remove_after: section.remove_after,
             in_play: section.in_play,
+            tape_today: section.tape_today,
             record: section.record.clone().map(PathBuf::from),
             tape: section.tape.clone(),
             speed: section.speed,

@@ -48,7 +48,7 @@ async fn every_state_is_told_with_its_time() {
     assert_eq!(explained["status"], "scheduled");
     let priced = cell(&explained, "draftkings", "moneyline");
     assert_eq!((&priced["state"], &priced["records"]), (&json!("priced"), &json!(1)));
-    assert_eq!((&priced["stale"], &priced["age_s"]), (&json!(false), &json!(60)));
+    assert_eq!((&priced["stale"], &priced["age_s"]), (&json!(false), &json!(54)));
     assert_eq!(cell(&explained, "888sport", "moneyline")["by"], "regions", "{explained}");
     let suspended = cell(&explained, "fanduel", "moneyline");
     assert_eq!(suspended["state"], "suspended");
