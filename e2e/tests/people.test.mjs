@@ -61,6 +61,26 @@ test("a stranger signs up, makes a key, uses, rotates and revokes it", async () 
   await ann.done();
 });
 
+test("from the front page to a key it takes three clicks and four fields", async () => {
+  const eve = await visitor(browser, service);
+  const { page } = eve;
+  let [clicks, fields] = [0, 0];
+  const click = (locator) => (clicks++, locator.click());
+  const fill = (label, text) => (fields++, page.getByLabel(label).fill(text));
+  await eve.open("/");
+  await click(page.getByRole("link", { name: "Get a key" }));
+  await fill("Your name", "Eve Evaluator");
+  await fill("Email", "eve@example.com");
+  await fill("Password", PASSWORD);
+  await click(page.getByRole("button", { name: "Create the account" }));
+  await fill("Name", "first");
+  await click(page.getByRole("button", { name: "Create the key" }));
+  const secret = await page.locator("#secret").textContent();
+  assert.equal((await api("/v1/sports/mma/odds?limit=1", secret)).status, 200);
+  assert.deepEqual([clicks, fields], [3, 4]);
+  await eve.done();
+});
+
 test("an operator comes in by the printed link and answers a request", async () => {
   const [olive, bob] = [await visitor(browser, service), await visitor(browser, service)];
   await olive.open(service.operatorLink);

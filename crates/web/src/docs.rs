@@ -17,7 +17,7 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use accounts::{KeyKind, Stage};
+use accounts::{KeyKind, SignUp, Stage};
 use api::openapi;
 use askama::Template;
 use askama::filters::Safe;
@@ -50,6 +50,8 @@ struct DocsPage<'a> {
     lead: Safe<&'a str>,
     body: Safe<String>,
     key: KeyNote,
+    /// Where the reader can make a key.
+    key_page: Option<&'static str>,
     before: Option<&'a Page>,
     after: Option<&'a Page>,
 }
@@ -109,6 +111,7 @@ async fn show(visit: &Visit<'_>) -> Result<Reply, Trouble> {
             Some(page) if page.needs_key() => key_note(visit).await?,
             _ => KeyNote::None,
         },
+        key_page: key_page(visit),
         before,
         after,
     }
@@ -157,6 +160,15 @@ fn event(visit: &Visit<'_>, sport: &str) -> String {
     let sport = visit.web.api.catalogue.sport_id(sport);
     let event = sport.and_then(|sport| published.snapshot.sport(sport).events.first());
     event.map_or_else(|| "EVENT_ID".to_owned(), |event| event.id.to_string())
+}
+
+fn key_page(visit: &Visit<'_>) -> Option<&'static str> {
+    let is_open = visit.web.people.rules().sign_up == SignUp::Open;
+    match &visit.session {
+        _ if !visit.web.settings.enabled => None,
+        Some(_) => Some("/dashboard"),
+        None => is_open.then_some("/signup"),
+    }
 }
 
 async fn key_note(visit: &Visit<'_>) -> Result<KeyNote, Trouble> {

@@ -32,7 +32,11 @@ use shell::repository::Repository;
 #[command(name = "cargo xtask")]
 enum Verb {
     /// Everything that must hold before a change is taken, step by step
-    Test,
+    Test {
+        /// Begin with this step: what is before it passed already
+        #[arg(long, value_name = "STEP")]
+        from: Option<String>,
+    },
     /// Rules about files that no compiler checks
     Tidy,
     /// The crates depend on each other only as allowed
@@ -88,7 +92,7 @@ fn main() -> ExitCode {
 
 fn run(repository: &Repository, verb: &Verb) -> Result<()> {
     match verb {
-        Verb::Test => steps::test(repository),
+        Verb::Test { from } => steps::test(repository, from.as_deref()),
         Verb::Tidy => tidy::check(repository),
         Verb::Layering => layering::check(repository),
         Verb::Openapi => openapi::rewrite(repository),

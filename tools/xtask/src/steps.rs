@@ -36,10 +36,14 @@ const STEPS: [Step; 17] = [
     ("browser", browser::browser),
 ];
 
-pub(crate) fn test(repository: &Repository) -> Result<()> {
+pub(crate) fn test(repository: &Repository, from: Option<&str>) -> Result<()> {
     let begun = Instant::now();
     let repository = &repository.with_tests();
-    for (n, (name, step)) in STEPS.iter().enumerate() {
+    let first = from.map_or(Some(0), |from| STEPS.iter().position(|(name, _)| *name == from));
+    let Some(first) = first else {
+        bail!("the steps are: {}", STEPS.map(|(name, _)| name).join(", "));
+    };
+    for (n, (name, step)) in STEPS.iter().enumerate().skip(first) {
         shell::say(&format!("── {}/{} {name}", n + 1, STEPS.len()));
         let started = Instant::now();
         let outcome = step(repository);
@@ -52,7 +56,7 @@ pub(crate) fn test(repository: &Repository) -> Result<()> {
     }
     shell::say(&format!(
         "all {} steps passed, {:.0} s",
-        STEPS.len(),
+        STEPS.len() - first,
         begun.elapsed().as_secs_f32()
     ));
     Ok(())

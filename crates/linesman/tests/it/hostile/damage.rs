@@ -155,7 +155,7 @@ async fn an_emptied_segment_does_not_keep_the_service_from_starting() {
 }
 
 /// How many prices change, enough for a checkpoint.
-const CHANGES: i64 = 120_000;
+const CHANGES: i64 = 60_000;
 const RECORDS: i64 = 2_000;
 const BATCH: i64 = 10_000;
 

@@ -24,6 +24,9 @@ const DELAYS_MAX: usize = 200;
 /// The largest file that is read back; 4,000 sources take a megabyte.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 const FILE: &str = "freshness.json";
+/// In how many quarters of an hour a live source must have been fresh before its silence is an incident: somebody who
+/// pushes once to try it has no outage.
+const FRESH_SLOTS_MIN: usize = 3;
 const SAVE_EVERY: Duration = Duration::from_secs(300);
 
 /// What was seen of a source in a quarter of an hour.
@@ -223,11 +226,13 @@ impl State {
         if let Some(slot) = slots.back_mut() {
             *slot = slot.with(delayed);
         }
+        let fresh = slots.iter().filter(|slot| matches!(slot, Slot::Fresh | Slot::Mixed)).count();
+        let is_in_use = fresh >= FRESH_SLOTS_MIN || source.world != World::Live.to_string();
         let delays = self.delays.entry(source.world.clone()).or_default();
         let open = |delay: &&mut Delay| delay.source == source && delay.ended_ms.is_none();
         match (delays.iter_mut().rev().find(open), delayed) {
             (Some(delay), false) => delay.ended_ms = Some(now.as_millis()),
-            (None, true) => {
+            (None, true) if is_in_use => {
                 // One that lasts would only be noted again, as another.
                 let over = delays.iter().position(|delay| delay.ended_ms.is_some());
                 if delays.len() >= DELAYS_MAX
@@ -238,7 +243,7 @@ impl State {
                 let began_ms = began.min(now).as_millis();
                 delays.push_back(Delay { source, began_ms, ended_ms: None });
             }
-            (Some(_), true) | (None, false) => {}
+            (Some(_) | None, true) | (None, false) => {}
         }
     }
 
@@ -295,6 +300,29 @@ mod tests {
         Timestamp::from_secs(slot * SLOT_S + 5)
     }
 
+    /// A record of sources that were fresh in the slots before 0.
+    fn record_of(sources: &[Source]) -> Record {
+        let record = Record::default();
+        for source in sources {
+            (-3..0).for_each(|slot| record.lock().note(source.clone(), false, at(slot), at(slot)));
+        }
+        record
+    }
+
+    #[test]
+    fn a_source_that_was_tried_once_makes_no_incident() {
+        let record = Record::default();
+        record.lock().note(source(), false, at(0), at(0));
+        record.lock().note(source(), false, at(1), at(1));
+        for slot in 1..20 {
+            record.lock().note(source(), true, at(1), at(slot));
+        }
+        assert!(record.delays(World::Live).is_empty());
+        record.lock().note(source(), false, at(20), at(20));
+        record.lock().note(source(), true, at(21), at(21));
+        assert_eq!(record.delays(World::Live).len(), 1);
+    }
+
     #[test]
     fn a_day_is_kept_and_a_gap_is_shown_as_one() {
         let record = Record::default();
@@ -315,7 +343,7 @@ mod tests {
 
     #[test]
     fn a_delay_has_a_beginning_and_an_end_and_comes_back_from_the_file() {
-        let record = Record::default();
+        let record = record_of(&[source()]);
         for (slot, delayed) in [(0, false), (2, true), (3, true), (4, false), (6, true)] {
             record.lock().note(source(), delayed, at(slot), at(slot));
         }
@@ -335,8 +363,8 @@ mod tests {
 
     #[test]
     fn delays_are_bounded_and_those_that_last_stay() {
-        let record = Record::default();
         let lasting = Source { bookmaker: "b".into(), ..source() };
+        let record = record_of(&[source(), lasting.clone()]);
         record.lock().note(lasting.clone(), true, at(0), at(0));
         for slot in 0..1000 {
             record.lock().note(source(), slot % 2 == 0, at(slot), at(slot));
@@ -351,7 +379,7 @@ mod tests {
 
     #[test]
     fn staged_delays_push_no_live_one_out() {
-        let record = Record::default();
+        let record = record_of(&[source()]);
         let staged = Source { world: "sandbox".into(), ..source() };
         for slot in 0..4 {
             record.lock().note(source(), slot % 2 == 0, at(slot), at(slot));
