@@ -1,5 +1,5 @@
-//! A reader of JSON that is asked for what is expected next, for formats whose fields are known. Texts are borrowed, and
-//! numbers go from their text to scaled integers at once. What is passed over must be balanced, and is not checked
+//! A reader of JSON that is asked for what is expected next, for formats whose fields are known. Texts are borrowed,
+//! and numbers go from their text to scaled integers at once. What is passed over must be balanced, and is not checked
 //! further.
 
 use std::borrow::Cow;
