@@ -171,6 +171,11 @@ impl Betfair {
         Ok(read)
     }
 
+    /// Everything that is known now, as a complete read; nothing while an image is not whole.
+    pub fn everything(&mut self, at: Timestamp) -> Option<Read> {
+        (!self.in_image && !self.complete_waits).then(|| self.complete(at))
+    }
+
     /// Everything in the cache, as a complete read.
     fn complete(&mut self, at: Timestamp) -> Read {
         let mut read = Read { coverage: Coverage::Complete, ..Read::default() };
