@@ -71,6 +71,10 @@ pub(crate) struct Stream {
     session: Option<Session>,
     /// The markets to subscribe to, where all would be too many.
     only: Option<Vec<Box<str>>>,
+    /// When the first of the events starts that are too far ahead.
+    beyond: Option<Timestamp>,
+    /// The catalogue was last asked for the markets that start soonest.
+    asked_soonest: bool,
     noted: Instant,
 }
 
@@ -83,6 +87,8 @@ impl Stream {
             pending: None,
             session: None,
             only: None,
+            beyond: None,
+            asked_soonest: false,
             noted: Instant::now(),
         }
     }
@@ -233,6 +239,7 @@ impl Stream {
     /// Takes lines until there are none.
     async fn follow(&mut self, lines: &mut Lines, session: &Session) -> Result<End, End> {
         let mut catalogue: Option<Catalogue> = None;
+        let read_now = Arc::clone(&self.runner.context.read_now);
         let (mut whole, mut names) = (None::<Instant>, None::<Instant>);
         let mut last = Instant::now();
         let mut flush = tokio::time::interval(FLUSH_EVERY);
@@ -242,8 +249,10 @@ impl Stream {
                 line = lines.next(SILENCE_MAX) => {
                     let line = line?;
                     last = Instant::now();
-                    self.take_line(&line).await?;
+                    self.take_line(line).await?;
                 }
+                // A stream is always read; what can be asked for are names and the choice of markets.
+                () = read_now.notified() => whole = None,
                 answer = wait_for(&mut catalogue) => {
                     catalogue = None;
                     self.take_catalogue(answer).await?;
@@ -255,6 +264,7 @@ impl Stream {
                     let now = self.runner.now();
                     let due = self.translator.flush(now);
                     self.add(due).await?;
+                    self.add_come_near(now).await?;
                     self.send_pending().await?;
                     self.runner.tick().await?;
                     if catalogue.is_none() {
@@ -267,7 +277,7 @@ impl Stream {
 
     /// Asks for names where some are missing, and for all now and then.
     fn ask_catalogue(
-        &self,
+        &mut self,
         session: &Session,
         whole: &mut Option<Instant>,
         names: &mut Option<Instant>,
@@ -276,9 +286,11 @@ impl Stream {
         let missing = self.translator.missing_names();
         let question = if !missing.is_empty() && is_due(names, NAMES_EVERY) {
             *names = Some(Instant::now());
+            self.asked_soonest = false;
             Question::Markets(missing)
         } else if is_due(whole, CATALOGUE_EVERY) {
             *whole = Some(Instant::now());
+            self.asked_soonest = true;
             self.soonest()
         } else {
             return None;
@@ -301,6 +313,7 @@ impl Stream {
                 return Ok(());
             }
         };
+        self.renew_choice(&answers)?;
         for body in answers {
             let now = self.runner.now();
             let fetched = Fetched { status: 200, headers: Vec::new(), body };
@@ -315,14 +328,14 @@ impl Stream {
         Ok(())
     }
 
-    async fn take_line(&mut self, line: &[u8]) -> Result<(), End> {
+    async fn take_line(&mut self, line: Vec<u8>) -> Result<(), End> {
         let now = self.runner.now();
-        let fetched = Fetched { body: line.to_vec(), ..Fetched::default() };
+        let fetched = Fetched { body: line, ..Fetched::default() };
         self.runner.record("stream", None, &fetched).await;
-        match self.translator.translate("stream", line, now) {
+        match self.translator.translate("stream", &fetched.body, now) {
             Ok(read) => self.add(read).await?,
             Err(drift) => {
-                self.runner.board().quarantine("stream", line, &drift, now);
+                self.runner.board().quarantine("stream", &fetched.body, &drift, now);
                 // The cache may lack what the line said.
                 self.translator.forget_clocks();
                 return Err(End::Retry(drift.to_string()));
@@ -364,14 +377,41 @@ impl Stream {
         Ok(())
     }
 
+    /// Where only some markets are read and others start sooner now: subscribes to those.
+    fn renew_choice(&mut self, answers: &[Vec<u8>]) -> Result<(), End> {
+        let Some(only) = self.only.as_ref().filter(|_| self.asked_soonest) else { return Ok(()) };
+        let soonest = market_ids(answers);
+        if soonest.iter().all(|id| only.contains(id)) {
+            return Ok(());
+        }
+        self.only = Some(soonest);
+        self.translator.forget_clocks();
+        Err(End::Again)
+    }
+
+    /// Lists the events that have come near enough, with their prices.
+    async fn add_come_near(&mut self, now: Timestamp) -> Result<(), NotTaken> {
+        let until = now.plus(self.settings.horizon);
+        if self.beyond.is_none_or(|start| start > until) {
+            return Ok(());
+        }
+        match self.translator.everything(now) {
+            Some(everything) => self.add(everything).await,
+            None => Ok(()),
+        }
+    }
+
     /// Adds to what is sent next; what cannot wait is sent now.
     async fn add(&mut self, mut read: Read) -> Result<(), NotTaken> {
+        let is_whole = read.coverage != Coverage::Delta;
         // A tape holds what was in reach when it was recorded.
         if self.runner.context.settings.tape.is_none() {
             let until = self.runner.now().plus(self.settings.horizon);
+            let starts = read.listings.iter().map(|listed| listed.listing.commence_time);
+            let beyond = starts.filter(|start| *start > until);
+            self.beyond = beyond.chain(self.beyond.filter(|_| !is_whole)).min();
             read.listings.retain(|listed| listed.listing.commence_time <= until);
         }
-        let is_whole = read.coverage != Coverage::Delta;
         let urgent = is_whole || read.markets.iter().any(|market| market.suspended);
         let says_nothing = read.listings.is_empty()
             && read.markets.is_empty()

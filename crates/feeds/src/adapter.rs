@@ -19,6 +19,7 @@ pub mod betfair;
 mod gather;
 pub mod mapped;
 mod names;
+mod pull;
 pub mod the_odds_api;
 
 pub(crate) use gather::Gather;

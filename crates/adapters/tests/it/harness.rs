@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
-use domain::{Catalogue, Clock, Timestamp};
+use domain::{Catalogue, Clock, ManualClock, Timestamp};
 use feeds::push::{self, Rights};
 use linesman_adapters::build::{Adapter, build, run_adapter};
 use linesman_adapters::report::{Board, Report};
@@ -18,9 +18,10 @@ use linesman_adapters::settings::{
 };
 use linesman_adapters::sink::{Answer, NotTaken, OpenEvent, Receipt, Sink};
 use market::{Book, Ids, Verdict};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
 
 /// Longer than any machine needs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -53,6 +54,7 @@ pub(crate) struct TestSink {
     pub(crate) book: Mutex<Book>,
     pub(crate) lines: Mutex<Vec<String>>,
     pub(crate) leads: AtomicBool,
+    clock: Mutex<Arc<dyn Clock>>,
 }
 
 impl TestSink {
@@ -64,6 +66,7 @@ impl TestSink {
             book: Mutex::new(book),
             lines: Mutex::default(),
             leads: AtomicBool::new(true),
+            clock: Mutex::new(Arc::new(RealClock)),
         })
     }
 
@@ -89,11 +92,12 @@ impl Sink for TestSink {
         }
         let mut receipt = Receipt::default();
         let rights = Rights { bookmaker: None, scores: true };
+        let now = self.clock.lock().unwrap().now();
         for (number, line) in push::split_lines(&body) {
             self.lines.lock().unwrap().push(String::from_utf8_lossy(line).into_owned());
             let parsed = rights.parse(line, &self.catalogue);
             let mut book = self.book.lock().unwrap();
-            match parsed.and_then(|message| book.apply(feed, &message, RealClock.now())) {
+            match parsed.and_then(|message| book.apply(feed, &message, now)) {
                 Ok(decision) => match decision.verdict {
                     Verdict::Accepted => receipt.accepted += 1,
                     Verdict::Unchanged => receipt.unchanged += 1,
@@ -148,8 +152,20 @@ impl Upstream {
     pub(crate) async fn start(
         react: impl Fn(&str, usize) -> Reaction + Send + Sync + 'static,
     ) -> Self {
+        Self::start_with(None, react).await
+    }
+
+    /// Over TLS, at `https://localhost`, where there is an acceptor.
+    pub(crate) async fn start_with(
+        tls: Option<TlsAcceptor>,
+        react: impl Fn(&str, usize) -> Reaction + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
+        let port = listener.local_addr().unwrap().port();
+        let url = match &tls {
+            Some(_) => format!("https://localhost:{port}"),
+            None => format!("http://127.0.0.1:{port}"),
+        };
         let requests: Arc<Mutex<Vec<String>>> = Arc::default();
         let (seen, react, count) =
             (Arc::clone(&requests), Arc::new(react), Arc::new(AtomicUsize::new(0)));
@@ -158,9 +174,15 @@ impl Upstream {
                 let (socket, _) = listener.accept().await.unwrap();
                 let (seen, react, count) =
                     (Arc::clone(&seen), Arc::clone(&react), Arc::clone(&count));
+                let tls = tls.clone();
+                // A client that went away or is refused is no fault of the test.
                 tokio::spawn(async move {
-                    // A client that went away is no fault of the test.
-                    answer(socket, &seen, &*react, &count).await.unwrap_or_default();
+                    let Some(tls) = tls else {
+                        return answer(socket, &seen, &*react, &count).await.unwrap_or_default();
+                    };
+                    if let Ok(socket) = tls.accept(socket).await {
+                        answer(socket, &seen, &*react, &count).await.unwrap_or_default();
+                    }
                 });
             }
         });
@@ -173,7 +195,7 @@ impl Upstream {
 }
 
 async fn answer(
-    mut socket: TcpStream,
+    mut socket: impl AsyncRead + AsyncWrite + Unpin,
     seen: &Mutex<Vec<String>>,
     react: &(impl Fn(&str, usize) -> Reaction + Send + Sync),
     count: &AtomicUsize,
@@ -206,6 +228,7 @@ async fn answer(
                 );
                 socket.write_all(head.as_bytes()).await?;
                 socket.write_all(&body).await?;
+                socket.flush().await?;
             }
             Reaction::Cut => {
                 socket
@@ -331,12 +354,21 @@ impl Drop for Running {
 
 impl Running {
     pub(crate) fn start(settings: AdapterSettings, sink: &Arc<TestSink>) -> Self {
+        Self::start_at(settings, sink, Arc::new(RealClock))
+    }
+
+    pub(crate) fn start_at(
+        settings: AdapterSettings,
+        sink: &Arc<TestSink>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        *sink.clock.lock().unwrap() = Arc::clone(&clock);
         let adapter = one(settings, sink);
         let board = Board::new(&adapter.settings.name, adapter.settings.row().name);
         let context = Context {
             settings: Arc::clone(&adapter.settings),
             catalogue: Arc::clone(&sink.catalogue),
-            clock: Arc::new(RealClock),
+            clock,
             sink: Arc::clone(sink) as Arc<dyn Sink>,
             board: board.clone(),
             read_now: Arc::default(),
@@ -352,6 +384,11 @@ impl Running {
 
 pub(crate) fn one(settings: AdapterSettings, sink: &Arc<TestSink>) -> Adapter {
     build(&[settings], &sink.catalogue).unwrap().remove(0)
+}
+
+/// A clock that stands still, at a whole second of now.
+pub(crate) fn still_clock() -> Arc<ManualClock> {
+    Arc::new(ManualClock::at(Timestamp::from_secs(RealClock.now().as_secs())))
 }
 
 /// Reactions one after the other; the last stays.

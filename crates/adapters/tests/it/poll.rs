@@ -1,14 +1,18 @@
 //! The poll transport under faults of upstream, tapes, and The Odds API with its budget.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use domain::{Clock as _, Timestamp};
 use linesman_adapters::report::State;
 use linesman_adapters::settings::{
     KindSettings, MappedSettings, Page, Secret, SecretSource, TheOddsApiSettings, Value,
 };
 
 use crate::harness::{
-    Reaction, Running, TestSink, Upstream, card, mapped, ok, script, settings, wait_for,
+    Reaction, RealClock, Running, TestSink, Upstream, card, mapped, ok, script, settings,
+    still_clock, wait_for,
 };
 
 fn status(status: u16) -> Reaction {
@@ -119,6 +123,102 @@ async fn credentials_that_are_refused_stop_the_reads_until_they_are_asked_for() 
     running.read_now.notify_one();
     running.until("the read", |report| report.state == State::Ok).await;
     assert_eq!(upstream.requests().len(), 2, "nothing was asked meanwhile");
+}
+
+/// The time between two requests that `rate_per_minute` of these tests asks for.
+const GAP: Duration = Duration::from_millis(10);
+
+#[tokio::test]
+async fn a_unit_that_upstream_does_not_have_waits_an_hour_and_the_others_go_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let (sink, clock) = (TestSink::new(), still_clock());
+    let there = Arc::new(AtomicBool::new(false));
+    let (is_there, first, second) = (Arc::clone(&there), card(0..2, "2.5"), card(2..3, "2.5"));
+    let upstream = Upstream::start(move |request: &str, _| match request.contains("/undercard") {
+        false => ok(&first),
+        true if is_there.load(Ordering::SeqCst) => ok(&second),
+        true => status(404),
+    })
+    .await;
+    let urls = ["undercard", "card"].map(|path| format!("{}/{path}", upstream.url));
+    let running = Running::start_at(mapped(dir.path(), &urls), &sink, Arc::clone(&clock) as _);
+    let missed = running.until("the answer 404", |report| report.reads.failed == 1).await;
+    assert!(missed.message.contains("404"), "{missed:?}");
+    clock.advance(GAP);
+    running.until("the other unit", |report| report.state == State::Ok).await;
+    for reads in 2..=4 {
+        clock.advance(Duration::from_secs(2));
+        running.until("the next read", |report| report.reads.ok == reads).await;
+    }
+    let asked = || upstream.requests().iter().filter(|text| text.contains("/undercard")).count();
+    assert_eq!((asked(), running.board.report().reads.failed), (1, 1));
+    assert_eq!(sink.open_markets("card"), 2);
+    there.store(true, Ordering::SeqCst);
+    clock.advance(Duration::from_secs(3600));
+    wait_for("a second unit is due", || {
+        clock.advance(GAP);
+        (sink.open_markets("card") == 3).then_some(())
+    })
+    .await;
+    assert_eq!(running.board.report().reads.failed, 1);
+}
+
+#[tokio::test]
+async fn the_age_of_an_answer_is_taken_off_its_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let (sink, clock) = (TestSink::new(), still_clock());
+    let body = card(0..1, "2.5").into_bytes();
+    let aged = Reaction::Answer(200, vec![("age", "100".to_owned())], body);
+    let upstream = Upstream::start(script(vec![aged])).await;
+    let url = format!("{}/odds", upstream.url);
+    let _running = Running::start_at(mapped(dir.path(), &[url]), &sink, Arc::clone(&clock) as _);
+    let odds = wait_for("the prices", || {
+        sink.sent().into_iter().find(|line| line.contains("\"type\":\"odds\""))
+    })
+    .await;
+    let odds: serde_json::Value = serde_json::from_str(&odds).unwrap();
+    let ts = Timestamp::parse(odds["ts"].as_str().unwrap()).unwrap();
+    assert_eq!(ts, clock.now().minus(Duration::from_secs(100)), "{odds}");
+}
+
+#[tokio::test]
+async fn after_five_failures_a_host_is_probed_with_one_request_at_a_time_until_one_succeeds() {
+    let dir = tempfile::tempdir().unwrap();
+    let (sink, clock) = (TestSink::new(), still_clock());
+    let works = Arc::new(AtomicBool::new(false));
+    let times: Arc<Mutex<Vec<Timestamp>>> = Arc::default();
+    let (is_well, seen, now, body) =
+        (Arc::clone(&works), Arc::clone(&times), Arc::clone(&clock), card(0..1, "2.5"));
+    let upstream = Upstream::start(move |_: &str, _| {
+        seen.lock().unwrap().push(now.now());
+        if is_well.load(Ordering::SeqCst) { ok(&body) } else { status(500) }
+    })
+    .await;
+    let urls = ["a", "b"].map(|path| format!("{}/{path}", upstream.url));
+    let begun = clock.now();
+    let running = Running::start_at(mapped(dir.path(), &urls), &sink, Arc::clone(&clock) as _);
+    // No wait is longer than a second, so that both units are due in each round of this length.
+    let round = Duration::from_secs(1) + GAP * 2;
+    let mut failed = 0;
+    for requests in [2, 2, 1, 1, 1] {
+        for _ in 0..requests {
+            failed += 1;
+            running.until("a failure", |report| report.reads.failed == failed).await;
+            clock.advance(GAP);
+        }
+        works.store(failed == 7, Ordering::SeqCst);
+        clock.advance(round - GAP * requests);
+    }
+    running.until("the probe succeeds", |report| report.reads.ok >= 1).await;
+    clock.advance(GAP);
+    running.until("the other unit", |report| report.reads.ok == 2).await;
+    let mut rounds = [0; 6];
+    for time in times.lock().unwrap().iter() {
+        let round = time.since(begun).as_millis() / round.as_millis();
+        rounds[usize::try_from(round).unwrap()] += 1;
+    }
+    assert_eq!(rounds, [2, 2, 1, 1, 1, 2], "open from the fifth failure to the first success");
+    assert_eq!(running.board.report().state, State::Ok);
 }
 
 #[tokio::test]
@@ -239,8 +339,6 @@ fn the_odds_api(base_url: &str, reserve: u64) -> linesman_adapters::settings::Ad
 const SPORTS: &str = r#"[{"key":"mma_mixed_martial_arts","group":"Mixed Martial Arts","title":"MMA","description":"","active":true,"has_outrights":false}]"#;
 
 fn the_odds_api_answers(remaining: u64) -> impl Fn(&str, usize) -> Reaction + Send + Sync {
-    use crate::harness::RealClock;
-    use domain::Clock as _;
     move |request: &str, _| {
         let left = vec![
             ("x-requests-remaining", remaining.to_string()),

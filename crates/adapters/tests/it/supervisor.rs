@@ -1,14 +1,17 @@
 //! Adapters run on the leader only, and start again.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use linesman_adapters::report::{Report, Sample, State};
-use linesman_adapters::sink::Answer;
+use bytes::Bytes;
+use linesman_adapters::report::{Board, Report, Sample, State};
+use linesman_adapters::sink::{Answer, NotTaken, OpenEvent, Receipt, Sink};
 use linesman_adapters::supervisor::{Boards, Shared, Supervisor, Wish};
 
-use crate::harness::{RealClock, TestSink, Upstream, card, mapped, ok, one, script, wait_for};
+use crate::harness::{
+    Reaction, RealClock, TestSink, Upstream, card, mapped, ok, one, script, wait_for,
+};
 
 #[derive(Debug, Default)]
 struct Desk {
@@ -86,4 +89,109 @@ async fn adapters_run_while_this_node_leads_and_nobody_has_paused_them() {
     assert_eq!(desk.started.lock().unwrap().len(), 1, "the first start is noted once");
     assert_eq!(sink.open_markets("card"), 2);
     task.abort();
+}
+
+/// One node of a cluster: it writes to the book that all share while it is the leader.
+#[derive(Debug)]
+struct Node {
+    number: usize,
+    leader: Arc<AtomicUsize>,
+    book: Arc<TestSink>,
+    /// Which node sent what, in order.
+    sent: Arc<Mutex<Vec<(usize, String)>>>,
+}
+
+impl Node {
+    fn leads(&self) -> bool {
+        self.leader.load(Ordering::SeqCst) == self.number
+    }
+}
+
+impl Sink for Node {
+    fn submit<'a>(&'a self, feed: &'a str, body: Bytes) -> Answer<'a, Result<Receipt, NotTaken>> {
+        if !self.leads() {
+            return Box::pin(std::future::ready(Err(NotTaken::NotLeader)));
+        }
+        let lines = String::from_utf8(body.to_vec()).unwrap();
+        let lines = lines.lines().map(|line| (self.number, line.to_owned()));
+        self.sent.lock().unwrap().extend(lines);
+        self.book.submit(feed, body)
+    }
+
+    fn open<'a>(&'a self, feed: &'a str) -> Answer<'a, Result<Vec<OpenEvent>, NotTaken>> {
+        if !self.leads() {
+            return Box::pin(std::future::ready(Err(NotTaken::NotLeader)));
+        }
+        self.book.open(feed)
+    }
+}
+
+#[tokio::test]
+async fn another_node_takes_over_without_a_lost_or_doubled_market() {
+    let dir = tempfile::tempdir().unwrap();
+    let (book, desk) = (TestSink::new(), Arc::new(Desk::default()));
+    let leader = Arc::new(AtomicUsize::new(1));
+    let sent: Arc<Mutex<Vec<(usize, String)>>> = Arc::default();
+    let (before, after) = (card(0..3, "2.5"), card(1..4, "2.5"));
+    // The second read is under way when leadership is lost.
+    let upstream = Upstream::start(move |_: &str, n| match n {
+        0 => ok(&before),
+        1 => Reaction::Hang,
+        _ => ok(&after),
+    })
+    .await;
+    let mut tasks = Vec::new();
+    let boards: Vec<Board> = [1, 2]
+        .map(|number| {
+            let adapter = one(mapped(dir.path(), &[format!("{}/odds", upstream.url)]), &book);
+            let boards = Boards::new(std::slice::from_ref(&adapter));
+            let node = Arc::new(Node {
+                number,
+                leader: Arc::clone(&leader),
+                book: Arc::clone(&book),
+                sent: Arc::clone(&sent),
+            });
+            let supervisor = Supervisor {
+                catalogue: Arc::clone(&book.catalogue),
+                clock: Arc::new(RealClock),
+                sink: Arc::clone(&node) as Arc<_>,
+                shared: Arc::clone(&desk) as Arc<_>,
+                adapters: vec![adapter],
+                boards: boards.clone(),
+            };
+            tasks.push(tokio::spawn(supervisor.run(move || node.leads())));
+            boards.get("card").unwrap().clone()
+        })
+        .into();
+    wait_for("the markets", || (book.open_markets("card") == 3).then_some(())).await;
+    wait_for("the second read", || (upstream.requests().len() == 2).then_some(())).await;
+    let is = |node: usize, state: State| {
+        let board = boards[node - 1].clone();
+        async move { wait_for(state.key(), || (board.state() == state).then_some(())).await }
+    };
+    is(2, State::Waiting).await;
+    leader.store(2, Ordering::SeqCst);
+    is(1, State::Waiting).await;
+    is(2, State::Ok).await;
+    let refs = || -> Vec<String> {
+        let open = book.book.lock().unwrap().open_of("card");
+        let with_one = open.into_iter().filter(|event| event.markets.len() == 1);
+        let mut refs: Vec<String> = with_one.map(|event| event.reference.into()).collect();
+        refs.sort();
+        refs
+    };
+    // What is gone since is withdrawn although the second node never sent it; what is new is there.
+    wait_for("the other card", || (refs() == ["b1", "b2", "b3"]).then_some(())).await;
+    wait_for("the removal", || (book.listed("card") == 3).then_some(())).await;
+    let sent = sent.lock().unwrap().clone();
+    let first_of_second = sent.iter().position(|(node, _)| *node == 2).unwrap();
+    assert!(sent.iter().skip(first_of_second).all(|(node, _)| *node == 2), "{sent:?}");
+    assert_eq!(book.book.lock().unwrap().open_of("card").len(), 3);
+    // Leadership comes back: nothing is lost or doubled either.
+    leader.store(1, Ordering::SeqCst);
+    is(2, State::Waiting).await;
+    is(1, State::Ok).await;
+    assert_eq!(refs(), ["b1", "b2", "b3"]);
+    assert_eq!(desk.started.lock().unwrap().len(), 2, "each node notes its first start");
+    tasks.iter().for_each(tokio::task::JoinHandle::abort);
 }

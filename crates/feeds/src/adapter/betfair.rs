@@ -16,6 +16,7 @@ use domain::score::Status;
 use domain::time::Timestamp;
 
 use crate::adapter::names::Known;
+use crate::adapter::pull::UNIT;
 use crate::adapter::{
     Coverage, Drift, Listed, Offered, Read, Scored, Settings, Translator, Unmapped, What, dropped,
 };
@@ -25,12 +26,10 @@ mod catalogue;
 mod line;
 mod offer;
 mod option;
-mod pull;
 
 use cache::{Definition, Market, State};
 use catalogue::Entry;
 use line::{Change, Line};
-use pull::UNIT;
 
 pub use option::{Control, Options, own_names};
 
@@ -172,6 +171,11 @@ impl Betfair {
         Ok(read)
     }
 
+    /// Everything that is known now, as a complete read; nothing while an image is not whole.
+    pub fn everything(&mut self, at: Timestamp) -> Option<Read> {
+        (!self.in_image && !self.complete_waits).then(|| self.complete(at))
+    }
+
     /// Everything in the cache, as a complete read.
     fn complete(&mut self, at: Timestamp) -> Read {
         let mut read = Read { coverage: Coverage::Complete, ..Read::default() };
@@ -201,19 +205,17 @@ impl Betfair {
 
     /// Applies one market change of a line.
     fn change(&mut self, id: &str, change: &mut Change, published: Timestamp, read: &mut Read) {
-        let known = self.markets.contains_key(id);
-        if !known {
-            if change.definition.is_none() || self.markets.len() >= MARKETS_MAX {
+        let held = self.markets.len();
+        let (known, market) = match self.markets.get_mut(id) {
+            Some(market) => (true, market),
+            None if change.definition.is_none() || held >= MARKETS_MAX => {
                 *read.dropped.entry(dropped::INCOMPLETE).or_default() += 1;
                 return;
             }
-            self.markets.insert(id.into(), Market::default());
-        }
+            None => (false, self.markets.entry(id.into()).or_default()),
+        };
         let size_min = self.options.min_size.saturating_mul(UNIT);
         let definition = change.definition.take();
-        let Some(market) = self.markets.get_mut(id) else {
-            return;
-        };
         market.image = self.image;
         // Markets that are not ours are only remembered.
         if known && market.slot.is_none() {
@@ -472,12 +474,8 @@ impl Betfair {
 impl Translator for Betfair {
     fn translate(&mut self, _unit: &str, bytes: &[u8], at: Timestamp) -> Result<Read, Drift> {
         let mut read = Read::default();
-        let mut line = std::mem::take(&mut self.line);
-        let parsed = line.read(bytes);
-        self.line = line;
-        let head = parsed.map_err(|offset| {
-            Drift::new(format!("column {}", offset + 1), "not a line of the Exchange Stream")
-        })?;
+        let text = std::str::from_utf8(bytes).map_err(|error| not_a_line(error.valid_up_to()))?;
+        let head = self.line.read(text).map_err(not_a_line)?;
         if let Some(control) = head.control {
             self.control = Some(control);
             return Ok(read);
@@ -497,7 +495,7 @@ impl Translator for Betfair {
         let mut changes = std::mem::take(&mut self.line.changes);
         for change in &mut changes {
             read.items += 1;
-            if let Some(id) = change.id(bytes) {
+            if let Some(id) = change.id(text) {
                 self.change(id, change, head.published.unwrap_or(at), &mut read);
             }
         }
@@ -539,6 +537,10 @@ fn slot_state(slot: &Slot, markets: &HashMap<Box<str>, Market>) -> State {
         (State::Suspended, _) | (_, State::Suspended) => State::Suspended,
         (State::Closed, State::Closed) => State::Closed,
     })
+}
+
+fn not_a_line(offset: usize) -> Drift {
+    Drift::new(format!("column {}", offset + 1), "not a line of the Exchange Stream")
 }
 
 fn is_named(market: &Market) -> bool {

@@ -32,6 +32,8 @@ pub(crate) struct Gather<'s> {
     listed: HashMap<Box<str>, usize>,
     /// Where the markets of each ref are in the read.
     markets: HashMap<Box<str>, Vec<usize>>,
+    /// The sport that was looked up last: it is the same for most events of a read.
+    sport: Option<(Box<str>, Known<SportId>)>,
 }
 
 /// A market as a translator found it.
@@ -54,6 +56,7 @@ impl<'s> Gather<'s> {
             read: Read { coverage, ..Read::default() },
             listed: HashMap::new(),
             markets: HashMap::new(),
+            sport: None,
         }
     }
 
@@ -90,7 +93,14 @@ impl<'s> Gather<'s> {
     }
 
     pub(crate) fn sport(&mut self, upstream: &str) -> Option<SportId> {
-        let known = self.settings.names.sport(upstream, &self.settings.catalogue);
+        let known = match &self.sport {
+            Some((last, known)) if **last == *upstream => *known,
+            _ => {
+                let known = self.settings.names.sport(upstream, &self.settings.catalogue);
+                self.sport = Some((upstream.into(), known));
+                known
+            }
+        };
         self.known(known, What::Sport, upstream)
     }
 
@@ -162,7 +172,7 @@ impl<'s> Gather<'s> {
     }
 
     /// Adds a market, or its outcomes to the same market found before.
-    pub(crate) fn offer(&mut self, found: Found) {
+    pub(crate) fn offer(&mut self, mut found: Found) {
         if check_reference(&found.reference).is_err()
             || found.group.as_deref().is_some_and(|group| check_reference(group).is_err())
         {
@@ -172,7 +182,7 @@ impl<'s> Gather<'s> {
         if found.ts.is_none() {
             self.confirm(found.bookmaker, found.sport);
         }
-        let Some(index) = self.place(&found) else {
+        let Some(index) = self.place(&mut found) else {
             self.drop_one(dropped::TOO_MANY);
             return;
         };
@@ -202,8 +212,8 @@ impl<'s> Gather<'s> {
         }
     }
 
-    /// Where the market is in the read, added if it is new; nothing where there is no room.
-    fn place(&mut self, found: &Found) -> Option<usize> {
+    /// Where the market is in the read, added with its ref and group if it is new; nothing where there is no room.
+    fn place(&mut self, found: &mut Found) -> Option<usize> {
         let read = &mut self.read;
         let same = |index: &&usize| {
             read.markets.get(**index).is_some_and(|held| {
@@ -228,10 +238,10 @@ impl<'s> Gather<'s> {
             None => drop(self.markets.insert(found.reference.clone(), vec![index])),
         }
         let odds = OddsBody {
-            reference: found.reference.clone(),
+            reference: std::mem::take(&mut found.reference),
             bookmaker: found.bookmaker,
             market: found.market,
-            group: found.group.clone(),
+            group: found.group.take(),
             outcomes: Vec::new(),
         };
         read.markets.push(Offered { odds, ts: found.ts, suspended: false });

@@ -17,6 +17,7 @@ mod document;
 mod json;
 mod number;
 mod path;
+mod place;
 mod recipe;
 mod rule;
 mod run;

@@ -6,7 +6,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use domain::catalogue::{Shape, SportId};
@@ -17,14 +16,17 @@ use domain::price::{Format, Quote};
 use domain::score::Status;
 use domain::time::Timestamp;
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, SeqAccess, Visitor};
-use serde_json::value::RawValue;
 
 use crate::adapter::gather::{Found, check_name};
 use crate::adapter::names::Known;
+use crate::adapter::pull::Pull;
 use crate::adapter::{
     BODY_BYTES_MAX, Coverage, Drift, Gather, Names, Read, Settings, Translator, dropped,
 };
+
+mod body;
+
+use body::{Bookmaker, Event, Outcome};
 
 /// The upstream's names.
 const TABLES: &str = include_str!("the_odds_api.toml");
@@ -164,134 +166,40 @@ impl Translator for TheOddsApi {
             Some("scores") => (Kind::Scores, Coverage::Delta),
             _ => (Kind::Odds, Coverage::Prices),
         };
-        let reader = || Reader {
+        let mut reader = Reader {
             gather: Gather::new(&self.settings, coverage),
             settings: &self.settings,
             format: self.format,
             kind,
         };
-        let mut all = reader();
-        let mut json = serde_json::Deserializer::from_slice(bytes);
-        let reader = match Events(&mut all).deserialize(&mut json).and_then(|()| json.end()) {
-            Ok(()) => all,
-            // One bad event does not make the others bad: each is read by itself.
-            Err(_) => {
-                let mut reader = reader();
-                let events: Vec<&RawValue> =
-                    serde_json::from_slice(bytes).map_err(|error| not_a_list("/", &error))?;
-                for (index, event) in events.into_iter().enumerate() {
-                    match serde_json::from_str::<Event<'_>>(event.get()) {
-                        Ok(event) => reader.event(index, &event),
-                        Err(error) => reader.bad_event(index, &error),
-                    }
+        let text = std::str::from_utf8(bytes)
+            .map_err(|error| Drift::new(format!("byte {}", error.valid_up_to()), "not UTF-8"))?;
+        let (mut pull, mut event, mut index) = (Pull::new(text), Event::default(), 0);
+        let read = pull.list(|pull| {
+            let from = pull.clone();
+            match event.read(pull) {
+                Some(()) => reader.event(index, &event),
+                // One bad event does not make the others bad.
+                None => {
+                    let reason = event.fault(pull.offset());
+                    *pull = from;
+                    pull.skip()?;
+                    reader.bad_event(index, reason);
                 }
-                reader
             }
-        };
+            index += 1;
+            Some(())
+        });
+        if read.is_none() || !pull.is_done() {
+            let reason = format!("not the expected list of events, from byte {}", pull.offset());
+            return Err(Drift::new("/", reason));
+        }
         reader.gather.finish()
     }
 }
 
 fn not_a_list(path: &str, error: &serde_json::Error) -> Drift {
     Drift::new(path, format!("not the expected list: {error}"))
-}
-
-/// A text that may be null, borrowed from the body unless it is written with escapes.
-#[derive(Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-
-fn text<'t>(text: &'t Option<Text<'_>>) -> Option<&'t str> {
-    text.as_ref().map(|text| &*text.0)
-}
-
-/// Reads events one after the other: a body is not held a second time.
-struct Events<'r, 's>(&'r mut Reader<'s>);
-
-impl<'de> DeserializeSeed<'de> for Events<'_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_seq(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Events<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of events")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        let mut index = 0;
-        while let Some(event) = list.next_element::<Event<'de>>()? {
-            self.0.event(index, &event);
-            index += 1;
-        }
-        Ok(())
-    }
-}
-
-#[derive(Deserialize)]
-struct Event<'a> {
-    #[serde(borrow)]
-    id: Cow<'a, str>,
-    #[serde(borrow)]
-    sport_key: Cow<'a, str>,
-    #[serde(borrow, default)]
-    sport_title: Cow<'a, str>,
-    #[serde(borrow)]
-    commence_time: Cow<'a, str>,
-    #[serde(borrow, default)]
-    home_team: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    away_team: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    bookmakers: Vec<Bookmaker<'a>>,
-    #[serde(default)]
-    completed: bool,
-    #[serde(borrow, default)]
-    scores: Option<Vec<Score<'a>>>,
-    #[serde(borrow, default)]
-    last_update: Option<Text<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Bookmaker<'a> {
-    #[serde(borrow)]
-    key: Cow<'a, str>,
-    #[serde(borrow, default)]
-    last_update: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    markets: Vec<MarketOf<'a>>,
-}
-
-#[derive(Deserialize)]
-struct MarketOf<'a> {
-    #[serde(borrow)]
-    key: Cow<'a, str>,
-    #[serde(borrow, default)]
-    last_update: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    outcomes: Vec<Outcome<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Outcome<'a> {
-    #[serde(borrow)]
-    name: Cow<'a, str>,
-    #[serde(borrow)]
-    price: &'a RawValue,
-    #[serde(borrow, default)]
-    point: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Score<'a> {
-    #[serde(borrow)]
-    name: Cow<'a, str>,
-    #[serde(borrow)]
-    score: Cow<'a, str>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -311,9 +219,9 @@ struct Reader<'s> {
 type Fault = (&'static str, String);
 
 impl Reader<'_> {
-    fn bad_event(&mut self, index: usize, error: &serde_json::Error) {
+    fn bad_event(&mut self, index: usize, reason: String) {
         self.gather.tried();
-        self.gather.fail(Drift::new(format!("[{index}]"), error.to_string()));
+        self.gather.fail(Drift::new(format!("[{index}]"), reason));
     }
 
     fn event(&mut self, index: usize, event: &Event<'_>) {
@@ -341,8 +249,8 @@ impl Reader<'_> {
     }
 
     fn listed(&mut self, event: &Event<'_>, sport: SportId) -> Result<(), Fault> {
-        let name = |key, name: &Option<Text<'_>>| {
-            let name = text(name).map(str::trim).filter(|name| !name.is_empty());
+        let name = |key, name: &Option<Cow<'_, str>>| {
+            let name = name.as_deref().map(str::trim).filter(|name| !name.is_empty());
             name.map(Box::from).ok_or((key, "is empty".to_owned()))
         };
         let fixture = match self.settings.catalogue.sport(sport).shape {
@@ -372,7 +280,7 @@ impl Reader<'_> {
         let Some(id) = self.gather.bookmaker(&bookmaker.key) else {
             return;
         };
-        for of in &bookmaker.markets {
+        for of in event.markets.get(bookmaker.markets.clone()).unwrap_or_default() {
             if of.key.ends_with("_lay") {
                 self.gather.drop_one(dropped::LAY);
                 continue;
@@ -380,9 +288,10 @@ impl Reader<'_> {
             let Some(market) = self.gather.market(&of.key, sport) else {
                 continue;
             };
-            let ts = text(&of.last_update).or(text(&bookmaker.last_update));
-            let mut outcomes = Vec::with_capacity(of.outcomes.len());
-            for outcome in &of.outcomes {
+            let ts = of.last_update.as_deref().or(bookmaker.last_update.as_deref());
+            let offered = event.outcomes.get(of.outcomes.clone()).unwrap_or_default();
+            let mut outcomes = Vec::with_capacity(offered.len());
+            for outcome in offered {
                 self.gather.tried();
                 match read_outcome(outcome, market, self.format) {
                     Ok(outcome) => outcomes.push(outcome),
@@ -409,8 +318,8 @@ impl Reader<'_> {
         let Some(scores) = &event.scores else {
             return Ok(());
         };
-        let side = |team: &Option<Text<'_>>| {
-            let found = scores.iter().find(|score| Some(&*score.name) == text(team));
+        let side = |team: &Option<Cow<'_, str>>| {
+            let found = scores.iter().find(|score| Some(&*score.name) == team.as_deref());
             let Some(found) = found.filter(|found| !found.score.is_empty()) else {
                 return Ok(None);
             };
@@ -431,7 +340,7 @@ impl Reader<'_> {
             leaders: Vec::new(),
             correction: Correction::No,
         };
-        let ts = text(&event.last_update).and_then(|ts| Timestamp::parse(ts).ok());
+        let ts = event.last_update.as_deref().and_then(|ts| Timestamp::parse(ts).ok());
         self.gather.score(score, ts);
         Ok(())
     }
@@ -444,14 +353,13 @@ fn read_outcome(
 ) -> Result<OfferedOutcome, Fault> {
     let name = outcome.name.trim();
     check_name(name).map_err(|reason| ("name", reason))?;
-    let quote = Quote::parse(outcome.price.get(), format);
+    let quote = Quote::parse(outcome.price, format);
     let quote = quote.map_err(|error| ("price", error.to_string()))?;
-    let line =
-        |point: &RawValue| Line::parse(point.get()).map_err(|error| ("point", error.to_string()));
+    let line = |point: &str| Line::parse(point).map_err(|error| ("point", error.to_string()));
     let point = match market.point_rule() {
         PointRule::None => None,
         PointRule::Signed | PointRule::Total => {
-            let point = outcome.point.filter(|point| point.get() != "null");
+            let point = outcome.point.filter(|point| *point != "null");
             Some(line(point.ok_or(("point", "is missing".to_owned()))?)?)
         }
     };

@@ -10,7 +10,7 @@
 /// The first character of a text that is refused.
 pub(crate) fn find_invisible(text: &str) -> Option<char> {
     if text.is_ascii() {
-        return text.chars().find(char::is_ascii_control);
+        return text.bytes().find(u8::is_ascii_control).map(char::from);
     }
     let first = text.chars().next().filter(|first| is_combining(*first));
     first.or_else(|| text.chars().find(|c| is_invisible(*c)))

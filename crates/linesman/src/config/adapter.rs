@@ -20,7 +20,7 @@ pub(crate) use check::read_adapters;
 use crate::config::{
     duration::parse_duration,
     form::{Choice, Count, File, List, OneOf, Secret, Span, Switch, Text, items},
-    schema::{About, Field, Reader, Setting, join, settings},
+    schema::{About, Field, InEnvironment, Reader, Setting, join, settings},
     source::{Fault, Kind, Node, Origin},
 };
 
@@ -47,7 +47,8 @@ settings! {
         sports: Map<Plain>;
         /// Upstream markets and ours.
         markets_map: Map<Plain>;
-        /// How often events are read by their time to start.
+        /// How often events are read by their time to start; the shortest interval that one event of a read requires
+        /// counts. Unset: started events every 40s, within 1h every 1m, within 24h every 5m, others every 30m.
         schedule: Rows;
         /// How long one request may take.
         timeout: Span<100, HOUR> = "10s";
@@ -89,13 +90,17 @@ settings! {
         scores_every: Span<{ 10 * SECOND }, DAY> = "1m";
         /// The application key of betfair.
         app_key: SecretField;
+        /// The user that signs in to betfair.
         username: SecretField;
+        /// The password of that user.
         password: SecretField;
-        /// A PEM certificate to sign in with.
+        /// A PEM certificate to sign in with, together with `cert_key`.
         cert: Option<File>, such as "betfair.crt";
+        /// The private key of the certificate (PEM).
         cert_key: Option<File>, such as "betfair.key";
         /// Where betfair signs in.
         login_url: Option<Text>, such as "https://identitysso-cert.betfair.com";
+        /// Where the names of betfair's markets are.
         api_url: Option<Text>, such as "https://api.betfair.com";
         /// Host and port of the stream.
         stream: Option<Text>, such as "stream-api.betfair.com:443";
@@ -261,6 +266,7 @@ fn note(
     path: &str,
     about: About,
     takes: &str,
+    environment: InEnvironment,
     value: Option<(Origin, toml::Value)>,
 ) {
     reader.settings.push(Setting {
@@ -269,6 +275,7 @@ fn note(
         kind: Kind::Inline,
         takes: takes.to_owned(),
         value: value.map(|(origin, value)| (origin, Secret::from(value.to_string()))),
+        environment,
     });
 }
 
@@ -285,7 +292,9 @@ impl Field for SecretField {
     fn read(reader: &mut Reader, path: &str, node: &Node, about: About) -> Option<Self::Value> {
         let found = if is_absent(node) { None } else { secret_of(reader, path, node) };
         let value = found.as_ref().map(|found| (node.origin(), found.show()));
-        note(reader, path, about, "{ env = \"NAME\" } or { file = \"PATH\" }", value);
+        let (takes, parts) =
+            ("{ env = \"NAME\" } or { file = \"PATH\" }", InEnvironment::Parts(&["ENV", "FILE"]));
+        note(reader, path, about, takes, parts, value);
         Some(found)
     }
 }
@@ -302,7 +311,8 @@ impl<F: Entry> Field for Map<F> {
         }
         let table = entries.iter().map(|(name, value)| (name.clone(), F::show(value))).collect();
         let value = (!entries.is_empty()).then(|| (node.origin(), toml::Value::Table(table)));
-        note(reader, path, about, "a table of names and texts", value);
+        let takes = "a table of names and texts";
+        note(reader, path, about, takes, InEnvironment::Parts(&["KEY"]), value);
         Some(entries)
     }
 }
@@ -324,7 +334,7 @@ impl Field for Texts {
             toml::Value::Array(texts.iter().map(|text| toml::Value::String(text.clone())).collect())
         };
         let value = texts.as_ref().map(|texts| (node.origin(), show(texts)));
-        note(reader, path, about, takes, value);
+        note(reader, path, about, takes, InEnvironment::Whole, value);
         Some(texts)
     }
 }
@@ -380,7 +390,7 @@ impl Field for Rows {
         };
         let value = (!rows.is_empty())
             .then(|| (node.origin(), toml::Value::Array(rows.iter().map(show).collect())));
-        note(reader, path, about, TAKES, value);
+        note(reader, path, about, TAKES, InEnvironment::Never, value);
         Some(is_whole.then(|| Schedule::new(rows)))
     }
 }
@@ -401,7 +411,8 @@ impl Field for Paging {
             reader.faults.push(Fault(node.origin(), format!("`{path}` must be {TAKES}")));
         }
         let value = page.as_ref().map(|page| (node.origin(), toml::Value::Table(page.to_toml())));
-        note(reader, path, about, TAKES, value);
+        let parts = InEnvironment::Parts(&["PARAM", "NEXT", "STEP"]);
+        note(reader, path, about, TAKES, parts, value);
         Some(page)
     }
 }

@@ -1,15 +1,20 @@
 //! Settings as text: the effective configuration as a valid file with the source of each value, and the meaning of one
 //! setting. Only this file prints values that may hold a password; it masks them.
 
+use adapters::KINDS;
+
 use crate::config::{
     Config,
+    adapter::AdapterSection,
     form::items,
-    schema::{About, Reader, Setting},
+    schema::{About, Field, Reader, Setting},
     settings::Sections,
     source::{Kind, Node},
 };
 
 const MASK: &str = "***";
+/// The adapter whose keys stand for those of every `[adapters.NAME]`.
+const ANY_ADAPTER: &str = "NAME";
 
 impl Config {
     /// The effective configuration as TOML, secrets masked. Read as a file it gives this configuration again.
@@ -42,18 +47,38 @@ pub(super) fn to_file(settings: &[Setting], line: impl Fn(&str, &Setting) -> Str
     text.trim_start().to_owned()
 }
 
-/// The meaning of a setting such as `server.listen`, or of all in a section, and the values that each takes.
+/// Every declared setting, those of an adapter under this name.
+fn declared(adapter: &str) -> Reader {
+    let (_, mut reader) = Reader::read::<Sections>(&Node::default());
+    let path = format!("adapters.{adapter}");
+    drop(AdapterSection::read(&mut reader, &path, &Node::default(), About::default()));
+    reader
+}
+
+/// The meaning of a setting such as `server.listen`, or of all in a section, and the values that each takes. A key of
+/// adapters may be under any name (`adapters.toa.reserve`) or none (`adapters.reserve`); under the name of a kind are
+/// the keys that it takes.
 ///
 /// # Errors
 /// There is no such setting. The message names the nearest.
 pub(crate) fn explain(path: &str) -> Result<String, String> {
-    let (_, reader) = Reader::read::<Sections>(&Node::default());
-    let section = format!("{path}.");
-    let is_asked = |own: &str| own == path || own.starts_with(&section);
+    let is_key = |name: &str| KINDS.iter().any(|kind| kind.takes(name));
+    let (adapter, path) = match path.strip_prefix("adapters.") {
+        Some(key) if is_key(key) => (ANY_ADAPTER, format!("adapters.{ANY_ADAPTER}.{key}")),
+        Some(rest) => (rest.split('.').next().unwrap_or(rest), path.to_owned()),
+        None => (ANY_ADAPTER, path.to_owned()),
+    };
+    let reader = declared(adapter);
+    let (section, kind) = (format!("{path}."), format!("adapters.{adapter}"));
+    let kind = KINDS.iter().find(|kind_of| kind_of.name == adapter).filter(|_| path == kind);
+    let is_asked = |own: &str| {
+        let below = own.strip_prefix(&section);
+        own == path || below.is_some_and(|key| kind.is_none_or(|kind| kind.takes(key)))
+    };
     let asked = reader.settings.iter().filter(|setting| is_asked(&setting.path));
     let texts: Vec<String> = asked.map(Setting::explain).collect();
     if texts.is_empty() {
-        let near = reader.nearest_path(path, false);
+        let near = reader.nearest_path(&path, false);
         return Err(format!("there is no setting `{path}`; did you mean `{near}`?"));
     }
     Ok(texts.join("\n\n"))
@@ -62,10 +87,10 @@ pub(crate) fn explain(path: &str) -> Result<String, String> {
 /// Every setting with its meaning, as the Markdown page `docs/operations/configuration.md`.
 #[cfg(test)]
 pub(super) fn reference_page() -> String {
-    let (_, reader) = Reader::read::<Sections>(&Node::default());
+    let reader = declared(ANY_ADAPTER);
     let (mut text, mut section) = (REFERENCE_INTRODUCTION.to_owned(), "");
     for setting in &reader.settings {
-        let own = setting.path.split_once('.').map_or("", |(section, _)| section);
+        let own = setting.path.rsplit_once('.').map_or("", |(section, _)| section);
         if own != section {
             section = own;
             text.push_str(&format!("\n## {section}\n"));
@@ -93,14 +118,30 @@ impl Setting {
             (None, Some(example)) => {
                 format!("not set; for example `{}`", to_toml(self.kind, example))
             }
+            (None, None) if self.kind == Kind::Inline => "not set".to_owned(),
             (None, None) => "none; it must be set".to_owned(),
         };
         let meaning: Vec<&str> = meaning.iter().map(|line| line.trim()).collect();
         let (path, meaning) = (&self.path, meaning.join("\n"));
-        let (takes, variable) = (&self.takes, self.variable());
+        let variables: Vec<String> =
+            self.variables().iter().map(|variable| format!("`{variable}`")).collect();
+        let kinds = self.adapter_kinds().map(|kinds| format!("- Kind: {kinds}\n"));
+        let (takes, kinds) = (&self.takes, kinds.unwrap_or_default());
+        let environment = match &*variables {
+            [] => String::new(),
+            variables => format!("- Environment: {}\n", variables.join(", ")),
+        };
         format!(
-            "\n### `{path}`\n\n{meaning}\n\n- Value: {takes}\n- Default: {default}\n- Environment: `{variable}`\n"
+            "\n### `{path}`\n\n{meaning}\n\n{kinds}- Value: {takes}\n- Default: {default}\n{environment}"
         )
+    }
+
+    /// The kinds of adapters that take this key, unless all do.
+    fn adapter_kinds(&self) -> Option<String> {
+        let (_, key) = self.path.strip_prefix("adapters.")?.split_once('.')?;
+        let kinds = KINDS.iter().filter(|kind| kind.takes(key)).map(|kind| kind.name);
+        let kinds: Vec<&str> = kinds.collect();
+        (kinds.len() < KINDS.len()).then(|| kinds.join(", "))
     }
 
     fn explain(&self) -> String {
@@ -109,12 +150,16 @@ impl Setting {
         let default = match (default, example) {
             (Some(default), _) => to_toml(self.kind, default),
             (None, Some(example)) => format!("unset; for example {}", to_toml(self.kind, example)),
+            (None, None) if self.kind == Kind::Inline => "unset".to_owned(),
             (None, None) => "none; it must be set".to_owned(),
         };
-        let (path, takes, variable) = (&self.path, &self.takes, self.variable());
-        format!(
-            "{path}\n{meaning}  Value: {takes}\n  Default: {default}\n  Environment: {variable}"
-        )
+        let kinds = self.adapter_kinds().map(|kinds| format!("  Kind: {kinds}\n"));
+        let (path, takes, kinds) = (&self.path, &self.takes, kinds.unwrap_or_default());
+        let environment = match &*self.variables() {
+            [] => String::new(),
+            variables => format!("\n  Environment: {}", variables.join(", ")),
+        };
+        format!("{path}\n{meaning}{kinds}  Value: {takes}\n  Default: {default}{environment}")
     }
 }
 

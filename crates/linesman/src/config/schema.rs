@@ -34,12 +34,36 @@ pub(crate) struct Setting {
     pub(crate) takes: String,
     /// The source of the value, and its text; `None` when it is not set.
     pub(crate) value: Option<(Origin, Secret)>,
+    pub(crate) environment: InEnvironment,
+}
+
+/// How the environment sets a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InEnvironment {
+    /// One variable has the whole value.
+    Whole,
+    /// A variable for each part, with these endings.
+    Parts(&'static [&'static str]),
+    /// Only a file can set it.
+    Never,
 }
 
 impl Setting {
     /// The environment variable that sets it.
     pub(crate) fn variable(&self) -> String {
         format!("LINESMAN_{}", self.path.to_uppercase().replace('.', "__"))
+    }
+
+    /// Every environment variable that sets it or a part of it.
+    pub(crate) fn variables(&self) -> Vec<String> {
+        let variable = self.variable();
+        match self.environment {
+            InEnvironment::Whole => vec![variable],
+            InEnvironment::Parts(parts) => {
+                parts.iter().map(|part| format!("{variable}__{part}")).collect()
+            }
+            InEnvironment::Never => Vec::new(),
+        }
     }
 }
 
@@ -169,6 +193,7 @@ impl Reader {
             kind: F::KIND,
             takes: F::takes(),
             value: shown,
+            environment: InEnvironment::Whole,
         });
         value
     }

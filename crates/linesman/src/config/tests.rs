@@ -106,9 +106,53 @@ fn a_setting_is_explained() {
         section.starts_with("log.filter\n") && section.contains("\n\nlog.format\n"),
         "{section}"
     );
-    for (wrong, right) in [("server.lsten", "server.listen"), ("seed", "sandbox.seed")] {
+    for (wrong, right) in [
+        ("server.lsten", "server.listen"),
+        ("seed", "sandbox.seed"),
+        ("app_key", "adapters.NAME.app_key"),
+        ("adapters.toa.resreve", "adapters.toa.reserve"),
+    ] {
         let refusal = explain(wrong).unwrap_err();
         assert!(refusal.contains(&format!("did you mean `{right}`?")), "{refusal}");
+    }
+}
+
+#[test]
+fn a_key_of_adapters_is_explained_under_any_name_and_none() {
+    let text = explain("adapters.toa.reserve").unwrap();
+    for part in [
+        "adapters.toa.reserve\n",
+        "Credits that are never spent",
+        "Kind: the_odds_api",
+        "Default: 500",
+        "LINESMAN_ADAPTERS__TOA__RESERVE",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert!(explain("adapters.reserve").unwrap().starts_with("adapters.NAME.reserve\n"));
+    let secret = explain("adapters.betfair.app_key").unwrap();
+    assert!(
+        secret.contains(
+            "Default: unset\n  Environment: LINESMAN_ADAPTERS__BETFAIR__APP_KEY__ENV, \
+             LINESMAN_ADAPTERS__BETFAIR__APP_KEY__FILE"
+        ),
+        "{secret}"
+    );
+    // Under the name of a kind are its keys only, under another name those of all kinds.
+    let kind = explain("adapters.betfair").unwrap();
+    assert!(kind.contains("adapters.betfair.horizon\n") && !kind.contains("reserve"), "{kind}");
+    assert!(kind.contains("adapters.betfair.timeout\n"), "{kind}");
+    let named = explain("adapters.exchange").unwrap();
+    assert!(named.contains("adapters.exchange.horizon\n") && named.contains(".reserve\n"));
+    let all = explain("adapters").unwrap();
+    // Every key of every kind has a meaning.
+    for kind in &KINDS {
+        for key in kind.keys() {
+            let (_, after) = all.split_once(&format!("adapters.NAME.{key}\n")).unwrap();
+            let meaning = after.lines().next().unwrap();
+            assert!(!meaning.trim_start().starts_with("Value:"), "{key}: {meaning}");
+            assert!(!meaning.trim_start().starts_with("Kind:"), "{key}: {meaning}");
+        }
     }
 }
 
@@ -509,7 +553,8 @@ fn every_setting_that_the_documents_name_is_there() {
             let is_adapters = || {
                 let key =
                     word.strip_prefix("LINESMAN_ADAPTERS__")?.split_once("__")?.1.to_lowercase();
-                KINDS.iter().find(|kind| kind.takes(&key))
+                let key = key.split("__").next()?;
+                KINDS.iter().find(|kind| kind.takes(key))
             };
             let is_known = known.iter().any(|known| known.variable() == word);
             assert!(is_known || is_adapters().is_some(), "{file} has {word}");

@@ -3,7 +3,7 @@
 use domain::price::{Format, Price, Quote};
 use domain::time::Timestamp;
 
-use super::pull::{Pull, UNIT};
+use crate::adapter::pull::{Pull, UNIT};
 
 /// Most runners of one market: the largest fields have some hundreds.
 pub(super) const RUNNERS_MAX: usize = 1_000;
@@ -261,7 +261,7 @@ pub(super) fn read_handicap(pull: &mut Pull<'_>) -> Option<i32> {
         Some(size) => (true, size),
         None => (false, text),
     };
-    let millionths = Pull::new(size.as_bytes()).scaled()?;
+    let millionths = Pull::new(size).scaled()?;
     let hundredths = i32::try_from(millionths / (UNIT / 100)).ok()?;
     Some(if negative { -hundredths } else { hundredths })
 }

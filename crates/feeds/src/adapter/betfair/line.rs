@@ -6,7 +6,7 @@ use domain::time::Timestamp;
 
 use super::Control;
 use super::cache::{Definition, Update, read_definition, read_handicap};
-use super::pull::Pull;
+use crate::adapter::pull::{Pull, UNIT};
 
 /// Most changes of levels in one line.
 const UPDATES_MAX: usize = 1_000_000;
@@ -31,8 +31,8 @@ pub(super) struct Change {
 
 impl Change {
     /// The market's id in the line that this was read from.
-    pub(super) fn id<'l>(&self, line: &'l [u8]) -> Option<&'l str> {
-        std::str::from_utf8(line.get(self.id.0..self.id.1)?).ok()
+    pub(super) fn id<'l>(&self, line: &'l str) -> Option<&'l str> {
+        line.get(self.id.0..self.id.1)
     }
 }
 
@@ -64,10 +64,10 @@ impl Line {
     ///
     /// # Errors
     /// It is not a line of the stream; where it is wrong.
-    pub(super) fn read<'l>(&mut self, bytes: &'l [u8]) -> Result<Head<'l>, usize> {
+    pub(super) fn read<'l>(&mut self, line: &'l str) -> Result<Head<'l>, usize> {
         self.changes.clear();
         self.updates.clear();
-        let mut pull = Pull::new(bytes);
+        let mut pull = Pull::new(line);
         let head = self.fields(&mut pull).filter(|_| pull.is_done());
         head.ok_or(pull.offset())
     }
@@ -185,7 +185,7 @@ impl Line {
         })?;
         let update = match (placed, count, numbers) {
             (true, 3, [place, price, size]) => {
-                Update { runner: (0, 0), place: Some(place / super::UNIT), price, size }
+                Update { runner: (0, 0), place: Some(place / UNIT), price, size }
             }
             (false, 2, [price, size, _]) => Update { runner: (0, 0), place: None, price, size },
             _ => return None,

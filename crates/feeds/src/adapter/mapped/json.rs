@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::document::{DEPTH_MAX, Document, Kind, NO_KEY, NodeId, ROOT, position};
 use crate::adapter::Drift;
+use crate::adapter::pull::find_quote;
 
 /// Reads one JSON text.
 ///
@@ -53,9 +54,9 @@ fn with_source(
 
 /// A key whose opening quote has been passed.
 pub(super) fn read_key(rest: &str) -> Option<Cow<'_, str>> {
-    let end = closing_quote(rest.as_bytes(), 0)?;
+    let (end, escaped) = find_quote(rest.as_bytes(), 0)?;
     let raw = rest.get(..end)?;
-    if raw.contains('\\') { unescape(raw).map(Cow::Owned) } else { Some(Cow::Borrowed(raw)) }
+    if escaped { unescape(raw).map(Cow::Owned) } else { Some(Cow::Borrowed(raw)) }
 }
 
 struct Reader<'t> {
@@ -130,10 +131,10 @@ impl Reader<'_> {
             return Err(self.fault("expected a key in quotes"));
         }
         let offset = self.at;
-        let end = closing_quote(self.text.as_bytes(), self.at + 1);
-        let end = end.ok_or_else(|| self.fault("a text without end"))?;
+        let end = find_quote(self.text.as_bytes(), self.at + 1);
+        let (end, escaped) = end.ok_or_else(|| self.fault("a text without end"))?;
         let raw = self.text.get(self.at + 1..end).unwrap_or_default();
-        let key = if raw.contains('\\') {
+        let key = if escaped {
             let name = unescape(raw).ok_or_else(|| self.fault("a key with a wrong escape"))?;
             document.key(&name, offset)
         } else {
@@ -156,11 +157,11 @@ impl Reader<'_> {
     ) -> Result<(), Drift> {
         match self.peek() {
             Some(b'"') => {
-                let end = closing_quote(self.text.as_bytes(), self.at + 1);
-                let end = end.ok_or_else(|| self.fault("a text without end"))?;
+                let end = find_quote(self.text.as_bytes(), self.at + 1);
+                let (end, escaped) = end.ok_or_else(|| self.fault("a text without end"))?;
                 let raw = self.text.get(self.at + 1..end).unwrap_or_default();
                 let id = document.push(key, parent, Kind::Text)?;
-                if raw.contains('\\') {
+                if escaped {
                     let text = unescape(raw).ok_or_else(|| self.fault("a wrong escape"))?;
                     document.set_copied(id, &text);
                 } else {
@@ -213,19 +214,6 @@ impl Reader<'_> {
 
 fn closing(bracket: u8) -> u8 {
     if bracket == b'{' { b'}' } else { b']' }
-}
-
-/// Where the text that begins at `from` has its closing quote.
-fn closing_quote(bytes: &[u8], from: usize) -> Option<usize> {
-    let mut at = from;
-    loop {
-        let found = memchr::memchr2(b'"', b'\\', bytes.get(at..)?)?;
-        at += found;
-        if bytes.get(at) == Some(&b'"') {
-            return Some(at);
-        }
-        at += 2;
-    }
 }
 
 fn unescape(raw: &str) -> Option<String> {

@@ -13,13 +13,11 @@ use domain::score::Status;
 use super::compile::Mapping;
 use super::document::{NodeId, ROOT};
 use super::path::{Item, Path, Reading};
+use super::place::{Fault, Place};
 use super::rule::{EventRule, MarketRule, OutcomeRule, PriceFormat, ScoreRule};
 use super::value::{Condition, Scope, Value, shorten};
 use crate::adapter::gather::Found;
 use crate::adapter::{Coverage, Drift, Gather, Read, Settings, dropped};
-
-/// What is wrong with a field of an item.
-type Fault = (&'static str, String);
 
 /// Runs the mapping over a document.
 ///
@@ -44,7 +42,7 @@ pub(super) fn run(
     for (index, nodes) in run.events().into_iter().enumerate() {
         let item = Item { nodes: &nodes, list: mapping.event.group.is_some() };
         if holds_all(&mapping.event.when, scope, item) {
-            run.event(item, &format!("event[{index}]"));
+            run.event(item, Place::of("event", index));
         }
         if reading.is_exhausted() {
             let reason = "the paths of this mapping look at too many values; use `join`";
@@ -112,25 +110,25 @@ impl<'r> Run<'r> {
         Some(items)
     }
 
-    fn event(&mut self, item: Item<'_>, path: &str) {
+    fn event(&mut self, item: Item<'_>, place: Place<'_>) {
         self.gather.tried();
         let event = match self.listed(item) {
             Ok(Some(event)) => event,
             Ok(None) => return,
-            Err((field, reason)) => {
-                self.gather.fail(Drift::new(format!("{path}.{field}"), reason));
+            Err(fault) => {
+                self.gather.fail(place.fault(fault));
                 return;
             }
         };
         let mapping = self.mapping;
         for (index, rule) in mapping.markets.iter().enumerate() {
-            self.markets(rule, index, &event, item, &format!("{path}.market[{index}]"));
+            self.markets(rule, index, &event, item, place.part("market", index));
         }
         if let Some(rule) = mapping.score.as_ref()
             && holds_all(&rule.when, self.scope, item)
-            && let Err((field, reason)) = self.score(rule, &event, item)
+            && let Err(fault) = self.score(rule, &event, item)
         {
-            self.gather.fail(Drift::new(format!("{path}.score.{field}"), reason));
+            self.gather.fail(place.named("score").fault(fault));
         }
     }
 
@@ -210,11 +208,11 @@ impl<'r> Run<'r> {
         index: usize,
         event: &Event,
         item: Item<'_>,
-        path: &str,
+        place: Place<'_>,
     ) {
         let joined = self.joins.get(index).and_then(Option::as_ref);
         let nodes = match (&rule.each, joined) {
-            (None, _) => return self.market(rule, event, item, path),
+            (None, _) => return self.market(rule, event, item, place),
             (Some(_), Some(joined)) => joined.get(&*event.reference).cloned().unwrap_or_default(),
             (Some(each), None) => {
                 let mut nodes = self.scope.reading.nodes(each, item);
@@ -228,20 +226,20 @@ impl<'r> Run<'r> {
         };
         for (number, id) in nodes.iter().enumerate() {
             let item = Item { nodes: &[*id], list: false };
-            self.market(rule, event, item, &format!("{path}[{number}]"));
+            self.market(rule, event, item, place.part("", number));
         }
     }
 
-    fn market(&mut self, rule: &'r MarketRule, event: &Event, item: Item<'_>, path: &str) {
+    fn market(&mut self, rule: &'r MarketRule, event: &Event, item: Item<'_>, place: Place<'_>) {
         if !holds_all(&rule.when, self.scope, item) {
             return;
         }
-        match self.found(rule, event, item, path) {
+        match self.found(rule, event, item, place) {
             Ok(Some(found)) => self.gather.offer(found),
             Ok(None) => {}
-            Err((field, reason)) => {
+            Err(fault) => {
                 self.gather.tried();
-                self.gather.fail(Drift::new(format!("{path}.{field}"), reason));
+                self.gather.fail(place.fault(fault));
             }
         }
     }
@@ -252,7 +250,7 @@ impl<'r> Run<'r> {
         rule: &'r MarketRule,
         event: &Event,
         item: Item<'_>,
-        path: &str,
+        place: Place<'_>,
     ) -> Result<Option<Found>, Fault> {
         let scope = self.scope;
         let key = field("key", rule.key.text(scope, item))?;
@@ -297,8 +295,8 @@ impl<'r> Run<'r> {
         };
         if !suspended {
             for (index, outcome) in rule.outcomes.iter().enumerate() {
-                let path = format!("{path}.outcome[{index}]");
-                let context = Context { event, market, format, path: &path };
+                let place = place.part("outcome", index);
+                let context = Context { event, market, format, place };
                 self.outcomes(outcome, &context, item, &mut found.outcomes);
             }
         }
@@ -360,9 +358,9 @@ impl<'r> Run<'r> {
                 self.gather.tried();
                 outcomes.push(outcome);
             }
-            Err((field, reason)) => {
+            Err(fault) => {
                 self.gather.tried();
-                self.gather.fail(Drift::new(format!("{}.{field}", context.path), reason));
+                self.gather.fail(context.place.fault(fault));
             }
         }
     }
@@ -425,7 +423,7 @@ struct Context<'c> {
     market: Market,
     /// `None`: each price says it itself.
     format: Option<Format>,
-    path: &'c str,
+    place: Place<'c>,
 }
 
 fn read_outcome(

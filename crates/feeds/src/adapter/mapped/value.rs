@@ -466,16 +466,18 @@ impl Condition {
 
     /// Whether it holds for an item. A value that cannot be read is empty here.
     pub(super) fn holds(&self, scope: Scope<'_>, item: Item<'_>) -> bool {
-        let text = self.value.text(scope, item).unwrap_or_default();
+        let text = || self.value.text(scope, item).unwrap_or_default();
         let holds = match &self.test {
             Test::Holds => match self.value.as_path() {
                 Some(path) => scope.reading.holds(path, item),
-                None => is_true(&text),
+                None => is_true(&text()),
             },
             Test::In(values) => {
+                let text = text();
                 values.iter().any(|value| value.text(scope, item).is_ok_and(|other| other == text))
             }
             Test::Matches(regex) => {
+                let text = text();
                 scope.reading.spend(text.len());
                 text.len() <= TEXT_BYTES_MAX && regex.is_match(&text)
             }
