@@ -34,6 +34,7 @@ use crate::v1::query::Query;
 use crate::v1::refusal_log::Refused;
 use crate::v1::region::RegionTable;
 use crate::v1::target_path::TargetPath;
+pub use crate::v1::wire::coverage::event_cells;
 use crate::v4;
 use engine::Published;
 use http::{ConnectionState, Head, Method, Reply, Request, RequestId};

@@ -432,6 +432,11 @@ impl Book {
         self.feeds_by_name.get(name).copied()
     }
 
+    /// In the order of their numbers.
+    pub(crate) fn feed_names(&self) -> impl Iterator<Item = &str> {
+        self.feeds.iter().map(|feed| &*feed.name)
+    }
+
     pub(crate) fn feed(&self, ix: FeedIx) -> Option<&Feed> {
         self.feeds.get(usize::try_from(ix.0).ok()?)
     }

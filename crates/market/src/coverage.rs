@@ -161,3 +161,14 @@ impl SportView {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::snapshot::ClosedRow;
+
+    /// C9: a slot that is closed adds a row, one that is open adds nothing.
+    #[test]
+    fn what_coverage_adds_to_a_snapshot_is_small() {
+        assert!(size_of::<ClosedRow>() <= 64, "{} bytes", size_of::<ClosedRow>());
+    }
+}

@@ -45,6 +45,8 @@ pub struct Snapshot {
     pub seq: u64,
     catalogue: Arc<Catalogue>,
     sports: Vec<SportView>,
+    /// Names of the feeds, for operators only.
+    feeds: Box<[Box<str>]>,
 }
 
 /// One sport in a snapshot.
@@ -148,7 +150,8 @@ impl Snapshot {
                 SportView::cut(book, &events, sources, wires)
             })
             .collect();
-        Self { cut_at, stale_after, seq, catalogue, sports }
+        let feeds = book.feed_names().map(Into::into).collect();
+        Self { cut_at, stale_after, seq, catalogue, sports, feeds }
     }
 
     pub fn catalogue(&self) -> &Arc<Catalogue> {
@@ -162,6 +165,14 @@ impl Snapshot {
     )]
     pub fn sport(&self, id: SportId) -> &SportView {
         &self.sports[id.index()]
+    }
+
+    /// The feeds that have quoted a bookmaker in a sport. Operators see them; no answer of the API has them.
+    pub fn feeds_quoting(&self, sport: SportId, bookmaker: BookmakerId) -> Vec<&str> {
+        let source = self.sport(sport).source(bookmaker);
+        let quoting = source.map_or(&[][..], |source| &source.quoted_by).iter();
+        let name = |feed: &FeedIx| self.feeds.get(usize::try_from(feed.0).ok()?);
+        quoting.filter_map(name).map(|name| &**name).collect()
     }
 
     pub fn records(&self) -> usize {
@@ -303,10 +314,6 @@ impl EventRow {
     }
 
     /// Whether a bookmaker's market has no prices at the moment while its feed lists the event (D24).
-    pub fn is_suspended(&self, bookmaker: BookmakerId, market: Market) -> bool {
-        self.suspended(market).any(|of| of == bookmaker)
-    }
-
     /// The bookmakers at which a market is suspended.
     pub fn suspended(&self, market: Market) -> impl Iterator<Item = BookmakerId> {
         let closed = self.closed.iter().filter(move |row| row.listed && row.market == market);

@@ -1,7 +1,7 @@
 //! `docs/api/promises.md` names for every promise the tests that hold it; this checks that they exist.
 //!
-//! A promise is a section with a heading such as `## D1 Error body`. Its paragraph that begins with `Tests:` names
-//! them, each in backticks.
+//! A promise is a section with a heading such as `## D1 Error body`, or one of a subject. Its paragraph that begins
+//! with `Tests:` names them, each in backticks.
 
 use std::collections::BTreeSet;
 
@@ -13,6 +13,9 @@ pub(crate) const PAGE: &str = "docs/api/promises.md";
 /// Promises are numbered D1 to this.
 const PROMISES: u32 = 32;
 
+/// Sections of several promises.
+const SUBJECTS: [&str; 2] = ["Analytics", "Coverage"];
+
 pub(crate) fn complaints(page: &str, files: &[TextFile]) -> Vec<String> {
     let functions: BTreeSet<&str> = files
         .iter()
@@ -20,26 +23,26 @@ pub(crate) fn complaints(page: &str, files: &[TextFile]) -> Vec<String> {
         .flat_map(|file| functions(&file.text))
         .collect();
     let mut complaints = Vec::new();
-    for n in 1..=PROMISES {
-        let Some(section) = section(page, n) else {
-            complaints.push(format!("{PAGE} has no heading for D{n}"));
+    let numbered = (1..=PROMISES).map(|n| format!("D{n}"));
+    for promise in numbered.chain(SUBJECTS.map(str::to_owned)) {
+        let Some(section) = section(page, &promise) else {
+            complaints.push(format!("{PAGE} has no heading for {promise}"));
             continue;
         };
         let tests = tests(section);
         if tests.is_empty() {
-            complaints.push(format!("{PAGE}: D{n} names no test"));
+            complaints.push(format!("{PAGE}: {promise} names no test"));
         }
         for test in tests.into_iter().filter(|test| !functions.contains(test)) {
-            complaints.push(format!("{PAGE}: D{n} names {test}, which is not a function"));
+            complaints.push(format!("{PAGE}: {promise} names {test}, which is not a function"));
         }
     }
     complaints
 }
 
 /// The text under the heading of a promise.
-fn section(page: &str, number: u32) -> Option<&str> {
-    let heading = format!("D{number} ");
-    page.split("\n## ").find(|section| section.starts_with(&heading))
+fn section<'a>(page: &'a str, promise: &str) -> Option<&'a str> {
+    page.split("\n## ").find(|section| section.split_whitespace().next() == Some(promise))
 }
 
 /// The names of the tests of a section.
@@ -71,17 +74,19 @@ mod tests {
         let page = "# Page\n\n## D1 Limit\n\n`limit` is strict.\n\nTests: `first_holds`,\n`second_holds`.\n";
         let found = found(page);
         assert!(!found.iter().any(|line| line.contains("D1:") || line.ends_with("for D1")));
-        assert_eq!(found.len(), 31);
+        assert_eq!(found.len(), 33);
     }
 
     #[test]
     fn a_missing_promise_and_a_missing_test_are_reported() {
         let page = "# Page\n\n## D1 One\n\nText, no test.\n\n## D2 Two\n\nTests: `third_holds`.\n\n\
-                    ## D31 Last\n\nTests: `first_holds`.\n";
+                    ## D31 Last\n\nTests: `first_holds`.\n\n## Coverage\n\nTests: C1 `no_test`.\n";
         let found = found(page);
         assert!(found.contains(&format!("{PAGE}: D1 names no test")));
         assert!(found.contains(&format!("{PAGE}: D2 names third_holds, which is not a function")));
         assert!(found.contains(&format!("{PAGE} has no heading for D3")));
+        let missing = format!("{PAGE}: Coverage names no_test, which is not a function");
+        assert!(found.contains(&missing), "{found:?}");
         assert!(!found.iter().any(|line| line.contains("D31")));
     }
 }

@@ -5,10 +5,11 @@
 use std::path::Path;
 
 use anyhow::Context;
-use domain::EventId;
-use market::Operation;
+use domain::{Clock, EventId};
+use market::{Operation, Snapshot};
 
 use crate::cli::{EventsVerb, ListerRef, output};
+use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::control::{self, ControlCommand, EventView, PairView};
 use crate::folder::Folder;
@@ -39,7 +40,8 @@ fn show(config: &Config, data: &Path, event: EventId) -> anyhow::Result<EventVie
     }
     let book = open::read_book(config, data)?;
     let profile = book.profile(event).with_context(|| format!("there is no event {event}"))?;
-    Ok(EventView::of(&profile, &book))
+    let snapshot = Snapshot::cut(&book, 0, SystemClock.now(), config.market.stale_after, &[]);
+    Ok(EventView::of(&profile, &book, &snapshot))
 }
 
 /// The possible duplicates, likewise.

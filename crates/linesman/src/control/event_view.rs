@@ -3,11 +3,13 @@
 
 use std::fmt::Write;
 
+use api::v1::event_cells;
+use domain::EventId;
 use domain::message::Fixture;
-use domain::{Catalogue, EventId};
 use engine::Identities;
-use market::{Book, Profile, Unsure};
+use market::{Book, Profile, Snapshot, Unsure};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The two sides, or the title of a tournament.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -50,6 +52,9 @@ pub(crate) struct EventView {
     also: Vec<String>,
     refs: Vec<RefView>,
     unsure: Vec<PairView>,
+    /// Why each price is there or missing, as `explain` of the API has it; null where no client sees the event.
+    #[serde(default)]
+    cells: Value,
     #[serde(flatten)]
     names: Names,
 }
@@ -83,8 +88,9 @@ impl EventView {
     pub(crate) fn published(
         identities: &Identities,
         id: EventId,
-        catalogue: &Catalogue,
+        snapshot: &Snapshot,
     ) -> Option<Self> {
+        let catalogue = snapshot.catalogue();
         let event = identities.event(id)?;
         let refs = event.refs.iter().map(|held| RefView {
             feed: held.feed.to_string(),
@@ -105,12 +111,14 @@ impl EventView {
             also: event.also.iter().map(ToString::to_string).collect(),
             refs: refs.collect(),
             unsure: concerned.map(|pair| PairView::published(pair, identities)).collect(),
+            cells: event_cells(snapshot, event.sport, event.id).into(),
             names: (&event.fixture).into(),
         })
     }
 
     /// From a book.
-    pub(crate) fn of(profile: &Profile, book: &Book) -> Self {
+    pub(crate) fn of(profile: &Profile, book: &Book, snapshot: &Snapshot) -> Self {
+        let sport = snapshot.catalogue().sport_id(&profile.sport);
         let refs = profile.refs.iter().map(|held| RefView {
             feed: held.feed.to_string(),
             reference: held.reference.to_string(),
@@ -128,6 +136,7 @@ impl EventView {
             also: profile.also.iter().map(ToString::to_string).collect(),
             refs: refs.collect(),
             unsure: profile.unsure.iter().map(|pair| PairView::of(pair, book)).collect(),
+            cells: sport.and_then(|sport| event_cells(snapshot, sport, profile.event)).into(),
             names: (&profile.fixture).into(),
         }
     }
@@ -158,6 +167,7 @@ impl EventView {
         for pair in &self.unsure {
             put(&mut text, format_args!("\n  possible duplicate: {}", pair.to_text()));
         }
+        put_cells(&mut text, &self.cells);
         text
     }
 }
@@ -193,6 +203,41 @@ impl PairView {
     pub(crate) fn to_text(&self) -> String {
         let Self { one, other, doubt, evidence, one_event, other_event } = self;
         format!("{one} {one_event} | {other} {other_event} | {doubt} ({evidence})")
+    }
+}
+
+/// A line for each cell: `fanduel moneyline: suspended since 2026-11-14T23:31:02Z`.
+fn put_cells(text: &mut String, cells: &Value) {
+    let list = |of: &'_ Value, name: &str| of.get(name).and_then(Value::as_array).cloned();
+    let word = |of: &Value, name: &str| of.get(name).and_then(Value::as_str).map(str::to_owned);
+    for book in list(cells, "books").unwrap_or_default() {
+        let bookmaker = word(&book, "bookmaker").unwrap_or_default();
+        for cell in list(&book, "cells").unwrap_or_default() {
+            let market = word(&cell, "market").unwrap_or_default();
+            let state = word(&cell, "state").unwrap_or_default().replace('_', " ");
+            put(text, format_args!("\n  {bookmaker} {market}: {state}"));
+            for (name, before) in [
+                ("since", " since "),
+                ("may_be", ", may be "),
+                ("last_read", ", last read "),
+                ("last_update", ", last update "),
+            ] {
+                if let Some(value) = word(&cell, name) {
+                    put(text, format_args!("{before}{value}"));
+                }
+            }
+            if cell.get("stale") == Some(&Value::Bool(true)) {
+                put(text, format_args!(", stale"));
+            }
+        }
+    }
+    let none: Vec<String> = list(cells, "no_source")
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|own| own.as_str().map(str::to_owned))
+        .collect();
+    if !none.is_empty() {
+        put(text, format_args!("\n  no feed delivers {}", none.join(", ")));
     }
 }
 

@@ -118,7 +118,7 @@ async fn execute(api: &Api, url: &str, command: &str) -> Result<String, String> 
             done.map(|_| String::new()).map_err(|error| error.to_string())
         }
         ControlCommand::Show(event) => {
-            let shown = EventView::published(&live.identities(), event, &api.catalogue);
+            let shown = EventView::published(&live.identities(), event, &live.published().snapshot);
             let shown = shown.ok_or_else(|| format!("there is no event {event}"))?;
             serde_json::to_string(&shown).map_err(|error| error.to_string())
         }

@@ -71,6 +71,15 @@ async fn an_operators_merge_and_split_hold_at_once_and_after_a_kill() {
     let service = program.start().await;
     assert_eq!(id(&events(&service, &key, 1).await[0]), elder);
     assert_eq!(service.get(&path, &key).await.json()["id"], elder.as_str());
+    let shown = program.ok(&["events", "show", &elder]).await;
+    assert!(shown.contains("\n  fanduel moneyline: priced, last update "), "{shown}");
+    assert!(shown.contains("\n  bet365 spread: not offered, last read "), "{shown}");
+    let path = format!("/v1/sports/mma/events/{elder}/explain?regions=us,uk,eu,au");
+    let explained = service.get(&path, &key).await.json();
+    let shown: Value =
+        serde_json::from_str(&program.ok(&["events", "show", &elder, "--json"]).await).unwrap();
+    assert_eq!(shown["cells"]["no_source"], explained["no_source"]);
+    assert_eq!(shown["cells"]["books"].as_array().unwrap().len(), 2);
     program.ok(&["events", "split", &elder, "south:s-1"]).await;
     let two = events(&service, &key, 2).await;
     let ids: BTreeSet<&str> = two.iter().map(id).collect();
@@ -83,6 +92,9 @@ async fn an_operators_merge_and_split_hold_at_once_and_after_a_kill() {
     let shown = program.ok(&["events", "show", &elder]).await;
     assert!(shown.contains("north:n-1") && shown.contains("west:w-1"), "{shown}");
     assert!(!shown.contains("south:s-1"), "{shown}");
+    // The cells too, from the log: nobody has read it since the server stopped.
+    assert!(shown.contains("\n  fanduel moneyline: priced, last update "), "{shown}");
+    assert!(shown.contains("\n  no feed delivers "), "{shown}");
 }
 
 /// Bookmaker, then each outcome with its price.

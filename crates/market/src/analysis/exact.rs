@@ -57,8 +57,10 @@ impl Sum {
         for price in &prices {
             let (stake, total) = stake_and_return(*price);
             let shifted = u128::from(stake) << FRACTION_BITS;
-            least += shifted / total;
-            most += shifted.div_ceil(total);
+            // One division: they are most of what a sum costs.
+            let part = shifted / total;
+            least += part;
+            most += part + u128::from(part * total < shifted);
         }
         Self { least, most, prices }
     }

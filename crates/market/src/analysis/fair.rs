@@ -183,7 +183,8 @@ impl<'a> Sources<'a> {
     }
 
     fn sort_probabilities(&mut self) {
-        let mut table: Vec<Vec<(f64, usize)>> = vec![Vec::new(); self.line.names.len()];
+        let row = || Vec::with_capacity(self.sources.len());
+        let mut table: Vec<Vec<(f64, usize)>> = self.line.names.iter().map(|_| row()).collect();
         for (at, source) in self.sources.iter().enumerate() {
             for (priced, own) in source.offer.prices.iter().zip(&source.fair.probabilities) {
                 if let Some(row) = table.get_mut(usize::from(priced.name))
@@ -193,7 +194,9 @@ impl<'a> Sources<'a> {
                 }
             }
         }
-        table.iter_mut().for_each(|row| row.sort_by(|one, other| one.0.total_cmp(&other.0)));
+        table
+            .iter_mut()
+            .for_each(|row| row.sort_unstable_by(|one, other| one.0.total_cmp(&other.0)));
         self.probabilities = table;
     }
 
@@ -334,9 +337,14 @@ fn scale(probabilities: &mut [Option<(f64, u32)>], winners: f64) {
 /// Nine places, half-even, of a number that is small and not negative.
 fn billionths(number: f64) -> Option<Billionths> {
     let scaled = (number * 1e9).round_ties_even();
-    // Below 2^53 a double without a fraction is written exactly.
-    let exact = (0.0..9e15).contains(&scaled);
-    exact.then(|| format!("{scaled:.0}").parse().ok()).flatten()
+    if !(0.0..9e15).contains(&scaled) {
+        return None;
+    }
+    // Without a fraction and below 2^53, a double is its 53 bits shifted down: exact, and without a cast.
+    let bits = scaled.to_bits();
+    let (exponent, digits) = (bits >> 52, bits & ((1 << 52) - 1) | 1 << 52);
+    let shift = 1075_u64.saturating_sub(exponent);
+    Some(u32::try_from(shift).ok().and_then(|shift| digits.checked_shr(shift)).unwrap_or(0).into())
 }
 
 impl Default for Reference {

@@ -1,8 +1,8 @@
 //! Five published ways to remove a bookmaker's margin (N9, N11).
 //!
 //! Doubles are allowed here and nowhere else in the analysis: the four operations and square roots are the same on
-//! every machine, and `pow` is a library's own code, so that nodes agree to the byte. Whether a method applies at all
-//! is decided exactly.
+//! every machine, and `exp` and `log`, which make the `pow` of the power method, are a library's own code, so that nodes
+//! agree to the byte. Whether a method applies at all is decided exactly.
 
 use std::cmp::Ordering;
 
@@ -29,19 +29,18 @@ pub struct WithoutMargin {
     pub parameter: Option<f64>,
 }
 
-/// A price with what the methods need of it, and how many outcomes have that price: in a field many share one.
+/// The same price of some outcomes: in a field many share one.
 #[derive(Clone, Copy, Debug)]
 struct Level {
-    implied: f64,
-    /// Profit over stake, which is (1 - π) / π without the loss of subtracting.
-    odds: f64,
+    /// What the parameter acts on: ln π of power, π² / B of Shin, (1 - π) / π of the odds ratio.
+    base: f64,
     count: f64,
 }
 
-/// Steps of a solver, at most. Half of that is usual for the hardest prices; a market takes ten.
+/// Steps of a solver, at most. The hardest prices take some forty, a market four.
 const STEPS_MAX: u32 = 200;
-/// Doublings to find where a sum is below the number of winners.
-const DOUBLINGS_MAX: u32 = 200;
+/// So near to the number of winners, for each of them, is near enough: what is left is scaled away.
+const SETTLED: f64 = 1e-13;
 
 impl Method {
     pub const ALL: [Self; 5] =
@@ -85,121 +84,156 @@ impl Method {
         {
             return None;
         }
-        let market = Prices::new(prices, winners);
-        let solved = match self {
+        let implied: Box<[f64]> = prices.iter().map(|price| implied(*price)).collect();
+        if is_fair {
+            return Some(WithoutMargin { probabilities: implied, parameter: self.neutral() });
+        }
+        let booksum: f64 = implied.iter().sum();
+        let winners = f64::from(winners);
+        let (mut probabilities, parameter) = match self {
+            Self::Multiplicative => (implied, None),
+            Self::Additive => {
+                let share = (booksum - winners) / whole(implied.len());
+                (implied.iter().map(|own| own - share).collect(), None)
+            }
+            Self::Power | Self::Shin | Self::OddsRatio => {
+                let keys: Box<[f64]> = match self {
+                    Self::OddsRatio => prices.iter().map(|price| odds(*price)).collect(),
+                    _ => implied,
+                };
+                let levels = Levels::new(self, &keys, booksum, winners);
+                let parameter = levels.solve()?;
+                (levels.probabilities(parameter), Some(parameter))
+            }
+        };
+        settle(&mut probabilities, winners);
+        Some(WithoutMargin { probabilities, parameter })
+    }
+
+    /// The parameter that leaves probabilities as they are.
+    const fn neutral(self) -> Option<f64> {
+        match self {
+            Self::Power | Self::OddsRatio => Some(1.0),
+            Self::Shin => Some(0.0),
             Self::Multiplicative | Self::Additive => None,
-            Self::Power | Self::OddsRatio if is_fair => Some(1.0),
-            Self::Shin if is_fair => Some(0.0),
-            Self::Power | Self::OddsRatio => Some(market.solve(self, (1.0, market.upper(self)?))),
-            Self::Shin => Some(market.solve(self, (0.0, 1.0))),
-        };
-        let parameter = solved.unwrap_or(0.0);
-        let fair = |level: &Level| {
-            if is_fair { level.implied } else { market.fair(self, level, parameter) }
-        };
-        let mut probabilities: Box<[f64]> =
-            prices.iter().map(|price| fair(&level(*price))).collect();
-        if !is_fair {
-            settle(&mut probabilities, market.winners);
         }
-        Some(WithoutMargin { probabilities, parameter: solved })
     }
 }
 
-/// One bookmaker's prices.
-struct Prices {
-    levels: Vec<Level>,
+/// The different prices of an offer, for the methods that are solved for a parameter.
+struct Levels {
+    method: Method,
     winners: f64,
-    booksum: f64,
-    outcomes: f64,
+    levels: Vec<Level>,
+    /// Of each price the position of its level.
+    of_price: Vec<usize>,
 }
 
-impl Prices {
-    fn new(prices: &[Price], winners: u32) -> Self {
-        let mut sorted = prices.to_vec();
-        sorted.sort_unstable();
-        let levels: Vec<Level> = sorted
-            .chunk_by(|one, other| one == other)
-            .filter_map(|same| Some(Level { count: whole(same.len()), ..level(*same.first()?) }))
-            .collect();
-        let booksum = levels.iter().map(|level| level.count * level.implied).sum();
-        Self { levels, winners: f64::from(winners), booksum, outcomes: whole(prices.len()) }
+impl Levels {
+    /// Of implied probabilities, or of odds for the odds ratio: none is negative, so their bits sort as they do.
+    fn new(method: Method, keys: &[f64], booksum: f64, winners: f64) -> Self {
+        let mut order: Vec<(u64, usize)> = keys.iter().map(|key| key.to_bits()).zip(0..).collect();
+        order.sort_unstable();
+        let mut levels = Vec::new();
+        let mut of_price = vec![0; keys.len()];
+        for same in order.chunk_by(|one, other| one.0 == other.0) {
+            for (_, at) in same {
+                if let Some(own) = of_price.get_mut(*at) {
+                    *own = levels.len();
+                }
+            }
+            let key = same.first().map_or(0.0, |(bits, _)| f64::from_bits(*bits));
+            let base = match method {
+                Method::Power => libm::log(key),
+                Method::Shin => key * key / booksum,
+                Method::OddsRatio | Method::Multiplicative | Method::Additive => key,
+            };
+            levels.push(Level { base, count: whole(same.len()) });
+        }
+        Self { method, winners, levels, of_price }
     }
 
-    /// A price's probability under a method whose parameter is known.
-    fn fair(&self, method: Method, level: &Level, parameter: f64) -> f64 {
-        match method {
-            Method::Multiplicative => self.winners * level.implied / self.booksum,
-            Method::Additive => level.implied - (self.booksum - self.winners) / self.outcomes,
-            Method::Power => libm::pow(level.implied, parameter),
+    fn probabilities(&self, parameter: f64) -> Box<[f64]> {
+        let levels = self.levels.iter().map(|level| self.fair(level.base, parameter).0);
+        let levels: Vec<f64> = levels.collect();
+        self.of_price.iter().map(|at| levels.get(*at).copied().unwrap_or(0.0)).collect()
+    }
+
+    /// A price's probability at a parameter, and how fast it falls there.
+    fn fair(&self, base: f64, parameter: f64) -> (f64, f64) {
+        match self.method {
+            Method::Power => {
+                let fair = libm::exp(parameter * base);
+                (fair, -base * fair)
+            }
             Method::Shin => {
-                let square = level.implied * level.implied / self.booksum;
                 // The formula of Jullien and Salanié with its difference of roots rationalised: it holds at z = 1 too.
-                let root = (parameter * parameter + 4.0 * (1.0 - parameter) * square).sqrt();
-                2.0 * square / (root + parameter)
+                let root = (parameter * parameter + 4.0 * (1.0 - parameter) * base).sqrt();
+                let fair = 2.0 * base / (root + parameter);
+                (fair, fair * (1.0 + (parameter - 2.0 * base) / root) / (root + parameter))
             }
-            Method::OddsRatio => 1.0 / (1.0 + parameter * level.odds),
-        }
-    }
-
-    /// How far the probabilities add up to more than the number of winners. It falls with the parameter.
-    fn excess(&self, method: Method, parameter: f64) -> f64 {
-        let each =
-            self.levels.iter().map(|level| level.count * self.fair(method, level, parameter));
-        each.sum::<f64>() - self.winners
-    }
-
-    /// A parameter that is too large; `None` where there is none, as for a price whose probability is 1 in doubles.
-    fn upper(&self, method: Method) -> Option<f64> {
-        let mut upper = 1.25;
-        for _ in 0..DOUBLINGS_MAX {
-            if self.excess(method, upper) < 0.0 {
-                return Some(upper);
+            Method::OddsRatio => {
+                let fair = 1.0 / (1.0 + parameter * base);
+                (fair, base * fair * fair)
             }
-            upper *= 2.0;
+            Method::Multiplicative | Method::Additive => (base, 0.0),
         }
-        None
     }
 
-    /// The parameter between two bounds at which the probabilities add up: regula falsi with the Illinois rule, which
-    /// keeps the root between its bounds, and halving wherever a step brings little.
-    fn solve(&self, method: Method, (mut low, mut high): (f64, f64)) -> f64 {
-        let (mut above, mut below) = (self.excess(method, low), self.excess(method, high));
-        if above <= 0.0 {
-            return low;
+    /// The step by Newton's method. It is taken on a function of the sum that is nearly straight, and convex if it
+    /// falls, concave if it rises: steps from below the root stay below it. ln of the sum is convex for power, 1 over
+    /// the sum is concave for the odds ratio, and of one price both are straight lines.
+    fn step(&self, sum: f64, fall: f64) -> f64 {
+        let excess = sum - self.winners;
+        match self.method {
+            Method::Power => libm::log(sum / self.winners) * sum / fall,
+            Method::OddsRatio => excess * (sum / self.winners) / fall,
+            Method::Shin | Method::Multiplicative | Method::Additive => excess / fall,
         }
-        let mut last = Ordering::Equal;
-        for step in 0..STEPS_MAX {
-            let middle = low + (high - low) / 2.0;
-            let slope = low + (high - low) * (above / (above - below));
-            let next = if step % 8 == 7 || !(slope > low && slope < high) { middle } else { slope };
-            if !(next > low && next < high) {
+    }
+
+    /// The parameter at which the probabilities add up to the number of winners: Newton's method between bounds, and
+    /// halving where a step leaves them or several have brought little. `None` where there is none, as for power with
+    /// a price whose probability is 1 in doubles.
+    fn solve(&self) -> Option<f64> {
+        let certain = self.levels.iter().filter(|level| level.base >= 0.0);
+        if self.method == Method::Power
+            && certain.map(|level| level.count).sum::<f64>() >= self.winners
+        {
+            return None;
+        }
+        let mut high = if self.method == Method::Shin { 1.0 } else { f64::INFINITY };
+        let mut low = self.method.neutral()?;
+        let mut at = low;
+        for step in 1..=STEPS_MAX {
+            let (mut sum, mut fall) = (0.0, 0.0);
+            for level in &self.levels {
+                let own = self.fair(level.base, at);
+                sum += level.count * own.0;
+                fall += level.count * own.1;
+            }
+            let excess = sum - self.winners;
+            if excess.abs() < SETTLED * self.winners {
                 break;
             }
-            let excess = self.excess(method, next);
-            let side = excess.total_cmp(&0.0);
-            match side {
-                Ordering::Greater => {
-                    (low, above) = (next, excess);
-                    below /= if last == side { 2.0 } else { 1.0 };
-                }
-                Ordering::Less => {
-                    (high, below) = (next, excess);
-                    above /= if last == side { 2.0 } else { 1.0 };
-                }
-                Ordering::Equal => return next,
+            *(if excess > 0.0 { &mut low } else { &mut high }) = at;
+            let newton = at + self.step(sum, fall);
+            let is_inside = |next: f64| next > low && next < high;
+            let next = if is_inside(newton) && (step % 8 > 0 || high.is_infinite()) {
+                newton
+            } else if high.is_infinite() {
+                low * 2.0
+            } else {
+                low + (high - low) / 2.0
+            };
+            if !is_inside(next) {
+                break;
             }
-            last = side;
-            if excess.abs() < SETTLED * self.winners {
-                return next;
-            }
+            at = next;
         }
-        low + (high - low) / 2.0
+        Some(at)
     }
 }
-
-/// So near to the number of winners, for each of them, is near enough: what is left is scaled away.
-const SETTLED: f64 = 1e-13;
 
 /// Whether the additive method leaves an outcome nothing: π ≤ (B - W) / n of the longest price, exactly.
 fn takes_too_much(prices: &[Price], sum: &Sum, winners: u32) -> bool {
@@ -214,13 +248,20 @@ fn takes_too_much(prices: &[Price], sum: &Sum, winners: u32) -> bool {
 fn settle(probabilities: &mut [f64], winners: f64) {
     let sum: f64 = probabilities.iter().sum();
     if sum > 0.0 {
-        probabilities.iter_mut().for_each(|own| *own *= winners / sum);
+        let factor = winners / sum;
+        probabilities.iter_mut().for_each(|own| *own *= factor);
     }
 }
 
-fn level(price: Price) -> Level {
+/// Stake over what comes back.
+fn implied(price: Price) -> f64 {
     let (profit, stake) = (real(price.profit()), real(price.stake()));
-    Level { implied: stake / (stake + profit), odds: profit / stake, count: 1.0 }
+    stake / (stake + profit)
+}
+
+/// Profit over stake, which is (1 - π) / π without the loss of subtracting.
+fn odds(price: Price) -> f64 {
+    real(price.profit()) / real(price.stake())
 }
 
 /// The nearest double.

@@ -16,36 +16,58 @@ pub(crate) struct Cells {
 
 /// One bookmaker's cells.
 pub(crate) struct BookCells {
+    bookmaker: BookmakerId,
     pub(crate) title: String,
     pub(crate) texts: Vec<String>,
+    /// The feeds behind them, for operators; empty for others.
+    pub(crate) feeds: Vec<String>,
 }
 
 impl Cells {
     pub(crate) fn new(snapshot: &Snapshot, sport: SportId, event: &EventRow) -> Self {
         let markets = snapshot.markets(sport).into_iter().map(domain::Market::key).collect();
-        let mut rows: Vec<(BookmakerId, BookCells, bool)> = Vec::new();
+        let mut rows: Vec<(BookCells, bool)> = Vec::new();
         snapshot.visit_cells(sport, event, |bookmaker, _, cell| {
-            if rows.last().is_none_or(|(last, ..)| *last != bookmaker) {
+            if rows.last().is_none_or(|(last, _)| last.bookmaker != bookmaker) {
                 let title = snapshot.catalogue().bookmaker(bookmaker).title.to_string();
-                rows.push((bookmaker, BookCells { title, texts: Vec::new() }, false));
+                let (texts, feeds) = Default::default();
+                rows.push((BookCells { bookmaker, title, texts, feeds }, false));
             }
-            if let Some((_, row, delivered)) = rows.last_mut() {
+            if let Some((row, delivered)) = rows.last_mut() {
                 row.texts.push(text(cell, snapshot.cut_at));
                 *delivered |= cell != Cell::NoSource;
             }
         });
-        let (shown, none): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(.., shown)| *shown);
-        let none: Vec<String> = none.into_iter().map(|(_, row, _)| row.title).collect();
+        let (shown, none): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(_, shown)| *shown);
+        let none: Vec<String> = none.into_iter().map(|(row, _)| row.title).collect();
         Self {
             markets,
-            rows: shown.into_iter().map(|(_, row, _)| row).collect(),
+            rows: shown.into_iter().map(|(row, _)| row).collect(),
             no_source: none.join(", "),
         }
+    }
+
+    /// Adds the feeds behind each bookmaker, as an operator is shown them.
+    pub(crate) fn with_feeds(
+        mut self,
+        snapshot: &Snapshot,
+        sport: SportId,
+        shown: impl Fn(&str) -> String,
+    ) -> Self {
+        for row in &mut self.rows {
+            let feeds = snapshot.feeds_quoting(sport, row.bookmaker);
+            row.feeds = feeds.into_iter().map(&shown).collect();
+        }
+        self
+    }
+
+    pub(crate) fn has_feeds(&self) -> bool {
+        self.rows.iter().any(|row| !row.feeds.is_empty())
     }
 }
 
 /// A cell as people read it.
-fn text(cell: Cell, now: Timestamp) -> String {
+pub(crate) fn text(cell: Cell, now: Timestamp) -> String {
     match cell {
         Cell::Priced { last_update, stale, .. } => {
             let age = span(now.since(last_update));

@@ -1,6 +1,6 @@
 //! Why prices are missing: cell by cell for an event, counted for a sport.
 
-use domain::{Bookmaker, BookmakerId, Market, Region, SportId, Status, Timestamp};
+use domain::{Bookmaker, BookmakerId, EventId, Market, Region, SportId, Status, Timestamp};
 use market::coverage::{CoverageSelection, ExplainSelection};
 use market::snapshot::{EventRow, SourceRow};
 use market::{Cell, CellFilter, Exclusion, Snapshot};
@@ -209,6 +209,16 @@ pub(super) fn explain(selection: &ExplainSelection, snapshot: &Snapshot) -> Stri
         (Explanation::NO_SOURCE.name): no_source,
     })
     .to_string()
+}
+
+/// All cells of an event as `explain` has them, for operators; `None` where the snapshot does not have the event.
+pub fn event_cells(snapshot: &Snapshot, sport: SportId, event: EventId) -> Option<Value> {
+    let event = snapshot.sport(sport).event(event)?;
+    let (books, no_source) = explained_books(snapshot, sport, event, &CellFilter::default());
+    Some(json!({
+        (Explanation::BOOKS.name): books,
+        (Explanation::NO_SOURCE.name): no_source,
+    }))
 }
 
 fn explained_books<'a>(

@@ -43,6 +43,10 @@ fn nine_places_are_half_even() {
     assert_eq!(billionths(0.0000000125), Some(12));
     assert_eq!(billionths(0.372984404), Some(372_984_404));
     assert_eq!(billionths(2.0), Some(2_000_000_000));
+    assert_eq!(billionths(0.0), Some(0));
+    assert_eq!(billionths(1e-9), Some(1));
+    assert_eq!(billionths(8_000_000.0), Some(8_000_000_000_000_000));
+    assert_eq!(billionths(9_000_001.0), None);
     assert_eq!(billionths(-1.0), None);
     assert_eq!(billionths(f64::NAN), None);
 }

@@ -90,7 +90,7 @@ fn without_a_margin_every_method_gives_the_implied_probabilities() {
         let fair = prices(texts);
         for method in Method::ALL {
             let ours = method.remove(&fair, 1).unwrap();
-            let implied = fair.iter().map(|price| level(*price).implied);
+            let implied = fair.iter().map(|price| implied(*price));
             assert!(ours.probabilities.iter().zip(implied).all(|(p, q)| near(*p, q)));
             let neutral = match method {
                 Method::Power | Method::OddsRatio => Some(1.0),
@@ -112,11 +112,38 @@ fn a_method_without_a_result_says_so() {
     // Additive leaves the longest price exactly nothing: 0.9 + 0.1 + 0.1 + ... with (B - W) / n = 0.1 / 1.
     assert!(Method::Additive.remove(&prices("10/9 5 10"), 1).is_some());
     assert!(Method::Additive.remove(&prices("10/9 10/3 10"), 1).is_none(), "0.1 - 0.3 / 3");
-    // A price so short that its probability is 1 in doubles.
+    // A price so short that its probability is 1 in doubles: no power takes the margin out.
     let certain = vec![Price::from_ratio(1, u64::MAX).unwrap(), Price::from_ratio(9, 1).unwrap()];
+    assert_eq!(Method::Power.remove(&certain, 1), None);
     for method in Method::ALL {
         if let Some(ours) = method.remove(&certain, 1) {
             assert!(ours.probabilities.iter().all(|p| (0.0..=1.0).contains(p)), "{method:?}");
+        }
+    }
+}
+
+/// The hardest prices: favourites next to certain, outsiders next to impossible, booksums of up to the outcomes.
+#[test]
+fn extreme_prices_are_solved_within_the_steps() {
+    let odds = [(1, 1 << 52), (1, 1_000_000_000), (1, 100), (1, 1), (99, 1), (1 << 40, 1)];
+    let odds = odds.map(|(profit, stake)| Price::from_ratio(profit, stake).unwrap());
+    for one in odds {
+        for other in odds {
+            for others in [1, 2, 150] {
+                let mut prices = vec![other; others];
+                prices.push(one);
+                for method in [Method::Power, Method::Shin, Method::OddsRatio] {
+                    let Some(ours) = method.remove(&prices, 1) else { continue };
+                    let keys: Vec<f64> = match method {
+                        Method::OddsRatio => prices.iter().map(|own| super::odds(*own)).collect(),
+                        _ => prices.iter().map(|own| implied(*own)).collect(),
+                    };
+                    let booksum = prices.iter().map(|own| implied(*own)).sum();
+                    let levels = Levels::new(method, &keys, booksum, 1.0);
+                    let unscaled: f64 = levels.probabilities(ours.parameter.unwrap()).iter().sum();
+                    assert!((unscaled - 1.0).abs() < 1e-9, "{method:?} of {prices:?}: {unscaled}");
+                }
+            }
         }
     }
 }

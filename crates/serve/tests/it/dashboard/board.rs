@@ -66,6 +66,54 @@ async fn the_board_shows_the_prices_that_the_api_answers_and_marks_the_best() {
     assert!(!page.text().contains("<script>") && page.text().contains("type=\"module\""));
 }
 
+/// C7: a cell without a price has its state in words, on the board and on an event's page.
+#[tokio::test]
+async fn a_cell_without_a_price_says_why() {
+    let board = live_board().await;
+    let other = board.app.any_feed().await;
+    let (carla, dora) = ("Carla Cruz", "Dorothea Dunn");
+    let lines = [
+        line::event("x-1", "mma", ANN, BEA),
+        line::moneyline("x-1", "pinnacle", (ANN, 121), (BEA, -141)),
+    ];
+    board.app.push_all(&other, &lines).await;
+    board.push(&[line::odds("bout-2", "fanduel", "moneyline", "american", &json!([]))]).await;
+    let odds = line::moneyline("bout-2", "bet365", (carla, -290), (dora, 230));
+    board.push(&[odds]).await;
+    board.app.publish().await;
+    let mut browser = Browser::new(&board.app);
+    let page = browser.get("/board/mma?format=american").await;
+    // 888sport, bet365, DraftKings, FanDuel, Pinnacle, Sportsbet.
+    let row = cells(page.text(), carla);
+    let [s888, bet365, draftkings, fanduel, pinnacle, _] = &row[..] else { panic!("{row:?}") };
+    let words = |class: &str, text: &str| (class.to_owned(), text.to_owned());
+    assert_eq!((s888, draftkings), (&words("w", "not offered"), &words("w", "not offered")));
+    assert_eq!(bet365.1, "\u{2212}290");
+    assert_eq!((fanduel.0.as_str(), fanduel.1.starts_with("suspended since ")), ("w x", true));
+    assert_eq!(pinnacle, &words("w", "not listed"));
+    // A bookmaker that has the market, but not this line or this name.
+    let line = |point: f64| {
+        json!([
+            { "name": "Over", "price": -115, "point": point },
+            { "name": "Under", "price": -105, "point": point },
+        ])
+    };
+    let totals = line::odds("bout-1", "bet365", "total_rounds", "american", &line(1.5));
+    let field = line::odds(
+        "open-1",
+        "bet365",
+        "outright",
+        "american",
+        &json!([{ "name": "Max Moor", "price": 850 }]),
+    );
+    board.push(&[totals, field]).await;
+    board.app.publish().await;
+    let page = browser.get("/board/mma?market=total_rounds&format=american").await;
+    assert!(texts(page.text(), "Over").contains(&"other line".to_owned()), "{}", page.text());
+    let page = browser.get("/board/golf?market=outright&format=american").await;
+    assert_eq!(texts(page.text(), "Ned Noble"), ["not priced", "+1400"]);
+}
+
 #[tokio::test]
 async fn suspended_and_late_prices_are_shown_as_such_and_are_never_best() {
     let board = live_board().await;
@@ -82,7 +130,8 @@ async fn suspended_and_late_prices_are_shown_as_such_and_are_never_best() {
     let page = browser.get("/board/mma?format=american").await;
     // Sportsbet, then those that are late: 888sport, bet365, DraftKings, FanDuel.
     let late_ones = cells(page.text(), ANN);
-    assert_eq!(late_ones[2], ("x".to_owned(), "susp.".to_owned()));
+    assert_eq!(late_ones[2].0, "w x");
+    assert!(late_ones[2].1.starts_with("suspended since 12:00"), "{late_ones:?}");
     let (class, text) = &late_ones[3];
     assert_eq!((class.as_str(), text.ends_with("+125")), ("s", true), "{text}");
     assert!(text.starts_with('3'), "its age in minutes: {text}");
@@ -119,9 +168,9 @@ async fn each_line_has_its_own_rows_and_its_own_best_price() {
     assert_eq!(best(0), "<span><b>1.952</b><small>DraftKings</small>");
     assert_eq!(best(2), "<span><b>1.800</b><small>bet365</small>");
     // 888sport, bet365, DraftKings, FanDuel: one number of places in each column.
-    assert_eq!(texts(rows[0], home), ["1.90", "", "1.952", "1.909"]);
-    assert_eq!(texts(rows[3], away), ["", "1.90", "", ""]);
-    assert_eq!(texts(rows[1], away), ["1.90", "", "1.900", "1.909"]);
+    assert_eq!(texts(rows[0], home), ["1.90", "other line", "1.952", "1.909"]);
+    assert_eq!(texts(rows[3], away), ["other line", "1.90", "other line", "other line"]);
+    assert_eq!(texts(rows[1], away), ["1.90", "other line", "1.900", "1.909"]);
 }
 
 #[tokio::test]

@@ -92,6 +92,48 @@ async fn pairs_that_may_be_one_stand_next_to_each_other_and_are_merged() {
     }
 }
 
+/// C8: the cells of an event with the feeds and refs behind them, and what was last refused of those feeds.
+#[tokio::test]
+async fn an_events_page_shows_its_cells_with_the_feeds_behind_them() {
+    let app = TestApp::start().await;
+    let (north, south) = (app.feed("north", None).await, app.feed("south", None).await);
+    let (bob, tom) = ("Bobby Vance", "Tom Reed");
+    push(
+        &app,
+        &north,
+        &[
+            line::event("n-1", "mma", bob, tom),
+            line::moneyline("n-1", "fanduel", (bob, 140), (tom, -165)),
+            line::moneyline("n-1", "pinnacle", (bob, 140), ("Tim Raid", -165)),
+        ],
+    )
+    .await;
+    let elsewhere = line::event("s-2", "mma", "Ana Testa", "Bea Probe");
+    let odds = line::moneyline("s-2", "bet365", ("Ana Testa", 110), ("Bea Probe", -130));
+    push(&app, &south, &[elsewhere, odds, json!({ "type": "rumour" })]).await;
+    let nobody = app.feed("west", None).await;
+    push(&app, &nobody, &[json!({ "type": "gossip" })]).await;
+    app.publish().await;
+    let key = app.live_key().await;
+    let events = app.get("/v1/sports/mma/events", &key).await.json();
+    let event = events.as_array().unwrap().iter().find(|own| own["home_team"] == bob).unwrap();
+    let id = event["id"].as_str().unwrap();
+    let mut op = Browser::operator(&app).await;
+    let page = op.get(&format!("/console/events/{id}")).await;
+    let text = page.text();
+    let row = |title: &str| {
+        between(text, &format!("<th scope=\"row\">{title}</th>"), "</tr>").unwrap_or_default()
+    };
+    assert!(row("FanDuel").contains("<bdi>north:n-1</bdi>"), "{}", row("FanDuel"));
+    assert!(row("FanDuel").contains("priced,"), "{}", row("FanDuel"));
+    assert!(row("bet365").contains("<bdi>south</bdi>"), "it does not list the event");
+    assert!(row("bet365").contains("not listed"), "{}", row("bet365"));
+    for told in ["Rejected messages", "Tim Raid", "rumour", "href=\"/console/feeds/south\""] {
+        assert!(text.contains(told), "{told} is not told: {text}");
+    }
+    assert!(!text.contains("gossip"), "a feed that is not behind the event");
+}
+
 #[tokio::test]
 async fn two_that_are_two_leave_the_list_and_stay_two() {
     let app = TestApp::start().await;

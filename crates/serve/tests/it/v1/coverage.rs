@@ -184,7 +184,21 @@ async fn an_empty_answer_links_to_its_coverage() {
         link("/v1/sports/boxing/odds?group_by=bout&bookmaker=888sport").await.as_deref(),
         Some("</v1/sports/boxing/coverage?bookmaker=888sport>; rel=\"help\"")
     );
+    for operation in ["best", "fair"] {
+        let query = "market=spread&max_age=60&odds_format=decimal&event_ids=evt_7eVAtwEndLM";
+        assert_eq!(
+            link(&format!("/v1/sports/mma/{operation}?{query}")).await.as_deref(),
+            Some("</v1/sports/mma/coverage?market=spread>; rel=\"help\""),
+            "{operation}"
+        );
+        assert_eq!(link(&format!("/v1/sports/mma/{operation}")).await, None, "{operation}");
+    }
+    assert_eq!(
+        link("/v1/sports/boxing/best?regions=uk,eu&bookmakers=888sport").await.as_deref(),
+        Some("</v1/sports/boxing/coverage?regions=uk,eu>; rel=\"help\"")
+    );
     assert_eq!(link("/v1/sports/mma/odds").await, None);
+    assert_eq!(link("/v1/sports/boxing/middles").await, None, "no price is missing in a ranking");
     let with_key = format!("/v1/sports/mma/odds?market=spread&api_key={}", board.key);
     let answer = board.app.get_without_key(&with_key).await;
     assert_eq!(

@@ -114,7 +114,7 @@ fn move_of(was: &Cell, is: &Cell) -> &'static str {
     match (was, is) {
         (Cell::Priced(was), Cell::Priced(is)) if is.price > was.price => "up",
         (Cell::Priced(was), Cell::Priced(is)) if is.price < was.price => "down",
-        (Cell::Priced(_) | Cell::Nothing | Cell::Suspended, _) => "",
+        (Cell::Priced(_) | Cell::Missing(_), _) => "",
     }
 }
 
@@ -122,8 +122,8 @@ impl Cell {
     /// How it is dressed.
     pub(crate) fn class(&self) -> &'static str {
         match self {
-            Self::Nothing => "p",
-            Self::Suspended => "p x",
+            Self::Missing(missing) if missing.suspended => "p w x",
+            Self::Missing(_) => "p w",
             Self::Priced(priced) if !priced.age.is_empty() => "p s",
             Self::Priced(priced) if priced.best => "p b",
             Self::Priced(_) => "p",
@@ -133,15 +133,14 @@ impl Cell {
     /// What stands before the price: how old it is, where that is too old.
     pub(crate) fn left(&self) -> &str {
         match self {
-            Self::Nothing | Self::Suspended => "",
+            Self::Missing(_) => "",
             Self::Priced(priced) => &priced.age,
         }
     }
 
     pub(crate) fn text(&self) -> &str {
         match self {
-            Self::Nothing => "",
-            Self::Suspended => "susp.",
+            Self::Missing(missing) => &missing.why,
             Self::Priced(priced) => &priced.text,
         }
     }

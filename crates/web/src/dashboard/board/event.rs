@@ -188,7 +188,7 @@ impl About<'_> {
     fn prices(&self, column: usize) -> Option<Vec<Probability>> {
         let price = |row: &Row| match row.cells.get(column) {
             Some(Cell::Priced(priced)) => Some(implied_probability(priced.price)),
-            Some(Cell::Nothing | Cell::Suspended) | None => None,
+            Some(Cell::Missing(_)) | None => None,
         };
         let prices: Option<Vec<Probability>> = self.block.iter().map(price).collect();
         prices.filter(|prices| prices.len() > 1)

@@ -103,9 +103,15 @@ pub(crate) struct Best {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Cell {
-    Nothing,
-    Suspended,
+    /// No price, and why, in words (C7).
+    Missing(Missing),
     Priced(Priced),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Missing {
+    pub(crate) why: String,
+    pub(crate) suspended: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,7 +158,7 @@ fn align_columns(fixtures: &mut [Fixture], columns: usize) {
     for row in rows {
         let texts = row.cells.iter_mut().map(|cell| match cell {
             Cell::Priced(priced) => vec![&mut priced.text],
-            Cell::Nothing | Cell::Suspended => Vec::new(),
+            Cell::Missing(_) => Vec::new(),
         });
         let best = row.best.iter_mut().map(|own| &mut own.price).collect();
         for (column, texts) in by_column.iter_mut().zip(std::iter::once(best).chain(texts)) {

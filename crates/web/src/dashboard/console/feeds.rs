@@ -12,7 +12,7 @@ use crate::dashboard::confirm::{self, Question};
 use crate::dashboard::moment::{Moment, a_second, latency, number, span};
 use crate::dashboard::page::{self, Notice, Shell, Trouble};
 use crate::dashboard::visit::Visit;
-use engine::feed_stats::FeedFigures;
+use engine::feed_stats::{FeedFigures, Sample};
 use http::Reply;
 
 /// A feed as the pages show it.
@@ -173,12 +173,27 @@ struct NewFeedPage {
     remove: &'static str,
 }
 
-struct SampleLine {
-    at: Moment,
-    line: usize,
-    code: &'static str,
-    text: String,
-    sent: String,
+pub(super) struct SampleLine {
+    /// Where several feeds' are shown together.
+    pub(super) feed: Option<String>,
+    pub(super) at: Moment,
+    pub(super) line: usize,
+    pub(super) code: &'static str,
+    pub(super) text: String,
+    pub(super) sent: String,
+}
+
+impl SampleLine {
+    pub(super) fn new(sample: Sample, feed: Option<&str>, now: Timestamp) -> Self {
+        Self {
+            feed: feed.map(str::to_owned),
+            at: Moment::new(sample.at, now),
+            line: sample.line,
+            code: sample.code,
+            text: sample.text,
+            sent: sample.sent,
+        }
+    }
 }
 
 #[derive(Template)]
@@ -274,13 +289,8 @@ pub(super) async fn one(visit: &Visit<'_>) -> Result<Reply, Trouble> {
     let counted = |counts: &[(&'static str, u64)]| {
         counts.iter().map(|(code, count)| (*code, number(*count))).collect()
     };
-    let samples = ledger.samples(&feed.name).into_iter().map(|sample| SampleLine {
-        at: Moment::new(sample.at, visit.now),
-        line: sample.line,
-        code: sample.code,
-        text: sample.text,
-        sent: sample.sent,
-    });
+    let samples = ledger.samples(&feed.name).into_iter();
+    let samples = samples.map(|sample| SampleLine::new(sample, None, visit.now));
     let live = visit.web.api.world(World::Live);
     let page = FeedPage {
         shell: Shell::new(visit, "Feed", "feeds"),

@@ -2,21 +2,26 @@
 //!
 //! What is shown is what the writer last published for operators: looking waits for nobody and disturbs nobody.
 
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use accounts::AuditAction;
 use askama::Template;
-use domain::message::Fixture;
+use domain::message::{Fixture, RejectCode};
 use domain::{Catalogue, EventId, SportId, World};
-use market::{Operation, Unsure};
+use market::snapshot::EventRow;
+use market::{Operation, Snapshot, Unsure};
 
 use crate::dashboard::cells::Cells;
 use crate::dashboard::confirm::{self, Question};
+use crate::dashboard::console::feeds::SampleLine;
 use crate::dashboard::form;
 use crate::dashboard::moment::{Moment, number};
 use crate::dashboard::page::{self, Shell, Trouble};
 use crate::dashboard::route::MarketAct;
 use crate::dashboard::visit::Visit;
+use engine::feed_stats::Sample;
 use engine::{EventView, Identities, OperateError, RefView};
 use http::Reply;
 
@@ -24,6 +29,8 @@ use http::Reply;
 const EVENTS_SHOWN_MAX: usize = 50;
 /// Pairs on one page: each takes half a screen.
 const PAIRS_SHOWN_MAX: usize = 20;
+/// Rejected messages on an event's page: those that explain a price that is missing today.
+const REJECTED_SHOWN_MAX: usize = 20;
 /// Letters of a search that are looked for.
 const SEARCH_CHARS_MAX: usize = 200;
 
@@ -83,6 +90,8 @@ struct EventPage {
     records: usize,
     /// Where clients see it.
     cells: Option<Cells>,
+    /// What was refused of the feeds behind it.
+    rejected: Vec<SampleLine>,
     pairs: Vec<Pair>,
 }
 
@@ -341,9 +350,37 @@ fn event_page(visit: &Visit<'_>) -> Result<Reply, Trouble> {
         event: EventLine::new(event, visit),
         also: event.also.iter().map(ToString::to_string).collect(),
         records: row.map_or(0, |row| row.records.len()),
-        cells: row.map(|row| Cells::new(&published.snapshot, event.sport, row)),
+        cells: row.map(|row| cells(&published.snapshot, event, row)),
+        rejected: rejected(visit, &published.snapshot, event),
     };
     page::render(200, &page)
+}
+
+/// The cells with the feeds behind them, and how those that list the event call it.
+fn cells(snapshot: &Snapshot, event: &EventView, row: &EventRow) -> Cells {
+    let named = |feed: &str| {
+        let refs = event.refs.iter().filter(|held| *held.feed == *feed);
+        let refs: Vec<String> = refs.map(|held| format!("{feed}:{}", held.reference)).collect();
+        if refs.is_empty() { feed.to_owned() } else { refs.join(" ") }
+    };
+    Cells::new(snapshot, event.sport, row).with_feeds(snapshot, event.sport, named)
+}
+
+/// The newest messages that were refused of the feeds that list an event or quote its bookmakers.
+fn rejected(visit: &Visit<'_>, snapshot: &Snapshot, event: &EventView) -> Vec<SampleLine> {
+    let mut feeds: BTreeSet<&str> = event.refs.iter().map(|held| &*held.feed).collect();
+    for (bookmaker, _) in snapshot.catalogue().bookmakers() {
+        feeds.extend(snapshot.feeds_quoting(event.sport, bookmaker));
+    }
+    let is_reject = |sample: &Sample| RejectCode::ALL.iter().any(|code| code.slug() == sample.code);
+    let mut found: Vec<(Sample, &str)> = Vec::new();
+    for feed in feeds {
+        let samples = visit.web.api.feed_stats.samples(feed).into_iter().filter(is_reject);
+        found.extend(samples.map(|sample| (sample, feed)));
+    }
+    found.sort_by_key(|(sample, _)| Reverse(sample.at));
+    let newest = found.into_iter().take(REJECTED_SHOWN_MAX);
+    newest.map(|(sample, feed)| SampleLine::new(sample, Some(feed), visit.now)).collect()
 }
 
 fn unsure_page(visit: &Visit<'_>) -> Result<Reply, Trouble> {

@@ -28,34 +28,36 @@ pub(crate) fn analyse(
     lines: &Analysis,
 ) -> Answer {
     let mut writer = Writer { snapshot, format, out: String::new(), open: false };
-    let next = match selection {
+    // A ranking without results is no price that is missing: only lines link to their coverage (C6).
+    let (next, empty) = match selection {
         AnalysisSelection::Best(best) => {
             let page = best.select(snapshot, lines);
             writer.best(&best.filter, &page);
-            page.next
+            (page.next, page.lines.is_empty())
         }
         AnalysisSelection::Fair(fair) => {
             let page = fair.select(snapshot, lines);
             writer.fair(&fair.filter, &fair.reference, &page);
-            page.next
+            (page.next, page.lines.is_empty())
         }
         AnalysisSelection::Arbitrage(arbitrage) => {
             let ranking = arbitrage.select(snapshot, lines);
             writer.arbitrages(&arbitrage.filter, arbitrage.stake, &ranking);
-            None
+            (None, false)
         }
         AnalysisSelection::Value(value) => {
             let ranking = value.select(snapshot, lines);
             writer.values(&value.filter, &value.reference, &ranking);
-            None
+            (None, false)
         }
         AnalysisSelection::Middle(middle) => {
             let ranking = middle.select(snapshot, lines);
             writer.middles(&middle.filter, &ranking);
-            None
+            (None, false)
         }
     };
-    Answer::new(writer.out.into_bytes(), next.as_ref().map(cursor::encode_line))
+    let next = next.as_ref().map(cursor::encode_line);
+    Answer::new(writer.out.into_bytes(), next).noting_empty(empty)
 }
 
 /// Objects being written, one within the other.

@@ -2,7 +2,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use domain::market::OutcomeRule;
+use domain::market::{OutcomeRule, PointRule};
 use domain::{BookmakerId, Price, RecordId, Status};
 use market::SportView;
 use market::analysis::{implied_probability, main_outcome, median};
@@ -11,10 +11,11 @@ use market::snapshot::{EventRow, RecordRow};
 
 use crate::dashboard::board::choice::Choice;
 use crate::dashboard::board::screen::{
-    Best, Cell, Column, Fixture, Priced, Row, Scene, Start, records, score, title,
+    Best, Cell, Column, Fixture, Missing, Priced, Row, Scene, Start, records, score, title,
 };
 use crate::dashboard::board::spark;
 use crate::dashboard::board::text::{age, line_text, price_text};
+use crate::dashboard::cells;
 
 /// Best prices shown of one outcome where there is no room for every bookmaker.
 const BEST_MAX: usize = 3;
@@ -23,6 +24,12 @@ const TIES_MIN: usize = 4;
 
 /// One outcome at every bookmaker that has it.
 type Offers<'a> = BTreeMap<BookmakerId, (&'a RecordRow, Outcome)>;
+
+/// An event, and for each column why a price of it is missing.
+struct OfEvent<'a> {
+    event: &'a EventRow,
+    missing: Vec<Missing>,
+}
 
 pub(crate) struct ScreenBuilder<'a> {
     pub(crate) scene: &'a Scene<'a>,
@@ -39,10 +46,10 @@ impl<'a> ScreenBuilder<'a> {
             row.market == self.choice.market && self.columns.iter().any(|c| c.id == row.bookmaker)
         };
         let records: Vec<&RecordRow> = records(self.view, event).filter(shown).collect();
-        let mut rows = self.rows(event, &records);
-        let is_closed = |column: &Column| self.is_suspended(event, column.id);
-        if rows.is_empty() && self.columns.iter().any(is_closed) {
-            rows = self.closed_rows(event);
+        let of_event = OfEvent { event, missing: self.missing(event) };
+        let mut rows = self.rows(&of_event, &records);
+        if rows.is_empty() && of_event.missing.iter().any(|own| own.suspended) {
+            rows = self.closed_rows(&of_event);
         }
         if rows.is_empty() {
             return None;
@@ -80,7 +87,7 @@ impl<'a> ScreenBuilder<'a> {
     }
 
     /// Blocks of outcomes whose prices can be compared: those of one line, of one pairing, or all.
-    fn rows(&self, event: &EventRow, records: &[&'a RecordRow]) -> Vec<Row> {
+    fn rows(&self, of: &OfEvent<'_>, records: &[&'a RecordRow]) -> Vec<Row> {
         let pairing = self.choice.market.outcome_rule() == OutcomeRule::Pairing;
         let mut rows = Vec::new();
         for line in main_lines(records) {
@@ -101,10 +108,10 @@ impl<'a> ScreenBuilder<'a> {
                 }
             }
             for block in blocks.into_values() {
-                let ordered = self.ordered(event, block).into_iter().enumerate();
+                let ordered = self.ordered(of.event, block).into_iter().enumerate();
                 rows.extend(ordered.map(|(at, (name, offers))| Row {
                     leads: at == 0,
-                    ..self.row(event, name, &offers)
+                    ..self.row(of, name, &offers)
                 }));
             }
         }
@@ -129,7 +136,7 @@ impl<'a> ScreenBuilder<'a> {
     }
 
     /// One outcome, on one line, at every bookmaker.
-    fn row(&self, event: &EventRow, outcome: OutcomeName, offers: &Offers<'_>) -> Row {
+    fn row(&self, of: &OfEvent<'_>, outcome: OutcomeName, offers: &Offers<'_>) -> Row {
         let mut fresh: Vec<(Price, &Outcome, &Column)> = self
             .columns
             .iter()
@@ -142,8 +149,9 @@ impl<'a> ScreenBuilder<'a> {
         // Of equals the first, so that nothing changes hands while prices stand still.
         fresh.sort_by_key(|(price, ..)| Reverse(*price));
         let top = marked(&fresh.iter().map(|(price, ..)| *price).collect::<Vec<_>>());
+        let columns = self.columns.iter().zip(&of.missing);
         let cells: Vec<Cell> =
-            self.columns.iter().map(|column| self.cell(event, column, offers, top)).collect();
+            columns.map(|(column, missing)| self.cell(column, missing, offers, top)).collect();
         let mut best: Vec<Best> = fresh
             .iter()
             .take(BEST_MAX)
@@ -167,7 +175,7 @@ impl<'a> ScreenBuilder<'a> {
         };
         Row {
             outcome,
-            name: event.outcome_text(outcome).to_owned(),
+            name: of.event.outcome_text(outcome).to_owned(),
             line: point.map(|point| line_text(point, outcome)).unwrap_or_default(),
             code: code(outcome, point.map(domain::Line::quarters)),
             leads: false,
@@ -180,14 +188,13 @@ impl<'a> ScreenBuilder<'a> {
 
     fn cell(
         &self,
-        event: &EventRow,
         column: &Column,
+        missing: &Missing,
         offers: &Offers<'_>,
         top: Option<Price>,
     ) -> Cell {
         let Some((row, offer)) = offers.get(&column.id) else {
-            let closed = self.is_suspended(event, column.id);
-            return if closed { Cell::Suspended } else { Cell::Nothing };
+            return Cell::Missing(missing.clone());
         };
         let age = self.age(column, row);
         let price = offer.quote.price;
@@ -200,18 +207,40 @@ impl<'a> ScreenBuilder<'a> {
     }
 
     /// Both sides of an event whose every price is suspended.
-    fn closed_rows(&self, event: &EventRow) -> Vec<Row> {
+    fn closed_rows(&self, of: &OfEvent<'_>) -> Vec<Row> {
         let names: &[OutcomeName] = match self.choice.market.outcome_rule() {
             OutcomeRule::Sides => &[OutcomeName::Home, OutcomeName::Away],
             OutcomeRule::OverUnder => &[OutcomeName::Over, OutcomeName::Under],
             OutcomeRule::Entrants | OutcomeRule::Pairing => &[],
         };
         let none = Offers::new();
-        names.iter().map(|name| self.row(event, *name, &none)).collect()
+        names.iter().map(|name| self.row(of, *name, &none)).collect()
     }
 
-    fn is_suspended(&self, event: &EventRow, bookmaker: BookmakerId) -> bool {
-        event.is_suspended(bookmaker, self.choice.market)
+    /// Why each column has no price where it has none.
+    fn missing(&self, event: &EventRow) -> Vec<Missing> {
+        let snapshot = self.scene.snapshot;
+        let mut states = BTreeMap::new();
+        snapshot.visit_cells(self.choice.sport, event, |bookmaker, market, cell| {
+            if market == self.choice.market {
+                states.insert(bookmaker, cell);
+            }
+        });
+        let other = match self.choice.market.point_rule() {
+            PointRule::None => "not priced",
+            PointRule::Signed | PointRule::Total => "other line",
+        };
+        let missing = |column: &Column| match states.get(&column.id) {
+            // It has the market, but not this outcome or line.
+            Some(market::Cell::Priced { .. }) | None => {
+                Missing { why: other.to_owned(), suspended: false }
+            }
+            Some(cell) => Missing {
+                why: cells::text(*cell, snapshot.cut_at),
+                suspended: matches!(cell, market::Cell::Suspended { .. }),
+            },
+        };
+        self.columns.iter().map(missing).collect()
     }
 
     /// How old a price is, where it is too old.
