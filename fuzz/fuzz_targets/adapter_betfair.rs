@@ -15,13 +15,21 @@ static CATALOGUE: LazyLock<Arc<Catalogue>> =
 
 fuzz_target!(|input: &[u8]| {
     let settings = Settings::new(Arc::clone(&CATALOGUE));
-    let mut translator = Betfair::new(settings, Options { min_size: 0, emit_every: Duration::ZERO });
-    for (line, unit) in input.split(|byte| *byte == b'\n').zip(["odds/x", "scores/x", "events/x"].iter().cycle()) {
-        let Ok(read) = translator.translate(unit, line, Timestamp::from_secs(1_800_000_000)) else { continue };
+    let mut translator =
+        Betfair::new(settings, Options { min_size: 0, emit_every: Duration::ZERO });
+    for (line, unit) in
+        input.split(|byte| *byte == b'\n').zip(["odds/x", "scores/x", "events/x"].iter().cycle())
+    {
+        let Ok(read) = translator.translate(unit, line, Timestamp::from_secs(1_800_000_000)) else {
+            continue;
+        };
         for message in read.messages() {
             let mut line = String::new();
             push::write_line(&message, &CATALOGUE, &mut line);
-            assert!(push::parse_line(line.trim_end().as_bytes(), &CATALOGUE, None).is_ok(), "{line}");
+            assert!(
+                push::parse_line(line.trim_end().as_bytes(), &CATALOGUE, None).is_ok(),
+                "{line}"
+            );
         }
     }
 });

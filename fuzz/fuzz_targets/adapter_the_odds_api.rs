@@ -3,8 +3,8 @@
 
 use std::sync::{Arc, LazyLock};
 
-use domain::{Catalogue, Timestamp};
 use domain::Format;
+use domain::{Catalogue, Timestamp};
 use feeds::adapter::the_odds_api::TheOddsApi;
 use feeds::adapter::{Settings, Translator};
 use feeds::push;
@@ -16,12 +16,19 @@ static CATALOGUE: LazyLock<Arc<Catalogue>> =
 fuzz_target!(|input: &[u8]| {
     let settings = Settings::new(Arc::clone(&CATALOGUE));
     let mut translator = TheOddsApi::new(settings, Format::Decimal);
-    for (line, unit) in input.split(|byte| *byte == b'\n').zip(["odds/x", "scores/x", "events/x"].iter().cycle()) {
-        let Ok(read) = translator.translate(unit, line, Timestamp::from_secs(1_800_000_000)) else { continue };
+    for (line, unit) in
+        input.split(|byte| *byte == b'\n').zip(["odds/x", "scores/x", "events/x"].iter().cycle())
+    {
+        let Ok(read) = translator.translate(unit, line, Timestamp::from_secs(1_800_000_000)) else {
+            continue;
+        };
         for message in read.messages() {
             let mut line = String::new();
             push::write_line(&message, &CATALOGUE, &mut line);
-            assert!(push::parse_line(line.trim_end().as_bytes(), &CATALOGUE, None).is_ok(), "{line}");
+            assert!(
+                push::parse_line(line.trim_end().as_bytes(), &CATALOGUE, None).is_ok(),
+                "{line}"
+            );
         }
     }
 });

@@ -23,6 +23,12 @@ fuzz_target!(|body: &[u8]| {
         // Refused or taken, never a panic.
         drop(book.apply("fuzz", &message, now));
     }
-    let snapshot = Snapshot::cut(&book, 0, now, std::time::Duration::from_secs(90), api::v1::WIRES);
+    let snapshot = Snapshot::cut(
+        &book,
+        0,
+        now,
+        std::time::Duration::from_secs(90),
+        api::wires(domain::World::Live),
+    );
     assert_eq!(snapshot.events(), book.events().filter(|event| event.is_listed()).count());
 });
