@@ -97,9 +97,10 @@ impl Method {
                 (implied.iter().map(|own| own - share).collect(), None)
             }
             Self::Power | Self::Shin | Self::OddsRatio => {
-                let keys: Box<[f64]> = match self {
-                    Self::OddsRatio => prices.iter().map(|price| odds(*price)).collect(),
-                    _ => implied,
+                let keys = if self == Self::OddsRatio {
+                    prices.iter().map(|price| odds(*price)).collect()
+                } else {
+                    implied
                 };
                 let levels = Levels::new(self, &keys, booksum, winners);
                 let parameter = levels.solve()?;

@@ -134,10 +134,8 @@ fn extreme_prices_are_solved_within_the_steps() {
                 prices.push(one);
                 for method in [Method::Power, Method::Shin, Method::OddsRatio] {
                     let Some(ours) = method.remove(&prices, 1) else { continue };
-                    let keys: Vec<f64> = match method {
-                        Method::OddsRatio => prices.iter().map(|own| super::odds(*own)).collect(),
-                        _ => prices.iter().map(|own| implied(*own)).collect(),
-                    };
+                    let key = if method == Method::OddsRatio { super::odds } else { implied };
+                    let keys: Vec<f64> = prices.iter().map(|own| key(*own)).collect();
                     let booksum = prices.iter().map(|own| implied(*own)).sum();
                     let levels = Levels::new(method, &keys, booksum, 1.0);
                     let unscaled: f64 = levels.probabilities(ours.parameter.unwrap()).iter().sum();
