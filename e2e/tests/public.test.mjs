@@ -165,6 +165,34 @@ test("golf with its long fields is readable, and leads to all players", async ()
   await anybody.done();
 });
 
+test("value, arbitrage and middles have their prices with ages, and lead to their events", async () => {
+  const anybody = await visitor(browser, service);
+  const { page, open } = anybody;
+  await open("/board/american_football?format=american");
+  await page.getByRole("link", { name: "Value and arbitrage" }).click();
+  await page.waitForURL(/\/board\/american_football\/value\?.*format=american/);
+  await page.getByRole("heading", { level: 1, name: "Value and arbitrage" }).waitFor();
+  // The sandbox always has one of each (N20).
+  for (const [part, worth] of [["arbitrage", /^\d+\.\d/], ["value", /^\d+\.\d/], ["middles", /\d+\.\d/]]) {
+    const rows = page.locator(`#${part} tbody tr`);
+    assert.ok((await rows.count()) > 0, part);
+    assert.match(await rows.first().locator("b").last().textContent(), worth, part);
+    assert.match(await rows.first().locator("small").first().textContent(), /^\d+ s old$/, part);
+    assert.match(await rows.first().locator("td:not(.num) b").first().textContent(), /^[+\u2212]\d+$/, part);
+  }
+  await inspect(anybody, "board-value");
+  await page.getByRole("link", { name: "Decimal", exact: true }).click();
+  await page.waitForURL(/format=decimal/);
+  assert.match(await page.locator("#arbitrage tbody td:not(.num) b").first().textContent(), /^\d+\.\d+$/);
+  await page.locator("#arbitrage tbody a").first().click();
+  await page.waitForURL(/\/board\/event\/evt_/);
+  await page.getByRole("heading", { name: "Fair odds" }).waitFor();
+  await page.getByText("By method", { exact: true }).click();
+  const methods = page.getByRole("region", { name: "Fair price by method" });
+  assert.equal(await methods.locator("thead th").count(), 6);
+  await anybody.done();
+});
+
 test("an event has its prices, their paths, margins and fair odds", async () => {
   const anybody = await visitor(browser, service);
   const { page, open } = anybody;

@@ -18,7 +18,8 @@ pub(crate) struct Cells {
 pub(crate) struct BookCells {
     bookmaker: BookmakerId,
     pub(crate) title: String,
-    pub(crate) texts: Vec<String>,
+    /// Each market with the words of its cell.
+    pub(crate) texts: Vec<(&'static str, String)>,
     /// The feeds behind them, for operators; empty for others.
     pub(crate) feeds: Vec<String>,
 }
@@ -27,14 +28,14 @@ impl Cells {
     pub(crate) fn new(snapshot: &Snapshot, sport: SportId, event: &EventRow) -> Self {
         let markets = snapshot.markets(sport).into_iter().map(domain::Market::key).collect();
         let mut rows: Vec<(BookCells, bool)> = Vec::new();
-        snapshot.visit_cells(sport, event, |bookmaker, _, cell| {
+        snapshot.visit_cells(sport, event, |bookmaker, market, cell| {
             if rows.last().is_none_or(|(last, _)| last.bookmaker != bookmaker) {
                 let title = snapshot.catalogue().bookmaker(bookmaker).title.to_string();
                 let (texts, feeds) = Default::default();
                 rows.push((BookCells { bookmaker, title, texts, feeds }, false));
             }
             if let Some((row, delivered)) = rows.last_mut() {
-                row.texts.push(text(cell, snapshot.cut_at));
+                row.texts.push((market.key(), text(cell, snapshot.cut_at)));
                 *delivered |= cell != Cell::NoSource;
             }
         });

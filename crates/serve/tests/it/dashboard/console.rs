@@ -122,7 +122,8 @@ async fn an_events_page_shows_its_cells_with_the_feeds_behind_them() {
     let page = op.get(&format!("/console/events/{id}")).await;
     let text = page.text();
     let row = |title: &str| {
-        between(text, &format!("<th scope=\"row\">{title}</th>"), "</tr>").unwrap_or_default()
+        between(text, &format!("data-label=\"Bookmaker\">{title}</th>"), "</tr>")
+            .unwrap_or_default()
     };
     assert!(row("FanDuel").contains("<bdi>north:n-1</bdi>"), "{}", row("FanDuel"));
     assert!(row("FanDuel").contains("priced,"), "{}", row("FanDuel"));
