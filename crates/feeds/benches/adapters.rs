@@ -4,9 +4,14 @@
 //! second by the clock is beside it, and is less where other programs run.
 //!
 //! `cargo bench -p linesman-feeds --bench adapters [-- NAME]`: only what has NAME in its name
+//!
+//! `… -- --compare PYTHON`: beside the public parsers of the Exchange Stream, on the same lines (the recordings, where
+//! they are there). Fails if the best of them is faster than a third of ours. PYTHON is a Python that has them
+//! installed (`betfair_parsers.py`).
 
 #![expect(clippy::print_stdout, clippy::expect_used, reason = "a program for people")]
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -73,7 +78,13 @@ price = "{@price_num}/{@price_den}"
 "#;
 
 fn main() -> ExitCode {
-    let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
+    let only = match arguments.next() {
+        Some(flag) if flag == "--compare" => {
+            return compare(&arguments.next().expect("--compare PYTHON"));
+        }
+        only => only,
+    };
     let mut slow = false;
     let mut report = |name: &str, unit: &str, bound: f64, measure: &mut dyn FnMut() -> Rate| {
         if only.as_ref().is_some_and(|only| !name.contains(only.as_str())) {
@@ -103,6 +114,51 @@ fn main() -> ExitCode {
         report(&name, "lines/s", 600_000.0, &mut || lines_a_second(&lines));
     }
     if slow { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Ours and the public parsers in turn, so that a busy moment of the machine is not one parser's alone.
+fn compare(python: &str) -> ExitCode {
+    const TURNS: usize = 3;
+    let lines = recorded_lines().unwrap_or_else(stream_lines);
+    let mut body = Vec::new();
+    for (_, line) in &lines {
+        body.extend_from_slice(line);
+        body.push(b'\n');
+    }
+    let file = std::env::temp_dir().join(format!("betfair-{}.ndjson", std::process::id()));
+    std::fs::write(&file, body).expect("a temporary file");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/betfair_parsers.py");
+    let (mut ours, mut others) = (Vec::new(), BTreeMap::<String, Vec<f64>>::new());
+    for _ in 0..TURNS {
+        ours.push(lines_a_second(&lines).processor);
+        let output = std::process::Command::new(python).arg(&script).arg(&file).output();
+        let output = output.expect("a Python");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).expect("text");
+        for (name, rate) in text.lines().filter_map(|line| line.split_once(' ')) {
+            // Parsers print messages of their own, too.
+            let rate: Option<f64> = rate.parse().ok();
+            others.entry(name.to_owned()).or_default().extend(rate);
+        }
+    }
+    std::fs::remove_file(&file).expect("the file is there");
+    let ours = median(ours);
+    println!("{} lines, median of {TURNS} turns, lines in a second of processor time", lines.len());
+    println!("{:<32} {ours:>12.0}", "linesman");
+    let mut best = 0.0_f64;
+    for (name, rates) in others.into_iter().filter(|(_, rates)| !rates.is_empty()) {
+        let rate = median(rates);
+        if !name.ends_with("alone") {
+            best = best.max(rate);
+        }
+        println!("{name:<32} {rate:>12.0}  ours is {:.1} times as fast", ours / rate);
+    }
+    if ours >= 3.0 * best { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
 fn settings() -> Settings {
@@ -237,7 +293,7 @@ fn stream_lines() -> Vec<(Timestamp, Vec<u8>)> {
     let mut lines = Vec::new();
     for n in 0..500 {
         let line = format!(
-            r#"{{"op":"mcm","id":2,"clk":"a","pt":1800000000000,"mc":[{{"id":"1.{n}","img":true,"marketDefinition":{{"status":"OPEN","inPlay":false,"marketType":"MATCH_ODDS","eventId":"{n}","eventTypeId":"2","eventName":"Ann {n} v Bea {n}","marketTime":"2027-01-16T18:00:00.000Z","runners":[{{"id":1,"sortPriority":1,"status":"ACTIVE","name":"Ann {n}"}},{{"id":2,"sortPriority":2,"status":"ACTIVE","name":"Bea {n}"}}]}},"rc":[]}}]}}"#
+            r#"{{"op":"mcm","id":2,"clk":"a","pt":1800000000000,"mc":[{{"id":"1.{n}","img":true,"marketDefinition":{{"bspMarket":false,"turnInPlayEnabled":true,"persistenceEnabled":true,"marketBaseRate":5.0,"eventId":"{n}","eventTypeId":"2","numberOfWinners":1,"bettingType":"ODDS","marketType":"MATCH_ODDS","marketTime":"2027-01-16T18:00:00.000Z","suspendTime":"2027-01-16T18:00:00.000Z","bspReconciled":false,"complete":true,"inPlay":false,"crossMatching":true,"runnersVoidable":false,"numberOfActiveRunners":2,"betDelay":0,"status":"OPEN","regulators":["MR_INT"],"discountAllowed":true,"timezone":"GMT","openDate":"2027-01-16T18:00:00.000Z","version":1,"countryCode":"GB","name":"Match Odds","eventName":"Ann {n} v Bea {n}","runners":[{{"id":1,"sortPriority":1,"status":"ACTIVE","name":"Ann {n}"}},{{"id":2,"sortPriority":2,"status":"ACTIVE","name":"Bea {n}"}}]}},"rc":[]}}]}}"#
         );
         lines.push((now(), line.into_bytes()));
     }

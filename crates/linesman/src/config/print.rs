@@ -129,7 +129,9 @@ impl Setting {
         let (takes, kinds) = (&self.takes, kinds.unwrap_or_default());
         let environment = match &*variables {
             [] => String::new(),
-            variables => format!("- Environment: {}\n", variables.join(", ")),
+            // Two fit a line.
+            [_] | [_, _] => format!("- Environment: {}\n", variables.join(", ")),
+            variables => format!("- Environment: {}\n", variables.join(",\n  ")),
         };
         format!(
             "\n### `{path}`\n\n{meaning}\n\n{kinds}- Value: {takes}\n- Default: {default}\n{environment}"
