@@ -1,8 +1,8 @@
 //! Five published ways to remove a bookmaker's margin (N9, N11).
 //!
 //! Doubles are allowed here and nowhere else in the analysis: the four operations and square roots are the same on
-//! every machine, and `exp` and `log`, which make the `pow` of the power method, are a library's own code, so that nodes
-//! agree to the byte. Whether a method applies at all is decided exactly.
+//! every machine, and `exp` and `log`, which make the `pow` of the power method, are a library's own code, so that
+//! nodes agree to the byte. Whether a method applies at all is decided exactly.
 
 use std::cmp::Ordering;
 
