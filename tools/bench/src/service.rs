@@ -84,9 +84,10 @@ impl Service {
             .env("LINESMAN_SERVER__CONNECTIONS_PER_SOURCE_MAX", "20000")
             .env("LINESMAN_SANDBOX__ENABLED", "false")
             .env("LINESMAN_MARKET__REFRESH_INTERVAL", setup.refresh_interval)
+            .env("LINESMAN_MARKET__STALE_AFTER", "2h")
             .env("LINESMAN_LOG__FILTER", "warn")
             .stdout(Stdio::piped())
-            .stderr(Stdio::null());
+            .stderr(Stdio::inherit());
         let mut child = command.spawn().context("cannot start linesman")?;
         let stdout = child.stdout.take().context("linesman has no stdout")?;
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -98,12 +99,14 @@ impl Service {
             operator: nowhere,
             start_seconds: 0.0,
         };
-        let mut found = BufReader::new(stdout)
-            .lines()
-            .map_while(Result::ok)
-            .filter_map(|line| shell::address_in(&line)?.parse().ok());
-        service.address = found.next().context("linesman did not print its address")?;
-        service.operator = found.next().context("linesman did not print its metrics' address")?;
+        let mut lines = BufReader::new(stdout).lines().map_while(Result::ok);
+        let mut found = |start: &str| {
+            let line = lines.find(|line| line.starts_with(start));
+            line.and_then(|line| shell::address_in(&line)?.parse().ok())
+        };
+        service.address = found("Linesman is at").context("linesman did not print its address")?;
+        service.operator =
+            found("Metrics").context("linesman did not print its metrics' address")?;
         while !get(service.address, "/readyz", "").is_ok_and(|answer| answer.status == 200) {
             ensure!(begun.elapsed() < START_MAX, "linesman is not ready after {START_MAX:?}");
             shell::sleep(Duration::from_millis(2));
