@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
+use domain::Timestamp;
 use serde_json::Value;
 
 use crate::harness::{TestProgram, client, wait_for};
@@ -46,6 +48,13 @@ async fn the_demonstration_shows_two_recorded_upstreams_on_the_same_events() {
             bookmakers.contains(&"betfair") && bookmakers.contains(&"fanduel"),
             "{bookmakers:?}"
         );
+    }
+    // The tapes are of one day of 2026: their times are moved, so that the bouts are still to come (`tape_today`).
+    let since_1970 = SystemTime::UNIX_EPOCH.elapsed().unwrap();
+    let now = Timestamp::from_secs(0).plus(since_1970);
+    for event in service.pages("/v1/sports/mma/events", &key).await {
+        let starts = Timestamp::parse(event["commence_time"].as_str().unwrap()).unwrap();
+        assert!(starts > now && starts < now.plus(Duration::from_secs(3 * 86_400)), "{event}");
     }
     let shown = adapters(service.metrics()).await;
     assert_eq!(shown.len(), 2);
