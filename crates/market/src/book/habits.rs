@@ -140,7 +140,8 @@ impl Book {
         (habit(sides.0, sides.1, later, sport), by_day)
     }
 
-    /// The events around a listing in its competition that another feed lists, too.
+    /// The events around a listing in its competition that another feed lists, too. A competition of another sport
+    /// may have the same name ("Championship"), and says nothing of this one.
     fn votes(
         &self,
         sport: &Sport,
@@ -157,10 +158,11 @@ impl Book {
             let Some(offer) = self.feed(feed).and_then(|feed| feed.offer(reference)) else {
                 continue;
             };
-            let event = self.event(offer.event);
-            let Some(event) = event.filter(|event| !skipped.contains(&Some(event.id))) else {
-                continue;
+            let counts = |event: &&Event| {
+                !skipped.contains(&Some(event.id))
+                    && self.catalogue.sport(event.sport).key == sport.key
             };
+            let Some(event) = self.event(offer.event).filter(counts) else { continue };
             let Some(theirs) = self.in_common(event, feed, other, skipped) else { continue };
             let at = minutes(offer.commence_time);
             let later_minutes = minutes(theirs.commence_time) - at;

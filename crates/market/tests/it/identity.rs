@@ -129,6 +129,22 @@ fn what_only_looks_alike_stays_apart() {
 }
 
 #[test]
+fn a_competition_of_the_same_name_in_another_sport_tells_nothing() {
+    let mut desk = Desk::open();
+    for names in
+        ["Tomas Veldt v Oren Castellane", "Milan Dray v Pavel Orsk", "Emil Roth v Jan Sever"]
+    {
+        list_in(&mut desk, ("mma", "Championship"), "north", names, 100);
+        list_in(&mut desk, ("mma", "Championship"), "south", names, 24);
+    }
+    assert_eq!(desk.events("mma").len(), 3);
+    // The same two, in weeks that follow each other.
+    list_in(&mut desk, ("american_football", "Championship"), "north", "LA Rams v Denver", 140);
+    list_in(&mut desk, ("american_football", "Championship"), "south", "LA Rams v Denver", 24);
+    assert_eq!(desk.events("american_football").len(), 2);
+}
+
+#[test]
 fn two_players_of_one_surname_in_one_draw_find_their_own() {
     let mut desk = Desk::open();
     let draw = [
