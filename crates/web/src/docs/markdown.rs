@@ -56,7 +56,12 @@ pub(crate) fn page(markdown: &str, resolve: &dyn Fn(&str) -> Option<String>) -> 
                 }));
             }
             Event::End(TagEnd::Link) if links.pop() == Some(false) => {}
-            Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => {}
+            Event::Start(Tag::Image { dest_url, .. }) => {
+                let is_end = |event: &Event<'_>| matches!(event, Event::End(TagEnd::Image));
+                let inner = parser.by_ref().take_while(|event| !is_end(event));
+                let text = inner.filter_map(|event| text_of(&event)).collect::<String>();
+                events.push(picture(&dest_url).unwrap_or_else(|| Event::Text(text.into())));
+            }
             event => events.push(event),
         }
     }
@@ -68,6 +73,19 @@ pub(crate) fn page(markdown: &str, resolve: &dyn Fn(&str) -> Option<String>) -> 
         .replace("<table>", "<div class=\"scroll\" tabindex=\"0\"><table>")
         .replace("</table>", "</table></div>");
     Safe(out)
+}
+
+/// Drawings that pages show, by how they refer to them.
+const PICTURES: [(&str, &str); 1] =
+    [("analytics/methods.svg", include_str!("../../../../docs/analytics/methods.svg"))];
+
+/// A drawing as part of the page. Its own styles are for those who open the file; here the page's apply.
+fn picture(file: &str) -> Option<Event<'static>> {
+    let (_, svg) = PICTURES.iter().find(|(name, _)| *name == file)?;
+    let (before, rest) = svg.split_once("<style>")?;
+    let (_, after) = rest.split_once("</style>")?;
+    let html = format!("<span class=\"picture\">{}{}</span>", before.trim_end(), after.trim_end());
+    Some(Event::InlineHtml(html.into()))
 }
 
 /// A line of text, without the paragraph around it.
