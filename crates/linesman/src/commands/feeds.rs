@@ -1,14 +1,18 @@
 //! `linesman feeds`: feed tokens, and removal of what a feed listed.
 
 use std::path::Path;
+use std::time::Duration;
 
 use accounts::{Actor, AuditAction, FeedRecord, Need, Scores};
 use anyhow::bail;
 use domain::suggest::did_you_mean;
+use domain::{Clock as _, Timestamp};
 use market::Operation;
 
 use crate::cli::{FeedsCreateArgs, FeedsVerb, output};
+use crate::clock::SystemClock;
 use crate::commands::adapters;
+use crate::commands::serve::banner::public_url;
 use crate::config::Config;
 use crate::{catalogue, open};
 
@@ -44,7 +48,10 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::Res
             let bookmaker = args.bookmaker.as_deref();
             let (token, _) = registry.create_feed(&args.name, bookmaker, scores, &by).await?;
             output::print_line(token.expose())?;
-            scene.make_effective(Need::Soon).await
+            scene.make_effective(Need::Soon).await?;
+            let url = public_url(config, config.server.listen);
+            output::print_hint(&first_push(&url, token.expose(), bookmaker, SystemClock.now()));
+            Ok(())
         }
         FeedsVerb::List(args) => print_list(&registry.list_feeds().await?, args.json),
         FeedsVerb::Revoke(args) => {
@@ -74,6 +81,23 @@ pub(crate) fn run(config: &Config, data: &Path, verb: &FeedsVerb) -> anyhow::Res
         | FeedsVerb::Check(_)
         | FeedsVerb::Translate(_) => Ok(()),
     })
+}
+
+/// A first push that works as it is printed, and where its price is seen.
+fn first_push(url: &str, token: &str, bookmaker: Option<&str>, now: Timestamp) -> String {
+    let url = url.trim_end_matches('/');
+    let start = now.plus(Duration::from_secs(7 * 86_400));
+    let bookmaker = bookmaker.unwrap_or("fanduel");
+    format!(
+        "\nThe token is not shown again. Try it:\n  \
+         curl {url}/ingest/v1/messages -H 'Authorization: Bearer {token}' --data-binary @- <<'END'\n\
+         {{\"type\":\"event\",\"ref\":\"first\",\"sport\":\"mma\",\"competition\":\"Test\",\
+         \"commence_time\":\"{start}\",\"home\":\"Ana Testa\",\"away\":\"Bea Probe\"}}\n\
+         {{\"type\":\"odds\",\"ref\":\"first\",\"bookmaker\":\"{bookmaker}\",\"market\":\"moneyline\",\
+         \"format\":\"american\",\"outcomes\":[{{\"name\":\"Ana Testa\",\"price\":140}},\
+         {{\"name\":\"Bea Probe\",\"price\":-165}}]}}\nEND\n\
+         A key of `linesman keys create --kind production` reads it once it is published."
+    )
 }
 
 fn check_bookmaker(config: &Config, key: &str) -> anyhow::Result<()> {
@@ -107,4 +131,25 @@ fn print_list(feeds: &[FeedRecord], json: bool) -> anyhow::Result<()> {
     let head =
         format!("{:<24} {:<16} {:<7} {:<22} state", "name", "bookmaker", "scores", "created");
     output::print_line(&[head].into_iter().chain(lines).collect::<Vec<_>>().join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_push_is_two_messages_that_a_feed_may_send() {
+        let now = Timestamp::from_millis(1_795_000_000_000);
+        let catalogue = domain::Catalogue::load(None).unwrap();
+        for bookmaker in [None, Some("pinnacle")] {
+            let hint = first_push("https://odds.example.com/", "fk_1", bookmaker, now);
+            assert!(hint.contains("curl https://odds.example.com/ingest/v1/messages -H"), "{hint}");
+            let body = hint.split_once("<<'END'\n").unwrap().1.split_once("\nEND\n").unwrap().0;
+            for line in body.lines() {
+                let bound = bookmaker.and_then(|key| catalogue.bookmaker_id(key));
+                feeds::push::parse_line(line.as_bytes(), &catalogue, bound).unwrap();
+            }
+            assert!(body.contains(bookmaker.unwrap_or("fanduel")));
+        }
+    }
 }
